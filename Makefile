@@ -24,7 +24,7 @@ quick: ## the same program in less than half the time, target/quick/thrum
 	cargo build --profile quick --package thrum
 
 .PHONY: run
-run: quick ## a broker in its easy mode on this machine
+run: quick ## a broker for experiments on this machine
 	exec $(QUICK) serve --dev
 
 .PHONY: check
@@ -52,7 +52,7 @@ test: setup ## every check and every test
 	cargo run --quiet --profile gate --package xtask -- test
 
 PURE := codec protocol routing access storage
-# What proptest rejects counts for the whole test: more cases need a higher limit.
+# Inputs that proptest rejects count for the whole test: more cases need a higher limit.
 MANY_CASES = PROPTEST_CASES=$(or $(CASES),20000) PROPTEST_MAX_LOCAL_REJECTS=1000000000
 
 NIGHT_SEEDS = $(or $(SEEDS),1000..1000000)

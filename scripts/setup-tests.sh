@@ -48,7 +48,7 @@ has apt-get || fail "missing: ${packages[*]}; install them with the package mana
 [ "$(id -u)" = 0 ] || fail "missing: ${packages[*]}; run: sudo apt-get install ${packages[*]}"
 export DEBIAN_FRONTEND=noninteractive
 
-# The tests start servers of their own: those that packages would start are not started at all.
+# The tests start servers of their own: the packages must not start theirs.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e $policy ]; then
     trap 'rm -f $policy' EXIT
@@ -58,7 +58,7 @@ fi
 apt-get update -qq
 apt-get install -qq -y --no-install-recommends "${packages[@]}"
 
-# Nor are they started with the machine: `make run` wants port 1883.
+# They are not started with the machine either: `make run` needs port 1883.
 [ -d /run/systemd/system ] || exit 0
 for package in "${packages[@]}"; do
     case $package in

@@ -2,8 +2,8 @@
 # A benchmark with agents in network namespaces of their own: everything arrives, the clocks are compared, the broker is
 # watched by an agent beside it, and a run whose agent is killed or cut off fails with its name.
 #
-# THRUM_BIN names the program to test. Needs root; where namespaces are not permitted it says so and ends with 0.
-# Everything is inside of the namespaces, which are removed at the end.
+# THRUM_BIN names the program to test. Needs root; where namespaces are not permitted it prints that
+# and ends with 0. Everything is inside of the namespaces, which are removed at the end.
 set -euo pipefail
 
 thrum=${THRUM_BIN:-thrum}
@@ -74,7 +74,7 @@ for _ in $(seq 100); do
     sleep 0.1
 done
 
-# An agent for one run: its namespace, its name, what it does.
+# An agent for one run: its namespace, its name, its options.
 agent() {
     local name=$1 as=$2
     shift 2
@@ -97,7 +97,7 @@ agent "$right" right --threads 1
 agent "$broker" beside --watch 1883
 code=0
 run 3 --duration 4s || code=$?
-# 7 is a generator that was too slow on a small machine: what arrived is what counts here.
+# 7 is a generator that was too slow on a small machine: only the arrivals count here.
 [ "$code" = 0 ] || [ "$code" = 7 ] || fail "the run ended with $code"
 python3 - "$work/result.json" <<'CHECK'
 import json
@@ -121,7 +121,8 @@ print("ok:", delivery["delivered"], "delivered, clocks within",
 CHECK
 wait "$agent_pid" || fail "the agent beside the broker failed"
 
-# A run of a minute that must end early with the name of an agent: what is done to it, in words and as a command.
+# A run of a minute that must end early with the name of an agent: the fault, as text and as a
+# command.
 lose() {
     local words=$1 code=0
     shift

@@ -17,7 +17,7 @@ import launch
 
 # Longest wait for something that must happen; nothing waits that long when all is well.
 DEADLINE_SECONDS = 10.0
-# The passwords of the tests are no secrets.
+# The passwords of the tests are not secret.
 PASSWORD = "open sesame"
 LISTENING = re.compile(r"(?:^|\s)(\w+)://[^\s:]+:(\d+)\S*\s+\((\S+)\)", re.MULTILINE)
 
@@ -101,7 +101,7 @@ class Secured:
         try:
             code = self._process.wait(launch.STOP_SECONDS_MAX)
         finally:
-            # Without effect on one that has ended.
+            # No effect on a broker that has ended.
             self._process.kill()
             self._process.wait()
         assert code == 0 and "panicked" not in self.log(), f"ended badly:\n{self.log()}"

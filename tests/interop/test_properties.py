@@ -119,7 +119,7 @@ def test_receive_maximum_of_one_is_respected(join, name):
         publisher.publish(name, str(number).encode(), qos=1 + number % 2)
     for number in range(4):
         assert subscriber.next_message().payload == str(number).encode()
-        # While the message is unacknowledged, the next one must not come.
+        # While the message is unacknowledged, the next one must not arrive.
         with pytest.raises(queue.Empty):
             subscriber.inbox.get(timeout=0.2)
         subscriber.acknowledge()

@@ -203,7 +203,7 @@ def test_a_ticket_resumes_the_session_of_tls_without_early_data(broker, dial, ov
     first.send(STREAM, CONNECT)
     assert first.next_event(StreamDataReceived, STREAM).data[0] == CONNACK
     ticket = first.tickets.get(timeout=10)
-    # Early data could be replayed: a CONNECT that comes twice takes over its own session.
+    # Early data could be replayed: a repeated CONNECT takes over its own session.
     assert not ticket.max_early_data_size
     second = dial(broker.port("quic"), ticket=ticket)
     done = second.connect()

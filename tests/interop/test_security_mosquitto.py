@@ -104,7 +104,7 @@ def test_users_and_rules_of_mosquitto_hold(secured, guest, brought, way):
 
     alice = guest(port, "a1", "alice").join()
     bob = guest(port, "b1", "bob").join()
-    nobody = guest(port, "n1").join()
+    anonymous = guest(port, "n1").join()
     assert guest(port, "c1", "alice", "wrong").connect() == BAD_USER_NAME_OR_PASSWORD
     assert guest(port, "c2", "carol").connect() == BAD_USER_NAME_OR_PASSWORD
 
@@ -113,11 +113,11 @@ def test_users_and_rules_of_mosquitto_hold(secured, guest, brought, way):
     assert publishes(alice, *denied) == [False] * 6
     assert publishes(bob, "news/1/bob", "own/bob", "own/bob/x", "clients/b1") == [True] * 4
     assert publishes(bob, "news/bob", "news/1/alice", "reports") == [False] * 3
-    assert publishes(nobody, "public/x", "news/a") == [False] * 2
+    assert publishes(anonymous, "public/x", "news/a") == [False] * 2
 
-    assert nobody.subscribe("public/a") == GRANTED_QOS_1
-    assert nobody.subscribe("public/hidden") == NOT_AUTHORIZED
-    assert nobody.subscribe("news/a") == NOT_AUTHORIZED
+    assert anonymous.subscribe("public/a") == GRANTED_QOS_1
+    assert anonymous.subscribe("public/hidden") == NOT_AUTHORIZED
+    assert anonymous.subscribe("news/a") == NOT_AUTHORIZED
     # Mosquitto grants `#` and checks each message; so does thrum.
     assert alice.subscribe("#") == GRANTED_QOS_1
     for topic in ("own/bob/x", "news/1/bob", "clients/b1"):

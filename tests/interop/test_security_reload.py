@@ -127,7 +127,7 @@ def test_new_list_of_the_revoked_keeps_the_next_connection_out(secured, files, g
     files.authority.revoke(device)
     files.authority.revoked(files.crl)
     broker.hang_up()
-    # The log says so once it is in force.
+    # The log reports it once it is in force.
     assert not comes_in(guest(port, "c2", tls=trusting(ca, device)))
     assert guest(port, "c3", tls=trusting(ca, other)).connect() == SUCCESS
     assert still()

@@ -78,7 +78,7 @@ def test_what_waits_in_a_session_from_the_disk_follows_the_rules_of_its_return(
     broker.stop_only()
     rules.write_text("deny user:alice sub secret/#\nallow user:alice pubsub #\n")
     broker.start()
-    # Nobody knows yet what alice may have.
+    # The rights of alice are not known yet.
     publisher = root()
     publisher.publish("secret/2")
     publisher.publish("open/2")

@@ -59,7 +59,8 @@ def test_scan_finds_nothing_old_and_nothing_weak(broker, listener):
     }
     assert enabled == {("tls", "1.2"), ("tls", "1.3")}
     ciphers = [(each.get("sslversion"), each.get("cipher")) for each in found.iter("cipher")]
-    # Without a certificate of its own the scanner cannot end a handshake of 1.2 with the last one.
+    # Without a certificate of its own the scanner cannot complete a handshake of 1.2 with the last
+    # one.
     assert {version for version, _ in ciphers} >= {"TLSv1.3"}
     assert all(cipher in CIPHERS[version] for version, cipher in ciphers), ciphers
     assert all(each.get("supported") == "0" for each in found.iter("renegotiation"))

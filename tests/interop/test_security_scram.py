@@ -66,7 +66,7 @@ def test_failed_logins_do_not_reveal_users(port):
             fields = dict(part.split("=", 1) for part in challenge["data"].split(","))
             salts.add(fields["s"])
             shapes.add((len(fields["r"]), len(fields["s"]), fields["i"], tuple(fields)))
-        # A salt that changed would tell that it was made up.
+        # A changing salt would reveal that it was made up.
         assert len(salts) == 1, user
     assert len(shapes) == 1, shapes
     assert names(log_in(port, "nobody", PASSWORD)) == ["challenge", "error"]

@@ -85,7 +85,7 @@ def test_mosquitto_tools_exchange_a_message_over_tls(plain_tls, cards, version):
 @pytest.mark.parametrize("version", [V12, V13])
 def test_certificate_is_the_user(mutual_tls, cards, guest, version):
     context = trusting(cards.ca, cards.device, minimum=version, maximum=version)
-    # What CONNECT says is not asked.
+    # The user name of CONNECT is ignored.
     for username in (None, "root"):
         client = guest(mutual_tls.port("mqtts"), f"c-{username}", username, tls=context).join()
         assert client.client.socket().version() == version.name.replace("_", ".")

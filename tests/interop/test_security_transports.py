@@ -100,7 +100,7 @@ def test_unix_socket_carries_messages(secured, guest, tmp_path):
     assert client.subscribe("#") == GRANTED_QOS_1
     assert client.publish("a") == SUCCESS
     assert client.next_message().topic == "a"
-    # A file of the last run is no obstacle, and none is left behind.
+    # A socket file of the last run is not an obstacle, and none is left behind.
     client.close()
     broker.stop_only()
     assert not path.exists()

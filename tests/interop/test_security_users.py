@@ -182,7 +182,7 @@ def test_changed_rules_take_a_subscription_away(secured, guest, store, tmp_path)
     root.publish("news/1")
     assert alice.next_message().topic == "news/1"
 
-    # The connection ends with the subscription, so that the client learns of it.
+    # The connection ends with the subscription, so that the client notices it.
     rules.write_text("allow user:alice sub weather/#\n")
     assert alice.wait_for_end() == NOT_AUTHORIZED
     alice = guest(broker.port(), "a1", "alice").join()
@@ -211,7 +211,7 @@ def test_who_logged_in_before_there_were_users_logs_in_again(secured, guest):
     assert carol.wait_for_end() == NOT_AUTHORIZED
     again = guest(port, "c1", "carol", "one").join()
     assert again.subscribe("carol/#") == GRANTED_QOS_1
-    # Who shows nothing may stay on this machine, and do nothing.
+    # A client without credentials may stay connected from this machine, without any rights.
     assert nameless.publish("anything") == NOT_AUTHORIZED
 
 

@@ -68,7 +68,7 @@ def test_session_ends_with_its_expiry(join, name, kind):
     client = join(kind, client_id=client_id, **options)
     client.subscribe(name, qos=1)
     client.disconnect()
-    # The server may take the session away a little later than it has to.
+    # The server may remove the session a little later than it has to.
     deadline = time.monotonic() + 8
     present = True
     while present and time.monotonic() < deadline:

@@ -29,13 +29,13 @@ def test_will_is_published_when_the_connection_breaks(join, name, kind, watcher)
     assert (message.qos, message.retain) == (2, False)
 
 
-# A mosquitto_sub of 5.0 that is told to stop asks for its will; see the next test.
+# A mosquitto_sub of 5.0 that is stopped requests its will; see the next test.
 @pytest.mark.parametrize("kind", [kind for kind in ALL if kind != "mosquitto-5.0"])
 def test_will_is_not_published_after_a_normal_disconnect(join, name, kind, watcher):
     leave_with_will(join, name, kind).disconnect()
     join("paho-5.0").publish(f"{name}/end", b"end", qos=1)
     assert watcher.next_message().payload == b"end"
-    # A later message shows that the will did not come after the first one either.
+    # A later message shows that the will was not published after the first one either.
     join("paho-5.0").publish(f"{name}/end", b"later", qos=1)
     assert watcher.next_message().payload == b"later"
 
@@ -90,7 +90,7 @@ def test_will_does_not_wait_longer_than_the_session_lives(join, name, kind, watc
 def test_delayed_will_is_dropped_when_the_client_comes_back(join, name, kind, watcher):
     connect_with_delay(join, name, kind, session_expiry=60).kill()
     back = join("paho-5.0", client_id=f"{name}-delayed", clean_start=False, session_expiry=0)
-    # Past the delay and the slack of a timer, only the end marker has come.
+    # Past the delay and the slack of a timer, only the end marker has arrived.
     time.sleep(2.5)
     join("paho-5.0").publish(f"{name}/end", b"end", qos=1)
     assert watcher.next_message().payload == b"end"

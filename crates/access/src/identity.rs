@@ -1,4 +1,4 @@
-//! What is known of a client.
+//! The identity of a client.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -10,26 +10,24 @@ use core::net::IpAddr;
 pub struct Identity {
     /// Client identifier, the assigned one if the client sent none.
     pub client_id: Box<str>,
-    /// User name that was verified, or that the client certificate gave; none for an anonymous
-    /// client.
+    /// Verified user name, or that of the client certificate; none for an anonymous client.
     pub username: Option<Box<str>>,
     /// Roles of the user, its own and those of its groups.
     pub roles: Vec<Box<str>>,
     /// Groups of the user.
     pub groups: Vec<Box<str>>,
-    /// Address it came from, the one a trusted proxy named if there is one; none over a Unix
-    /// socket.
+    /// Address of the client, from a trusted proxy if there is one; none over a Unix socket.
     pub address: Option<IpAddr>,
-    /// Name of the listener it came through.
+    /// Name of the listener of its connection.
     pub listener: Arc<str>,
     /// Its verified certificate.
     pub certificate: Option<Arc<Certificate>>,
     /// Claims of its token that are text, numbers or truth values, by name, as text.
     pub claims: Vec<(Box<str>, Box<str>)>,
-    /// May do everything.
+    /// Every action is allowed.
     pub is_superuser: bool,
-    /// Name of the backend that let it in; none for an anonymous client, and for one that its
-    /// certificate alone let in.
+    /// Name of the backend that admitted it; none for an anonymous client, and for one that its
+    /// certificate alone admitted.
     pub backend: Option<Arc<str>>,
 }
 

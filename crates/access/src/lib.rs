@@ -1,4 +1,4 @@
-//! Who a client is and what it may do: the words that the broker and the authentication backends
+//! Identity and rights of a client: the types that the broker and the authentication backends
 //! share.
 //!
 //! ```text
@@ -6,8 +6,8 @@
 //!                                             | Denial | Challenge
 //! ```
 //!
-//! Invariant: no I/O, no clock and no thread in here; times are seconds of the Unix epoch that
-//! somebody else read.
+//! Invariant: no I/O, no clock and no thread in here; times are seconds of the Unix epoch that the
+//! caller read.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! A client at the door, and what it is told.
+//! The login of a client, and its outcome.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -11,18 +11,17 @@ use thrum_codec::{ReasonCode, Version};
 
 use crate::{Identity, Secret};
 
-/// What a CONNECT shows of a client.
+/// The credentials of a CONNECT.
 #[derive(Clone, Debug)]
 pub struct Login {
-    /// What is known before anything is verified: client identifier, address, listener,
-    /// certificate. `username` is what the client claims, or what the listener takes from its
-    /// certificate; roles, groups and claims are empty.
+    /// Known before any verification: client identifier, address, listener, certificate. `username`
+    /// is the client's claim, or the name that the listener takes from its certificate; roles,
+    /// groups and claims are empty.
     pub identity: Identity,
-    /// The user name is the certificate's: nobody needs to ask for a password.
+    /// The user name is the certificate's: no password is needed.
     pub is_username_verified: bool,
-    /// The user has logged in from that address before, with a password, a token or a key that was
-    /// right. To be treated better than strangers while there is too much to do, and not for
-    /// anything else.
+    /// The user has logged in from that address before, with a correct password, token or key. Such
+    /// a login takes precedence over unknown ones under overload, and has no other privilege.
     pub is_known_there: bool,
     /// Password or token.
     pub password: Option<Secret>,
@@ -41,12 +40,12 @@ pub struct Method {
     pub data: Secret,
 }
 
-/// What the gatekeeper says.
+/// The gatekeeper's answer.
 #[derive(Debug)]
 pub enum Answer {
-    /// Come in.
+    /// Admitted.
     Admit(Box<Admission>),
-    /// Stay out.
+    /// Refused.
     Deny(Denial),
     /// Another step of enhanced authentication: AUTH 0x18 with this data; the client's answer goes
     /// to [`Gatekeeper::step`](crate::Gatekeeper::step) with the exchange.
@@ -69,30 +68,30 @@ impl fmt::Debug for Exchange {
     }
 }
 
-/// A client that may come in.
+/// An admitted client.
 #[derive(Clone, Debug, Default)]
 pub struct Admission {
-    /// Who it is: with the verified user name, roles, groups and claims.
+    /// Its identity: with the verified user name, roles, groups and claims.
     pub identity: Identity,
     /// Rules of its own (built-in store, token, database), in their order.
     pub rules: Option<Arc<crate::Rules>>,
-    /// When it has to go, in seconds of the Unix epoch: the end of its token.
+    /// When it must be disconnected, in seconds of the Unix epoch: the end of its token.
     pub expires_at: Option<u64>,
-    /// When the rules of its own should be asked for again, in seconds from now; none if they do
-    /// not change.
+    /// When its own rules should be asked for again, in seconds from now; none if they do not
+    /// change.
     pub refresh_secs: Option<u32>,
     /// Authentication data for CONNACK, or for the AUTH that ends a re-authentication.
     pub data: Option<Vec<u8>>,
 }
 
-/// A client that may not.
+/// A refused client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
     /// Reason code of CONNACK 5.0: bad user name or password, not authorized, server unavailable,
     /// banned, bad authentication method.
     pub reason: ReasonCode,
-    /// For the client: says nothing about who exists.
+    /// For the client: does not reveal which users exist.
     pub what: &'static str,
-    /// For the log: which backend, why. Never holds a secret.
+    /// For the log: the backend and the reason. Never contains a secret.
     pub detail: Cow<'static, str>,
 }

@@ -6,14 +6,14 @@ use core::str::FromStr;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// Bits of an IPv6 address that one site has to itself: who has one such address has all 2^64 of
-/// them.
+/// Bits of an IPv6 address that identify one site: a client that has one such address has all 2^64
+/// of them.
 const SITE_BITS: u8 = 64;
 
 /// Addresses that begin with the same bits.
 ///
-/// An IPv4 address that is written or seen as IPv6 (`::ffff:10.0.0.1`, as on a listener of both
-/// kinds) counts as IPv4, which [`IpNet`] does not do.
+/// An IPv4 address in IPv6 form (`::ffff:10.0.0.1`, as on a listener of both kinds) counts as IPv4,
+/// which [`IpNet`] does not do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Network(
     /// Bits that do not count are zero; never an IPv4 address in the form of an IPv6 one.
@@ -39,8 +39,8 @@ impl Network {
         Self(address.to_canonical().into())
     }
 
-    /// What counts as one address where clients are counted by address: one IPv4 address, or an
-    /// IPv6 network of 64 bits.
+    /// The unit in which clients are counted by address: one IPv4 address, or an IPv6 network of 64
+    /// bits.
     pub fn of_client(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => Self(Ipv4Net::from(address).into()),
@@ -85,7 +85,7 @@ impl fmt::Display for Network {
     }
 }
 
-/// Why a text is no network.
+/// Why a text is not a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected an address such as 192.0.2.7 or 2001:db8::1, or a network such as 192.0.2.0/24")]
 pub struct NotANetwork;
@@ -216,7 +216,7 @@ mod tests {
         })]
 
         #[test]
-        fn a_network_contains_what_begins_with_its_bits(
+        fn a_network_contains_the_addresses_that_begin_with_its_bits(
             bits: u128,
             other: u128,
             prefix in 0_u32..=128,

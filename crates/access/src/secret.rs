@@ -1,4 +1,4 @@
-//! Bytes that must not be seen.
+//! Secret bytes.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -20,7 +20,7 @@ impl Secret {
         &self.0
     }
 
-    /// The bytes as text, if they are.
+    /// The bytes as text, if they are UTF-8.
     pub fn expose_str(&self) -> Option<&str> {
         core::str::from_utf8(&self.0).ok()
     }

@@ -116,7 +116,7 @@ fn exact_rules_are_about_the_filter_and_not_about_its_topics() {
 }
 
 #[test]
-fn what_no_rule_decides_is_left_to_others() {
+fn topics_without_a_rule_are_undecided() {
     let rules = resolved("deny all sub a/secret", None);
     assert_eq!(
         rules.subscribe("a/secret", QoS::AtMostOnce),
@@ -136,7 +136,7 @@ fn what_no_rule_decides_is_left_to_others() {
 }
 
 #[test]
-fn the_rules_that_take_part_are_told_in_their_order() {
+fn the_rules_that_take_part_are_reported_in_their_order() {
     let rules = resolved(
         "deny all sub b/#\ndeny all sub a/x\nallow all sub a/#\nallow all sub #",
         None,
@@ -283,7 +283,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn coverage_is_what_all_topics_say(
+    fn coverage_agrees_with_every_topic(
         rules in rules(),
         filter in filter(),
         default: Option<bool>,
@@ -295,7 +295,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_granted_is_received(
+    fn granted_subscriptions_receive_their_messages(
         rules in rules(),
         exact in prop::collection::vec(any::<bool>(), 7),
         filter in filter(),

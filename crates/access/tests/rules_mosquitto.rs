@@ -1,10 +1,10 @@
-//! The `acl_file` of mosquitto means here what it means there.
+//! The `acl_file` of mosquitto has the same meaning here.
 
 use thrum_access::{Coverage, Identity, Resolved, Rules};
 use thrum_codec::QoS;
 
 const FILE: &str = "\
-# Everybody without a name
+# Clients without a name
 topic read public/#
 topic deny public/secret
 
@@ -38,7 +38,7 @@ fn resolved(identity: &Identity) -> Resolved {
     resolved
 }
 
-/// What it may do with a topic: r, w, both or nothing.
+/// The rights of a client for a topic: r, w, both or nothing.
 fn access(identity: &Identity, topic: &str) -> String {
     let resolved = resolved(identity);
     let reads = resolved.receive(topic, QoS::AtMostOnce) == Some(true);
@@ -51,23 +51,23 @@ fn access(identity: &Identity, topic: &str) -> String {
 }
 
 #[test]
-fn each_client_may_do_what_mosquitto_lets_it_do() {
-    let nobody = client("d1", None);
+fn each_client_has_the_same_rights_as_in_mosquitto() {
+    let anonymous = client("d1", None);
     let alice = client("d2", Some("alice"));
     let bob = client("d3", Some("Bob B."));
     for (who, topic, expected) in [
         // General topics are for clients without user name.
-        (&nobody, "public/x", "r"),
+        (&anonymous, "public/x", "r"),
         (&alice, "public/x", ""),
         (&bob, "public/x", "w"),
         // Denial first, wherever it stands.
-        (&nobody, "public/secret", ""),
+        (&anonymous, "public/secret", ""),
         (&bob, "public/secret", "w"),
-        // Patterns are for everybody.
-        (&nobody, "devices/d1/up", "w"),
-        (&nobody, "devices/d2/up", ""),
+        // Patterns are for all clients.
+        (&anonymous, "devices/d1/up", "w"),
+        (&anonymous, "devices/d2/up", ""),
         (&alice, "devices/d2/up", "w"),
-        (&nobody, "devices//down/x", ""),
+        (&anonymous, "devices//down/x", ""),
         (&bob, "devices/Bob B./down/x", "r"),
         (&bob, "devices/Bob B./down/raw", ""),
         // A topic line that allows comes before a pattern that denies.
@@ -80,7 +80,7 @@ fn each_client_may_do_what_mosquitto_lets_it_do() {
         // Placeholders are for patterns.
         (&alice, "%c/100%", "w"),
         (&alice, "d2/100%", ""),
-        (&nobody, "$SYS/broker/uptime", ""),
+        (&anonymous, "$SYS/broker/uptime", ""),
     ] {
         assert_eq!(access(who, topic), expected, "{} {topic}", who.client_id);
     }
@@ -97,18 +97,18 @@ fn identifiers_and_names_that_are_patterns_themselves_open_nothing() {
 
 #[test]
 fn a_subscription_to_more_than_may_be_read_is_checked_message_by_message() {
-    let nobody = resolved(&client("d1", None));
-    assert_eq!(nobody.subscribe("#", QoS::AtMostOnce), Coverage::Mixed);
+    let anonymous = resolved(&client("d1", None));
+    assert_eq!(anonymous.subscribe("#", QoS::AtMostOnce), Coverage::Mixed);
     assert_eq!(
-        nobody.subscribe("public/#", QoS::AtMostOnce),
+        anonymous.subscribe("public/#", QoS::AtMostOnce),
         Coverage::Mixed
     );
     assert_eq!(
-        nobody.subscribe("public/a/#", QoS::AtMostOnce),
+        anonymous.subscribe("public/a/#", QoS::AtMostOnce),
         Coverage::Allowed
     );
     assert_eq!(
-        nobody.subscribe("private/#", QoS::AtMostOnce),
+        anonymous.subscribe("private/#", QoS::AtMostOnce),
         Coverage::Denied
     );
 }
@@ -133,7 +133,7 @@ fn the_rules_keep_the_lines_of_the_file() {
 }
 
 #[test]
-fn what_mosquitto_refuses_is_refused_with_its_line() {
+fn lines_that_mosquitto_refuses_are_refused_with_their_number() {
     let text = "topic raed a/b\ntopci a\nuser \ntopic\n\npattern\ntopic a/#/b\n";
     let errors = Rules::from_mosquitto(text, "acl").expect_err("all are wrong");
     let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
@@ -143,7 +143,7 @@ fn what_mosquitto_refuses_is_refused_with_its_line() {
         "acl line 3: a user name is missing behind 'user'",
         "acl line 4: a topic is missing behind 'topic'",
         "acl line 6: a topic is missing behind 'pattern'",
-        "acl line 7: 'a/#/b' is no topic filter",
+        "acl line 7: 'a/#/b' is not a topic filter",
     ];
     assert_eq!(errors.len(), expected.len(), "{errors:?}");
     for (error, expected) in errors.iter().zip(expected) {

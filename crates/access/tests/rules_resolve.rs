@@ -1,5 +1,4 @@
-//! Which rules hold for whom: whom they are about, the values that are filled in, the order, and
-//! the limits.
+//! Resolving rules for a client: matching, filled-in values, order, and limits.
 
 use std::sync::Arc;
 
@@ -26,7 +25,7 @@ fn alice() -> Identity {
     }
 }
 
-fn nobody() -> Identity {
+fn anonymous() -> Identity {
     Identity {
         client_id: "x".into(),
         ..Identity::default()
@@ -70,7 +69,7 @@ fn a_rule_is_about_those_it_names() {
         let rule = format!("allow {who} pub t");
         assert_eq!(publishes(&rule, &alice(), "t").is_some(), is_alice, "{who}");
         assert_eq!(
-            publishes(&rule, &nobody(), "t").is_some(),
+            publishes(&rule, &anonymous(), "t").is_some(),
             is_nobody,
             "{who}"
         );
@@ -95,7 +94,7 @@ fn values_are_filled_in() {
     }
 }
 
-/// Client identifiers that would change what a rule means.
+/// Client identifiers that would change the meaning of a rule.
 const BAD_VALUES: [&str; 8] = ["+", "#", "a+", "a/b", "/", "a/#", "\0", "a#"];
 
 #[test]
@@ -151,7 +150,7 @@ fn a_value_cannot_lead_to_topics_of_the_server() {
 
 #[test]
 fn a_value_that_is_missing_or_empty_means_nothing_either_way() {
-    let mut client = nobody();
+    let mut client = anonymous();
     for name in [None, Some("".into())] {
         client.username = name;
         for rule in [
@@ -169,7 +168,7 @@ fn a_value_that_is_missing_or_empty_means_nothing_either_way() {
 
 #[test]
 fn a_filter_that_grows_too_long_for_any_topic_is_not_used() {
-    let mut client = nobody();
+    let mut client = anonymous();
     client.client_id = "x".repeat(60_000).into();
     let rule = format!("allow all pub a/{}%c", "y".repeat(10_000));
     assert!(resolved(&rule, &client).is_empty());
@@ -250,11 +249,11 @@ fn too_many_rules_deny_everything() {
     let many = "allow all pub a\n".repeat(FITTING_MAX);
     let mut rules = Rules::parse(&many, "test").expect("valid");
     let mut fits = Resolved::default();
-    assert_eq!(fits.add_set(&rules, &nobody()), Ok(()));
+    assert_eq!(fits.add_set(&rules, &anonymous()), Ok(()));
     assert_eq!(fits.len(), FITTING_MAX);
     rules.push(Rule::parse("allow all pub a", "test").expect("valid"));
     let mut closed = Resolved::everything();
-    assert_eq!(closed.add_set(&rules, &nobody()), Err(TooManyRules));
+    assert_eq!(closed.add_set(&rules, &anonymous()), Err(TooManyRules));
     closed.set_default(Some(true));
     assert_eq!(
         closed.publish("a", QoS::AtMostOnce, false).allowed,
@@ -272,7 +271,7 @@ fn too_many_rules_deny_everything() {
 }
 
 #[test]
-fn what_is_held_for_a_client_is_small() {
+fn resolved_rules_of_a_client_are_small() {
     let rules = "allow all pubsub devices/%c/#\ndeny user:bob pub #\nallow role:ops sub $SYS/#\nallow all sub fleet/+/status";
     let mut resolved = resolved(rules, &alice());
     resolved.shrink_to_fit();
@@ -354,7 +353,7 @@ fn identity() -> impl Strategy<Value = Identity> {
 
 proptest! {
     #[test]
-    fn the_index_finds_what_looking_through_all_rules_finds(
+    fn the_index_agrees_with_a_scan_of_all_rules(
         lines in prop::collection::vec(line(), 0..400),
         pushed in prop::collection::vec(line(), 0..200),
         identity in identity(),

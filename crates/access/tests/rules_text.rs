@@ -1,5 +1,5 @@
-//! Rules as text: what is read, what is refused and with which words, and that what is printed is
-//! read again.
+//! Rules as text: accepted rules, refused rules and their errors, and that printed rules are read
+//! again.
 
 use proptest::prelude::*;
 use thrum_access::{Actions, Network, QosSet, Rule, Rules, Who};
@@ -75,7 +75,7 @@ fn a_rule_is_printed_in_its_plainest_form() {
 }
 
 #[test]
-fn an_error_says_who_is_not_understood_and_who_was_meant() {
+fn an_error_names_the_unknown_text_and_a_suggestion() {
     check_errors(&[
         ("", "'allow' or 'deny' is missing"),
         (
@@ -90,11 +90,11 @@ fn an_error_says_who_is_not_understood_and_who_was_meant() {
         ("allow", "WHO is missing"),
         (
             "allow everyone pub a",
-            "'everyone' names nobody, did you mean 'all'?",
+            "'everyone' matches no client, did you mean 'all'?",
         ),
         (
             "allow usr:bob pub a",
-            "'usr' names nobody, did you mean 'user:'?",
+            "'usr' matches no client, did you mean 'user:'?",
         ),
         ("allow user: pub a", "a name is missing behind 'user:'"),
         ("allow role:\"\" pub a", "a name is missing behind 'role:'"),
@@ -112,7 +112,7 @@ fn an_error_says_who_is_not_understood_and_who_was_meant() {
             "means nothing in quotes",
         ),
         ("allow user:\"b\\", "a double quote is not closed"),
-        ("allow ip:10.0.0.1/8 pub a", "'10.0.0.1/8' is no network"),
+        ("allow ip:10.0.0.1/8 pub a", "'10.0.0.1/8' is not a network"),
     ]);
 }
 
@@ -138,22 +138,25 @@ fn an_error_says_which_action_or_filter_is_not_understood() {
             "allow all sub(retain=true) a",
             "'retain' qualifies 'pub' only",
         ),
-        ("allow all pub a/#/b", "'a/#/b' is no topic filter"),
-        ("allow all pub a/%c+", "'a/%c+' is no topic filter"),
-        ("allow all pub \"\"", "'' is no topic filter"),
+        ("allow all pub a/#/b", "'a/#/b' is not a topic filter"),
+        ("allow all pub a/%c+", "'a/%c+' is not a topic filter"),
+        ("allow all pub \"\"", "'' is not a topic filter"),
         (
             "allow all sub $share/g/a",
             "'$share/g/a' names a shared subscription",
         ),
         ("allow all sub $share/%c/a", "names a shared subscription"),
-        ("allow all pub a/%x", "'%x' is no placeholder"),
-        ("allow all pub a/%", "'%' is no placeholder"),
+        ("allow all pub a/%x", "'%x' is not a placeholder"),
+        ("allow all pub a/%", "'%' is not a placeholder"),
         (
             "allow all pub ${clientId}",
-            "'clientId' is no placeholder, did you mean 'clientid'?",
+            "'clientId' is not a placeholder, did you mean 'clientid'?",
         ),
-        ("allow all pub ${claim.}", "'claim.' is no placeholder"),
-        ("allow all pub ${username", "'${username' is no placeholder"),
+        ("allow all pub ${claim.}", "'claim.' is not a placeholder"),
+        (
+            "allow all pub ${username",
+            "'${username' is not a placeholder",
+        ),
         ("allow all pub a # note", "'# note' stands behind the end"),
         ("allow all pub my topic", "'topic' stands behind the end"),
     ]);
@@ -170,7 +173,7 @@ fn errors_of_a_file_name_their_lines_and_of_a_list_their_places() {
         "acl.rules line 4: 'alow' is neither 'allow' nor 'deny', did you mean 'allow'?"
     );
     assert!(
-        errors[1].starts_with("acl.rules line 6: 'a/#/b' is no topic filter;"),
+        errors[1].starts_with("acl.rules line 6: 'a/#/b' is not a topic filter;"),
         "{errors:?}"
     );
     assert_eq!(errors.len(), 2);
@@ -201,7 +204,7 @@ fn the_rules_of_a_file_know_their_lines() {
 }
 
 #[test]
-fn no_more_errors_than_anybody_reads_are_kept() {
+fn the_number_of_kept_errors_is_limited() {
     let errors = Rules::parse(&"x\n".repeat(10_000), "acl.rules").expect_err("all are wrong");
     assert_eq!(errors.len(), 100);
 }
@@ -220,7 +223,7 @@ fn a_table_of_another_broker_becomes_rules() {
         "deny all pubsub(qos=1,2 retain=true) eq t/#"
     );
     assert_eq!(rule.source().to_string(), "acl of alice");
-    // Retain means nothing there.
+    // Retain has no effect there.
     let actions = Actions {
         retain: Some(true),
         ..Actions::SUBSCRIBE
@@ -277,7 +280,7 @@ fn name() -> impl Strategy<Value = Box<str>> {
         .prop_map(Into::into)
 }
 
-fn anybody() -> impl Strategy<Value = Who> {
+fn any_who() -> impl Strategy<Value = Who> {
     let network = (any::<u32>(), 0..=32_u8).prop_map(|(bits, prefix)| {
         Network::new(std::net::IpAddr::from(bits.to_be_bytes()), prefix).expect("32 bits or less")
     });
@@ -337,9 +340,9 @@ fn filter() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn what_is_printed_is_read_again(
+    fn printed_rules_are_read_again(
         allow: bool,
-        who in anybody(),
+        who in any_who(),
         actions in actions(),
         filter in filter(),
     ) {

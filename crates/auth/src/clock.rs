@@ -7,7 +7,7 @@
 use std::sync::LazyLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// As files show it.
+/// In the form of file times.
 pub(crate) fn wall() -> SystemTime {
     SystemTime::now()
 }
@@ -18,7 +18,7 @@ pub(crate) fn wall_secs() -> u64 {
     since.map_or(0, |since| since.as_secs())
 }
 
-/// Time since this was asked for the first time; never goes back.
+/// Time since the first call; never goes back.
 pub(crate) fn uptime() -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     START.elapsed()

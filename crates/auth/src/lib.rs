@@ -1,4 +1,4 @@
-//! Who may come in, and what they may do: the chain of authentication backends, the user store,
+//! Authentication and authorization: the chain of authentication backends, the user store,
 //! passwords, tokens and SCRAM.
 //!
 //! ```text
@@ -6,7 +6,7 @@
 //!          <-Answer--              Verdict: allow, deny, ignore (the next one is asked)
 //! ```
 //!
-//! Invariant: whoever asks gets one answer, within a time limit; an error of a backend is a denial,
+//! Invariant: each request gets one answer, within a time limit; an error of a backend is a denial,
 //! never an admission.
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -29,11 +29,11 @@ pub mod hash;
 mod metrics;
 mod panics;
 mod policy;
-mod rarely;
 mod scram;
 mod service;
 mod template;
 pub mod users;
+mod warning_limit;
 mod watched;
 
 pub use metrics::{BackendCounts, BackendMetrics, GatekeeperMetrics};

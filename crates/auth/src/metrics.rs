@@ -1,4 +1,4 @@
-//! What is counted: plain numbers that only grow, read by name.
+//! Counters: plain numbers that only grow, read by name.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,7 +17,7 @@ pub(crate) struct Counters {
     undecided: AtomicU64,
 }
 
-/// What one backend has said so far.
+/// The counts of one backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackendCounts {
     /// Logins that it allowed.
@@ -26,11 +26,11 @@ pub struct BackendCounts {
     pub denied: u64,
     /// Logins that it left to the next one.
     pub ignored: u64,
-    /// Questions that it could not answer, time-outs included: each of them is a denial.
+    /// Requests that it could not answer, time-outs included: each of them is a denial.
     pub errors: u64,
-    /// Questions that it did not answer in time.
+    /// Requests that it did not answer in time.
     pub timeouts: u64,
-    /// Passwords that were found among those that were right a while ago.
+    /// Passwords that were found in the cache.
     pub cache_hits: u64,
     /// Passwords that were not, and had to be hashed.
     pub cache_misses: u64,
@@ -42,23 +42,23 @@ pub struct BackendCounts {
     pub undecided: u64,
 }
 
-/// A backend and what it has said.
+/// A backend and its counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendMetrics {
     /// Its name in the configuration.
     pub name: String,
-    /// What it has said so far.
+    /// Its counts.
     pub counts: BackendCounts,
 }
 
-/// Everything that is counted, at one moment.
+/// All counts, at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GatekeeperMetrics {
     /// Backends in the order of their names.
     pub backends: Vec<BackendMetrics>,
-    /// Logins that were let in.
+    /// Logins that were admitted.
     pub admitted: u64,
-    /// Logins that were not.
+    /// Logins that were denied.
     pub denied: u64,
     /// Those of them that were denied because too many were waiting.
     pub overloaded: u64,

@@ -1,4 +1,4 @@
-//! Panics: those of the libraries that read what other systems say cost one answer, all others end
+//! Panics: those of the libraries that parse other systems' answers cost one answer, all others end
 //! the program.
 
 use std::cell::Cell;
@@ -9,14 +9,14 @@ use thiserror::Error;
 use tracing::error;
 
 use crate::clock;
-use crate::rarely::Rarely;
+use crate::warning_limit::WarningLimit;
 
 thread_local! {
     /// Whether a panic of this thread is caught.
     static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A library panicked over what it read.
+/// A library panicked over an answer.
 #[derive(Clone, Copy, Debug, Error)]
 #[error("bad answer: the library that reads it failed, the log says where")]
 pub(crate) struct Panicked;
@@ -28,13 +28,12 @@ impl From<Panicked> for String {
 }
 
 /// Whether a panic of this thread, now, is caught by the service: it then costs one answer, which
-/// is a denial. For the panic hook of a program that is to end by any other panic; one that is
-/// caught is written to the log instead.
+/// is a denial. For the panic hook of a program that ends by any other panic; a caught one is
+/// written to the log instead.
 ///
-/// The threads of the service run the libraries that speak to other systems, and these trust what
-/// they read.
+/// The threads of the service run the client libraries of other systems, which trust their answers.
 pub fn is_panic_caught(panic: &PanicHookInfo<'_>) -> bool {
-    static WARNINGS: Rarely = Rarely::new();
+    static WARNINGS: WarningLimit = WarningLimit::new();
     let is_caught = IS_CAUGHT.get();
     if is_caught && let Some(silent) = WARNINGS.now(clock::uptime().as_secs()) {
         let place = panic.location().map(tracing::field::display);
@@ -43,7 +42,7 @@ pub fn is_panic_caught(panic: &PanicHookInfo<'_>) -> bool {
             what,
             place,
             silent,
-            "a library failed over what another system said: who waits for that is denied"
+            "a library failed over the answer of another system: the clients that wait for it are denied"
         );
     }
     is_caught
@@ -54,8 +53,8 @@ pub(crate) fn catch_on_this_thread() {
     IS_CAUGHT.set(true);
 }
 
-/// Runs what is our own on whatever thread: a panic in it ends the program, because nobody knows
-/// what it left behind.
+/// Runs our own code on any thread: a panic in it ends the program, because the state that it
+/// leaves behind is unknown.
 pub(crate) fn own<T>(work: impl FnOnce() -> T) -> T {
     struct Before(bool);
     impl Drop for Before {
@@ -67,7 +66,8 @@ pub(crate) fn own<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Waits for what may panic; that is an error, and all it used is dropped at once.
+/// Awaits a future that may panic; a panic is an error, and all state of the future is dropped at
+/// once.
 pub(crate) async fn caught<T, E: From<Panicked>>(
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_not_our_own_is_caught_on_a_thread_of_the_service() {
+    fn only_panics_of_libraries_are_caught_on_a_thread_of_the_service() {
         let thread = std::thread::spawn(|| {
             let before = IS_CAUGHT.get();
             catch_on_this_thread();
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_an_error_and_drops_what_was_used() {
+    async fn a_panic_is_an_error_and_drops_the_state_in_use() {
         let used = Arc::new(());
         let held = Arc::clone(&used);
         let request = async move {

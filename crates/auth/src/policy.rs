@@ -1,4 +1,5 @@
-//! Rules for everybody: from the configuration, from a file of ours and from one of Mosquitto.
+//! Rules for all clients: from the configuration, from a file of thrum's own form and from one of
+//! Mosquitto.
 
 use std::fmt::{Debug, Display};
 use std::path::Path;
@@ -12,24 +13,24 @@ use crate::watched::Watched;
 /// Most bytes of a file with rules.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// What holds for everybody now.
+/// The rules for all clients that are in force.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// Rules for everybody, in their order.
+    /// Rules for all clients, in their order.
     pub rules: Arc<Rules>,
-    /// Whether what nothing decides is allowed.
+    /// Whether actions about which nothing decides are allowed.
     pub allows_by_default: bool,
-    /// Who is asked first.
+    /// The order of evaluation.
     pub order: Vec<RuleOrder>,
-    /// What a client that publishes what it may not is told.
+    /// The reaction to a publish that is denied.
     pub denied_publish: DeniedPublish,
-    /// What happens to a subscription of which only a part is allowed.
+    /// The handling of a partly allowed subscription.
     pub partial: PartialSubscription,
-    /// Whether retained messages are looked at again when rules or users change.
+    /// Whether retained messages are checked again when rules or users change.
     pub check_retained_source: bool,
 }
 
-/// Where the rules for everybody come from.
+/// The sources of the rules for all clients.
 #[derive(Debug)]
 pub(crate) struct PolicySource {
     config: AclConfig,
@@ -41,7 +42,7 @@ impl PolicySource {
     /// Reads all of it.
     ///
     /// # Errors
-    /// Every rule that is wrong, and its place.
+    /// Every wrong rule, and its source.
     pub(crate) fn load(config: &AclConfig) -> Result<Self, Vec<String>> {
         let mut problems = Vec::new();
         let listed = Rules::parse_list(&config.rules, "acl.rules").unwrap_or_else(|errors| {
@@ -70,8 +71,8 @@ impl PolicySource {
         })
     }
 
-    /// Reads again what has changed; true if there is something new. `bad` hears of each file with
-    /// a wrong rule, whose old rules stay.
+    /// Reads changed files again; true if there is something new. `bad` is called with each file
+    /// that has a wrong rule; its old rules stay.
     pub(crate) fn reread(&self, mut bad: impl FnMut(String)) -> bool {
         let mut has_changed = false;
         for file in &self.files {
@@ -83,12 +84,12 @@ impl PolicySource {
         has_changed
     }
 
-    /// What holds now. `has_users`: whether anybody has set up users or backends.
+    /// The rules in force. `has_users`: whether users or backends are set up.
     pub(crate) fn policy(&self, has_users: bool) -> Policy {
         let files: Vec<Arc<Rules>> = self.files.iter().map(Watched::current).collect();
         let of_files = files.iter().flat_map(|rules| rules.iter());
         let rules: Rules = self.listed.iter().chain(of_files).cloned().collect();
-        // An empty file of rules has been set up as well.
+        // An empty file of rules counts as set up as well.
         let is_set_up = has_users || !rules.is_empty() || !files.is_empty();
         Policy {
             rules: Arc::new(rules),

@@ -1,12 +1,12 @@
-//! Texts with placeholders for what is known of a client: parsed once, filled in as values, never
-//! as text.
+//! Texts with placeholders for properties of a client: parsed once, filled in as values, never as
+//! text.
 
 use std::borrow::Cow;
 
 use thiserror::Error;
 use thrum_access::{Identity, Login, Question, Secret};
 
-/// Something that is known of a client, or of what it wants to do.
+/// A property of a client, or of the action that it requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Placeholder {
     /// Client identifier.
@@ -15,9 +15,9 @@ pub(crate) enum Placeholder {
     Username,
     /// Password, as the client sent it.
     Password,
-    /// Address it came from.
+    /// Address of the client.
     Address,
-    /// Name of the listener it came through.
+    /// Name of its listener.
     Listener,
     /// Common name of its certificate.
     CommonName,
@@ -35,7 +35,7 @@ pub(crate) enum Placeholder {
     Retain,
 }
 
-/// Where a template stands: which placeholders mean something there, and whether `%u` is one.
+/// The place of a template: which placeholders are valid there, and whether `%u` is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// A query or a request body about a login.
@@ -50,24 +50,24 @@ pub(crate) enum Place {
     QuestionUrl,
 }
 
-/// Why a text is no template.
+/// Why a text is not a template.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub(crate) enum TemplateError {
     /// `${…` without its end.
     #[error("`${{` without `}}`: close the placeholder, as in ${{username}}")]
     Open,
-    /// Nothing has this name.
+    /// An unknown name.
     #[error(
         "${{{0}}} is not known: use ${{client_id}}, ${{username}}, ${{password}}, ${{peer}}, ${{listener}}, \
          ${{cert.cn}}, ${{cert.subject}}, ${{claim.NAME}}, ${{action}}, ${{topic}}, ${{qos}} or ${{retain}}"
     )]
     Unknown(String),
-    /// It means nothing in this place.
+    /// It has no value in this place.
     #[error("${{{0}}} has no value here")]
     Misplaced(String),
 }
 
-/// The client's password is needed as text and is none.
+/// The client's password is needed as text and is not text.
 #[derive(Debug, PartialEq, Eq, Error)]
 #[error("the password is not text")]
 pub(crate) struct NotText;
@@ -107,7 +107,7 @@ impl Template {
         &self.parts
     }
 
-    /// What it asks for.
+    /// The placeholders in it.
     pub(crate) fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
         self.parts.iter().filter_map(|part| match part {
             Part::Text(_) => None,
@@ -137,8 +137,8 @@ impl Template {
         Ok(Some(filled))
     }
 
-    /// A placeholder or an escape at the start of the text, or its first character; gives what
-    /// follows.
+    /// A placeholder or an escape at the start of the text, or its first character; returns the
+    /// rest.
     fn push_mark<'a>(&mut self, text: &'a str, place: Place) -> Result<&'a str, TemplateError> {
         if let Some(tail) = text.strip_prefix("${") {
             let (name, tail) = tail.split_once('}').ok_or(TemplateError::Open)?;
@@ -198,7 +198,7 @@ impl Place {
 }
 
 impl Placeholder {
-    /// By its name, or the one that EMQX gives it.
+    /// By its name, or that of EMQX.
     fn named(name: &str) -> Option<Self> {
         Some(match name {
             "client_id" | "clientid" => Self::ClientId,
@@ -217,7 +217,7 @@ impl Placeholder {
     }
 }
 
-/// What is known when a template is filled in.
+/// The values for filling in a template.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Values<'a> {
     identity: &'a Identity,
@@ -226,7 +226,7 @@ pub(crate) struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// Of a client at the door.
+    /// Of a client that logs in.
     pub(crate) fn of_login(login: &'a Login) -> Self {
         Self {
             identity: &login.identity,
@@ -235,7 +235,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Of a client that is in.
+    /// Of an admitted client.
     pub(crate) fn of_identity(identity: &'a Identity) -> Self {
         Self {
             identity,
@@ -244,7 +244,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Of a client that wants to do something.
+    /// Of a client that requests an action.
     pub(crate) fn of_question(question: &'a Question) -> Self {
         Self {
             question: Some(question),
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_that_is_not_text_is_told() {
+    fn a_password_that_is_not_text_is_an_error() {
         let identity = identity();
         let password = Secret::new(&[0xff, 0xfe]);
         let values = Values {

@@ -1,4 +1,4 @@
-//! A file that is read again when it changes; a bad one leaves what was read before.
+//! A file that is read again when it changes; an invalid one leaves the previous contents.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,19 +10,19 @@ use thrum_files::Stamp;
 
 use crate::clock;
 
-/// What a file is read with.
+/// The parser of a file.
 type Parse<T> = Box<dyn Fn(&Path) -> Result<T, String> + Send + Sync>;
 
-/// What was read of a file last.
+/// The last valid contents of a file.
 pub(crate) struct Watched<T> {
     path: PathBuf,
     parse: Parse<T>,
     /// Guards the exchange of one pointer.
     current: RwLock<Arc<T>>,
-    /// What the file looked like when it was read last. Held while it is read, so that no two do it
-    /// at once.
+    /// The state of the file when it was read last. Held while it is read, so that no two threads
+    /// read it at once.
     stamp: Mutex<Option<Stamp>>,
-    /// There was a file once.
+    /// The file existed once.
     was_there: AtomicBool,
 }
 
@@ -30,12 +30,12 @@ impl<T> Watched<T> {
     /// Reads the file for the first time.
     ///
     /// # Errors
-    /// What the parser says.
+    /// The error of the parser.
     pub(crate) fn load(
         path: &Path,
         parse: impl Fn(&Path) -> Result<T, String> + Send + Sync + 'static,
     ) -> Result<Self, String> {
-        // Looked at before it is read: a change in between is seen at the next look.
+        // Checked before it is read: a change in between is seen at the next check.
         let stamp = Stamp::of(path);
         let first = parse(path)?;
         let stamp = stamp.unwrap_or_default();
@@ -48,22 +48,23 @@ impl<T> Watched<T> {
         })
     }
 
-    /// What was read last.
+    /// The last valid contents.
     pub(crate) fn current(&self) -> Arc<T> {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&current)
     }
 
-    /// There is a file, or there was one.
+    /// The file exists, or existed once.
     pub(crate) fn was_there(&self) -> bool {
         self.was_there.load(Ordering::Relaxed)
     }
 
-    /// Looks at the file and reads it if it has changed: true if there is something new. One that
-    /// may be half written is left for the next look. Blocks.
+    /// Checks the file and reads it if it has changed: true if there is something new. A file that
+    /// may be half written is left for the next check. Blocks.
     ///
     /// # Errors
-    /// The file is gone or bad; what was read before stays, and the same file is not read again.
+    /// The file is missing or invalid; the previous contents stay, and the same file is not read
+    /// again.
     pub(crate) fn refresh(&self) -> Result<bool, String> {
         self.refresh_at(clock::wall())
     }
@@ -103,7 +104,7 @@ impl<T> fmt::Debug for Watched<T> {
     }
 }
 
-/// Writes a file as if that had been some time ago.
+/// Writes a file with an earlier time.
 #[cfg(test)]
 pub(crate) fn write_before(path: &Path, text: impl AsRef<[u8]>) {
     std::fs::write(path, text).unwrap();
@@ -124,7 +125,7 @@ mod tests {
         text.parse().map_err(|_| format!("bad number {text}"))
     }
 
-    /// What is seen when nobody has written for a while.
+    /// The result when the file was not written for a while.
     fn look(watched: &Watched<u32>) -> Result<bool, String> {
         watched.refresh_at(clock::wall() + Duration::from_secs(1))
     }
@@ -179,7 +180,7 @@ mod tests {
         file.write("22");
         assert_eq!((watched.refresh(), *watched.current()), (Ok(false), 1));
         assert_eq!((look(&watched), *watched.current()), (Ok(true), 22));
-        // Put in place of it as a whole.
+        // Replaced as a whole.
         let new = file.0.with_extension("new");
         fs::write(&new, "333").unwrap();
         fs::rename(&new, &file.0).unwrap();

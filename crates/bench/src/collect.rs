@@ -1,4 +1,4 @@
-//! Seconds of all threads put together: the series, the sums of the hold, the errors, the log of
+//! The seconds of all threads combined: the series, the sums of the hold, the errors, the log of
 //! histograms.
 
 use std::collections::BTreeMap;
@@ -32,7 +32,8 @@ pub(crate) struct Collector {
     open: BTreeMap<u64, Open>,
     /// Everything before it is closed.
     closed_ns: u64,
-    /// The hold's latencies, and of the whole run those of connecting, subscribing and coming back.
+    /// The hold's latencies, and for the whole run those of connecting, subscribing and
+    /// reconnecting.
     pub(crate) latencies: Latencies,
     /// Closed seconds.
     pub(crate) seconds: Vec<Second>,
@@ -82,7 +83,7 @@ impl Collector {
         (self.timeline, self.warp) = (Some(timeline), warp);
     }
 
-    /// Takes a thread's second; one that comes too late is added to the oldest that is still open.
+    /// Adds a thread's second; one that arrives too late is added to the oldest that is still open.
     pub(crate) fn take(&mut self, slice: &Slice) {
         self.add_up(slice);
         let start_ns = slice.start_ns.max(self.closed_ns);
@@ -284,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_has_its_first_and_last_second_in_whatever_order_threads_tell_of_it() {
+    fn an_error_has_its_first_and_last_second_in_any_order_of_reports() {
         let mut collector = Collector::new(SECOND_NS, 0, None).unwrap();
         for second in [3, 2, 5, 4] {
             let mut slice = Slice {

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// How a message arrived.
+/// The way in which a message arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// For the first time, after all earlier ones that will come.
+    /// For the first time, after all earlier messages that arrive at all.
     First,
     /// For the first time, but after a later one.
     Late,

@@ -31,7 +31,7 @@ pub(crate) const GOVERNOR_PATH: &str = "/sys/devices/system/cpu/cpu0/cpufreq/sca
 const HUGE_PAGES_PATH: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const CLOCK_SOURCE_PATH: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-/// Describes this machine; what cannot be read is empty or missing.
+/// Describes this machine; unreadable values are empty or missing.
 pub fn machine() -> Machine {
     let cpu = kernel_text::read("/proc/cpuinfo").unwrap_or_default();
     let memory = kernel_text::read("/proc/meminfo").unwrap_or_default();
@@ -111,7 +111,7 @@ fn virtualization(cpu: &str) -> Option<String> {
     Some(if is_guest { "guest" } else { "none" }.to_owned())
 }
 
-/// The word in square brackets: what the kernel chose from a list.
+/// The word in square brackets: the kernel's choice from a list.
 fn chosen(text: &str) -> Option<String> {
     let (_, rest) = text.split_once('[')?;
     let (word, _) = rest.split_once(']')?;

@@ -1,4 +1,4 @@
-//! What every payload begins with: who sent it, which one it is, and when it left.
+//! The beginning of every payload: publisher, sequence number and send time.
 //!
 //! The intended send time is not carried: it follows from publisher and sequence (open loop).
 //!

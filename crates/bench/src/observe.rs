@@ -28,7 +28,7 @@ pub trait Observer {
         _ = so_far;
     }
 
-    /// What to change, asked after each look.
+    /// Changes to the run, requested after each frame.
     fn next_command(&mut self) -> Option<Command> {
         None
     }

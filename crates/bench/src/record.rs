@@ -1,4 +1,4 @@
-//! What one thread measured: histograms and counts, handed over second by second.
+//! The measurements of one thread: histograms and counts, handed over second by second.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ const OTHER_REASONS: &str = "other";
 /// Latencies in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Latencies {
-    /// From the intended send time to the arrival: what a user of the system waits.
+    /// From the intended send time to the arrival: the waiting time of a user.
     pub response: Histogram<u64>,
     /// From the actual send to the arrival.
     pub service: Histogram<u64>,
@@ -106,7 +106,7 @@ impl Default for Latencies {
 }
 
 /// Counts of one thread over the whole run; messages of the whole load, warm-up included, unless
-/// said otherwise.
+/// stated otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Counts {
     /// PUBLISH packets sent.
@@ -146,11 +146,11 @@ pub struct Counts {
     pub connections_lost: u64,
     /// Connections that the scenario cut on purpose.
     pub connections_cut: u64,
-    /// Connections that came back.
+    /// Connections that were restored.
     pub reconnected: u64,
-    /// Subscriptions with a lower quality of service than asked for.
+    /// Subscriptions with a lower quality of service than requested.
     pub downgraded: u64,
-    /// Clients that were to come back and were still away at the end.
+    /// Clients that should have reconnected and were still disconnected at the end.
     pub away_at_end: u64,
 }
 
@@ -219,7 +219,7 @@ impl SliceCounts {
     }
 }
 
-/// What was measured in about a second, by one thread or by all.
+/// The measurements of about a second, of one thread or of all.
 ///
 /// Latencies of messages count in the slice they arrive in, but only those due in the hold, or due
 /// and arrived before it: so the slices from the start of the hold on add up to the hold.

@@ -14,7 +14,7 @@ pub(crate) fn socket(to: IpAddr) -> io::Result<Socket> {
     )
 }
 
-/// Gives a socket its source address. The port comes with the connection, so that it may be the
+/// Sets the source address of a socket. The port is chosen when connecting, so that it may be the
 /// same as that of a connection to another broker.
 pub(crate) fn bind(socket: &Socket, source: IpAddr) -> io::Result<()> {
     nix::sys::socket::setsockopt(
@@ -40,7 +40,7 @@ mod tests {
         assert_eq!(
             unconnected,
             SocketAddr::new(from, 0),
-            "the port comes with the connection"
+            "the port is chosen when connecting"
         );
         socket.connect(&to.into()).unwrap();
         let connected = socket.local_addr().unwrap().as_socket().unwrap();

@@ -13,14 +13,14 @@ pub const LAG_P99_NS_MAX: u64 = 10 * SECOND_NS / 1_000;
 /// their latency: beyond it the latencies show the generator.
 pub const RECEIVE_LAG_P99_NS_MAX: u64 = 10 * SECOND_NS / 1_000;
 
-/// Share of the hold that a thread may be on a core: beyond it there is no room for a burst, and
-/// messages wait in its sockets.
+/// Largest share of the hold that a thread may be on a core: beyond it there is no room for a
+/// burst, and messages wait in its sockets.
 pub const BUSY_MAX: f64 = 0.9;
 
 /// Share of the offered messages that must be sent, leaving out those the broker held back.
 pub const SENT_MIN: f64 = 0.99;
 
-/// What the generator observed of itself.
+/// The generator's observations of itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Health {
     /// From the intended to the actual send, 99th percentile.
@@ -35,15 +35,15 @@ pub struct Health {
     pub sent: u64,
     /// Messages due within the hold that the broker held back to its end.
     pub held_back: u64,
-    /// What each thread did.
+    /// The load of each thread.
     pub threads: Vec<ThreadLoad>,
-    /// What latencies between two machines are wrong by at most; 0 if there are none.
+    /// Largest error of latencies between two machines; 0 if there are none.
     pub clock_error_ns: u64,
     /// Response time, median.
     pub response_p50_ns: u64,
 }
 
-/// What one thread did during the hold, as shares of its length.
+/// The load of one thread during the hold, as shares of its length.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ThreadLoad {
     /// On a core.
@@ -79,7 +79,7 @@ pub enum Limit {
     },
     /// Clocks of machines are too far apart for latencies between them.
     Clock {
-        /// What a latency is wrong by at most.
+        /// The largest error of a latency.
         error_ns: u64,
         /// Median of the response time.
         p50_ns: u64,
@@ -137,7 +137,7 @@ impl Health {
 }
 
 impl Limit {
-    /// What to do about it.
+    /// The remedy.
     pub const fn advice(self) -> &'static str {
         match self {
             Self::ReceiveLag { .. } => {

@@ -17,8 +17,8 @@ pub struct Delivery {
     pub expected: u64,
     /// Of these, guaranteed deliveries that did not happen before the end of the drain.
     pub lost: u64,
-    /// Of these, missing deliveries without a guarantee: never acknowledged because the
-    /// session was gone, or to a subscriber that was away without a session.
+    /// Of these, missing deliveries without a guarantee: never acknowledged because the session was
+    /// gone, or to a subscriber that was disconnected without a session.
     pub excused: u64,
     /// Messages that arrived again.
     pub duplicated: u64,
@@ -87,8 +87,8 @@ impl Delivery {
     }
 }
 
-/// Messages that were on their way to a client when its connection ended are gone with a clean
-/// session; only this many nanoseconds before the end count.
+/// Messages in flight to a client when its connection ended are lost with a clean session; only
+/// this many nanoseconds before the end count.
 const ON_THE_WAY_NS: u64 = 5 * SECOND_NS;
 
 /// Deliveries under settlement.
@@ -97,11 +97,11 @@ struct Settlement<'a> {
     /// By number of the publisher.
     sent: Vec<PublisherReport>,
     due_ns: &'a dyn Fn(u32, u32) -> Option<u64>,
-    /// When responders were away, so that there may be no answer to a request.
+    /// When responders were disconnected, so that a request may have no answer.
     unanswered: Vec<(u64, u64)>,
     /// Not where the members of a shared group answer: MQTT promises no order between them.
     answers_have_order: bool,
-    /// Shared groups that had a member, and when members of clean sessions were away.
+    /// Shared groups that had a member, and when members of clean sessions were disconnected.
     absences: BTreeMap<u32, Vec<(u64, u64)>>,
 }
 
@@ -198,8 +198,8 @@ impl Settlement<'_> {
         }
     }
 
-    /// Whether nobody promised to deliver a message: it was never acknowledged because its session
-    /// was gone, or its subscriber was away without a session.
+    /// Whether the delivery of a message was not guaranteed: it was never acknowledged because its
+    /// session was gone, or its subscriber was disconnected without a session.
     fn is_excused(&self, publisher: u32, sequence: u32, absences: &[(u64, u64)]) -> bool {
         let report = self.sent.get(as_index(publisher));
         if report.is_some_and(|report| report.given_up.binary_search(&sequence).is_ok()) {
@@ -236,7 +236,7 @@ pub enum Fault {
     Refused(u64),
     /// Messages were not acknowledged, though the connection held.
     Unacknowledged(u64),
-    /// Clients that were to come back did not.
+    /// Clients that should have reconnected did not.
     StayedAway(u64),
 }
 
@@ -251,20 +251,20 @@ impl fmt::Display for Fault {
             Self::CutOff(number) => ("connections lost", number),
             Self::Refused(number) => ("messages refused", number),
             Self::Unacknowledged(number) => ("messages not acknowledged", number),
-            Self::StayedAway(number) => ("clients that did not come back", number),
+            Self::StayedAway(number) => ("clients that did not reconnect", number),
         };
         write!(formatter, "{what}: {}", count(*number))
     }
 }
 
-/// What clients and connections did, as far as it is judged.
+/// The counts of clients and connections, as far as they are judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Connections {
     /// Clients that did not get ready.
     pub failed: u64,
     /// Connections lost, where the scenario leaves them alone.
     pub lost: u64,
-    /// Clients that were to come back and had not until the end.
+    /// Clients that should have reconnected and had not until the end.
     pub away: u64,
     /// Messages not acknowledged on connections that held.
     pub unacknowledged: u64,

@@ -42,7 +42,7 @@ fn endpoint(address: SocketAddr) -> Endpoint {
     Endpoint::parse(&format!("mqtt://{address}")).unwrap()
 }
 
-/// An agent in a thread of its own, and what ends it.
+/// An agent in a thread of its own, and its end.
 struct Agent {
     thread: JoinHandle<Result<(), AgentError>>,
     interrupt: Arc<AtomicBool>,
@@ -252,7 +252,7 @@ fn an_agent_on_the_brokers_host_measures_the_broker() {
 }
 
 #[test]
-fn a_report_bigger_than_a_letter_arrives_whole() {
+fn a_report_larger_than_a_fragment_arrives_whole() {
     let ((control, control_address), (target, target_address)) = (broker(), broker());
     let agents = ["left", "right"].map(|name| agent(control_address, name, |_| {}));
     let overrides = Overrides {
@@ -370,7 +370,7 @@ fn a_run_fails_with_the_name_of_the_agent_that_ended() {
 #[test]
 fn an_agent_whose_connection_is_cut_is_noticed_by_its_will() {
     let ((control, control_address), (target, target_address)) = (broker(), broker());
-    let cable = Cable::to(control_address);
+    let cable = CuttableRelay::to(control_address);
     let left = agent(control_address, "left", |_| {});
     let right = agent(cable.address, "right", |_| {});
     let failed = run(
@@ -393,7 +393,7 @@ fn an_agent_whose_connection_is_cut_is_noticed_by_its_will() {
 #[test]
 fn an_agent_ends_its_clients_when_the_coordinator_is_gone() {
     let ((control, control_address), (target, target_address)) = (broker(), broker());
-    let cable = Cable::to(control_address);
+    let cable = CuttableRelay::to(control_address);
     let agent = agent(control_address, "left", |_| {});
     let failed = run(
         pairs(20, Duration::from_mins(1)),
@@ -418,9 +418,9 @@ fn an_agent_ends_its_clients_when_the_coordinator_is_gone() {
 #[test]
 fn an_agent_that_cannot_reach_the_broker_reports_the_reason() {
     let (control, control_address) = broker();
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
-    let target_address = nobody.local_addr().unwrap();
-    drop(nobody);
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target_address = unused.local_addr().unwrap();
+    drop(unused);
     let agent = agent(control_address, "left", |_| {});
     let failed = run(
         pairs(2, Duration::from_secs(1)),
@@ -469,13 +469,13 @@ impl Observer for StopAt {
     }
 }
 
-/// A TCP relay whose connections can be cut without a goodbye.
-struct Cable {
+/// A TCP relay whose connections can be cut without notice.
+struct CuttableRelay {
     address: SocketAddr,
     ends: Arc<Mutex<Vec<TcpStream>>>,
 }
 
-impl Cable {
+impl CuttableRelay {
     fn to(upstream: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

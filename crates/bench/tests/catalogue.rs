@@ -8,7 +8,7 @@ use std::path::Path;
 use thrum_bench::plan::Plan;
 use thrum_bench::scenario::{Overrides, Scenario, catalogue, find, find_document, sets};
 
-/// What a run of a scenario is, in a line.
+/// A scenario's run, in a line.
 fn parameters(scenario: &Scenario) -> String {
     format!(
         "{} {:?} clients {} connect {}/s pubs {} subs {} offered {:.0}/s qos {:?} payload {:?}",

@@ -1,6 +1,6 @@
 //! Figures as text, and whole numbers as fractions: the only place where units are chosen.
 //!
-//! Invariant: a figure is written in one way, wherever it stands.
+//! Invariant: a figure has the same form in every place.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -17,7 +17,7 @@ pub const SECOND_NS: u64 = 1_000_000_000;
 /// A whole number as a fraction; exact up to 2^53.
 #[expect(
     clippy::cast_precision_loss,
-    reason = "figures for people; no count reaches 2^53"
+    reason = "figures to display; no count reaches 2^53"
 )]
 pub const fn fraction(whole: u64) -> f64 {
     whole as f64
@@ -50,9 +50,9 @@ pub fn count(value: u64) -> String {
     text
 }
 
-/// A number with the digits a person reads: `0.003`, `0.81`, `3.9`, `41`, `1 204`.
+/// A number with its significant digits: `0.003`, `0.81`, `3.9`, `41`, `1 204`.
 pub fn figure(value: f64) -> String {
-    // What rounds up to four digits has four digits.
+    // A number that rounds up to four digits has four digits.
     if value >= 999.5 {
         count(whole(value))
     } else if value >= 10.0 {
@@ -71,7 +71,8 @@ pub fn rate(value: f64) -> String {
     format!("{}/s", figure(value))
 }
 
-/// A latency: `41µs`, `810µs`, `3.9ms`, `1.2s`; what rounds up to a thousand has the next unit.
+/// A latency: `41µs`, `810µs`, `3.9ms`, `1.2s`; a number that rounds up to a thousand has the next
+/// unit.
 pub fn latency(ns: u64) -> String {
     if ns < 999_500 {
         format!("{}µs", figure(fraction(ns) / 1e3))
@@ -102,7 +103,7 @@ pub fn bytes(value: f64) -> String {
     )
 }
 
-/// A span of the clock: `5m00s`, `10s`, `250ms`.
+/// A time span: `5m00s`, `10s`, `250ms`.
 pub fn span(duration: Duration) -> String {
     let seconds = duration.as_secs();
     if seconds >= 60 {

@@ -1,4 +1,4 @@
-//! A directory, opened once: what is in it is reached relative to it.
+//! A directory, opened once: its files are reached relative to it.
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata, Permissions, TryLockError};
@@ -17,21 +17,22 @@ use nix::sys::statvfs::fstatvfs;
 use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, geteuid, unlinkat};
 use rustix::fs::{RenameFlags, renameat_with};
 
-/// The owner reads and writes, nobody else does anything.
+/// The owner reads and writes, others have no access.
 const FILE_MODE: u32 = 0o600;
-/// The same of a directory.
+/// The same for a directory.
 const FOLDER_MODE: u32 = 0o700;
-/// What a file that is replaced keeps of its mode.
+/// The bits of its mode that a replaced file keeps.
 const PERMISSIONS: u32 = 0o777;
-/// Others than the owner may put files into a directory.
+/// Users other than the owner may put files into a directory.
 const MODE_OF_OTHERS_WRITING: u32 = 0o022;
-/// Nothing is followed, waited for, or inherited by other programs.
+/// Links are not followed, opening does not block, and other programs do not inherit the
+/// descriptor.
 const CAREFULLY: OFlag = OFlag::O_NOFOLLOW
     .union(OFlag::O_CLOEXEC)
     .union(OFlag::O_NONBLOCK);
-/// The user that may do everything.
+/// The superuser.
 const ROOT: u32 = 0;
-/// Links that lead to one another: more than anybody needs.
+/// Links that lead to one another: more than any real path has.
 const LINKS_MAX: usize = 8;
 const FOLDER: OFlag = OFlag::O_DIRECTORY.union(OFlag::O_CLOEXEC);
 
@@ -42,11 +43,11 @@ pub struct Folder {
     path: PathBuf,
     owner: u32,
     group: u32,
-    /// Nobody but its owner can have put anything into it.
+    /// Only its owner can have put files into it.
     is_closed: bool,
 }
 
-/// Whose a file is, and who may do what with it.
+/// The owner and the mode of a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rights {
     owner: u32,
@@ -64,7 +65,7 @@ impl Rights {
         })
     }
 
-    /// Gives them to another file, which this process has made.
+    /// Applies them to another file, which this process has created.
     pub(crate) fn give_to(self, file: &File) -> io::Result<()> {
         let made = file.metadata()?;
         let owner = (made.uid() != self.owner).then_some(self.owner);
@@ -80,7 +81,7 @@ impl Folder {
     /// Opens a directory by a name that the administrator has given: links in it are followed.
     ///
     /// # Errors
-    /// There is none, or it cannot be opened.
+    /// It does not exist, or it cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
         let path = if path.as_os_str().is_empty() {
             Path::new(".")
@@ -90,7 +91,7 @@ impl Folder {
         Self::of(nix::fcntl::open(path, FOLDER, Mode::empty())?, path)
     }
 
-    /// Opens the directory that a file is in.
+    /// Opens the directory of a file.
     ///
     /// # Errors
     /// As [`Folder::open`].
@@ -98,8 +99,8 @@ impl Folder {
         Self::open(file.parent().unwrap_or_else(|| Path::new("/")))
     }
 
-    /// What a file's name leads to, as far as the links belong to whoever runs this and so do their
-    /// directories: nobody else can have laid them. The rest of the way is not gone.
+    /// The target of a file's name, as far as the links and their directories belong to the current
+    /// user: no other user can have created them. The rest of the path is not resolved.
     pub fn through_own_links(file: &Path) -> PathBuf {
         let mut path = file.to_owned();
         for _ in 0..LINKS_MAX {
@@ -114,11 +115,11 @@ impl Folder {
     /// Opens a directory in this one; it must not be a link.
     ///
     /// # Errors
-    /// There is none, it is a link, or it cannot be opened.
+    /// It does not exist, it is a link, or it cannot be opened.
     pub fn inner(&self, name: &str) -> io::Result<Self> {
         let path = self.path.join(name);
         let opened = openat(&self.file, name, FOLDER | OFlag::O_NOFOLLOW, Mode::empty());
-        // With both flags a link is said to be no directory.
+        // With both flags the system reports a link as "not a directory".
         let opened = opened.map_err(|error| match error {
             Errno::ELOOP => is_linked_directory(&path),
             Errno::ENOTDIR if self.is_link(name) => is_linked_directory(&path),
@@ -127,11 +128,11 @@ impl Folder {
         Self::of(opened, &path)
     }
 
-    /// Opens a directory in this one, and makes it if there is none; it then belongs to the owner
-    /// of this one.
+    /// Opens a directory in this one, and creates it if it does not exist; it then belongs to the
+    /// owner of this one.
     ///
     /// # Errors
-    /// As [`Folder::inner`]; it cannot be made.
+    /// As [`Folder::inner`]; it cannot be created.
     pub fn make(&self, name: &str) -> io::Result<Self> {
         match mkdirat(&self.file, name, Mode::from_bits_truncate(FOLDER_MODE)) {
             Ok(()) => {}
@@ -162,7 +163,8 @@ impl Folder {
         &self.path
     }
 
-    /// Waits until nobody else has the lock of the directory; it ends with this.
+    /// Waits until the lock of the directory is free, and takes it; it is released when this is
+    /// dropped.
     ///
     /// # Errors
     /// The file system has no locks.
@@ -170,7 +172,8 @@ impl Folder {
         self.file.lock()
     }
 
-    /// Takes the lock of the directory, which ends with this; false if somebody else has it.
+    /// Takes the lock of the directory, which is released when this is dropped; false if another
+    /// process has it.
     ///
     /// # Errors
     /// The file system has no locks.
@@ -182,7 +185,7 @@ impl Folder {
         }
     }
 
-    /// Looks whether the path still leads to the directory.
+    /// Checks whether the path still leads to the directory.
     ///
     /// # Errors
     /// It was moved, removed or replaced.
@@ -194,14 +197,14 @@ impl Folder {
         }
         let path = self.path.display();
         Err(io::Error::other(format!(
-            "{path} is another one than before"
+            "{path} is another directory than before"
         )))
     }
 
     /// Opens a file to read it.
     ///
     /// # Errors
-    /// There is none, it is a link or no file, or it cannot be read.
+    /// It does not exist, it is a link or not a regular file, or it cannot be read.
     pub fn read(&self, name: &OsStr) -> io::Result<File> {
         let (file, _) = self.open_file(name, OFlag::O_RDONLY)?;
         Ok(file)
@@ -210,17 +213,17 @@ impl Folder {
     /// Opens a file to read and change it.
     ///
     /// # Errors
-    /// As [`Folder::read`]; it is not the owner's.
+    /// As [`Folder::read`]; it does not belong to the owner.
     pub fn change(&self, name: &OsStr) -> io::Result<File> {
         let (file, found) = self.open_file(name, OFlag::O_RDWR)?;
         self.check_owner(name, &found)?;
         Ok(file)
     }
 
-    /// Opens a file to change it, and makes it if there is none.
+    /// Opens a file to change it, and creates it if it does not exist.
     ///
     /// # Errors
-    /// As [`Folder::change`]; it cannot be made.
+    /// As [`Folder::change`]; it cannot be created.
     pub fn change_or_create(&self, name: &OsStr) -> io::Result<File> {
         match self.change(name) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -231,13 +234,13 @@ impl Folder {
                 self.give(&file)?;
                 Ok(file)
             }
-            // Somebody else was quicker.
+            // Another process created it first.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => self.change(name),
             Err(error) => Err(error),
         }
     }
 
-    /// Makes an empty file of the owner's, also of one that is there.
+    /// Creates an empty file of the owner, or empties an existing one.
     ///
     /// # Errors
     /// As [`Folder::change_or_create`].
@@ -247,21 +250,21 @@ impl Folder {
         Ok(file)
     }
 
-    /// Makes a file that was not there. It belongs to whoever runs this.
+    /// Creates a file that must not exist. It belongs to the current user.
     ///
     /// # Errors
-    /// It is there, be it as a link; it cannot be made.
+    /// It exists, also as a link; it cannot be created.
     pub fn create_new(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | CAREFULLY;
         let mode = Mode::from_bits_truncate(FILE_MODE);
         let file = File::from(openat(&self.file, name, flags, mode)?);
-        // Whatever the umask takes away.
+        // The umask may have removed bits.
         set_mode(&file, FILE_MODE)?;
         Ok(file)
     }
 
-    /// Gives something that this process has made to the owner of the directory: root works for
-    /// somebody else.
+    /// Gives a file that this process has created to the owner of the directory: root works for
+    /// another user.
     ///
     /// # Errors
     /// The file system refuses.
@@ -272,34 +275,34 @@ impl Folder {
         Ok(())
     }
 
-    /// Gives a file another name in the directory, in place of what has that name; a link is
-    /// replaced and not followed.
+    /// Renames a file in the directory and replaces the file of that name; a link is replaced and
+    /// not followed.
     ///
     /// # Errors
-    /// There is no such file; the file system refuses.
+    /// The file does not exist; the file system refuses.
     pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         Ok(renameat(&self.file, from, &self.file, to)?)
     }
 
-    /// Gives two files or directories each the other's name in one step.
+    /// Exchanges the names of two files or directories in one step.
     ///
     /// # Errors
-    /// One is not there; the file system refuses, or cannot do that.
+    /// One does not exist; the file system refuses, or cannot do that.
     pub fn exchange(&self, one: &OsStr, other: &OsStr) -> io::Result<()> {
         let flags = RenameFlags::EXCHANGE;
-        // nix has it with glibc alone.
+        // nix supports it only with glibc.
         Ok(renameat_with(&self.file, one, &self.file, other, flags)?)
     }
 
     /// Removes a file, or a link itself.
     ///
     /// # Errors
-    /// There is none; the file system refuses.
+    /// It does not exist; the file system refuses.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         Ok(unlinkat(&self.file, name, UnlinkatFlags::NoRemoveDir)?)
     }
 
-    /// Names of the files in it; links and directories are left out, and so is what is no text.
+    /// Names of the files in it, without links, directories and names that are not UTF-8.
     ///
     /// # Errors
     /// It cannot be read.
@@ -313,7 +316,7 @@ impl Folder {
                 continue;
             };
             let is_file = match entry.file_type() {
-                // Some file systems do not tell.
+                // Some file systems do not report it.
                 None => self.read(name.as_ref()).is_ok(),
                 Some(kind) => kind == Type::File,
             };
@@ -324,30 +327,30 @@ impl Folder {
         Ok(names)
     }
 
-    /// Makes the names in it safe.
+    /// Syncs the names in it to the disk.
     ///
     /// # Errors
-    /// The disk refuses.
+    /// The disk fails.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
     }
 
-    /// Whether files can be made in it, as far as that can be told without making one.
+    /// Checks whether files can be created in it, as far as that is possible without creating one.
     ///
     /// # Errors
-    /// They cannot.
+    /// They cannot be created.
     pub fn check_writable(&self) -> io::Result<()> {
         if fstatfs(&self.file)?.filesystem_type() == PROC_SUPER_MAGIC {
-            return Err(io::Error::other("its file system takes no files"));
+            return Err(io::Error::other("its file system accepts no files"));
         }
         let wanted = AccessFlags::W_OK | AccessFlags::X_OK;
         Ok(faccessat(&self.file, ".", wanted, AtFlags::empty())?)
     }
 
-    /// Bytes that are free on its file system.
+    /// Free bytes on its file system.
     ///
     /// # Errors
-    /// The file system does not tell.
+    /// The file system does not report them.
     pub fn free_bytes(&self) -> io::Result<u64> {
         let space = fstatvfs(&self.file)?;
         Ok(space
@@ -364,15 +367,15 @@ impl Folder {
         let file = File::from(opened);
         let found = file.metadata()?;
         if !found.is_file() {
-            let what = format!("{} is no file", self.path.join(name).display());
+            let what = format!("{} is not a file", self.path.join(name).display());
             return Err(io::Error::new(ErrorKind::InvalidInput, what));
         }
         Ok((file, found))
     }
 
-    /// A name for a file of somebody else (a hard link) is as good as a link to it. Who is not root
-    /// can do no more to it than before, and what stands in a directory that nobody else may write
-    /// to has its owner put there.
+    /// A hard link to a file of another user is as dangerous as a symbolic link to it. A user other
+    /// than root gains no new rights by it, and a directory that only its owner may write to
+    /// contains only files that the owner put there.
     fn check_owner(&self, name: &OsStr, found: &Metadata) -> io::Result<()> {
         let owner = found.uid();
         let user = geteuid().as_raw();
@@ -386,20 +389,20 @@ impl Folder {
         let what = if self.owner == user {
             let folder = self.path.display();
             format!(
-                "{shown} belongs to user {owner}, and others may put files into its directory: if it is in its place, \
+                "{shown} belongs to user {owner}, and others may put files into its directory: if it belongs there, \
                  close the directory with chmod go-w {folder}"
             )
         } else {
             format!(
-                "{shown} belongs to user {owner} and its directory to user {directory}: if it is in its place, \
+                "{shown} belongs to user {owner} and its directory to user {directory}: if it belongs there, \
                  give it to that user with chown --no-dereference {directory} {shown}"
             )
         };
         Err(io::Error::new(ErrorKind::PermissionDenied, what))
     }
 
-    /// Whether a file that is made under that name now can be read by root alone: it runs this, and
-    /// the directory is its own.
+    /// Whether only root could read a file that is created under that name now: this process is
+    /// root, and the directory belongs to root.
     pub fn makes_for_root_alone(&self, name: &OsStr) -> bool {
         let found = self.look(name);
         geteuid().is_root() && self.owner == ROOT && matches!(found, Err(Errno::ENOENT))
@@ -411,13 +414,13 @@ impl Folder {
         self.look(name).is_ok_and(is_link)
     }
 
-    /// What is known of a name; no link is followed.
+    /// The attributes of a name; no link is followed.
     fn look<P: ?Sized + NixPath>(&self, name: &P) -> Result<FileStat, Errno> {
         fstatat(&self.file, name, AtFlags::AT_SYMLINK_NOFOLLOW)
     }
 }
 
-/// What a link leads to, if it is one and nobody else can have laid it.
+/// The target of a link, if it is one and no other user can have created it.
 fn own_link(path: &Path) -> Option<PathBuf> {
     let folder = Folder::around(path).ok()?;
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
@@ -438,7 +441,7 @@ fn set_mode(file: &File, mode: u32) -> io::Result<()> {
 
 fn is_link(path: &Path) -> io::Error {
     let what = format!(
-        "{} is a symbolic link, which is not followed here; name what it leads to",
+        "{} is a symbolic link, which is not followed here; name its target",
         path.display()
     );
     io::Error::new(ErrorKind::InvalidInput, what)
@@ -452,7 +455,7 @@ fn is_linked_directory(path: &Path) -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, what)
 }
 
-/// Whether everybody on the machine may read or write a file; false if it cannot be looked at.
+/// Whether every user of the machine may read or write a file; false if its mode is unknown.
 pub fn is_open_to_others(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.mode() & 0o006 != 0)
 }

@@ -1,9 +1,9 @@
-//! Files in a directory that may belong to somebody else: root changes them for the broker, whose
-//! user could lay a link in the way.
+//! Files in a directory that may belong to another user: root changes them for the broker, whose
+//! user could place a link there.
 //!
-//! Invariant: nothing is opened for writing, replaced, given away or removed but what stands in the
-//! opened directory itself and that nobody but its owner (or whoever the owner has given it to) can
-//! have put there; no link is followed, and whatever is made is its owner's alone.
+//! Invariant: only entries of the opened directory itself, which only its owner (or a user chosen
+//! by the owner) can have placed there, are opened for writing, replaced, given away or removed; no
+//! link is followed, and every new file is accessible to its owner only.
 
 mod folder;
 mod replace;

@@ -8,15 +8,15 @@ use crate::Folder;
 use crate::folder::Rights;
 
 impl Folder {
-    /// Replaces a file, or makes it; a reader sees the old one or the new one, and it is on the
-    /// disk when this returns. What is written stands in a file with `.new` behind its name until
-    /// then. The new file has the owner, the group and the mode of the old one; one that was not
-    /// there belongs to the owner of the directory. To be called by one at a time: who takes a lock
-    /// sees to that.
+    /// Replaces a file, or creates it; a reader sees the old one or the new one, and it is on the
+    /// disk when this returns. Until then the new contents are in a file with `.new` behind its
+    /// name. The new file has the owner, the group and the mode of the old one; a file that did not
+    /// exist belongs to the owner of the directory. Only one process may call this at a time: the
+    /// caller holds a lock.
     ///
     /// # Errors
-    /// The name is that of a link or of a file of somebody else; what `write` says; the disk
-    /// refuses. The old file is still there then.
+    /// The name is that of a link or of a file of another user; the error of `write`; the disk
+    /// fails. The old file is still there then.
     pub fn replace(
         &self,
         name: &OsStr,
@@ -28,7 +28,7 @@ impl Folder {
             Err(error) => return Err(error),
         };
         let beside = with_ending(name, "new");
-        // Of a process that ended while it wrote; nobody else writes now.
+        // A file of a process that ended while it wrote; no other process writes now.
         match self.remove(&beside) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}

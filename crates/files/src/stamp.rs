@@ -1,4 +1,4 @@
-//! What tells that a file was written or replaced.
+//! Detects that a file was written or replaced.
 
 use std::fs;
 use std::io;
@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// A file that was written to so short a time ago may be half written: editors and `cp` empty a
-/// file before they fill it.
+/// A file that was changed so short a time ago may be half written: editors and `cp` empty a file
+/// before they fill it.
 const WRITING: Duration = Duration::from_millis(200);
 
 /// One state of a file, at the end of all links.
@@ -20,10 +20,10 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// What a file is now; none if there is none.
+    /// The present state of a file; none if it does not exist.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn of(path: &Path) -> io::Result<Option<Self>> {
         match fs::metadata(path) {
             Ok(found) => Ok(Some(Self {
@@ -37,12 +37,12 @@ impl Stamp {
         }
     }
 
-    /// Whether somebody may be writing the file, which was like `before` when it was read last. A
-    /// file that has been put in place of another one is whole.
+    /// Whether a process may still be writing the file, which was like `before` when it was read
+    /// last. A file that replaced another one is complete.
     pub fn may_be_half_written(&self, before: Option<&Self>, now: SystemTime) -> bool {
         let is_same_file =
             before.is_some_and(|before| (before.device, before.inode) == (self.device, self.inode));
-        // A time to come says nothing: the clock was set.
+        // A time in the future is meaningless: the clock was set.
         let age = self
             .modified
             .and_then(|modified| now.duration_since(modified).ok());

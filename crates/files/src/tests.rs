@@ -1,4 +1,4 @@
-//! Links, strangers' files and modes.
+//! Links, files of other users, and modes.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -43,7 +43,7 @@ impl Drop for Place {
 }
 
 const NAME: &str = "users.jsonl";
-/// A user that is not root, who need not exist.
+/// A user other than root, who need not exist.
 const OWNER: u32 = 12_345;
 
 fn replace(folder: &Folder, text: &str) -> std::io::Result<()> {
@@ -79,7 +79,7 @@ fn no_link_is_followed() {
 }
 
 #[test]
-fn a_link_is_followed_by_whoever_has_laid_it_in_a_directory_of_its_own() {
+fn a_link_is_followed_by_the_user_who_created_it_in_an_own_directory() {
     let place = Place::new("own");
     let link = place.inside().join(NAME);
     symlink("../other", &link).unwrap();
@@ -120,14 +120,14 @@ fn a_directory_that_is_a_link_is_not_entered() {
         let error = outcome.unwrap_err().to_string();
         assert!(error.contains("inside/state is a symbolic link"), "{error}");
     }
-    // What the administrator names may be one.
+    // The administrator may name a link.
     let named = Folder::open(&place.inside().join("state")).unwrap();
     named.create_new(OsStr::new("made")).unwrap();
     assert!(outside.join("made").exists());
 }
 
 #[test]
-fn what_is_made_is_its_owners_alone_and_what_is_replaced_keeps_its_mode() {
+fn new_files_are_private_and_replaced_ones_keep_their_mode() {
     let place = Place::new("mode");
     let folder = place.folder();
     replace(&folder, "one").unwrap();
@@ -143,12 +143,12 @@ fn what_is_made_is_its_owners_alone_and_what_is_replaced_keeps_its_mode() {
 }
 
 #[test]
-fn what_is_no_file_is_not_opened() {
+fn entries_that_are_not_files_are_not_opened() {
     let place = Place::new("pipe");
     let folder = place.folder();
     let pipe = place.inside().join(NAME);
     mkfifo(&pipe, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
-    // It would wait for somebody who writes.
+    // It would wait for a writer.
     let error = folder.read(OsStr::new(NAME)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
 }
@@ -172,7 +172,7 @@ fn a_file_that_cannot_be_written_wholly_leaves_the_old_one() {
     assert_eq!(folder.file_names().unwrap(), [NAME]);
 }
 
-/// Only root can make files of others; who is not root is refused by the system itself.
+/// Only root can create files of other users; other users are refused by the system itself.
 #[test]
 fn root_touches_nothing_that_is_not_the_owners() {
     if !geteuid().is_root() {
@@ -201,9 +201,9 @@ fn root_touches_nothing_that_is_not_the_owners() {
     assert_eq!((victim.uid(), victim.len()), (0, 9));
 }
 
-/// A broker that runs as somebody else reads what root keeps for it.
+/// A broker that runs as another user reads a file that root keeps for it.
 #[test]
-fn what_root_replaces_in_a_directory_of_its_own_stays_whose_it_was() {
+fn a_file_that_root_replaces_in_its_directory_keeps_its_owner() {
     if !geteuid().is_root() {
         return;
     }
@@ -223,7 +223,7 @@ fn what_root_replaces_in_a_directory_of_its_own_stays_whose_it_was() {
         assert_eq!(rights(), (owner, OWNER, mode));
     }
     assert!(place.folder().makes_for_root_alone(OsStr::new("other")));
-    // Somebody else may have put it there.
+    // Another user may have put it there.
     fs::set_permissions(place.inside(), fs::Permissions::from_mode(0o775)).unwrap();
     let error = replace(&place.folder(), "newer").unwrap_err().to_string();
     assert!(

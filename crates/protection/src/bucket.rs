@@ -1,8 +1,7 @@
-//! Token buckets of eight bytes: what was taken is kept as the moment until which the bucket is
-//! busy.
+//! Token buckets of eight bytes, stored as the moment until which the bucket is busy.
 //!
-//! A bucket that has one unit left gives all that is asked for and goes into debt if that is more,
-//! so that one large message never starves; the next take waits until the debt is paid. So single
+//! A bucket that has one unit left gives the whole request and goes into debt if that is more, so
+//! that one large message never starves; the next take waits until the debt is paid. So single
 //! units are never more than `rate × time + burst`, and larger takes exceed that by the last of
 //! them at most. Rounding may add a sixteenth of one unit, and takes a nanosecond from each take.
 
@@ -27,7 +26,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// None if the rate is no limit.
+    /// None if the rate is unlimited.
     pub fn new(rate: &Rate) -> Option<Self> {
         if rate.is_none() {
             return None;
@@ -38,12 +37,12 @@ impl Pace {
             cost >> FRACTION_BITS,
             cost.is_multiple_of(1 << FRACTION_BITS),
         );
-        // What is lost by rounding when the burst is taken one by one.
+        // The loss by rounding when the burst is taken one by one.
         let lost = if is_whole { 0 } else { burst.min(unit / 16) };
         let burst_nanos = ((burst * cost) >> FRACTION_BITS) + lost;
         let mut pace = Self {
             cost: u64::try_from(cost).unwrap_or(u64::MAX),
-            // Half of what can be counted leaves room for the present moment.
+            // Half of the range leaves room for the present moment.
             burst_nanos: u64::try_from(burst_nanos)
                 .map_or(u64::MAX / 2, |nanos| nanos.min(u64::MAX / 2)),
         };
@@ -51,7 +50,7 @@ impl Pace {
         Some(pace)
     }
 
-    /// How long a bucket takes to fill from nothing.
+    /// How long an empty bucket takes to fill.
     pub(crate) fn refill(&self) -> Duration {
         Duration::from_nanos(self.burst_nanos)
     }
@@ -129,7 +128,7 @@ impl Bucket {
 }
 
 /// A bucket that all workers take from: exact however the connections are spread over them. A take
-/// is one exchange on one cache line, so it is paid by those alone for whom a limit is set.
+/// is one exchange on one cache line, and only clients with a limit pay it.
 #[derive(Debug, Default)]
 pub struct SharedBucket {
     /// As in [`Bucket`]. Orders nothing else.
@@ -293,7 +292,7 @@ mod tests {
             }
         }
 
-        /// Who comes when told gets the rate: rounding takes less than a thousandth.
+        /// A client that waits as told gets the rate: rounding takes less than a thousandth.
         #[test]
         fn a_bucket_gives_its_rate(amount in 1_u64..1_000_000, takes in 1_u64..2000) {
             let (pace, mut bucket) = (pace(amount, 1000, 1 + amount / 50), Bucket::default());

@@ -1,4 +1,4 @@
-//! A client, by what it is counted and banned by.
+//! A client, by the names that it is counted and banned by.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -7,22 +7,21 @@ use thrum_access::Network;
 use super::bans::SubjectRef;
 use super::logins::LoginAttempt;
 
-/// A client, by what it is counted and banned by.
+/// A client, by the names that it is counted and banned by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientRef<'a> {
     /// Client identifier.
     pub client_id: &'a str,
-    /// User name: for a login the one that the client claims, from
-    /// [`Protection::may_enter`](crate::Protection::may_enter) on the one that was verified.
+    /// User name: for a login the client's claim, from
+    /// [`Protection::may_enter`](crate::Protection::may_enter) on the verified one.
     pub username: Option<&'a str>,
-    /// Where the client comes from, as a trusted proxy says if there is one; none over a Unix
-    /// socket.
+    /// Address of the client, as a trusted proxy says if there is one; none over a Unix socket.
     pub address: Option<IpAddr>,
 }
 
 impl<'a> ClientRef<'a> {
     /// This one client: other users may have clients with the same identifier, and so may clients
-    /// without user name that come from elsewhere.
+    /// without user name from other addresses.
     pub fn subject(&self) -> SubjectRef<'a> {
         let client_id = self.client_id;
         if let Some(username) = self.username {

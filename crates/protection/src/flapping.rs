@@ -15,8 +15,8 @@ use super::window::Window;
 /// Most subjects that are counted at a time; those not seen for longest are forgotten.
 const SUBJECTS_MAX: usize = 1 << 17;
 
-/// How many connections may begin in a window, and what one more leads to. 0 connections are no
-/// limit.
+/// Limits for the number of connections in a window, and the length of the ban. 0 connections are
+/// no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlappingLimits {
     /// Time in which connections are counted.
@@ -34,20 +34,20 @@ pub struct FlappingLimits {
 /// Counts connections.
 #[derive(Debug)]
 pub(crate) struct Flapping {
-    /// Random, so that nobody outside can choose two names that are counted as one.
+    /// Random, so that an attacker cannot choose two names that are counted as one.
     hasher: DefaultHashBuilder,
     /// Guards the counts, for one look-up when a client connects.
     counts: Mutex<IdleMap<u64, Window>>,
 }
 
-/// What a connection led to.
+/// The effect of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flap {
     /// Nothing.
     Calm,
     /// A ban, from now on.
     Banned,
-    /// It would have led to a ban, but there are too many of them.
+    /// A ban that was not made, because there are too many of them.
     NotBanned,
 }
 
@@ -94,13 +94,13 @@ impl Flapping {
         }
     }
 
-    /// Forgets counts that are over. The node calls it now and then.
+    /// Forgets counts whose window is over. The node calls it now and then.
     pub(crate) fn sweep(&self, settings: &FlappingLimits, now: Time) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.forget_idle(settings.window, now, |_| false);
     }
 
-    /// Subjects that are counted.
+    /// Number of counted subjects.
     #[cfg(test)]
     fn len(&self) -> usize {
         self.counts
@@ -142,12 +142,12 @@ mod tests {
         assert!(bans.is_client_id_banned("a", at(59 + 299)));
         assert!(!bans.is_client_id_banned("a", at(59 + 300)));
         assert!(!bans.is_client_id_banned("b", at(60)));
-        // It begins anew.
+        // It starts over.
         assert_eq!(connect(400), Flap::Calm);
     }
 
     #[test]
-    fn who_comes_back_slowly_is_never_banned() {
+    fn a_client_that_reconnects_slowly_is_never_banned() {
         let (flapping, bans) = (Flapping::default(), BanBook::default());
         for minute in 0..100 {
             for second in [0, 20, 40] {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_configured_is_not_counted() {
+    fn unconfigured_limits_are_not_counted() {
         let (flapping, bans) = (Flapping::default(), BanBook::default());
         let off = FlappingLimits {
             connects: 0,

@@ -1,7 +1,7 @@
 //! A map of bounded size that forgets the entries that were not used for longest.
 //!
-//! Entries are in two generations. An entry that is used goes to the recent one; when that is
-//! full, or after some time, it becomes the older one, and the map forgets what is left in the
+//! Entries are in two generations. A used entry moves to the recent one; when that is full, or
+//! after some time, it becomes the older one, and the map forgets the remaining entries of the
 //! older one. Each call takes constant time, and an entry has no links to others.
 
 use std::hash::Hash;
@@ -49,7 +49,7 @@ impl<K: Hash + Eq, V> IdleMap<K, V> {
         std::mem::take(&mut self.crowded_out)
     }
 
-    /// Looks at an entry, which does not count as a use.
+    /// Reads an entry, which does not count as a use.
     pub(crate) fn peek<Q>(&self, key: &Q) -> Option<&V>
     where
         Q: Hash + Equivalent<K> + ?Sized,
@@ -62,8 +62,8 @@ impl<K: Hash + Eq, V> IdleMap<K, V> {
         self.recent.keys().chain(self.older.keys())
     }
 
-    /// The entry of a key, made if there is none. If room is needed, entries that are in use stay
-    /// as far as they take half of it.
+    /// The entry of a key, created if it does not exist. If room is needed, used entries stay as
+    /// far as they take half of it.
     pub(crate) fn entry<Q>(
         &mut self,
         key: &Q,
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_stays_and_the_rest_goes() {
+    fn used_entries_stay_and_the_rest_is_forgotten() {
         let mut map = IdleMap::new(8);
         *touch(&mut map, 1) = 7;
         for other in 100..1000 {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_use_outlives_what_is_not() {
+    fn used_entries_outlive_unused_ones() {
         let mut map = IdleMap::new(16);
         *touch(&mut map, 1) = 7;
         for other in 100..1000 {

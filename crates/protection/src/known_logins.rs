@@ -1,16 +1,16 @@
-//! Who is known where, as bytes that outlive the process: a mass reconnect after a restart is not
-//! the moment to take everybody for a stranger.
+//! Known users and clients of addresses, as bytes that outlive the process: after a restart with
+//! its mass reconnect they remain known.
 //!
-//! They hold no name, no address and no secret but a key: each entry is a hash under it.
+//! They contain no name, no address and no secret except a key: each entry is a hash under it.
 
 use std::io;
 
 use super::logins::KNOWN_MAX;
 
-/// How they begin; another form gets another number.
+/// Their beginning; another format gets another number.
 const MAGIC: &[u8] = b"thrum known logins 1\n";
 
-/// Who is known where, as hashes under a key.
+/// Known users and clients of addresses, as hashes under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownLogins {
     /// Of the hashes.
@@ -22,7 +22,7 @@ pub struct KnownLogins {
 }
 
 impl KnownLogins {
-    /// Longest form that is read: as many entries as are kept, 8 bytes each.
+    /// Most bytes that are read: as many entries as are kept, 8 bytes each.
     pub const BYTES_MAX: u64 = (2 * KNOWN_MAX as u64 + 16) * 8;
 
     /// Reads what [`KnownLogins::write_to`] wrote; none if it is damaged.
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_reads_back_and_what_is_damaged_does_not() {
+    fn written_logins_read_back_and_damaged_ones_do_not() {
         let known = KnownLogins {
             key: [1, u64::MAX],
             users: vec![3, 4],

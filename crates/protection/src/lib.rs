@@ -1,5 +1,5 @@
-//! Protection of a node and its clients: rates, bans, clients that come back all the time, failed
-//! logins, overload and short memory, as data and decisions.
+//! Protection of a node and its clients: rates, bans, flapping clients, failed logins, overload and
+//! short memory, as data and decisions.
 //!
 //! ```text
 //!   accepted --may_open--> CONNECT --may_log_in--> judged --login_failed
@@ -7,12 +7,12 @@
 //!                                     login_succeeded|--may_enter--> --may_begin--> session, meter
 //! ```
 //!
-//! [`Protection`] is what the workers of a node share. It is asked at each moment of a connection
-//! and answers with a [`Refusal`]; who asks tells the client and counts. A [`Meter`] belongs to one
-//! connection, an [`Overload`] and its [`Handshakes`] to one worker.
+//! [`Protection`] is the state that the workers of a node share. It is asked at each moment of a
+//! connection and answers with a [`Refusal`]; the caller informs the client and counts. A [`Meter`]
+//! belongs to one connection, an [`Overload`] and its [`Handshakes`] to one worker.
 //!
-//! Invariant: no file, no socket, no thread and no clock in here: time is an argument, and whatever
-//! grows with the clients of a node has a bound.
+//! Invariant: no file, no socket, no thread and no clock in here: time is an argument, and all data
+//! that grows with the clients of a node has a bound.
 #![forbid(unsafe_code)]
 
 mod bans;

@@ -1,13 +1,12 @@
-//! Failed logins: they are slowed by the address they come from, without locking out who is known
-//! there.
+//! Failed logins: they are slowed down by address, without locking out users that are known there.
 //!
-//! A user who has logged in from an address before is counted apart from it (as a browser that a
-//! site knows by a cookie): strangers who guess from the same address do not lock the user out, and
-//! the user's own wrong password locks out nobody else. So is each client of the user, by its
-//! identifier: strangers who guess the user's own password from the same address (a house, a
-//! company, a mobile network share one) make the user's new clients wait there, and not those that
-//! have been in. A right password is never tried while its client waits, or waiting would keep
-//! nobody from guessing.
+//! A user who has logged in from an address before is counted separately (as a site recognizes a
+//! browser by a cookie): attackers who guess from the same address do not lock the user out, and
+//! the user's own wrong password locks out no other user. The same holds for each client of the
+//! user, by its identifier: attackers who guess the user's own password from the same address (a
+//! house, a company, a mobile network share one) make the user's new clients wait there, but not
+//! those that have logged in before. A correct password is never tried while its client waits, or
+//! waiting would not slow down guessing.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,10 +24,10 @@ use super::window::Window;
 const ADDRESSES_MAX: usize = 1 << 16;
 /// Most users known at their addresses, and most of their clients.
 pub(crate) const KNOWN_MAX: usize = 1 << 18;
-/// A user that does not come back is known for that long, and twice as long at most.
+/// A user that does not come back stays known for that long, and twice as long at most.
 const KNOWN_FOR: Duration = Duration::from_hours(24);
 
-/// How many logins may fail.
+/// Limits for failed logins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoginLimits {
     /// Failures in the window, after which logins have to wait. 0 is no limit.
@@ -42,8 +41,8 @@ pub struct LoginLimits {
 /// Counts failed logins.
 #[derive(Debug)]
 pub struct LoginGuard {
-    /// Random, so that nobody outside can choose names that are taken for known ones. Kept with
-    /// what is remembered.
+    /// Random, so that an attacker cannot choose names that are taken for known ones. Stored with
+    /// the known logins.
     key: OnceLock<[u64; 2]>,
     /// Users and clients that have become known.
     changes: AtomicU64,
@@ -54,7 +53,7 @@ pub struct LoginGuard {
 #[derive(Debug)]
 struct Counts {
     addresses: IdleMap<Network, Failures>,
-    /// By the hash of address and user: those who have logged in.
+    /// By the hash of address and user: users that have logged in.
     known: IdleMap<u64, Failures>,
     /// By the hash of address, user and client identifier.
     clients: IdleMap<u64, Failures>,
@@ -63,7 +62,7 @@ struct Counts {
 /// A login.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoginAttempt<'a> {
-    /// Where it comes from.
+    /// Its address.
     pub address: Network,
     /// The user that it claims to be.
     pub username: &'a str,
@@ -126,8 +125,8 @@ impl LoginGuard {
         if wait.is_zero() { Ok(()) } else { Err(wait) }
     }
 
-    /// A login failed; true if the address, the user there, or this client of the user has to wait
-    /// from now on.
+    /// Counts a failed login; true if the address, the user there, or this client of the user has
+    /// to wait from now on.
     pub(crate) fn failed(
         &self,
         attempt: &LoginAttempt<'_>,
@@ -152,9 +151,9 @@ impl LoginGuard {
         failures.count(settings, now)
     }
 
-    /// A login with a password, a token or a key succeeded: the user is known there, and so is the
-    /// client. The failures of others who named the user stay counted while clients that are known
-    /// already come and go.
+    /// Counts a successful login with a password, a token or a key: the user and the client are
+    /// known there from now on. The failures of others who named the user stay counted while known
+    /// clients connect and disconnect.
     pub(crate) fn succeeded(&self, attempt: &LoginAttempt<'_>, settings: &LoginLimits) {
         if !is_counted(attempt.address, settings) {
             return;
@@ -189,7 +188,7 @@ impl LoginGuard {
         self.changes.load(Ordering::Relaxed)
     }
 
-    /// Who is known where.
+    /// The known users and clients.
     pub fn known(&self) -> KnownLogins {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         KnownLogins {
@@ -199,8 +198,8 @@ impl LoginGuard {
         }
     }
 
-    /// Restores who was known where. The node calls it before anybody logs in: the key cannot
-    /// change later.
+    /// Restores the known users and clients. The node calls it before the first login: the key
+    /// cannot change later.
     pub fn restore(&self, known: &KnownLogins) {
         if self.key.set(known.key).is_err() {
             return;
@@ -214,7 +213,7 @@ impl LoginGuard {
         }
     }
 
-    /// Forgets what is over. The node calls it now and then.
+    /// Forgets ended counts. The node calls it now and then.
     pub(crate) fn sweep(&self, settings: &LoginLimits, now: Time) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let idle = settings.window.max(settings.wait);
@@ -253,8 +252,8 @@ fn entry(counts: &mut IdleMap<u64, Failures>, key: u64) -> &mut Failures {
     counts.entry(&key, |_| false, || (key, Failures::default()))
 }
 
-/// Clients of this machine are not counted: behind a proxy that does not name its clients all of
-/// them come from here, and who is on the machine has better ways than guessing.
+/// Clients of this machine are not counted: behind a proxy that does not give addresses all clients
+/// come from here, and a local user has better ways than guessing.
 fn is_counted(address: Network, settings: &LoginLimits) -> bool {
     settings.failures > 0 && !address.is_loopback()
 }
@@ -281,9 +280,9 @@ mod tests {
 
     /// A guard and one address, with the default settings of the tests.
     #[derive(Default)]
-    struct Door(LoginGuard);
+    struct Guard(LoginGuard);
 
-    impl Door {
+    impl Guard {
         fn fail(&self, from: &str, username: &str, second: u64) -> bool {
             let attempt = attempt(from, username, "");
             self.0.failed(&attempt, &SETTINGS, at(second))
@@ -316,100 +315,103 @@ mod tests {
     const HOST: &str = "192.0.2.7";
 
     #[test]
-    fn who_guesses_a_users_password_from_the_users_address_does_not_lock_its_clients_out() {
-        let door = Door::default();
+    fn guessing_from_a_users_address_does_not_lock_its_clients_out() {
+        let guard = Guard::default();
         let own = attempt(HOST, "jo", "phone");
-        door.0.succeeded(&own, &SETTINGS);
+        guard.0.succeeded(&own, &SETTINGS);
         for second in 0..3 {
             let guess = attempt(HOST, "jo", "guess");
-            door.0.failed(&guess, &SETTINGS, at(second));
-            // The phone comes and goes meanwhile, which makes guessing no easier.
-            door.0.succeeded(&own, &SETTINGS);
+            guard.0.failed(&guess, &SETTINGS, at(second));
+            // The phone connects and disconnects meanwhile, which does not make guessing easier.
+            guard.0.succeeded(&own, &SETTINGS);
         }
-        assert_eq!(door.wait_as(HOST, "jo", "phone", 3), 0);
-        assert!(door.wait_as(HOST, "jo", "guess", 3) > 0);
-        assert!(door.wait_as(HOST, "jo", "", 3) > 0);
-        assert_eq!(door.wait(HOST, "jim", 3), 0);
+        assert_eq!(guard.wait_as(HOST, "jo", "phone", 3), 0);
+        assert!(guard.wait_as(HOST, "jo", "guess", 3) > 0);
+        assert!(guard.wait_as(HOST, "jo", "", 3) > 0);
+        assert_eq!(guard.wait(HOST, "jim", 3), 0);
     }
 
     #[test]
-    fn who_knows_the_client_identifier_too_guesses_no_faster() {
-        let door = Door::default();
+    fn knowing_the_client_identifier_does_not_speed_up_guessing() {
+        let guard = Guard::default();
         let own = attempt(HOST, "jo", "phone");
-        door.0.succeeded(&own, &SETTINGS);
+        guard.0.succeeded(&own, &SETTINGS);
         for second in 0..3 {
-            door.0.failed(&own, &SETTINGS, at(second));
+            guard.0.failed(&own, &SETTINGS, at(second));
         }
-        assert!(door.wait_as(HOST, "jo", "phone", 3) > 0);
-        assert_eq!(door.wait_as(HOST, "jo", "tablet", 3), 0);
+        assert!(guard.wait_as(HOST, "jo", "phone", 3) > 0);
+        assert_eq!(guard.wait_as(HOST, "jo", "tablet", 3), 0);
     }
 
     #[test]
     fn an_address_that_guesses_has_to_wait() {
-        let door = Door::default();
-        assert!(!door.fail(HOST, "a", 0));
-        assert!(!door.fail(HOST, "b", 1));
-        assert_eq!(door.wait(HOST, "c", 1), 0);
-        assert!(door.fail(HOST, "c", 2));
-        assert_eq!(door.wait(HOST, "d", 2), 120);
-        assert_eq!(door.wait("192.0.2.8", "d", 2), 0);
-        assert_eq!(door.wait(HOST, "d", 121), 1);
-        assert_eq!(door.wait(HOST, "d", 122), 0);
+        let guard = Guard::default();
+        assert!(!guard.fail(HOST, "a", 0));
+        assert!(!guard.fail(HOST, "b", 1));
+        assert_eq!(guard.wait(HOST, "c", 1), 0);
+        assert!(guard.fail(HOST, "c", 2));
+        assert_eq!(guard.wait(HOST, "d", 2), 120);
+        assert_eq!(guard.wait("192.0.2.8", "d", 2), 0);
+        assert_eq!(guard.wait(HOST, "d", 121), 1);
+        assert_eq!(guard.wait(HOST, "d", 122), 0);
     }
 
     #[test]
     fn slow_failures_are_forgotten() {
-        let door = Door::default();
+        let guard = Guard::default();
         for minute in 0..100 {
-            assert!(!door.fail(HOST, "a", minute * 60));
-            assert!(!door.fail(HOST, "a", minute * 60 + 30));
+            assert!(!guard.fail(HOST, "a", minute * 60));
+            assert!(!guard.fail(HOST, "a", minute * 60 + 30));
         }
     }
 
     #[test]
-    fn who_is_known_at_an_address_does_not_wait_for_those_who_guess_there() {
-        let door = Door::default();
-        door.succeed(HOST, "jo");
+    fn a_known_user_does_not_wait_for_guesses_from_its_address() {
+        let guard = Guard::default();
+        guard.succeed(HOST, "jo");
         for second in 0..3 {
-            door.fail(HOST, "stranger", second);
+            guard.fail(HOST, "stranger", second);
         }
-        assert_eq!(door.wait(HOST, "jo", 3), 0);
-        assert!(door.wait(HOST, "stranger", 3) > 0);
-        assert!(door.wait(HOST, "newcomer", 3) > 0);
+        assert_eq!(guard.wait(HOST, "jo", 3), 0);
+        assert!(guard.wait(HOST, "stranger", 3) > 0);
+        assert!(guard.wait(HOST, "newcomer", 3) > 0);
     }
 
     #[test]
     fn a_known_user_with_a_wrong_password_waits_alone() {
-        let door = Door::default();
-        door.succeed(HOST, "jo");
-        assert!(!door.fail(HOST, "jo", 0));
-        assert!(!door.fail(HOST, "jo", 1));
-        assert!(door.fail(HOST, "jo", 2));
-        assert!(door.wait(HOST, "jo", 3) > 0);
-        assert_eq!(door.wait(HOST, "newcomer", 3), 0);
+        let guard = Guard::default();
+        guard.succeed(HOST, "jo");
+        assert!(!guard.fail(HOST, "jo", 0));
+        assert!(!guard.fail(HOST, "jo", 1));
+        assert!(guard.fail(HOST, "jo", 2));
+        assert!(guard.wait(HOST, "jo", 3) > 0);
+        assert_eq!(guard.wait(HOST, "newcomer", 3), 0);
     }
 
     #[test]
     fn a_success_forgets_the_failures() {
-        let door = Door::default();
-        door.succeed(HOST, "jo");
+        let guard = Guard::default();
+        guard.succeed(HOST, "jo");
         for second in 0..20 {
-            assert!(!door.fail(HOST, "jo", second));
-            assert!(!door.fail(HOST, "jo", second));
-            door.succeed(HOST, "jo");
+            assert!(!guard.fail(HOST, "jo", second));
+            assert!(!guard.fail(HOST, "jo", second));
+            guard.succeed(HOST, "jo");
         }
     }
 
     #[test]
     fn a_site_of_ipv6_is_one_address_and_loopback_is_none() {
-        let door = Door::default();
+        let guard = Guard::default();
         for second in 0..3 {
-            door.fail(&format!("2001:db8::{second}"), "a", second);
-            door.fail("127.0.0.1", "a", second);
-            door.fail("::1", "a", second);
+            guard.fail(&format!("2001:db8::{second}"), "a", second);
+            guard.fail("127.0.0.1", "a", second);
+            guard.fail("::1", "a", second);
         }
-        assert!(door.wait("2001:db8::99", "a", 3) > 0);
-        assert_eq!(door.wait("127.0.0.1", "a", 3) + door.wait("::1", "a", 3), 0);
+        assert!(guard.wait("2001:db8::99", "a", 3) > 0);
+        assert_eq!(
+            guard.wait("127.0.0.1", "a", 3) + guard.wait("::1", "a", 3),
+            0
+        );
     }
 
     #[test]

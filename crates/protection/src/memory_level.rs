@@ -1,15 +1,15 @@
-//! How short memory is: from the resident memory of the process and `limits.memory` to what that
-//! means for whom.
+//! How short memory is: from the resident memory of the process and `limits.memory` to the
+//! restrictions.
 //!
-//! | level | from, in hundredths of the limit | what changes |
+//! | level | from, in hundredths of the limit | restriction |
 //! |---|---|---|
 //! | `Low` | 80 | publishers whose messages have to wait are read less |
 //! | `Short` | 90 | long queues take no more; no session begins that outlives its connection |
-//! | `Full` | 100 | no queue and no large set of filters grows, nor what is retained |
-//! | `Exhausted` | 110 | only clients that have a session come in |
+//! | `Full` | 100 | no queue and no large set of filters grows, nor do retained messages |
+//! | `Exhausted` | 110 | only clients that have a session can connect |
 //!
-//! What passes through to connected clients, and who comes to take what waits, is served at every
-//! level.
+//! Messages that pass through to connected clients, and clients that come for their queue, are
+//! served at every level.
 
 /// How short memory is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,17 +18,17 @@ pub enum MemoryLevel {
     /// There is enough, or no limit.
     #[default]
     Ample,
-    /// Whoever fills queues is slowed.
+    /// Publishers that fill queues are slowed down.
     Low,
     /// Long queues are full.
     Short,
-    /// Nothing more is kept.
+    /// No more memory is used for queues, filters and retained messages.
     Full,
     /// New clients are refused.
     Exhausted,
 }
 
-/// A level ends so many hundredths below where it began, so that it does not come and go with each
+/// A level ends so many hundredths below its beginning, so that it does not toggle with each
 /// message.
 const CALM: u64 = 5;
 
@@ -69,7 +69,7 @@ impl MemoryLevel {
         }
     }
 
-    /// What it means, for the log.
+    /// Its restrictions, for the log.
     pub fn what(self) -> &'static str {
         match self {
             Self::Ample => "memory is below limits.memory again",
@@ -86,7 +86,7 @@ impl MemoryLevel {
                  messages that take more than the ones before"
             }
             Self::Exhausted => {
-                "memory is over limits.memory: only clients that have a session come in"
+                "memory is over limits.memory: only clients that have a session can connect"
             }
         }
     }

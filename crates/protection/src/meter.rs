@@ -1,4 +1,4 @@
-//! What one connection may send: its own buckets and those it shares with others.
+//! The permitted input of one connection: its own buckets and those it shares with others.
 //!
 //! Input that has arrived is always charged; a connection whose buckets are in debt is then not
 //! read for as long as it takes to pay the debt. A low credit shortens the reads, so that the debt
@@ -17,7 +17,7 @@ const READ_MIN: u64 = 1024;
 /// Bytes that a PUBLISH is taken to have when the length of a read is chosen.
 const MESSAGE_BYTES: u64 = 64;
 
-/// A limit of what clients may send.
+/// A limit of client input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateLimit {
     /// `limits.client.messages`.
@@ -38,12 +38,12 @@ pub enum RateLimit {
     ListenerBytes,
 }
 
-/// What came in with one read.
+/// The input of one read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InputUsage {
-    /// PUBLISH packets.
+    /// Number of PUBLISH packets.
     pub messages: u64,
-    /// Bytes, as the client sent them after TLS and WebSocket are taken off.
+    /// Bytes of the client after TLS and WebSocket are removed.
     pub bytes: u64,
 }
 
@@ -56,11 +56,11 @@ pub struct Scopes<'a> {
     pub user: &'a Paces,
     /// `limits.address`.
     pub address: &'a Paces,
-    /// Those of the listener; none if nobody limits a listener.
+    /// Those of the listener; none if no listener has a limit.
     pub listener: Option<ListenerScope<'a>>,
 }
 
-/// The rates of a listener, with what its clients have taken from them.
+/// The rates of a listener, with the amount that its clients have taken from them.
 #[derive(Clone, Copy, Debug)]
 pub struct ListenerScope<'a> {
     /// Its rates.
@@ -70,7 +70,7 @@ pub struct ListenerScope<'a> {
 }
 
 impl Scopes<'_> {
-    /// Whether nothing that a client sends is limited: then no meter is needed.
+    /// Whether no rate limits a client: then no meter is needed.
     pub(crate) fn are_free(&self) -> bool {
         let listener = self.listener;
         let listener = listener.is_none_or(|listener| listener.paces.is_input_free());
@@ -84,7 +84,7 @@ impl Scopes<'_> {
 pub struct Pause {
     /// Never zero.
     pub wait: Duration,
-    /// The limit that makes it wait longest.
+    /// The limit with the longest wait.
     pub limit: RateLimit,
 }
 

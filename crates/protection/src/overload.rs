@@ -1,7 +1,7 @@
-//! When new work waits so that old work does not suffer: from what a worker measures to what it
-//! puts off.
+//! Deferring new work so that existing work does not suffer: from the measurements of a worker to
+//! the deferred work.
 //!
-//! | cause | begins | ends | what waits |
+//! | cause | begins | ends | deferred |
 //! |---|---|---|---|
 //! | `Lag` | `turns` in a row of `turn` or longer | none of half of it for `calm` | connections |
 //! | `LongLag` | the same with `publish_turn` | the same | publishers |
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use thrum_protocol::Time;
 
-/// Why something waits.
+/// The cause of a deferral.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverloadCause {
     /// Turns of the event loop take long.
@@ -33,15 +33,15 @@ pub struct OverloadLimits {
     pub turn: Duration,
     /// Publishers are read less after turns of this length. 0 is off.
     pub publish_turn: Duration,
-    /// How many such turns in a row it takes.
+    /// How many such turns in a row begin it.
     pub turns: u32,
-    /// It is over when for so long every turn took less than half of the limit.
+    /// It ends when for so long every turn took less than half of the limit.
     pub calm: Duration,
     /// Most unfinished handshakes of one worker. 0 is no limit.
     pub handshakes: u32,
 }
 
-/// What a worker found at the end of a turn.
+/// The measurements of a worker at the end of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
     /// How long the turn took, the wait for events not counted.
@@ -59,8 +59,8 @@ pub struct Overload {
 }
 
 impl Overload {
-    /// Takes in what a turn found, and tells `changed` each cause that begins (true) or ends
-    /// (false). A worker calls it after each turn; it costs some comparisons.
+    /// Takes the measurements of a turn, and calls `changed` with each cause that begins (true) or
+    /// ends (false). A worker calls it after each turn; it costs some comparisons.
     pub fn observe(
         &mut self,
         measured: &Measured,
@@ -80,7 +80,7 @@ impl Overload {
         }
     }
 
-    /// Whether there is this cause now.
+    /// Whether this cause holds now.
     pub fn has(&self, cause: OverloadCause) -> bool {
         match cause {
             OverloadCause::Lag => self.lag.is_on,
@@ -89,8 +89,8 @@ impl Overload {
         }
     }
 
-    /// Whether a worker leaves new connections in the backlog. Nothing wakes the worker when it is
-    /// over: it looks again after some time.
+    /// Whether a worker leaves new connections in the backlog. Nothing wakes the worker when this
+    /// ends: it checks again after some time.
     pub fn defers_connections(&self) -> bool {
         self.has(OverloadCause::Lag) || self.has(OverloadCause::Handshakes)
     }
@@ -101,7 +101,7 @@ impl Overload {
     }
 
     fn observe_handshakes(&mut self, open: u32, handshakes_max: u32) {
-        // Three quarters, so that it does not come and go with each of them.
+        // Three quarters, so that it does not toggle with each of them.
         let bound = if self.has_many_handshakes {
             (handshakes_max / 4 * 3).max(1)
         } else {
@@ -157,7 +157,7 @@ mod tests {
         handshakes: 0,
     };
 
-    /// A worker, its time, and what it was told.
+    /// A worker, its time, and the changes that it reported.
     #[derive(Default)]
     struct Bench {
         overload: Overload,
@@ -229,7 +229,7 @@ mod tests {
             [(OverloadCause::Lag, true), (OverloadCause::LongLag, true)]
         );
         assert!(bench.overload.slows_publishers());
-        // Half a second is short for the one and long for the other.
+        // Half a second is short for the first and long for the second.
         bench.turns(11, 499);
         assert!(!bench.overload.slows_publishers() && bench.overload.defers_connections());
     }

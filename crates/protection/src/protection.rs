@@ -1,6 +1,6 @@
-//! Who may come in: bans, connect rates, flapping and failed logins, asked at four moments of a
-//! connection: when it is accepted, when it wants to log in, when it may enter, and when its
-//! session begins.
+//! Checks for admission: bans, connect rates, flapping and failed logins, at four moments of a
+//! connection: when it is accepted, when it logs in, when it is admitted, and when its session
+//! begins.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::rate_table::{ACCOUNTS_MAX, Account, Paces, RateTable};
 use super::refusal::Refusal;
 use super::settings::ProtectionSettings;
 
-/// What the workers of a node share for protection.
+/// The protection state that the workers of a node share.
 #[derive(Debug)]
 pub struct Protection {
     bans: Arc<BanBook>,
@@ -45,13 +45,13 @@ impl Protection {
         &self.bans
     }
 
-    /// Failed logins, and which users and clients are known at which address.
+    /// Failed logins, and the known users and clients of each address.
     pub fn logins(&self) -> &Arc<LoginGuard> {
         &self.logins
     }
 
     /// Judges a connection before its TLS handshake: once it is accepted, or once the header of a
-    /// trusted proxy has said where it comes from.
+    /// trusted proxy has given its address.
     ///
     /// # Errors
     /// The caller closes the connection and sends nothing.
@@ -76,8 +76,8 @@ impl Protection {
         self.flapped(SubjectRef::Network(site), settings, now)
     }
 
-    /// Judges a CONNECT before anybody looks at its password. A banned user is refused after the
-    /// login only, so that strangers do not learn which users there are.
+    /// Judges a CONNECT before its password is checked. A banned user is refused after the login
+    /// only, so that unauthenticated clients do not learn which users exist.
     ///
     /// # Errors
     /// The caller refuses the client.
@@ -97,7 +97,7 @@ impl Protection {
         Ok(())
     }
 
-    /// Counts a login that failed because of what the client showed, not because a backend could
+    /// Counts a login that failed because of the client's credentials, not because a backend could
     /// not be asked. Returns whether the address, or the user there, has to wait from now on.
     pub fn login_failed(
         &self,
@@ -109,7 +109,7 @@ impl Protection {
         attempt.is_some_and(|attempt| self.logins.failed(&attempt, &settings.logins, now))
     }
 
-    /// Counts a login with a password, a token or a key that is right.
+    /// Counts a login with a correct password, token or key.
     pub fn login_succeeded(&self, client: &ClientRef<'_>, settings: &ProtectionSettings) {
         if let Some(attempt) = client.attempt() {
             self.logins.succeeded(&attempt, &settings.logins);
@@ -123,7 +123,7 @@ impl Protection {
             .is_none_or(|attempt| attempt.address.is_loopback() || self.logins.is_known(&attempt))
     }
 
-    /// Judges a client whose login is right, or that needs none, by its verified user name.
+    /// Judges a client whose login succeeded, or that needs none, by its verified user name.
     ///
     /// # Errors
     /// The caller refuses the client.
@@ -149,8 +149,8 @@ impl Protection {
         self.flapped(client.subject(), settings, now)
     }
 
-    /// Judges a client whose session begins: it may have been banned while it waited for its login,
-    /// or on its way to another worker.
+    /// Judges a client whose session begins: it may have been banned during its login, or on its
+    /// way to another worker.
     ///
     /// # Errors
     /// The client is banned by now.
@@ -170,8 +170,8 @@ impl Protection {
         Ok(())
     }
 
-    /// Returns the meter of a connection that has its session; none if nothing limits what it may
-    /// send. The caller asks again at the first input after a reload.
+    /// Returns the meter of a connection that has its session; none if no rate limits it. The
+    /// caller asks again at the first input after a reload.
     pub fn meter(&self, client: &ClientRef<'_>, scopes: &Scopes<'_>) -> Option<Box<Meter>> {
         if scopes.are_free() {
             return None;
@@ -189,7 +189,7 @@ impl Protection {
         )))
     }
 
-    /// Forgets what is over, and returns how many accounts were forgotten for want of room. One
+    /// Forgets ended entries, and returns how many accounts were forgotten for lack of room. One
     /// worker calls it about once a second.
     pub fn sweep(&self, settings: &ProtectionSettings, now: Time) -> u64 {
         self.flapping.sweep(&settings.flapping, now);
@@ -291,7 +291,7 @@ mod tests {
         protection
     }
 
-    /// The three moments of a connection, each with what it says.
+    /// The three moments of a connection, with the answer of each.
     fn come_in(
         protection: &Protection,
         client: &ClientRef<'_>,
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn by_default_everybody_comes_in_as_often_as_they_like() {
+    fn by_default_connections_are_unlimited() {
         let (protection, settings) = (Protection::default(), DEFAULT);
         for _ in 0..10_000 {
             assert_eq!(come_in(&protection, &JO, &settings), [Ok(()); 3]);
@@ -333,7 +333,7 @@ mod tests {
             come_in(&before_login, &JO, &settings),
             [Ok(()), Err(Refusal::BannedClientId), Ok(())]
         );
-        // Whether there is such a user is told to nobody who has not its password.
+        // A client without the password does not learn whether the user exists.
         let after_login = banned(Subject::Username("jo".into()));
         assert_eq!(
             come_in(&after_login, &JO, &settings),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_banned_during_its_login_does_not_begin() {
+    fn a_client_banned_during_its_login_gets_no_session() {
         let network = Subject::Network("192.0.2.0/24".parse().unwrap());
         for (subject, refusal) in [
             (Subject::ClientId("meter-7".into()), Refusal::BannedClientId),
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn who_connects_too_often_bans_no_other_user_with_the_same_client_identifier() {
+    fn a_flapping_client_bans_no_other_user_with_the_same_client_identifier() {
         let protection = Protection::default();
         let settings = with_flapping();
         let from = |username, address: &str| ClientRef {
@@ -455,10 +455,10 @@ mod tests {
             }
             assert!(comes_in(&flapping).is_err());
         }
-        // The owner comes from where bob does.
+        // The owner connects from bob's address.
         assert_eq!(comes_in(&from(Some("alice"), "192.0.2.7")), Ok(()));
         assert_eq!(comes_in(&from(None, "192.0.2.10")), Ok(()));
-        // Bob changes his address, and is who he was.
+        // Bob changes his address, and remains the same user.
         assert!(comes_in(&from(Some("bob"), "192.0.2.11")).is_err());
     }
 

@@ -1,19 +1,19 @@
-//! Rates: so much in so long a time.
+//! Rates: an amount in a period.
 
 use std::time::Duration;
 
-/// Most that a rate or its burst can be: one more makes no difference to any machine.
+/// Largest amount of a rate or its burst: a larger one makes no difference to any machine.
 const AMOUNT_MAX: u64 = 1_000_000_000_000;
-/// Longest time that a rate is counted over.
+/// Longest period of a rate.
 const PER_MAX: Duration = Duration::from_hours(24);
 
-/// So much in so long a time, and how much of it may come at once.
+/// An amount in a period, and the amount that may come at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Rate {
     /// 0 is no limit.
     amount: u64,
     per: Duration,
-    /// What is saved up at most; 0 is the amount itself.
+    /// Most that is saved up; 0 is the amount itself.
     burst: u64,
 }
 
@@ -25,7 +25,7 @@ impl Rate {
         burst: 0,
     };
 
-    /// A rate over a period from a millisecond to a day, with what is saved up at most. An amount
+    /// A rate over a period from a millisecond to a day, with the most that is saved up. An amount
     /// of 0 is no limit, a burst of 0 is the amount.
     pub fn new(amount: u64, per: Duration, burst: u64) -> Option<Self> {
         if amount == 0 {
@@ -37,17 +37,17 @@ impl Rate {
         (is_sane && is_period).then_some(Self { amount, per, burst })
     }
 
-    /// So much a second.
+    /// An amount in a second.
     pub fn per_second(amount: u64) -> Self {
         Self::new(amount.min(AMOUNT_MAX), Duration::from_secs(1), 0).unwrap_or_default()
     }
 
-    /// Whether it limits nothing.
+    /// Whether it is unlimited.
     pub const fn is_none(&self) -> bool {
         self.amount == 0
     }
 
-    /// How much in [`Rate::per`]; 0 is no limit.
+    /// Amount in [`Rate::per`]; 0 is no limit.
     pub const fn amount(&self) -> u64 {
         self.amount
     }
@@ -57,7 +57,7 @@ impl Rate {
         self.per
     }
 
-    /// How much may come at once.
+    /// The amount that may come at once.
     pub const fn burst(&self) -> u64 {
         if self.burst == 0 {
             self.amount
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_of_the_amount_itself_is_what_the_rate_is_without_one() {
+    fn a_burst_of_the_amount_equals_a_rate_without_burst() {
         let second = Duration::from_secs(1);
         assert_eq!(Rate::new(5, second, 5), Some(Rate::per_second(5)));
         assert_eq!(Rate::per_second(5).burst(), 5);

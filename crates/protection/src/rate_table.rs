@@ -13,13 +13,13 @@ use super::bucket::{Pace, SharedBucket};
 use super::idle_map::IdleMap;
 use super::rate::Rate;
 
-/// Accounts of one table: what an attacker with many addresses can fill is some tens of MiB.
+/// Accounts of one table: an attacker with many addresses can fill some tens of MiB.
 pub(crate) const ACCOUNTS_MAX: usize = 1 << 18;
-/// Parts of a table, each with its own lock: workers seldom meet, and no part takes long to be
+/// Parts of a table, each with its own lock: workers seldom contend, and no part takes long to be
 /// cleared.
 const SHARDS: usize = 64;
-/// Shards that one sweep looks at: to forget all that is in them takes a millisecond at most, and
-/// every shard has its turn within 16 sweeps.
+/// Shards that one sweep checks: to clear them takes a millisecond at most, and every shard is
+/// swept within 16 sweeps.
 const SHARDS_PER_SWEEP: usize = 4;
 /// An account without a connection is kept at least that long, or as long as its buckets take to
 /// fill.
@@ -46,12 +46,12 @@ impl Paces {
         }
     }
 
-    /// Whether nothing that a client sends is limited.
+    /// Whether no rate limits messages or bytes.
     pub(crate) fn is_input_free(&self) -> bool {
         self.messages.is_none() && self.bytes.is_none()
     }
 
-    /// Whether nothing is limited.
+    /// Whether no rate limits anything.
     pub(crate) fn is_free(&self) -> bool {
         self.connects.is_none() && self.is_input_free()
     }
@@ -81,8 +81,8 @@ pub struct Account {
 #[derive(Debug)]
 pub(crate) struct RateTable<K> {
     hasher: DefaultHashBuilder,
-    /// Each lock guards its shard, for one look-up when a client connects. Messages do not come
-    /// here: a connection holds its account.
+    /// Each lock guards its shard, for one look-up when a client connects. Messages do not take it:
+    /// a connection holds its account.
     shards: Box<[CachePadded<Mutex<AccountShard<K>>>]>,
     /// The shard that the next sweep begins with.
     next_swept: AtomicUsize,
@@ -114,8 +114,7 @@ impl<K: Hash + Eq> RateTable<K> {
         Arc::clone(account)
     }
 
-    /// Forgets accounts that nobody needs, in some shards with each call. The node calls it now and
-    /// then.
+    /// Forgets unused accounts, in some shards with each call. The node calls it now and then.
     pub(crate) fn sweep(&self, paces: &Paces, now: Time) {
         let idle = paces.idle();
         let first = self
@@ -141,7 +140,7 @@ impl<K: Hash + Eq> RateTable<K> {
         self.shards.iter().map(|shard| of(shard)).sum()
     }
 
-    /// Accounts there are.
+    /// Number of accounts.
     #[cfg(test)]
     fn len(&self) -> usize {
         let of = |shard: &Mutex<AccountShard<K>>| {
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_never_exceeds_its_bound_and_keeps_who_is_connected() {
+    fn a_table_never_exceeds_its_bound_and_keeps_connected_clients() {
         let table = RateTable::new(SHARDS * 8);
         let held = of(&table, "held");
         for name in 0..100_000 {
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn who_left_is_forgotten_once_the_buckets_are_full() {
+    fn an_unused_account_is_forgotten_once_its_buckets_are_full() {
         let table = RateTable::new(ACCOUNTS_MAX);
         let slow = Rate::new(1, Duration::from_hours(1), 10).unwrap();
         let paces = Paces::new(&slow, &Rate::NONE, &Rate::NONE);

@@ -1,9 +1,9 @@
-//! Why somebody may not come in.
+//! Reasons to refuse a client.
 
 use thrum_codec::ReasonCode;
 use thrum_protocol::Violation;
 
-/// Why somebody may not come in.
+/// The reason to refuse a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The client identifier is banned.

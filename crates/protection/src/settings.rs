@@ -1,4 +1,4 @@
-//! The limits in force, in the form that they are used.
+//! The limits in force, in the form that the checks use.
 
 use super::flapping::FlappingLimits;
 use super::logins::LoginLimits;

@@ -1,10 +1,10 @@
-//! Counting what happens in a span of time.
+//! Counting events in a time window.
 
 use std::time::Duration;
 
 use thrum_protocol::Time;
 
-/// A count that begins with what happens first, and anew once its time has passed.
+/// A count that begins with the first event, and starts over once its time has passed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
     since: Time,
@@ -12,7 +12,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Counts one more; how many it were in this window.
+    /// Counts one more; returns the count in this window.
     pub(crate) fn count(&mut self, now: Time, span: Duration) -> u32 {
         if self.count == 0 || now.since(self.since) >= span {
             *self = Self {
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_begins_with_what_happens_first() {
+    fn a_window_begins_with_the_first_event() {
         let (mut window, span) = (Window::default(), Duration::from_secs(10));
         let mut count = |millis| window.count(Time::from_millis(millis), span);
         assert_eq!([count(5000), count(5000), count(14_999)], [1, 2, 3]);

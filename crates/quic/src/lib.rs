@@ -1,20 +1,19 @@
-//! MQTT over QUIC: ends of QUIC connections as ordinary stream sockets, for programs that know no
-//! QUIC and no async.
+//! MQTT over QUIC: ends of QUIC connections as ordinary stream sockets, for programs without QUIC
+//! and async code.
 //!
 //! ```text
 //!   client's UDP --> QuicListener (own threads) == bridge ==> UnixStream, in the caller's loop
 //!   QuicDialer (own threads)                    == bridge ==> UnixStream, in the caller's loop
 //! ```
 //!
-//! MQTT travels as it does at EMQX, `NanoMQ` and their clients: ALPN `mqtt`, one bidirectional
-//! stream that the client opens, and the end of the stream is the end of the connection.
+//! The mapping is that of EMQX, `NanoMQ` and their clients: ALPN `mqtt`, one bidirectional stream
+//! that the client opens, and the end of the stream is the end of the connection.
 //!
-//! Invariant: nothing in here waits without a limit of its own, and no buffer grows without one:
-//! what the socket does not take stays in QUIC's windows, and what QUIC does not take stays in the
+//! Invariant: every wait has a limit of its own, and no buffer grows without one: bytes that the
+//! socket does not take stay in QUIC's windows, and bytes that QUIC does not take stay in the
 //! socket.
 //!
-//! Without the feature `quinn` there are the same types, and nothing can be dialled or listened
-//! for.
+//! Without the feature `quinn` there are the same types, but they cannot dial or listen.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(feature = "quinn"),
@@ -28,9 +27,9 @@
 mod bridge;
 mod client;
 #[cfg(feature = "quinn")]
-mod pipe;
+mod permits;
 #[cfg(feature = "quinn")]
-mod seats;
+mod pipe;
 mod server;
 #[cfg(feature = "quinn")]
 mod transport;
@@ -40,18 +39,18 @@ use thrum_settings::LeftOut;
 pub use client::{DialError, DialOptions, Dialing, QuicDialer};
 pub use server::{Admission, Host, Limits, ListenError, Metrics, Peer, QuicListener};
 
-/// The application protocol that clients and servers agree on in the handshake, as EMQX and
-/// `NanoMQ` have it.
+/// The application protocol that clients and servers negotiate in the handshake, as in EMQX and
+/// `NanoMQ`.
 pub const ALPN: &[u8] = b"mqtt";
 
-/// The UDP port that MQTT over QUIC has by convention.
+/// The conventional UDP port of MQTT over QUIC.
 pub const DEFAULT_PORT: u16 = 14_567;
 
-/// What QUIC holds for a connection in each direction by default.
+/// Bytes that QUIC holds for a connection in each direction by default.
 const WINDOW_BYTES: u32 = 256 * 1024;
 
-/// What a socket holds by default before its writer has to wait: one write of a broker or two, so
-/// that a slow client shows soon.
+/// Bytes that a socket holds by default before its writer has to wait: one or two writes of a
+/// broker, so that a slow client is noticed soon.
 const PIPE_BYTES: usize = 128 * 1024;
 
 /// This crate, in a program that was built without it.

@@ -10,8 +10,8 @@ pub(crate) fn pair(bytes: usize) -> io::Result<(UnixStream, UnixStream)> {
     let (ours, theirs) = UnixStream::pair()?;
     for socket in [&ours, &theirs] {
         socket.set_nonblocking(true)?;
-        // Of a Unix socket the buffer of the sender counts; the kernel may give less than asked
-        // for.
+        // For a Unix socket the buffer of the sender counts; the kernel may give less than
+        // requested.
         SockRef::from(socket).set_send_buffer_size(bytes)?;
     }
     Ok((ours, theirs))
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_holds_about_what_was_asked_for() {
+    fn a_pipe_holds_about_the_requested_bytes() {
         let (mut ours, _theirs) = pair(64 * 1024).unwrap();
         let mut held = 0;
         while let Ok(written) = ours.write(&[0; 4096]) {

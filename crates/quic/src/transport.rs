@@ -1,4 +1,4 @@
-//! What both ends ask of QUIC itself.
+//! Settings of QUIC for both ends.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -11,33 +11,33 @@ use rustix::net::sockopt;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::runtime::{Builder, Runtime};
 
-/// Buffer of a UDP socket in each direction: the packets of many connections share it, and what
-/// does not fit is lost.
+/// Buffer of a UDP socket in each direction: the packets of many connections share it, and packets
+/// that do not fit are lost.
 const UDP_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
-/// Below this a warning says what to do: the first packets of a few hundred clients fit into it.
+/// Below this a warning names the remedy: the first packets of a few hundred clients fit into it.
 const UDP_BUFFER_BYTES_LEAST: usize = 1024 * 1024;
 
-/// A connection over which nothing was received for so long is dead, in milliseconds.
+/// A connection that received nothing for this time is dead, in milliseconds.
 ///
-/// MQTT's keep alive may be off, or up to 18 hours; it must not be QUIC that ends such a
-/// connection. So an end that has received nothing for [`KEEP_ALIVE`] sends a PING, and silence for
-/// this long means that three of them had no answer.
+/// MQTT's keep alive may be off, or up to 18 hours; QUIC must not end such a connection. So an end
+/// that has received nothing for [`KEEP_ALIVE`] sends a PING, and silence for this long means that
+/// three of them had no answer.
 const IDLE_TIMEOUT_MS: u32 = 300_000;
 
 /// Silence after which an end sends a PING.
 ///
-/// MQTT's usual keep alive of 60 seconds makes that superfluous: any packet counts, and an idle
-/// client is not woken by us. It is shorter than the two minutes for which a NAT keeps the mapping
-/// of a UDP port at least (RFC 4787).
+/// MQTT's usual keep alive of 60 seconds makes that superfluous: any packet counts, and the PING
+/// does not wake an idle client. It is shorter than the two minutes for which a NAT keeps the
+/// mapping of a UDP port at least (RFC 4787).
 const KEEP_ALIVE: Duration = Duration::from_secs(100);
 
-/// How a connection behaves whose ends hold up to `window_bytes` in each direction.
+/// Behaviour of a connection whose ends hold up to `window_bytes` in each direction.
 pub(crate) fn config(window_bytes: u32, client_streams: u32) -> TransportConfig {
     let mut config = TransportConfig::default();
     config
         .max_concurrent_bidi_streams(client_streams.into())
-        // MQTT has no use for them, and each that could come costs memory in every connection.
+        // MQTT does not use them, and each possible one costs memory in every connection.
         .max_concurrent_uni_streams(VarInt::from_u32(0))
         .datagram_receive_buffer_size(None)
         .stream_receive_window(window_bytes.into())
@@ -49,15 +49,15 @@ pub(crate) fn config(window_bytes: u32, client_streams: u32) -> TransportConfig 
     config
 }
 
-/// Bytes of the numbers that connections are known by.
+/// Bytes of a connection identifier.
 const CONNECTION_ID_BYTES: usize = 8;
 
-/// How a UDP socket tells its connections apart.
+/// Generates the connection identifiers of a UDP socket.
 ///
-/// Not by the numbers that quinn makes unless told otherwise: of their 8 bytes 3 are random, and a
-/// connection has up to 8 of them. With a thousand connections every two-thousandth client that has
-/// proved its address got a number which another connection had already: its packets went to that
-/// one, and it had no answer.
+/// quinn's own identifiers are unsuitable: of their 8 bytes 3 are random, and a connection has up
+/// to 8 of them. With a thousand connections every two-thousandth client that has proved its
+/// address got an identifier which another connection had already: its packets went to that one,
+/// and it got no answer.
 pub(crate) fn endpoint() -> EndpointConfig {
     let mut config = EndpointConfig::default();
     config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(CONNECTION_ID_BYTES)));
@@ -104,7 +104,7 @@ pub(crate) fn udp_socket(address: SocketAddr) -> io::Result<UdpSocket> {
         Some(Protocol::UDP),
     )?;
     if address.is_ipv6() {
-        // The IPv4 addresses of the machine are listened on by a socket of their own.
+        // A socket of its own listens on the IPv4 addresses of the machine.
         socket.set_only_v6(true)?;
     }
     set_buffers(&socket);
@@ -112,19 +112,19 @@ pub(crate) fn udp_socket(address: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// A process that may administer the network gets what it asks for, another what the system allows
-/// to all (`net.core.rmem_max` and `wmem_max`).
+/// A process with the right to administer the network gets the requested size, another the maximum
+/// of the system (`net.core.rmem_max` and `wmem_max`).
 fn set_buffers(socket: &Socket) {
     if sockopt::set_socket_recv_buffer_size_force(socket, UDP_BUFFER_BYTES).is_err() {
-        // What it is then is asked of the socket.
+        // The actual size is read back from the socket.
         socket.set_recv_buffer_size(UDP_BUFFER_BYTES).ok();
     }
     socket.set_send_buffer_size(UDP_BUFFER_BYTES).ok();
 }
 
-/// Says so if many clients at a time would be too many for the socket.
+/// Warns if many simultaneous clients would be too many for the socket.
 pub(crate) fn warn_of_small_buffer(socket: &UdpSocket, address: SocketAddr) {
-    // The kernel says twice what was asked for, because it counts its own part.
+    // The kernel reports twice the requested size, because it includes its own part.
     let bytes = SockRef::from(socket).recv_buffer_size();
     let bytes = bytes.map_or(0, |doubled| doubled / 2);
     if bytes < UDP_BUFFER_BYTES_LEAST {

@@ -10,7 +10,7 @@ use hdrhistogram::serialization::{
 /// Longest text of a histogram that is read; one of three digits and 64 bits has at most 1 MiB.
 const TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Why a text is no histogram.
+/// Why a text is not a histogram.
 #[derive(Debug, thiserror::Error)]
 pub enum HistogramError {
     /// Nothing was kept.

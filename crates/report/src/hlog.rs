@@ -12,7 +12,7 @@ use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry, L
 use crate::hdr::{self, HistogramError};
 use crate::units::fraction;
 
-/// What the highest value of an interval is divided by, for people only: milliseconds.
+/// Divisor of the highest value of an interval, for display only: milliseconds.
 const MAX_VALUE_DIVISOR: f64 = 1e6;
 
 /// Why a log cannot be read.
@@ -47,7 +47,7 @@ pub enum HlogError {
 /// An interval of a log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interval {
-    /// What was measured: `e2e`; empty if the log has no tag.
+    /// The measured latency: `e2e`; empty if the log has no tag.
     pub tag: String,
     /// Seconds from the base time to its start.
     pub start_seconds: f64,
@@ -68,8 +68,8 @@ pub fn header(started_unix_seconds: f64) -> String {
     )
 }
 
-/// The line of an interval, line break included; empty if a count exceeds 63 bits. What a tag must
-/// not contain is replaced.
+/// The line of an interval, line break included; empty if a count exceeds 63 bits. Characters that
+/// a tag must not contain are replaced.
 pub fn line(
     tag: &str,
     start_seconds: f64,

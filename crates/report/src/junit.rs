@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::result::RunResult;
 use crate::summary::{invalid_lines, threshold_value, verdict_text};
 
-/// How faults of a verdict begin, and the promise that each of them breaks.
+/// The beginnings of a verdict's faults, and the promise that each of them breaks.
 const PROMISES: [(&str, &str); 7] = [
     ("messages lost", "no promised message is lost"),
     (
@@ -18,7 +18,7 @@ const PROMISES: [(&str, &str); 7] = [
     ),
     (
         "messages to the wrong subscriber",
-        "messages reach only who asked for them",
+        "messages reach only their subscribers",
     ),
     ("clients not accepted", "all clients are accepted"),
     ("connections lost", "no connection is lost"),
@@ -95,7 +95,7 @@ fn cases(run: &RunResult) -> Vec<Case> {
     };
     let mut cases = vec![
         case(
-            "the run came to its end",
+            "the run was completed",
             run.interrupted
                 .then(|| "ended early from outside".to_owned()),
         ),
@@ -135,7 +135,7 @@ fn cases(run: &RunResult) -> Vec<Case> {
     cases
 }
 
-/// Text for an attribute or an element; what XML cannot hold is replaced.
+/// Text for an attribute or an element; characters that XML forbids are replaced.
 fn attribute(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -165,12 +165,12 @@ mod tests {
         let expected = r#"<?xml version="1.0" encoding="UTF-8"?>
 <testsuites name="thrum bench" tests="12" failures="1">
   <testsuite name="p2p-1K" tests="12" failures="1" errors="0" time="12.000" timestamp="2026-11-21T09:12:03Z">
-    <testcase classname="p2p-1K" name="the run came to its end"/>
+    <testcase classname="p2p-1K" name="the run was completed"/>
     <testcase classname="p2p-1K" name="the generator was not the limit"/>
     <testcase classname="p2p-1K" name="no promised message is lost"/>
     <testcase classname="p2p-1K" name="QoS 2 messages are delivered once"/>
     <testcase classname="p2p-1K" name="messages of a publisher stay in order"/>
-    <testcase classname="p2p-1K" name="messages reach only who asked for them"/>
+    <testcase classname="p2p-1K" name="messages reach only their subscribers"/>
     <testcase classname="p2p-1K" name="all clients are accepted"/>
     <testcase classname="p2p-1K" name="no connection is lost"/>
     <testcase classname="p2p-1K" name="no message is refused"/>

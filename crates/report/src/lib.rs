@@ -1,4 +1,4 @@
-//! What a benchmark run found, as data, and every form in which a person or a program reads it.
+//! The result of a benchmark run, as data, and every form of it for people and programs.
 //!
 //! Invariant: every form shows the figures of a [`RunResult`]; only [`RunResult::fill_metrics`],
 //! [`compare`] and [`window`] compute any.

@@ -41,9 +41,9 @@ pub struct Metric {
     pub name: &'static str,
     /// Its unit.
     pub unit: Unit,
-    /// What is better.
+    /// The better direction.
     pub better: Better,
-    /// What it is, in one line.
+    /// Its meaning, in one line.
     pub help: &'static str,
 }
 
@@ -68,7 +68,7 @@ const fn metric(name: &'static str, unit: Unit, better: Better, help: &'static s
     }
 }
 
-/// All figures but those of the distributions.
+/// All figures except those of the distributions.
 pub const METRICS: [Metric; 35] = [
     metric(
         "rate.offered",
@@ -164,7 +164,7 @@ pub const METRICS: [Metric; 35] = [
         "connections.reconnected",
         Unit::Count,
         Better::Higher,
-        "connections that came back",
+        "connections that were restored",
     ),
     metric(
         "errors",

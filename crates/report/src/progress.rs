@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::result::{Second, Stage};
 use crate::units::{count, fraction, latency, rate, span};
 
-/// A line about the latest second, or a longer time put together in one [`Second`]: its failures,
-/// losses and rates are those since the earlier look.
+/// A line about the latest second, or a longer time summed up in one [`Second`]: its failures,
+/// losses and rates are those since the previous line.
 pub fn progress_line(
     elapsed: Duration,
     planned: Duration,
@@ -40,7 +40,7 @@ pub fn progress_line(
     parts.join(" · ")
 }
 
-/// A stage in words.
+/// A stage as text.
 pub const fn stage_name(stage: Stage) -> &'static str {
     match stage {
         Stage::Ramp => "ramp",

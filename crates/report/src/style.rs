@@ -1,20 +1,20 @@
 //! Colour in texts for terminals.
 
-/// How a text is set off.
+/// The emphasis of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
     /// ANSI colours; the caller turns them off for `NO_COLOR` and without a terminal.
     pub colour: bool,
 }
 
-/// What a piece of text is.
+/// The kind of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
-    /// What is well.
+    /// Good.
     Good,
-    /// What is not.
+    /// Bad.
     Bad,
-    /// What to beware of.
+    /// A warning.
     Warning,
     /// A heading.
     Heading,

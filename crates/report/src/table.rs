@@ -19,7 +19,7 @@ const HEAD: [&str; 11] = [
     "B/conn",
 ];
 
-/// Columns of words.
+/// Columns of text.
 const WORDS: usize = 2;
 
 /// A table with one line per run; latencies are end to end, or to connect where nothing is sent.

@@ -49,10 +49,10 @@ pub fn cut(
     Ok(sums)
 }
 
-/// The run as if the window had been its hold: latencies out of the log, rates and use of the
-/// broker out of the seconds that begin in the window. Clients, validity and verdict stay those of
-/// the whole run; what else is only known of the whole run (what was lost, use of the generator,
-/// thresholds) is left out.
+/// The run as if the window had been its hold: latencies from the log, rates and resources of the
+/// broker from the seconds that begin in the window. Clients, validity and verdict stay those of
+/// the whole run; figures that are only known for the whole run (losses, resources of the
+/// generator, thresholds) are omitted.
 ///
 /// # Errors
 /// The log cannot be read, or has nothing in the window.

@@ -9,7 +9,7 @@ use thrum_report::{png, versus};
 
 mod sample;
 
-/// Markup that must never come out as markup, in a name of any kind.
+/// Markup that must be escaped in the output, in a name of any kind.
 const HOSTILE: &str = "</script><svg onload=alert(1)>\"'&{{ 7*7 }}]]>\u{1}\u{202e}";
 
 fn options() -> PageOptions {
@@ -24,7 +24,7 @@ fn draw(result: &RunResult) -> String {
     page(result, &options()).unwrap()
 }
 
-/// The charts of a page, each as a document of its own.
+/// The charts of a page, each as a document.
 fn charts(html: &str) -> Vec<&str> {
     html.split("<figure")
         .skip(1)
@@ -304,7 +304,7 @@ fn brokers_side_by_side_show_medians_ranges_and_verdicts() {
     assert!(text.contains("544µs [502µs..587µs]"), "{text}");
     assert!(text.contains("## Full disclosure") && text.contains(&report.command));
     let html = versus_page(&report).unwrap();
-    // A note stands once, though its broker is in both scenarios.
+    // A note appears once, though its broker is in both scenarios.
     for page in [&text, &html] {
         assert_eq!(page.matches("broker C: queues up to 1 000").count(), 1);
     }

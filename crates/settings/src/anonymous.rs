@@ -1,23 +1,23 @@
-//! Who may connect without credentials.
+//! Clients that may connect without credentials.
 
 use serde::{Deserializer, Serialize, Serializer};
 
 use crate::{Scalar, found, scalar, schema};
 
-/// Who may connect without credentials.
+/// The clients that may connect without credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Anonymous {
     /// Clients whose address is a loopback address, or that came through a Unix socket.
     #[default]
     Loopback,
-    /// Everyone who can reach a listener.
+    /// Every client that reaches a listener.
     Everyone,
-    /// Nobody.
+    /// None.
     Nobody,
 }
 
 impl Anonymous {
-    /// Whether a client without credentials may come in, by whether it is on this machine.
+    /// Whether a client without credentials is admitted, by whether it is on this machine.
     pub const fn admits(self, is_loopback: bool) -> bool {
         match self {
             Self::Everyone => true,
@@ -31,7 +31,7 @@ schema! {
     AnonymousSchema: ["boolean", "string"] "anonymous", "\"loopback\", true or false";
 }
 
-/// Who is meant.
+/// The word for this setting.
 pub fn read(scalar: &Scalar) -> Option<Anonymous> {
     match scalar {
         Scalar::Boolean(true) => Some(Anonymous::Everyone),
@@ -41,10 +41,10 @@ pub fn read(scalar: &Scalar) -> Option<Anonymous> {
     }
 }
 
-/// Reads who is meant from a file.
+/// Reads the setting from a file.
 ///
 /// # Errors
-/// It is no one of the three.
+/// The value is none of the three.
 pub fn deserialize<'de, D>(from: D) -> Result<Anonymous, D::Error>
 where
     D: Deserializer<'de>,
@@ -53,7 +53,7 @@ where
     found(read(&scalar), AnonymousSchema::EXPECTED)
 }
 
-/// Writes who is meant.
+/// Writes the setting.
 ///
 /// # Errors
 /// Those of the serializer.

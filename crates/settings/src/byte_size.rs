@@ -44,7 +44,7 @@ pub fn format_size(bytes: u64) -> Option<String> {
 /// Reads a size from a file.
 ///
 /// # Errors
-/// It is none, or too large for the type.
+/// It is not a size, or too large for the type.
 pub fn deserialize<'de, D, T>(from: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

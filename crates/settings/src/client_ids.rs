@@ -1,4 +1,4 @@
-//! Which client identifiers a user may have.
+//! The client identifiers that a user may have.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,14 +8,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::schema;
 
-/// Who may take over a client identifier that has a session.
+/// The users that may take over a client identifier that has a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Takeover {
     /// The user that the session belongs to.
     #[default]
     SameUser,
-    /// Every user; what the session held is not given to another user, it begins anew.
+    /// Every user; the queued messages of the session are not given to another user, who begins a
+    /// new one.
     AnyUser,
 }
 
@@ -40,7 +41,7 @@ impl ClientIdPattern {
         Some(Self(text.into()))
     }
 
-    /// Whether a client may have the identifier. A pattern with `%u` says nothing about clients
+    /// Whether a client may have the identifier. A pattern with `%u` does not restrict clients
     /// without user name.
     pub fn admits(&self, client_id: &str, username: Option<&str>) -> bool {
         let names_user = self.0.replace("%%", "").contains("%u");

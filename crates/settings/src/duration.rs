@@ -65,7 +65,7 @@ pub fn format_duration(duration: Duration) -> Option<String> {
 /// Reads a duration from a file.
 ///
 /// # Errors
-/// It is none.
+/// It is not a duration.
 pub fn deserialize<'de, D>(from: D) -> Result<Duration, D::Error>
 where
     D: Deserializer<'de>,

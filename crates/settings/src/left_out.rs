@@ -1,8 +1,8 @@
-//! What is said of a part that the program was built without.
+//! The error about a part that the program was built without.
 
 use std::fmt;
 
-/// A part that is asked for and was left out, by the name of its Cargo feature.
+/// A requested part that the program was built without, by the name of its Cargo feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeftOut(pub &'static str);
 

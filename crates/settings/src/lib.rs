@@ -1,13 +1,13 @@
-//! How settings with units and words are written, the same everywhere in the configuration:
+//! The notation of settings with units and words, the same everywhere in the configuration:
 //! `"64KiB"`, `"2h"`, `"loopback"`.
 //!
-//! What is nearly a known word is answered with it: [`nearest()`]; what asks for a part that the
-//! program was built without, with how to get it: [`LeftOut`].
+//! An error about an unknown word suggests the nearest known one: [`nearest()`]; an error about a
+//! part that the program was built without says how to get it: [`LeftOut`].
 //!
-//! A type or a unit that more than one part of the configuration has is here; what only one part
-//! has is made there, with [`schema!`], [`scalar`] and [`found`].
+//! A type or a unit that several parts of the configuration use is here; one that only one part
+//! uses is made there, with [`schema!`], [`scalar`] and [`found`].
 //!
-//! Invariant: what is written by a `serialize` in here is read back as the same value by its
+//! Invariant: every value that a `serialize` in here writes is read back as the same value by its
 //! `deserialize`.
 
 pub mod anonymous;
@@ -32,7 +32,7 @@ pub use nearest::{edit_distance, nearest};
 #[doc(hidden)]
 pub use schemars;
 
-/// A value as it may stand in a file.
+/// A value in a file.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Scalar {
@@ -44,7 +44,7 @@ pub enum Scalar {
     Text(String),
 }
 
-/// Defines the schema of a setting: what may be written, and the words for it.
+/// Defines the schema of a setting: the accepted values, and the words for it.
 #[macro_export]
 macro_rules! schema {
     ($($name:ident: $types:tt $format:literal, $expected:literal;)*) => {$(
@@ -53,7 +53,7 @@ macro_rules! schema {
         pub struct $name;
 
         impl $name {
-            /// What is expected, in words.
+            /// The accepted values, in words.
             pub const EXPECTED: &str = $expected;
         }
 
@@ -85,20 +85,20 @@ schema! {
 /// Reads a value.
 ///
 /// # Errors
-/// It is none of the three: the message says what is expected.
+/// It is none of the three: the message describes the accepted values.
 pub fn scalar<'de, D: Deserializer<'de>>(from: D, expected: &str) -> Result<Scalar, D::Error> {
     Scalar::deserialize(from).map_err(|_| D::Error::custom(format!("expected {expected}")))
 }
 
-/// What a value was read as.
+/// Wraps the result of parsing a value.
 ///
 /// # Errors
-/// It could not be: the message says what is expected.
+/// It could not be parsed: the message describes the accepted values.
 pub fn found<T, E: serde::de::Error>(value: Option<T>, expected: &str) -> Result<T, E> {
     value.ok_or_else(|| E::custom(format!("expected {expected}")))
 }
 
-/// Digits, with `_` between them, and what follows them.
+/// Splits digits, with `_` between them, from the rest.
 fn split_number(text: &str) -> Option<(u64, &str)> {
     let end = text
         .find(|letter: char| !letter.is_ascii_digit() && letter != '_')

@@ -1,6 +1,6 @@
 //! "Did you mean": the known name nearest to an unknown one.
 
-/// The candidate with the fewest edits to `name`, if it is near enough to be meant.
+/// The candidate with the fewest edits to `name`, if it is near enough to be a suggestion.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let allowed = (name.chars().count() / 3).clamp(1, 3);
     let edits = candidates

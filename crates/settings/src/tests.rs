@@ -1,4 +1,4 @@
-//! What is accepted, and that what is written reads back.
+//! Accepted values, and that written values read back.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ fn durations_have_units_and_add_up() {
 }
 
 #[test]
-fn what_is_written_reads_back() {
+fn written_values_read_back() {
     for bytes in [1, 999, 1000, 1024, 1500, 65_536, 1_000_000, 3 << 30] {
         let text = format_size(bytes).unwrap_or_else(|| bytes.to_string());
         assert_eq!(parse_size(&text), Some(bytes), "{text}");

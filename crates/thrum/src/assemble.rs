@@ -1,4 +1,4 @@
-//! Where the parts of a broker meet.
+//! Assembles the parts of a broker.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use thrum_broker::{Access, Broker, Listening, Policy, RuleSource, Settling};
 use crate::command::failure::{Lines, with_causes};
 use crate::config::Config;
 
-/// How long a change is waited for: a worker takes its mail in each turn, and a turn of a second is
+/// Longest wait for a change: a worker takes its mail in each turn, and a turn of a second is
 /// overload.
 const SETTLING_TIME_MAX: Duration = Duration::from_secs(5);
 
@@ -20,11 +20,11 @@ const SETTLING_TIME_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct Node {
     broker: Broker,
     auth: Arc<AuthService>,
-    /// `[acl]` as it is in force, for whoever hears of changes.
+    /// `[acl]` in force, for the observers of changes.
     acl: Arc<Mutex<AclConfig>>,
 }
 
-/// What a broker has read before it takes its data directory and opens its ports.
+/// The inputs of a broker, read before it takes its data directory and opens its ports.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     auth: Arc<AuthService>,
@@ -32,7 +32,7 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// What works, but not as it is probably meant: a certificate that has expired.
+    /// Warnings: settings that work, but are probably unintended, such as an expired certificate.
     pub(crate) fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -75,7 +75,7 @@ pub(crate) fn prepare(config: &Config) -> Result<Prepared, Lines> {
 /// Starts a broker with all its parts.
 ///
 /// # Errors
-/// What the broker could not get from the system.
+/// An error of the system.
 pub(crate) fn start(config: &Config, prepared: Prepared) -> anyhow::Result<Node> {
     let auth = prepared.auth;
     let broker = Broker::start(config.broker(), access(&auth, &config.acl))?;
@@ -94,20 +94,21 @@ impl Node {
         self.auth.has_users()
     }
 
-    /// Where clients may come in.
+    /// The addresses of the listeners.
     pub(crate) fn addresses(&self) -> Vec<Listening> {
         self.broker.addresses()
     }
 
-    /// Takes over another configuration, as far as that goes without a restart; returns the keys
-    /// that wait for one. It is in force then, unless the log says where it is not.
+    /// Applies another configuration, as far as that is possible without a restart; returns the
+    /// keys that need one. It is in force then, except where the log reports an error.
     ///
     /// # Errors
-    /// What cannot be taken over; then everything stays as it was.
+    /// The errors that prevent the change; then everything stays unchanged.
     pub(crate) fn reload(&mut self, config: &Config) -> anyhow::Result<Vec<String>> {
         let rights = self.auth.prepare(&config.access())?;
         let listeners = self.broker.prepare(&config.broker())?;
-        // Nothing is refused from here on: what is withdrawn from clients cannot be given back.
+        // Nothing may fail from here on: rights and subscriptions that clients lose cannot be
+        // restored.
         self.acl
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -156,7 +157,7 @@ fn settle(settling: Settling) {
     }
 }
 
-/// Who decides about clients now.
+/// The gatekeeper in force.
 fn access(auth: &Arc<AuthService>, acl: &AclConfig) -> Access {
     let policy = auth.policy();
     let gatekeeper = || Arc::clone(auth) as Arc<dyn Gatekeeper>;

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_missing_is_listed() {
+    fn only_missing_parts_are_listed() {
         assert_eq!(line(&[("a", true), ("b", true)]), None);
         let said = line(&[("a", false), ("b", true), ("c", false)]);
         assert_eq!(said.as_deref(), Some("built without: a, c"));

@@ -13,10 +13,10 @@ use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt, reload};
 pub(crate) struct Level(reload::Handle<EnvFilter, Registry>);
 
 impl Level {
-    /// Takes another level, in the words of the configuration.
+    /// Sets another level, in the notation of the configuration.
     ///
     /// # Errors
-    /// It is no level.
+    /// It is not a level.
     pub(crate) fn set(&self, level: &str) -> anyhow::Result<()> {
         Ok(self.0.reload(filter(level)?)?)
     }
@@ -25,7 +25,7 @@ impl Level {
 /// Starts the log.
 ///
 /// # Errors
-/// The level is none, or there is a log already.
+/// The level is invalid, or a log exists already.
 pub(crate) fn init(config: &LogConfig) -> anyhow::Result<Level> {
     let (filter, handle) = reload::Layer::new(filter(&config.level)?);
     let lines = fmt::layer().with_writer(std::io::stderr);

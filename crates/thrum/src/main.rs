@@ -1,6 +1,7 @@
 //! thrum: an MQTT broker, a benchmark and command-line clients in one program.
 //!
-//! This crate wires the parts and holds the command line; what the parts do is in their own crates.
+//! This crate wires the parts and contains the command line; the functions of the parts are in
+//! their own crates.
 
 mod assemble;
 mod built;
@@ -31,10 +32,10 @@ fn main() -> ExitCode {
     let cli = Cli::parse_from(arguments(std::env::args_os()));
     match command::run(cli.command) {
         Ok(code) => code,
-        // A reader that has seen enough (`thrum config show | head`) is no failure.
+        // A reader that has seen enough (`thrum config show | head`) is not a failure.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            // Without a standard error there is nobody left to tell.
+            // Without a standard error the message cannot be shown.
             let said = with_causes(error.as_ref());
             writeln!(std::io::stderr(), "error: {said}").ok();
             let code = error

@@ -1,6 +1,7 @@
 //! A panic ends the program: a worker that fell would leave its clients hanging.
 //!
-//! One kind does not: that of a library over what another system said, which `thrum_auth` catches.
+//! The exception is a panic of a library that parses another system's answer, which `thrum_auth`
+//! catches.
 
 use std::panic::{set_hook, take_hook};
 

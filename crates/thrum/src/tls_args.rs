@@ -14,7 +14,7 @@ pub(crate) struct TlsArgs {
     #[arg(long, value_name = "FILE")]
     cafile: Option<PathBuf>,
 
-    /// Take any certificate: encrypted, but anybody may be the server
+    /// Accept any certificate: encrypted, but the server is not verified
     #[arg(long, conflicts_with = "cafile")]
     insecure: bool,
 
@@ -26,8 +26,8 @@ pub(crate) struct TlsArgs {
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 
-    /// Name that the server's certificate must be for, and that the server is asked for
-    /// [default: the host]
+    /// Name that the server's certificate must contain, and that the server is asked for [default:
+    /// the host]
     #[arg(long, value_name = "NAME")]
     server_name: Option<String>,
 
@@ -41,7 +41,7 @@ pub(crate) struct TlsArgs {
 }
 
 impl TlsArgs {
-    /// What they ask for; the default if none was given.
+    /// The requested options; the default if none was given.
     pub(crate) fn options(&self) -> TlsOptions {
         TlsOptions {
             ca_file: self.cafile.clone(),

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use thrum_bench::Status;
 use thrum_bench::observe::Observer;
 
-/// The full-screen view of one run: there is none.
+/// The full-screen view of one run: not supported by this build.
 #[derive(Debug)]
 pub(crate) enum BenchView {}
 

@@ -1,5 +1,5 @@
 //! `thrum acl test` as people run it.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+#![expect(clippy::unwrap_used, reason = "a failed setup should panic")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -91,10 +91,10 @@ fn the_rule_that_decides_is_named() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_refused_with_the_reason() {
+fn invalid_questions_are_refused_with_the_reason() {
     let folder = folder("wrong");
-    check(&folder, "d1 pub a/#", 2, "\"a/#\" is no topic name");
-    check(&folder, "d1 sub a/#/b", 2, "is no topic filter");
+    check(&folder, "d1 pub a/#", 2, "\"a/#\" is not a topic name");
+    check(&folder, "d1 sub a/#/b", 2, "is not a topic filter");
     fs::write(folder.join("users.jsonl"), "no json\n").unwrap();
     check(&folder, "d1 pub a", 2, "users.jsonl");
 }

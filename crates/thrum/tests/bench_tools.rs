@@ -114,7 +114,7 @@ fn the_limit_runs_by_name_and_is_called_no_broker() {
 }
 
 #[test]
-fn the_limit_says_where_it_listens_and_at_the_end_what_it_did() {
+fn the_relay_prints_its_address_and_at_the_end_its_totals() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_thrum"))
         .args([
             "bench",
@@ -189,7 +189,7 @@ obtain = "nowhere"
 }
 
 #[test]
-fn the_search_keeps_its_trials_and_says_what_it_found() {
+fn the_search_keeps_its_trials_and_prints_its_answer() {
     let folder = Folder::new("search");
     // Reuses the launcher: a broker for as long as the search takes.
     let mut broker = Command::new(env!("CARGO_BIN_EXE_thrum"));

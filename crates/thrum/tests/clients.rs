@@ -1,7 +1,7 @@
 //! `thrum pub`, `sub` and `rr` as programs, against a broker of their own.
 //!
 //! [MQTT-4.2.0-1] [MQTT3-7.1.2-1] [MQTT-3.14.4-2] [MQTT3-3.14.4-1]
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+#![expect(clippy::unwrap_used, reason = "a failed setup should panic")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
@@ -12,15 +12,15 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// Longest wait for a line; one that runs out fails the test.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// What `-W` says of a program that is not expected to run into it.
+/// The exit code of `-W`, in a program that is not expected to reach it.
 const LIMIT: &str = "20";
 
-/// A process that ends with the test, whatever comes.
+/// A process that ends with the test in any case.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // One that has ended already cannot be killed, which is all that is wanted.
+        // A process that has ended already cannot be killed, which is fine.
         self.0.kill().ok();
         self.0.wait().ok();
     }
@@ -72,7 +72,7 @@ impl Broker {
             .unwrap()
     }
 
-    /// Publishes and checks that it went well.
+    /// Publishes and checks the success.
     fn publish(&self, args: &[&str]) {
         let output = self.run("pub", args);
         assert_eq!(code(&output), 0, "{args:?}: {}", text(&output.stderr));
@@ -104,7 +104,7 @@ impl Broker {
 #[test]
 fn very_many_filters_are_asked_for_in_several_packets() {
     let broker = Broker::start();
-    // More than the broker takes in a packet; the last one says that all of them are there.
+    // More than the broker accepts in a packet; the last one proves that all of them are there.
     let filters: Vec<String> = (0..600).map(|number| format!("f/{number}")).collect();
     let mut args = vec!["-E"];
     for filter in &filters {
@@ -279,7 +279,7 @@ fn retained_messages_are_kept_selected_and_removed() {
 }
 
 #[test]
-fn a_kept_session_receives_what_was_published_meanwhile() {
+fn a_kept_session_receives_messages_published_meanwhile() {
     let broker = Broker::start();
     for (identifier, version) in [("keep-311", "311"), ("keep-5", "5")] {
         let session = [
@@ -361,7 +361,7 @@ fn check_failure(args: &[&str], expected: i32, words: &str) {
 }
 
 #[test]
-fn failures_say_what_why_and_how_to_mend_it() {
+fn failures_name_the_error_its_cause_and_the_remedy() {
     check_failure(&["pub", "-t", "a"], 2, "-m TEXT");
     check_failure(&["pub", "-m", "a"], 2, "-t");
     check_failure(&["pub", "-t", "a", "-m", "b", "-n"], 2, "only one of");

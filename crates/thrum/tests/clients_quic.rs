@@ -1,5 +1,5 @@
 //! `thrum pub` and `thrum sub` over QUIC, in front of a broker that knows none.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+#![expect(clippy::unwrap_used, reason = "a failed setup should panic")]
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -12,24 +12,24 @@ use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use thrum_quic::{Limits, Peer, QuicListener};
 
-/// What `-W` says of a program that is not expected to run into it.
+/// The exit code of `-W`, in a program that is not expected to reach it.
 const LIMIT: &str = "20";
 
 /// A broker that is reached over QUIC.
-struct Room {
+struct Fixture {
     broker: Child,
     listener: QuicListener,
 }
 
-impl Drop for Room {
+impl Drop for Fixture {
     fn drop(&mut self) {
-        // One that has ended already cannot be killed, which is all that is wanted.
+        // A process that has ended already cannot be killed, which is fine.
         self.broker.kill().ok();
         self.broker.wait().ok();
     }
 }
 
-impl Room {
+impl Fixture {
     fn new() -> Self {
         let mut command = thrum(&["serve", "--dev", "--listen", "127.0.0.1:0"]);
         let command = command.stdout(Stdio::piped()).stderr(Stdio::null());
@@ -40,7 +40,7 @@ impl Room {
             Some(place.split(' ').next()?.to_owned())
         });
         let address: SocketAddr = places.next().unwrap().parse().unwrap();
-        // What else it says must not block it.
+        // Its other output must not block it.
         thread::spawn(move || places.count());
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         let carry =
@@ -98,8 +98,8 @@ fn run(args: &[&str]) -> Output {
 
 #[test]
 fn a_message_goes_from_one_program_to_the_other() {
-    let room = Room::new();
-    let url = room.url("house/door");
+    let fixture = Fixture::new();
+    let url = fixture.url("house/door");
     let publish = [
         "pub",
         "--insecure",
@@ -120,9 +120,9 @@ fn a_message_goes_from_one_program_to_the_other() {
 }
 
 #[test]
-fn a_server_that_nobody_vouches_for_is_refused_with_words() {
-    let room = Room::new();
-    let refused = run(&["pub", "-L", &room.url("t"), "-m", "x"]);
+fn a_server_with_an_untrusted_certificate_is_refused_with_the_reason() {
+    let fixture = Fixture::new();
+    let refused = run(&["pub", "-L", &fixture.url("t"), "-m", "x"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(5), "{said}");
     assert!(said.contains("certificate"), "{said}");

@@ -1,5 +1,5 @@
 //! `thrum config`, `completion`, `man` and `version` as people run them.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+#![expect(clippy::unwrap_used, reason = "a failed setup should panic")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -63,7 +63,7 @@ fn init_into_a_missing_directory_says_how_to_make_it() {
 }
 
 #[test]
-fn check_prints_what_differs_from_the_defaults_and_who_set_it() {
+fn check_prints_the_differences_from_the_defaults_and_their_origin() {
     let folder = folder("check");
     std::fs::create_dir(folder.join("conf.d")).unwrap();
     std::fs::write(
@@ -84,7 +84,7 @@ fn check_prints_what_differs_from_the_defaults_and_who_set_it() {
         "node.name = \"n1\" (default \"thrum\")  # env THRUM_NODE__NAME\n\
          limits.topic_levels = 9 (default 128)  # a.toml:2\n\
          limits.max_qos = 0 (default 2)  # conf.d/b.toml:2\n",
-        "valid (a.toml, conf.d/b.toml read); what differs from the defaults:\n",
+        "valid (a.toml, conf.d/b.toml read); differences from the defaults:\n",
     );
 }
 
@@ -124,7 +124,7 @@ fn show_prints_every_value_and_its_origin() {
 }
 
 #[test]
-fn import_prints_a_configuration_and_says_what_became_of_each_line() {
+fn import_prints_a_configuration_and_reports_each_line() {
     let folder = folder("import");
     std::fs::write(
         folder.join("m.conf"),
@@ -141,7 +141,7 @@ fn import_prints_a_configuration_and_says_what_became_of_each_line() {
                 [sys]\ninterval = \"5s\"  # m.conf:1\n";
     let report = "carried over: 1\n  m.conf:1  sys_interval  sys.interval\n\
                   not carried over: 1\n  m.conf:2  pid_file\n      \
-                  it does not go into the background, so whoever starts it knows its process id\n";
+                  the process does not go into the background, so its starter knows its process id\n";
     let import = ["config", "import", "mosquitto", "m.conf"];
     check(&run(&folder, &import, &[]), 0, toml, report);
     let into_file = [&import[..], &["-o", "t.toml"]].concat();
@@ -220,7 +220,7 @@ fn dynamic_security_of_mosquitto_becomes_users() {
             {"acltype": "subscribePattern", "topic": "a b/%u/#", "allow": true},
             {"acltype": "publishClientSend", "topic": "100%", "allow": true}]}]}"#;
     std::fs::write(folder.join("d.json"), text).unwrap();
-    // Root is told of a file that root alone could read.
+    // Root is warned of a file that only root could read.
     std::fs::write(folder.join("u.jsonl"), "").unwrap();
     let import = [
         "users",

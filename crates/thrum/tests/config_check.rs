@@ -1,5 +1,5 @@
-//! `thrum config check` and `thrum serve` refuse the same, in the same words.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+//! `thrum config check` and `thrum serve` refuse the same configurations, with the same texts.
+#![expect(clippy::unwrap_used, reason = "a failed setup should panic")]
 
 #[path = "transports/authority.rs"]
 #[expect(dead_code, reason = "other tests revoke")]
@@ -33,7 +33,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Both refuse the configuration, with the same words, and these are among them.
+/// Both refuse the configuration with the same text, which contains these words.
 fn check_refused(folder: &Path, config: &str, expected: &[&str]) {
     std::fs::write(folder.join("thrum.toml"), config).unwrap();
     let checked = run(folder, &["config", "check", "-c", "thrum.toml"]);
@@ -165,7 +165,7 @@ fn a_user_store_that_is_named_and_not_there_is_refused() {
 }
 
 #[test]
-fn all_that_is_wrong_in_all_files_is_told_at_once() {
+fn all_errors_of_all_files_are_reported_at_once() {
     let folder = folder("all");
     std::fs::write(folder.join("bans.jsonl"), "no ban\n").unwrap();
     std::fs::write(folder.join("file"), "").unwrap();
@@ -233,11 +233,11 @@ fn a_user_store_that_is_open_or_empty_fails_a_strict_check() {
     );
     let said = said(&strict);
     assert!(
-        said.contains("error: everybody on this machine may read"),
+        said.contains("error: every user of this machine may read"),
         "{said}"
     );
     assert!(
-        said.contains("error: there is a user store with nobody in it"),
+        said.contains("is empty: no user of it can log in"),
         "{said}"
     );
     assert_eq!(strict.status.code(), Some(2));

@@ -1,6 +1,6 @@
 //! `thrum sessions`, `retained`, `backup` and `bans` as people run them, on data directories that
 //! the store has written.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+#![expect(clippy::unwrap_used, reason = "a failed setup should panic")]
 
 #[path = "data_dir/backup.rs"]
 mod backup;

@@ -102,7 +102,7 @@ fn every_documented_command_line_is_understood() {
     let mut count = 0;
     for document in DOCUMENTS {
         for line in documented_commands(document) {
-            // Help is printed when its turn comes: what stands before it must be right.
+            // Help is printed at its position: the arguments before it must be valid.
             shell.run(&format!("{line} --help"));
             count += 1;
         }
@@ -205,7 +205,7 @@ fn the_basic_set_runs_with_the_command_of_the_readme() {
         let line = format!("thrum bench run {scenario} {target} {small}");
         let output = shell.command(&line).output().expect("a shell");
         let text = String::from_utf8_lossy(&output.stdout);
-        // 7: this machine was too busy to generate load in time, which says nothing of the
+        // 7: this machine was too busy to generate load in time, which does not concern the
         // delivery.
         assert!(
             matches!(output.status.code(), Some(0 | 7)),

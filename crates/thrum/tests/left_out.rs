@@ -1,7 +1,7 @@
-//! What a program that was built without a part says to whoever asks for it.
+//! Errors of a program that was built without a part.
 //!
 //! Each test is there only without its part: `make parts` runs them with the smallest program.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+#![expect(clippy::unwrap_used, reason = "a failed setup should panic")]
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -47,7 +47,7 @@ fn check_config_refused(config: &str, feature: &str) {
 }
 
 #[test]
-fn the_version_names_only_what_is_missing() {
+fn the_version_names_only_missing_parts() {
     let said = run("--version");
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
     let complete = [

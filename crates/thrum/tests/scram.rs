@@ -1,6 +1,6 @@
 //! `thrum pub --scram` against a server that plays the broker's part with the protocol's own
 //! handshake.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+#![expect(clippy::unwrap_used, reason = "a failed setup should panic")]
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -30,16 +30,16 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A broker for one connection.
 struct Broker {
     limits: Arc<Limits>,
-    /// What it knows of the user; an impostor knows something else.
+    /// Its credential of the user; an impostor has another one.
     password: &'static str,
-    /// Lets everybody in.
+    /// Admits every client.
     is_impostor: bool,
     handshake: Option<Handshake>,
     session: Option<Session>,
     /// First messages of both, as the proof covers them.
     messages: String,
     out: Output,
-    /// Payloads of the messages that came.
+    /// Payloads of the received messages.
     published: Vec<Vec<u8>>,
 }
 
@@ -200,7 +200,7 @@ fn contains(bytes: &[u8], part: &str) -> bool {
 }
 
 #[test]
-fn both_sides_prove_the_password_and_nobody_sends_it() {
+fn both_sides_prove_the_password_without_sending_it() {
     let (finished, published, heard) = publish(PASSWORD, false);
     let words = String::from_utf8_lossy(&finished.stderr);
     assert_eq!(finished.status.code(), Some(0), "{words}");
@@ -218,7 +218,7 @@ fn a_wrong_password_is_refused_by_the_broker() {
 }
 
 #[test]
-fn a_broker_that_lets_in_without_knowing_the_password_gets_nothing() {
+fn a_broker_that_does_not_know_the_password_gets_nothing() {
     let (finished, published, _) = publish("another", true);
     assert_eq!(finished.status.code(), Some(4));
     let words = String::from_utf8_lossy(&finished.stderr);

@@ -1,5 +1,5 @@
-//! The broker as a program: start, signals, reload, and one clear line for what goes wrong.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+//! The broker as a program: start, signals, reload, and one clear line for each error.
+#![expect(clippy::unwrap_used, reason = "a failed setup should panic")]
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -23,12 +23,12 @@ const ACCEPTED: [u8; 4] = [0x20, 2, 0, 0];
 /// CONNACK of MQTT 3.1.1: not authorized.
 const NOT_AUTHORIZED: [u8; 4] = [0x20, 2, 0, 5];
 
-/// A running broker, ended with the test whatever comes.
+/// A running broker, ended with the test in any case.
 struct Broker {
     child: Child,
-    /// What it prints, line by line.
+    /// Its standard output, line by line.
     output: Receiver<String>,
-    /// What it logs, line by line.
+    /// Its log, line by line.
     log: Receiver<String>,
 }
 
@@ -46,7 +46,7 @@ impl Broker {
         Self { child, output, log }
     }
 
-    /// What it prints when it is ready.
+    /// Its start-up message.
     fn ready(&self) -> Vec<String> {
         let mut printed = Vec::new();
         while printed
@@ -97,7 +97,7 @@ impl Broker {
 
 impl Drop for Broker {
     fn drop(&mut self) {
-        // One that has ended already cannot be killed, which is all that is wanted.
+        // A process that has ended already cannot be killed, which is fine.
         self.child.kill().ok();
         self.child.wait().ok();
     }
@@ -148,7 +148,7 @@ fn check_refused(output: &Output, expected: &str) {
 }
 
 #[test]
-fn easy_mode_says_where_it_listens_and_what_to_try_and_takes_clients() {
+fn dev_mode_announces_its_address_and_accepts_clients() {
     let broker = Broker::start(&["--dev", "--listen", "127.0.0.1:0"]);
     let printed = broker.ready();
     assert!(
@@ -160,7 +160,7 @@ fn easy_mode_says_where_it_listens_and_what_to_try_and_takes_clients() {
         "{printed:?}"
     );
     assert!(
-        printed[2].contains("dev: everyone who reaches it may connect"),
+        printed[2].contains("dev: every client that reaches it may connect"),
         "{printed:?}"
     );
     assert!(printed[3].contains("thrum sub -p "), "{printed:?}");
@@ -304,7 +304,7 @@ fn a_reload_takes_over_a_valid_file_and_keeps_the_old_one_over_an_invalid_one() 
 }
 
 #[test]
-fn a_reload_that_is_refused_takes_nothing_from_anybody() {
+fn a_refused_reload_affects_no_client() {
     let file = folder("reload_refused").join("thrum.toml");
     let bind = "[listeners.mqtt]\nbind = \"127.0.0.1:0\"\n";
     let acl = |rule: &str| format!("[acl]\nrules = [{rule}\"allow all pubsub #\"]\n");
@@ -336,7 +336,7 @@ fn a_reload_that_is_refused_takes_nothing_from_anybody() {
 }
 
 #[test]
-fn the_log_names_who_is_refused() {
+fn the_log_names_refused_clients() {
     let file = folder("refused_log").join("thrum.toml");
     let text =
         "auth.anonymous = true\nauth.client_id = \"b*\"\nlisteners.mqtt.bind = \"127.0.0.1:0\"\n";
@@ -498,12 +498,12 @@ fn a_denied_publish_names_its_rule() {
         "{line}"
     );
     let line = broker.logged("publish denied");
-    let nobody = "rule=\"no rule allows it, and acl.default does not\"";
-    assert!(line.contains(nobody), "{line}");
+    let default = "rule=\"no rule allows it, and acl.default does not\"";
+    assert!(line.contains(default), "{line}");
 }
 
 #[test]
-fn a_subscription_of_which_a_part_is_allowed_is_told() {
+fn a_partly_allowed_subscription_is_reported() {
     let file = folder("in_part").join("thrum.toml");
     let text = "listeners.mqtt.bind = \"127.0.0.1:0\"\nauth.anonymous = true\n\
                 acl.rules = [\"allow all sub a\"]\n";

@@ -1,6 +1,5 @@
-//! `thrum pub`, `sub` and `rr` over every transport of a real broker, and what they say where one
-//! does not work.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+//! `thrum pub`, `sub` and `rr` over every transport of a real broker, and their errors.
+#![expect(clippy::unwrap_used, reason = "a failed setup should panic")]
 
 #[path = "transports/authority.rs"]
 mod authority;
@@ -8,11 +7,11 @@ mod authority;
 mod delivered;
 #[path = "transports/documented.rs"]
 mod documented;
+#[path = "transports/fixture.rs"]
+mod fixture;
 #[path = "transports/forwarder.rs"]
 mod forwarder;
 #[path = "transports/mistaken.rs"]
 mod mistaken;
 #[path = "transports/refused.rs"]
 mod refused;
-#[path = "transports/room.rs"]
-mod room;

@@ -1,5 +1,5 @@
 //! `thrum users` as people run it.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+#![expect(clippy::unwrap_used, reason = "a failed setup should panic")]
 
 use std::fs;
 use std::io::Write as _;
@@ -39,12 +39,12 @@ impl Folder {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // Who asks nothing has gone before it reads.
+        // A command that asks nothing has ended before it reads.
         child.stdin.take().unwrap().write_all(input.as_bytes()).ok();
         child.wait_with_output().unwrap()
     }
 
-    /// What a line that succeeds prints, and what it says.
+    /// The output of a successful line.
     fn run(&self, args: &[&str]) -> (String, String) {
         let output = self.run_with(args, "");
         let texts = texts(&output);
@@ -52,8 +52,8 @@ impl Folder {
         texts
     }
 
-    /// Adds a user with the password `secret`; what is said, but for what root is told of a new
-    /// file.
+    /// Adds a user with the password `secret`; returns the output, except the warning of root about
+    /// a new file.
     fn add(&self, args: &[&str]) -> String {
         let (_, said) = self.run(&[&["add"], args, &["--password-file", "password"]].concat());
         let lines = said.split_inclusive('\n');
@@ -62,7 +62,7 @@ impl Folder {
             .collect()
     }
 
-    /// What a line that fails says.
+    /// The output of a failing line.
     fn fails(&self, args: &[&str]) -> String {
         let output = self.run_with(args, "");
         assert_eq!(output.status.code(), Some(2), "{args:?}");
@@ -92,7 +92,7 @@ fn texts(output: &Output) -> (String, String) {
 }
 
 #[test]
-fn add_says_what_the_user_may_do_now() {
+fn add_prints_the_rights_of_the_user() {
     let folder = Folder::new("add");
     assert_eq!(
         folder.add(&["alice"]),
@@ -148,7 +148,7 @@ fn a_password_comes_from_a_file_or_from_standard_input_and_is_never_printed() {
 }
 
 #[test]
-fn change_changes_what_is_named() {
+fn change_changes_only_the_named_values() {
     let folder = Folder::new("change");
     folder.add(&["alice", "--role", "ops", "--allow", "sub a"]);
     folder.run(&["change", "alice", "--allow", "sub b", "--disabled", "true"]);
@@ -240,7 +240,7 @@ fn import_takes_the_users_of_others() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_and_changes_nothing() {
+fn invalid_changes_are_refused_and_change_nothing() {
     let folder = Folder::new("refused");
     folder.add(&["alice"]);
     let add =

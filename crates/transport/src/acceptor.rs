@@ -1,4 +1,4 @@
-//! What all connections of one listener share.
+//! The state that all connections of one listener share.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use crate::websocket::{Terms, WebSocketOptions};
 
 /// Makes the layers of connections to one listener; a clone shares everything with its original.
 ///
-/// Never changed, but replaced as a whole when certificates or options do: connections keep the one
-/// that they came through.
+/// Never changed, but replaced as a whole when certificates or options change: connections keep the
+/// one of their handshake.
 #[derive(Clone)]
 pub struct Acceptor {
     /// None over plain TCP.
@@ -19,7 +19,7 @@ pub struct Acceptor {
     warnings: Arc<[String]>,
 }
 
-/// What the layers of a connection begin from.
+/// The initial state of a connection's layers.
 pub(crate) struct Accepting {
     pub(crate) tls: Option<ServerTls>,
     pub(crate) websocket: Option<Terms>,
@@ -28,7 +28,7 @@ pub(crate) struct Accepting {
 /// A certificate that a listener shows its clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerCertificate {
-    /// The file that it was read from.
+    /// The file of the certificate.
     pub file: PathBuf,
     /// When it is valid.
     pub validity: Validity,
@@ -43,7 +43,7 @@ pub enum AcceptorError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         cause: String,
     },
     /// Certificate and key do not belong together, or the key is of an unknown kind.
@@ -53,24 +53,24 @@ pub enum AcceptorError {
         cert_file: PathBuf,
         /// Its key.
         key_file: PathBuf,
-        /// What is wrong with them.
+        /// The error.
         cause: String,
     },
-    /// Clients are to be verified, but nobody is trusted.
+    /// Clients are to be verified, but no authority is trusted.
     #[error(
-        "client certificates are asked for, but no ca is given: name the file of who signs them"
+        "client certificates are asked for, but no ca is given: name the file of their authority"
     )]
     NoAuthority,
     /// A revocation list of a kind that is not understood.
     #[error("a revocation list of crl cannot be used: {0}; use complete lists of version 2")]
     RevocationList(String),
     /// Not an origin.
-    #[error("'{0}' is no origin: write it as browsers do, such as https://app.example.org")]
+    #[error("'{0}' is not an origin: write it as browsers do, such as https://app.example.org")]
     Origin(String),
     /// Not a path.
-    #[error("'{0}' is no path of a WebSocket: it begins with a slash and has no '?', '#' or space")]
+    #[error("'{0}' is not a WebSocket path: it begins with a slash and has no '?', '#' or space")]
     Path(String),
-    /// The library refuses its configuration.
+    /// The library rejects its configuration.
     #[error("TLS cannot be set up: {0}")]
     Tls(rustls::Error),
 }
@@ -85,7 +85,7 @@ impl From<FileError> for AcceptorError {
 }
 
 impl Acceptor {
-    /// Reads what the connections of a listener need, the files of the options among it.
+    /// Reads the files that the connections of a listener need.
     ///
     /// # Errors
     /// A file that cannot be used, or options that contradict each other.
@@ -96,14 +96,14 @@ impl Acceptor {
         Self::build(tls, websocket, None)
     }
 
-    /// The next one of the same listener: files and options are read anew.
+    /// Reads files and options again for the same listener.
     ///
-    /// Sessions of before are resumed, unless what clients are verified by (authorities, revocation
-    /// lists, whether they must show a certificate) differs: then all clients shake hands anew, so
-    /// that nobody who was revoked comes back by resumption.
+    /// Existing TLS sessions can be resumed, unless the verification of clients (authorities,
+    /// revocation lists, the requirement of a certificate) differs: then all clients need a full
+    /// handshake, so that a revoked client cannot return by resumption.
     ///
     /// # Errors
-    /// As [`Acceptor::new`]; the old one goes on working.
+    /// As [`Acceptor::new`]; the old one stays in use.
     pub fn renewed(
         &self,
         tls: Option<&ServerTlsOptions>,
@@ -136,24 +136,25 @@ impl Acceptor {
         self.shared.is_some()
     }
 
-    /// The layers of one accepted connection; none over plain TCP, where MQTT is what the wire has.
+    /// The layers of one accepted connection; none over plain TCP, where the wire carries MQTT
+    /// itself.
     pub fn layers(&self) -> Option<ServerLayers> {
         self.shared.clone().map(ServerLayers::new)
     }
 
-    /// What TLS begins from, for a transport that has TLS inside itself (QUIC); none without TLS.
+    /// The TLS configuration, for a transport that has TLS inside itself (QUIC); none without TLS.
     pub fn tls_config(&self) -> Option<&rustls::ServerConfig> {
         let tls = self.shared.as_ref()?.tls.as_ref()?;
         Some(&tls.config)
     }
 
-    /// The certificates that clients are shown, as they were read; none without TLS.
+    /// The certificates for clients, as they were read; none without TLS.
     pub fn certificates(&self) -> &[ServerCertificate] {
         let tls = self.shared.as_ref().and_then(|shared| shared.tls.as_ref());
         tls.map_or(&[], |tls| &tls.certificates)
     }
 
-    /// What works but will not be liked, a line each: a certificate that is out of date.
+    /// Warnings, a line each: a certificate that is out of date.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }

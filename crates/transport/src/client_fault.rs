@@ -1,30 +1,30 @@
-//! What is wrong with a client, in the words of who reads the server's log.
+//! Errors of a client, described for the reader of the server's log.
 
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 use thrum_codec::websocket::FrameError;
 
-/// Why a client did not get through the layers of a server, or not on.
+/// Why a client failed in the layers of a server.
 ///
-/// Subjects are written as RFC 4514 does, cut off after 200 characters, and hold no control
-/// characters; who they belong to is not verified.
+/// Subjects are written in the form of RFC 4514, cut off after 200 characters, and contain no
+/// control characters; their owners are not verified.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientFault {
     /// The first bytes of the client are not TLS.
     #[error("the client does not speak TLS but {0}: give it mqtts:// or wss://")]
     NotTls(&'static str),
-    /// Only clients with a certificate are let in.
+    /// Only clients with a certificate are admitted.
     #[error(
         "the client shows no certificate: give it one that an authority of this listener has signed"
     )]
     CertificateMissing,
-    /// Nobody that the listener trusts vouches for the certificate.
+    /// No authority that the listener trusts has signed the certificate.
     #[error(
         "the client certificate {subject} is not signed by an authority of this listener: add the \
          authority's certificate to the listener's ca, or issue another"
     )]
     CertificateUntrusted {
-        /// Who it names.
+        /// Its subject.
         subject: Box<str>,
     },
     /// The certificate is out of date, or the clock is wrong.
@@ -32,7 +32,7 @@ pub enum ClientFault {
         "the client certificate {subject} is out of date: renew it, or set the clock ({cause})"
     )]
     CertificateOutOfDate {
-        /// Who it names.
+        /// Its subject.
         subject: Box<str>,
         /// Since when or until when.
         cause: String,
@@ -40,16 +40,16 @@ pub enum ClientFault {
     /// A revocation list names the certificate, or one that signed it.
     #[error("the client certificate {subject} is revoked: issue another")]
     CertificateRevoked {
-        /// Who it names.
+        /// Its subject.
         subject: Box<str>,
     },
     /// There are revocation lists, but none of the authority that has signed the certificate.
     #[error(
-        "nobody can tell whether the client certificate {subject} is revoked: add the revocation \
+        "it is unknown whether the client certificate {subject} is revoked: add the revocation \
          list of each authority in its chain to the listener's crl"
     )]
     RevocationUnknown {
-        /// Who it names.
+        /// Its subject.
         subject: Box<str>,
     },
     /// The revocation list is out of date.
@@ -58,21 +58,21 @@ pub enum ClientFault {
          authority's next one and reload"
     )]
     RevocationListExpired {
-        /// Who it names.
+        /// Its subject.
         subject: Box<str>,
     },
-    /// Any other fault of the certificate.
+    /// Any other error of the certificate.
     #[error("the client certificate {subject} is refused: {cause}")]
     Certificate {
-        /// Who it names.
+        /// Its subject.
         subject: Box<str>,
-        /// What is wrong with it.
+        /// The error.
         cause: String,
     },
-    /// A good certificate, shown by somebody who does not hold its key.
+    /// A valid certificate from a client that does not hold its key.
     #[error("the client does not prove that it holds the key of its certificate: {0}")]
     KeyNotHeld(String),
-    /// The client does not take the server's certificate.
+    /// The client rejects the server's certificate.
     #[error(
         "the client does not take this listener's certificate (alert {0}): give the client the \
          authority that has signed it, and connect by a name that it is for"
@@ -81,13 +81,13 @@ pub enum ClientFault {
     /// The client has ended the session.
     #[error("the client ended TLS with the alert {0}")]
     Alert(String),
-    /// The client's versions or cipher suites are not ours.
+    /// The client and the listener have no version or cipher suite in common.
     #[error("no TLS version or cipher suite in common with the client: {0}")]
     Incompatible(String),
-    /// Any other fault of the session.
+    /// Any other error of the session.
     #[error("TLS failed: {0}")]
     Tls(Error),
-    /// The first bytes of the client are no HTTP.
+    /// The first bytes of the client are not HTTP.
     #[error("the client does not speak WebSocket but {0}: give it ws:// or wss://")]
     NotHttp(&'static str),
     /// The opening handshake was answered by another status than 101.
@@ -95,22 +95,22 @@ pub enum ClientFault {
     Refused {
         /// Status of the answer.
         status: u16,
-        /// Its words.
+        /// Its text.
         why: String,
     },
-    /// The frames are against the rules.
+    /// The frames violate the protocol.
     #[error("the client broke the WebSocket protocol: {0}")]
     Frame(FrameError),
 }
 
 impl ClientFault {
-    /// What the library says of a client; `subject` is that of a certificate that was refused.
+    /// The library's error about a client; `subject` is that of a rejected certificate.
     pub(crate) fn from_tls(error: Error, subject: Option<Box<str>>) -> Self {
         match error {
             Error::NoCertificatesPresented => Self::CertificateMissing,
             Error::InvalidCertificate(error) => match subject {
                 Some(subject) => Self::from_certificate(error, subject),
-                // The certificate was good.
+                // The certificate was valid.
                 None => Self::KeyNotHeld(error.to_string()),
             },
             Error::AlertReceived(alert) if is_about_certificate(alert) => {
@@ -127,7 +127,7 @@ impl ClientFault {
 
     fn from_certificate(error: CertificateError, subject: Box<str>) -> Self {
         match error {
-            // A wrong signature: an authority of the same name, but another key.
+            // A wrong signature: an authority of the same name with another key.
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
                 Self::CertificateUntrusted { subject }
             }
@@ -152,7 +152,7 @@ impl ClientFault {
     }
 }
 
-/// The library has no words for some faults.
+/// The library has no text for some errors.
 fn in_words(error: &CertificateError) -> String {
     let text = error.to_string();
     if text.contains("UnsupportedCertVersion") {
@@ -163,7 +163,7 @@ fn in_words(error: &CertificateError) -> String {
     text
 }
 
-/// Alerts by which a client says that it does not take a certificate.
+/// Alerts by which a client rejects a certificate.
 const fn is_about_certificate(alert: AlertDescription) -> bool {
     matches!(
         alert,

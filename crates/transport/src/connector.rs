@@ -1,4 +1,4 @@
-//! What all connections to one target share.
+//! The state that all connections to one target share.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,23 +19,23 @@ pub struct Connector {
     scheme: Scheme,
 }
 
-/// What the layers of a connection begin from.
+/// The initial state of a connection's layers.
 pub(crate) struct Shared {
     pub(crate) tls: Option<Tls>,
     pub(crate) request: Option<Request>,
 }
 
-/// What TLS sessions begin from.
+/// The initial state of TLS sessions.
 pub(crate) struct Tls {
     pub(crate) config: Arc<ClientConfig>,
     pub(crate) server_name: ServerName<'static>,
 }
 
-/// Why no connection to a target can be tried.
+/// Why connections to a target are impossible.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectorError {
-    /// Options that would silently do nothing.
+    /// Options that would have no effect.
     #[error("{0} has no TLS: use mqtts://, wss:// or quic://, or leave the TLS options out")]
     NoTls(String),
     /// A file of certificates or keys.
@@ -43,7 +43,7 @@ pub enum ConnectorError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         cause: String,
     },
     /// A certificate without key, or the other way round.
@@ -56,19 +56,19 @@ pub enum ConnectorError {
         cert_file: PathBuf,
         /// Its key.
         key_file: PathBuf,
-        /// What is wrong with them.
+        /// The error.
         cause: String,
     },
-    /// The system trusts nobody.
+    /// The system trusts no authority.
     #[error(
         "this machine has no trusted certificates: give a CA file (--cafile), or install the \
          package ca-certificates"
     )]
     NoRoots,
-    /// A host that is no name in TLS.
+    /// A host that is not a valid name in TLS.
     #[error("'{0}' cannot be the name of a TLS server: give another server name (--server-name)")]
     ServerName(String),
-    /// The library refuses its configuration.
+    /// The library rejects its configuration.
     #[error("TLS cannot be set up: {0}")]
     Tls(rustls::Error),
 }
@@ -83,7 +83,7 @@ impl From<FileError> for ConnectorError {
 }
 
 impl Connector {
-    /// Reads what the connections to a target need, the files of the options among it.
+    /// Reads the files that the connections to a target need.
     ///
     /// # Errors
     /// A file that cannot be used, options that contradict each other or the endpoint.
@@ -113,21 +113,20 @@ impl Connector {
         })
     }
 
-    /// How MQTT travels to the target.
+    /// The transport of MQTT to the target.
     pub const fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// The layers of one new connection; none over plain TCP, where MQTT is what the wire has, and
-    /// over QUIC, which has TLS inside.
+    /// The layers of one new connection; none over plain TCP, where the wire carries MQTT itself,
+    /// and over QUIC, which has TLS inside.
     pub fn layers(&self) -> Option<Layers> {
-        // TLS is a part of QUIC, and no layer in here.
+        // TLS is a part of QUIC, and not a layer in here.
         let shared = self.shared.clone().filter(|_| !self.scheme.is_quic());
         shared.map(Layers::new)
     }
 
-    /// The trust and the server name that a connection over QUIC begins with; none for the other
-    /// schemes.
+    /// The trust and the server name for a connection over QUIC; none for the other schemes.
     pub fn quic(&self) -> Option<(&ClientConfig, &ServerName<'static>)> {
         let tls = self.shared.as_ref()?.tls.as_ref();
         let tls = tls.filter(|_| self.scheme.is_quic())?;

@@ -1,12 +1,12 @@
-//! Where a broker listens and how it is reached, from what a person types.
+//! Addresses of brokers and listeners, from user input.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-/// Path of a WebSocket endpoint that names none; what most brokers answer on.
+/// Path of a WebSocket endpoint that names none; most brokers use it.
 const DEFAULT_PATH: &str = "/mqtt";
 
-/// How MQTT travels.
+/// The transport of MQTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
     /// Over TCP.
@@ -24,7 +24,7 @@ pub enum Scheme {
 /// A broker's address.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// How MQTT travels.
+    /// The transport of MQTT.
     pub scheme: Scheme,
     /// Name or address of the host, an IPv6 address without brackets.
     pub host: String,
@@ -41,15 +41,15 @@ pub struct Endpoint {
 /// Why an endpoint cannot be used; a password is never part of the message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    /// A scheme that no layer is known for.
+    /// An unknown scheme.
     #[error("cannot connect to '{0}': use mqtt://, mqtts://, ws://, wss:// or quic://")]
     Scheme(String),
     /// Not SCHEME://HOST:PORT.
-    #[error("'{target}' is no target, {why}: write mqtt://HOST:PORT")]
+    #[error("'{target}' is not a target, {why}: write mqtt://HOST:PORT")]
     Malformed {
-        /// What was given.
+        /// The given text.
         target: String,
-        /// What is wrong with it.
+        /// The error.
         why: &'static str,
     },
     /// The name has no address.
@@ -57,7 +57,7 @@ pub enum EndpointError {
     Unresolved {
         /// Name of the host.
         host: String,
-        /// What the resolver said.
+        /// The error of the resolver.
         cause: String,
     },
 }
@@ -87,8 +87,8 @@ impl Scheme {
         matches!(self, Self::Ws | Self::Wss)
     }
 
-    /// The port where none is named: the registered ones of MQTT, those of HTTP for WebSocket, and
-    /// that of EMQX for QUIC, which has none registered.
+    /// The default port: the registered ones of MQTT, those of HTTP for WebSocket, and that of EMQX
+    /// for QUIC, which has none registered.
     pub const fn default_port(self) -> u16 {
         match self {
             Self::Mqtt => 1883,
@@ -124,10 +124,11 @@ impl Scheme {
 }
 
 impl Endpoint {
-    /// A host by this scheme, on its port if none is named, and the usual path of a WebSocket.
+    /// A host by this scheme, on the default port if none is named, and the usual path of a
+    /// WebSocket.
     ///
     /// # Errors
-    /// What is no name of a host.
+    /// An invalid host name.
     pub fn new(scheme: Scheme, host: &str, port: Option<u16>) -> Result<Self, EndpointError> {
         let path = read_path(scheme, "");
         let checked = check_host(host).and(path);
@@ -148,7 +149,7 @@ impl Endpoint {
     /// `mqtt-quic`), without one `mqtt`. User name and password may be percent-encoded.
     ///
     /// # Errors
-    /// Another scheme, no host, a port that is none, a path where there can be none.
+    /// An unknown scheme, no host, an invalid port, a path where the scheme has none.
     pub fn parse(text: &str) -> Result<Self, EndpointError> {
         let (scheme, rest) = split_scheme(text)?;
         Self::read(scheme, rest).map_err(|why| EndpointError::malformed(text, why))
@@ -170,7 +171,7 @@ impl Endpoint {
         Ok((endpoint, (!topic.is_empty()).then(|| topic.to_owned())))
     }
 
-    /// What follows the scheme.
+    /// The text behind the scheme.
     fn read(scheme: Scheme, rest: &str) -> Result<Self, &'static str> {
         let ends_authority: &[char] = if scheme.is_websocket() {
             &['/', '?', '#']
@@ -244,18 +245,19 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// Scheme, and what follows it.
+/// The scheme, and the rest behind it.
 fn split_scheme(text: &str) -> Result<(Scheme, &str), EndpointError> {
     let unknown = || EndpointError::Scheme(without_credentials(text));
     match text.split_once("://") {
         Some((scheme, rest)) => Ok((Scheme::parse(scheme).ok_or_else(unknown)?, rest)),
-        // A socket of this machine has neither host nor port; `unix:1883` is a host of that name.
+        // A socket of this machine has neither host nor port; `unix:1883` is a host with the name
+        // `unix`.
         None if text.starts_with("unix:") && text.contains(['/', '.']) => Err(unknown()),
         None => Ok((Scheme::Mqtt, text)),
     }
 }
 
-/// A target as it may be shown.
+/// A target in a form without secrets.
 fn without_credentials(text: &str) -> String {
     let (scheme, rest) = match text.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
@@ -267,7 +269,7 @@ fn without_credentials(text: &str) -> String {
     }
 }
 
-/// What stands before the last `@`, so that a password may hold one.
+/// The part before the last `@`, so that a password may contain one.
 fn split_credentials(text: &str) -> (Option<&str>, &str) {
     match text.rsplit_once('@') {
         Some((credentials, rest)) => (Some(credentials), rest),
@@ -422,7 +424,7 @@ mod tests {
             assert_eq!(found.as_deref(), topic);
         }
         let error = Endpoint::parse_with_topic("mqtt://u:secret@host:x/t").unwrap_err();
-        let expected = "'mqtt://***@host:x/t' is no target, the port is not 1 to 65535";
+        let expected = "'mqtt://***@host:x/t' is not a target, the port is not 1 to 65535";
         assert!(error.to_string().contains(expected), "{error}");
     }
 
@@ -442,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_endpoint_is_refused_with_its_cause() {
+    fn invalid_endpoints_are_refused_with_the_cause() {
         refused("", "the host is missing");
         refused("mqtt://", "the host is missing");
         refused("ws:///mqtt", "the host is missing");

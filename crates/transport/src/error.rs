@@ -1,4 +1,4 @@
-//! Why a connection cannot be used, and what a person can do about it.
+//! Errors that end a connection, and their remedies.
 
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 use thrum_codec::websocket::FrameError;
@@ -6,17 +6,17 @@ use thrum_codec::websocket::FrameError;
 use crate::certificate::date_of;
 use crate::client_fault::ClientFault;
 
-/// Why a layer gave up; the connection is over once what is in `wire_out` was sent.
+/// Why a layer gave up; the connection is over once `wire_out` was sent.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayerError {
-    /// Nobody vouches for the certificate.
+    /// No trusted authority has signed the certificate.
     #[error(
         "the server's certificate is not signed by a trusted authority: give the authority's \
          certificate as CA file (--cafile), or check nothing (--insecure)"
     )]
     Untrusted,
-    /// An authority's certificate stands where the server's own should.
+    /// The certificate of an authority is in the place of the server's own.
     #[error(
         "the server's certificate is that of an authority, not one of a server: issue a \
          certificate for the server, or check nothing (--insecure)"
@@ -24,11 +24,11 @@ pub enum LayerError {
     AuthorityAsServer,
     /// The certificate is for another host.
     #[error(
-        "the server's certificate is not for '{expected}' but for {presented}: connect by such a \
-         name, or give it as server name (--server-name)"
+        "the server's certificate is not for '{expected}' but for {presented}: connect by one of these \
+         names, or give one as server name (--server-name)"
     )]
     WrongName {
-        /// The name that was asked for.
+        /// The requested name.
         expected: String,
         /// The names of the certificate.
         presented: String,
@@ -36,13 +36,13 @@ pub enum LayerError {
     /// The certificate is out of date, or the clock is wrong.
     #[error("the server's certificate {0}: renew it, or set the clock of this machine")]
     OutOfDate(String),
-    /// A certificate without extensions, and so without the names that it is for.
+    /// A certificate without extensions, and so without names.
     #[error(
         "the server's certificate is of X.509 version 1, which names no host: issue it with \
          extensions (openssl x509 -extfile), or check nothing (--insecure)"
     )]
     VersionOne,
-    /// Any other fault of the certificate.
+    /// Any other error of the certificate.
     #[error("the server's certificate is refused: {0}")]
     Certificate(String),
     /// The first bytes of the server are not TLS.
@@ -51,32 +51,32 @@ pub enum LayerError {
          or ws://"
     )]
     NotTls,
-    /// The server knows the client by a certificate only.
+    /// The server identifies clients by certificates only.
     #[error(
         "the server wants a client certificate: give certificate file and key file (--cert, --key)"
     )]
     ClientCertificateMissing,
-    /// The server does not take the client's certificate.
+    /// The server rejects the client's certificate.
     #[error("the server refuses the client certificate (alert {alert}): {cause}")]
     ClientCertificateRefused {
-        /// Its word, in TLS.
+        /// The TLS alert.
         alert: String,
-        /// What that means, and what to do.
+        /// Its meaning and remedy.
         cause: &'static str,
     },
-    /// The server does not say what it did not like.
+    /// The server does not give the reason of its rejection.
     #[error(
         "the server refuses the TLS handshake: it has no version or cipher suite in common with \
          this client, or wants a client certificate (--cert, --key); its log says more"
     )]
     HandshakeRefused,
-    /// The server does not know the protocol that was offered.
+    /// The server does not know the offered protocol.
     #[error(
         "the server knows no such application protocol: give another (--alpn), or none for the \
          port of its MQTT listener"
     )]
     NoApplicationProtocol,
-    /// The server has no certificate for the name that was asked for.
+    /// The server has no certificate for the requested name.
     #[error(
         "the server has no certificate for that name: connect by another, or give it as server \
          name (--server-name)"
@@ -85,19 +85,19 @@ pub enum LayerError {
     /// The server has ended the session.
     #[error("the server ended TLS with the alert {0}: its log says why")]
     Alert(String),
-    /// The server's versions or cipher suites are not ours.
+    /// Client and server have no version or cipher suite in common.
     #[error("no TLS version or cipher suite in common with the server: {0}")]
     Incompatible(String),
-    /// A message of the handshake that does not end.
+    /// A handshake message that does not end.
     #[error("the peer sent a TLS message that is too long")]
     TlsMessageTooLong,
-    /// The keys may encrypt no more.
-    #[error("the keys of the TLS session are used up: connect anew")]
+    /// The keys have reached their encryption limit.
+    #[error("the keys of the TLS session are used up: connect again")]
     KeysExhausted,
-    /// Any other fault of the session.
+    /// Any other error of the session.
     #[error("TLS failed: {0}")]
     Tls(Error),
-    /// The answer to the opening handshake is no HTTP.
+    /// The answer to the opening handshake is not HTTP.
     #[error(
         "the server does not speak HTTP on this port: use the port of its WebSocket listener, or \
          mqtt:// or mqtts://"
@@ -114,10 +114,10 @@ pub enum LayerError {
     Status {
         /// Status of the answer.
         status: u16,
-        /// Its words, after a space.
+        /// Its text, after a space.
         reason: String,
     },
-    /// The opening handshake is against RFC 6455.
+    /// The opening handshake violates RFC 6455.
     #[error("the server's WebSocket handshake is wrong: {0}")]
     Handshake(&'static str),
     /// The server did not choose the sub-protocol.
@@ -129,7 +129,7 @@ pub enum LayerError {
     /// A head over the limit.
     #[error("the server's HTTP answer has a head of over {0} bytes")]
     HeadTooLong(usize),
-    /// The frames are against the rules.
+    /// The frames violate the protocol.
     #[error("the server broke the WebSocket protocol: {0}")]
     Frame(#[from] FrameError),
     /// The socket has ended before the handshakes were done.
@@ -138,19 +138,19 @@ pub enum LayerError {
          this port, its log may say more"
     )]
     CutOff(&'static str),
-    /// What a server says of its client.
+    /// A server's error about its client.
     #[error(transparent)]
     Client(#[from] ClientFault),
     /// Payload before the handshakes were done, or after the end.
     #[error("the connection is not open")]
     NotOpen,
-    /// The system gives no random numbers.
-    #[error("the system gives no random numbers")]
+    /// The system provides no random numbers.
+    #[error("the system provides no random numbers")]
     Random,
 }
 
 impl LayerError {
-    /// In the words of a person who has typed an endpoint.
+    /// A text for the user who has entered the endpoint.
     pub(crate) fn from_tls(error: Error) -> Self {
         match error {
             Error::InvalidCertificate(error) => Self::from_certificate(error),
@@ -178,10 +178,10 @@ impl LayerError {
                 "it is out of date by the server's clock, renew it"
             }
             AlertDescription::UnknownCA => {
-                "no authority that the server trusts vouches for it, use one of theirs; its log says \
+                "no authority that the server trusts has signed it, use one of theirs; its log says \
                  more"
             }
-            // Also what a wrong signature is answered with: an authority of the same name, but
+            // Servers also send this for a wrong signature: an authority of the same name with
             // another key.
             AlertDescription::DecryptError => {
                 "its signature, or that of its key, is wrong; use one of the server's authority"
@@ -202,7 +202,7 @@ impl LayerError {
 
     fn from_certificate(error: CertificateError) -> Self {
         match error {
-            // A wrong signature: an authority of the same name, but another key.
+            // A wrong signature: an authority of the same name with another key.
             CertificateError::UnknownIssuer | CertificateError::BadSignature => Self::Untrusted,
             CertificateError::NotValidForNameContext {
                 expected,
@@ -230,7 +230,7 @@ impl LayerError {
     }
 }
 
-/// Names as the library has them, `DnsName("broker")`, without their kind.
+/// Names in the form of the library, `DnsName("broker")`, without their kind.
 fn names(presented: &[String]) -> String {
     let bare = |name: &String| {
         let inside = name

@@ -1,4 +1,4 @@
-//! The layers of one connection, one upon the other.
+//! The layers of one connection, one above the other.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl Layers {
                 == self.websocket.as_ref().is_some_and(WebSocket::is_open)
     }
 
-    /// The server has said, in TLS or WebSocket, that it sends no more.
+    /// The server has announced, in TLS or WebSocket, that it sends no more.
     pub fn is_closed_by_peer(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.is_closed_by_peer())
             || self
@@ -76,7 +76,7 @@ impl Layers {
                 .is_some_and(WebSocket::is_closed_by_peer)
     }
 
-    /// What it means if the socket ends now; none once MQTT could flow.
+    /// The error if the socket ends now; none once MQTT could flow.
     pub fn cut_off(&self) -> Option<LayerError> {
         let in_tls = self.shared.tls.is_some() && self.tls().is_none();
         let upgraded = self.websocket.as_ref().is_some_and(WebSocket::is_upgraded);
@@ -89,8 +89,8 @@ impl Layers {
 
     /// Takes bytes of the wire: MQTT goes to `plain`, handshakes, pongs and ends to `wire_out`.
     ///
-    /// Memory: `plain` grows by no more than `wire_in` has, and what was held of a record before.
-    /// `wire_in` is worked in: it holds nothing of use afterwards.
+    /// Memory: `plain` grows by at most the bytes of `wire_in`, and the bytes held of a previous
+    /// record. `wire_in` is decrypted in place: its contents are undefined afterwards.
     ///
     /// # Errors
     /// The server cannot be trusted or breaks a protocol. `plain` may have grown before that.
@@ -131,7 +131,7 @@ impl Layers {
         let mut answers = Vec::new();
         let result = tls.receive(wire_in, wire_out, &mut |payload| match websocket {
             Some(websocket) => websocket.receive(payload, plain, &mut answers),
-            // A server does not speak first.
+            // A server does not send first.
             None => Err(LayerError::NotHttp),
         });
         if result.is_ok() && websocket.is_none() && tls.is_open() {
@@ -144,7 +144,7 @@ impl Layers {
         result.and(sent)
     }
 
-    /// Appends MQTT as it goes over the wire.
+    /// Appends MQTT in its form on the wire.
     ///
     /// # Errors
     /// The handshakes are not done, or the connection is closed.
@@ -166,7 +166,7 @@ impl Layers {
         stack::close(self.tls.as_deref_mut(), frames, wire_out);
     }
 
-    /// What the TLS handshake has agreed on; none before it is done and without TLS.
+    /// The outcome of the TLS handshake; none before it is done and without TLS.
     pub fn tls(&self) -> Option<TlsSummary> {
         self.tls.as_ref()?.summary()
     }

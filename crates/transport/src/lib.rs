@@ -1,4 +1,4 @@
-//! What lies between MQTT and a socket, of a client or of a server: TLS and WebSocket, as bytes in
+//! The layers between MQTT and a socket, of a client or of a server: TLS and WebSocket, as bytes in
 //! and bytes out.
 //!
 //! ```text
@@ -11,8 +11,8 @@
 //!   socket <--wire_out-- Layers::send <--plain-- MQTT
 //! ```
 //!
-//! Invariant: no socket and no thread in here, the caller moves the bytes; the only clock is the
-//! one that the TLS library checks the validity of certificates by.
+//! Invariant: no socket and no thread in here, the caller moves the bytes; the only clock is that
+//! of the TLS library, which checks the validity of certificates.
 #![forbid(unsafe_code)]
 
 mod acceptor;
@@ -22,10 +22,10 @@ mod connector;
 mod endpoint;
 mod error;
 mod layers;
+mod peer_protocol;
 mod pieces;
 pub mod proxy_protocol;
 mod server_layers;
-mod spoken;
 mod stack;
 mod tls;
 mod websocket;
@@ -37,8 +37,8 @@ pub use connector::{Connector, ConnectorError};
 pub use endpoint::{Endpoint, EndpointError, Scheme};
 pub use error::LayerError;
 pub use layers::Layers;
+pub use peer_protocol::not_mqtt;
 pub use server_layers::ServerLayers;
-pub use spoken::not_mqtt;
 pub use tls::{
     ClientCertificate, KeyPairFiles, ServerTlsOptions, TlsOptions, TlsSummary, TlsVersion,
 };

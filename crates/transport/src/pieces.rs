@@ -1,10 +1,10 @@
-//! Payload that does not stand in one place.
+//! Payload in several pieces.
 
-/// Pieces of payload that are gone through from the front.
+/// Pieces of payload that are consumed from the front.
 pub(crate) struct Pieces<'p, I> {
-    /// What is left of the piece in hand.
+    /// The rest of the current piece.
     front: &'p [u8],
-    /// The one behind it, if there is one.
+    /// The next piece, if there is one.
     next: Option<&'p [u8]>,
     others: I,
 }
@@ -24,7 +24,7 @@ impl<'p, I: Iterator<Item = &'p [u8]>> Pieces<'p, I> {
         self.front.is_empty()
     }
 
-    /// The next bytes, if they stand together: so many, or all that are left if they are fewer.
+    /// The next bytes of one piece: the requested number, or all that are left if they are fewer.
     pub(crate) fn next_run(&mut self, bytes_max: usize) -> Option<&'p [u8]> {
         self.skip_empty();
         if self.front.is_empty() || (self.front.len() < bytes_max && self.next.is_some()) {
@@ -33,7 +33,7 @@ impl<'p, I: Iterator<Item = &'p [u8]>> Pieces<'p, I> {
         Some(self.take(bytes_max))
     }
 
-    /// Appends the next bytes, so many if there are; how many there were.
+    /// Appends the next bytes, up to the requested number; returns how many.
     pub(crate) fn fill(&mut self, bytes_max: usize, out: &mut Vec<u8>) -> usize {
         let mut filled = 0;
         while filled < bytes_max && !self.is_empty() {
@@ -67,7 +67,7 @@ mod tests {
     const PIECES: [&[u8]; 5] = [b"", b"ab", b"", b"cdefg", b"h"];
 
     #[test]
-    fn bytes_come_in_their_order_whatever_the_portions() {
+    fn bytes_keep_their_order_in_portions_of_any_size() {
         for portion in 1..10 {
             let mut pieces = Pieces::new(PIECES.into_iter());
             let mut out = Vec::new();
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_together_is_not_copied() {
+    fn contiguous_bytes_are_not_copied() {
         let mut pieces = Pieces::new(PIECES.into_iter());
         assert_eq!(pieces.next_run(3), None);
         assert_eq!(pieces.fill(2, &mut Vec::new()), 2);

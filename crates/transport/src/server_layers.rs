@@ -1,4 +1,4 @@
-//! The layers of one accepted connection, one upon the other.
+//! The layers of one accepted connection, one above the other.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::websocket::ServerWebSocket;
 
 /// TLS, WebSocket or both between MQTT and the wire of one accepted connection.
 ///
-/// Bytes of the socket go to [`receive`](Self::receive), what MQTT says to [`send`](Self::send),
-/// and what either appends to `wire_out` goes to the socket, in this order. After an error the
-/// caller sends what is in `wire_out` (an alert, a close frame, the status of a refusal) and closes
-/// the socket.
+/// Bytes of the socket go to [`receive`](Self::receive), MQTT output to [`send`](Self::send), and
+/// the bytes that either appends to `wire_out` go to the socket, in this order. After an error the
+/// caller sends the contents of `wire_out` (an alert, a close frame, the status of a refusal) and
+/// closes the socket.
 pub struct ServerLayers {
     shared: Arc<Accepting>,
     /// None before the first bytes and without TLS.
@@ -46,7 +46,7 @@ impl ServerLayers {
                 == websocket.is_some_and(|websocket| websocket.is_open())
     }
 
-    /// The client has said, in TLS or WebSocket, that it sends no more. What it had said before is
+    /// The client has announced, in TLS or WebSocket, that it sends no more. Its earlier bytes are
     /// in `plain`; a close frame is answered, and the socket can be closed once that was sent.
     pub fn is_closed_by_peer(&self) -> bool {
         let tls = self.tls.as_ref();
@@ -55,7 +55,7 @@ impl ServerLayers {
             || websocket.is_some_and(|websocket| websocket.is_closed_by_peer())
     }
 
-    /// The client has broken a protocol: nothing more is taken from it.
+    /// The client has violated a protocol: no more of its bytes are accepted.
     pub const fn has_failed(&self) -> bool {
         self.failed
     }
@@ -63,13 +63,13 @@ impl ServerLayers {
     /// Takes bytes of the wire: MQTT is appended to `plain`; handshakes, pongs and ends to
     /// `wire_out`.
     ///
-    /// `wire_in` is decrypted where it stands and holds nothing of use afterwards. `plain` grows by
-    /// no more than `wire_in` has, and what was held of a record before: 32 KiB at most. All bytes
-    /// of a stream may come in one call or each in its own.
+    /// `wire_in` is decrypted in place and its contents are undefined afterwards. `plain` grows by
+    /// at most the bytes of `wire_in`, and the bytes held of a previous record: 32 KiB at most. All
+    /// bytes of a stream may arrive in one call or each in its own.
     ///
     /// # Errors
-    /// The client is not to be trusted or breaks a protocol, most often as [`LayerError::Client`].
-    /// `plain` may have grown before that: what stands there came before the fault.
+    /// The client is not trusted or violates a protocol, most often as [`LayerError::Client`].
+    /// `plain` may have grown before that: those bytes preceded the error.
     pub fn receive(
         &mut self,
         wire_in: &mut [u8],
@@ -83,8 +83,8 @@ impl ServerLayers {
         let result = self.pass_up(wire_in, plain, wire_out);
         self.failed = result.is_err();
         if let Err(LayerError::Client(ClientFault::CertificateOutOfDate { .. })) = result {
-            // Of a resumed session that is found out only once the handshake is done, and what a
-            // client says right behind it is not to be listened to.
+            // For a resumed session that is known only once the handshake is done, and the bytes
+            // right behind it must not be accepted.
             plain.truncate(before);
         }
         result
@@ -128,11 +128,11 @@ impl ServerLayers {
         result.and(sent)
     }
 
-    /// Appends MQTT as it goes over the wire, in as few frames and records as can be: what is sent
-    /// at once is one frame in one record up to 16 KiB.
+    /// Appends MQTT in its form on the wire, in as few frames and records as possible: bytes that
+    /// are sent at once are one frame in one record up to 16 KiB.
     ///
-    /// Memory: `wire_out` needs room for the payload twice up to 64 KiB of it, beside what it takes
-    /// on the wire.
+    /// Memory: `wire_out` needs room for the payload twice up to 64 KiB of it, in addition to its
+    /// bytes on the wire.
     ///
     /// # Errors
     /// The handshakes are not done, the connection is closed, or its keys are used up.
@@ -159,13 +159,13 @@ impl ServerLayers {
         stack::close(tls, frames, wire_out);
     }
 
-    /// What the TLS handshake has agreed on; none before it is done and without TLS.
+    /// The outcome of the TLS handshake; none before it is done and without TLS.
     pub fn tls(&self) -> Option<TlsSummary> {
         self.tls.as_ref()?.summary()
     }
 
-    /// The certificate that the client has shown, verified; none before the handshake is done and
-    /// if it has shown none. It is parsed at every call, for some microseconds: keep it.
+    /// The client's verified certificate; none before the handshake is done and if it has presented
+    /// none. It is parsed at every call, for some microseconds: keep it.
     pub fn certificate(&self) -> Option<Arc<Certificate>> {
         self.tls.as_ref()?.certificate()
     }

@@ -5,7 +5,7 @@ use crate::pieces::Pieces;
 use crate::tls::{Session, Side};
 use crate::websocket::Frames;
 
-/// Appends payload as it goes over the wire: few frames, few records.
+/// Appends payload in its form on the wire: few frames, few records.
 pub(crate) fn send<'p, S: Side>(
     tls: Option<&mut Session<S>>,
     frames: Option<&mut Frames>,
@@ -42,7 +42,7 @@ pub(crate) fn close<S: Side>(
     }
     let Some(tls) = tls else { return };
     if wire_out.len() > start {
-        // Where TLS cannot write there is nothing to close, and the frame is taken back.
+        // If TLS cannot write there is nothing to close, and the frame is removed again.
         let _unable = tls.seal(start, wire_out);
     }
     tls.close(wire_out);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use thrum_conformance::{Wire, clock};
 
-/// What one write offers at least.
+/// Least number of bytes that one write offers.
 const WRITE_BYTES: usize = 64 * 1024;
 /// A broker that does not read is tried again after this.
 const WRITE_MAX: Duration = Duration::from_millis(100);

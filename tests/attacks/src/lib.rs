@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   attacks/: what is allowed, and much of it ----> victim: a broker of one worker
-//!   watch: a canary's rounds, several in 100 ms ----^
+//!   watch: a probe's rounds, several in 100 ms ----^
 //!        outcome: memory, CPU time, rounds, verdict --> table
 //! ```
 //!
@@ -20,4 +20,4 @@ pub mod watch;
 
 pub use attacks::{ATTACKS, Attack};
 pub use outcome::Outcome;
-pub use victim::{Ground, Site, Victim};
+pub use victim::{Setup, Site, Victim};

@@ -1,4 +1,4 @@
-//! `thrum-attacks BINARY…`: attacks each of these brokers, and prints a table of what came of it.
+//! `thrum-attacks BINARY…`: attacks each of these brokers, and prints a table of the outcomes.
 
 use std::env;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use thrum_attacks::table::{self, Contestant};
+use thrum_attacks::table::{self, Candidate};
 
 const USAGE: &str = "\
 Usage: thrum-attacks [--only TEXT] BINARY…
@@ -31,18 +31,18 @@ fn main() -> io::Result<ExitCode> {
     let core = leave_a_core();
     // Only root may.
     fs::write(GROUP, NICENESS).unwrap_or_default();
-    let contestants: Vec<_> = arguments
+    let candidates: Vec<_> = arguments
         .iter()
-        .map(|program| Contestant::new(Path::new(program), core))
+        .map(|program| Candidate::new(Path::new(program), core))
         .collect();
     writeln!(output, "{}\n", machine(core))?;
-    for contestant in &contestants {
-        let version = contestant.site.run(&["version"], "");
+    for candidate in &candidates {
+        let version = candidate.site.run(&["version"], "");
         let version = version.lines().next().unwrap_or_default();
-        writeln!(output, "- {}: {version}", contestant.name)?;
+        writeln!(output, "- {}: {version}", candidate.name)?;
     }
     writeln!(output)?;
-    let failed = table::run(&contestants, &only, &mut output)?;
+    let failed = table::run(&candidates, &only, &mut output)?;
     Ok(ExitCode::from(u8::from(failed > 0)))
 }
 
@@ -51,8 +51,8 @@ fn main() -> io::Result<ExitCode> {
 const GROUP: &str = "/proc/self/autogroup";
 const NICENESS: &str = "-15";
 
-/// Those who attack, and the canary, stay on another core than the broker; its core, if there are
-/// two.
+/// The attackers and the probe stay on another core than the broker; the broker's core, if there
+/// are two.
 fn leave_a_core() -> Option<usize> {
     let allowed = sched_getaffinity(None).ok()?;
     let mut cores = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));

@@ -1,10 +1,10 @@
-//! What an attack came to, and whether the broker held.
+//! The outcome of an attack, and whether the broker held.
 
 use std::time::Duration;
 
 use crate::watch::Rounds;
 
-/// Longest wait of the canary in addition to its wait beside a busy neighbour.
+/// Longest wait of the probe in addition to its wait beside a busy neighbour.
 pub const DELAY_MAX: Duration = Duration::from_millis(20);
 
 /// Figures of one attack on one broker.
@@ -14,23 +14,23 @@ pub struct Outcome {
     pub memory_before: u64,
     /// The most of it since the start of the broker.
     pub memory_peak: u64,
-    /// What it may be at most, where a limit was set.
+    /// The largest acceptable value, if a limit was set.
     pub memory_bound: Option<u64>,
     /// CPU time of the broker.
     pub cpu: Duration,
     /// How long the attack took.
     pub took: Duration,
-    /// What the canary noticed.
+    /// The probe's waits.
     pub rounds: Rounds,
-    /// What else has to be so, and is not.
+    /// Another requirement that is not met.
     pub wrong: Option<String>,
-    /// What was seen beside.
+    /// Other observations.
     pub seen: String,
     /// Why it could not be tried.
     pub untried: Option<&'static str>,
 }
 
-/// In one word.
+/// As one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Within all bounds.
@@ -41,14 +41,14 @@ pub enum Verdict {
     Swells,
     /// Others wait too long.
     Stalls,
-    /// The broker or the canary was lost.
+    /// The broker or the probe was lost.
     Dies,
     /// This machine cannot show it.
     Untried,
 }
 
 impl Outcome {
-    /// An attack that needs more than there is.
+    /// An attack that needs more resources than there are.
     pub fn untried(why: &'static str) -> Self {
         Self {
             untried: Some(why),
@@ -56,7 +56,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the broker held, if the canary alone waits for this time.
+    /// Whether the broker held, if the probe alone waits for this time.
     pub fn verdict(&self, alone: Duration) -> Verdict {
         if self.untried.is_some() {
             Verdict::Untried
@@ -79,7 +79,7 @@ impl Outcome {
             .is_none_or(|bound| self.memory_peak <= bound)
     }
 
-    /// What was seen, or is wrong.
+    /// An observation, or an error.
     pub fn words(&self) -> &str {
         self.untried.or(self.wrong.as_deref()).unwrap_or(&self.seen)
     }

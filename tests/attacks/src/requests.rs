@@ -1,4 +1,4 @@
-//! What attackers ask for, by the thousand, and the answers they take.
+//! Requests of attackers, by the thousand, and their answers.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -8,20 +8,20 @@ use thrum_conformance::packets::{Publish, subscribe_with};
 use thrum_conformance::received::Packet;
 use thrum_conformance::{Event, Version, Wire};
 
-/// Reason code of what is refused because there is no room.
+/// Reason code of a refusal for lack of room.
 pub const QUOTA_EXCEEDED: u8 = 0x97;
-/// Longest wait for an answer: a broker that stalls is to be seen as that.
+/// Longest wait for an answer: a stalled broker is to be reported as such.
 const ANSWER_MAX: Duration = Duration::from_mins(1);
 /// Requests that are on their way at a time.
 const UNANSWERED: usize = 100;
 
 const PUBLISH: u8 = 3;
 
-/// Sends requests, each of which has an answer, with many of them on their way; what each answer's
-/// reason codes are. `goes_on` may end it after an answer.
+/// Sends requests, each of which has an answer, with many of them in flight; returns each answer's
+/// reason codes. `goes_on` may end it after an answer.
 ///
 /// # Panics
-/// An answer does not come.
+/// An answer does not arrive.
 pub fn ask(
     wire: &mut Wire,
     requests: impl IntoIterator<Item = Vec<u8>>,
@@ -47,7 +47,7 @@ pub fn ask(
     }
 }
 
-/// The next packet that is no message.
+/// The next packet other than a message.
 fn answer(wire: &mut Wire) -> Packet {
     loop {
         match wire.next(ANSWER_MAX) {
@@ -80,7 +80,8 @@ pub fn publish_until_refused(
 }
 
 /// Subscribes to the filter of each number with `QoS` 0, in packets of this many, with the
-/// subscription identifiers that follow from the numbers if they are wanted; how many were granted.
+/// subscription identifiers that follow from the numbers if requested; returns how many were
+/// granted.
 pub fn subscribe_all(
     wire: &mut Wire,
     numbers: Range<u32>,

@@ -9,26 +9,26 @@ use thrum_conformance::clock;
 
 use crate::attacks::{ATTACKS, Attack};
 use crate::outcome::{Outcome, Verdict};
-use crate::victim::{Ground, MIB, Site, Victim};
+use crate::victim::{MIB, Setup, Site, Victim};
 
-/// How long the canary is watched without an attack.
+/// How long the probe is watched without an attack.
 const ALONE: Duration = Duration::from_secs(3);
 /// An attack that stalls others by less than this is repeated: it may have been another program of
 /// the machine.
 const DOUBTFUL: Duration = Duration::from_millis(200);
-/// How often at most. The run with the shortest stall counts.
+/// Most repetitions. The run with the shortest stall counts.
 const TRIES: usize = 3;
 
 /// Name and binary of a broker.
 #[derive(Clone, Debug)]
-pub struct Contestant {
+pub struct Candidate {
     /// As the table calls it.
     pub name: String,
-    /// How it is started.
+    /// The program and its arguments.
     pub site: Site,
 }
 
-impl Contestant {
+impl Candidate {
     /// A binary, on this core.
     pub fn new(program: &Path, core: Option<usize>) -> Self {
         let name = program.file_name().unwrap_or(program.as_os_str());
@@ -42,38 +42,38 @@ impl Contestant {
     }
 }
 
-/// Runs all attacks whose names contain the text, and writes each row when it is known; how often
-/// the last broker did not hold.
+/// Runs all attacks whose names contain the text, and writes each row when it is known; returns how
+/// often the last broker did not hold.
 ///
 /// # Errors
 /// The rows cannot be written.
-pub fn run(contestants: &[Contestant], only: &str, to: &mut impl Write) -> io::Result<usize> {
+pub fn run(candidates: &[Candidate], only: &str, to: &mut impl Write) -> io::Result<usize> {
     writeln!(
         to,
-        "| | attack | broker | memory before, peak | CPU | canary p50, max | beside | verdict |\n\
+        "| | attack | broker | memory before, peak | CPU | probe p50, max | beside | verdict |\n\
          |---|---|---|---|---|---|---|---|"
     )?;
     let mut alone = Vec::new();
-    for contestant in contestants {
-        let quiet = watch_alone(&contestant.site, false);
-        let busy = watch_alone(&contestant.site, true);
+    for candidate in candidates {
+        let quiet = watch_alone(&candidate.site, false);
+        let busy = watch_alone(&candidate.site, true);
         for (name, outcome) in [
             ("no attack", &quiet),
             ("no attack, a busy neighbour", &busy),
         ] {
-            write_row(to, ("–", name, contestant), outcome, Verdict::Holds)?;
+            write_row(to, ("–", name, candidate), outcome, Verdict::Holds)?;
         }
         alone.push(busy.rounds.longest.max(quiet.rounds.longest));
     }
     let mut failed = 0;
     for attack in ATTACKS.iter().filter(|attack| attack.name.contains(only)) {
         let mut of_last = Verdict::Holds;
-        for (contestant, alone) in contestants.iter().zip(&alone) {
-            let outcome = attempt(attack, &contestant.site, *alone);
+        for (candidate, alone) in candidates.iter().zip(&alone) {
+            let outcome = attempt(attack, &candidate.site, *alone);
             let verdict = outcome.verdict(*alone);
             write_row(
                 to,
-                (attack.finding, attack.name, contestant),
+                (attack.finding, attack.name, candidate),
                 &outcome,
                 verdict,
             )?;
@@ -84,9 +84,9 @@ pub fn run(contestants: &[Contestant], only: &str, to: &mut impl Write) -> io::R
     Ok(failed)
 }
 
-/// The canary without an attack, alone or with a busy loop on the attackers' core.
+/// The probe without an attack, alone or with a busy loop on the attackers' core.
 fn watch_alone(site: &Site, is_busy: bool) -> Outcome {
-    let mut victim = Victim::start(site, &Ground::default());
+    let mut victim = Victim::start(site, &Setup::default());
     victim.begin();
     let start = clock::now();
     while start.elapsed() < ALONE {
@@ -113,7 +113,7 @@ fn attempt(attack: &Attack, site: &Site, alone: Duration) -> Outcome {
     best
 }
 
-/// What fails in the attack itself is an outcome too.
+/// A failure of the attack itself is an outcome too.
 fn once(attack: &Attack, site: &Site) -> Outcome {
     panic::catch_unwind(|| (attack.run)(site)).unwrap_or_else(|cause| {
         let text = cause.downcast_ref::<String>().map(String::as_str);
@@ -127,7 +127,7 @@ fn once(attack: &Attack, site: &Site) -> Outcome {
 
 fn write_row(
     to: &mut impl Write,
-    (finding, name, contestant): (&str, &str, &Contestant),
+    (finding, name, candidate): (&str, &str, &Candidate),
     outcome: &Outcome,
     verdict: Verdict,
 ) -> io::Result<()> {
@@ -146,7 +146,7 @@ fn write_row(
         )
     };
     let words = outcome.words().replace('|', "/");
-    let broker = &contestant.name;
+    let broker = &candidate.name;
     writeln!(
         to,
         "| {finding} | {name} | {broker} | {figures} | {words} | {} |",

@@ -25,13 +25,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Site {
     /// The program under attack.
     pub program: PathBuf,
-    /// The core that it runs on; any if there is none.
+    /// The core of the broker; any if there is only one.
     pub core: Option<usize>,
 }
 
-/// What a broker is set up with.
+/// The configuration of a broker.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Ground<'a> {
+pub struct Setup<'a> {
     /// Variables; `{folder}` in a value is the folder of the files, `{proxy}` an address where
     /// no process listens.
     pub settings: &'a [(&'a str, &'a str)],
@@ -56,7 +56,7 @@ impl Site {
         }
     }
 
-    /// Runs the program with these arguments and this input; what it wrote.
+    /// Runs the program with these arguments and this input; returns its output.
     ///
     /// # Panics
     /// It cannot be run.
@@ -66,7 +66,7 @@ impl Site {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program runs");
         let mut stdin = child.stdin.take().expect("standard input is piped");
-        // A program that wants none has ended already.
+        // A program that reads none has ended already.
         stdin.write_all(input.as_bytes()).unwrap_or_default();
         drop(stdin);
         let output = child.wait_with_output().expect("the program ends");
@@ -92,16 +92,16 @@ pub struct Victim {
 }
 
 impl Victim {
-    /// Starts a broker with one worker, and a canary.
+    /// Starts a broker with one worker, and a probe.
     ///
     /// # Panics
     /// It does not start.
-    pub fn start(site: &Site, ground: &Ground<'_>) -> Self {
+    pub fn start(site: &Site, setup: &Setup<'_>) -> Self {
         let (folder, proxy) = (Folder::new("attack"), free_address());
-        for (name, text) in ground.files {
+        for (name, text) in setup.files {
             folder.write(name, text);
         }
-        for (user, password) in ground.users {
+        for (user, password) in setup.users {
             let file = folder.file("users.jsonl");
             let add = ["users", "add", user, "--users", &file, "--password-stdin"];
             site.run(&add, password);
@@ -110,7 +110,7 @@ impl Victim {
             let text = text.replace("{proxy}", &proxy.to_string());
             text.replace("{folder}", &folder.file(""))
         };
-        let settings: Vec<_> = ground
+        let settings: Vec<_> = setup
             .settings
             .iter()
             .map(|(key, text)| (*key, value(text)))
@@ -120,7 +120,7 @@ impl Victim {
             .map(|(key, text)| (*key, text.as_str()))
             .collect();
         let address = free_address();
-        let command = command(site, ground, address)
+        let command = command(site, setup, address)
             .iter()
             .map(|word| value(word))
             .collect();
@@ -138,14 +138,14 @@ impl Victim {
         }
     }
 
-    /// Where it listens.
+    /// Its listening address.
     pub fn address(&self) -> SocketAddr {
         self.broker.address()
     }
 
-    /// Preparations are over: what is seen from here on counts.
+    /// Preparations are over: measurements from here on count.
     pub fn begin(&mut self) {
-        // The canary's rounds of the preparations are over with the next one.
+        // The probe's rounds of the preparations are over with the next one.
         clock::sleep(Duration::from_millis(200));
         self.watch.forget();
         self.memory_before = self.broker.resident_bytes();
@@ -153,8 +153,7 @@ impl Victim {
         self.began = clock::now();
     }
 
-    /// The attack is over. `memory` is what `limits.memory` was set to, `seen` what was seen
-    /// beside.
+    /// The attack is over. `memory` is the value of `limits.memory`, `seen` the other observations.
     pub fn end(self, memory: Option<u64>, seen: String) -> Outcome {
         let took = self.began.elapsed();
         let rounds = self.watch.end();
@@ -164,7 +163,7 @@ impl Victim {
                 ..Outcome::default()
             };
         }
-        let lost = || format!("the canary was lost: {}", self.broker.log_tail());
+        let lost = || format!("the probe was lost: {}", self.broker.log_tail());
         Outcome {
             wrong: rounds.is_lost.then(lost),
             memory_before: self.memory_before,
@@ -178,7 +177,7 @@ impl Victim {
         }
     }
 
-    /// The same, of an attack that has to show that something is as it should be.
+    /// The same, for an attack that has to show that something works as it should.
     pub fn end_with(self, wrong: Option<String>, seen: String) -> Outcome {
         let mut outcome = self.end(None, seen);
         outcome.wrong = outcome.wrong.or(wrong);
@@ -190,14 +189,14 @@ impl Victim {
         Wire::fresh(self.address(), Version::V5)
     }
 
-    /// A connection whose session outlives it; whether there was one.
+    /// A connection whose session outlives it; returns whether there was one.
     pub fn resume(&self, client_id: &str) -> (Wire, bool) {
         let connect = Connect::new(Version::V5).client_id(client_id).persistent();
         let (wire, connack) = Wire::connect(self.address(), &connect);
         (wire, connack.session_present)
     }
 
-    /// Of a client that may be turned away: its connection, and whether it had a session.
+    /// For a client that may be refused: its connection, and whether it had a session.
     pub fn try_connect(&self, connect: &Connect) -> Option<(Wire, bool)> {
         let mut wire = Wire::open(self.address(), Version::V5);
         wire.send(&connect.bytes());
@@ -213,13 +212,13 @@ impl Victim {
     /// # Panics
     /// They are not after a while.
     pub fn put_rules_first(&self, rules: &str, others: &str) {
-        let probe = unique("probe/");
-        let text = format!("{rules}\nallow all sub {probe}\n{others}");
+        let marker = unique("marker/");
+        let text = format!("{rules}\nallow all sub {marker}\n{others}");
         self.folder.write("rules", &text);
         self.broker.reload();
         let mut client = self.client();
         let start = clock::now();
-        while crate::requests::subscribe(&mut client, &probe, 1) >= 0x80 {
+        while crate::requests::subscribe(&mut client, &marker, 1) >= 0x80 {
             assert!(start.elapsed() < PATIENCE, "the rules are not in force");
             clock::sleep(Duration::from_millis(10));
         }
@@ -232,15 +231,15 @@ impl Victim {
 }
 
 /// Loopback only, one worker.
-fn command(site: &Site, ground: &Ground<'_>, address: SocketAddr) -> Vec<String> {
+fn command(site: &Site, setup: &Setup<'_>, address: SocketAddr) -> Vec<String> {
     let mut command: Vec<String> = Vec::new();
-    if let Some(core) = site.core.filter(|_| !ground.uses_all_cores) {
+    if let Some(core) = site.core.filter(|_| !setup.uses_all_cores) {
         command.extend(["taskset".to_owned(), "-c".to_owned(), core.to_string()]);
     }
-    command.extend(ground.prefix.iter().map(|&word| word.to_owned()));
+    command.extend(setup.prefix.iter().map(|&word| word.to_owned()));
     command.push(site.program.to_string_lossy().into_owned());
     command.push("serve".to_owned());
-    if !ground.is_closed {
+    if !setup.is_closed {
         command.push("--dev".to_owned());
     }
     command.extend(["--workers", "1", "--listen"].map(str::to_owned));

@@ -1,4 +1,4 @@
-//! An innocent client beside an attack: how long its messages take to come back to it.
+//! A well-behaved client beside an attack: it measures how long its messages take to return.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,22 +9,22 @@ use std::time::Duration;
 use thrum_conformance::packets::{Publish, ack, first, unique};
 use thrum_conformance::{Event, Version, Wire, clock};
 
-/// What all its topics begin with; rules have to allow it.
-pub const TOPICS: &str = "canary/";
+/// Prefix of all its topics; rules have to allow it.
+pub const TOPICS: &str = "probe/";
 /// Between two rounds.
 const PAUSE: Duration = Duration::from_millis(5);
 /// A round that takes longer counts as lost, and is the last one.
 const ROUND_MAX: Duration = Duration::from_mins(1);
-/// The canary has a higher priority than the attackers, where the system allows that.
+/// The probe has a higher priority than the attackers, where the system allows that.
 const NICENESS: i32 = -10;
 
 const PUBLISH: u8 = 3;
 const PUBACK: u8 = 4;
 
-/// What became of the rounds.
+/// The results of the rounds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rounds {
-    /// How many there were.
+    /// Their number.
     pub count: usize,
     /// Half of them were not longer.
     pub median: Duration,
@@ -34,7 +34,7 @@ pub struct Rounds {
     pub is_lost: bool,
 }
 
-/// A canary in a thread of its own.
+/// A probe in a thread of its own.
 #[derive(Debug)]
 pub struct Watch {
     is_over: Arc<AtomicBool>,
@@ -49,16 +49,16 @@ struct Seen {
 }
 
 impl Watch {
-    /// Connects a canary.
+    /// Connects a probe.
     pub fn start(address: SocketAddr) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let seen = Arc::default();
-        let mut canary = Canary::new(address);
+        let mut probe = Probe::new(address);
         let (over, told) = (Arc::clone(&is_over), Arc::clone(&seen));
         let thread = thread::spawn(move || {
-            // Without permission, the canary keeps the normal priority.
+            // Without permission, the probe keeps the normal priority.
             rustix::process::nice(NICENESS).unwrap_or_default();
-            while !over.load(Ordering::Relaxed) && canary.round(&told) {
+            while !over.load(Ordering::Relaxed) && probe.round(&told) {
                 clock::sleep(PAUSE);
             }
         });
@@ -69,7 +69,7 @@ impl Watch {
         }
     }
 
-    /// What was seen so far does not count.
+    /// The measurements so far do not count.
     pub fn forget(&self) {
         lock(&self.seen).rounds.clear();
     }
@@ -108,13 +108,13 @@ impl Drop for Watch {
 }
 
 /// A client that sends messages with `QoS` 1 to itself.
-struct Canary {
+struct Probe {
     wire: Wire,
     topic: String,
     packet_id: u16,
 }
 
-impl Canary {
+impl Probe {
     fn new(address: SocketAddr) -> Self {
         let mut wire = Wire::fresh(address, Version::V5);
         let topic = unique(TOPICS);
@@ -160,7 +160,7 @@ impl Canary {
     }
 }
 
-/// A canary that failed has left whole rounds behind.
+/// A failed probe has left whole rounds behind.
 fn lock(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }

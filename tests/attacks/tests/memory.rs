@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use thrum_attacks::attacks::{filters, queues};
 use thrum_attacks::requests::QUOTA_EXCEEDED;
-use thrum_attacks::{Ground, Outcome, Site, Victim};
+use thrum_attacks::{Outcome, Setup, Site, Victim};
 use thrum_conformance::Wire;
 use thrum_conformance::packets::{Connect, Version};
 
-/// What the canary may wait for a broker that may be a debug build, on a machine that may be busy.
+/// Longest acceptable wait of the probe, for a broker that may be a debug build, on a machine that
+/// may be busy.
 const ROUND_MAX: Duration = Duration::from_secs(2);
 
 #[track_caller]
@@ -49,11 +50,11 @@ fn filters_of_a_hundred_levels_delay_no_other_client() {
 
 #[test]
 fn sessions_of_one_address_have_a_limit() {
-    let ground = Ground {
+    let setup = Setup {
         settings: &[("THRUM_LIMITS__ADDRESS__SESSIONS", "100")],
-        ..Ground::default()
+        ..Setup::default()
     };
-    let victim = Victim::start(&Site::of_tests(), &ground);
+    let victim = Victim::start(&Site::of_tests(), &setup);
     for number in 0..100 {
         victim.resume(&format!("one{number}"));
     }

@@ -1,4 +1,4 @@
-//! What must not be possible at all.
+//! Attacks that must not succeed at all.
 
 use thrum_attacks::attacks::{folders, identity};
 use thrum_attacks::{Outcome, Site};

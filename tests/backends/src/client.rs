@@ -67,7 +67,7 @@ impl LoginAttempt {
 }
 
 impl Authenticator {
-    /// Starts a service with this `[auth]`, as it would be written in a file.
+    /// Starts a service with this `[auth]`, in the form of a file.
     ///
     /// # Panics
     /// The settings are wrong.
@@ -102,7 +102,7 @@ impl Authenticator {
     /// Logs in.
     ///
     /// # Panics
-    /// There is no answer in time.
+    /// No answer arrives in time.
     pub fn log_in(&self, attempt: &LoginAttempt) -> LoginResult {
         let (sender, receiver) = mpsc::channel();
         let reply = Box::new(move |answer| sender.send(answer).unwrap_or_default());
@@ -153,7 +153,7 @@ impl Authenticator {
     /// The current rules of an admitted client.
     ///
     /// # Panics
-    /// There is no answer in time.
+    /// No answer arrives in time.
     pub fn refresh(&self, identity: &Identity) -> Option<Arc<Rules>> {
         let (sender, receiver) = mpsc::channel();
         let reply = Box::new(move |answer| sender.send(answer).unwrap_or_default());
@@ -170,7 +170,7 @@ impl Authenticator {
     /// Asks whether a client may do something.
     ///
     /// # Panics
-    /// There is no answer in time.
+    /// No answer arrives in time.
     pub fn decides(&self, identity: &Identity, is_publish: bool, topic: &str) -> Option<bool> {
         let (sender, receiver) = mpsc::channel();
         let question = Question {
@@ -199,7 +199,7 @@ impl Authenticator {
     }
 }
 
-/// What an admitted client may publish.
+/// Topics that an admitted client may publish to.
 pub fn may_publish(admission: &Admission, topic: &str, qos: QoS, retain: bool) -> Option<bool> {
     resolved(admission).publish(topic, qos, retain).allowed
 }

@@ -21,7 +21,7 @@ const LATENCY_MAX: Duration = Duration::from_millis(500);
 const ADMISSIONS: u32 = 60;
 /// Refusals that prove that the backend is down.
 const REFUSALS: u32 = 24;
-/// Denials that prove that wrong credentials are told from an outage.
+/// Denials that prove that wrong credentials are distinguished from an outage.
 const DENIALS: u32 = 10;
 /// Longest time for each step.
 const STEP_MAX: Duration = Duration::from_mins(1);

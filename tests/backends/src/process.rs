@@ -18,8 +18,8 @@ pub const START_MAX: Duration = Duration::from_mins(1);
 const RUN_SECS_MAX: &str = "180";
 /// Longest time until a killed server has ended.
 const END_MAX: Duration = Duration::from_secs(10);
-/// Ports for servers: below those that Linux gives to connections, so that a restarted server finds
-/// its port free.
+/// Ports for servers: below those that Linux assigns to connections, so that a restarted server
+/// finds its port free.
 const FIRST_PORT: u32 = 20_000;
 const PORTS: u32 = 12_000;
 /// Ports of one test process, so that parallel processes do not collide.
@@ -52,7 +52,7 @@ impl Process {
     /// Starts a server, as the user that servers run as; its output goes to the file.
     ///
     /// # Panics
-    /// There is no shell.
+    /// The shell is missing.
     pub fn start<S: AsRef<OsStr>>(program: &[S], log: &Path) -> Self {
         let mut command: Vec<&OsStr> = as_user().iter().map(OsStr::new).collect();
         command.extend(program.iter().map(AsRef::as_ref));
@@ -62,7 +62,7 @@ impl Process {
     /// Starts a program; its output goes to the file.
     ///
     /// # Panics
-    /// There is no shell.
+    /// The shell is missing.
     pub fn start_as_myself<S: AsRef<OsStr>>(program: &[S], log: &Path) -> Self {
         let mut keeper = Command::new("sh")
             .args(["-c", KEEPER, "keeper"])
@@ -131,7 +131,7 @@ impl Process {
     /// Suspends it and its children: connections stay open and get no answer.
     ///
     /// # Panics
-    /// It is gone.
+    /// The process is gone.
     pub fn freeze(&self) {
         // A suspended process starts no children, so none is missed.
         kill_process(self.pid, Signal::STOP).expect("a running server");
@@ -141,7 +141,7 @@ impl Process {
     /// Resumes them.
     ///
     /// # Panics
-    /// It is gone.
+    /// The process is gone.
     pub fn thaw(&self) {
         self.signal_children(Signal::CONT);
         kill_process(self.pid, Signal::CONT).expect("a stopped server");
@@ -161,7 +161,7 @@ impl Process {
     /// Resident memory in bytes.
     ///
     /// # Panics
-    /// It is gone.
+    /// The process is gone.
     pub fn resident_bytes(&self) -> u64 {
         let status = format!("/proc/{}/status", self.pid.as_raw_nonzero());
         let status = fs::read_to_string(status).expect("a running process");
@@ -275,7 +275,7 @@ pub fn program(candidates: &[&str]) -> String {
 /// Makes this the folder of the user that servers run as.
 ///
 /// # Panics
-/// It cannot be given away.
+/// Its owner cannot be changed.
 pub fn give_to_user(folder: &Path) {
     if is_root() {
         let status = Command::new("chown")
@@ -300,7 +300,7 @@ fn is_root() -> bool {
     rustix::process::getuid().is_root()
 }
 
-/// What makes a program run as an ordinary user.
+/// Arguments that make a program run as an ordinary user.
 fn as_user() -> &'static [&'static str] {
     if is_root() {
         &[

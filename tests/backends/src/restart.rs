@@ -40,7 +40,7 @@ pub trait Freezable {
 struct Tally {
     admitted: AtomicU32,
     unavailable: AtomicU32,
-    /// Unexpected answers, such as a right password called wrong.
+    /// Unexpected answers, such as a correct password treated as wrong.
     strange: AtomicU32,
     is_over: AtomicBool,
 }

@@ -160,8 +160,8 @@ pub fn knows_rules(settings: &Value) {
     let certified = authenticator.admits_certificate("ann");
     assert_eq!(certified.identity.roles, ann.identity.roles);
     assert_eq!(certified.rules.map(|rules| rules.len()), Some(3));
-    let anew = authenticator.refresh(&ann.identity);
-    assert_eq!(anew.map(|rules| rules.len()), Some(3));
+    let refreshed = authenticator.refresh(&ann.identity);
+    assert_eq!(refreshed.map(|rules| rules.len()), Some(3));
 }
 
 /// Hash and salt in columns, in every way that EMQX makes them.

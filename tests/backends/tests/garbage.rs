@@ -26,7 +26,7 @@ fn garbage_from_a_directory_is_harmless() {
         b"\x30\x0c\x02\x01\x00\x78\x07\x0a\x01\x34\x04\x00\x04\x00",
         // The answer to another request.
         b"\x30\x0c\x02\x01\x01\x61\x07\x0a\x01\x00\x04\x00\x04\x00",
-        // An entry whose attributes are none.
+        // An entry with invalid attributes.
         b"\x30\x0d\x02\x01\x01\x64\x08\x04\x02dn\x30\x02\x30\x00",
     ];
     without_panic(|| is_refused(settings, &answers));

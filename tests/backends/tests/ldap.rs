@@ -163,12 +163,12 @@ fn names_are_values_of_the_filter_and_nothing_else() {
     settings["ldap"]["dir"]["filter"] = json!("(|(uid=${username})(uid=root))");
     let authenticator = Authenticator::open(&settings);
     authenticator.refuses("ann", "secret", ReasonCode::ServerUnavailable);
-    let nobody = LoginAttempt {
+    let anonymous = LoginAttempt {
         username: None,
         ..LoginAttempt::new("ann", "secret")
     };
     assert!(matches!(
-        authenticator.log_in(&nobody),
+        authenticator.log_in(&anonymous),
         LoginResult::Denied(DENIED)
     ));
 }

@@ -165,12 +165,12 @@ fn names_are_parts_of_keys_and_nothing_else() {
     }
     assert_eq!(authenticator.counts("db").errors, 0);
     authenticator.admits("ann", "secret");
-    let nobody = LoginAttempt {
+    let anonymous = LoginAttempt {
         username: None,
         ..LoginAttempt::new("ann", "secret")
     };
     assert!(matches!(
-        authenticator.log_in(&nobody),
+        authenticator.log_in(&anonymous),
         LoginResult::Denied(DENIED)
     ));
 }

@@ -33,7 +33,7 @@ pub struct Broker {
     keeper: Child,
 }
 
-/// Whether Debian's mosquitto stands in for thrum, to try the cases themselves.
+/// Whether Debian's mosquitto replaces thrum, to test the cases themselves.
 pub fn is_mosquitto() -> bool {
     env::var("BROKER").is_ok_and(|kind| kind == "mosquitto")
 }
@@ -48,7 +48,7 @@ impl Broker {
     /// Starts a broker of its own for one test.
     ///
     /// # Panics
-    /// There is no binary, or it does not accept connections within ten seconds.
+    /// The binary is missing, or it does not accept connections within ten seconds.
     pub fn start() -> Self {
         Self::start_with(&[])
     }
@@ -103,7 +103,7 @@ impl Broker {
         SHARED.get_or_init(Self::start)
     }
 
-    /// Where it listens.
+    /// Its listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -172,7 +172,7 @@ impl Broker {
     /// Tells it to read its configuration again.
     ///
     /// # Panics
-    /// It is gone.
+    /// The process is gone.
     pub fn reload(&self) {
         let id = self.process_id.to_string();
         let status = Command::new("kill").args(["-HUP", &id]).status();

@@ -1,4 +1,4 @@
-//! One piece of input, what has to come of it, and the run of many.
+//! One piece of input, the required reaction, and the run of many.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::probe::Probe;
 use crate::received::Packet;
 use crate::wire::{DEADLINE, Event, Wire};
 
-/// What the broker has to do.
+/// The required reaction of the broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// Close; 5.0 sends one of these reasons, in CONNACK before the handshake, else in DISCONNECT.
@@ -20,15 +20,15 @@ pub enum Expect {
     ReturnCode(u8),
     /// Close with a CONNACK that refuses the protocol version, in the form of 3.x or of 5.0.
     VersionRefused,
-    /// Close without a word.
+    /// Close without an answer.
     Closed,
-    /// Close; a word of refusal is allowed, but not required.
+    /// Close; a refusal is allowed, but not required.
     ClosedSomehow,
     /// Stay open and keep working.
     Lives,
     /// Stay open, or be refused with one of these reasons (5.0).
     LivesOrRefused(&'static [u8]),
-    /// Stay open, and this packet comes.
+    /// Stay open, and send this packet.
     Answer(u8, Vec<u8>),
     /// A SUBACK that refuses the filter with one of these codes, or a refusal with one of these.
     FilterRefused(&'static [u8]),
@@ -39,15 +39,15 @@ pub enum Expect {
 /// One piece of input.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What is special about it.
+    /// Its special property.
     pub name: String,
     /// Version of the connection.
     pub version: Version,
-    /// Whether a CONNECT goes before it.
+    /// Whether a CONNECT precedes it.
     pub connected: bool,
     /// The input.
     pub bytes: Vec<u8>,
-    /// What has to come of it.
+    /// The required reaction.
     pub expect: Expect,
 }
 
@@ -85,7 +85,7 @@ impl Case {
     }
 }
 
-/// What was seen of one case.
+/// The observed reaction to one case.
 #[derive(Debug)]
 struct Observed {
     packets: Vec<Packet>,
@@ -234,7 +234,7 @@ fn is_only(packets: &[Packet], first: u8, body: &[u8]) -> bool {
 
 fn is_refusal(case: &Case, packets: &[Packet], reasons: &[u8]) -> bool {
     if case.version != Version::V5 {
-        // A connection of 3.x that is refused after the handshake hears nothing more.
+        // A connection of 3.x that is refused after the handshake receives nothing more.
         return packets
             .iter()
             .all(|packet| packet.kind() != 14 && packet.kind() != 2);

@@ -5,12 +5,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder that goes with its owner.
+/// A folder that is removed with its owner.
 #[derive(Debug)]
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes one whose name begins so.
+    /// Creates one whose name begins with this text.
     ///
     /// # Panics
     /// The system's folder for temporary files takes none.
@@ -24,7 +24,7 @@ impl Folder {
         Self(path)
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -52,7 +52,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Files of a server that was killed a moment ago may still come up; the folder is temporary
+        // Files of a server that was killed a moment ago may still appear; the folder is temporary
         // either way.
         fs::remove_dir_all(&self.0).unwrap_or_default();
     }

@@ -1,4 +1,4 @@
-//! Bytes for a running broker, and what it has to answer: the tools of the tests beside this crate.
+//! Bytes for a running broker, and the required answers: the tools of the tests in this crate.
 //!
 //! ```text
 //!   corpus (every packet, every way to spoil it) --Case--> case::check --bytes--> broker

@@ -47,7 +47,7 @@ impl Version {
     /// The two that the Open standard defines.
     pub const STANDARD: [Self; 2] = [Self::V311, Self::V5];
 
-    /// Protocol name and level as they stand in CONNECT.
+    /// Protocol name and level in the form of CONNECT.
     pub fn protocol(self) -> Vec<u8> {
         match self {
             Self::V31 => join(&[&text("MQIsdp"), &[3]]),

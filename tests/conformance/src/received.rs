@@ -1,4 +1,4 @@
-//! What the broker sent, taken apart by hand.
+//! Packets of the broker, parsed by hand.
 
 use std::fmt;
 

@@ -12,7 +12,7 @@ use crate::received::{ConnAck, Packet, Publish};
 /// Longest wait for something that must happen.
 pub const DEADLINE: Duration = Duration::from_secs(5);
 
-/// What came next.
+/// The next event.
 #[derive(Debug)]
 pub enum Event {
     /// A whole packet.
@@ -28,7 +28,7 @@ pub enum Event {
 pub struct Wire {
     stream: TcpStream,
     pending: Vec<u8>,
-    /// Packets that came before one that was waited for.
+    /// Packets before the awaited one.
     passed_over: VecDeque<Packet>,
     version: Version,
 }
@@ -73,7 +73,7 @@ impl Wire {
         self.version
     }
 
-    /// Sends bytes; a broker that closed already is no error here but the next [`Event`].
+    /// Sends bytes; a broker that has closed already is not an error here but the next [`Event`].
     pub fn send(&mut self, bytes: &[u8]) {
         // The reader sees the end of the connection; what matters is what the broker sent before.
         drop(self.stream.write_all(bytes));
@@ -140,7 +140,7 @@ impl Wire {
         panic!("the broker sent a remaining length of more than four bytes");
     }
 
-    /// The next packet, which has to come.
+    /// The next packet, which is required.
     ///
     /// # Panics
     /// The connection ends or stays silent.
@@ -192,10 +192,10 @@ impl Wire {
         self.expect_ack(0x90, 1, &[options & 3]);
     }
 
-    /// Sends a packet to get the answer that only comes when all before is done.
+    /// Sends a packet whose answer arrives only when everything before it is done.
     ///
     /// # Panics
-    /// Something else comes first.
+    /// Another packet arrives first.
     pub fn expect_nothing_before_pingresp(&mut self) {
         self.send(&PINGREQ);
         self.expect(0xD0, &[]);
@@ -238,7 +238,7 @@ impl Wire {
     /// Takes the next PUBLISH and acknowledges it to the end.
     ///
     /// # Panics
-    /// Something else comes.
+    /// Another packet arrives.
     pub fn take(&mut self) -> Publish {
         let publish = self.publish();
         match publish.qos {
@@ -253,7 +253,7 @@ impl Wire {
         publish
     }
 
-    /// More messages may come between PUBREC and PUBREL; they are kept for later.
+    /// More messages may arrive between PUBREC and PUBREL; they are kept for later.
     fn pass_over_to_pubrel(&mut self, packet_id: u16) {
         let mut passed_over = VecDeque::new();
         loop {

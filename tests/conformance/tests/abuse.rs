@@ -1,5 +1,5 @@
-//! Input that is too much, too slow or pointless: it costs only its sender, and a probe
-//! beside it keeps singing.
+//! Input that is too much, too slow or pointless: it affects only its sender, and a probe beside it
+//! keeps succeeding.
 
 use std::thread;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 // A disk that loses what was not synced, for one directory of the process that loads this library (LD_PRELOAD).
 //
-// Every write, truncation and change of a name below $LOSSY_DISK_DATA is noted in $LOSSY_DISK_SIDE before it happens;
-// a sync of the file, or of the folder for names, strikes the notes out. After the process was killed, whoever
-// started it can take back what was not struck out: that is what a loss of power may do. Real syncs are never
-// called, so all that is safe is what the notes say.
+// Every write, truncation and rename below $LOSSY_DISK_DATA is recorded in $LOSSY_DISK_SIDE before
+// it happens; a sync of the file, or of the folder for names, deletes the records. After the
+// process was killed, its starter can undo the remaining records, as a loss of power may do. Real
+// syncs are never called, so only the records define which data is safe.
 //
 // Files in the side directory, which must be on the same file system:
 //   control        written by the test: struct control, read before each operation
@@ -12,8 +12,8 @@
 //   file-N.data    hard link to a file that was opened for writing
 //   file-N.undo    struct note and the bytes that a write replaced, one after the other
 //
-// Kept small on purpose: calls that thrum does not use on its files (mmap, dup, O_APPEND) are not followed; `seen`
-// lets the test find out that nothing was noted.
+// Kept small on purpose: calls that thrum does not use on its files (mmap, dup, O_APPEND) are not
+// followed; `seen` lets the test detect that nothing was recorded.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -33,7 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// What the test wants. All fields are 64 bits, in the byte order of the machine.
+// The test's settings. All fields are 64 bits, in the byte order of the machine.
 struct control {
     uint64_t kill_at;          // number of the operation that kills the process, from 1; 0 is never
     uint64_t kill_when;        // 0 before it, 1 in the middle of a write, 2 after it
@@ -43,7 +43,7 @@ struct control {
     uint64_t sync_micros;      // a sync takes this long
 };
 
-// What this library saw since the process started.
+// This library's counts since the process started.
 struct seen {
     uint64_t operations;
     uint64_t write_bytes;
@@ -129,7 +129,7 @@ static struct file *add_file(const struct stat *status, uint64_t serial)
     return file;
 }
 
-// What a process before this one noted and did not sync is still not safe.
+// Changes that a previous process recorded and did not sync are still not safe.
 static void take_over(void)
 {
     DIR *folder = opendir(side);
@@ -229,7 +229,7 @@ static void keep_link(const char *path, uint64_t serial)
     if (linkat(AT_FDCWD, path, AT_FDCWD, kept, 0)) fatal(kept);
 }
 
-// The file behind a path, followed from now on; none if there is none or it is a folder.
+// The file behind a path, followed from now on; none if it does not exist or is a folder.
 static struct file *follow(const char *path, uint64_t serial)
 {
     struct stat status;

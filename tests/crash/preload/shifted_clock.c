@@ -1,5 +1,5 @@
-// Shifts the wall clock of a process by the seconds that stand in a file: CLOCK_REALTIME and what is made of it. The
-// monotonic clocks stay, as they do when somebody sets the clock.
+// Shifts the wall clock of a process by the seconds in a file: CLOCK_REALTIME and everything
+// derived from it. The monotonic clocks stay, as when a clock is set.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -25,10 +25,10 @@ kill -9 $pid 2>/dev/null
 wait $pid
 "#;
 
-/// How to start it.
+/// Its program and arguments.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// Where it keeps its state; none keeps it in memory.
+    /// Folder of its state; none keeps it in memory.
     pub data: Option<PathBuf>,
     /// Worker threads.
     pub workers: u32,
@@ -36,7 +36,7 @@ pub struct Launch {
     pub environment: Vec<(String, String)>,
     /// Its configuration file.
     pub config: Option<PathBuf>,
-    /// Where its output goes.
+    /// Destination of its output.
     pub log: PathBuf,
 }
 
@@ -53,7 +53,7 @@ pub struct Broker {
 pub struct Process(Pid);
 
 impl Process {
-    /// Ends it at once; it may be gone already.
+    /// Ends it at once; it may have ended already.
     pub fn kill(self) {
         // Its number stays its own until its keeper ends.
         kill_process(self.0, Signal::KILL).unwrap_or_default();
@@ -83,7 +83,7 @@ impl Broker {
     /// Starts it; it does not listen yet.
     ///
     /// # Panics
-    /// There is no binary or no shell.
+    /// The binary or the shell is missing.
     pub fn spawn(launch: &Launch) -> Self {
         // The lines of an earlier broker must not be taken for those of this one.
         if let Err(error) = fs::remove_file(&launch.log) {
@@ -94,7 +94,8 @@ impl Broker {
         for (name, value) in &launch.environment {
             command.arg(format!("{name}={value}"));
         }
-        // Queues without end: what a client misses for rounds must not be dropped by a limit.
+        // Unlimited queues: messages that a client misses for rounds must not be dropped by a
+        // limit.
         command.args([
             "THRUM_LIMITS__CLIENT__QUEUE=1000000",
             "THRUM_LIMITS__CLIENT__QUEUE_BYTES=2GiB",
@@ -132,7 +133,7 @@ impl Broker {
         self.process
     }
 
-    /// Where it listens, once it does; none if it was killed before.
+    /// Its listening address, once it listens; none if it was killed before.
     ///
     /// # Panics
     /// It takes more than a minute, or ends unexpectedly.

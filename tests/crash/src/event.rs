@@ -1,4 +1,4 @@
-//! What clients sent and saw, in the order in which the harness did.
+//! The clients' actions and observations, in the order of the harness.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub const NEVER: u32 = u32::MAX;
 pub struct Observed {
     /// When; for a kill a time before it.
     pub at: Millis,
-    /// What.
+    /// The event.
     pub event: Event,
 }
 
@@ -26,7 +26,7 @@ pub struct Observed {
 pub enum Event {
     /// The broker accepts connections.
     Started,
-    /// The broker is gone, and everything that it had sent was read.
+    /// The broker has ended, and everything that it had sent was read.
     Killed,
     /// An operation of the disk failed, and all that follow will.
     Faulty,
@@ -34,11 +34,11 @@ pub enum Event {
     Healed,
     /// A client did something or saw something.
     Client(ClientIndex, ClientEvent),
-    /// A look at all retained messages begins.
+    /// An inspection of all retained messages begins.
     Inspecting,
     /// The look was cut off.
     NotInspected,
-    /// What is retained, by topic.
+    /// The retained messages, by topic.
     Inspected(BTreeMap<String, MessageNumber>),
 }
 
@@ -47,43 +47,43 @@ pub enum Event {
 pub enum ClientEvent {
     /// CONNECT is sent; also while an earlier connection is open.
     Connecting(Connect),
-    /// CONNACK came, with or without session present.
+    /// CONNACK was received, with or without session present.
     Connected(bool),
-    /// CONNACK with an error came.
+    /// CONNACK with an error was received.
     Rejected(u8),
     /// DISCONNECT is sent.
     Disconnecting(Disconnect),
     /// The broker closed after DISCONNECT.
     Disconnected,
-    /// The client closed without a word.
+    /// The client closed without DISCONNECT.
     Vanished,
     /// The broker closed for an unknown reason.
     Dropped,
     /// SUBSCRIBE for one filter is sent.
     Subscribing(String, u8),
-    /// SUBACK with success came.
+    /// SUBACK with success was received.
     Subscribed(String),
-    /// SUBACK with an error came.
+    /// SUBACK with an error was received.
     NotSubscribed(String, u8),
     /// UNSUBSCRIBE is sent.
     Unsubscribing(String),
-    /// UNSUBACK came.
+    /// UNSUBACK was received.
     Unsubscribed(String),
     /// PUBLISH is sent, perhaps again.
     Publishing(MessageNumber, Publish),
-    /// PUBACK or PUBREC with success came.
+    /// PUBACK or PUBREC with success was received.
     Accepted(MessageNumber),
-    /// PUBACK or PUBREC with an error came.
+    /// PUBACK or PUBREC with an error was received.
     Refused(MessageNumber, u8),
-    /// PUBLISH came.
+    /// PUBLISH was received.
     Received(Delivery),
     /// PUBACK is sent.
     Acknowledged(u16),
     /// PUBREC is sent.
     Recorded(u16),
-    /// PUBREL came, and PUBCOMP is sent.
+    /// PUBREL was received, and PUBCOMP is sent.
     Released(u16),
-    /// Something came that no correct broker sends.
+    /// A packet that no correct broker sends.
     Nonsense(String),
 }
 
@@ -94,7 +94,7 @@ pub struct Connect {
     pub clean: bool,
     /// Seconds for which the session outlives the connection.
     pub expiry_secs: u32,
-    /// The will, with the message as it would be published.
+    /// The will, in the form of its publish.
     pub will: Option<Will>,
 }
 
@@ -112,7 +112,7 @@ pub struct Will {
 /// The parts of a DISCONNECT that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Disconnect {
-    /// The will is to be published nevertheless.
+    /// The will must be published nevertheless.
     pub with_will: bool,
     /// The session is to end with the connection.
     pub ends_session: bool,
@@ -125,13 +125,13 @@ pub struct Publish {
     pub topic: String,
     /// Quality of service.
     pub qos: u8,
-    /// Whether it is to be retained.
+    /// Its retain flag.
     pub retain: bool,
     /// Whether the payload is empty: such a message has no number that a receiver could read.
     pub is_empty: bool,
 }
 
-/// A PUBLISH that came.
+/// A received PUBLISH.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The message, unless it is empty.

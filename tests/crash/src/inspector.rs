@@ -23,7 +23,7 @@ pub struct Inspector {
     link: Link,
     began: Millis,
     found: BTreeMap<String, MessageNumber>,
-    /// PINGRESP came.
+    /// PINGRESP was received.
     is_answered: bool,
 }
 
@@ -73,7 +73,7 @@ impl Inspector {
         if packet.kind() == 3 {
             let publish = packet.publish(VERSION);
             let number = payload::number_of(&publish.payload).unwrap_or(0);
-            // What is published meanwhile comes without the flag.
+            // Messages that are published meanwhile arrive without the flag.
             if publish.retain {
                 self.found.insert(publish.topic, number);
             }

@@ -1,5 +1,5 @@
-//! Kills a running broker at random moments and takes its power away, and checks what its clients
-//! saw.
+//! Kills a running broker at random moments, simulates losses of power, and checks the observations
+//! of its clients.
 //!
 //! ```text
 //!   run --spawn, kill, lose power--> broker (the real binary)

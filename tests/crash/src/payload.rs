@@ -18,7 +18,7 @@ pub fn payload(number: MessageNumber, bytes: usize) -> Vec<u8> {
     payload
 }
 
-/// The message of a payload; none if it was never sent like this.
+/// The message of a payload; none if it was never sent in this form.
 pub fn number_of(bytes: &[u8]) -> Option<MessageNumber> {
     let number = u64::from_be_bytes(*bytes.first_chunk()?);
     (payload(number, bytes.len()) == bytes).then_some(number)

@@ -36,7 +36,7 @@ fn publishers() -> Vec<Role> {
             window: [1, 4, 20][index % 3],
             pause_max: 8,
         });
-        // Two of them come and go in the midst of their handshakes.
+        // Two of them connect and disconnect in the middle of their handshakes.
         if index >= PUBLISHERS - 2 {
             role.habit = Habit::Restless(60);
         }
@@ -92,8 +92,8 @@ fn subscribers() -> Vec<Role> {
     roles
 }
 
-/// `one` and `two` keep their members, of which one each is mostly away; members of `three` end
-/// their sessions.
+/// `one` and `two` keep their members, of which one each is mostly disconnected; members of `three`
+/// end their sessions.
 fn group_members() -> Vec<Role> {
     let mut roles = Vec::new();
     for (group, member) in [
@@ -125,7 +125,7 @@ fn group_members() -> Vec<Role> {
     roles
 }
 
-/// Clients with wills, and such whose sessions end.
+/// Clients with wills, and clients whose sessions end.
 fn clients_with_wills() -> Vec<Role> {
     let mut roles = Vec::new();
     for (index, delay_secs) in [0, 0, 0, 1, 1, 2].into_iter().enumerate() {

@@ -18,7 +18,7 @@ impl ShiftedClock {
     /// A clock that is right so far; `folder` keeps its files.
     ///
     /// # Panics
-    /// There is no C compiler, or the folder cannot be written.
+    /// The C compiler is missing, or the folder cannot be written.
     pub fn new(folder: &Path) -> Self {
         let (library, shift) = (folder.join("shifted_clock.so"), folder.join("shift"));
         compile("shifted_clock.c", &library);
@@ -31,7 +31,7 @@ impl ShiftedClock {
         }
     }
 
-    /// What a process needs in its environment.
+    /// Environment of a process.
     pub fn environment(&self) -> Vec<(String, String)> {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         vec![

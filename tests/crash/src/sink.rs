@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn only_whole_lines_count() {
         let scratch = std::env::temp_dir().join(format!("thrum-sink-{}", std::process::id()));
-        std::fs::create_dir_all(&scratch).unwrap();
+        fs::create_dir_all(&scratch).unwrap();
         let mut log = SinkLog::new(&scratch);
         let accepted = [1, 2].into();
         assert_eq!(log.missing(&accepted), [1, 2]);
@@ -137,6 +137,6 @@ mod tests {
         assert_eq!(log.missing(&accepted), [2]);
         file.write_all(&second.as_bytes()[10..]).unwrap();
         assert_eq!(log.missing(&accepted), [0_u64; 0]);
-        std::fs::remove_dir_all(&scratch).unwrap();
+        fs::remove_dir_all(&scratch).unwrap();
     }
 }

@@ -63,7 +63,7 @@ impl World {
         self.inspector = Inspector::new(address, &mut self.journal);
     }
 
-    /// Waits briefly for packets, takes them, and lets every client act.
+    /// Waits briefly for packets, handles them, and lets every client act.
     pub fn turn(&mut self, address: SocketAddr, phase: Phase) {
         self.read(address);
         let mut around = Surroundings {
@@ -120,14 +120,14 @@ impl World {
         }
     }
 
-    /// Whether everything that has to come came, and every client is done.
+    /// Whether every required message has arrived, and every client is done.
     pub fn is_settled(&self) -> bool {
         let checker = self.journal.checker();
         let is_done = |client: &Client| client.is_idle() && checker.is_fenced(client.index());
         self.inspector.is_none() && checker.outstanding() == 0 && self.clients.iter().all(is_done)
     }
 
-    /// Clients that are not done, in words.
+    /// Clients that are not done, as text.
     pub fn unsettled(&self) -> Vec<String> {
         let checker = self.journal.checker();
         let is_done = |client: &&Client| !client.is_idle() || !checker.is_fenced(client.index());

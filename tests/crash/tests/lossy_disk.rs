@@ -1,4 +1,4 @@
-//! The disk that forgets: what was synced stays, what was not may go, and faults come as asked for.
+//! The lossy disk: synced data stays, other data may be lost, and faults occur as requested.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -147,7 +147,7 @@ class PahoClient(MqttClient):
         self.client.loop_stop()
 
     def kill(self) -> None:
-        # A reset, so that the server hears of it at once.
+        # A reset, so that the server notices it at once.
         transport = self.client.socket()
         transport.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         transport.shutdown(socket.SHUT_RDWR)

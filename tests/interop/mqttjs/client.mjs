@@ -1,4 +1,4 @@
-// MQTT.js behind a mailbox, so that a test waits for events and never for time.
+// MQTT.js behind a queue of events, so that a test waits for events and never for time.
 import { randomUUID } from "node:crypto";
 import { connect } from "mqtt";
 

@@ -46,7 +46,7 @@ for (const protocolVersion of [3, 4, 5]) {
     });
   }
 
-  // Before 5.0 a server cannot say how many it takes at once, so it has to take what comes.
+  // Before 5.0 a server cannot announce how many it accepts at once, so it has to accept all.
   // MQTT.js leaves the receive maximum of 5.0 to its user.
   const inFlight = protocolVersion === 5 ? 10 : 300;
   const skip = inFlight === 300 && process.env.BROKER === "mosquitto" && "it drops some silently";

@@ -1,4 +1,4 @@
-// MQTT.js 5.0: what only this version has.
+// MQTT.js 5.0: features of this version only.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "node:test";

@@ -24,7 +24,7 @@ class Exchange {
     const exchange = ({ request, response }) => this.#exchange(request, response);
     const sasl = { username, password: secret };
     this.done = new SCRAM(sasl, "broker", 0, quiet, exchange, DIGESTS.SHA256).authenticate();
-    // Looked at once the broker has said its last word.
+    // Read once the broker has sent its last message.
     this.done.catch(() => {});
   }
 

@@ -1,4 +1,4 @@
-//! Subscriptions: how much of what a filter matches is allowed.
+//! Subscriptions: the allowed part of a filter.
 
 use thrum_codec::QoS;
 
@@ -6,7 +6,7 @@ use super::relation::{Lengths, Relation, covers_common, lengths_of, relate};
 use super::resolved::{Entry, flag, flag_of};
 use super::{Resolved, RuleId};
 
-/// How much of what a subscription's filter matches the client may receive.
+/// The part of the topics of a subscription's filter that the client may receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coverage {
     /// Every topic.
@@ -15,24 +15,24 @@ pub enum Coverage {
     Denied,
     /// Some topics and not others: [`Resolved::receive`] tells which.
     Mixed,
-    /// There are topics about which no rule says anything, and there is no default: whoever decides
-    /// these asks [`Resolved::subscribe_or`] with the answer.
+    /// No rule decides about some topics, and there is no default: the system that decides about
+    /// them passes its answer to [`Resolved::subscribe_or`].
     Undecided,
 }
 
 /// A rule that takes part in the decision about a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Which; none for the default, and for a client that may do everything.
+    /// The rule; none for the default, and for a client that may do everything.
     pub rule: Option<RuleId>,
     /// Allows, or denies.
     pub allow: bool,
-    /// Decides whatever the rules before it have left open; otherwise some topics of it.
+    /// Decides everything that the rules before it have left open; otherwise some topics of it.
     pub is_rest: bool,
 }
 
-/// Rules that only repeat what earlier ones have decided are looked for so many times; more of them
-/// count as if they decided something. Keeps the cost in proportion to the number of rules.
+/// Rules that only repeat the decisions of earlier ones are searched for so many times; more of
+/// them count as if they decided something. Keeps the cost in proportion to the number of rules.
 const REPETITION_CHECKS_MAX: u32 = 64;
 
 const WHOLE: Relation = Relation {
@@ -50,7 +50,7 @@ impl Resolved {
         self.cover(filter, qos, self.default_decision(), |_| {})
     }
 
-    /// The same, with another default: the answer of whoever was asked.
+    /// The same, with another default: the answer of an external system.
     pub fn subscribe_or(&self, filter: &str, qos: QoS, default: bool) -> Coverage {
         self.cover(filter, qos, Some(default), |_| {})
     }
@@ -86,8 +86,8 @@ impl Resolved {
             }
             let (allow, rule) = (entry.is_allow(), Some(entry.id()));
             if entry.has(flag::EXACT) && !allow {
-                // Refuses this very filter: what earlier rules allow of it can be had in other
-                // words.
+                // Refuses this very filter: a client can still subscribe by another filter to the
+                // part that earlier rules allow.
                 walk.refuse(rule, &mut tell);
                 return walk.result();
             }
@@ -115,8 +115,8 @@ impl Resolved {
         walk.result()
     }
 
-    /// Whether rules before this one have decided all that it has in common with the filter, at
-    /// these lengths.
+    /// Whether rules before this one have decided everything that it has in common with the filter,
+    /// at these lengths.
     fn is_repetition(
         &self,
         position: usize,
@@ -138,7 +138,7 @@ impl Resolved {
     }
 }
 
-/// What a rule and a subscription have in common.
+/// The common topics of a rule and a subscription.
 #[derive(Clone, Copy)]
 struct Common<'a> {
     /// The rule's own filter.
@@ -148,7 +148,7 @@ struct Common<'a> {
     lengths: Lengths,
 }
 
-/// How a rule lies to a subscription; none if it says nothing about it.
+/// The relation of a rule to a subscription; none if it does not apply to it.
 fn relation_of(entry: Entry, own: &str, filter: &str) -> Option<Relation> {
     if entry.has(flag::ANYTHING) || (entry.has(flag::EXACT) && own == filter) {
         return Some(WHOLE);
@@ -156,7 +156,7 @@ fn relation_of(entry: Entry, own: &str, filter: &str) -> Option<Relation> {
     (!entry.has(flag::EXACT)).then(|| relate(own, filter))
 }
 
-/// What the rules so far have decided of a subscription.
+/// The decisions of the rules so far about a subscription.
 struct Walk {
     /// Lengths at which topics are undecided.
     open: Lengths,

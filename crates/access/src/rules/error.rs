@@ -1,4 +1,4 @@
-//! What is wrong with a rule, and how to fix it.
+//! Errors in rules, and how to fix them.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -6,17 +6,17 @@ use core::fmt;
 
 use super::{RULES_MAX, Source};
 
-/// A rule that cannot be used: where it is written and what is wrong.
+/// A rule that cannot be used: its source and its error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{source}: {problem}", source = .place)]
 pub struct RuleError {
-    /// Where it is written.
+    /// The source of the rule.
     pub place: Source,
-    /// What is wrong.
+    /// The error.
     pub problem: Problem,
 }
 
-/// What is wrong with a rule; the text says how to fix it.
+/// The error in a rule; the text says how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the texts say it")]
 pub enum Problem {
@@ -25,7 +25,7 @@ pub enum Problem {
     #[error("'{found}' is neither 'allow' nor 'deny'{hint}")]
     Effect { found: Box<str>, hint: Hint },
     #[error(
-        "'{found}' names nobody{hint}; write all, anonymous, authenticated, or a name behind \
+        "'{found}' matches no client{hint}; write all, anonymous, authenticated, or a name behind \
          user:, client:, role:, group:, ip:, listener: or cn:"
     )]
     Who { found: Box<str>, hint: Hint },
@@ -34,7 +34,7 @@ pub enum Problem {
     #[error("a name is longer than 65535 bytes, which no client can have")]
     LongName,
     #[error(
-        "'{found}' is no network; write an address, or ADDRESS/PREFIX with no bit set behind the \
+        "'{found}' is not a network; write an address, or ADDRESS/PREFIX with no bit set behind the \
          prefix, as 10.0.0.0/8"
     )]
     Network { found: Box<str> },
@@ -47,14 +47,14 @@ pub enum Problem {
     #[error("it is about nothing: neither publishing nor subscribing, or no quality of service")]
     AboutNothing,
     #[error(
-        "'{found}' is no topic filter; '+' and '#' stand alone between slashes, '#' comes last, \
+        "'{found}' is not a topic filter; '+' and '#' stand alone between slashes, '#' comes last, \
          and it has 1 to 65535 bytes"
     )]
     Filter { found: Box<str> },
     #[error("'{found}' names a shared subscription; write the filter behind $share/GROUP/ alone")]
     Shared { found: Box<str> },
     #[error(
-        "'{found}' is no placeholder{hint}; write %c, %u, ${{client_id}}, ${{username}}, ${{cert.cn}}, \
+        "'{found}' is not a placeholder{hint}; write %c, %u, ${{client_id}}, ${{username}}, ${{cert.cn}}, \
          ${{listener}} or ${{claim.NAME}}, and %% or %$ for a percent or dollar sign"
     )]
     Placeholder { found: Box<str>, hint: Hint },
@@ -115,21 +115,21 @@ impl Problem {
     }
 }
 
-/// What was probably meant.
+/// A suggestion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hint(Option<&'static str>);
 
-/// Longer words are no slips of the finger.
+/// Longer words are not typing errors.
 const WORD_BYTES_MAX: usize = 24;
 const EXCERPT_CHARS_MAX: usize = 60;
 
 impl Hint {
-    /// The word that was probably meant.
+    /// The suggested word.
     pub fn word(self) -> Option<&'static str> {
         self.0
     }
 
-    /// The word that differs least from what was found, in at most two letters and half of it.
+    /// The word with the fewest differences, in at most two letters and half of it.
     pub(super) fn nearest(found: &str, words: &[&'static str]) -> Self {
         let close = |word: &&'static str| {
             let edits = edits(found, word)?;
@@ -161,7 +161,7 @@ impl fmt::Display for Hint {
     }
 }
 
-/// What was found, short enough and safe for a line of a log.
+/// The unknown text, short enough and safe for a line of a log.
 pub(super) fn excerpt(text: &str) -> Box<str> {
     let mut shown = String::new();
     for (count, letter) in text.chars().enumerate() {
@@ -178,7 +178,7 @@ pub(super) fn excerpt(text: &str) -> Box<str> {
     shown.into_boxed_str()
 }
 
-/// Letters to insert, remove or replace; none if the words are too long to be asked about.
+/// Letters to insert, remove or replace; none if the words are too long to compare.
 fn edits(found: &str, word: &str) -> Option<usize> {
     let (found, word) = (found.as_bytes(), word.as_bytes());
     if found.len() > WORD_BYTES_MAX || word.len() > WORD_BYTES_MAX {

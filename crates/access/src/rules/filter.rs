@@ -14,19 +14,19 @@ pub(super) struct Filter {
     pub(super) text: Box<str>,
     /// Only this filter, not the topics it matches.
     pub(super) is_exact: bool,
-    /// Differs from what it is when filled.
+    /// Changes when it is filled.
     has_placeholders: bool,
 }
 
-/// What came of filling a filter for a client.
+/// The result of filling a filter for a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filled {
     /// The filter stands at the end of the buffer.
     Whole,
     /// A value is missing: the filter matches nothing of this client.
     Nothing,
-    /// A value cannot be used. What stands at the end of the buffer matches whatever the filter
-    /// could have meant.
+    /// A value cannot be used. The filter at the end of the buffer matches everything that it could
+    /// have meant.
     Widened,
     /// The same, and it could have meant any topic; nothing stands at the end of the buffer.
     Anything,
@@ -110,7 +110,7 @@ impl Filter {
     }
 }
 
-/// A value that would change what the filter means, or that no level of a topic can be, is not
+/// A value that would change the meaning of the filter, or that no level of a topic can be, is not
 /// used. A `$` at the beginning would make the filter one of the server's topics.
 fn is_usable(value: &str, is_first: bool) -> bool {
     let changes = |byte| matches!(byte, b'+' | b'#' | b'/' | 0);
@@ -118,7 +118,8 @@ fn is_usable(value: &str, is_first: bool) -> bool {
     !leads_to_server && !value.bytes().any(changes)
 }
 
-/// Whether the text has placeholders; they are checked, and the filter as it could be when filled.
+/// Whether the text has placeholders; they are checked, and the filter in a form that it could have
+/// when filled.
 fn check(text: &str) -> Result<bool, Problem> {
     let has_placeholders = text.contains('%') || text.contains("${");
     if !has_placeholders {
@@ -140,14 +141,14 @@ fn check_plain(filter: &str, text: &str) -> Result<(), Problem> {
     if parsed.shared().is_some() {
         return Err(Problem::Shared { found: found() });
     }
-    // What is kept is bounded too, not only what is filled in.
+    // The stored text is bounded too, not only the filled one.
     if text.len() > FIELD_BYTES_MAX {
         return Err(Problem::Filter { found: found() });
     }
     Ok(())
 }
 
-/// Text and placeholders in their order. Behind an error comes nothing.
+/// Text and placeholders in their order. After an error it ends.
 fn pieces(text: &str) -> impl Iterator<Item = Result<Piece<'_>, Problem>> {
     let mut rest = text;
     core::iter::from_fn(move || {
@@ -163,7 +164,7 @@ fn pieces(text: &str) -> impl Iterator<Item = Result<Piece<'_>, Problem>> {
     })
 }
 
-/// The first piece of a text that is not empty, and what is behind it.
+/// The first piece of a text that is not empty, and the rest.
 fn next_piece(text: &str) -> Result<(Piece<'_>, &str), Problem> {
     if let Some(rest) = text.strip_prefix("${") {
         let Some((name, behind)) = rest.split_once('}') else {

@@ -1,4 +1,4 @@
-//! Ordered rules: who may publish and subscribe to what. The first rule that fits decides.
+//! Ordered rules for publishing and subscribing. The first rule that matches decides.
 //!
 //! # Grammar
 //! One rule a line; empty lines and lines whose first character is `#` are skipped.
@@ -32,28 +32,28 @@
 //! | `${claim.NAME}` | claim of the token |
 //! | `%%` `%$` | a percent sign, a dollar sign (needed before `{` only) |
 //!
-//! # What fits
+//! # Matching
 //! - Topics match filters as in MQTT: `a/#` also matches `a`, `+` also an empty level, a filter
-//!   that begins with a wildcard no topic that begins with `$`, and letters count as they are.
-//! - `qos` of a `sub` rule is the one that the subscription asks for. `retain` is about `pub`
+//!   that begins with a wildcard no topic that begins with `$`, and case counts.
+//! - `qos` of a `sub` rule is the requested one of the subscription. `retain` applies to `pub`
 //!   alone.
-//! - `eq FILTER` with wildcards is about subscriptions to exactly this filter and never about
+//! - `eq FILTER` with wildcards applies to subscriptions to exactly this filter and never to
 //!   publishing. An `eq` rule that denies refuses the subscription, unless earlier rules have
 //!   decided all of it. One that allows gives a right to every topic of its filter: they pass when
 //!   messages are checked one by one. Without wildcards `eq a/b` is `a/b`.
 //!
 //! # Values that cannot be used
-//! A value that holds `+`, `#`, `/` or NUL, or that begins the filter with a `$`, would change what
-//! the rule means, and a client may have chosen it for that. So a rule that allows then fits
-//! nothing. A rule that denies must not be shaken off in this way: it denies whatever its filter
-//! could have meant, that is everything from the level of the value on (`devices/%c/config` becomes
-//! `devices/#`, for this one client). The same holds for a filter that would become longer than a
-//! topic can be. If a value is missing or empty, there is nothing of this client to allow or to
-//! deny, and the rule fits nothing either way.
+//! A value that contains `+`, `#`, `/` or NUL, or that begins the filter with a `$`, would change
+//! the meaning of the rule, and a client may have chosen it for that. So an allowing rule then
+//! matches nothing. A client must not evade a denying rule in this way: the rule denies everything
+//! that its filter could have meant, that is everything from the level of the value on
+//! (`devices/%c/config` becomes `devices/#`, for this one client). The same holds for a filter that
+//! would become longer than a topic can be. If a value is missing or empty, the rule has nothing to
+//! allow or to deny for this client, and matches nothing in either case.
 //!
 //! # Limits
-//! [`RULES_MAX`] rules in a [`Rules`], [`FITTING_MAX`] that fit one client. Evaluation allocates
-//! nothing and takes time in proportion to the rules that fit the client and the levels of their
+//! [`RULES_MAX`] rules in a [`Rules`], [`FITTING_MAX`] that match one client. Evaluation allocates
+//! nothing and takes time in proportion to the rules that match the client and the levels of their
 //! filters.
 
 mod coverage;
@@ -78,7 +78,7 @@ pub use source::Source;
 /// Most rules of one set: a file of as many lines takes about 200 MB, and one for each client needs
 /// no more.
 pub const RULES_MAX: usize = 1_000_000;
-/// Most rules that may fit one client: its messages are checked against them one by one.
+/// Most rules that may match one client: its messages are checked against them one by one.
 pub const FITTING_MAX: usize = 10_000;
-/// Most errors that are reported of one file: whoever has more will not read them all.
+/// Most errors that are reported of one file: more of them would not be read.
 const ERRORS_MAX: usize = 100;

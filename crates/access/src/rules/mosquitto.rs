@@ -1,18 +1,18 @@
 //! The `acl_file` of mosquitto.
 //!
-//! What mosquitto 2.0 and 2.1 do with one, and how it is kept:
+//! The behaviour of mosquitto 2.0 and 2.1, and its counterpart here:
 //! - `topic` lines before the first `user` line are for clients without user name, not for all;
-//!   those behind a `user` line for that user; `pattern` lines for everybody, wherever they stand.
+//!   those after a `user` line for that user; `pattern` lines for all clients, wherever they stand.
 //! - A client's `topic` lines come first, among them those that deny; then the patterns, again
-//!   those that deny first. So a `topic` line that allows beats a `pattern` that denies. What no
-//!   line allows is denied; here it is left to the rules behind and to the default.
-//! - `read` is about messages on their way to the client. Mosquitto grants every subscription and
-//!   leaves out what may not be read; here a subscription of which nothing may be read is refused.
-//! - `%c` and `%u` count in patterns only; a pattern with `%u` means nothing to clients without
+//!   those that deny first. So a `topic` line that allows overrides a `pattern` that denies. In
+//!   mosquitto everything that no line allows is denied; here later rules and the default decide.
+//! - `read` applies to messages to the client. Mosquitto grants every subscription and omits the
+//!   messages that may not be read; here a subscription of which nothing may be read is refused.
+//! - `%c` and `%u` count in patterns only; a pattern with `%u` does not apply to clients without
 //!   user name.
 //!
-//! Stricter than mosquitto: a `/` in a client identifier or user name never fits a placeholder.
-//! Less strict: a client whose name or identifier holds `+` or `#` keeps the patterns without
+//! Stricter than mosquitto: a `/` in a client identifier or user name never matches a placeholder.
+//! Less strict: a client whose name or identifier contains `+` or `#` keeps the patterns without
 //! placeholders.
 
 use alloc::boxed::Box;
@@ -53,7 +53,7 @@ enum Rank {
     Pattern(bool),
 }
 
-/// Reads one line; a `user` line is no rule.
+/// Reads one line; a `user` line is not a rule.
 fn read(
     line: &str,
     user: &mut Option<Box<str>>,
@@ -90,15 +90,14 @@ fn read(
     Ok(Some((rank, rule)))
 }
 
-/// A word and what is behind it. Only spaces divide, as in mosquitto.
+/// A word and the rest behind it. Only spaces separate, as in mosquitto.
 fn split(text: &str) -> (&str, &str) {
     let text = text.trim_start_matches(' ');
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     (word, rest.trim())
 }
 
-/// What stands behind `topic` or `pattern`: an access, if there is more than one word, and the
-/// topic.
+/// The rest behind `topic` or `pattern`: an access, if there is more than one word, and the topic.
 fn topic<'a>(rest: &'a str, keyword: &'static str) -> Result<(bool, Actions, &'a str), Problem> {
     const ACCESS: [&str; 4] = ["read", "write", "readwrite", "deny"];
     let (access, topic) = split(rest);

@@ -16,7 +16,7 @@ impl Rule {
     /// Reads one rule; the grammar is in [`crate::rules`].
     ///
     /// # Errors
-    /// What is wrong first, from the left.
+    /// The first error from the left.
     pub fn parse(text: &str, source: impl Into<Source>) -> Result<Self, RuleError> {
         Self::build(source.into(), || {
             let mut cursor = Cursor { rest: text.trim() };
@@ -34,8 +34,7 @@ impl Rules {
     /// Reads a file of rules, one a line; empty lines and lines that begin with `#` are skipped.
     ///
     /// # Errors
-    /// A rule that is wrong, each with its line, the first 100 of them; more than [`RULES_MAX`]
-    /// rules.
+    /// Each wrong rule with its line, the first 100 of them; more than [`RULES_MAX`] rules.
     pub fn parse(text: &str, source: impl Into<Source>) -> Result<Self, Vec<RuleError>> {
         let source = source.into();
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -58,7 +57,7 @@ impl Rules {
     }
 }
 
-/// The rules, or what is wrong with them.
+/// The rules, or their errors.
 pub(super) fn collect(
     parsed: impl Iterator<Item = Result<Rule, RuleError>>,
 ) -> Result<Rules, Vec<RuleError>> {
@@ -96,13 +95,13 @@ pub(super) fn is_comment(line: &str) -> bool {
     line.is_empty() || line.starts_with('#')
 }
 
-/// What of a rule is not read yet.
+/// The unread rest of a rule.
 struct Cursor<'a> {
     rest: &'a str,
 }
 
 impl<'a> Cursor<'a> {
-    /// The next word, up to white space or what else ends it.
+    /// The next word, up to white space or another terminator.
     fn word(
         &mut self,
         ends: impl Fn(char) -> bool,
@@ -132,7 +131,7 @@ impl<'a> Cursor<'a> {
         Ok((word.into(), false))
     }
 
-    /// What is in quotes, the first of them read.
+    /// The text in quotes, the first of them read.
     fn quoted(&mut self) -> Result<Box<str>, Problem> {
         let mut text = String::new();
         loop {
@@ -147,7 +146,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The character that is meant behind a backslash.
+    /// The character that a backslash escapes.
     fn escaped(&mut self) -> Result<char, Problem> {
         let unknown = |text: &str| {
             let end = text
@@ -226,7 +225,7 @@ fn who(cursor: &mut Cursor<'_>) -> Result<Who, Problem> {
             "all" => Ok(Who::All),
             "anonymous" => Ok(Who::Anonymous),
             "authenticated" => Ok(Who::Authenticated),
-            other => Err(nobody(other)),
+            other => Err(unknown_who(other)),
         };
     };
     cursor.rest = rest;
@@ -239,13 +238,13 @@ fn who(cursor: &mut Cursor<'_>) -> Result<Who, Problem> {
         "ip" => Who::Network(network(&name)?),
         "listener" => Who::Listener(name),
         "cn" => Who::CommonName(name),
-        other => return Err(nobody(other)),
+        other => return Err(unknown_who(other)),
     };
     cursor.end_of_word()?;
     Ok(who)
 }
 
-/// A network without a bit behind its prefix: whoever writes one means something else.
+/// A network with a bit behind its prefix is refused: its author means something else.
 fn network(text: &str) -> Result<Network, Problem> {
     let first = text.split('/').next().unwrap_or(text).parse::<IpAddr>();
     let first = first.map(|address| address.to_canonical());
@@ -273,7 +272,7 @@ fn client(cursor: &mut Cursor<'_>, name: Box<str>, is_quoted: bool) -> Who {
     }
 }
 
-fn nobody(found: &str) -> Problem {
+fn unknown_who(found: &str) -> Problem {
     const OTHERS: [(&str, &str); 12] = [
         ("*", "all"),
         ("any", "all"),
@@ -346,14 +345,14 @@ fn actions(cursor: &mut Cursor<'_>) -> Result<Actions, Problem> {
     Ok(actions)
 }
 
-/// Qualifiers that were there already.
+/// Qualifiers so far.
 #[derive(Default)]
 struct Seen {
     qos: bool,
     retain: bool,
 }
 
-/// Takes in one qualifier; each may be there once.
+/// Adds one qualifier; each may be there once.
 fn qualify(actions: &mut Actions, seen: &mut Seen, qualifier: &str) -> Result<(), Problem> {
     let unknown = || Problem::Qualifier {
         found: excerpt(qualifier),

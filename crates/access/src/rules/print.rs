@@ -82,7 +82,7 @@ impl fmt::Display for Filter {
     }
 }
 
-/// In double quotes, if the caller or what is in it demands them.
+/// In double quotes, if the caller or the contents require them.
 fn word(formatter: &mut fmt::Formatter<'_>, text: &str, quoted: bool) -> fmt::Result {
     let is_plain = |letter: char| !letter.is_whitespace() && !letter.is_control();
     if !quoted && !text.is_empty() && !text.starts_with('"') && text.chars().all(is_plain) {

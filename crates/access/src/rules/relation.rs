@@ -1,10 +1,10 @@
-//! How the topics of one filter lie to those of another.
+//! The relation of the topics of one filter to those of another.
 //!
 //! Topics are taken by their number of levels. The alphabet of a level is endless, so among the
 //! topics of one length that a filter matches there is always one whose levels at the filter's
-//! wildcards appear in no rule: rules cover all of them only if a single rule does. What rules
-//! decide of a filter is therefore known exactly from the lengths at which one of them covers it
-//! and those at which one of them overlaps it.
+//! wildcards appear in no rule: rules cover all of them only if a single rule does. So the decision
+//! of rules about a filter is known exactly from the lengths at which one of them covers it and
+//! those at which one of them overlaps it.
 
 /// Numbers of levels, counted from those of the subscription: bit 0 is as many as it has before its
 /// `#`, bit 1 one more. The last bit stands for every number from 127 more on.
@@ -12,7 +12,7 @@ pub(super) type Lengths = u128;
 
 const LAST: u32 = Lengths::BITS - 1;
 
-/// How the topics of a rule lie to those of a subscription.
+/// The relation of the topics of a rule to those of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Relation {
     /// Lengths at which both have topics in common; none if they have none.
@@ -32,7 +32,7 @@ const DISJOINT: Relation = Relation {
 /// The levels of a filter, and whether it ends with `#`.
 #[derive(Clone)]
 struct Levels<'a> {
-    /// What is left; none if nothing is, and from the beginning for `#` alone, which has no level
+    /// The rest; none if nothing is left, and from the beginning for `#` alone, which has no level
     /// before it.
     rest: Option<&'a [u8]>,
     is_open: bool,
@@ -72,13 +72,13 @@ pub(super) fn lengths_of(filter: &str) -> Lengths {
     }
 }
 
-/// How the topics of a rule lie to those of a subscription. Both are valid filters. Cost: their
-/// levels.
+/// The relation of the topics of a rule to those of a subscription. Both are valid filters. Cost:
+/// their levels.
 pub(super) fn relate(rule: &str, filter: &str) -> Relation {
     let subscription = Levels::new(filter);
     let is_open = subscription.is_open;
     let mut relation = compare(rule, subscription, is_open, 0);
-    // The topic of one empty level, which is none, would be in both.
+    // The empty topic, which does not exist, would be in both.
     if rule == "/#" {
         match filter {
             "#" => relation.lengths &= !0b10,
@@ -102,7 +102,7 @@ pub(super) fn covers_common(rule: &str, other: &str, filter: &str, extra: usize)
     if relation.covers { relation.lengths } else { 0 }
 }
 
-/// Compares a rule with levels, behind which any other may come if they are open.
+/// Compares a rule with levels, behind which any other may follow if they are open.
 fn compare<'a>(
     rule: &str,
     mut levels: impl Iterator<Item = &'a [u8]>,
@@ -120,7 +120,7 @@ fn compare<'a>(
                 if !rule.is_open || (is_first && level.starts_with(b"$")) {
                     return DISJOINT;
                 }
-                // Its `#` takes in whatever is left.
+                // Its `#` covers the rest.
                 break;
             }
             (Some(own), None) => {

@@ -1,4 +1,4 @@
-//! What holds for one client: the rules about it, with its values filled in.
+//! The rules for one client, with its values filled in.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,13 +10,13 @@ use super::filter::Filled;
 use super::{FITTING_MAX, Rule, Rules};
 use crate::Identity;
 
-/// The rules about one client, compact: 12 bytes and the filter a rule.
+/// The rules for one client, compact: 12 bytes and the filter a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resolved {
     /// The filters, one behind the other.
     text: String,
     entries: Vec<Entry>,
-    /// How many sets of rules were asked.
+    /// How many sets of rules were resolved.
     sets: u16,
     everything: bool,
     default: Option<bool>,
@@ -32,7 +32,7 @@ pub(super) struct Entry {
     pub(super) flags: u16,
 }
 
-/// Which rule it was.
+/// The position of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleId {
     /// The set, counted from 0 in the order in which they were resolved.
@@ -41,31 +41,31 @@ pub struct RuleId {
     pub rule: u32,
 }
 
-/// What was decided, and by which rule.
+/// A decision, and the rule that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// None if no rule fits and there is no default.
+    /// None if no rule matches and there is no default.
     pub allowed: Option<bool>,
     /// None if it was the default, or a client that may do everything.
     pub rule: Option<RuleId>,
 }
 
-/// More rules fit a client than can be checked for each of its messages.
+/// More rules match a client than can be checked for each of its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "more than {FITTING_MAX} rules fit one client, or a set has more than {} rules; write fewer with placeholders",
+    "more than {FITTING_MAX} rules match one client, or a set has more than {} rules; write fewer with placeholders",
     super::RULES_MAX
 )]
 pub struct TooManyRules;
 
-/// Flags of an entry. What is asked for has to be there too.
+/// Flags of an entry. An entry matches only if the flags of the question are set too.
 pub(super) mod flag {
     pub(in crate::rules) const ALLOW: u16 = 1;
     pub(in crate::rules) const PUBLISH: u16 = 1 << 1;
     pub(in crate::rules) const SUBSCRIBE: u16 = 1 << 2;
-    /// The filter is meant, not the topics it matches.
+    /// Only the filter itself, not the topics it matches.
     pub(in crate::rules) const EXACT: u16 = 1 << 3;
-    /// Any topic, whatever the filter says.
+    /// Any topic, whatever the filter is.
     pub(in crate::rules) const ANYTHING: u16 = 1 << 4;
     pub(in crate::rules) const RETAINED: u16 = 1 << 5;
     pub(in crate::rules) const NOT_RETAINED: u16 = 1 << 6;
@@ -103,16 +103,16 @@ impl Resolved {
         }
     }
 
-    /// Adds the rules of a set that can ever fit this client, with its values filled in, behind
-    /// those that are there already.
+    /// Adds the rules of a set that can ever match this client, with its values filled in, behind
+    /// the rules so far.
     ///
-    /// Superusers are the caller's affair: see [`Resolved::everything`].
+    /// The caller handles superusers: see [`Resolved::everything`].
     ///
-    /// Cost: the rules about this client and those about everybody; a set of 100,000 rules each
+    /// Cost: the rules about this client and those for all clients; a set of 100,000 rules each
     /// about another user costs some comparisons of names.
     ///
     /// # Errors
-    /// If more than [`FITTING_MAX`] rules fit. What is resolved then denies everything.
+    /// If more than [`FITTING_MAX`] rules match. The resolved rules then deny everything.
     pub fn add_set(&mut self, rules: &Rules, identity: &Identity) -> Result<(), TooManyRules> {
         let mut is_good = !rules.is_too_long();
         if is_good {
@@ -128,28 +128,28 @@ impl Resolved {
         is_good.then_some(()).ok_or(TooManyRules)
     }
 
-    /// Decides what no rule decides; none to leave it to others.
+    /// Sets the default for topics about which no rule decides; none to leave them to others.
     pub const fn set_default(&mut self, allow: Option<bool>) {
         self.default = allow;
     }
 
-    /// What no rule decides.
+    /// The default for topics about which no rule decides.
     pub const fn default_decision(&self) -> Option<bool> {
         self.default
     }
 
-    /// Nothing has to be checked: everything is allowed.
+    /// No check is needed: everything is allowed.
     #[inline]
     pub fn is_everything(&self) -> bool {
         self.everything || (self.entries.is_empty() && self.default == Some(true))
     }
 
-    /// Rules that fit the client.
+    /// Number of rules that match the client.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// No rule fits the client.
+    /// No rule matches the client.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -164,11 +164,11 @@ impl Resolved {
         self.decide(topic, flag::PUBLISH | kept | flag_of(qos))
     }
 
-    /// May a message with this topic go to it, through a subscription that asked for this quality
+    /// May a message with this topic go to it, through a subscription that requested this quality
     /// of service? None if no rule decides and there is no default.
     ///
-    /// Needed where [`Resolved::subscribe`] said [`Coverage::Mixed`](super::Coverage::Mixed); where
-    /// it said `Allowed`, every topic of the filter is allowed here too.
+    /// Needed where [`Resolved::subscribe`] returned [`Coverage::Mixed`](super::Coverage::Mixed);
+    /// where it returned `Allowed`, every topic of the filter is allowed here too.
     pub fn receive(&self, topic: &str, qos: QoS) -> Option<bool> {
         self.decide(topic, flag::SUBSCRIBE | flag_of(qos)).allowed
     }
@@ -207,17 +207,17 @@ impl Resolved {
         })
     }
 
-    /// No rule is asked at all.
+    /// No rule is evaluated at all.
     pub(super) const fn is_superuser(&self) -> bool {
         self.everything
     }
 
-    /// Memory it holds, in bytes.
+    /// Memory that it holds, in bytes.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.text.capacity() + self.entries.capacity() * size_of::<Entry>()
     }
 
-    /// Gives back memory that is not needed if no more rules are added.
+    /// Frees memory that is not needed if no more rules are added.
     pub fn shrink_to_fit(&mut self) {
         self.text.shrink_to_fit();
         self.entries.shrink_to_fit();
@@ -238,8 +238,8 @@ impl Resolved {
             Filled::Anything => flags = flags & !flag::EXACT | flag::ANYTHING,
         }
         if flags & flag::EXACT != 0 {
-            // A topic name is as good a filter; a filter with wildcards is no topic anybody can
-            // publish to.
+            // A topic name is as good a filter; a filter with wildcards is not a valid topic for a
+            // publish.
             if self.text[start..].contains(['+', '#']) {
                 flags &= !flag::PUBLISH;
             } else {
@@ -258,7 +258,7 @@ impl Resolved {
         self.entries.len() <= FITTING_MAX
     }
 
-    /// Denies everything, whatever comes behind.
+    /// Denies everything, whatever follows.
     fn close(&mut self) {
         self.text.clear();
         self.entries.clear();
@@ -273,7 +273,7 @@ impl Resolved {
 }
 
 impl Entry {
-    /// Whether it is about a message with this topic.
+    /// Whether it applies to a message with this topic.
     #[inline]
     fn fits(self, filter: &str, topic: &str) -> bool {
         if self.flags & (flag::EXACT | flag::ANYTHING) == 0 {

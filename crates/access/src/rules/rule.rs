@@ -11,7 +11,7 @@ use super::filter::Filter;
 use super::{RuleError, Source};
 use crate::{Identity, Network};
 
-/// One rule: allows or denies somebody something.
+/// One rule: allows or denies clients an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     pub(super) allow: bool,
@@ -21,7 +21,7 @@ pub struct Rule {
     pub(super) source: Source,
 }
 
-/// Whom a rule is about.
+/// The clients that a rule matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Who {
     /// Every client.
@@ -42,13 +42,13 @@ pub enum Who {
     Group(Box<str>),
     /// Clients of this network; never a client over a Unix socket.
     Network(Network),
-    /// Clients that came through this listener.
+    /// Clients that connected through this listener.
     Listener(Box<str>),
     /// Clients with this common name in their verified certificate.
     CommonName(Box<str>),
 }
 
-/// What a rule is about.
+/// The actions of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Actions {
     /// Publishing.
@@ -57,7 +57,7 @@ pub struct Actions {
     pub subscribe: bool,
     /// Only with one of these qualities of service.
     pub qos: QosSet,
-    /// Only messages to be retained, or only others; none for both. Means nothing for
+    /// Only messages with the retain flag, or only others; none for both. Has no effect on
     /// subscriptions.
     pub retain: Option<bool>,
 }
@@ -71,8 +71,8 @@ impl Rule {
     /// form, but is not quoted.
     ///
     /// # Errors
-    /// A name that is empty or longer than 65,535 bytes, actions that are about nothing, a filter
-    /// that is none, that names a shared subscription, or has an unknown placeholder.
+    /// A name that is empty or longer than 65,535 bytes, no actions, an invalid filter, one that
+    /// names a shared subscription or has an unknown placeholder.
     pub fn new(
         allow: bool,
         who: Who,
@@ -89,7 +89,7 @@ impl Rule {
         })
     }
 
-    /// Checks the parts, and says where the rule is if one of them is wrong.
+    /// Checks the parts, and adds the source of the rule to an error.
     pub(super) fn build(
         source: Source,
         parts: impl FnOnce() -> Result<(bool, Who, Actions, Filter), Problem>,
@@ -110,17 +110,17 @@ impl Rule {
         }
     }
 
-    /// Allows what fits it; otherwise denies it.
+    /// Allows the actions that match it; otherwise denies them.
     pub const fn is_allow(&self) -> bool {
         self.allow
     }
 
-    /// Whom it is about.
+    /// The clients that it matches.
     pub const fn who(&self) -> &Who {
         &self.who
     }
 
-    /// What it is about.
+    /// Its actions.
     pub const fn actions(&self) -> Actions {
         self.actions
     }
@@ -130,19 +130,19 @@ impl Rule {
         &self.filter.text
     }
 
-    /// Whether it is about exactly this filter (`eq`).
+    /// Whether it matches exactly this filter (`eq`).
     pub const fn is_exact(&self) -> bool {
         self.filter.is_exact
     }
 
-    /// Where it is written.
+    /// Its source.
     pub const fn source(&self) -> &Source {
         &self.source
     }
 }
 
 impl Who {
-    /// Whether the client is meant.
+    /// Whether it matches the client.
     pub fn fits(&self, identity: &Identity) -> bool {
         let username = identity.username.as_deref();
         match self {
@@ -162,7 +162,7 @@ impl Who {
         }
     }
 
-    /// A name has to be there, but for the beginning of a client identifier, which may be empty.
+    /// A name is required, except for the beginning of a client identifier, which may be empty.
     fn check(&self) -> Result<(), Problem> {
         let (kind, name) = match self {
             Self::All | Self::Anonymous | Self::Authenticated | Self::Network(_) => return Ok(()),
@@ -208,7 +208,7 @@ impl Actions {
         retain: None,
     };
 
-    /// Without what means nothing.
+    /// Without the parts that have no meaning.
     fn checked(mut self) -> Result<Self, Problem> {
         if (!self.publish && !self.subscribe) || self.qos == QosSet::NONE {
             return Err(Problem::AboutNothing);

@@ -1,4 +1,4 @@
-//! Rules in their order, and which of them can be about a client.
+//! Rules in their order, and an index of the rules that may match a client.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -7,35 +7,35 @@ use core::ops::Range;
 use super::{RULES_MAX, Rule, Who};
 use crate::{Identity, Network};
 
-/// Rules in their order: the first that fits decides.
+/// Rules in their order: the first match decides.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     list: Vec<Rule>,
-    /// Of the first rules; the last ones, which are few, are looked through.
+    /// Of the first rules; the last ones, which are few, are scanned.
     index: Option<Box<Index>>,
-    /// Rules had to be left out.
+    /// Rules had to be omitted.
     is_too_long: bool,
 }
 
-/// Rules by whom they are about.
+/// Rules by the clients that they match.
 #[derive(Clone, Debug, Default)]
 struct Index {
     /// Positions of rules, by their keys.
     order: Vec<u32>,
-    /// Lengths that beginnings of client identifiers have.
+    /// Lengths of the beginnings of client identifiers.
     prefix_lengths: Vec<usize>,
     /// Lengths that networks of IPv4 have, and those of IPv6.
     lengths_v4: Vec<u8>,
     lengths_v6: Vec<u8>,
 }
 
-/// What a rule is found by.
+/// The key of a rule.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key<'a> {
-    Anybody,
+    Any,
     User(&'a str),
     Client(&'a str),
-    /// With its length first, to find which lengths there are.
+    /// With its length first, to find the existing lengths.
     ClientPrefix(usize, &'a str),
     Role(&'a str),
     Group(&'a str),
@@ -44,7 +44,7 @@ enum Key<'a> {
     CommonName(&'a str),
 }
 
-/// As many rules are looked through faster than an index is built.
+/// So few rules are scanned faster than an index is built.
 const UNINDEXED_MAX: usize = 64;
 
 impl Rules {
@@ -59,8 +59,8 @@ impl Rules {
 
     /// Adds a rule behind the others.
     ///
-    /// More than [`RULES_MAX`] are not kept: from then on nobody's rules can be resolved, so that
-    /// everything is denied.
+    /// More than [`RULES_MAX`] are not kept: from then on rules cannot be resolved for any client,
+    /// so that everything is denied.
     pub fn push(&mut self, rule: Rule) {
         self.add(RULES_MAX, rule);
         // Twice as many each time: a rule is sorted a few times in all.
@@ -79,7 +79,7 @@ impl Rules {
         self.list.len()
     }
 
-    /// There is none.
+    /// There are none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -93,10 +93,10 @@ impl Rules {
         self.is_too_long
     }
 
-    /// Calls with every rule that is about the client and its position, in their order, until told
+    /// Calls with every rule that matches the client and its position, in their order, until told
     /// to stop.
     ///
-    /// Cost: the rules about this client and those about everybody, not all rules.
+    /// Cost: the rules about this client and those for all clients, not all rules.
     pub(super) fn for_each_about<'a>(
         &'a self,
         identity: &Identity,
@@ -166,7 +166,7 @@ impl Index {
         let mut take = |key: Key<'_>| {
             positions.extend_from_slice(&self.order[self.range(list, key)]);
         };
-        take(Key::Anybody);
+        take(Key::Any);
         take(Key::Client(&identity.client_id));
         take(Key::Listener(&identity.listener));
         if let Some(name) = identity.username.as_deref() {
@@ -214,7 +214,7 @@ impl Index {
 
 fn key_at(list: &[Rule], position: u32) -> Key<'_> {
     match &list[position as usize].who {
-        Who::All | Who::Anonymous | Who::Authenticated => Key::Anybody,
+        Who::All | Who::Anonymous | Who::Authenticated => Key::Any,
         Who::User(name) => Key::User(name),
         Who::Client(id) => Key::Client(id),
         Who::ClientPrefix(prefix) => Key::ClientPrefix(prefix.len(), prefix),

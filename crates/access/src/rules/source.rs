@@ -1,11 +1,11 @@
-//! Where a rule is written.
+//! The source of a rule.
 
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
 
-/// Where a rule is written, for messages: `acl.rules line 12`, `acl.rules[3]`, `user alice`.
+/// The source of a rule, for messages: `acl.rules line 12`, `acl.rules[3]`, `user alice`.
 ///
 /// Rules of one file share its name: a source costs no memory of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,15 +15,15 @@ use crate::hash::Hasher;
 #[derive(Debug, Default)]
 pub(crate) struct Built {
     pub(crate) backends: BTreeMap<String, Arc<dyn Backend>>,
-    /// The user store once more, for what is not a backend's: roles, groups, SCRAM.
+    /// The user store once more, for its parts that are not a backend's: roles, groups, SCRAM.
     pub(crate) users: Option<Arc<Users>>,
 }
 
-/// Builds all backends; `hasher` is asked for the hasher of each, by its name. No other system is
-/// waited for.
+/// Builds all backends; `hasher` is asked for the hasher of each, by its name. Does not wait for
+/// other systems.
 ///
 /// # Errors
-/// All that is wrong.
+/// Every error.
 pub(crate) fn build(
     config: &AuthConfig,
     hasher: &dyn Fn(&str) -> Hasher,

@@ -1,4 +1,4 @@
-//! The way to another system: bounded, timed, and closed for a moment while the system is down.
+//! Access to another system: bounded, timed, and closed for a moment while the system is down.
 
 use std::future::Future;
 use std::sync::{Mutex, PoisonError};
@@ -12,17 +12,17 @@ use crate::panics;
 
 /// Wait before the first new attempt to reach a system that is down.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
-/// Longest wait between attempts: the time in which a system that is back is noticed.
+/// Longest wait between attempts: the time in which the return of a system is noticed.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// Lets a bounded number of requests through, each for a bounded time. While the other system is
-/// down, requests fail at once and one at a time tries whether it is back: clients are not kept
-/// waiting for what cannot come.
+/// down, requests fail at once and one at a time tests whether it is back: clients do not wait for
+/// an answer that cannot come.
 #[derive(Debug)]
 pub(crate) struct Gate {
     places: Semaphore,
     time_max: Duration,
-    /// Guards a few words; held for some instructions, never across an `await`.
+    /// Guards a few fields; held for some instructions, never across an `await`.
     breaker: Mutex<Breaker>,
 }
 
@@ -42,7 +42,7 @@ struct Down {
 }
 
 impl Gate {
-    /// For so many requests at a time, each so long.
+    /// For a number of simultaneous requests, each with this time limit.
     pub(crate) fn new(requests_max: usize, time_max: Duration) -> Self {
         Self {
             places: Semaphore::new(requests_max.min(Semaphore::MAX_PERMITS)),
@@ -68,7 +68,7 @@ impl Gate {
             .unwrap_or(Err(BackendError::TimedOut));
         self.breaker(|breaker| match &result {
             Err(BackendError::Unreachable(reason)) => breaker.failed(round, Instant::now(), reason),
-            // Who answers so that a library fails over it is left alone like one who does not
+            // A system whose answers make the library fail is treated like one that does not
             // answer.
             Err(error @ BackendError::Panicked(_)) => {
                 breaker.failed(round, Instant::now(), &error.to_string());
@@ -85,7 +85,8 @@ impl Gate {
 }
 
 impl Breaker {
-    /// May a request go, and in which round? While the system is down, one in each pause may.
+    /// Admits a request, and returns its round. While the system is down, one in each pause is
+    /// admitted.
     fn admit(&mut self, now: Instant) -> Result<u64, BackendError> {
         if let Some(down) = &mut self.down {
             if now < down.retry_at {
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_system_whose_answers_make_a_library_panic_is_asked_once_in_a_while() {
+    async fn a_backend_that_makes_its_library_panic_is_asked_rarely() {
         let gate = Gate::new(8, Duration::from_secs(5));
         let panics =
             async || -> Result<(), BackendError> { panic!("a library that read nonsense") };

@@ -1,4 +1,4 @@
-//! Rules as other systems write them: columns of a row, fields of a hash, objects in JSON.
+//! Rules in the notation of other systems: columns of a row, fields of a hash, objects in JSON.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,7 +17,7 @@ pub(crate) struct Grant<'a> {
     pub(crate) permission: &'a str,
     /// `publish`, `subscribe` or `all`.
     pub(crate) action: &'a str,
-    /// Topic filter, with placeholders; `eq FILTER` is exactly this filter.
+    /// Topic filter, with placeholders; `eq FILTER` matches exactly this filter.
     pub(crate) topic: &'a str,
     /// Empty for every quality of service, or some of 0, 1 and 2, with commas between.
     pub(crate) qos: &'a str,
@@ -26,7 +26,7 @@ pub(crate) struct Grant<'a> {
 }
 
 impl Grant<'_> {
-    /// The rule. What cannot be read is an error: a denial that is left out would allow.
+    /// The rule. An unreadable part is an error: an omitted denial would allow.
     pub(crate) fn rule(&self, source: &Source) -> Result<Rule, BackendError> {
         let bad = |what: &str, value: &str| {
             let shown: String = value.chars().take(SHOWN_CHARS).collect();
@@ -66,7 +66,7 @@ impl Grant<'_> {
 /// Characters of a bad value that an error shows.
 const SHOWN_CHARS: usize = 40;
 
-/// Truth as databases write it.
+/// Truth values in the notations of databases.
 pub(crate) fn truth(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "true" | "TRUE" | "True" => Some(true),
@@ -90,7 +90,7 @@ fn qos_set(text: &str) -> Option<QosSet> {
         .collect()
 }
 
-/// A rule as EMQX writes it in JSON.
+/// A rule in EMQX's JSON form.
 #[derive(Debug, Deserialize)]
 struct JsonGrant {
     permission: Option<String>,
@@ -148,7 +148,7 @@ pub(crate) fn from_field(topic: &str, value: &str, source: &Source) -> Result<Ru
         .as_deref()
         .is_some_and(|permission| permission != "allow")
     {
-        // The order of fields is not kept, so a denial among them would be one by chance.
+        // Fields have no order, so the effect of a denial among them would be random.
         let what = "rules of a hash can only allow";
         return Err(BackendError::BadAnswer(format!("{source}: {what}")));
     }

@@ -14,7 +14,7 @@ const FEATURES: [(&str, bool); 4] = [
     ("sql", cfg!(feature = "sql")),
 ];
 
-/// What is wrong with each table of a backend that was left out.
+/// The error for each table of a missing backend.
 pub(super) fn refused(config: &AuthConfig) -> Vec<String> {
     refused_of(config, |feature| FEATURES.contains(&(feature, true)))
 }

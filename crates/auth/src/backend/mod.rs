@@ -1,4 +1,4 @@
-//! Where users are looked up: one file or folder for each kind.
+//! Sources of users: one file or folder for each kind.
 
 mod build;
 mod gate;
@@ -33,7 +33,7 @@ pub(crate) use build::{Built, build};
 pub(crate) use password_file::parse_password_file;
 pub(crate) use users::{Users, found};
 
-/// What a backend is about to say.
+/// The verdict of a backend, in progress.
 pub(crate) type Asked<'a, T> = Pin<Box<dyn Future<Output = Result<T, BackendError>> + Send + 'a>>;
 
 /// One backend of the chain. Every call ends within the backend's own time limit.
@@ -41,28 +41,28 @@ pub(crate) trait Backend: Send + Sync + Debug {
     /// Its name in the configuration.
     fn name(&self) -> &str;
 
-    /// Verifies what a client shows.
+    /// Verifies a client's credentials.
     fn login<'a>(&'a self, login: &'a Login) -> Asked<'a, Verdict>;
 
-    /// The client's own rules anew; none if they did not change.
+    /// The client's own rules again; none if they did not change.
     fn refresh<'a>(&'a self, _identity: &'a Identity) -> Asked<'a, Option<Rules>> {
         Box::pin(async { Ok(None) })
     }
 
-    /// Whether it knows by itself that a user whom it let in is gone since.
+    /// Whether it can tell by itself that an admitted user has been removed since.
     fn is_gone(&self, _username: &str) -> bool {
         false
     }
 
     /// Whether it is asked about a client whose certificate proves its user name, for its roles and
-    /// rules. Others are not asked: they would look for a password.
+    /// rules. Others are not asked: they would require a password.
     fn takes_verified(&self) -> bool {
         false
     }
 
-    /// Takes the time of a wrong password, when a login that it ignored is denied in the end: time
-    /// must not tell who exists. Nothing to do for a backend that answers at once, or that does so
-    /// by itself.
+    /// Takes the time of a wrong password, when a login that it ignored is denied in the end: the
+    /// time must not reveal which users exist. A backend that answers at once, or does this by
+    /// itself, has nothing to do.
     fn refuse<'a>(&'a self, _login: &'a Login) -> Asked<'a, ()> {
         Box::pin(async { Ok(()) })
     }
@@ -71,7 +71,7 @@ pub(crate) trait Backend: Send + Sync + Debug {
     /// may block.
     ///
     /// # Errors
-    /// A file is bad; the answers stay.
+    /// A file is invalid; the answers stay.
     fn reread(&self) -> Result<bool, String> {
         Ok(false)
     }
@@ -87,21 +87,21 @@ pub(crate) trait Backend: Send + Sync + Debug {
     }
 }
 
-/// What a backend says of a client.
+/// A backend's verdict on a client.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// It is who it claims to be.
+    /// Its credentials are right.
     Allow(Box<Found>),
-    /// It is not; the text is for the log and holds no secret.
+    /// They are not; the text is for the log and contains no secret.
     Deny(Cow<'static, str>),
-    /// Not known here: the next one is asked.
+    /// Unknown here: the next backend is asked.
     Ignore,
 }
 
-/// What is known of a client that was verified.
+/// The identity of a verified client.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// Its user name if that is another than the one it claims.
+    /// Its user name if that differs from the claimed one.
     pub(crate) username: Option<Box<str>>,
     /// Its roles, those of its groups included.
     pub(crate) roles: Vec<Box<str>>,
@@ -109,9 +109,9 @@ pub(crate) struct Found {
     pub(crate) groups: Vec<Box<str>>,
     /// Rules of its own.
     pub(crate) rules: Option<Rules>,
-    /// May do everything.
+    /// Every action is allowed.
     pub(crate) is_superuser: bool,
-    /// When it has to go, in seconds of the Unix epoch.
+    /// When it must be disconnected, in seconds of the Unix epoch.
     pub(crate) expires_at: Option<u64>,
     /// Claims for placeholders, by name.
     pub(crate) claims: Vec<(Box<str>, Box<str>)>,
@@ -119,7 +119,7 @@ pub(crate) struct Found {
     pub(crate) refresh_secs: Option<u32>,
 }
 
-/// Why a backend has no verdict. Texts never hold a secret.
+/// Why a backend has no verdict. Texts never contain a secret.
 #[derive(Debug, Error)]
 pub(crate) enum BackendError {
     /// No answer in time.
@@ -128,13 +128,13 @@ pub(crate) enum BackendError {
     /// The other system cannot be reached.
     #[error("cannot be reached: {0}")]
     Unreachable(String),
-    /// The other system answered something that makes no sense.
+    /// The other system's answer makes no sense.
     #[error("bad answer: {0}")]
     BadAnswer(String),
     /// Too many requests are waiting.
     #[error("too many requests are waiting")]
     Overloaded,
-    /// The library that speaks to the other system panicked over what it read.
+    /// The library for the other system panicked over its answer.
     #[error(transparent)]
     Panicked(#[from] Panicked),
 }

@@ -8,7 +8,7 @@ use thrum_access::Login;
 
 use super::{Asked, Backend, BackendError, Verdict};
 use crate::config::PasswordFileConfig;
-use crate::hash::{For, Hasher};
+use crate::hash::{Hasher, Requester};
 use crate::users::{PasswordHash, name_problem};
 use crate::watched::Watched;
 
@@ -58,8 +58,12 @@ impl PasswordFile {
         let Some(password) = &login.password else {
             return Ok(Verdict::Deny("no password".into()));
         };
-        let whom = For::login(login);
-        if self.hasher.verify(hash.expose(), password, whom).await? {
+        let requester = Requester::login(login);
+        if self
+            .hasher
+            .verify(hash.expose(), password, requester)
+            .await?
+        {
             return Ok(Verdict::Allow(Box::default()));
         }
         Ok(Verdict::Deny("wrong password".into()))
@@ -70,7 +74,7 @@ impl PasswordFile {
             return Ok(());
         };
         let hashes = self.file.current();
-        // Always the same for a name: its time must not tell that there is nobody.
+        // Always the same for a name: its time must not reveal that the user does not exist.
         let tag = sign(&Key::new(HMAC_SHA256, b"decoy"), username.as_bytes());
         let number = usize::from(tag.as_ref()[0]);
         let Some(index) = number.checked_rem(hashes.len()) else {
@@ -79,7 +83,7 @@ impl PasswordFile {
         match hashes.values().nth(index) {
             Some(hash) => {
                 self.hasher
-                    .waste(hash.expose(), password, For::login(login))
+                    .waste(hash.expose(), password, Requester::login(login))
                     .await
             }
             None => Ok(()),
@@ -120,11 +124,11 @@ fn load(path: &Path) -> Result<Hashes, String> {
     parse_password_file(&text).map_err(|(line, what)| format!("{shown}:{line}: {what}"))
 }
 
-/// Reads lines of `user:hash`; empty lines and those that begin with `#` are left out, as Mosquitto
-/// does.
+/// Reads lines of `user:hash`; empty lines and those that begin with `#` are skipped, as by
+/// Mosquitto.
 ///
 /// # Errors
-/// The number of a line and what is wrong with it; no part of a hash.
+/// The number of a line and its error; no part of a hash.
 pub(crate) fn parse_password_file(text: &str) -> Result<Hashes, (usize, String)> {
     let mut hashes = Hashes::new();
     for (index, line) in text.lines().enumerate() {
@@ -176,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn users_of_the_file_come_in_and_others_are_left_to_the_next() {
+    async fn users_of_the_file_are_admitted_and_others_left_to_the_next() {
         let path = std::env::temp_dir().join(format!("thrum-passwd-{}", std::process::id()));
         std::fs::write(&path, FILE).unwrap();
         let hasher = Hasher::start(Verified::new(0, Duration::ZERO)).unwrap();

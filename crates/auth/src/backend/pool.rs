@@ -23,17 +23,17 @@ pub(crate) trait Connect: Send + Sync {
     fn connect(&self) -> impl Future<Output = Result<Self::Line, BackendError>> + Send;
 }
 
-/// What can be asked over a connection. It may be asked a second time if the first connection turns
-/// out to be dead.
+/// A request over a connection. It may be sent a second time if the first connection turns out to
+/// be dead.
 pub(crate) trait Request<L>: Sync {
-    /// What comes back.
+    /// The result.
     type Answer: Send;
 
-    /// Asks. [`BackendError::Unreachable`] says that the connection is of no more use.
+    /// Sends it. [`BackendError::Unreachable`] means that the connection is of no more use.
     fn ask(&self, line: &mut L) -> impl Future<Output = Result<Self::Answer, BackendError>> + Send;
 }
 
-/// How much a pool may use.
+/// Limits of a pool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PoolLimits {
     /// Connections.
@@ -44,13 +44,12 @@ pub(crate) struct PoolLimits {
     pub(crate) time: Duration,
 }
 
-/// Connections that are made when they are needed and kept afterwards.
+/// Connections that are made on demand and kept afterwards.
 pub(crate) struct Pool<C: Connect> {
     connector: C,
     gate: Gate,
     lines: Semaphore,
-    /// Guards the connections that nobody uses; held for some instructions, never across an
-    /// `await`.
+    /// Guards the idle connections; held for some instructions, never across an `await`.
     idle: Mutex<Vec<C::Line>>,
 }
 
@@ -64,7 +63,7 @@ impl<C: Connect> fmt::Debug for Pool<C> {
 }
 
 impl<C: Connect> Pool<C> {
-    /// Connects to nothing yet.
+    /// Opens no connection yet.
     pub(crate) fn new(connector: C, limits: PoolLimits) -> Self {
         Self {
             connector,
@@ -74,7 +73,7 @@ impl<C: Connect> Pool<C> {
         }
     }
 
-    /// Asks over a connection that is free, or a new one.
+    /// Sends the request over an idle connection, or a new one.
     ///
     /// # Errors
     /// Those of the request, of connecting, and of [`Gate::pass`].
@@ -84,8 +83,7 @@ impl<C: Connect> Pool<C> {
     ) -> Result<R::Answer, BackendError> {
         let result = self.gate.pass(self.ask_in_turn(request)).await;
         if let Err(BackendError::TimedOut | BackendError::Panicked(_)) = result {
-            // Perhaps the other side is gone without a word, or not who it was: all connections
-            // lead nowhere.
+            // The other side may be gone or replaced: all connections are discarded.
             self.forget_idle();
         }
         result
@@ -108,7 +106,7 @@ impl<C: Connect> Pool<C> {
         self.ask_over(line, request).await
     }
 
-    /// The connection is kept unless it broke. If nobody waits for the answer any more, it is
+    /// The connection is kept unless it broke. If no caller waits for the answer any more, it is
     /// closed.
     async fn ask_over<R: Request<C::Line>>(
         &self,

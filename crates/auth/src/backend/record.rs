@@ -1,4 +1,4 @@
-//! What a database knows of a user: hash, salt, rights.
+//! A user's record in a database: hash, salt, rights.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -8,9 +8,9 @@ use zeroize::Zeroizing;
 
 use super::grants::truth;
 use super::{BackendError, Found, Verdict};
-use crate::hash::{For, Hasher, Scheme};
+use crate::hash::{Hasher, Requester, Scheme};
 
-/// A user as a database keeps it.
+/// A user in a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     /// `password_hash` or `password`.
@@ -24,7 +24,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Takes a column or a field; others than the known ones mean nothing.
+    /// Takes a column or a field; unknown ones are ignored.
     pub(crate) fn set(&mut self, name: &str, value: String) {
         match name {
             "password_hash" | "password" => self.password_hash = Some(value),
@@ -35,7 +35,7 @@ impl Record {
         }
     }
 
-    /// Whether the client shows the right password. A user name that a certificate vouches for
+    /// Whether the client has presented the right password. A user name that a certificate proves
     /// needs none.
     ///
     /// # Errors
@@ -59,7 +59,9 @@ impl Record {
             .stored(hash, self.salt.as_deref().unwrap_or_default())
             .map_err(|error| BackendError::BadAnswer(error.to_string()))?;
         decoy.keep(&stored);
-        hasher.verify(&stored, password, For::login(login)).await
+        hasher
+            .verify(&stored, password, Requester::login(login))
+            .await
     }
 
     /// The user, with its rules.
@@ -74,7 +76,7 @@ impl Record {
     }
 }
 
-/// The hash that was verified last: it costs what a wrong password costs here.
+/// The hash that was verified last: verifying it takes the time of a wrong password here.
 #[derive(Default)]
 pub(crate) struct Decoy {
     /// Guards one text; held to copy it.
@@ -88,7 +90,7 @@ impl fmt::Debug for Decoy {
 }
 
 impl Decoy {
-    /// Remembers what costs as much as the hash of anybody.
+    /// Remembers a hash with the usual cost.
     pub(crate) fn keep(&self, stored: &str) {
         let mut kept = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.as_ref().is_none_or(|kept| kept.as_str() != stored) {
@@ -96,7 +98,7 @@ impl Decoy {
         }
     }
 
-    /// Takes the time of a wrong password; none before anybody has logged in.
+    /// Takes the time of a wrong password; none before the first login.
     pub(crate) async fn waste(&self, login: &Login, hasher: &Hasher) -> Result<(), BackendError> {
         let kept = {
             let kept = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,15 +106,17 @@ impl Decoy {
         };
         match (kept, &login.password) {
             (Some(stored), Some(password)) => {
-                hasher.waste(&stored, password, For::login(login)).await
+                hasher
+                    .waste(&stored, password, Requester::login(login))
+                    .await
             }
             _ => Ok(()),
         }
     }
 }
 
-/// Words with commas or spaces between; brackets, braces and quotes of JSON and of arrays in SQL
-/// mean nothing.
+/// Words separated by commas or spaces; brackets, braces and quotes of JSON and of arrays in SQL
+/// are ignored.
 fn words(text: &str) -> Vec<Box<str>> {
     text.split([',', ' '])
         .map(|word| word.trim_matches(['[', ']', '{', '}', '"']))

@@ -1,4 +1,4 @@
-//! What all networked backends make of their settings: limits, secrets out of files, errors.
+//! Common parts of the settings of all networked backends: limits, secrets from files, errors.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use thrum_access::Secret;
 use super::pool::PoolLimits;
 use crate::template::TemplateError;
 
-/// Longest secret that a file may hold.
+/// Longest secret in a file.
 const SECRET_BYTES_MAX: usize = 4096;
 
-/// Why a backend cannot be set up: what is wrong in the configuration, and how to mend it.
+/// Why a backend cannot be set up: the error in the configuration, and its remedy.
 #[derive(Debug, Error)]
 pub(crate) enum SetupError {
     /// A template cannot be read.
@@ -20,7 +20,7 @@ pub(crate) enum SetupError {
     Template {
         /// Key in the table of the backend.
         key: &'static str,
-        /// What is wrong.
+        /// The error.
         source: TemplateError,
     },
     /// Another setting is wrong.
@@ -28,7 +28,7 @@ pub(crate) enum SetupError {
     Setting {
         /// Key in the table of the backend.
         key: &'static str,
-        /// What is wrong; never holds the value of a secret.
+        /// The error; never contains the value of a secret.
         what: String,
     },
     /// A file cannot be read.
@@ -38,7 +38,7 @@ pub(crate) enum SetupError {
         key: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
 }
@@ -65,14 +65,14 @@ pub(super) fn pool_limits(pool: u32, in_flight: u32, timeout: Duration) -> PoolL
     }
 }
 
-/// Whole seconds between two questions for rules; none for zero.
+/// Whole seconds between two requests for rules; none for zero.
 pub(super) fn refresh_secs(refresh: Duration) -> Option<u32> {
     let seconds = u32::try_from(refresh.as_secs()).unwrap_or(u32::MAX);
     (seconds > 0).then_some(seconds)
 }
 
-/// Reads a file that holds nothing but a secret; a line end behind it is not part of it. None
-/// without a path.
+/// Reads a file that contains only a secret; a line end behind it is not part of it. None without a
+/// path.
 pub(super) fn secret_of(key: &'static str, path: &Path) -> Result<Option<Secret>, SetupError> {
     if path.as_os_str().is_empty() {
         return Ok(None);

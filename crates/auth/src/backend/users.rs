@@ -10,12 +10,12 @@ use thrum_access::{Login, Rules};
 
 use super::{Asked, Backend, BackendError, Found, Verdict};
 use crate::config::USERS;
-use crate::hash::{For, Hasher};
+use crate::hash::{Hasher, Requester};
 use crate::scram::{Credential, Decoys};
 use crate::users::{self, PasswordHash, RuleList, User, UserStore};
 use crate::watched::Watched;
 
-/// The store, and who verifies its passwords.
+/// The store, and the verifier of its passwords.
 #[derive(Debug)]
 pub(crate) struct Users {
     file: Watched<Loaded>,
@@ -24,18 +24,19 @@ pub(crate) struct Users {
     secret: [u8; 32],
 }
 
-/// What was read of the file.
+/// The contents of the file.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) store: UserStore,
-    /// Hashes to verify for users that do not exist: such as there are, so that it takes as long.
+    /// Hashes to verify for users that do not exist: copies of existing ones, so that it takes as
+    /// long.
     hashes: Vec<PasswordHash>,
     /// Credentials of users that do not exist; none without any user with a credential.
     decoys: Option<Decoys>,
-    /// Rules of groups and roles that clients without rules of their own have in common. Guards the
-    /// map only.
+    /// Rules of groups and roles that clients without rules of their own share. Guards the map
+    /// only.
     shared: Mutex<BTreeMap<Membership, Arc<Rules>>>,
-    /// What the administrator may not have meant.
+    /// Warnings for the administrator.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -81,7 +82,7 @@ impl Loaded {
 }
 
 impl Users {
-    /// Reads the file; one that is not there is an empty store.
+    /// Reads the file; a missing one is an empty store.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -95,17 +96,17 @@ impl Users {
         })
     }
 
-    /// Somebody has set up a store, be it empty now.
+    /// A store was set up, even if it is empty now.
     pub(crate) fn is_set_up(&self) -> bool {
         self.file.was_there()
     }
 
-    /// What was read last.
+    /// The contents that were read last.
     pub(crate) fn loaded(&self) -> Arc<Loaded> {
         self.file.current()
     }
 
-    /// What is kept of a user for SCRAM, or a decoy. Both are computed for every name.
+    /// The stored SCRAM credential of a user, or a decoy. Both are computed for every name.
     pub(crate) fn credential(&self, username: &str) -> Credential {
         let loaded = self.file.current();
         let decoy = match &loaded.decoys {
@@ -116,7 +117,7 @@ impl Users {
         user.and_then(|user| user.scram.clone()).unwrap_or(decoy)
     }
 
-    /// The hash that is verified for a name that is not there: always the same one.
+    /// The hash that is verified for an unknown name: always the same one.
     fn decoy(&self, loaded: &Loaded, username: &str) -> Option<PasswordHash> {
         let tag = sign(&Key::new(HMAC_SHA256, &self.secret), username.as_bytes());
         let number = tag.as_ref().iter().take(4);
@@ -133,7 +134,7 @@ impl Users {
         match self.decoy(loaded, username) {
             Some(hash) => {
                 self.hasher
-                    .waste(hash.expose(), password, For::login(login))
+                    .waste(hash.expose(), password, Requester::login(login))
                     .await
             }
             None => Ok(()),
@@ -156,8 +157,12 @@ impl Users {
                 self.waste(&loaded, login).await?;
                 return Ok(Verdict::Deny("a user without password".into()));
             };
-            let whom = For::login(login);
-            if !self.hasher.verify(hash.expose(), password, whom).await? {
+            let requester = Requester::login(login);
+            if !self
+                .hasher
+                .verify(hash.expose(), password, requester)
+                .await?
+            {
                 return Ok(Verdict::Deny("wrong password".into()));
             }
         }
@@ -168,7 +173,7 @@ impl Users {
     }
 }
 
-/// What the store knows of a user. Rules of groups and roles are for the chain to add.
+/// The user's entry in the store. The chain adds the rules of groups and roles.
 pub(crate) fn found(username: &str, user: &User) -> Found {
     Found {
         username: Some(username.into()),
@@ -227,18 +232,18 @@ fn load(path: &Path) -> Result<Loaded, String> {
     })
 }
 
-/// What the administrator may not have meant.
+/// Warnings for the administrator.
 fn warnings(path: &Path, store: &UserStore) -> Vec<String> {
     let shown = path.display();
     let mut warnings = Vec::new();
     if thrum_files::is_open_to_others(path) {
         warnings.push(format!(
-            "everybody on this machine may read or change the user store {shown}: chmod 600 closes it"
+            "every user of this machine may read or change the user store {shown}: chmod 600 closes it"
         ));
     }
     if store.users().len() == 0 && path.exists() {
         warnings.push(format!(
-            "there is a user store with nobody in it, {shown}: no user of it can log in, and clients without credentials \
+            "the user store {shown} is empty: no user of it can log in, and clients without credentials \
              are admitted as auth.anonymous says; thrum users add NAME adds a user"
         ));
     }

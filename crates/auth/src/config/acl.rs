@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{DurationSchema, TextsSchema, duration};
 
-/// Settings of authorization: who may publish and subscribe to what.
+/// Settings of authorization: rules for publishing and subscribing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AclConfig {
-    /// Rules for everybody; the first that fits decides: `"allow all pubsub devices/%c/#"`,
-    /// `"allow role:ops sub #"`, `"deny all pubsub $SYS/#"`. Default `[]`.
+    /// Rules for all clients; the first match decides: `"allow all pubsub devices/%c/#"`, `"allow
+    /// role:ops sub #"`, `"deny all pubsub $SYS/#"`. Default `[]`.
     #[schemars(with = "TextsSchema")]
     pub rules: Vec<String>,
     /// File with more rules, one a line, after those of `acl.rules`; read again when it changes.
@@ -23,32 +23,31 @@ pub struct AclConfig {
     /// A Mosquitto `acl_file`, after both; read again when it changes. Default `""`: none.
     #[schemars(with = "String")]
     pub mosquitto_file: PathBuf,
-    /// Who is asked first: `"rules"` (for everybody), `"client"` (the client's own, from user
-    /// store, token or database) and `"remote"` (services). Default
-    /// `["rules", "client", "remote"]`: what you deny to everybody stays denied.
+    /// Order of evaluation: `"rules"` (for all clients), `"client"` (the client's own, from user
+    /// store, token or database) and `"remote"` (services). Default `["rules", "client",
+    /// "remote"]`: what you deny to all clients stays denied.
     pub order: Vec<RuleOrder>,
-    /// What happens if nothing decides: `"allow"`, `"deny"`, or `"auto"`: allowed while there are
-    /// neither users nor backends nor rules, denied from then on. Default `"auto"`: works out of
-    /// the box, and is safe once set up.
+    /// The decision if no rule or service decides: `"allow"`, `"deny"`, or `"auto"`: allowed while
+    /// there are neither users nor backends nor rules, denied from then on. Default `"auto"`: works
+    /// out of the box, and is safe once set up.
     pub default: DefaultAccess,
-    /// What a client that publishes what it may not is told: `"reject"` (0x87 for `QoS` above 0; a
-    /// client of MQTT 3 is not told) or `"disconnect"`. Default `"reject"`: one wrong topic does
-    /// not end the others.
+    /// The reaction to a publish that is denied: `"reject"` (0x87 for `QoS` above 0; a client of
+    /// MQTT 3 is not told) or `"disconnect"`. Default `"reject"`: one wrong topic does not end the
+    /// others.
     pub denied_publish: DeniedPublish,
-    /// What happens to a subscription of which only a part is allowed: `"filter"` (granted; each
-    /// message is checked) or `"deny"`. Default `"filter"`: a client may ask for `#` and gets what
-    /// is its own.
+    /// The handling of a partly allowed subscription: `"filter"` (granted; each message is checked)
+    /// or `"deny"`. Default `"filter"`: a client may subscribe to `#` and gets its own topics.
     pub partial: PartialSubscription,
-    /// Retained messages of clients that may not publish them any more, since rules or users have
-    /// changed, are not given to new subscribers. Default `false`: what was published by right
-    /// stays.
+    /// Withholds retained messages from new subscribers if their publishers may no longer publish
+    /// them after a change of rules or users. Default `false`: a message that was published by
+    /// right stays.
     pub check_retained_source: bool,
-    /// Decisions of services that are remembered for each client, 0 to 10,000. Default `32`: topics
-    /// of a usual client.
+    /// Decisions of services that are cached for each client, 0 to 10,000. Default `32`: topics of
+    /// a usual client.
     #[schemars(range(max = 10_000))]
     pub cache: u32,
-    /// How long a decision of a service is remembered. Default `"1m"`: the time that a withdrawn
-    /// right lives on.
+    /// How long a decision of a service is cached. Default `"1m"`: the time that a withdrawn right
+    /// stays in effect.
     #[serde(with = "duration")]
     #[schemars(with = "DurationSchema")]
     pub cache_ttl: Duration,
@@ -71,12 +70,12 @@ impl Default for AclConfig {
     }
 }
 
-/// Where rules come from.
+/// Sources of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum RuleOrder {
-    /// Rules for everybody.
+    /// Rules for all clients.
     Rules,
     /// The client's own.
     Client,
@@ -84,7 +83,7 @@ pub enum RuleOrder {
     Remote,
 }
 
-/// What happens if nothing decides.
+/// The decision if no rule or service decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -98,7 +97,7 @@ pub enum DefaultAccess {
     Deny,
 }
 
-/// What a client that publishes what it may not is told.
+/// The reaction to a publish that is denied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -110,7 +109,7 @@ pub enum DeniedPublish {
     Disconnect,
 }
 
-/// What happens to a subscription of which only a part is allowed.
+/// The handling of a partly allowed subscription.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]

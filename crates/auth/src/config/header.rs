@@ -5,8 +5,8 @@ use thrum_access::Secret;
 
 use crate::hash::is_same;
 
-/// `name: value`. It is written with its value, as a configuration is compared and made in that
-/// form: whoever shows it to people masks it.
+/// `name: value`. It is serialized with its value, because configurations are compared and built in
+/// that form: code that displays it must mask the value.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "String")]
 pub struct HeaderLine(Secret);

@@ -1,8 +1,8 @@
 //! Settings of authentication and authorization: plain data with defaults and the reason for each,
 //! no I/O.
 //!
-//! Every doc comment of a field is the reference text of its key; it ends with its default and says
-//! why. No key holds a secret: secrets are in files that keys name.
+//! Every doc comment of a field is the reference text of its key; it ends with its default and the
+//! reason. No key contains a secret: secrets are in files that keys name.
 
 mod acl;
 mod header;
@@ -45,22 +45,22 @@ pub const USERS_FILE: &str = "users.jsonl";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuthConfig {
-    /// Who may connect without credentials: `"loopback"` (clients of this machine), `true`
-    /// (everyone) or `false` (nobody). What such a client may do is up to `acl`. Default
-    /// `"loopback"`: works out of the box and is open to no stranger.
+    /// Clients that may connect without credentials: `"loopback"` (clients of this machine), `true`
+    /// (all) or `false` (none). `acl` restricts the actions of such a client. Default `"loopback"`:
+    /// works out of the box and is closed to other machines.
     #[serde(with = "thrum_settings::anonymous")]
     #[schemars(with = "AnonymousSchema")]
     pub anonymous: Anonymous,
-    /// Who may take over a client identifier that has a session, connected or not: `"same_user"`
-    /// (the user that the session belongs to; another one is refused with 0x85, in 3.x with return
-    /// code 2) or `"any_user"` (the session of the user before ends, and what waited is given to
-    /// nobody). What a client without user name left belongs to nobody. Default `"same_user"`:
-    /// nobody ends the session of another by knowing its name.
+    /// Users that may take over a client identifier that has a session, connected or not:
+    /// `"same_user"` (the user that the session belongs to; another one is refused with 0x85, in
+    /// 3.x with return code 2) or `"any_user"` (the session of the previous user ends, and its
+    /// queued messages are discarded). The session of a client without user name has no owner.
+    /// Default `"same_user"`: a user cannot end another user's session by using its identifier.
     pub takeover: Takeover,
-    /// Form of client identifiers, such as `"%u-*"`: `%u` is the user name, `*` any characters;
-    /// with `%u` it says nothing about clients without user name. Others are refused with 0x85
-    /// (3.x: return code 2), but for identifiers that the broker gives. Default `""`: any, and who
-    /// comes first has it.
+    /// Form of client identifiers, such as `"%u-*"`: `%u` is the user name, `*` any characters; a
+    /// pattern with `%u` does not restrict clients without user name. Other identifiers are refused
+    /// with 0x85 (3.x: return code 2), except those that the broker assigns. Default `""`: any, and
+    /// the first user of an identifier owns it.
     #[schemars(with = "ClientIdPatternSchema")]
     pub client_id: ClientIdPattern,
     /// Backends that are asked, in this order, until one knows the client: `"users"` and the names
@@ -68,18 +68,18 @@ pub struct AuthConfig {
     #[schemars(with = "TextsSchema")]
     pub chain: Vec<String>,
     /// File of the built-in user store, kept by `thrum users`; read again when it changes. Default
-    /// `""`: `users.jsonl` in `node.data_dir`, which is made with the first user; no store without
-    /// data directory. A file that is named here has to be there, unless other backends are asked
-    /// as well.
+    /// `""`: `users.jsonl` in `node.data_dir`, which is created with the first user; no store
+    /// without data directory. A file that is named here must exist, unless other backends are
+    /// asked as well.
     #[schemars(with = "String")]
     pub users: PathBuf,
-    /// Passwords that are remembered as right, 0 to 10,000,000, at about 100 bytes each: a mass
-    /// reconnect then costs a look instead of 20 ms each. They are remembered together with the
-    /// hash they fit, by a keyed hash of both, so a changed password is never found. Default
+    /// Correct passwords that are cached, 0 to 10,000,000, at about 100 bytes each: a mass
+    /// reconnect then costs a lookup instead of 20 ms each. They are cached together with the
+    /// matching hash, by a keyed hash of both, so a changed password is never found. Default
     /// `100000`: more than most nodes have clients.
     #[schemars(range(max = 10_000_000))]
     pub cache: u32,
-    /// How long a password is remembered; 0 turns it off. Default `"1d"`: a change of the stored
+    /// How long a password is cached; 0 turns the cache off. Default `"1d"`: a change of the stored
     /// hash ends it anyway.
     #[serde(with = "duration")]
     #[schemars(with = "DurationSchema")]
@@ -90,15 +90,15 @@ pub struct AuthConfig {
     #[serde(with = "duration")]
     #[schemars(with = "DurationSchema", range(max = 60))]
     pub timeout: Duration,
-    /// Logins that may wait for backends at once, 1 to 1,000,000; more are denied with
-    /// `server busy`. Default `10000`: what bounds the memory of a flood of logins.
+    /// Logins that may wait for backends at once, 1 to 1,000,000; more are denied with `server
+    /// busy`. Default `10000`: bounds the memory that a flood of logins takes.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub pending: u32,
     /// Password files of Mosquitto: a table for each, with a name of your choice.
     pub password_file: BTreeMap<String, PasswordFileConfig>,
-    /// Who signs tokens (JWT): a table for each, with a name of your choice.
+    /// Issuers of tokens (JWT): a table for each, with a name of your choice.
     pub jwt: BTreeMap<String, JwtConfig>,
-    /// HTTP services that know users: a table for each, with a name of your choice.
+    /// HTTP services with users: a table for each, with a name of your choice.
     pub http: BTreeMap<String, HttpConfig>,
     /// Directories (LDAP) with users: a table for each, with a name of your choice.
     pub ldap: BTreeMap<String, LdapConfig>,
@@ -132,7 +132,7 @@ impl Default for AuthConfig {
 }
 
 impl AuthConfig {
-    /// Names of all backends that are set up, without the user store.
+    /// Names of all configured backends, without the user store.
     pub fn backend_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self
             .password_file

@@ -17,38 +17,38 @@ pub struct RedisConfig {
     /// The server: `"redis://user@host:6379/0"`, `"rediss://…"` for TLS, `"redis+unix:///path"`.
     /// The last number is the database. One server; not a cluster. No default: it must be set.
     pub url: ServerUrl,
-    /// File that holds the password and nothing else. Default `""`: the URL holds it, or the server
-    /// asks for none.
+    /// File that contains only the password. Default `""`: the URL contains it, or the server
+    /// requires none.
     #[schemars(with = "String")]
     pub password_file: PathBuf,
     /// File with the certificates (PEM) that the server's certificate is checked against. Default
     /// `""`: the certificates that the system trusts.
     #[schemars(with = "String")]
     pub ca: PathBuf,
-    /// Finds the user: `HMGET`, `HGETALL`, `HGET` or `GET` (of the hash alone). Fields:
-    /// `password_hash` (or `password`); optional `salt`, `is_superuser` and `roles`. No such key:
-    /// the next backend is asked. Arguments are cut at spaces before placeholders are filled in;
-    /// texts in double quotes may hold spaces. Default
-    /// `"HMGET mqtt_user:${username} password_hash salt is_superuser"`, as EMQX.
+    /// Command that finds the user: `HMGET`, `HGETALL`, `HGET` or `GET` (of the hash alone).
+    /// Fields: `password_hash` (or `password`); optional `salt`, `is_superuser` and `roles`. No
+    /// such key: the next backend is asked. Arguments are split at spaces before placeholders are
+    /// substituted; texts in double quotes may contain spaces. Default `"HMGET
+    /// mqtt_user:${username} password_hash salt is_superuser"`, as EMQX.
     pub command: String,
-    /// Finds the rules of a user that was found: `HGETALL` of a hash whose fields are topic filters
-    /// and whose values are `publish`, `subscribe` or `all`, or JSON such as
-    /// `{"action": "publish", "qos": [1], "retain": false}`. They can only allow, because fields
-    /// have no order; at most 10,000. Default `""`: no rules.
+    /// Command that finds the rules of a user: `HGETALL` of a hash whose fields are topic filters
+    /// and whose values are `publish`, `subscribe` or `all`, or JSON such as `{"action": "publish",
+    /// "qos": [1], "retain": false}`. They can only allow, because fields have no order; at most
+    /// 10,000. Default `""`: no rules.
     pub rules: String,
-    /// How long rules are used before they are asked for again, in whole seconds; 0 is for as long
-    /// as the client is connected. Default `"5m"`: a right that is taken away ends in minutes, and
-    /// 100,000 clients are 333 commands a second.
+    /// How long rules are used before they are requested again, in whole seconds; 0 is for as long
+    /// as the client is connected. Default `"5m"`: a revoked right ends within minutes, and 100,000
+    /// clients are 333 commands a second.
     #[serde(with = "duration")]
     #[schemars(with = "DurationSchema")]
     pub refresh: Duration,
-    /// How the hashes were made. Default: each hash says it itself.
+    /// Scheme of the hashes. Default: each hash names its scheme.
     pub hash: Scheme,
     /// Most requests at a time, all over one connection; one more is an error, and its client is
-    /// refused (0x89). Default `1_000`: what a mass reconnect can bring to the door in a second.
+    /// refused (0x89). Default `1_000`: a mass reconnect can cause that many in a second.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub in_flight: u32,
-    /// Time for one request, connecting included. Default `"5s"`: half of what a client gets to
+    /// Time limit of one request, connecting included. Default `"5s"`: half of a client's time to
     /// connect.
     #[serde(with = "duration")]
     #[schemars(with = "DurationSchema", range(min = 1, max = 60))]

@@ -1,4 +1,4 @@
-//! What the settings of all networked backends share: defaults, and URLs that may hold a password.
+//! Common settings of all networked backends: defaults, and URLs that may contain a password.
 
 use std::fmt;
 use std::time::Duration;

@@ -19,42 +19,42 @@ pub struct SqlConfig {
     /// `?ssl-mode=VERIFY_IDENTITY`; a path that begins with `/` in `?host=` (`?socket=` for MySQL)
     /// is a Unix socket. No default: it must be set.
     pub url: ServerUrl,
-    /// File that holds the password of the database's user and nothing else. Default `""`: the URL
-    /// holds it, or the database asks for none.
+    /// File that contains only the password of the database's user. Default `""`: the URL contains
+    /// it, or the database requires none.
     #[schemars(with = "String")]
     pub password_file: PathBuf,
     /// File with the certificates (PEM) that the server's certificate is checked against. Default
     /// `""`: the certificates of public authorities.
     #[schemars(with = "String")]
     pub ca: PathBuf,
-    /// Finds the user. Columns: `password_hash`; optional `salt`, `is_superuser`, `roles` and
-    /// `username` (the name as the database writes it, which the client then has). No row: the next
-    /// backend is asked. Placeholders as `${username}` become parameters of the query, never its
-    /// text. Default `"SELECT password_hash, salt, is_superuser FROM mqtt_user WHERE username =
-    /// ${username} LIMIT 1"`, as EMQX.
+    /// Query that finds the user. Columns: `password_hash`; optional `salt`, `is_superuser`,
+    /// `roles` and `username` (the name as the database writes it, which the client then has). No
+    /// row: the next backend is asked. Placeholders such as `${username}` become parameters of the
+    /// query, never its text. Default `"SELECT password_hash, salt, is_superuser FROM mqtt_user
+    /// WHERE username = ${username} LIMIT 1"`, as EMQX.
     pub query: String,
-    /// Finds the rules of a user that was found. Columns: `permission` (`allow`, `deny`), `action`
+    /// Query that finds the rules of a user. Columns: `permission` (`allow`, `deny`), `action`
     /// (`publish`, `subscribe`, `all`), `topic`; optional `qos` and `retain`. The rows count in
-    /// their order, the first that fits decides; at most 10,000. Default `""`: no rules.
+    /// their order, the first match decides; at most 10,000. Default `""`: no rules.
     pub rules_query: String,
-    /// How long rules are used before they are asked for again, in whole seconds; 0 is for as long
-    /// as the client is connected. Default `"5m"`: a right that is taken away ends in minutes, and
-    /// 100,000 clients are 333 queries a second.
+    /// How long rules are used before they are requested again, in whole seconds; 0 is for as long
+    /// as the client is connected. Default `"5m"`: a revoked right ends within minutes, and 100,000
+    /// clients are 333 queries a second.
     #[serde(with = "duration")]
     #[schemars(with = "DurationSchema")]
     pub refresh: Duration,
-    /// How the hashes were made. Default: each hash says it itself.
+    /// Scheme of the hashes. Default: each hash names its scheme.
     pub hash: Scheme,
     /// Most connections to the database. Default `8`, as EMQX: a query takes about a millisecond.
     #[schemars(range(min = 1, max = 1000))]
     pub pool: u32,
     /// Most requests at a time, those that wait for a connection included; one more is an error,
-    /// and its client is refused (0x89). Default `1_000`: what a mass reconnect can bring to the
-    /// door in a second.
+    /// and its client is refused (0x89). Default `1_000`: a mass reconnect can cause that many in a
+    /// second.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub in_flight: u32,
-    /// Time for one request, waiting and connecting included. Default `"5s"`: half of what a client
-    /// gets to connect.
+    /// Time limit of one request, waiting and connecting included. Default `"5s"`: half of a
+    /// client's time to connect.
     #[serde(with = "duration")]
     #[schemars(with = "DurationSchema", range(min = 1, max = 60))]
     pub timeout: Duration,

@@ -1,4 +1,4 @@
-//! Settings as they are written.
+//! The serialized form of settings.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn settings_are_written_and_read_alike() {
 }
 
 #[test]
-fn wrong_values_say_what_is_expected() {
+fn wrong_values_are_refused_with_the_expected_ones() {
     for (text, expected) in [
         (r#"{"anonymous":"local"}"#, "loopback"),
         (r#"{"timeout":"10 parsecs"}"#, "a duration such as"),

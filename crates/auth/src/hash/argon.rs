@@ -1,4 +1,4 @@
-//! Argon2: what thrum makes of passwords, and what verifies it.
+//! Argon2: hashing and verifying passwords.
 
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Algorithm, Argon2, Params, PasswordHasher as _, PasswordVerifier as _, Version};
@@ -6,7 +6,7 @@ use aws_lc_rs::rand;
 
 use super::HashError;
 
-/// Memory of one hash, in KiB: with [`PASSES`] and [`LANES`] what OWASP asks for at least.
+/// Memory of one hash, in KiB: with [`PASSES`] and [`LANES`] the minimum that OWASP recommends.
 const MEMORY_KIB: u32 = 19 * 1024;
 /// Passes over the memory.
 const PASSES: u32 = 2;
@@ -25,7 +25,7 @@ const LANES_MAX: u32 = 16;
 /// Hashes a password with Argon2id and a random salt: 19 MiB, 2 passes, 1 lane; about 20 ms.
 ///
 /// # Errors
-/// The system gives no random numbers or no memory.
+/// The system provides no random numbers or no memory.
 pub fn create(password: &[u8]) -> Result<String, HashError> {
     let mut salt = [0; SALT_BYTES];
     rand::fill(&mut salt).map_err(|_| HashError::Refused("no random numbers for a salt"))?;

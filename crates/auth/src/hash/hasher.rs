@@ -10,13 +10,13 @@ use thrum_access::Secret;
 use tokio::sync::oneshot;
 
 use super::Verified;
-use super::queue::{For, Job, Queue};
+use super::queue::{Job, Queue, Requester};
 use crate::backend::BackendError;
 use crate::clock;
 use crate::metrics::Counters;
 use crate::panics::{self, Panicked};
 
-/// Threads for each core: half, so that messages flow on while everybody logs in.
+/// Threads for each core: half, so that messages keep flowing during a mass login.
 const CORES_PER_THREAD: usize = 2;
 
 /// Verifies passwords for one backend; all of them share threads and memory.
@@ -73,7 +73,7 @@ impl Hasher {
         &self,
         stored: &str,
         password: &Secret,
-        whom: For<'_>,
+        requester: Requester<'_>,
     ) -> Result<bool, BackendError> {
         let verified = &self.pool.verified;
         if verified.contains(stored, password.expose(), clock::uptime()) {
@@ -83,7 +83,7 @@ impl Hasher {
         self.counters.cache_miss();
         let (hash, secret) = (stored.to_owned(), password.clone());
         let found = self
-            .run(whom, move || super::verify(&hash, secret.expose()))
+            .run(requester, move || super::verify(&hash, secret.expose()))
             .await?;
         let is_right = found.map_err(|error| BackendError::BadAnswer(error.to_string()))?;
         if is_right {
@@ -92,8 +92,7 @@ impl Hasher {
         Ok(is_right)
     }
 
-    /// Takes the time of a wrong password. Whether it fits is neither looked up nor remembered:
-    /// nobody asked.
+    /// Takes the time of a wrong password. The cache is neither read nor written.
     ///
     /// # Errors
     /// Too many wait already.
@@ -101,30 +100,30 @@ impl Hasher {
         &self,
         stored: &str,
         password: &Secret,
-        whom: For<'_>,
+        requester: Requester<'_>,
     ) -> Result<(), BackendError> {
         let (hash, secret) = (stored.to_owned(), password.clone());
         let found = self
-            .run(whom, move || super::verify(&hash, secret.expose()))
+            .run(requester, move || super::verify(&hash, secret.expose()))
             .await?;
         drop(found);
         Ok(())
     }
 
-    /// Runs something that takes long on one of the threads.
+    /// Runs a slow function on one of the threads.
     async fn run<T: Send + 'static>(
         &self,
-        whom: For<'_>,
+        requester: Requester<'_>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, BackendError> {
         let (done, result) = oneshot::channel();
         let job: Job = Box::new(move || {
-            // Whoever gave up waiting needs no work done.
+            // A caller that gave up waiting needs no work done.
             if !done.is_closed() {
                 drop(done.send(work()));
             }
         });
-        if !self.pool.queue.push(whom, job) {
+        if !self.pool.queue.push(requester, job) {
             return Err(BackendError::Overloaded);
         }
         result.await.map_err(|_| Panicked.into())
@@ -141,8 +140,8 @@ impl fmt::Debug for Pool {
 fn work(queue: &Queue) {
     panics::catch_on_this_thread();
     while let Some(job) = queue.pop() {
-        // A library that panics over a hash which another system gave has dropped what it was to
-        // answer with.
+        // If a library panics over a hash of another system, the answer channel was dropped with
+        // it.
         catch_unwind(AssertUnwindSafe(job)).unwrap_or_default();
     }
 }
@@ -184,7 +183,9 @@ mod tests {
         let login = login("jo", false);
         let verify = async |password: &str| {
             let secret = Secret::from(password);
-            hasher.verify(stored, &secret, For::login(&login)).await
+            hasher
+                .verify(stored, &secret, Requester::login(&login))
+                .await
         };
         assert!(!verify("wrong").await.unwrap());
         assert!(verify("secret").await.unwrap());
@@ -198,7 +199,11 @@ mod tests {
     async fn a_hash_that_cannot_be_used_is_an_error_not_a_wrong_password() {
         let login = login("jo", false);
         let found = hasher()
-            .verify("$md5$abc", &Secret::from("secret"), For::login(&login))
+            .verify(
+                "$md5$abc",
+                &Secret::from("secret"),
+                Requester::login(&login),
+            )
             .await
             .unwrap_err();
         assert!(matches!(found, BackendError::BadAnswer(_)), "{found}");
@@ -207,16 +212,18 @@ mod tests {
     #[tokio::test]
     async fn a_library_that_panics_over_a_hash_costs_one_answer() {
         let (hasher, login) = (hasher(), login("jo", false));
-        let whom = For::login(&login);
+        let requester = Requester::login(&login);
         for _ in 0..available_parallelism().unwrap().get() {
-            let failed = hasher.run(whom, || panic!("a library over a hash")).await;
+            let failed = hasher
+                .run(requester, || panic!("a library over a hash"))
+                .await;
             let failed: Result<(), _> = failed;
             assert!(
                 matches!(failed, Err(BackendError::Panicked(_))),
                 "{failed:?}"
             );
         }
-        assert_eq!(hasher.run(whom, || 7).await.unwrap(), 7);
+        assert_eq!(hasher.run(requester, || 7).await.unwrap(), 7);
     }
 
     async fn wait(
@@ -225,11 +232,11 @@ mod tests {
         gate: Arc<Mutex<Receiver<()>>>,
     ) -> Result<Option<()>, BackendError> {
         let opened = move || gate.lock().unwrap().recv().ok();
-        hasher.run(For::login(&login), opened).await
+        hasher.run(Requester::login(&login), opened).await
     }
 
     #[tokio::test]
-    async fn a_flood_of_strangers_is_refused_and_keeps_nobody_out_who_is_known() {
+    async fn a_flood_of_unknown_logins_is_refused_and_locks_out_no_known_user() {
         let hasher = hasher();
         let (open, gate) = sync_channel::<()>(0);
         let gate = Arc::new(Mutex::new(gate));

@@ -1,6 +1,6 @@
-//! Password hashes: those that thrum makes, and those that others made.
+//! Password hashes: thrum's own, and those of other programs.
 //!
-//! A stored hash is one text that says how it was made. A database that keeps hash and salt in two
+//! A stored hash is one text that names its scheme. A database that keeps hash and salt in two
 //! columns has a [`Scheme`] in the configuration instead, and [`Scheme::stored`] makes one text of
 //! both.
 
@@ -19,22 +19,22 @@ pub use argon::create;
 pub use salted::{Algorithm, SaltPosition, Scheme};
 
 pub(crate) use hasher::Hasher;
-pub(crate) use queue::For;
+pub(crate) use queue::Requester;
 pub(crate) use verified::Verified;
 
-/// Most that bcrypt may cost: one step more is twice the time, and 15 takes seconds.
+/// Highest accepted cost of bcrypt: one step more is twice the time, and 15 takes seconds.
 const BCRYPT_COST_MAX: u32 = 14;
 
-/// Why a stored hash cannot be used. Texts hold no part of it.
+/// Why a stored hash cannot be used. Texts contain no part of it.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum HashError {
-    /// Nothing that is known begins like this.
+    /// An unknown scheme.
     #[error(
         "no known password hash: expected $argon2id$, $2b$, $pbkdf2-sha256$, $pbkdf2-sha512$, $7$, $6$ (Mosquitto), \
          or $salted-sha256$"
     )]
     Unknown,
-    /// It begins well and goes on badly.
+    /// A known scheme with damaged contents.
     #[error("damaged password hash: {0}")]
     Malformed(&'static str),
     /// It can be read and is not accepted.
@@ -44,8 +44,7 @@ pub enum HashError {
 
 /// Verifies a password against a stored hash.
 ///
-/// Takes as long as the hash was made to take, 20 ms or more: see [`Hasher`] for how to wait for
-/// it.
+/// Takes the time that the hash was made for, 20 ms or more: see [`Hasher`] for how to wait for it.
 ///
 /// # Errors
 /// The hash is unknown, damaged or too costly.
@@ -84,13 +83,13 @@ pub(crate) fn is_same(one: &[u8], other: &[u8]) -> bool {
     verify_slices_are_equal(one, other).is_ok()
 }
 
-/// What stands between the first two dollar signs.
+/// The text between the first two dollar signs.
 fn scheme(stored: &str) -> Result<&str, HashError> {
     let rest = stored.strip_prefix('$').ok_or(HashError::Unknown)?;
     rest.split('$').next().ok_or(HashError::Unknown)
 }
 
-/// bcrypt takes the first 72 bytes of a password; so did whoever made the hash.
+/// bcrypt uses the first 72 bytes of a password; so did the program that made the hash.
 fn bcrypt(stored: &str, password: &[u8]) -> Result<bool, HashError> {
     bcrypt_check(stored)?;
     bcrypt::verify(password, stored).map_err(|_| HashError::Malformed("bcrypt"))

@@ -12,7 +12,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use super::{HashError, is_same};
 
-/// Most iterations that a stored hash may ask for: seconds of work.
+/// Most accepted iterations of a stored hash: seconds of work.
 const ITERATIONS_MAX: u32 = 10_000_000;
 /// Fewest and most bytes of a derived key: fewer could be guessed.
 const KEY_BYTES: std::ops::RangeInclusive<usize> = 16..=128;
@@ -46,7 +46,7 @@ pub(super) fn check(stored: &str) -> Result<(), HashError> {
     parse(stored).map(drop)
 }
 
-/// One text of what others keep in columns.
+/// One text of the separate columns of other systems.
 pub(super) fn format(mac: &str, iterations: u32, salt: &[u8], hash: &[u8]) -> String {
     let (salt, hash) = (BASE64.encode(salt), BASE64.encode(hash));
     format!("$pbkdf2-{mac}$i={iterations}${salt}${hash}")

@@ -1,9 +1,9 @@
-//! Work that waits for the threads that hash, in two lines: for users who have logged in from where
-//! they are before, and for everybody else.
+//! Work for the hashing threads, in two queues: for users who have logged in from their address
+//! before, and for all others.
 //!
-//! A flood of logins from ever-new addresses fills the second line and leaves the first one free;
-//! each of the two gets every other turn while both have work. Which line a login stands in says
-//! nothing about who exists: nobody gets into the first one without a password that was right.
+//! A flood of logins from ever-new addresses fills the second queue and leaves the first one free;
+//! each of the two gets every other turn while both have work. The queue of a login does not reveal
+//! which users exist: only a correct password admits a user to the first one.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
@@ -11,25 +11,25 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use thrum_access::Login;
 
-/// Most work in one line: about 5 s of one thread, after which a client would have gone.
+/// Most work in one queue: about 5 s of one thread, after which a client would have given up.
 pub(super) const LINE_MAX: usize = 256;
-/// From this length on a line takes no more of one user than a quarter of it: whoever guesses one
-/// password, or a user with many wrong devices, keeps nobody else out.
+/// From this length on a queue accepts no more than a quarter of it from one user: an attacker who
+/// guesses one password, or a user with many misconfigured devices, does not exclude the others.
 const FAIR_FROM: usize = LINE_MAX / 2;
 const USER_MAX: usize = LINE_MAX / 4;
 
-/// What is done on a thread.
+/// A job of a thread.
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
-/// For whom something is hashed.
+/// The origin of a hashing job.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct For<'a> {
+pub(crate) struct Requester<'a> {
     username: &'a str,
     is_known_there: bool,
 }
 
-impl<'a> For<'a> {
-    /// The user of a login, be it one or not.
+impl<'a> Requester<'a> {
+    /// The user name of a login, whether the user exists or not.
     pub(crate) fn login(login: &'a Login) -> Self {
         Self {
             username: login.identity.username.as_deref().unwrap_or_default(),
@@ -38,11 +38,11 @@ impl<'a> For<'a> {
     }
 }
 
-/// The lines.
+/// The queues.
 #[derive(Default)]
 pub(super) struct Queue {
     hasher: RandomState,
-    /// Guards the lines, for one job that comes or goes.
+    /// Guards the queues, for adding or removing one job.
     lines: Mutex<Lines>,
     has_work: Condvar,
 }
@@ -51,16 +51,16 @@ pub(super) struct Queue {
 struct Lines {
     known: Line,
     others: Line,
-    /// The next turn is that of the others.
+    /// The next turn is that of the other queue.
     is_turn_of_others: bool,
     is_over: bool,
 }
 
 #[derive(Default)]
 struct Line {
-    /// Each with the user that it is for.
+    /// Each with its user.
     jobs: VecDeque<(u64, Job)>,
-    /// How many there are of each user.
+    /// Number of jobs of each user.
     of_user: HashMap<u64, usize>,
 }
 
@@ -102,11 +102,11 @@ impl Lines {
 }
 
 impl Queue {
-    /// Work for a thread; false if too much of it waits.
-    pub(super) fn push(&self, whom: For<'_>, job: Job) -> bool {
-        let user = self.hasher.hash_one(whom.username);
+    /// Adds work for a thread; false if too much of it waits.
+    pub(super) fn push(&self, requester: Requester<'_>, job: Job) -> bool {
+        let user = self.hasher.hash_one(requester.username);
         let mut lines = self.lines();
-        let line = if whom.is_known_there {
+        let line = if requester.is_known_there {
             &mut lines.known
         } else {
             &mut lines.others
@@ -117,7 +117,7 @@ impl Queue {
         is_taken
     }
 
-    /// Waits for work; none once it is over.
+    /// Waits for work; none once the queue is closed.
     pub(super) fn pop(&self) -> Option<Job> {
         let mut lines = self.lines();
         loop {
@@ -132,7 +132,7 @@ impl Queue {
         }
     }
 
-    /// No work comes any more, and what waits is dropped.
+    /// Closes the queue: no more work arrives, and pending work is dropped.
     pub(super) fn end(&self) {
         let mut lines = self.lines();
         lines.is_over = true;
@@ -153,15 +153,15 @@ mod tests {
 
     use super::*;
 
-    fn known(username: &str) -> For<'_> {
-        For {
+    fn known(username: &str) -> Requester<'_> {
+        Requester {
             username,
             is_known_there: true,
         }
     }
 
-    fn other(username: &str) -> For<'_> {
-        For {
+    fn other(username: &str) -> Requester<'_> {
+        Requester {
             username,
             is_known_there: false,
         }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_strangers_leaves_room_and_every_other_turn_to_those_who_are_known() {
+    fn a_flood_of_unknown_logins_leaves_room_and_every_other_turn_to_known_users() {
         let (queue, (done, order)) = (Queue::default(), channel());
         let flood = (0..1000).filter(|number| {
             let name = format!("stranger-{number}");
@@ -202,13 +202,13 @@ mod tests {
         assert_eq!(taken("jo"), USER_MAX);
         assert_eq!(taken("jim"), USER_MAX);
         assert_eq!(taken("joan"), 0);
-        // What is done makes room again.
+        // A finished job makes room again.
         assert!(queue.pop().is_some());
         assert_eq!(taken("joan"), 1);
     }
 
     #[test]
-    fn alone_everybody_has_all_turns() {
+    fn a_single_queue_has_all_turns() {
         let (queue, (done, order)) = (Queue::default(), channel());
         for name in ["a", "b", "c"] {
             assert!(queue.push(other(name), job(&done, name)));

@@ -1,4 +1,4 @@
-//! Hashes whose parts stand in columns of a database: algorithm by configuration, hash and salt as
+//! Hashes whose parts are in columns of a database: algorithm by configuration, hash and salt as
 //! texts.
 
 use aws_lc_rs::digest::{self, Context, SHA256, SHA512};
@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 
 use super::{HashError, is_same, pbkdf};
 
-/// How the hashes of a database were made.
+/// The scheme of a database's hashes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Scheme {
-    /// Algorithm of the column with the hash: `"auto"` (the hash says it itself: `$argon2id$…`,
-    /// `$2b$…`, `$pbkdf2-…`, Mosquitto's `$6$` and `$7$`), `"plain"`, `"sha256"`, `"sha512"`,
+    /// Algorithm of the column with the hash: `"auto"` (the hash names it: `$argon2id$…`, `$2b$…`,
+    /// `$pbkdf2-…`, Mosquitto's `$6$` and `$7$`), `"plain"`, `"sha256"`, `"sha512"`,
     /// `"pbkdf2-sha1"`, `"pbkdf2-sha256"` or `"pbkdf2-sha512"`; the last six in hexadecimal.
-    /// Default `"auto"`: hashes that are worth their name say it.
+    /// Default `"auto"`: strong hashes name their algorithm.
     pub algorithm: Algorithm,
-    /// Where the salt stands when password and salt are hashed as one text: `"prefix"`, `"suffix"`
-    /// or `"none"`. Means nothing for `"auto"` and PBKDF2. Default `"prefix"`, as EMQX.
+    /// Position of the salt when password and salt are hashed as one text: `"prefix"`, `"suffix"`
+    /// or `"none"`. Has no effect for `"auto"` and PBKDF2. Default `"prefix"`, as EMQX.
     pub salt_position: SaltPosition,
     /// Iterations of PBKDF2, 1 to 10,000,000. Default `4096`, as EMQX before 6.0.
     #[schemars(range(min = 1, max = 10_000_000))]
@@ -41,7 +41,7 @@ impl Default for Scheme {
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Algorithm {
-    /// The hash says it.
+    /// The hash names it.
     #[default]
     Auto,
     /// The password itself.
@@ -58,7 +58,7 @@ pub enum Algorithm {
     Pbkdf2Sha512,
 }
 
-/// Where the salt stands.
+/// Position of the salt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -107,7 +107,7 @@ impl Scheme {
 pub(super) fn verify(stored: &str, password: &[u8]) -> Result<bool, HashError> {
     let parts = parse(stored)?;
     let Some(algorithm) = parts.algorithm else {
-        // Hashed, so that not even the length shows.
+        // Hashed, so that even the length is not revealed.
         let hash = |text: &[u8]| digest::digest(&SHA256, text);
         return Ok(is_same(hash(password).as_ref(), hash(&parts.hash).as_ref()));
     };
@@ -127,7 +127,7 @@ pub(super) fn check(stored: &str) -> Result<(), HashError> {
 }
 
 struct Parts<'a> {
-    /// None for a password that is no hash.
+    /// None for a password that is not a hash.
     algorithm: Option<&'static digest::Algorithm>,
     position: &'a str,
     salt: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Hashes that other programs made, and our own.
+//! Hashes of other programs, and thrum's own.
 
 use super::*;
 
@@ -110,7 +110,7 @@ fn columns_of_emqx_verify() {
 }
 
 #[test]
-fn what_cannot_be_verified_says_why() {
+fn unverifiable_hashes_are_refused_with_the_reason() {
     let refused = |stored: &str| verify(stored, b"secret").unwrap_err().to_string();
     for stored in [
         "",

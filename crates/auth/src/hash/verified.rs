@@ -1,5 +1,4 @@
-//! Passwords that were right a while ago, so that a mass reconnect does not hash each of them
-//! again.
+//! A cache of correct passwords, so that a mass reconnect does not hash each of them again.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,17 +8,17 @@ use std::time::Duration;
 use aws_lc_rs::hmac::{Context, HMAC_SHA256, Key};
 use aws_lc_rs::rand;
 
-/// Remembers pairs of stored hash and right password, by their HMAC under a key that only this
+/// Caches pairs of stored hash and correct password, by their HMAC under a key that only this
 /// process has.
 ///
-/// The stored hash is part of a pair: a user that is removed or has a new password is never found
-/// here, so nothing has to be emptied when a store changes.
+/// The stored hash is part of a pair: a removed user or one with a new password is never found
+/// here, so nothing has to be cleared when a store changes.
 pub(crate) struct Verified {
     key: Key,
     ttl: Duration,
     /// Pairs that one generation holds: two of them are remembered.
     half: usize,
-    /// Guards both generations; held for one look or one insertion.
+    /// Guards both generations; held for one look-up or one insertion.
     generations: Mutex<Generations>,
 }
 
@@ -33,7 +32,7 @@ impl Verified {
     /// Remembers up to `capacity` pairs, each for `ttl`; none if one of them is 0.
     pub(crate) fn new(capacity: usize, ttl: Duration) -> Self {
         let mut secret = [0; 32];
-        // Without random numbers nothing may be remembered.
+        // Without random numbers nothing may be cached.
         let is_secret = rand::fill(&mut secret).is_ok();
         Self {
             key: Key::new(HMAC_SHA256, &secret),

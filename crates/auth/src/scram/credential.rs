@@ -1,4 +1,4 @@
-//! What the server keeps of a password.
+//! The server's stored credential of a password.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -13,12 +13,12 @@ use zeroize::Zeroizing;
 
 /// Bytes of a SHA-256.
 pub(super) const HASH_BYTES: usize = 32;
-/// Iterations of a new credential: four times what RFC 7677 asks for at least, still under a second
-/// on a small device.
+/// Iterations of a new credential: four times the minimum of RFC 7677, still under a second on a
+/// small device.
 const ITERATIONS: u32 = 16_384;
 /// Bytes of a new salt.
 const SALT_BYTES: usize = 16;
-/// Fewest iterations that are accepted, as RFC 7677 asks for.
+/// Fewest accepted iterations, the minimum of RFC 7677.
 const ITERATIONS_MIN: u32 = 4096;
 /// Most iterations that are accepted: a client that has to compute more gives up.
 const ITERATIONS_MAX: u32 = 10_000_000;
@@ -38,7 +38,8 @@ impl Credential {
     /// Makes one with a random salt and [`ITERATIONS`]; about 10 ms.
     ///
     /// # Errors
-    /// The password has characters that `SASLprep` forbids, or the system gives no random numbers.
+    /// The password has characters that `SASLprep` forbids, or the system provides no random
+    /// numbers.
     pub fn of(password: &str) -> Result<Self, String> {
         let mut salt = [0; SALT_BYTES];
         rand::fill(&mut salt).map_err(|_| "no random numbers for a salt")?;
@@ -68,7 +69,7 @@ impl Credential {
         })
     }
 
-    /// Credentials of nobody, by the secret of this one.
+    /// Credentials of unknown users, from the secret of this one.
     pub(crate) fn decoys(&self) -> Decoys {
         Decoys::new(&self.server_key)
     }
@@ -95,13 +96,12 @@ pub(super) fn hash(message: &[u8]) -> [u8; HASH_BYTES] {
     bytes
 }
 
-/// Credentials of users that do not exist: the same for a name each time, and nobody knows their
-/// password.
+/// Credentials of users that do not exist: the same for a name each time, and without a password.
 pub(crate) struct Decoys([u8; HASH_BYTES]);
 
 impl Decoys {
-    /// Derives them from a secret that lives as long as the store: the salts that a stranger sees
-    /// for a name must not change when the broker starts anew.
+    /// Derives them from a secret that lives as long as the store: the salts for an unknown name
+    /// must not change when the broker restarts.
     pub(crate) fn new(secret: &[u8]) -> Self {
         Self(keyed(secret, b"thrum: salts of nobody"))
     }

@@ -12,16 +12,16 @@ use crate::hash::is_same;
 /// Bytes of the server's part of the nonce.
 const NONCE_BYTES: usize = 18;
 
-/// Why a client is refused. Texts hold no secret.
+/// Why a client is refused. Texts contain no secret.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// Not SCRAM-SHA-256 as the RFC writes it.
+    /// A violation of the RFC's message format.
     #[error("malformed SCRAM message: {0}")]
     Malformed(&'static str),
-    /// The proof does not fit the credential.
+    /// The proof does not match the credential.
     #[error("wrong SCRAM proof")]
     WrongProof,
-    /// The system gives no random numbers.
+    /// The system provides no random numbers.
     #[error("no random numbers for a nonce")]
     NoRandom,
 }
@@ -29,7 +29,7 @@ pub(crate) enum Refused {
 /// A login between the client's two messages.
 #[derive(Debug)]
 pub(crate) struct Started {
-    /// Who logs in, not verified yet.
+    /// The claimed user, not verified yet.
     pub(crate) username: String,
     header: String,
     nonce: String,
@@ -40,11 +40,12 @@ pub(crate) struct Started {
 /// The end of a login that succeeded.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Final {
-    /// The server's last message: it knows the password as well.
+    /// The server's last message, which proves its knowledge of the password.
     pub(crate) data: Vec<u8>,
 }
 
-/// Answers the client's first message. `credential` finds what is kept of a user, or a decoy.
+/// Answers the client's first message. `credential` finds the stored credential of a user, or a
+/// decoy.
 pub(crate) fn start(
     data: &[u8],
     credential: impl FnOnce(&str) -> Credential,
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_has_the_same_salt_each_time_and_no_password() {
+    fn an_unknown_user_has_the_same_salt_each_time_and_no_password() {
         let decoys = Decoys::new(b"secret of the store");
         let one = decoys.credential("nobody");
         assert_eq!(

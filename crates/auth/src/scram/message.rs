@@ -54,7 +54,7 @@ pub(super) fn first(data: &[u8]) -> Result<First<'_>, Refused> {
     if nonce.is_empty() || nonce.len() > NONCE_BYTES_MAX || !nonce.bytes().all(is_printable) {
         return Err(Refused::Malformed("nonce"));
     }
-    // What comes after the nonce is for extensions: m= would have stood before the name.
+    // The rest after the nonce is for extensions: m= would have stood before the name.
     let header = &text[..text.len() - bare.len()];
     Ok(First {
         header,
@@ -97,8 +97,7 @@ fn attribute<'a>(part: Option<&'a str>, name: &str) -> Result<&'a str, Refused> 
     value.ok_or(Refused::Malformed("an attribute is missing"))
 }
 
-/// A name as it is meant: `=2C` is a comma and `=3D` an equals sign; then prepared as passwords
-/// are.
+/// An unescaped name: `=2C` is a comma and `=3D` an equals sign; then prepared as passwords are.
 fn name(written: &str) -> Result<String, Refused> {
     let malformed = Refused::Malformed("user name");
     let mut plain = String::with_capacity(written.len());

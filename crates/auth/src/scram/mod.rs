@@ -1,5 +1,5 @@
-//! SCRAM-SHA-256 (RFC 5802, RFC 7677), the server's side: the password is never sent, and the store
-//! cannot log in with what it keeps.
+//! SCRAM-SHA-256 (RFC 5802, RFC 7677), the server's side: the password is never sent, and the
+//! stored credential does not suffice to log in.
 
 mod credential;
 mod exchange;

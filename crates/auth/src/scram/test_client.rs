@@ -24,7 +24,7 @@ impl Client {
         format!("n,,{}", self.bare()).into_bytes()
     }
 
-    /// The last message, and what the server has to answer.
+    /// The last message, and the expected answer of the server.
     pub(crate) fn last(&self, challenge: &[u8]) -> (Vec<u8>, Vec<u8>) {
         let challenge = std::str::from_utf8(challenge).unwrap();
         let parts: Vec<&str> = challenge.split(',').map(|part| &part[2..]).collect();

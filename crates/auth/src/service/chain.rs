@@ -1,4 +1,4 @@
-//! The order in which backends are asked, and what comes of it.
+//! The order in which backends are asked, and the outcome.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ pub(super) struct Chain {
     pub(super) timeout: Duration,
 }
 
-/// Who was let in, and by whom.
+/// An admitted client, and its backend.
 #[derive(Debug)]
 pub(super) struct Admitted {
-    /// None for an anonymous client, and for one that its certificate alone let in.
+    /// None for an anonymous client, and for one that its certificate alone admitted.
     pub(super) backend: Option<Arc<str>>,
     pub(super) found: Found,
 }
@@ -32,7 +32,7 @@ pub(super) struct Admitted {
 impl Chain {
     /// Asks one backend after the other until one decides.
     pub(super) async fn login(&self, login: &Login) -> Result<Admitted, Denial> {
-        // Which backend was asked last, should time run out.
+        // The backend that was asked last, in case time runs out.
         let asked = AtomicUsize::new(0);
         let decided = timeout(self.timeout, self.decide(login, &asked)).await;
         decided.unwrap_or_else(|_| {
@@ -78,8 +78,8 @@ impl Chain {
         Err(unknown(login))
     }
 
-    /// A denial takes as long for who does not exist as for who gives a wrong password: every
-    /// backend that verifies passwords verifies one. `denying` has done so.
+    /// A denial takes as long for an unknown user as for a wrong password: every backend that
+    /// verifies passwords verifies one. `denying` has done so.
     async fn waste(&self, login: &Login, denying: Option<usize>) -> Result<(), Denial> {
         let others = self.links.iter().enumerate();
         for (_, link) in others.filter(|(index, _)| Some(*index) != denying) {
@@ -89,7 +89,7 @@ impl Chain {
         Ok(())
     }
 
-    /// Whether this is a client without credentials, and such may come in.
+    /// Whether this is a client without credentials, and anonymous clients are admitted.
     pub(super) fn admits_anonymous(&self, login: &Login) -> bool {
         let is_anonymous =
             login.identity.username.is_none() && login.password.is_none() && login.method.is_none();
@@ -104,8 +104,8 @@ impl Chain {
             }
     }
 
-    /// What the services of the chain say: the first with an opinion. None has an opinion if none
-    /// has one; one that cannot answer denies.
+    /// The opinion of the chain's services: the first one counts. None if no service has one; a
+    /// service that cannot answer denies.
     pub(super) async fn authorize(&self, question: &Question) -> Option<bool> {
         for link in &self.links {
             if !link.backend.is_authorizer() {
@@ -124,14 +124,14 @@ impl Chain {
         None
     }
 
-    /// The backend that let a client in.
+    /// The backend that admitted a client.
     pub(super) fn link_of(&self, identity: &Identity) -> Option<&Arc<Link>> {
         let backend = identity.backend.as_deref()?;
         self.links.iter().find(|link| &*link.name == backend)
     }
 }
 
-/// Wrong password, unknown user: one reason, so that a stranger does not learn who exists.
+/// Wrong password, unknown user: one reason, so that a client does not learn which users exist.
 pub(super) fn denied(backend: &str, why: &str) -> Denial {
     Denial {
         reason: ReasonCode::BadUserNameOrPassword,

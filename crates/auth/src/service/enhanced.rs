@@ -72,12 +72,12 @@ fn verify(
     let username = &step.started.username;
     let end = step.started.finish(data, &step.credential);
     let end = end.map_err(|refused| denied(METHOD, &refused.to_string()))?;
-    // The name beside the method, and the name of before in a re-authentication.
+    // The user name beside the method, and the verified one in a re-authentication.
     let claimed = step.login.identity.username.as_deref();
     if claimed.is_some_and(|claimed| claimed != username) {
         return Err(denied(METHOD, "another user name than that of the client"));
     }
-    // Between the two messages the user may have gone or changed its password.
+    // Between the two messages the user may have been removed or have changed its password.
     let users = state.users.as_ref();
     if users.is_none_or(|users| users.credential(username) != step.credential) {
         return Err(denied(METHOD, "the user has changed"));

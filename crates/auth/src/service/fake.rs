@@ -1,17 +1,17 @@
-//! A backend that says what a test wants.
+//! A backend with a fixed answer, for tests.
 
 use thrum_access::{Identity, Login, Question, Rules};
 
 use crate::backend::{Asked, Backend, BackendError, Found, Verdict};
 
-/// Says always the same.
+/// Always gives the same answer.
 #[derive(Debug)]
 pub(crate) struct Fake {
     name: &'static str,
     says: Says,
 }
 
-/// What it says.
+/// Its answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Says {
     Allow,

@@ -1,11 +1,11 @@
-//! What the service counts, as figures of the node.
+//! The counts of the service, as figures of the node.
 
 use std::sync::Arc;
 
 use super::link::Link;
 use crate::metrics::{BackendCounts, GatekeeperMetrics};
 
-/// Figures of a backend that lets clients in, below `authentication/backends/NAME/`.
+/// Figures of a backend that admits clients, below `authentication/backends/NAME/`.
 const OF_LOGINS: [(&str, Figure); 7] = [
     ("allowed", |counts| counts.allowed),
     ("denied", |counts| counts.denied),
@@ -25,7 +25,7 @@ const OF_DECISIONS: [(&str, Figure); 3] = [
 
 type Figure = fn(&BackendCounts) -> u64;
 
-/// Tells the totals, and what the backends in force have said.
+/// Reports the totals, and the counts of the backends in force.
 pub(super) fn tell_all(
     totals: &GatekeeperMetrics,
     links: &[Arc<Link>],

@@ -9,7 +9,7 @@ use crate::backend::{Backend, BackendError, Verdict};
 use crate::clock;
 use crate::metrics::Counters;
 use crate::panics;
-use crate::rarely::Rarely;
+use crate::warning_limit::WarningLimit;
 
 /// A backend and its counters.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(super) struct Link {
     pub(super) name: Arc<str>,
     pub(super) backend: Arc<dyn Backend>,
     counters: Arc<Counters>,
-    warnings: Rarely,
+    warnings: WarningLimit,
 }
 
 impl Link {
@@ -26,7 +26,7 @@ impl Link {
             name: backend.name().into(),
             backend,
             counters,
-            warnings: Rarely::new(),
+            warnings: WarningLimit::new(),
         }
     }
 

@@ -34,19 +34,19 @@ use reply::{Once, Pending};
 pub use settings::{ListenerSettings, Settings};
 use state::State;
 
-/// Threads of the runtime: what waits for other systems needs no core, and tokens are verified in
-/// some 50 µs.
+/// Threads of the runtime: waiting for other systems needs no core, and tokens are verified in some
+/// 50 µs.
 const THREADS: usize = 2;
 /// Time between two looks at files.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Called when answers may be others than before.
+/// Called when answers may differ from the previous ones.
 pub type OnChange = Box<dyn Fn() + Send + Sync>;
 
-/// Why the service does not start, or does not take new settings.
+/// Why the service does not start, or does not accept new settings.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// Everything that is wrong with settings and the files they name.
+    /// Every error in settings and the files they name.
     #[error("{}", .0.join("\n"))]
     Settings(Vec<String>),
     /// The system gives no thread.
@@ -57,7 +57,7 @@ pub enum StartError {
 /// Authentication: chains of backends for each listener, on threads of its own.
 pub struct AuthService {
     shared: Arc<Shared>,
-    /// Only none while it is dropped.
+    /// None only while it is dropped.
     runtime: Option<Runtime>,
 }
 
@@ -70,12 +70,12 @@ struct Shared {
     /// By the names of backends, kept over reloads.
     counters: Mutex<BTreeMap<String, Arc<Counters>>>,
     totals: Totals,
-    /// Guards the list; held while the policy is made anew and the members are called, so that the
-    /// last change is the last one that they hear of. They must not add to it.
+    /// Guards the list; held while the policy is rebuilt and the members are called, so that the
+    /// last change is the last one that they are told of. They must not add to it.
     on_change: Mutex<Vec<OnChange>>,
 }
 
-/// New settings that were found good, and are not in force.
+/// New settings that were found valid, and are not in force.
 pub struct Reload(Arc<State>);
 
 #[derive(Default)]
@@ -87,12 +87,12 @@ struct Totals {
 }
 
 impl AuthService {
-    /// Reads all files, and starts the threads. Other systems are not waited for.
+    /// Reads all files, and starts the threads. Does not wait for other systems.
     ///
-    /// The number and the time of remembered passwords are taken once: another one needs a restart.
+    /// The number and the time of cached passwords are read once: changing them needs a restart.
     ///
     /// # Errors
-    /// Everything that is wrong with the settings, or no thread.
+    /// Every error in the settings, or no thread.
     pub fn start(settings: &Settings) -> Result<Arc<Self>, StartError> {
         let capacity = usize::try_from(settings.auth.cache).unwrap_or(usize::MAX);
         let hasher = Hasher::start(Verified::new(capacity, settings.auth.cache_ttl))?;
@@ -124,19 +124,19 @@ impl AuthService {
         }))
     }
 
-    /// Takes new settings: all of them, or none.
+    /// Applies new settings: all of them, or none.
     ///
     /// # Errors
-    /// Everything that is wrong with them; the old ones stay in force then.
+    /// Every error in them; the old ones stay in force then.
     pub fn reload(&self, settings: &Settings) -> Result<(), StartError> {
         self.put_in_force(self.prepare(settings)?);
         Ok(())
     }
 
-    /// Reads all files of new settings. Nothing changes by it.
+    /// Reads all files of new settings. Changes nothing.
     ///
     /// # Errors
-    /// Everything that is wrong with them.
+    /// Every error in them.
     pub fn prepare(&self, settings: &Settings) -> Result<Reload, StartError> {
         let state = {
             let _in_runtime = self.runtime.as_ref().map(Runtime::enter);
@@ -150,13 +150,13 @@ impl AuthService {
         Ok(Reload(state))
     }
 
-    /// Takes new settings, and tells everybody.
+    /// Applies new settings, and calls all observers.
     pub fn put_in_force(&self, Reload(state): Reload) {
         *write(&self.shared.state) = state;
         self.shared.changed();
     }
 
-    /// Rules for everybody and what goes with them, as they are now.
+    /// The present rules for all clients and related settings.
     pub fn policy(&self) -> Arc<Policy> {
         Arc::clone(
             &self
@@ -167,22 +167,22 @@ impl AuthService {
         )
     }
 
-    /// Whether anybody has set up users or backends.
+    /// Whether users or backends are set up.
     pub fn has_users(&self) -> bool {
         self.shared.state().has_users()
     }
 
-    /// What works, but not as it is probably meant: a user store that everybody may read. It is in
-    /// the log as well.
+    /// Warnings about working but probably unintended settings: a world-readable user store. They
+    /// are in the log as well.
     pub fn warnings(&self) -> Vec<String> {
         let state = self.shared.state();
         let users = state.users.as_ref();
         users.map_or_else(Vec::new, |users| users.loaded().warnings.clone())
     }
 
-    /// Calls when users, files or settings have changed: the policy may be another one, and each
-    /// client's [`refresh`](Gatekeeper::refresh) may have another answer. Called on a thread of the
-    /// service, or of who reloads.
+    /// Registers a function to call when users, files or settings have changed: the policy may have
+    /// changed, and each client's [`refresh`](Gatekeeper::refresh) may have another answer. Called
+    /// on a thread of the service, or of the caller of a reload.
     pub fn on_change(&self, call: OnChange) {
         let calls = &self.shared.on_change;
         calls
@@ -191,7 +191,7 @@ impl AuthService {
             .push(call);
     }
 
-    /// Everything that is counted.
+    /// All counts.
     pub fn metrics(&self) -> GatekeeperMetrics {
         let totals = &self.shared.totals;
         let counters = self.shared.counters.lock();
@@ -209,8 +209,7 @@ impl AuthService {
         }
     }
 
-    /// Runs something on the threads of the service. What it does not end to do is dropped when the
-    /// service ends.
+    /// Runs a future on the threads of the service. It is dropped when the service ends.
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         if let Some(runtime) = &self.runtime {
             runtime.spawn(work);
@@ -286,7 +285,8 @@ impl Gatekeeper for AuthService {
             let answer = match rules {
                 Ok(Ok(Some(rules))) => Answer::Admit(Box::new(state.with_rules(&identity, rules))),
                 Ok(Ok(None)) => Answer::Unchanged,
-                // Who is in stays in with what it has: it would be cut off for nothing else.
+                // The client stays admitted with its rights: a slow backend is no reason to
+                // disconnect it.
                 Ok(Err(error)) => Answer::Deny(failed(&link.name, &error)),
                 Err(_) => Answer::Deny(unavailable(Some(&link.name), "it took too long")),
             };
@@ -321,7 +321,8 @@ impl Gatekeeper for AuthService {
 impl Drop for AuthService {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // The last one to drop it may be one of its own threads, which cannot wait for itself.
+            // The last owner to drop it may be one of its own threads, which cannot wait for
+            // itself.
             runtime.shutdown_background();
         }
     }
@@ -353,7 +354,7 @@ impl Shared {
         answer
     }
 
-    /// Makes the policy anew and tells everybody.
+    /// Rebuilds the policy and calls all observers.
     fn changed(&self) {
         let calls = self.on_change.lock();
         let calls = calls.unwrap_or_else(PoisonError::into_inner);
@@ -365,13 +366,13 @@ impl Shared {
         }
     }
 
-    /// Looks at all files once.
+    /// Checks all files once.
     fn look(&self) {
         let has_changed = self.state().reread(|what, error| {
             let error = error.as_str();
             warn!(
                 what,
-                error, "a file was not taken over; what was read before stays in force"
+                error, "a file was not applied; its previous contents stay in force"
             );
         });
         if has_changed {
@@ -395,8 +396,8 @@ async fn look_at_files(shared: Arc<Shared>) {
     }
 }
 
-/// Without any backend there is nobody to verify a name: a client is let in as an anonymous one, or
-/// not at all.
+/// Without any backend a name cannot be verified: a client is admitted as an anonymous one, or not
+/// at all.
 fn decide_alone(state: &State, chain: &Chain, mut login: Login) -> Answer {
     if !login.is_username_verified {
         login.identity.username = None;
@@ -412,8 +413,7 @@ fn decide_alone(state: &State, chain: &Chain, mut login: Login) -> Answer {
     Answer::Admit(Box::new(state.admission(login, admitted)))
 }
 
-/// A client that no backend let in: it has nothing that could change, but the user of its
-/// certificate.
+/// A client that no backend admitted: only the user of its certificate can have changed.
 fn refresh_alone(state: &State, chain: &Chain, identity: &Identity) -> Answer {
     let has_store = chain.links.iter().any(|link| &*link.name == USERS);
     let username = identity.username.as_deref();

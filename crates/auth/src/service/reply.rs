@@ -8,7 +8,7 @@ use thrum_access::Reply;
 
 use crate::panics;
 
-/// Gives one answer; if it is dropped before, that it was lost.
+/// Gives one answer; if it is dropped before, the answer is "lost".
 pub(super) struct Once<T> {
     reply: Option<Reply<T>>,
     lost: fn() -> T,
@@ -43,12 +43,12 @@ impl<T> fmt::Debug for Once<T> {
     }
 }
 
-/// One of those who wait; counted as long as it lives.
+/// One waiting login; counted as long as it lives.
 #[derive(Debug)]
 pub(super) struct Pending(Arc<AtomicU64>);
 
 impl Pending {
-    /// None if as many wait already as may.
+    /// None if the maximum number waits already.
     pub(super) fn enter(pending: &Arc<AtomicU64>, most: u64) -> Option<Self> {
         if pending.fetch_add(1, Ordering::Relaxed) >= most {
             pending.fetch_sub(1, Ordering::Relaxed);

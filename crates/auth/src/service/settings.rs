@@ -1,11 +1,11 @@
-//! What the service is started and reloaded with.
+//! The settings to start and reload the service with.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::config::{AclConfig, Anonymous, AuthConfig, USERS, USERS_FILE};
 
-/// Settings of authentication and authorization, and what listeners change of them.
+/// Settings of authentication and authorization, and the overrides of listeners.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     /// `[auth]`
@@ -18,12 +18,12 @@ pub struct Settings {
     pub data_dir: PathBuf,
 }
 
-/// What one listener changes.
+/// The overrides of one listener.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListenerSettings {
     /// Its chain, instead of `auth.chain`.
     pub chain: Option<Vec<String>>,
-    /// Who may be anonymous, instead of `auth.anonymous`.
+    /// Clients that may be anonymous, instead of `auth.anonymous`.
     pub anonymous: Option<Anonymous>,
 }
 
@@ -37,8 +37,8 @@ impl Settings {
         is_kept.then(|| self.data_dir.join(USERS_FILE))
     }
 
-    /// What is to be said of a store that is named and not there: a slip of the pen, mostly. That
-    /// of a data directory comes into being with its first user.
+    /// The error for a store that is named and missing: mostly a typing error. The store of a data
+    /// directory is created with its first user.
     pub fn missing_store(&self) -> Option<String> {
         let path = &self.auth.users;
         let is_missing = !path.as_os_str().is_empty() && !path.exists();

@@ -15,7 +15,7 @@ use crate::hash::Hasher;
 use crate::metrics::Counters;
 use crate::policy::PolicySource;
 
-/// Everything that a reload replaces.
+/// All state that a reload replaces.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) settings: Settings,
@@ -27,10 +27,10 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Builds it. Has to be called in the runtime; waits for no other system.
+    /// Builds it. Must be called in the runtime; does not wait for other systems.
     ///
     /// # Errors
-    /// All that is wrong.
+    /// Every error.
     pub(super) fn build(
         settings: &Settings,
         hasher: &Hasher,
@@ -48,7 +48,8 @@ impl State {
         let links = backends.into_iter();
         let links = links.map(|(name, backend)| Arc::new(Link::new(backend, counters(&name))));
         let links: Vec<Arc<Link>> = links.collect();
-        // Beside others it locks out its own users; alone it would lock out nobody.
+        // Beside other backends a missing store locks out its own users; as the only backend it
+        // would lock out no client.
         if !links.iter().any(|link| &*link.name != USERS) {
             problems.extend(settings.missing_store());
         }
@@ -90,17 +91,17 @@ impl State {
         self.chains.get(listener).unwrap_or(&self.default)
     }
 
-    /// Whether anybody has set up users or backends.
+    /// Whether users or backends are set up.
     pub(super) fn has_users(&self) -> bool {
         let has_backends = self.links.iter().any(|link| &*link.name != USERS);
         let users = self.users.as_ref();
-        // A store that is there and empty was set up as well: who removes the last user does not
-        // open the door.
+        // An existing empty store counts as set up: removing the last user must not admit all
+        // clients.
         has_backends || users.is_some_and(|users| users.is_set_up())
     }
 
-    /// The user store that was there `before` and is the same one, but gone: to go on without it
-    /// would let in who needs no credentials.
+    /// The user store that existed `before` and is now gone: continuing without it would admit
+    /// clients without credentials.
     pub(super) fn store_that_is_gone(&self, before: &Self) -> Option<String> {
         let was_there = before.users.as_ref().is_some_and(|users| users.is_set_up());
         let is_there = self.users.as_ref().is_none_or(|users| users.is_set_up());
@@ -110,7 +111,7 @@ impl State {
             .then(|| format!("the user store {} is gone", path.display()))
     }
 
-    /// Rereads what has changed; true if answers may be others now. Blocks.
+    /// Reads changed files again; true if answers may differ now. Blocks.
     pub(super) fn reread(&self, mut bad: impl FnMut(&str, String)) -> bool {
         let mut has_changed = false;
         for link in &self.links {
@@ -122,17 +123,17 @@ impl State {
         self.policy.reread(|error| bad("acl", error)) | has_changed
     }
 
-    /// Who a client is that was let in, and what is its own.
+    /// The identity of an admitted client, and its own rules.
     pub(super) fn admission(&self, login: Login, admitted: Admitted) -> Admission {
         let mut identity = login.identity;
         if admitted.backend.is_none() && !login.is_username_verified {
-            // A name that nobody has verified is none.
+            // An unverified name is not used.
             identity.username = None;
         }
         self.admission_of(identity, admitted)
     }
 
-    /// The same for a client whose name is known to be its own.
+    /// The same for a client whose name is verified.
     pub(super) fn admission_of(&self, mut identity: Identity, admitted: Admitted) -> Admission {
         let Admitted { backend, found } = admitted;
         identity.username = found.username.or(identity.username);
@@ -153,7 +154,7 @@ impl State {
         }
     }
 
-    /// A client that is in, with new rules of its own.
+    /// An admitted client, with new rules of its own.
     pub(super) fn with_rules(&self, identity: &Identity, rules: Rules) -> Admission {
         Admission {
             rules: self.rules(Some(rules), identity),
@@ -170,7 +171,7 @@ impl State {
         }
     }
 
-    /// What the user store knows of a user now.
+    /// The user's present entry in the store.
     ///
     /// # Errors
     /// The user is gone, or may not log in any more.
@@ -192,7 +193,7 @@ impl State {
 pub(super) fn withdrawn(backend: &str, why: &str) -> Denial {
     Denial {
         reason: ReasonCode::NotAuthorized,
-        what: "the user may not log in any more",
+        what: "the user may no longer log in",
         detail: format!("{backend}: the user is {why}").into(),
     }
 }

@@ -1,4 +1,4 @@
-//! What the broker is told.
+//! The answers to the broker.
 
 use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -120,7 +120,7 @@ async fn a_service_that_cannot_answer_allows_nothing() {
 }
 
 #[tokio::test]
-async fn anonymous_clients_come_in_by_the_rule_of_the_listener() {
+async fn anonymous_clients_are_admitted_by_the_rule_of_the_listener() {
     let from = |address: Option<[u8; 4]>| {
         let mut login = login(None, None);
         login.identity.address = address.map(IpAddr::from);
@@ -168,7 +168,7 @@ impl Service {
         service
     }
 
-    /// Changes the store, and looks at it as the service does every second.
+    /// Changes the store, and checks it as the service does every second.
     fn change(&self, change: impl FnOnce(&mut crate::users::UserStore)) {
         let file = self.settings.users_file().unwrap();
         let mut locked = LockedStore::open(&file).unwrap();
@@ -223,7 +223,7 @@ fn denial(answer: Answer) -> Denial {
     }
 }
 
-/// Cheap, so that tests do not take their time.
+/// Cheap, so that tests are fast.
 fn password(text: &str) -> Option<PasswordHash> {
     let scheme = crate::hash::Scheme {
         algorithm: crate::hash::Algorithm::Plain,
@@ -246,7 +246,7 @@ fn alice() -> User {
 }
 
 #[test]
-fn a_user_comes_in_with_its_roles_and_rules() {
+fn a_user_is_admitted_with_its_roles_and_rules() {
     let service = Service::start("user", |store| {
         store.set_user("alice", alice());
         let roles = vec!["ops".into()];
@@ -287,7 +287,7 @@ fn a_user_comes_in_with_its_roles_and_rules() {
 }
 
 #[test]
-fn wrong_passwords_and_unknown_users_are_told_the_same() {
+fn wrong_passwords_and_unknown_users_get_the_same_answer() {
     let service = Service::start("wrong", |store| {
         store.set_user("alice", alice());
         let disabled = User {
@@ -316,7 +316,7 @@ fn wrong_passwords_and_unknown_users_are_told_the_same() {
 }
 
 #[test]
-fn a_changed_store_is_taken_over_and_everybody_is_told() {
+fn a_changed_store_is_applied_and_observers_are_called() {
     let service = Service::start("change", |_| {});
     let (changes, changed) = mpsc::channel();
     let tell = move || changes.send(()).unwrap();
@@ -341,7 +341,7 @@ fn a_changed_store_is_taken_over_and_everybody_is_told() {
     let gone = denial(service.refresh(&identity));
     assert_eq!(gone.reason, ReasonCode::NotAuthorized);
     service.deny(login(Some("alice"), Some("other")));
-    // Who removes the last user does not open the door.
+    // Removing the last user must not admit all clients.
     assert!(service.service.has_users());
     assert!(!service.service.policy().allows_by_default);
 }
@@ -371,7 +371,7 @@ fn a_store_that_is_named_and_not_there_does_not_start() {
 }
 
 #[test]
-fn a_reload_does_not_go_on_without_the_store_that_was_there() {
+fn a_reload_fails_if_the_store_is_gone() {
     let service = Service::start("gone", |store| drop(store.set_user("alice", alice())));
     std::fs::remove_file(service.settings.users_file().unwrap()).unwrap();
     let error = service.service.reload(&service.settings).unwrap_err();
@@ -386,7 +386,7 @@ fn a_reload_does_not_go_on_without_the_store_that_was_there() {
 #[test]
 fn a_bad_store_leaves_the_old_one_in_force_but_does_not_start() {
     let service = Service::start("bad", |store| drop(store.set_user("alice", alice())));
-    // In one step: the service looks by itself too, and half of it would be an empty store.
+    // In one step: the service checks by itself too, and a half-written store would be empty.
     let file = service.settings.users_file().unwrap();
     let damaged = file.with_extension("damaged");
     std::fs::write(&damaged, "damaged\n").unwrap();
@@ -453,7 +453,7 @@ fn without_backends_credentials_mean_nothing() {
 }
 
 #[test]
-fn names_that_nobody_set_up_are_reported_together() {
+fn unknown_backend_names_are_reported_together() {
     let mut settings = Settings::default();
     settings.auth.chain = vec!["users".to_owned(), "tokens".to_owned()];
     settings.acl.rules = vec!["allow all pub".to_owned()];
@@ -495,7 +495,7 @@ mod scram_login {
     }
 
     #[test]
-    fn the_right_password_comes_in_and_the_server_proves_itself() {
+    fn the_right_password_is_admitted_and_the_server_proves_itself() {
         let service = service("scram");
         let client = Client::new("alice", "pencil");
         let (data, exchange) = challenged(service.login(with_method(METHOD, &client.first())));
@@ -544,7 +544,7 @@ mod scram_login {
 }
 
 #[test]
-fn who_cannot_be_asked_about_a_client_says_so_and_not_that_nothing_has_changed() {
+fn an_unavailable_backend_answers_a_refresh_with_unavailable_and_not_unchanged() {
     let cache: crate::config::RedisConfig = serde_json::from_value(serde_json::json!({
         "url": "redis://127.0.0.1:1",
         "rules": "HGETALL mqtt_acl:${username}",
@@ -566,7 +566,7 @@ fn who_cannot_be_asked_about_a_client_says_so_and_not_that_nothing_has_changed()
 }
 
 #[test]
-fn what_is_prepared_is_in_force_once_it_is_put_there() {
+fn prepared_settings_are_in_force_once_they_are_applied() {
     let service = Service::start("prepared", |_| {});
     let denying = with_default(&service, DefaultAccess::Deny);
     let allowing = with_default(&service, DefaultAccess::Allow);
@@ -584,7 +584,7 @@ fn with_default(service: &Service, default: DefaultAccess) -> Settings {
 }
 
 #[test]
-fn a_policy_stays_until_everybody_has_heard_of_it() {
+fn a_policy_stays_until_all_observers_were_called() {
     let service = Service::start("order", |_| {});
     let (told, hears) = mpsc::channel();
     let (go_on, waits) = mpsc::channel::<()>();
@@ -634,6 +634,6 @@ fn a_store_that_is_open_or_empty_is_warned_of() {
     std::fs::write(&file, "").unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
     let warnings = AuthService::start(&service.settings).unwrap().warnings();
-    assert!(warnings[0].contains("everybody on this machine may read"));
-    assert!(warnings[1].contains("a user store with nobody in it"));
+    assert!(warnings[0].contains("every user of this machine may read"));
+    assert!(warnings[1].contains("is empty"));
 }

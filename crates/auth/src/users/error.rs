@@ -1,4 +1,4 @@
-//! What can be wrong with a user store.
+//! Errors of a user store.
 
 use std::io;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub enum StoreError {
         path: PathBuf,
         /// Which, from 1.
         line: usize,
-        /// What is wrong with it; holds no secret.
+        /// Its error; contains no secret.
         what: String,
     },
 }

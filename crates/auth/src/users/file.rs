@@ -16,7 +16,7 @@ pub const LINE_BYTES_MAX: u64 = 1 << 20;
 /// Most lines of a file.
 pub const LINES_MAX: usize = 2_000_000;
 
-/// Reads a store; one that is not there is empty.
+/// Reads a store; a missing one is empty.
 ///
 /// # Errors
 /// The file cannot be read, or a line is damaged.
@@ -75,7 +75,7 @@ pub fn read_from(mut from: impl BufRead, path: &Path) -> Result<UserStore, Store
 /// A store that one process at a time may change. Readers need no lock.
 #[derive(Debug)]
 pub struct LockedStore {
-    /// What was read, to be changed and saved.
+    /// The contents, to be changed and saved.
     pub store: UserStore,
     path: PathBuf,
     folder: Folder,
@@ -85,15 +85,15 @@ pub struct LockedStore {
 }
 
 impl LockedStore {
-    /// Waits for the lock and reads the file; one that is not there is empty. A link is followed if
-    /// whoever runs this has laid it in a directory of its own; apart from that neither the file
-    /// nor its lock may be a link, or belong to anybody but the owner of the directory.
+    /// Waits for the lock and reads the file; a missing one is empty. A link is followed if the
+    /// current user created it in a directory of its own; apart from that neither the file nor its
+    /// lock may be a link, or belong to a user other than the owner of the directory.
     ///
     /// # Errors
-    /// The lock file beside it cannot be made, or the file cannot be read.
+    /// The lock file beside it cannot be created, or the file cannot be read.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let refused = |path: PathBuf| move |source| StoreError::Write { path, source };
-        // A link that the administrator has laid stays a link: what it leads to is replaced.
+        // A link of the administrator stays a link: its target is replaced.
         let path = &Folder::through_own_links(path);
         let name = path.file_name().unwrap_or_default().to_owned();
         let folder = Folder::around(path).map_err(refused(path.to_owned()))?;

@@ -1,4 +1,4 @@
-//! Users of other programs: their names and password hashes, as those programs write them down.
+//! Users of other programs: their names and password hashes, in the formats of those programs.
 
 use serde_json::Value;
 
@@ -10,18 +10,18 @@ use crate::hash::Scheme;
 /// Most users of one import.
 const USERS_MAX: usize = 1_000_000;
 
-/// A user that was read.
+/// An imported user.
 #[derive(Debug)]
 pub struct Imported {
     /// Its name.
     pub name: String,
     /// Its password.
     pub password: ImportedPassword,
-    /// May do everything.
+    /// Every action is allowed.
     pub is_superuser: bool,
 }
 
-/// A password as it was found.
+/// A password in its imported form.
 #[derive(Debug)]
 pub enum ImportedPassword {
     /// A hash that can be verified.
@@ -33,7 +33,7 @@ pub enum ImportedPassword {
 /// Reads a password file of Mosquitto.
 ///
 /// # Errors
-/// The line and what is wrong with it.
+/// The line and its error.
 pub fn mosquitto(text: &str) -> Result<Vec<Imported>, String> {
     let hashes = parse_password_file(text);
     let hashes = hashes.map_err(|(line, what)| format!("line {line}: {what}"))?;
@@ -46,10 +46,10 @@ pub fn mosquitto(text: &str) -> Result<Vec<Imported>, String> {
 }
 
 /// Reads the list of users that EMQX imports and exports as JSON: `user_id`, `password_hash` and
-/// `salt` (or `password`), `is_superuser`. How the hashes were made is not in it.
+/// `salt` (or `password`), `is_superuser`. It does not contain the scheme of the hashes.
 ///
 /// # Errors
-/// Which entry is wrong, and what.
+/// The wrong entry and its error.
 pub fn emqx_json(text: &str, scheme: &Scheme) -> Result<Vec<Imported>, String> {
     let entries: Vec<Value> = serde_json::from_str(text).map_err(|error| {
         format!(
@@ -72,7 +72,7 @@ pub fn emqx_json(text: &str, scheme: &Scheme) -> Result<Vec<Imported>, String> {
 /// Reads the same as CSV: a line with the names of the columns, then one line for each user.
 ///
 /// # Errors
-/// Which line is wrong, and what.
+/// The wrong line and its error.
 pub fn emqx_csv(text: &str, scheme: &Scheme) -> Result<Vec<Imported>, String> {
     let mut lines = text.lines().enumerate();
     let (_, heading) = lines.next().ok_or("an empty file")?;
@@ -92,7 +92,7 @@ pub fn emqx_csv(text: &str, scheme: &Scheme) -> Result<Vec<Imported>, String> {
     bounded(users)
 }
 
-/// Puts a user into the store with what it had there before, but for its password.
+/// Puts a user into the store with its other data, except its password.
 pub fn merge(store: &mut UserStore, name: &str, password: PasswordHash, is_superuser: bool) {
     let mut user = store.remove_user(name).unwrap_or_default();
     user.password = Some(password);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named_without_its_secret() {
+    fn unreadable_entries_are_named_without_their_secret() {
         let scheme = suffix();
         for (text, expected) in [
             ("name,hash\n", "line 1: expected names of columns"),

@@ -87,7 +87,7 @@ const fn is_false(value: &bool) -> bool {
     !*value
 }
 
-/// What is wrong with a name of a user, group or role; none if nothing is.
+/// The error in a name of a user, group or role; none if it is valid.
 pub fn name_problem(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         return Some("a name is empty");
@@ -102,7 +102,7 @@ pub fn name_problem(name: &str) -> Option<&'static str> {
 /// Reads a line into the store.
 ///
 /// # Errors
-/// What is wrong with it, without any part of a password hash.
+/// Its error, without any part of a password hash.
 pub(super) fn read_line(text: &str, store: &mut UserStore) -> Result<(), String> {
     let line: Line = serde_json::from_str(text).map_err(|error| describe(&error))?;
     if let Some(problem) = line.name_problem() {
@@ -137,7 +137,7 @@ pub(super) fn read_line(text: &str, store: &mut UserStore) -> Result<(), String>
 }
 
 impl Line {
-    /// What is wrong with any name in it.
+    /// The error of any name in it.
     fn name_problem(&self) -> Option<&'static str> {
         let named = [&self.user, &self.group, &self.role];
         let members = self.roles.iter().chain(&self.groups);

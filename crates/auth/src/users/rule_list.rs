@@ -1,11 +1,11 @@
-//! Rules of a user, a group or a role: as they were written, and ready for use.
+//! Rules of a user, a group or a role: their texts, and their parsed form.
 
 use thrum_access::rules::Problem;
 use thrum_access::{Rule, RuleError, Rules};
 
 /// Most rules of one user, group or role.
 const RULES_MAX: usize = 10_000;
-/// What may stand at the begin of a rule's second word if it names nobody.
+/// The possible beginnings of a rule's second word if the rule names no clients.
 const ACTIONS: [&str; 3] = ["pub", "sub", "pubsub"];
 
 /// Rules and their texts.
@@ -16,11 +16,11 @@ pub struct RuleList {
 }
 
 impl RuleList {
-    /// Reads rules; `"allow pubsub a/#"` is about whoever has it, and means
-    /// `"allow all pubsub a/#"`.
+    /// Reads rules; `"allow pubsub a/#"` applies to the owners of the rule, and means `"allow all
+    /// pubsub a/#"`.
     ///
     /// # Errors
-    /// Which rule is wrong, and why.
+    /// The wrong rule, and its error.
     pub fn parse(texts: Vec<String>, source: &str) -> Result<Self, String> {
         if texts.len() > RULES_MAX {
             return Err(format!("{source}: more than {RULES_MAX} rules"));
@@ -32,17 +32,17 @@ impl RuleList {
         })
     }
 
-    /// As they were written.
+    /// Their texts.
     pub fn texts(&self) -> &[String] {
         &self.texts
     }
 
-    /// Ready for use.
+    /// Parsed.
     pub fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// Each of them, ready for use.
+    /// Each of them, parsed.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter()
     }
@@ -62,7 +62,7 @@ impl RuleList {
     }
 }
 
-/// Reads one rule that may name nobody.
+/// Reads one rule that may name no clients.
 fn parse_rule(text: &str, source: &str) -> Result<Rule, String> {
     let mut words = text.trim().splitn(2, char::is_whitespace);
     let verb = words.next().unwrap_or_default();
@@ -83,8 +83,7 @@ fn parse_rule(text: &str, source: &str) -> Result<Rule, String> {
     })
 }
 
-/// A rule that names nobody and misspells its action looks like one that names somebody who is not
-/// known.
+/// A rule that names no clients and misspells its action looks like one that names unknown clients.
 fn misspelt_action(error: &RuleError, verb: &str, rest: &str, source: &str) -> Option<RuleError> {
     let Problem::Who { hint, .. } = &error.problem else {
         return None;
@@ -105,10 +104,10 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_action_of_a_rule_that_names_nobody_is_recognised() {
+    fn a_misspelt_action_of_a_rule_without_clients_is_recognised() {
         check("allow pubbsub a/#", "did you mean 'pubsub'?");
         check("allow publish a/#", "did you mean 'pub'?");
         check("deny any pub a/#", "did you mean 'all'?");
-        check("allow device:7 pub a/#", "names nobody");
+        check("allow device:7 pub a/#", "matches no client");
     }
 }

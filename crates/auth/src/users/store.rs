@@ -17,7 +17,7 @@ pub struct User {
     pub groups: Vec<Box<str>>,
     /// Its own rules, before those of its groups and roles.
     pub rules: RuleList,
-    /// May do everything.
+    /// Every action is allowed.
     pub is_superuser: bool,
     /// May not log in.
     pub is_disabled: bool,
@@ -37,7 +37,7 @@ pub struct Group {
 /// A role: rules with a name.
 #[derive(Clone, Debug, Default)]
 pub struct Role {
-    /// Rules of who has it.
+    /// Rules of its owners.
     pub rules: RuleList,
 }
 
@@ -66,12 +66,12 @@ impl UserStore {
         self.users.iter().map(|(name, user)| (&**name, user))
     }
 
-    /// Puts a user in, and gives back who had the name.
+    /// Adds a user, and returns the replaced one.
     pub fn set_user(&mut self, name: &str, user: User) -> Option<User> {
         self.users.insert(name.into(), user)
     }
 
-    /// Takes a user out.
+    /// Removes a user.
     pub fn remove_user(&mut self, name: &str) -> Option<User> {
         self.users.remove(name)
     }
@@ -86,12 +86,12 @@ impl UserStore {
         self.groups.iter().map(|(name, group)| (&**name, group))
     }
 
-    /// Puts a group in, and gives back what had the name.
+    /// Adds a group, and returns the replaced one.
     pub fn set_group(&mut self, name: &str, group: Group) -> Option<Group> {
         self.groups.insert(name.into(), group)
     }
 
-    /// Takes a group out; its members keep its name.
+    /// Removes a group; its members keep its name.
     pub fn remove_group(&mut self, name: &str) -> Option<Group> {
         self.groups.remove(name)
     }
@@ -106,17 +106,17 @@ impl UserStore {
         self.roles.iter().map(|(name, role)| (&**name, role))
     }
 
-    /// Puts a role in, and gives back what had the name.
+    /// Adds a role, and returns the replaced one.
     pub fn set_role(&mut self, name: &str, role: Role) -> Option<Role> {
         self.roles.insert(name.into(), role)
     }
 
-    /// Takes a role out; who had it keeps its name.
+    /// Removes a role; its owners keep its name.
     pub fn remove_role(&mut self, name: &str) -> Option<Role> {
         self.roles.remove(name)
     }
 
-    /// Whether nobody and nothing is in it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.users.is_empty() && self.groups.is_empty() && self.roles.is_empty()
     }

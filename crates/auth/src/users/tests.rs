@@ -42,7 +42,7 @@ fn names(names: &[&str]) -> Vec<Box<str>> {
 }
 
 #[test]
-fn what_is_saved_is_read_again() {
+fn a_saved_store_is_read_again() {
     let folder = Folder::new("again");
     let mut locked = LockedStore::open(&folder.file()).unwrap();
     assert!(locked.store.is_empty());

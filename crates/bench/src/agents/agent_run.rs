@@ -58,7 +58,7 @@ pub(super) enum AgentRunError {
     #[error(transparent)]
     Run(#[from] RunError),
     /// The coordinator refused this agent.
-    #[error("the coordinator does not want this agent: {0:?}")]
+    #[error("the coordinator refuses this agent: {0:?}")]
     Refused(Refusal),
     /// The coordinator is silent or gone.
     #[error("the coordinator is gone: {0}")]

@@ -83,7 +83,7 @@ struct Partial {
 pub(super) struct Reassembled {
     /// The message that it completed.
     pub(super) message: Option<Vec<u8>>,
-    /// What to confirm: the number of the message and how many of its fragments have arrived.
+    /// The acknowledgement: the number of the message and how many of its fragments have arrived.
     pub(super) confirm: Option<(u32, u32)>,
 }
 

@@ -42,7 +42,7 @@ pub(super) enum LoadError {
     /// This version does not know a scheme of the coordinator.
     #[error("a target has a scheme that is unknown here")]
     Scheme,
-    /// There is no process to watch.
+    /// The watched process does not exist.
     #[error("no process listens on port {0} or has that number: start the broker before the agent")]
     NothingToWatch(u32),
 }

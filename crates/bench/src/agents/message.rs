@@ -64,7 +64,7 @@ pub(super) enum ToAgent {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum FromAgent {
-    /// The agent wants to take part.
+    /// The agent offers to take part.
     Join(Box<Join>),
     /// The agent has measured its clock.
     Synced(Clock),
@@ -72,9 +72,9 @@ pub(super) enum FromAgent {
     Prepared,
     /// Progress of its clients.
     Progress(Progress),
-    /// What its generator used in a second, and when that ended.
+    /// The generator's resources in a second, and when that ended.
     Used { at_ns: u64, resources: Resources },
-    /// What one of its threads measured in a second.
+    /// The measurements of one of its threads in a second.
     Slice(Box<WireSlice>),
     /// Accounts of a process of its machine.
     Reading {
@@ -84,7 +84,7 @@ pub(super) enum FromAgent {
         at_ns: u64,
         reading: Box<Reading>,
     },
-    /// What it counted.
+    /// Its counts.
     Report(Box<Report>),
     /// The agent failed.
     Failed(String),
@@ -96,7 +96,7 @@ pub(super) enum FromAgent {
     Gone,
 }
 
-/// Who an agent is.
+/// The identity of an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Join {
     pub(super) version: String,
@@ -120,7 +120,7 @@ pub(super) enum Refusal {
     Name,
 }
 
-/// What an agent is to run.
+/// The assignment of an agent.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Assignment {
     pub(super) scenario: Scenario,
@@ -141,7 +141,7 @@ pub(super) struct Clock {
     pub(super) error_ns: u64,
 }
 
-/// What an agent counted.
+/// The counts of an agent.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Report {
     pub(super) threads: Vec<ThreadReport>,
@@ -164,7 +164,7 @@ pub(super) struct WireTarget {
     tls: WireTls,
 }
 
-/// How its TLS is checked; the files are those of the agent's machine.
+/// The TLS options; the files are those of the agent's machine.
 #[derive(Debug, Serialize, Deserialize)]
 struct WireTls {
     ca_file: Option<std::path::PathBuf>,

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The difference lies between `answered - heard` and `received - asked`, however the delays of the
-//! two ways differ: no way takes less than no time.
+//! two directions differ, because no direction takes less than zero time.
 
 use crate::units::SECOND_NS;
 
@@ -147,7 +147,7 @@ impl ClockEstimate {
     }
 }
 
-/// Saturates; clocks that are 292 years apart are no clocks.
+/// Saturates; a difference of 292 years is meaningless.
 fn difference(left_ns: u64, right_ns: u64) -> i64 {
     let distance = i64::try_from(left_ns.abs_diff(right_ns)).unwrap_or(i64::MAX);
     if left_ns >= right_ns {

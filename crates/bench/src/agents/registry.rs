@@ -1,4 +1,4 @@
-//! The agents of a run as the coordinator knows them: what they reported and whether they are lost.
+//! The agents of a run as the coordinator knows them: their reports, and whether they are lost.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -256,7 +256,7 @@ impl AgentRegistry {
                 Some(slice) if agent.slices.len() < SLICES_WAITING_MAX => {
                     agent.slices.push_back(slice);
                 }
-                Some(_) => agent.fail("sends more seconds than the coordinator takes".to_owned()),
+                Some(_) => agent.fail("sends more seconds than the coordinator accepts".to_owned()),
                 None => agent.fail("sent unreadable histograms".to_owned()),
             },
             FromAgent::Reading {
@@ -318,7 +318,7 @@ impl RegisteredAgent {
     }
 }
 
-/// Why an agent is refused beside agents with these names.
+/// Why an agent is refused, given the agents with these names.
 fn refusal<'a>(
     join: &Join,
     names: impl ExactSizeIterator<Item = &'a str>,

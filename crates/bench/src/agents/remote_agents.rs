@@ -40,7 +40,7 @@ const LISTEN: Duration = Duration::from_millis(50);
 /// The other machines of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentsWanted {
-    /// Where coordinator and agents meet.
+    /// The broker of coordinator and agents.
     pub control: Endpoint,
     /// Number of agents, including those that only watch.
     pub count: u32,
@@ -63,7 +63,7 @@ pub enum AgentsError {
     Missing {
         /// Agents that joined.
         joined: usize,
-        /// Agents that were wanted.
+        /// Required number of agents.
         wanted: u32,
         /// The control broker.
         control: String,

@@ -22,10 +22,10 @@ const NAME_BYTES_MAX: usize = 64;
 /// Pause between two attempts to join a run.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 
-/// How an agent is started.
+/// The options of an agent.
 #[derive(Clone, Debug)]
 pub struct AgentOptions {
-    /// Where coordinator and agents meet.
+    /// The broker of coordinator and agents.
     pub control: Endpoint,
     /// Its name, unique in a run; by default that of the machine.
     pub name: Option<String>,
@@ -89,7 +89,7 @@ pub fn serve(options: &AgentOptions, log: &mut dyn FnMut(&str)) -> Result<(), Ag
             Ok(()) => log("the run is over"),
             Err(AgentRunError::Interrupted) => return Ok(()),
             Err(AgentRunError::Refused(Refusal::Full)) => {
-                log("a run has all the agents it wants; waiting for another one");
+                log("a run has all its agents; waiting for another run");
             }
             Err(AgentRunError::Refused(Refusal::Version(coordinator))) => {
                 return Err(AgentError::Version { coordinator });

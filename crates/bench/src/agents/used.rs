@@ -1,8 +1,8 @@
-//! What agents and the brokers they watch used in a second.
+//! Resources of agents and the brokers they watch in a second.
 
 use thrum_report::result::Resources;
 
-/// What was used in a second that ended at a time of the coordinator's clock.
+/// Resources in a second that ended at a time of the coordinator's clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Used {
     /// When it ended.
@@ -24,7 +24,7 @@ impl Used {
     }
 }
 
-/// What two processes use.
+/// Resources of two processes.
 fn together(left: &Resources, right: &Resources) -> Resources {
     Resources {
         cores_user: left.cores_user + right.cores_user,

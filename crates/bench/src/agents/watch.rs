@@ -1,4 +1,4 @@
-//! What a broker uses, as seen by this machine's kernel or by an agent on the broker's host.
+//! Resources of a broker, measured by this machine's kernel or by an agent on the broker's host.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -19,7 +19,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Reads `1883`, `4711` or `left=1883`; none if that is no number.
+    /// Reads `1883`, `4711` or `left=1883`; none if that is not a number.
     pub fn parse(text: &str) -> Option<Self> {
         let (target, number) = text.split_once('=').unwrap_or(("", text));
         Some(Self {
@@ -55,7 +55,7 @@ pub(crate) struct Distant {
 }
 
 impl BrokerWatch {
-    /// Marks the begin or end of a stage; an agent learns it through its generator.
+    /// Marks the begin or end of a stage; an agent is told of it through its generator.
     pub(crate) fn mark(&mut self, moment: Moment) {
         if let Self::Here(monitor) = self {
             mark(monitor, moment);
@@ -163,10 +163,10 @@ mod tests {
             };
             assert_eq!(watch.tree().unwrap().root(), std::process::id());
         }
-        let nobody = Watch {
+        let no_process = Watch {
             target: String::new(),
             port_or_pid: u32::MAX,
         };
-        assert!(nobody.tree().is_none());
+        assert!(no_process.tree().is_none());
     }
 }

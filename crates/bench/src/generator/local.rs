@@ -32,7 +32,7 @@ pub(crate) struct GeneratorSetup {
     pub(crate) threads: u32,
     /// Threads of all processes, by machine.
     pub(crate) machines: Machines,
-    /// How to reach the brokers.
+    /// Addresses and transports of the brokers.
     pub(crate) targets: Arc<[TargetSetup]>,
     /// Which of them each group connects to.
     pub(crate) target_of_group: Arc<[usize]>,
@@ -180,7 +180,7 @@ impl LoadGenerator for LocalGenerator {
         take: &mut dyn FnMut(&Slice),
     ) -> Result<GeneratorReport, RunError> {
         self.control.stop();
-        // A thread hands over its last second before it ends and waits for room.
+        // A thread hands over its last second before it ends, and waits for room.
         while self.threads.iter().any(|thread| !thread.is_finished()) {
             self.take_slices(take);
             clock::rest(std::time::Duration::from_millis(1));

@@ -15,7 +15,7 @@ pub(crate) use local::{GeneratorSetup, LocalGenerator};
 /// A part of the generator: it has its own clients and executes the coordinator's orders. All times
 /// are of the coordinator's clock.
 pub(crate) trait LoadGenerator {
-    /// What its threads report.
+    /// The reports of its threads.
     fn progress(&self) -> Progress;
 
     /// Sets the times of the load and the changes of its rate; the last order counts.
@@ -30,7 +30,7 @@ pub(crate) trait LoadGenerator {
     /// Checks that the generator still runs.
     ///
     /// # Errors
-    /// It ended: its clients are gone, and the run has no result.
+    /// It ended unexpectedly: its clients are gone, and the run has no result.
     fn check(&mut self) -> Result<(), RunError>;
 
     /// Orders it to disconnect its clients and end.
@@ -43,12 +43,12 @@ pub(crate) trait LoadGenerator {
     fn finish(self: Box<Self>, take: &mut dyn FnMut(&Slice)) -> Result<GeneratorReport, RunError>;
 }
 
-/// What a generator counted.
+/// The counts of a generator.
 #[derive(Debug)]
 pub(crate) struct GeneratorReport {
     /// Its threads.
     pub(crate) threads: Vec<ThreadReport>,
-    /// What it used.
+    /// Its resources.
     pub(crate) generator: Generator,
     /// The agent, if it is another machine.
     pub(crate) agent: Option<Agent>,

@@ -38,7 +38,7 @@ pub enum ImportError {
     #[error("give 1 to {LINES_MAX} command lines of emqtt_bench, {TEXT_MAX} characters at most")]
     Lines,
     /// Neither conn nor sub nor pub.
-    #[error("'{0}' is no command of emqtt_bench: conn, sub or pub is missing")]
+    #[error("'{0}' is not a command of emqtt_bench: conn, sub or pub is missing")]
     NoCommand(String),
     /// An option that `emqtt_bench` does not have.
     #[error("emqtt_bench has no option '{0}'")]
@@ -53,7 +53,7 @@ pub enum ImportError {
         option: String,
         /// As written.
         value: String,
-        /// What would be right.
+        /// The accepted values.
         expected: &'static str,
     },
     /// Nothing to publish or subscribe to.
@@ -154,7 +154,7 @@ fn group(line: &Line, notes: &mut Notes) -> Result<toml::Group, ImportError> {
     if line.number("reconnect", 0)? > 0 {
         notes.add(
             "reconnect",
-            "clients come back as often as it takes, 1 s after a loss",
+            "clients reconnect until they succeed, 1 s after a loss",
         );
         group.put(
             "reconnect",
@@ -240,7 +240,7 @@ fn identify(line: &Line, group: &mut toml::Group, notes: &mut Notes) {
     if let Some(password) = line.value("password") {
         notes.add(
             "password",
-            "it stands in the file; --password-file of the run keeps it out",
+            "the file contains it; --password-file of the run keeps it out",
         );
         group.put("password", toml::text(password));
     }

@@ -1,4 +1,4 @@
-//! What clients publish and subscribe to: topics with variables, rates, payloads.
+//! Publishing and subscribing of clients: topics with variables, rates, payloads.
 
 use super::ImportError;
 use super::emqtt_bench::{INTERVAL_OF_MSG_MS, client_id, qos, username};
@@ -27,7 +27,7 @@ pub(super) fn topic(line: &Line, notes: &mut Notes) -> Result<Option<String>, Im
     }
     if filled.contains("%c") {
         let id = client_id(line).unwrap_or_else(|| {
-            notes.add("topic", "%c was the client identifier, which is another one here; the number of the client stands for it");
+            notes.add("topic", "%c was the client identifier, which differs here; the number of the client replaces it");
             "{i}".to_owned()
         });
         filled = filled.replace("%c", &id);

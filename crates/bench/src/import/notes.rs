@@ -14,7 +14,7 @@ impl Notes {
         }
     }
 
-    /// Options that no part of a scenario stands for.
+    /// Options without a counterpart in a scenario.
     pub(super) fn without_counterpart(&mut self, line: &Line) {
         for (name, value) in &line.options {
             if let Some(why) = reason(name, value) {
@@ -24,7 +24,7 @@ impl Notes {
     }
 }
 
-/// Why an option has no counterpart; none for those that have one.
+/// Why an option has no counterpart; none for an option that has one.
 fn reason(name: &str, value: &str) -> Option<&'static str> {
     Some(match (name, value) {
         (_, "false") | ("num-retry-connect" | "max-random-wait" | "min-random-wait", "0") => {
@@ -51,7 +51,7 @@ fn reason(name: &str, value: &str) -> Option<&'static str> {
             "latencies are always measured and are in result.json"
         }
         ("log_to", _) => "progress is one line every 5 s",
-        ("dist", _) => "agents on other machines are told to the run, not to the scenario",
+        ("dist", _) => "agents on other machines belong to the run, not to the scenario",
         ("payload-hdrs", _) => {
             "each message always carries its publisher, its sequence and its send time"
         }

@@ -2,7 +2,7 @@
 
 use super::ImportError;
 
-/// What a command does.
+/// The kind of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Conn,
@@ -90,7 +90,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Reads the words of a command; what stands before `conn`, `sub` or `pub` is the program.
+    /// Reads the words of a command; the part before `conn`, `sub` or `pub` is the program.
     pub(super) fn parse(words: &[String]) -> Result<Self, ImportError> {
         let kinds = [
             ("conn", Kind::Conn),
@@ -160,7 +160,7 @@ pub(super) fn shown(name: &str) -> String {
     short.map_or_else(|| format!("--{name}"), |short| format!("-{short}/--{name}"))
 }
 
-/// The option that a word is, and the value that is part of the word.
+/// The option of a word, and the value that is part of the word.
 fn option(word: &str) -> Result<(&'static str, Takes, Option<String>), ImportError> {
     let unknown = || ImportError::UnknownOption(word.to_owned());
     if let Some(long) = word.strip_prefix("--") {

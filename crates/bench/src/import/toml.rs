@@ -69,7 +69,7 @@ pub(super) fn inline(fields: &[(&'static str, String)]) -> String {
 
 /// Writes the file.
 pub(super) fn write(file: &File<'_>) -> String {
-    let mut out = "# Made of these command lines:\n".to_owned();
+    let mut out = "# Made from these command lines:\n".to_owned();
     for command in file.commands {
         comment(&mut out, "  ", command);
     }

@@ -63,7 +63,7 @@ pub(super) fn resident_pages(text: &str) -> Option<u64> {
     text.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Disk traffic in `/proc/PID/io`; what the page cache answered is not in it.
+/// Disk traffic in `/proc/PID/io`, without reads that the page cache answered.
 pub(super) fn disk(text: &str) -> Traffic {
     Traffic {
         in_bytes: number_of(text, "read_bytes").unwrap_or(0),

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_packets_of_udp_is_found_as_well() {
+    fn the_process_that_receives_udp_is_found_as_well() {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let port = socket.local_addr().unwrap().port();
         assert_eq!(listening_process(port), Some(std::process::id()));

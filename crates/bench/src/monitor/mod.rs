@@ -1,9 +1,9 @@
-//! What processes cost: CPU, memory, threads, files, network and disk, from the kernel's own
+//! The cost of processes: CPU, memory, threads, files, network and disk, from the kernel's own
 //! accounts.
 //!
 //! The coordinator samples once per second; the generator's threads are not involved. Reading
-//! ([`ProcessTree::read`]) and summing ([`UsageBuilder`]) are apart: a [`Reading`] may come from
-//! another machine. [`Monitor`] is both for a process of this one.
+//! ([`ProcessTree::read`]) and summing ([`UsageBuilder`]) are separate: a [`Reading`] may come from
+//! another machine. [`Monitor`] does both for a process of this one.
 
 mod accounts;
 mod costly;

@@ -1,13 +1,12 @@
-//! What is read at one moment, as it is kept, summed and sent between machines.
+//! The values read at one moment, in the form that is kept, summed and sent between machines.
 
 use serde::{Deserialize, Serialize};
 use thrum_report::result::Memory;
 
 use super::machine::MachineSample;
 
-/// Accounts of a process and its children at one moment. What counts something counts from the
-/// first sample of its [`super::ProcessTree`] and never goes back, even if processes and threads
-/// end.
+/// Accounts of a process and its children at one moment. Counters count from the first sample of
+/// their [`super::ProcessTree`] and never go back, even if processes and threads end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sample {
@@ -79,7 +78,7 @@ impl Moment {
     }
 }
 
-/// What was read at a moment; none of it if the process was gone.
+/// The values read at a moment; none of them if the process was gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
     /// When.

@@ -48,7 +48,7 @@ pub(super) fn moved(earlier: &Sample, later: &Sample, of: fn(&Sample) -> u64) ->
 }
 
 /// Part of the CPU time that was in user mode: the kernel's ticks give the split, the exact times
-/// the sum. Where no tick fell between the samples, that of all the time before.
+/// the sum. If no tick fell between the samples, the split of all the time before is used.
 pub(super) fn user_share(earlier: &Sample, later: &Sample) -> f64 {
     let user_ns = later.user_ns.saturating_sub(earlier.user_ns);
     let system_ns = later.system_ns.saturating_sub(earlier.system_ns);

@@ -1,4 +1,4 @@
-//! Counters of processes and threads that come and go, in sums that never go back.
+//! Counters of processes and threads that start and end, in sums that never go back.
 
 use std::collections::BTreeMap;
 
@@ -49,8 +49,8 @@ pub(super) struct Sums {
 pub(super) struct Totals {
     tick_ns: u64,
     sums: Sums,
-    /// None before the first entry: what is there then counts from there, what comes later from its
-    /// birth.
+    /// None before the first entry: existing processes count from that moment, later ones from
+    /// their start.
     known: Option<BTreeMap<ProcessId, Known>>,
 }
 

@@ -31,7 +31,7 @@ const THREADS_MAX: usize = 2048;
 #[derive(Debug)]
 pub struct ProcessTree {
     root: u32,
-    /// When the root started, to tell it from a later process with its number.
+    /// Start time of the root, to distinguish it from a later process with its number.
     start_ticks: Option<u64>,
     /// Port by which a successor of the root is found.
     port: Option<u16>,
@@ -217,8 +217,7 @@ pub fn thread_time(thread: u64) -> Option<ThreadTime> {
     })
 }
 
-/// What a process says of itself, and how many threads it has; none if part of it could not be
-/// read.
+/// A process's own accounts, and its number of threads; none if part of it could not be read.
 fn counters(pid: u32, in_detail: bool) -> Option<(ProcessId, ProcessCounters, u64)> {
     let stat = stat(pid).filter(|stat| !stat.is_dead)?;
     let mut counters = ProcessCounters {
@@ -233,7 +232,7 @@ fn counters(pid: u32, in_detail: bool) -> Option<(ProcessId, ProcessCounters, u6
         let path = folder.join("schedstat");
         let sched = match kernel_text::read(&path) {
             Some(text) => accounts::schedstat(&text).unwrap_or_default(),
-            // It is there, but there is no file to spare, for example.
+            // It exists, but for example no file descriptor is free.
             None if path.exists() => return None,
             // The thread has ended, or the kernel does not count: the ticks do.
             None => SchedStat::default(),

@@ -7,7 +7,7 @@ use super::second::{SPAN_NS_MIN, cores, moved, resources, span_ns, user_share};
 use super::stable::MemoryCurve;
 use crate::units::{SECOND_NS, fraction};
 
-/// What the clients did in the hold, to divide by.
+/// The clients' counts of the hold, as divisors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Messages received.
@@ -37,7 +37,7 @@ pub struct UsageBuilder {
 struct Hold {
     first: Sample,
     last: Sample,
-    /// Where the second under way began.
+    /// Begin of the current second.
     second: Sample,
     samples: u64,
     cores_max: f64,
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn each_second_counts_from_the_second_before_whatever_was_read_between() {
+    fn each_second_counts_from_the_previous_one() {
         let (_, used) = entered(&run());
         let cores = used
             .iter()
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_whose_end_the_process_did_not_live_to_see_counts_as_far_as_it_did() {
+    fn a_hold_counts_until_the_process_ended() {
         let mut readings = run();
         readings[9].sample = None;
         let usage = entered(&readings).0.usage(WORK).unwrap();

@@ -25,8 +25,8 @@ impl Monitor {
         Self::start(ProcessTree::alone(std::process::id()))
     }
 
-    /// Likewise the process that listens on a port; if it ends, goes on with the one that listens
-    /// there then.
+    /// Likewise the process that listens on a port; if it ends, continues with the next one that
+    /// listens there.
     pub fn follow(port: u16) -> Option<Self> {
         Self::start(ProcessTree::listening_on(port)?)
     }
@@ -51,8 +51,8 @@ impl Monitor {
         self.read(Moment::HoldStart);
     }
 
-    /// A second of any stage has passed: the use since the call before; none if the process is gone
-    /// or less than a tenth of a second has passed.
+    /// A second of any stage has passed: returns the use since the previous call; none if the
+    /// process is gone or less than a tenth of a second has passed.
     pub fn sample(&mut self) -> Option<Resources> {
         self.read(Moment::Second)
     }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use crate::clock;
 
-    /// Works until the clock of this thread has gone on by this much.
+    /// Works until the clock of this thread has advanced by this much.
     fn work(ms: u64) {
         let until_ns = clock::thread_cpu_ns() + ms * 1_000_000;
         while clock::thread_cpu_ns() < until_ns {

@@ -1,4 +1,4 @@
-//! A run in words and in the fields of its result.
+//! A run as text and in the fields of its result.
 
 use thrum_report::RunResult;
 use thrum_report::result::{
@@ -17,7 +17,7 @@ use crate::swarm::Timeline;
 use crate::units::{count as grouped, fraction, nanos, percent, ratio};
 use crate::validity::Health;
 
-/// The scenario as it was run.
+/// The scenario in the form that was run.
 pub(super) fn scenario(
     plan: &Plan,
     targets: &[Target],
@@ -215,7 +215,7 @@ fn group(group: &Group) -> GroupDescription {
 /// The scenario file without secrets.
 fn without_passwords(toml: &str) -> String {
     let Ok(mut document) = toml.parse::<DocumentMut>() else {
-        // What cannot be read cannot be searched for secrets.
+        // An unreadable text cannot be searched for secrets.
         return String::new();
     };
     let groups = document.get_mut("groups").and_then(Item::as_table_like_mut);

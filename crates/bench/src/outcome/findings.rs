@@ -1,5 +1,4 @@
-//! What is known of a run while it lasts and after it: the same fields for the live view and the
-//! report.
+//! Findings about a run during and after it: the same fields for the live view and the report.
 
 use thrum_report::RunResult;
 use thrum_report::result::{
@@ -19,7 +18,7 @@ use crate::units::{fraction, whole};
 /// Seconds that the live view is given: ten minutes.
 const LIVE_SECONDS_MAX: usize = 600;
 
-/// What is known of a run.
+/// Findings about a run.
 pub(crate) struct Findings<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) targets: &'a [Target],
@@ -91,7 +90,7 @@ impl Findings<'_> {
             lost: progress.lost,
             ..Clients::default()
         };
-        // What is lost shows only after the drain: until then messages may be on their way.
+        // Losses are known only after the drain: until then messages may be in flight.
         result.delivery = Delivery {
             sent_messages: progress.sent,
             expected: progress.expected,

@@ -29,13 +29,13 @@ pub(crate) use findings::Findings;
 /// Result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What was run.
+    /// The scenario.
     pub scenario: Scenario,
     /// It was ended early from outside.
     pub was_interrupted: bool,
     /// The clients.
     pub clients: Clients,
-    /// Length of the hold as it was.
+    /// Actual length of the hold.
     pub hold: Duration,
     /// Latencies of the hold.
     pub latencies: Latencies,
@@ -45,9 +45,9 @@ pub struct Outcome {
     pub delivery: Delivery,
     /// Promises that were not kept.
     pub faults: Vec<Fault>,
-    /// How the generator was.
+    /// State of the generator.
     pub health: Health,
-    /// Everything, as it is written and shown.
+    /// The complete result, as it is written and shown.
     pub result: RunResult,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct Measured {
     pub(crate) warp: Warp,
     pub(crate) brokers: Vec<BrokerSeen>,
     pub(crate) generator: Option<Monitor>,
-    /// What latencies between two machines are wrong by at most; 0 if there are none.
+    /// Largest error of latencies between two machines; 0 if there are none.
     pub(crate) clock_error_ns: u64,
     pub(crate) reports: Vec<GeneratorReport>,
     pub(crate) errors: Vec<ErrorCount>,
@@ -264,7 +264,7 @@ fn settle(measured: &Measured, threads: &[ThreadReport]) -> Delivery {
     Delivery::settle(plan, threads, &due_ns)
 }
 
-/// What is held against the broker: connections that the scenario makes fail are not.
+/// Errors that count against the broker: connections that the scenario makes fail do not.
 fn connections(
     plan: &Plan,
     clients: Clients,
@@ -309,7 +309,7 @@ fn offered(plan: &Plan, timeline: Timeline, warp: &Warp) -> u64 {
         .sum()
 }
 
-/// A histogram as it is written; none if it is empty.
+/// A histogram in its serialized form; none if it is empty.
 fn distribution(histogram: &hdrhistogram::Histogram<u64>) -> Option<Distribution> {
     (!histogram.is_empty()).then(|| Distribution::from_histogram(histogram))
 }

@@ -1,4 +1,4 @@
-//! A rate that changes over time, as the count of messages that have come due for one publisher.
+//! A rate that changes over time, as the number of messages due for one publisher.
 //!
 //! The count is an integer function of the time that always grows. A message is due at the last
 //! nanosecond at which the count is not above its own; so whatever the count is rounded to, offsets
@@ -6,14 +6,14 @@
 
 use super::ramp::Slope;
 
-/// Bits of a count behind the point. A message in a day is then still placed within a nanosecond,
-/// and a count of `u32::MAX` messages times the longest period fits into 128 bits.
+/// Fractional bits of a count. A message in a day is then still placed within a nanosecond, and a
+/// count of `u32::MAX` messages times the longest period fits into 128 bits.
 pub(super) const COUNT_BITS: u32 = 48;
 
-/// Bits behind the point of one over the publishers.
+/// Fractional bits of one over the publishers.
 const SHARE_BITS: u32 = 80;
 
-/// Messages that have come due for one publisher over time, of a rate that changes.
+/// Number of messages due for one publisher over time, for a changing rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Curve {
     /// At least one, ascending; the last one has no end.
@@ -29,7 +29,7 @@ pub(super) struct Part {
     pub(super) speed: Speed,
 }
 
-/// How fast the count grows.
+/// The growth rate of the count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Speed {
     /// By one each period, 1 ns to a day.

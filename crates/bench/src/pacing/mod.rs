@@ -5,8 +5,8 @@
 //! only its publisher, its sequence and when it was really sent.
 //!
 //! Every shape is a rate over time that all publishers of a group share. Of `n` publishers, number
-//! `p` sends its message `s` when `s + p / n` messages have come due for each: publishers are
-//! spread evenly, and keep their order from round to round however the rate changes.
+//! `p` sends its message `s` when `s + p / n` messages are due for each: publishers are spread
+//! evenly, and keep their order from round to round however the rate changes.
 
 mod constant;
 mod curve;

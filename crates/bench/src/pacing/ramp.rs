@@ -11,7 +11,7 @@ const SLOW_BITS: u32 = 60;
 const GAIN_BITS: u32 = 56;
 const SHARE_BITS: u32 = 64;
 
-/// Bits of a time behind the point.
+/// Fractional bits of a time.
 const TIME_BITS: u32 = 16;
 
 /// The parts of a load: the first rate in the warm-up, the last one after the hold.

@@ -1,4 +1,4 @@
-//! The order in which the publishers of one thread come due, without a heap.
+//! The order in which the messages of one thread's publishers are due, without a heap.
 //!
 //! Publishers of one group keep their order from round to round, so the schedule is a ring.
 
@@ -60,7 +60,7 @@ impl Ring {
         ring
     }
 
-    /// The next message that comes due; none when the load is over.
+    /// The next message that is due; none when the load is over.
     pub fn next(&self) -> Option<Tick> {
         let member = self.members.get(self.position)?;
         // Offsets ascend: when one is past the end, so are all that follow.

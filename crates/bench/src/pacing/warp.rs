@@ -1,7 +1,7 @@
 //! Changes of the whole load while a run is under way: a pause, a tenth more or less.
 //!
-//! The load has its own time, in which the offsets of the messages never change. A warp says how
-//! that time runs against the real one; sender and receiver with the same changes agree exactly.
+//! The load has its own time, in which the offsets of the messages never change. A warp maps that
+//! time to the real one; sender and receiver with the same changes agree exactly.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,8 +14,7 @@ pub const WARP_FACTOR_MAX: f64 = 1_000.0;
 /// The factor of a load that runs as planned: parts per million.
 const UNIT_PPM: u64 = 1_000_000;
 
-/// How the time of the load runs against the real time, both in nanoseconds from the start of the
-/// load.
+/// The mapping of the load's time to the real time, both in nanoseconds from the start of the load.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warp {
     /// Ascending in both times.
@@ -75,8 +74,8 @@ impl Warp {
 
     /// From a point in time on, the load runs at `factor` times its planned rate, 0 being a pause.
     ///
-    /// Both sides must know of it before that time comes. A second change at the same time replaces
-    /// the first.
+    /// Both sides must know of it before that time. A second change at the same time replaces the
+    /// first.
     ///
     /// # Errors
     /// The factor is impossible, the time is before the last change, or there were too many
@@ -105,9 +104,9 @@ impl Warp {
         Ok(())
     }
 
-    /// The first real time at which the load's time has come; `u64::MAX` if it never comes.
+    /// The first real time that maps to the load's time; `u64::MAX` if there is none.
     pub fn real_ns(&self, virtual_ns: u64) -> u64 {
-        // The last change before the load's time came: a pause right there is not waited for.
+        // The last change before that time of the load: a pause exactly there is not waited for.
         let change = self.last(|change| change.virtual_ns < virtual_ns);
         let elapsed = u128::from(virtual_ns.saturating_sub(change.virtual_ns));
         if elapsed == 0 {
@@ -140,7 +139,7 @@ impl Warp {
             .map_or(u64::MAX, |change| change.real_ns)
     }
 
-    /// How much of the load comes due before a real time: what is due within this span of the
+    /// The part of the load that is due before a real time: messages due within this span of the
     /// load's time.
     pub fn virtual_span_ns(&self, real_ns: u64) -> u64 {
         real_ns
@@ -287,7 +286,7 @@ mod tests {
                 prop_assert!(warp.real_ns(warp.virtual_ns(at_ns)) <= at_ns);
                 let real_ns = warp.real_ns(at_ns);
                 if real_ns < u64::MAX {
-                    // The first real time at which the load's time has come.
+                    // The first real time that maps to the load's time.
                     prop_assert!(warp.virtual_ns(real_ns) >= at_ns);
                     prop_assert!(real_ns == 0 || warp.virtual_ns(real_ns - 1) < at_ns);
                 }

@@ -1,4 +1,4 @@
-//! What places are filled with: one for each thread, so that no state is shared.
+//! Values for placeholders: one set for each thread, so that no state is shared.
 
 use crate::clock;
 
@@ -28,7 +28,7 @@ impl Filler {
         }
     }
 
-    /// Sets the client whose message comes next, and the time in milliseconds since 1970.
+    /// Sets the client of the next message, and the time in milliseconds since 1970.
     pub fn set(&mut self, client: u32, unix_ms: u64) {
         self.client = client;
         self.unix_ms = unix_ms.min(UNIX_MS_MAX);

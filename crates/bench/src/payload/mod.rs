@@ -1,4 +1,4 @@
-//! What a message carries: its mark, and what the scenario says.
+//! The contents of a message: its mark, and the payload of the scenario.
 //!
 //! | payload | mark |
 //! |---|---|
@@ -22,9 +22,8 @@
 //! | `{float:MIN:MAX}` | a random number with as many decimals as its limits show, at least two |
 //! | `{uuid}` | a random UUID, version 4 |
 //!
-//! Only one of these words directly after `{` makes a place; all other braces stand for themselves,
-//! so JSON is written as it is. A place in double braces is left as text: `{{seq}}` becomes
-//! `{seq}`.
+//! Only one of these words directly after `{` makes a placeholder; all other braces are literal, so
+//! JSON needs no escaping. A placeholder in double braces stays text: `{{seq}}` becomes `{seq}`.
 
 mod filler;
 mod number;

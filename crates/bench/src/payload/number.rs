@@ -84,7 +84,7 @@ impl Range {
         let digits = self.decimals + usize::from(self.decimals > 0);
         let start = out.len();
         let written = write!(out, "{:0digits$}", units.unsigned_abs());
-        debug_assert!(written.is_ok(), "memory takes everything");
+        debug_assert!(written.is_ok(), "writing to memory cannot fail");
         if self.decimals > 0 {
             let point = out.len().saturating_sub(self.decimals).max(start);
             out.insert(point, b'.');

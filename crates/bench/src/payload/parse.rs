@@ -6,8 +6,7 @@ use super::place::Place;
 /// Digits of one `{random:N}` at most.
 pub(super) const RANDOM_DIGITS_MAX: usize = 65_536;
 
-/// Bytes of a place's text at most: the end of one that was not closed is not looked for any
-/// further.
+/// Most bytes of a placeholder's text: the end of an unclosed one is not searched for any further.
 const PLACE_BYTES_MAX: usize = 64;
 
 /// Words that make a place by themselves.
@@ -30,9 +29,9 @@ pub struct PlaceError {
     pub line: usize,
     /// In characters, from 1.
     pub column: usize,
-    /// What stands between the braces.
+    /// The text between the braces.
     pub place: String,
-    /// What is wrong with it and how it is written.
+    /// The error and the correct notation.
     pub why: &'static str,
 }
 
@@ -81,7 +80,7 @@ pub(super) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, PlaceError> {
     Ok(pieces)
 }
 
-/// What stands between the braces of a place, given what follows the opening one.
+/// The text between the braces of a placeholder, given the text after the opening one.
 fn candidate(after_brace: &str) -> Option<&str> {
     let word_end =
         after_brace.find(|letter: char| !letter.is_ascii_lowercase() && letter != '_')?;
@@ -119,7 +118,7 @@ fn place(text: &str) -> Result<Place, &'static str> {
     let limits: Vec<&str> = parts.collect();
     if let Some((_, place)) = WORDS.iter().find(|(known, _)| *known == word) {
         let place = limits.is_empty().then_some(*place);
-        return place.ok_or("takes nothing after its word");
+        return place.ok_or("accepts no argument");
     }
     match (word, limits.as_slice()) {
         ("random", [digits]) => {

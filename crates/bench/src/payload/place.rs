@@ -53,7 +53,7 @@ impl Place {
                 Ok(())
             }
         };
-        debug_assert!(written.is_ok(), "memory takes everything");
+        debug_assert!(written.is_ok(), "writing to memory cannot fail");
     }
 
     /// Most characters that the place is filled with.

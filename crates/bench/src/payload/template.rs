@@ -19,13 +19,13 @@ pub const PAYLOAD_BYTES_MAX: u32 = 16 * 1024 * 1024;
 /// Places of one text at most.
 pub const PLACES_MAX: usize = 1_024;
 
-/// Any seed will do: the bytes need only be such that they cannot be compressed.
+/// Any seed will do: the bytes only need to be incompressible.
 const RANDOM_BYTES_SEED: u64 = 1;
 
 /// Characters of a text shown in an error.
 const SHOWN_CHARS_MAX: usize = 120;
 
-/// What messages of one group carry.
+/// The payloads of one group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     body: Body,
@@ -34,7 +34,7 @@ pub struct Template {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Body {
-    /// The same bytes each time; the mark goes over the first of them.
+    /// The same bytes each time; the mark replaces the first of them.
     Fixed(Vec<u8>),
     /// A mark in digits between two literals, then the rest of the text.
     Text {
@@ -78,21 +78,21 @@ pub enum PayloadError {
     /// More than [`PLACES_MAX`].
     #[error("the payload template has {places} places: at most {PLACES_MAX} are filled in")]
     Places {
-        /// How many it has.
+        /// Their number.
         places: usize,
     },
     /// Neither an object nor a text.
     #[error("the payload template starts with a brace, so it has to be a JSON object: {source}")]
     Json {
-        /// What is wrong and where.
+        /// The error and its position.
         source: serde_json::Error,
     },
-    /// The values that places stand for do not fit into their surroundings.
+    /// The values of placeholders do not fit into their surroundings.
     #[error(
         "the payload template is no longer JSON when its places are filled in: {source}: {filled}"
     )]
     FilledJson {
-        /// What is wrong and where in the filled text.
+        /// The error and its position in the filled text.
         source: serde_json::Error,
         /// The start of the filled text.
         filled: String,
@@ -102,9 +102,9 @@ pub enum PayloadError {
 impl Template {
     /// Makes a payload ready; a file is read once.
     ///
-    /// A file is sent as it is: if it holds a JSON object, the mark becomes its first member;
-    /// otherwise its first 16 bytes are overwritten. Places are filled in only in texts of the
-    /// scenario.
+    /// A file is sent as it is: if it contains a JSON object, the mark becomes its first member;
+    /// otherwise its first 16 bytes are overwritten. Placeholders are filled in only in texts of
+    /// the scenario.
     ///
     /// # Errors
     /// The payload has no room for the mark, is too long, cannot be read, or is a text with bad
@@ -319,7 +319,7 @@ fn of_file(bytes: Vec<u8>) -> Result<Body, PayloadError> {
 
 fn read(path: &Path) -> Result<Vec<u8>, PayloadError> {
     let mut bytes = Vec::new();
-    // One byte more shows that there is more.
+    // One byte more reveals a longer file.
     File::open(path)
         .and_then(|file| {
             file.take(u64::from(PAYLOAD_BYTES_MAX) + 1)

@@ -263,7 +263,7 @@ fn only_places_with_a_time_need_one() {
     assert!(!Template::new(&PayloadSpec::Size(16)).unwrap().needs_time());
 }
 
-/// What may stand in a JSON string, places and broken places included.
+/// Valid contents of a JSON string, placeholders and broken placeholders included.
 fn string() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         "[ -!#-\\[\\]-~é]{0,6}",

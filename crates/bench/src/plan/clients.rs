@@ -1,4 +1,4 @@
-//! What each group's clients connect with, and the publishers among them.
+//! The CONNECT parameters of each group's clients, and the publishers among them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::payload::Template;
 use crate::scenario::{ClientSpec, Group, PublishSpec, Scenario, fill};
 use crate::units::nanos;
 
-/// What the clients of a group connect with; shared by all of them unless it names the client.
+/// The CONNECT parameters of a group's clients; shared by all of them unless they name the client.
 #[derive(Clone, Debug)]
 pub struct ClientPattern {
     id: Option<String>,

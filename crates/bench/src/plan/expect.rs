@@ -103,7 +103,7 @@ impl Expected<'_> {
     }
 }
 
-/// The filters of a client; one that sends requests subscribes to their answers.
+/// The filters of a client; a requester also subscribes to the topic of its answers.
 pub(super) fn filters_of(group: &Group, number: u32, publishers: u32, run: &str) -> Vec<String> {
     if let Some(response) = group
         .publish

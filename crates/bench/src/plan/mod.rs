@@ -21,7 +21,7 @@ pub use clients::ClientPattern;
 pub use partition::{Machines, Share};
 pub use routes::{Expectation, Sources};
 
-/// Publishers of a group that are asked how many of their messages are due, which stand for all of
+/// Publishers of a group that are asked how many of their messages are due, as a sample of all of
 /// it.
 const PUBLISHERS_ASKED_MAX: u32 = 1_000;
 
@@ -79,7 +79,7 @@ pub enum Due {
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// Against the rules of MQTT.
-    #[error("group {group}: '{filter}' is no topic filter")]
+    #[error("group {group}: '{filter}' is not a topic filter")]
     BadFilter {
         /// Name of the group.
         group: String,
@@ -87,7 +87,7 @@ pub enum PlanError {
         filter: String,
     },
     /// Against the rules of MQTT.
-    #[error("group {group}: '{topic}' is no topic name")]
+    #[error("group {group}: '{topic}' is not a topic name")]
     BadTopic {
         /// Name of the group.
         group: String,
@@ -179,7 +179,7 @@ impl Plan {
             .unwrap_or_else(|| format!("bench{}x{client}", self.run_tag))
     }
 
-    /// What a client connects with.
+    /// The CONNECT parameters of a client.
     pub fn client_options(&self, group: usize, number: u32) -> Arc<ClientOptions> {
         self.groups[group].pattern.options(number)
     }
@@ -217,7 +217,7 @@ impl Plan {
         self.groups.get(group)?.pace.as_ref()
     }
 
-    /// What the messages of a publishing group carry.
+    /// The payloads of a publishing group.
     pub fn payload(&self, group: usize) -> Option<&Template> {
         self.groups.get(group)?.payload.as_ref()
     }
@@ -252,7 +252,7 @@ impl Plan {
         let mut sum = 0;
         for (group, planned) in self.scenario.groups.iter().zip(&self.groups) {
             let Some(pace) = &planned.pace else { continue };
-            // Publishers are spread evenly over a period: some, as evenly, stand for all.
+            // Publishers are spread evenly over a period: an equally even sample represents all.
             let asked = group.clients.min(PUBLISHERS_ASKED_MAX);
             let step = |of: u32| u64::from(of) * u64::from(group.clients) / u64::from(asked.max(1));
             let due = (0..asked).map(|of| {

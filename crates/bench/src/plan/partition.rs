@@ -119,7 +119,7 @@ impl MachineShare {
         rounds.saturating_mul(self.round).saturating_add(place)
     }
 
-    /// How many of this many clients.
+    /// Number of its clients among this many.
     fn len(self, clients: u32) -> u32 {
         let rest = clients % self.round;
         let in_rest = rest.saturating_sub(self.start).min(self.part);
@@ -128,7 +128,7 @@ impl MachineShare {
 }
 
 impl GroupShare {
-    /// The client to connect next; none if there is none left.
+    /// The next client to connect; none if none is left.
     fn client(self) -> Option<u32> {
         let number = self.share.number(self.next);
         let client = self.first_client.saturating_add(number);
@@ -385,7 +385,7 @@ mod tests {
         assert_eq!(even.machine_of(1), 1);
     }
 
-    /// Every client has one thread, and every machine as many clients as it says.
+    /// Every client has one thread, and every machine its stated number of clients.
     #[track_caller]
     fn check_across(plan: &Plan, threads: &[u32]) {
         let machines = Machines::new(threads);

@@ -36,7 +36,7 @@ pub enum Sources {
     Range {
         /// The first.
         start: u32,
-        /// How many.
+        /// Their number.
         len: u32,
     },
     /// Any, ascending.
@@ -44,7 +44,7 @@ pub enum Sources {
 }
 
 impl Sources {
-    /// How many.
+    /// Their number.
     pub fn len(&self) -> u32 {
         match self {
             Self::Range { len, .. } => *len,
@@ -52,7 +52,7 @@ impl Sources {
         }
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -128,8 +128,8 @@ impl<'a> Routes<'a> {
         }
     }
 
-    /// The publishers whose messages these filters fetch, where topics arrive with a prefix; none
-    /// if one is no filter.
+    /// The publishers whose messages these filters match, if topics arrive with a prefix; none if
+    /// one is not a filter.
     pub(super) fn sources(&mut self, filters: &[String], prefix: &str) -> Option<Sources> {
         if let Some((last, last_prefix, sources)) = &self.last
             && last == filters

@@ -1,4 +1,4 @@
-//! What plans promise.
+//! Guarantees of plans.
 
 use super::*;
 use crate::scenario::{Overrides, find};

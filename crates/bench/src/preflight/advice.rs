@@ -8,12 +8,12 @@ use crate::units::count;
 /// A broker may be busy for this part of a second without refusing connections.
 const STALLS_PER_SECOND: u32 = 2;
 
-/// What to know about the machine before believing the figures of a run.
+/// Conditions of the machine that affect the figures of a run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Advice {
     /// Generator and broker take each other's CPU.
     #[error(
-        "the generator shares the {cores} cores of this machine with the broker: its own CPU lowers what the broker reaches; use another machine, or give each its cores (taskset)"
+        "the generator shares the {cores} cores of this machine with the broker: its own CPU lowers the broker's results; use another machine, or give each its cores (taskset)"
     )]
     SharedMachine {
         /// Cores that both may use.
@@ -99,7 +99,7 @@ fn backlog(connect_rate: u32, somaxconn: u32) -> Option<Advice> {
     })
 }
 
-/// How long a queue lasts at a rate, in milliseconds.
+/// Capacity of a queue at a rate, in milliseconds.
 fn queue_ms(somaxconn: u32, connect_rate: u32) -> u64 {
     u64::from(somaxconn) * 1_000 / u64::from(connect_rate.max(1))
 }

@@ -31,7 +31,7 @@ pub enum PreflightError {
         count(most_clients(*clients, *needed, *limit)),
     )]
     OpenFiles {
-        /// Clients asked for.
+        /// Requested clients.
         clients: u32,
         /// Files needed.
         needed: u64,
@@ -45,7 +45,7 @@ pub enum PreflightError {
         pid: u32,
         /// Its limit.
         limit: u64,
-        /// Clients asked for.
+        /// Requested clients.
         clients: u32,
     },
     /// Too few source addresses, or some that this machine does not have.
@@ -62,7 +62,7 @@ pub enum PreflightError {
 }
 
 /// Most clients that one process of this machine can have: its hard limit of open files, less those
-/// that are needed for other things.
+/// for other purposes.
 pub fn clients_max() -> u32 {
     let limit = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     u32::try_from(limit.saturating_sub(OTHER_FILES)).unwrap_or(u32::MAX)
@@ -105,10 +105,10 @@ pub(super) fn raise_open_files_to(clients: u32, files: u64) -> Result<(), Prefli
     Ok(())
 }
 
-/// Makes the process's table of open files large enough at once: the kernel doubles it as files are
-/// opened, and each time lets the thread that opens one wait for tens of milliseconds, which would
-/// count as the broker's. Eight bytes a file of the kernel's memory; where it fails, the table
-/// grows as it would have.
+/// Enlarges the process's table of open files at once: the kernel doubles it as files are opened,
+/// and each time blocks the thread that opens one for tens of milliseconds, which would count as
+/// the broker's time. Costs eight bytes of the kernel's memory a file; if it fails, the table grows
+/// as usual.
 fn grow_table(files: u64) {
     let highest = i32::try_from(files - 1).unwrap_or(i32::MAX);
     if let Ok(any) = File::open("/dev/null") {

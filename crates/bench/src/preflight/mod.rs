@@ -1,5 +1,5 @@
-//! Problems that would stop the run later are reported before it starts, with a remedy; what would
-//! only colour its figures is advice.
+//! Problems that would stop the run later are reported before it starts, with a remedy; conditions
+//! that only affect its figures are advice.
 
 mod advice;
 mod limits;

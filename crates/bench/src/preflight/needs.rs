@@ -13,7 +13,7 @@ const FILES_PER_PIPE: u64 = 1;
 /// Files that the proxy opens for one connection.
 const FILES_PER_PROXIED_CLIENT: u64 = 2;
 
-/// What a run needs of this machine and of the brokers.
+/// Requirements of a run on this machine and the brokers.
 #[derive(Clone, Debug)]
 pub struct Needs<'a> {
     /// The brokers.
@@ -25,7 +25,7 @@ pub struct Needs<'a> {
     pub source_addresses: Vec<IpAddr>,
 }
 
-/// What it needs of one broker.
+/// Requirements on one broker.
 #[derive(Clone, Debug)]
 pub struct TargetNeeds<'a> {
     /// As typed.
@@ -79,7 +79,8 @@ impl TargetNeeds<'_> {
 /// empty if the kernel's choice will do.
 ///
 /// # Errors
-/// What cannot be met first: open files here, ports, a broker that answers, its open files.
+/// The first requirement that is not met: open files here, ports, a broker that answers, its open
+/// files.
 pub fn check(needs: &Needs<'_>) -> Result<Vec<Vec<IpAddr>>, PreflightError> {
     raise_open_files_to(needs.clients(), needs.files())?;
     let mut sources = Vec::with_capacity(needs.targets.len());
@@ -94,7 +95,7 @@ pub fn check(needs: &Needs<'_>) -> Result<Vec<Vec<IpAddr>>, PreflightError> {
         reach(target.target, target.address)?;
     }
     for target in &needs.targets {
-        // Of QUIC's connections a broker may hold as many as it likes in one file.
+        // A broker may hold any number of QUIC connections in one file.
         if let Some(pid) = target.pid.filter(|_| !target.is_quic()) {
             check_broker_files(pid, target.clients)?;
         }

@@ -1,4 +1,4 @@
-//! Source addresses: one has as many connections to a broker as there are ports.
+//! Source addresses: each allows as many connections to a broker as there are ports.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -13,10 +13,9 @@ use crate::units::count;
 /// are not free again yet.
 const PORTS_USED_PERCENT: u32 = 90;
 
-/// Ports of one source address that the kernel finds at once. It gives out those of one parity
-/// first, and looks at all of them again for each connection once they are gone: 14,116 connections
-/// to one address, then a pause of 100 ms that the generator would report as the broker's time to
-/// connect.
+/// Ports of one source address that the kernel finds at once. It assigns those of one parity first,
+/// and searches all of them for each connection once they are used up: 14,116 connections to one
+/// address, then a pause of 100 ms that the generator would report as the broker's time to connect.
 const PORTS_AT_ONCE_PERCENT: u32 = 45;
 
 /// Source addresses 127.0.0.1 to 127.0.0.254.
@@ -32,7 +31,7 @@ pub enum SourceError {
         count(PortRange::new(*low, *high).ports().into()),
     )]
     Ports {
-        /// Clients asked for.
+        /// Requested clients.
         clients: u32,
         /// Addresses that would do.
         needed: u32,
@@ -49,11 +48,11 @@ pub enum SourceError {
         count(u64::from(*given) * u64::from(PortRange::new(*low, *high).usable())),
     )]
     TooFew {
-        /// Clients asked for.
+        /// Requested clients.
         clients: u32,
         /// Addresses that would do.
         needed: u32,
-        /// Addresses there are.
+        /// Available addresses.
         given: u32,
         /// First port for clients.
         low: u16,
@@ -129,7 +128,7 @@ pub(crate) fn own_sources(ranges: &[AddressRange]) -> Result<Vec<IpAddr>, Source
 /// any, of the loopback; empty if the kernel's choice will do.
 ///
 /// # Errors
-/// The clients need more ports than there are, or no address given is of the broker's family.
+/// The clients need more ports than there are, or no given address is of the broker's family.
 pub fn source_addresses(
     target: IpAddr,
     clients: u32,

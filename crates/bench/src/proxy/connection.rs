@@ -19,7 +19,7 @@ const ROUNDS_MAX: usize = 16;
 /// Receive buffers of both sockets: much more would hide a slow network from its senders.
 const SOCKET_BUFFER_BYTES: usize = 64 * 1024;
 
-/// What is lent to a connection while it has its turn.
+/// Shared resources that a connection borrows for its turn.
 pub(super) struct Turn<'a> {
     pub(super) now_ns: u64,
     pub(super) buffer: &'a mut [u8],
@@ -30,13 +30,13 @@ pub(super) struct Turn<'a> {
 /// Result of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Waits for a socket, or for this time if it is told.
+    /// Waits for a socket, or for this time if one is given.
     Waiting(Option<u64>),
     /// Has more to do at once.
     Unfinished,
     /// Both directions have ended.
     Closed,
-    /// One end cannot be reached any more, and the other is to learn it.
+    /// One end is unreachable, and the other is to be informed.
     Reset,
     /// The broker did not accept it.
     Refused,
@@ -48,7 +48,7 @@ struct Socket {
     stream: TcpStream,
     is_readable: bool,
     is_writable: bool,
-    /// After the bytes that are there comes an end.
+    /// After the buffered bytes comes the end.
     has_ended: bool,
 }
 
@@ -203,7 +203,7 @@ impl Direction {
         match source.stream.read(buffer) {
             Ok(0) => self.link.end(turn.now_ns, Ending::Finished, turn.chance),
             Ok(length) => {
-                // Less than asked for: the kernel has no more, and signals when it has.
+                // Less than requested: the kernel has no more, and signals when it has.
                 source.is_readable = length == room || source.has_ended;
                 let bytes = buffer.get(..length).unwrap_or_default();
                 self.link.enter(turn.now_ns, bytes, turn.chance);
@@ -242,8 +242,8 @@ impl Direction {
     }
 }
 
-/// Writes once what has arrived; true if something was taken. What comes back from a receiver that
-/// takes nothing any more is still delivered.
+/// Writes once the arrived bytes; true if some were accepted. Bytes in the opposite direction, from
+/// a receiver that accepts none any more, are still delivered.
 fn deliver(
     [way, back]: [&mut Direction; 2],
     sink: &mut Socket,

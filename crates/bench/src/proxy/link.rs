@@ -17,7 +17,7 @@ const PORTIONS_MAX: usize = 4096;
 /// Room that an idle connection may keep.
 const IDLE_BYTES_MAX: usize = 4096;
 
-/// How a direction ends.
+/// The kind of a direction's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     /// No more bytes (FIN).
@@ -59,7 +59,7 @@ impl Link {
         }
     }
 
-    /// The network has changed; what is on its way keeps its time.
+    /// The network has changed; bytes in flight keep their time.
     pub(super) fn set_network(&mut self, network: Network) {
         let rate = self.bucket.map(|bucket| bucket.bytes_per_second());
         if network.bandwidth.map(|rate| rate.max(1)) != rate {
@@ -77,7 +77,7 @@ impl Link {
         }
     }
 
-    /// Bytes are sent, not more than there is room for.
+    /// Bytes are sent, at most as many as there is room for.
     pub(super) fn enter(&mut self, now_ns: u64, bytes: &[u8], chance: &mut Chance) {
         debug_assert!(bytes.len() <= self.room());
         if bytes.is_empty() {
@@ -142,14 +142,14 @@ impl Link {
         }
     }
 
-    /// How the direction ended, once all bytes were taken and the end has arrived.
+    /// The kind of the direction's end, once all bytes were accepted and the end has arrived.
     pub(super) fn ended(&self, now_ns: u64) -> Option<Ending> {
         let (arrives_ns, ending) = self.end?;
         (self.bytes.is_empty() && arrives_ns <= now_ns).then_some(ending)
     }
 
-    /// When there is something new to deliver; none if nothing is on its way, or what has arrived
-    /// waits only for the receiver.
+    /// When new bytes can be delivered; none if nothing is in flight, or the arrived bytes wait
+    /// only for the receiver.
     pub(super) fn next_ns(&self, now_ns: u64) -> Option<u64> {
         if self.arrived > 0 {
             let at_ns = self.bucket?.next_ns(self.arrived);

@@ -1,8 +1,8 @@
 //! A weak network in user space: a TCP proxy that delays, slows, cuts and silences connections.
 //!
 //! It needs no privileges. The handshake of TCP is the kernel's and is not delayed; bytes are never
-//! lost or reordered, because TCP would repair it: what a lossy network looks like to MQTT is delay
-//! and its variation.
+//! lost or reordered, because TCP would repair it: MQTT sees a lossy network as delay and its
+//! variation.
 
 mod bucket;
 mod chance;
@@ -55,14 +55,14 @@ impl Proxy {
         })
     }
 
-    /// Where clients connect instead of the broker.
+    /// The address for clients, in place of the broker's.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Begins or ends an outage: in it nothing passes in either direction, nothing is closed, and
-    /// new connections get no answer. What was sent meanwhile arrives after it, as TCP would repeat
-    /// it.
+    /// Begins or ends an outage: during it no bytes pass in either direction, nothing is closed,
+    /// and new connections get no answer. Bytes sent meanwhile arrive after it, as TCP would
+    /// retransmit them.
     pub fn set_outage(&self, is_out: bool) {
         self.shared.change(|controls| controls.is_out = is_out);
         self.wake();
@@ -74,7 +74,7 @@ impl Proxy {
         self.wake();
     }
 
-    /// What has happened so far.
+    /// The counts so far.
     pub fn stats(&self) -> Stats {
         self.shared.stats()
     }

@@ -154,7 +154,7 @@ impl Relay {
         }
     }
 
-    /// Takes over what the owner wants, and gives every connection a turn.
+    /// Applies the owner's settings, and gives every connection a turn.
     fn apply(&mut self, controls: Controls, now_ns: u64) {
         let network = controls.network;
         let has_new_lifetime = network.cut_after != self.controls.network.cut_after;

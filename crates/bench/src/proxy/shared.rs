@@ -1,11 +1,11 @@
-//! What the owner of a proxy and its thread share.
+//! The shared state of a proxy's owner and its thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::scenario::Network;
 
-/// What the owner wants.
+/// The owner's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Controls {
     pub(super) network: Network,
@@ -13,7 +13,7 @@ pub(super) struct Controls {
     pub(super) is_stopped: bool,
 }
 
-/// What a proxy has done so far.
+/// The counts of a proxy so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Connections accepted.
@@ -28,7 +28,7 @@ pub struct Stats {
     pub bytes_to_broker: u64,
     /// Bytes delivered to clients.
     pub bytes_to_clients: u64,
-    /// How often a sender was not read because too much of it was on its way.
+    /// How often a sender was not read because too many of its bytes were in flight.
     pub held_back: u64,
 }
 

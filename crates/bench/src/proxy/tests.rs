@@ -75,7 +75,7 @@ fn both_ways_take_the_delay() {
     assert_echo(&mut client, b"again");
     let stats = proxy.stats();
     assert_eq!((stats.connections, stats.open), (1, 1));
-    // What the client has read may not be counted yet.
+    // The bytes that the client has read may not be counted yet.
     assert_eq!(stats.bytes_to_broker, 10);
     assert!((5..=10).contains(&stats.bytes_to_clients));
 }

@@ -16,11 +16,11 @@ pub(super) struct Client {
     pub(super) socket: Arc<SharedSocket>,
     /// Known from CONNECT on.
     pub(super) version: Option<Version>,
-    /// What it has subscribed to.
+    /// Its subscriptions.
     pub(super) routes: Vec<Route>,
     /// The connection ends after the readable bytes.
     pub(super) has_ended: bool,
-    /// The start of a packet whose rest is still to come.
+    /// The start of an incomplete packet.
     partial: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! A PUBLISH as bytes: what the relay has to know of it, and the forms in which it goes out.
+//! A PUBLISH as bytes: the fields that the relay needs, and its outgoing forms.
 
 use thrum_codec::frame::Frame;
 use thrum_codec::packet::Publish;
@@ -15,7 +15,7 @@ pub(super) struct Message<'a> {
     frame: Frame<'a>,
     bytes: &'a [u8],
     version: Version,
-    /// Where the packet identifier stands, or would.
+    /// Position of the packet identifier, also if there is none.
     id_at: usize,
     pub(super) qos: QoS,
     /// The number at the end of its topic.
@@ -92,8 +92,8 @@ impl Forms {
         }
     }
 
-    /// The form that a receiver gets a message in: the bytes that came, if they fit. None if the
-    /// message is malformed.
+    /// The form of a message for a receiver: the received bytes, if they fit. None if the message
+    /// is malformed.
     #[inline]
     pub(super) fn of<'f>(&'f mut self, message: &Message<'f>, target: Target) -> Option<Form<'f>> {
         let qos = message.qos.min(target.qos);

@@ -67,7 +67,7 @@ impl Relay {
         Ok(relay)
     }
 
-    /// Where it listens.
+    /// Its listening address.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }

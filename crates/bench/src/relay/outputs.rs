@@ -17,7 +17,7 @@ const POOL_MAX: usize = 4_096;
 /// A buffer above this size is not kept.
 const POOLED_BYTES_MAX: usize = 64 * 1024;
 
-/// What one thread has to write, to its own connections and to those of others.
+/// The output of one thread, to its own connections and to those of others.
 #[derive(Debug)]
 pub(super) struct Outputs {
     by_client: Vec<Output>,
@@ -33,7 +33,7 @@ struct Output {
     socket: Option<Arc<SharedSocket>>,
     /// Without memory between turns.
     bytes: Vec<u8>,
-    /// How many of the thread's packet identifiers were given.
+    /// Number of the thread's packet identifiers in use so far.
     ids_given: u16,
 }
 
@@ -72,7 +72,7 @@ impl Outputs {
         }
     }
 
-    /// Where the answers to a connection go, to be appended to.
+    /// The buffer for the answers to a connection, to be appended to.
     #[inline]
     pub(super) fn answers(&mut self, client: u32) -> &mut Vec<u8> {
         let output = &mut self.by_client[as_index(client)];
@@ -274,7 +274,7 @@ mod tests {
             outputs.flush(&mut totals);
             taken += 1;
         }
-        // What the socket takes, and 8 MiB that wait for it.
+        // The part that the socket takes, and 8 MiB that wait for it.
         assert!((9..20).contains(&taken), "{taken}");
     }
 

@@ -8,7 +8,7 @@ use crate::ledger::as_index;
 /// above the highest number in use do not exist.
 pub(super) const NUMBERS_MAX: u32 = 1 << 20;
 
-/// Where the messages for a filter come from; found once, when it is subscribed to.
+/// The source of messages for a filter; found once, at the SUBSCRIBE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
     /// Topics that end with this number.
@@ -86,7 +86,7 @@ impl Routes {
         }
     }
 
-    /// Shows every receiver of a message whose topic ends with this number.
+    /// Calls with every receiver of a message whose topic ends with this number.
     #[inline]
     pub(super) fn visit(&mut self, number: Option<u32>, mut visit: impl FnMut(Target)) {
         let row = number.and_then(|number| self.numbers.get_mut(as_index(number)));
@@ -132,8 +132,8 @@ impl Row {
     }
 }
 
-/// The decimal number at the end of a topic, as `17` in `test/17`; one that is too high for any
-/// table stays too high.
+/// The decimal number at the end of a topic, as `17` in `test/17`; a number too high for any table
+/// stays too high.
 #[inline]
 pub(super) fn trailing_number(topic: &[u8]) -> Option<u32> {
     let (mut number, mut unit) = (0_u32, 1_u32);

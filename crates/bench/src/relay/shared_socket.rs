@@ -15,7 +15,7 @@ const UNSENT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Above it the connection is cut: it does not even read the answers that it asks for.
 const CUT_BYTES: usize = 4 * UNSENT_BYTES_MAX;
 
-/// A buffer above this size is given back when what waited in it is gone.
+/// A buffer above this size is freed when its contents have been sent.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 
 /// A connection as all threads see it.
@@ -33,7 +33,7 @@ pub(super) struct SharedSocket {
 #[derive(Debug, Default)]
 struct Unsent {
     bytes: Vec<u8>,
-    /// How many of these are sent.
+    /// Number of these that are sent.
     sent: usize,
 }
 
@@ -64,7 +64,7 @@ impl SharedSocket {
     pub(super) fn receive(&self, buffer: &mut Vec<u8>) -> Result<usize, Errno> {
         loop {
             // A plain system call: that of the C library is a point where threads may be cancelled,
-            // which costs.
+            // which has a cost.
             match rustix::net::recv(&self.socket, spare_capacity(buffer), RecvFlags::empty()) {
                 Ok((read, _)) => return Ok(read),
                 Err(Errno::INTR) => {}
@@ -73,8 +73,8 @@ impl SharedSocket {
         }
     }
 
-    /// One write of these bytes, or none if others wait before them; returns the writes. What the
-    /// socket does not take waits until it is writable.
+    /// One write of these bytes, or none if others wait before them; returns the writes. Bytes that
+    /// the socket does not take wait until it is writable.
     #[inline]
     pub(super) fn send(&self, bytes: &[u8]) -> u64 {
         self.send_locked(self.lock(), bytes)
@@ -119,8 +119,7 @@ impl SharedSocket {
         self.drain(&mut unsent)
     }
 
-    /// Ends the connection in both directions: the peer learns it at once, its thread when it
-    /// reads.
+    /// Ends the connection in both directions: the peer sees it at once, its thread when it reads.
     pub(super) fn shut(&self) {
         self.is_full.store(true, Ordering::Relaxed);
         // The peer may have ended it before.

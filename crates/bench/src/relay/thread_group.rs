@@ -62,7 +62,7 @@ impl ThreadGroup {
         u16::try_from(self.inboxes.len()).unwrap_or(u16::MAX)
     }
 
-    /// Becomes readable when there is something new for a thread.
+    /// Becomes readable when there is new work for a thread.
     pub(super) fn waker(&self, thread: u16) -> &OwnedFd {
         &self.inboxes[usize::from(thread)].waker
     }
@@ -76,7 +76,7 @@ impl ThreadGroup {
         }
     }
 
-    /// Whether there are news for a thread.
+    /// Whether there is new work for a thread.
     #[inline]
     pub(super) fn has_changes(&self, thread: u16) -> bool {
         let inbox = &self.inboxes[usize::from(thread)];

@@ -15,7 +15,7 @@ pub struct Totals {
     pub messages_in: u64,
     /// PUBLISH packets put out, one for each receiver.
     pub messages_out: u64,
-    /// Copies that were not put out, because too much waited for their receiver already.
+    /// Copies that were dropped, because their receiver had too much pending output.
     pub dropped: u64,
     /// PUBACK, PUBREC and PUBCOMP received from subscribers.
     pub acknowledged: u64,

@@ -23,7 +23,7 @@ use super::totals::Totals;
 /// Ready sockets taken from the kernel at once: a whole fan-out to 1 000 subscribers and more.
 const EVENTS_MAX: usize = 4_096;
 
-/// The numbers of event sources that are no connections.
+/// Numbers of event sources other than connections.
 const LISTENER: u64 = u64::MAX;
 const WAKER: u64 = u64::MAX - 1;
 

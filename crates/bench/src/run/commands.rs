@@ -38,7 +38,7 @@ impl Coordinator<'_> {
                 });
                 format!("hold extended by {}", span(by))
             }
-            // Not a number, or less than nothing: no rate at all.
+            // Not a number, or negative: not a rate.
             Command::Rate(factor) if factor.is_nan() || factor <= 0.0 => return,
             Command::Rate(factor) => {
                 self.factor = (self.factor * factor).clamp(FACTOR_MIN, FACTOR_MAX);
@@ -62,7 +62,7 @@ impl Coordinator<'_> {
         };
         let at_ns = (now_ns + self.order_delay_ns).saturating_sub(timeline.start_ns);
         let factor = self.factor_now();
-        // Too many changes: the load stays as it is.
+        // Too many changes: the load stays unchanged.
         if self.warp.change(at_ns, factor).is_ok() {
             self.order(timeline);
         }

@@ -32,7 +32,7 @@ const SETTLE_NS: u64 = SECOND_NS / 2;
 /// From the decision to start or change the load to its effect: every thread must have seen it.
 pub(super) const ORDER_DELAY_NS: u64 = SECOND_NS / 4;
 
-/// Silence after the last delivery in which duplicates may still come.
+/// Silence after the last delivery in which duplicates may still arrive.
 const ECHO_NS: u64 = SECOND_NS / 5;
 
 pub(super) struct Coordinator<'a> {
@@ -104,7 +104,7 @@ impl<'a> Coordinator<'a> {
                 (ramp_start_ns, agents.start(ramp_start_ns))
             }
         };
-        // The generator's accounts are those of the machines that make the load.
+        // The generator's accounts are those of the machines that generate the load.
         let generator = match prepared.agents {
             None => Monitor::own(),
             Some(_) => None,
@@ -279,7 +279,7 @@ impl<'a> Coordinator<'a> {
             planned_ns,
         };
         let echo_ns = ECHO_NS.min(planned_ns);
-        // What was sent until now shows in the gauges with the next turn of each thread, an agent's
+        // The messages sent so far are in the gauges after the next turn of each thread, an agent's
         // a little later.
         let news_ns = match self.agents {
             None => echo_ns,

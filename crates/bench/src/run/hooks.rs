@@ -9,7 +9,7 @@ use crate::units::{nanos, percent, span};
 
 /// Faults of a run and the commands that are under way.
 pub(super) struct Hooks {
-    /// Faults to come, the next one last.
+    /// Future faults, the next one last.
     to_come: Vec<Fault>,
     on_fault: Option<String>,
     running: Vec<(String, Child)>,
@@ -88,7 +88,7 @@ fn start(command: &str) -> std::io::Result<Child> {
 }
 
 fn words(fault: &Fault) -> String {
-    let whom = |victims: &Victims| {
+    let shown = |victims: &Victims| {
         let share = percent(victims.share);
         match &victims.group {
             Some(group) => format!("{share} of {group}"),
@@ -96,18 +96,15 @@ fn words(fault: &Fault) -> String {
         }
     };
     match &fault.kind {
-        FaultKind::Disconnect {
-            whom: victims,
-            reset,
-        } => {
+        FaultKind::Disconnect { victims, reset } => {
             let how = if *reset { "reset" } else { "closed" };
-            format!("connections of {} {how}", whom(victims))
+            format!("connections of {} {how}", shown(victims))
         }
-        FaultKind::StopReading { whom: victims } => {
-            format!("{} stop reading for {}", whom(victims), span(fault.lasts))
+        FaultKind::StopReading { victims } => {
+            format!("{} stop reading for {}", shown(victims), span(fault.lasts))
         }
-        FaultKind::Freeze { whom: victims } => {
-            format!("{} freeze for {}", whom(victims), span(fault.lasts))
+        FaultKind::Freeze { victims } => {
+            format!("{} freeze for {}", shown(victims), span(fault.lasts))
         }
         FaultKind::Hook { command } if command.is_empty() => {
             "the --on-fault command runs".to_owned()

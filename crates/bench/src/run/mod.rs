@@ -33,11 +33,11 @@ pub struct Status {
     pub stage: Stage,
     /// Since the beginning of the stage.
     pub elapsed: Duration,
-    /// How long the stage takes as planned.
+    /// Planned duration of the stage.
     pub planned: Duration,
     /// Clients of the scenario.
     pub clients: u32,
-    /// What the threads report.
+    /// The reports of the threads.
     pub progress: Progress,
 }
 
@@ -58,7 +58,7 @@ pub enum RunError {
     Quic {
         /// As typed.
         target: String,
-        /// What is wrong.
+        /// The error.
         cause: DialError,
     },
     /// A network that is made worse is made of TCP connections.
@@ -109,7 +109,7 @@ pub enum RunError {
     AgentLost {
         /// Its name.
         name: String,
-        /// What happened.
+        /// The event.
         why: String,
     },
     /// A run with agents did not begin, or the control broker is gone.

@@ -1,4 +1,4 @@
-//! How to run a scenario.
+//! Options of a run.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,11 +11,10 @@ use crate::agents::AgentsWanted;
 /// Most threads.
 pub const THREADS_MAX: u32 = 256;
 
-/// How to run a scenario.
+/// Options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// The brokers. One without a name is that of every target of the scenario without an address
-    /// of its own.
+    /// The brokers. One without a name is that of every target of the scenario without an address.
     pub targets: Vec<Target>,
     /// Threads of the generator; by default half of the cores, at least 1.
     pub threads: Option<u32>,
@@ -25,7 +24,7 @@ pub struct RunOptions {
     pub interrupt: Arc<AtomicBool>,
     /// Command of the faults that name none.
     pub on_fault: Option<String>,
-    /// Where the histograms of every second are written to.
+    /// Destination of the histograms of every second.
     pub latency_log: Option<PathBuf>,
     /// The command line that repeats the run.
     pub command: String,
@@ -36,9 +35,9 @@ pub struct RunOptions {
 pub struct Target {
     /// Its name in the scenario; empty for any.
     pub name: String,
-    /// Where it is.
+    /// Its address.
     pub endpoint: Endpoint,
-    /// How its TLS is checked.
+    /// Its TLS options.
     pub tls: TlsOptions,
     /// The process to measure.
     pub process: BrokerProcess,

@@ -115,7 +115,7 @@ fn with_credentials(mut scenario: Scenario, targets: &[Target]) -> Scenario {
     scenario
 }
 
-/// What this many of the plan's clients need of each broker.
+/// The requirements of this many of the plan's clients on each broker.
 fn needs<'a>(
     plan: &Plan,
     targets: &'a [Target],
@@ -222,7 +222,7 @@ fn quic(
     Ok(Some(setup))
 }
 
-/// Threads that carry QUIC beside the load threads: half of the cores, the other half is
+/// Threads that carry QUIC in addition to the load threads: half of the cores, the other half is
 /// the broker's.
 fn quic_threads() -> usize {
     let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -261,8 +261,8 @@ fn check_hooks(scenario: &Scenario, options: &RunOptions) -> Result<(), RunError
     }
 }
 
-/// The brokers in the order of the scenario: as given by name, as given for all, or as the scenario
-/// says.
+/// The brokers in the order of the scenario: given by name, given for all, or named by the
+/// scenario.
 fn targets(scenario: &Scenario, options: &RunOptions) -> Result<Vec<Target>, RunError> {
     let mut targets = Vec::with_capacity(scenario.targets.len());
     for spec in &scenario.targets {

@@ -19,12 +19,12 @@ pub struct AddressRange {
     count: u32,
 }
 
-/// Why a text is no range of source addresses.
+/// Why a text is not a range of source addresses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// Neither an address nor two.
     #[error(
-        "'{0}' is no address and no range: write one like 10.0.0.7, 127.0.0.2-127.0.0.33 or fd00::1-fd00::20"
+        "'{0}' is not an address or a range: write one like 10.0.0.7, 127.0.0.2-127.0.0.33 or fd00::1-fd00::20"
     )]
     Malformed(String),
     /// From IPv4 to IPv6.
@@ -35,8 +35,10 @@ pub enum AddressError {
     /// The end is before the beginning.
     #[error("'{0}' ends before it begins: write the lower address first")]
     Backwards(String),
-    /// No connection comes from there.
-    #[error("no connection comes from '{0}': give addresses of the machine that makes the load")]
+    /// Connections cannot come from there.
+    #[error(
+        "connections cannot come from '{0}': give addresses of the machine that generates the load"
+    )]
     NoSource(String),
     /// More than a scenario may have.
     #[error("'{0}' has more than the {SOURCE_ADDRESSES_MAX} addresses that a scenario may have")]
@@ -49,7 +51,7 @@ impl AddressRange {
         (0..self.count).map(move |offset| after(self.first, offset))
     }
 
-    /// How many there are.
+    /// Their number.
     pub const fn count(self) -> u32 {
         self.count
     }
@@ -121,7 +123,7 @@ impl From<AddressRange> for String {
 /// Reads a list of ranges: no address twice, and not too many in all.
 ///
 /// # Errors
-/// What is wrong with which of them, as a person should read it.
+/// The error and its address, as text.
 pub(super) fn ranges(texts: &[String]) -> Result<Vec<AddressRange>, String> {
     let mut ranges: Vec<AddressRange> = Vec::with_capacity(texts.len());
     let mut count = 0;
@@ -145,7 +147,7 @@ pub(super) fn ranges(texts: &[String]) -> Result<Vec<AddressRange>, String> {
     Ok(ranges)
 }
 
-/// How far it is from one address up to another of its family; none if that is before it.
+/// The distance from one address up to another of its family; none if that is before it.
 fn distance(first: IpAddr, last: IpAddr) -> Option<u128> {
     number(last).checked_sub(number(first))
 }
@@ -208,16 +210,16 @@ mod tests {
     #[test]
     fn an_invalid_range_is_refused_with_an_example() {
         for (text, part) in [
-            ("", "is no address"),
+            ("", "is not an address"),
             ("10.0.0", "127.0.0.2-127.0.0.33"),
-            ("10.0.0.1-", "is no address"),
-            ("10.0.0.1-33", "is no address"),
+            ("10.0.0.1-", "is not an address"),
+            ("10.0.0.1-33", "is not an address"),
             ("10.0.0.1-fd00::1", "the other"),
             ("10.0.0.2-10.0.0.1", "lower address first"),
             ("10.0.0.0-10.1.0.0", "more than the 4096"),
-            ("0.0.0.0", "no connection comes"),
-            ("::-::1", "no connection comes"),
-            ("224.0.0.1", "no connection comes"),
+            ("0.0.0.0", "connections cannot come"),
+            ("::-::1", "connections cannot come"),
+            ("224.0.0.1", "connections cannot come"),
         ] {
             let error = text.parse::<AddressRange>().unwrap_err();
             assert!(error.to_string().contains(part), "{text}: {error}");

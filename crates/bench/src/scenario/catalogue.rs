@@ -11,11 +11,11 @@ use super::{Document, Scenario, load};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", explanation(.name, .closest, .reason.as_deref()))]
 pub struct UnknownScenario {
-    /// As asked for.
+    /// The requested name.
     pub name: String,
     /// The most similar name.
     pub closest: String,
-    /// What is wrong with the name, if it is made like those of a family.
+    /// The error in the name, if it has the form of a family.
     pub reason: Option<String>,
 }
 
@@ -26,7 +26,7 @@ pub struct Entry {
     pub name: &'static str,
     /// Shorter name; the same if it has none.
     pub alias: &'static str,
-    /// What it shows, in one line.
+    /// Its purpose, in one line.
     pub summary: String,
     /// Names of its steps, if it is a sweep.
     pub steps: Vec<String>,
@@ -100,7 +100,7 @@ const FILES: [File; 37] = [
 
 /// All built-in scenarios.
 pub fn catalogue() -> Vec<Entry> {
-    // That every file loads is tested; one that did not would only be missing here.
+    // A test loads every file; a broken one would only be missing here.
     FILES.iter().filter_map(entry).collect()
 }
 
@@ -108,7 +108,7 @@ pub fn catalogue() -> Vec<Entry> {
 /// sweep (`docs-fanin/10K`), or by a name with all its numbers (`p2p-200-200-400-400`).
 ///
 /// # Errors
-/// No such name, numbers that do not fit together, or a sweep; the error proposes the closest name.
+/// An unknown name, contradictory numbers, or a sweep; the error proposes the closest name.
 pub fn find(name: &str) -> Result<Scenario, UnknownScenario> {
     let mut scenarios = find_document(name)?.scenarios;
     match (scenarios.pop(), scenarios.first()) {
@@ -226,7 +226,7 @@ fn unknown(name: &str, reason: Option<String>) -> UnknownScenario {
 
 fn explanation(name: &str, closest: &str, reason: Option<&str>) -> String {
     match reason {
-        Some(reason) => format!("'{name}' is no scenario: {reason}"),
+        Some(reason) => format!("'{name}' is not a scenario: {reason}"),
         None => format!(
             "no scenario named '{name}'; did you mean '{closest}'? (`thrum bench scenarios` lists them)"
         ),
@@ -302,11 +302,11 @@ mod tests {
     fn numbers_that_cannot_be_are_explained() {
         assert_eq!(
             find("p2p-2-1-2-2").unwrap_err().to_string(),
-            "'p2p-2-1-2-2' is no scenario: each message is received once: 2 publishers need 2 subscribers, not 1"
+            "'p2p-2-1-2-2' is not a scenario: each message is received once: 2 publishers need 2 subscribers, not 1"
         );
         assert_eq!(
             find("p2p-6M").unwrap_err().to_string(),
-            "'p2p-6M' is no scenario: groups: 12000000 clients in all, 10000000 is the limit"
+            "'p2p-6M' is not a scenario: groups: 12000000 clients in all, 10000000 is the limit"
         );
     }
 
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(find_document("docs-fanin").unwrap().scenarios.len(), 5);
         assert_eq!(
             find("docs-fanin").unwrap_err().to_string(),
-            "'docs-fanin' is no scenario: it is a sweep of 5 steps, one of them is 'docs-fanin/10K'"
+            "'docs-fanin' is not a scenario: it is a sweep of 5 steps, one of them is 'docs-fanin/10K'"
         );
         assert_eq!(find("DOCS-fanin/20k").unwrap().name, "docs-fanin/20K");
     }

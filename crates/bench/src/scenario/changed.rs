@@ -25,7 +25,7 @@ pub(super) fn noted(summary: &str, changes: &[String]) -> String {
     }
 }
 
-/// A key that was set; what may be a secret or is no single value is not shown.
+/// A changed key; possible secrets and composite values are not shown.
 pub(super) fn of_set(key: &str, value: &Value) -> Option<String> {
     let last = key.rsplit('.').next().unwrap_or(key);
     let text = match value {
@@ -42,7 +42,7 @@ pub(super) fn of_set(key: &str, value: &Value) -> Option<String> {
 }
 
 impl Overrides {
-    /// What they change of a scenario, in the order of the command line's help.
+    /// Their changes to a scenario, in the order of the command line's help.
     pub(super) fn words(&self, scenario: &Scenario) -> Vec<String> {
         let publishes = scenario.publishers() > 0;
         let has_messages = publishes || scenario.subscribers() > 0;

@@ -25,8 +25,8 @@ pub(super) enum Named {
     },
 }
 
-/// Takes a name apart; none if it is not made like these, an explanation if its numbers do not fit
-/// together.
+/// Parses a name; none if it does not have one of these forms, an explanation if its numbers are
+/// contradictory.
 pub(super) fn parse(name: &str) -> Option<Result<Named, String>> {
     const TOPOLOGY: &str = "singlenode-";
     const FAMILIES: [(&str, Family); 5] = [
@@ -83,7 +83,7 @@ fn fan_out(numbers: &[u64]) -> Result<Named, String> {
     }
     if !received.is_multiple_of(subscribers) {
         return Err(format!(
-            "each message goes to all of {subscribers} subscribers: {received} received per second is no multiple of that"
+            "each message goes to all of {subscribers} subscribers: {received} received per second is not a multiple of that"
         ));
     }
     Ok(Named::FanOut {
@@ -348,7 +348,7 @@ mod tests {
         );
         assert_eq!(
             explained("fanout-2-100-2-250"),
-            "each message goes to all of 100 subscribers: 250 received per second is no multiple of that"
+            "each message goes to all of 100 subscribers: 250 received per second is not a multiple of that"
         );
         assert_eq!(explained("p2p-0"), "every number must be at least 1");
         assert!(explained("p2p-1-1").starts_with("write p2p-<pairs>"));

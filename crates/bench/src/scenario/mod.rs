@@ -1,5 +1,5 @@
-//! What a run does: groups of clients, what they publish and subscribe, and the stages. Data, no
-//! behaviour.
+//! The contents of a run: groups of clients, their publishing and subscribing, and the stages.
+//! Data, no behaviour.
 
 mod addresses;
 mod catalogue;

@@ -1,5 +1,5 @@
-//! What a run does: groups of clients, what they publish and subscribe, the stages, the faults.
-//! Data only.
+//! The contents of a run: groups of clients, their publishing and subscribing, the stages, the
+//! faults. Data only.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,9 +17,9 @@ pub struct Scenario {
     pub name: String,
     /// Shorter name accepted on the command line.
     pub alias: String,
-    /// What it shows, in one line.
+    /// Its purpose, in one line.
     pub summary: String,
-    /// The brokers; at least one, the first is that of groups which name none.
+    /// The brokers; at least one, groups that name none use the first.
     pub targets: Vec<TargetSpec>,
     /// Protocol version of clients that have none of their own.
     #[serde(with = "wire::version")]
@@ -38,19 +38,18 @@ pub struct Scenario {
     /// Limits that the run must keep.
     #[serde(with = "wire::thresholds")]
     pub thresholds: Vec<Threshold>,
-    /// What is done to clients, network and broker during the hold.
+    /// Faults of clients, network and broker during the hold.
     pub faults: Vec<Fault>,
     /// Part of the full scenario that this is, where it was scaled; 1 is all of it.
     pub scale: f64,
-    /// The scenario as a file, changes of the command line included: what a person repeats and
-    /// edits.
+    /// The scenario as a file, including changes on the command line: for repeating and editing.
     pub toml: String,
 }
 
 /// A broker.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetSpec {
-    /// Its name in the scenario; empty if there is only one.
+    /// Its name in the scenario; empty if it is the only one.
     pub name: String,
     /// Its URL, if the scenario names it.
     pub url: Option<String>,
@@ -76,16 +75,16 @@ pub struct Group {
     pub clients: u32,
     /// Its broker: index into the scenario's targets.
     pub target: usize,
-    /// How each of them connects.
+    /// The connection of each of them.
     pub client: ClientSpec,
-    /// What each of them publishes.
+    /// The publishing of each of them.
     pub publish: Option<PublishSpec>,
-    /// What each of them subscribes to.
+    /// The subscriptions of each of them.
     pub subscribe: Option<SubscribeSpec>,
 }
 
-/// How a client connects. Its texts are patterns of [`super::fill`], with `{run}` a short text that
-/// differs from run to run.
+/// The connection of a client. Its texts are patterns of [`super::fill`], with `{run}` a short text
+/// that differs from run to run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientSpec {
     /// Protocol version; the scenario's if none.
@@ -110,7 +109,7 @@ pub struct ClientSpec {
     pub receive_maximum: Option<u16>,
     /// Comes back after a connection is lost.
     pub reconnect: Option<Reconnect>,
-    /// The network between the client and the broker; as it is if none.
+    /// The network between the client and the broker; unchanged if none.
     pub network: Option<Network>,
     /// Bytes per second that the client reads at most: a slow consumer.
     pub read_rate: Option<u64>,
@@ -130,7 +129,7 @@ pub struct WillSpec {
     pub retain: bool,
 }
 
-/// How a client comes back.
+/// The reconnecting of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reconnect {
     /// Wait before the first attempt.
@@ -152,14 +151,14 @@ pub struct Network {
     pub cut_after: Option<Duration>,
 }
 
-/// What each client of a group publishes.
+/// The publishing of each client of a group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PublishSpec {
     /// Topic, a pattern of [`super::fill`].
     pub topic: String,
-    /// How often.
+    /// Messages per second.
     pub rate: Rate,
-    /// How the rate changes during the load.
+    /// The shape of the rate during the load.
     pub shape: Shape,
     /// Closed loop: most messages without acknowledgement; the rate then plays no part. Open loop
     /// if none.
@@ -169,18 +168,17 @@ pub struct PublishSpec {
     pub qos: QoS,
     /// Publish as retained.
     pub retain: bool,
-    /// What is sent.
+    /// The payload.
     pub payload: PayloadSpec,
     /// User properties of each message (5.0).
     pub user_properties: Vec<(String, String)>,
     /// Message expiry in seconds (5.0).
     pub expiry: Option<u32>,
-    /// Each message is a request: the topic that its answer comes to; the client subscribes to it
-    /// itself.
+    /// Each message is a request: the topic of its answer; the client subscribes to it itself.
     pub response: Option<String>,
 }
 
-/// How a rate changes over the load (warm-up and hold).
+/// The shape of a rate over the load (warm-up and hold).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum Shape {
     /// It does not.
@@ -199,7 +197,7 @@ pub enum Shape {
     },
 }
 
-/// What a message carries besides its mark.
+/// The contents of a message besides its mark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum PayloadSpec {
     /// Filled with dots.
@@ -212,7 +210,7 @@ pub enum PayloadSpec {
     File(PathBuf),
 }
 
-/// What each client of a group subscribes to.
+/// The subscriptions of each client of a group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SubscribeSpec {
     /// Filters, patterns of [`super::fill`]; `{p}` stands for one filter per publisher.
@@ -222,8 +220,8 @@ pub struct SubscribeSpec {
     pub qos: QoS,
     /// Answers each request at its response topic with the request's own payload.
     pub respond: bool,
-    /// A bridge puts this before the topic on the way: what arrives as `PREFIX` + topic was
-    /// published as topic.
+    /// A bridge prepends this to the topic: a message that arrives at `PREFIX` + topic was
+    /// published to topic.
     pub strip_prefix: Option<String>,
 }
 
@@ -232,31 +230,31 @@ pub struct SubscribeSpec {
 pub struct Fault {
     /// From the start of the hold.
     pub at: Duration,
-    /// How long it lasts; zero for what is done at once.
+    /// Its duration; zero for an instantaneous one.
     pub lasts: Duration,
-    /// What is done.
+    /// The action.
     pub kind: FaultKind,
 }
 
-/// What can be done on purpose.
+/// The kinds of intended faults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FaultKind {
     /// Cuts connections all at once; clients reconnect as their group is set.
     Disconnect {
-        /// Who.
-        whom: Victims,
+        /// The affected clients.
+        victims: Victims,
         /// True: with a reset; false: closed without DISCONNECT.
         reset: bool,
     },
     /// Stops reading from sockets, so that the broker has to queue.
     StopReading {
-        /// Who.
-        whom: Victims,
+        /// The affected clients.
+        victims: Victims,
     },
     /// Neither reads nor writes, and does not close: a half-open peer.
     Freeze {
-        /// Who.
-        whom: Victims,
+        /// The affected clients.
+        victims: Victims,
     },
     /// Runs a command in a shell, for example one that kills and restarts the broker; if empty the
     /// one of `--on-fault`.
@@ -266,7 +264,7 @@ pub enum FaultKind {
     },
 }
 
-/// Who suffers a fault.
+/// The clients that a fault affects.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Victims {
     /// Name of the group; all groups if none.
@@ -278,6 +276,6 @@ pub struct Victims {
 /// A scenario, or the steps of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// What has no steps is one scenario; steps are complete scenarios named `NAME/STEP`.
+    /// A scenario without steps is single; steps are complete scenarios named `NAME/STEP`.
     pub scenarios: Vec<Scenario>,
 }

@@ -9,7 +9,7 @@ use super::pattern::forms;
 use super::{AddressRange, Group, PAYLOAD_BYTES_MIN, PayloadSpec, Rate, Scenario, load, to_toml};
 use crate::units::whole;
 
-/// What to change; `None` keeps the scenario's value.
+/// Changes to a scenario; `None` keeps the scenario's value.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "each field is the scenario's of the same name")]
 pub struct Overrides {
@@ -54,9 +54,9 @@ pub enum OverrideError {
     Unpaired {
         /// Name of the scenario.
         scenario: String,
-        /// As asked for.
+        /// The requested number.
         publishers: u32,
-        /// As asked for.
+        /// The requested number.
         subscribers: u32,
     },
     /// No room for publisher, sequence and time.
@@ -64,13 +64,13 @@ pub enum OverrideError {
         "--payload {bytes} is too small: each message carries its publisher, its sequence and its send time, 16 bytes in all"
     )]
     PayloadTooSmall {
-        /// As asked for.
+        /// The requested number.
         bytes: u32,
     },
     /// Not above 0.
     #[error("--scale {factor} must be a number above 0")]
     Scale {
-        /// As asked for.
+        /// The requested number.
         factor: String,
     },
     /// A rule of scenarios is broken.
@@ -78,7 +78,7 @@ pub enum OverrideError {
     DoesNotFit {
         /// Name of the scenario.
         scenario: String,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
 }

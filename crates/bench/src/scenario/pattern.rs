@@ -2,8 +2,8 @@
 
 /// Fills in the places of a pattern for client number `number` of its group, counted from 1.
 ///
-/// `{i}` is the number, `{i%20}` the number counted round from 1 to 20, `{run}` the text `run`.
-/// Everything else stays as it is, also `{p}`, which stands for many texts.
+/// `{i}` is the number, `{i%20}` the number cycling from 1 to 20, `{run}` the text `run`.
+/// Everything else stays unchanged, also `{p}`, which stands for many texts.
 pub fn fill(pattern: &str, number: u32, run: &str) -> String {
     let mut filled = String::with_capacity(pattern.len() + 8);
     let mut rest = pattern;

@@ -1,6 +1,6 @@
 //! Scenarios that are run together.
 
-/// Name, what it is, and the scenarios in the order of the run.
+/// Name, description, and the scenarios in the order of the run.
 pub type ScenarioSet = (&'static str, &'static str, &'static [&'static str]);
 
 /// The Basic Set of the open MQTT benchmarks, in its order.
@@ -120,7 +120,7 @@ const SETS: [ScenarioSet; 7] = [
     ),
     (
         "availability",
-        "what happens when clients, network or broker fail",
+        "behaviour when clients, network or broker fail",
         &AVAILABILITY_SET,
     ),
     ("all", "every built-in scenario", &ALL),

@@ -1,4 +1,4 @@
-//! How values of other crates are written where a scenario travels to another machine.
+//! The form of other crates' values in a scenario that is sent to another machine.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thrum_codec::{QoS, Version};

@@ -1,4 +1,4 @@
-//! Scenarios in words, for reports and for people who check one before it runs.
+//! Scenarios as text, for reports and for checking one before it runs.
 
 use thrum_codec::{QoS, Version};
 
@@ -24,7 +24,7 @@ impl Scenario {
         publish.map_or("", |publish| publish.payload.kind())
     }
 
-    /// How messages are paced.
+    /// The pacing of messages.
     pub fn load_text(&self) -> String {
         let publishing = self
             .groups
@@ -85,7 +85,7 @@ impl PublishSpec {
 }
 
 impl Group {
-    /// What its clients do, in one line.
+    /// The activity of its clients, in one line.
     pub fn text(&self) -> String {
         let mut parts = Vec::new();
         if let Some(publish) = &self.publish {
@@ -124,7 +124,7 @@ impl Group {
         parts.extend(
             client
                 .reconnect
-                .map(|reconnect| format!("come back after {}", span(reconnect.delay))),
+                .map(|reconnect| format!("reconnect after {}", span(reconnect.delay))),
         );
         parts.extend(
             client

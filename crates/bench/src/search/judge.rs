@@ -1,4 +1,4 @@
-//! How one trial went: the broker held, the broker failed, or the generator was the limit.
+//! The outcome of one trial: the broker held, the broker failed, or the generator was the limit.
 
 use serde::Serialize;
 
@@ -10,10 +10,10 @@ use crate::units::{latency, percent};
 /// publishers back.
 const SENT_PART_MIN: f64 = 0.99;
 
-/// How the verdict begins a fault that the goal judges instead.
+/// The beginning of a verdict's fault that the goal judges instead.
 const LOSS: &str = "messages lost";
 
-/// What a broker must keep to hold a load.
+/// The conditions for holding a load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Goal {
     /// Highest 99th percentile of the response time; of connecting, without publishers.
@@ -24,7 +24,7 @@ pub struct Goal {
     pub cpu_part: Option<f64>,
 }
 
-/// How a trial went.
+/// The outcome of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
@@ -58,11 +58,11 @@ pub struct Figures {
 pub struct Trial {
     /// The load that was tried, in messages per second or clients.
     pub load: f64,
-    /// How it went.
+    /// Its outcome.
     pub grade: Grade,
     /// Why, if it did not go well.
     pub reasons: Vec<String>,
-    /// What was measured.
+    /// The measured figures.
     pub figures: Figures,
 }
 
@@ -71,7 +71,7 @@ impl Trial {
     pub fn judge(load: f64, result: &RunResult, goal: &Goal) -> Self {
         let figures = Figures::of(result);
         let (grade, reasons) = if result.interrupted {
-            let why = "ended early: what the broker holds is not known".to_owned();
+            let why = "ended early: the limit of the broker is unknown".to_owned();
             (Grade::Limited, vec![why])
         } else if result.validity.valid {
             let reasons = broken(result, &figures, goal);
@@ -92,7 +92,7 @@ impl Trial {
         }
     }
 
-    /// A run that could not even start for a reason of the broker's: nobody accepted, connections
+    /// A run that could not even start because of the broker: no client accepted, connections
     /// refused.
     pub fn refused(load: f64, reason: String) -> Self {
         Self {
@@ -145,7 +145,7 @@ fn broken(result: &RunResult, figures: &Figures, goal: &Goal) -> Vec<String> {
     }
     if figures.sent < figures.offered * SENT_PART_MIN {
         reasons.push(format!(
-            "the broker took {} of what was offered",
+            "the broker took {} of the offered load",
             percent(figures.sent / figures.offered)
         ));
     }
@@ -154,7 +154,7 @@ fn broken(result: &RunResult, figures: &Figures, goal: &Goal) -> Vec<String> {
     {
         reasons.push(format!("CPU {} > {}", percent(used), percent(allowed)));
     }
-    // The goal judged losses; any other violation counts as it is.
+    // The goal judged losses; any other violation counts.
     let others = result.verdict.faults.iter();
     let others = others.filter(|fault| !fault.starts_with(LOSS));
     reasons.extend(others.cloned());
@@ -222,7 +222,7 @@ mod tests {
         check(
             blocked,
             Grade::Failed,
-            "the broker took 90 % of what was offered",
+            "the broker took 90 % of the offered load",
         );
         let silent = |result: &mut RunResult| result.latency_ns.e2e = None;
         check(silent, Grade::Failed, "nothing arrived");
@@ -248,7 +248,7 @@ mod tests {
         check(
             ended,
             Grade::Limited,
-            "ended early: what the broker holds is not known",
+            "ended early: the limit of the broker is unknown",
         );
     }
 

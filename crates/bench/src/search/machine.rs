@@ -1,8 +1,7 @@
 //! The search itself: upwards in strides until a load is not held, then halving, then repeats on
 //! both sides.
 //!
-//! Loads stand on a ladder whose rungs are one resolution apart, so the same load can be tried
-//! again.
+//! Loads are on a ladder whose rungs are one resolution apart, so the same load can be tried again.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +16,7 @@ const LIMITED_MAX: u32 = 2;
 /// Below the first load the search goes down to this part of it.
 const LOWEST_PART: f64 = 1.0 / 1_024.0;
 
-/// What bounds a search.
+/// The limits of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Limits {
     /// The first load.
@@ -61,31 +60,31 @@ pub enum LimitsError {
     Repeats,
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Try this load and record how it went.
     Try {
         /// Messages per second or clients.
         load: f64,
-        /// Why this one, in words.
+        /// The reason for it, as text.
         why: &'static str,
     },
     /// There is nothing left to try.
     Done(Answer),
 }
 
-/// What ended the search upwards before the broker did.
+/// The reason why the search upwards ended before the broker's limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ceiling {
     /// The generator could not offer more.
     Generator,
-    /// The highest load that was asked for.
+    /// The highest requested load.
     Asked,
 }
 
-/// What the search found.
+/// The result of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Answer {
@@ -96,11 +95,11 @@ pub enum Answer {
         /// Failed in every repeat.
         high: f64,
     },
-    /// The broker held this load every time; what stopped the search is not the broker.
+    /// The broker held this load every time; the search ended for another reason.
     AtLeast {
         /// Held in every repeat.
         low: f64,
-        /// What stopped it.
+        /// The reason.
         ceiling: Ceiling,
         /// The lowest load above it that the generator could not offer in any trial, if that
         /// stopped it.
@@ -126,7 +125,7 @@ pub enum Answer {
 /// Rungs of the ladder: load = from * (1 + resolution) ^ rung.
 type Rung = i32;
 
-/// What is known of the loads above.
+/// Knowledge about the loads above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Above {
     /// The broker failed here.
@@ -137,12 +136,12 @@ enum Above {
     Asked,
 }
 
-/// What is known while narrowing.
+/// Knowledge while narrowing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Bounds {
     /// The highest rung that held.
     low: Option<Rung>,
-    /// What ends the search above it.
+    /// The upper bound of the search.
     above: Option<Above>,
 }
 
@@ -208,7 +207,7 @@ impl Search {
         })
     }
 
-    /// What to do next; the same until a trial is recorded.
+    /// The next step; the same until a trial is recorded.
     pub fn next(&self) -> Step {
         let (rung, why) = match self.phase {
             Phase::Done(answer) => return Step::Done(answer),
@@ -228,7 +227,7 @@ impl Search {
         }
     }
 
-    /// Takes in how the load went that [`Search::next`] named.
+    /// Records the outcome of the load that [`Search::next`] named.
     pub fn record(&mut self, trial: Trial) {
         let rung = match self.phase {
             Phase::Done(_) => return,
@@ -262,7 +261,7 @@ impl Search {
         &self.trials
     }
 
-    /// What bounds it.
+    /// Its limits.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
@@ -400,8 +399,8 @@ impl Search {
         }
     }
 
-    /// Trials that must agree: the one that found the end is not one of them, for it was chosen by
-    /// its outcome.
+    /// Trials that must agree: the one that found the end is not one of them, because its outcome
+    /// selected it.
     fn needed(&self) -> u32 {
         self.limits.repeats + 1
     }

@@ -1,5 +1,5 @@
-//! The search for the highest load that a broker holds: what to try next, how a trial is judged,
-//! what follows.
+//! The search for the highest load that a broker sustains: the next trial, its verdict, the
+//! conclusion.
 //!
 //! Nothing here connects to anything: [`Search`] chooses the next trial and takes its result.
 

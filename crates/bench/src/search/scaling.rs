@@ -3,7 +3,7 @@
 use crate::scenario::{PublishSpec, Rate, Scenario, Shape};
 use crate::units::{fraction, whole};
 
-/// What a search changes.
+/// The quantity that a search changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vary {
     /// Messages per second of every publisher.

@@ -129,7 +129,8 @@ fn a_generator_that_ends_first_is_not_mistaken_for_the_broker() {
 fn trials_that_others_on_the_machine_spoilt_do_not_bound_the_search() {
     let mut search = Search::new(Limits::default()).unwrap();
     let mut draws = Draws(1);
-    // The first three of 1,000 messages/s are spoilt, so the search goes down; nothing else is.
+    // The first three of 1,000 messages/s are disturbed, so the search goes down; no other trial
+    // is.
     let mut spoilt = 3;
     let answer = loop {
         let load = match search.next() {

@@ -1,4 +1,4 @@
-//! What a person or a program reads of a search.
+//! The text and JSON forms of a search.
 
 use std::fmt::Write as _;
 
@@ -10,9 +10,9 @@ use crate::units::{figure, latency, percent};
 /// Name and version of the schema of `search.json`.
 const SCHEMA: &str = "thrum-bench-search/1";
 
-/// What ended a search that did not reach the limit of the broker.
+/// The reason of a search that did not reach the limit of the broker.
 const GENERATOR_LIMITED: &str =
-    "so the generator is the limit and not the broker: more cores or agents are needed to go on";
+    "so the generator is the limit and not the broker: more cores or agents are needed to continue";
 
 /// A whole search, as `search.json` has it.
 #[derive(Clone, Debug, Serialize)]
@@ -22,13 +22,13 @@ pub struct SearchReport {
     pub scenario: String,
     /// URL of the broker.
     pub target: String,
-    /// What a load is: `messages/s` or `clients`.
+    /// The unit of a load: `messages/s` or `clients`.
     pub unit: &'static str,
-    /// What had to be met.
+    /// The goal.
     pub goal: Goal,
-    /// What bounded the search.
+    /// The limits of the search.
     pub limits: Limits,
-    /// What was found.
+    /// The result.
     pub answer: Answer,
     /// The same as a sentence.
     pub text: String,
@@ -36,14 +36,14 @@ pub struct SearchReport {
     pub trials: Vec<Trial>,
 }
 
-/// What was searched in.
+/// The scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// Name of the scenario.
     pub scenario: &'a str,
     /// URL of the broker.
     pub target: &'a str,
-    /// What a load is: `messages/s` or `clients`.
+    /// The unit of a load: `messages/s` or `clients`.
     pub unit: &'static str,
 }
 

@@ -2,7 +2,7 @@
 
 use super::Swarm;
 use super::outbox::slot;
-use super::peer::{Step, Suffering};
+use super::peer::{Impairment, Step};
 use super::ramp::ANSWER_NS_MAX;
 use crate::units::SECOND_NS;
 
@@ -15,7 +15,7 @@ const REST_NS_MAX: u64 = ROUND_NS / 10;
 /// Clients checked at once, about: 50 µs, in which no message is late.
 const CLIENTS_AT_ONCE: u64 = 2_048;
 
-/// Where the search for passed deadlines stands.
+/// Position of the search for passed deadlines.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sweep {
     at_ns: u64,
@@ -32,7 +32,7 @@ impl Sweep {
         self.at_ns + (ROUND_NS / parts.max(1)).min(REST_NS_MAX)
     }
 
-    /// How many of them: those of the time since the last look.
+    /// Their number: those of the time since the last call.
     fn share(self, clients: usize, now_ns: u64) -> u64 {
         let passed_ns = now_ns.saturating_sub(self.at_ns).min(ROUND_NS);
         (number(clients) * passed_ns / ROUND_NS + 1).min(number(clients))
@@ -75,7 +75,7 @@ impl Swarm {
             .client
             .next_deadline()
             .is_some_and(|at| at <= self.time);
-        if !is_late || state.suffering() != Suffering::None {
+        if !is_late || state.impairment() != Impairment::None {
             return;
         }
         let start = self.replies.open();

@@ -6,7 +6,7 @@ use socket2::SockRef;
 
 use super::Swarm;
 use super::outbox::slot;
-use super::peer::{Step, Suffering};
+use super::peer::{Impairment, Step};
 use super::session::End;
 use crate::plan::Plan;
 use crate::scenario::{FaultKind, Victims};
@@ -82,24 +82,26 @@ impl Swarm {
             return;
         };
         match &fault.kind {
-            FaultKind::Disconnect { whom, reset } => {
-                for peer in self.victims(whom) {
+            FaultKind::Disconnect { victims, reset } => {
+                for peer in self.victims(victims) {
                     self.cut(peer, *reset);
                 }
             }
-            FaultKind::StopReading { whom } => self.inflict(whom, Suffering::Deaf, step.is_end),
-            FaultKind::Freeze { whom } => self.inflict(whom, Suffering::Frozen, step.is_end),
+            FaultKind::StopReading { victims } => {
+                self.impair(victims, Impairment::NotReading, step.is_end)
+            }
+            FaultKind::Freeze { victims } => self.impair(victims, Impairment::Frozen, step.is_end),
             FaultKind::Hook { .. } => {}
         }
     }
 
-    fn victims(&self, whom: &Victims) -> Vec<u32> {
+    fn victims(&self, victims: &Victims) -> Vec<u32> {
         let groups = &self.plan.scenario.groups;
         let is_victim = |number: u32, state: &super::peer::Peer| {
             let part = self.plan.part(number);
             let group = groups.get(part.group);
             state.step == Step::Ready
-                && group.is_some_and(|group| whom.include(&group.name, part.number))
+                && group.is_some_and(|group| victims.include(&group.name, part.number))
         };
         let peers = (0..).zip(&self.peers);
         peers
@@ -116,20 +118,20 @@ impl Swarm {
         self.end(peer, End::Cut, "cut by the scenario");
     }
 
-    fn inflict(&mut self, whom: &Victims, suffering: Suffering, is_end: bool) {
+    fn impair(&mut self, victims: &Victims, impairment: Impairment, is_end: bool) {
         let peers: Vec<u32> = if is_end {
-            let suffering = |state: &super::peer::Peer| state.suffering() == suffering;
+            let is_affected = |state: &super::peer::Peer| state.impairment() == impairment;
             let peers = (0..).zip(&self.peers);
             peers
-                .filter(|(_, state)| suffering(state))
+                .filter(|(_, state)| is_affected(state))
                 .map(|(peer, _)| peer)
                 .collect()
         } else {
-            self.victims(whom)
+            self.victims(victims)
         };
         for peer in peers {
-            self.peers[slot(peer)].extra().suffering =
-                if is_end { Suffering::None } else { suffering };
+            self.peers[slot(peer)].extra().impairment =
+                if is_end { Impairment::None } else { impairment };
             if is_end {
                 self.handle_writable(peer);
                 // Input during the fault woke no thread; it may hold the end of the connection.

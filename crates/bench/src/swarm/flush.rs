@@ -1,11 +1,12 @@
-//! One write per connection and turn; what the socket does not take waits until it is writable.
+//! One write per connection and turn; bytes that the socket does not take wait until it is
+//! writable.
 
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
 use super::Swarm;
 use super::outbox::{Outbox, Stalled, slot};
-use super::peer::{NONE, Peer, Step, Suffering};
+use super::peer::{Impairment, NONE, Peer, Step};
 use super::ramp::reason_of;
 
 impl Swarm {
@@ -30,7 +31,7 @@ impl Swarm {
             self.begin_session(peer);
             return;
         }
-        if state.suffering() == Suffering::Frozen {
+        if state.impairment() == Impairment::Frozen {
             return;
         }
         let Some(mut stalled) = state.stalled.take() else {
@@ -69,8 +70,9 @@ impl Swarm {
         match self.peers[slot(peer)].write(bytes) {
             Ok(written) => self.tally.count_bytes_out(written),
             Err(reason) => {
-                // What the broker said last may still be there, and says more than a broken pipe
-                // does. Within a read the buffer is in use, and the reading goes on by itself.
+                // The broker's last bytes may still be readable, and are more informative than a
+                // broken pipe. Within a read the buffer is in use, and the reading continues by
+                // itself.
                 if !self.read_buffer.is_empty() {
                     self.handle_readable(peer, true);
                 }
@@ -83,7 +85,7 @@ impl Swarm {
 impl Peer {
     /// Writes, or keeps, all of the bytes; returns how many were written.
     fn write(&mut self, bytes: &[u8]) -> Result<usize, String> {
-        let is_frozen = self.suffering() == Suffering::Frozen;
+        let is_frozen = self.impairment() == Impairment::Frozen;
         let Some(stream) = &self.stream else {
             return Ok(0);
         };

@@ -23,7 +23,8 @@ impl Swarm {
         true
     }
 
-    /// Takes bytes of the socket through the layers; what MQTT gets of them is appended to `plain`.
+    /// Takes bytes of the socket through the layers; the MQTT bytes in them are appended to
+    /// `plain`.
     pub(super) fn unwrap(&mut self, peer: u32, bytes: &mut [u8], plain: &mut Vec<u8>) {
         let mut wire = std::mem::take(&mut self.wire);
         wire.clear();

@@ -107,7 +107,7 @@ pub(crate) struct Swarm {
     filler: Filler,
     epoch_ns: u64,
     time: Time,
-    /// The clock at the latest read of a socket: exact enough to see that something has come due.
+    /// The clock at the latest read of a socket: exact enough to detect due messages.
     read_ns: u64,
     /// Messages that are read now may have waited since.
     unread_since_ns: u64,
@@ -123,7 +123,7 @@ pub(crate) struct Swarm {
     /// Messages due that the broker does not take yet.
     held_back: u64,
     is_hold_over: bool,
-    /// A client has come back: what it sends again goes out before its next message.
+    /// A client has reconnected: its retransmissions go out before its next message.
     came_back: bool,
 }
 

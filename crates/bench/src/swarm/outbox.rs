@@ -5,7 +5,7 @@ use crate::ledger::as_index;
 /// Output of many connections in one buffer, which is reused.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    /// What is appended between [`Outbox::open`] and [`Outbox::close`] belongs to that peer.
+    /// Bytes appended between [`Outbox::open`] and [`Outbox::close`] belong to that peer.
     pub(super) bytes: Vec<u8>,
     segments: Vec<Segment>,
 }
@@ -19,7 +19,7 @@ pub(super) struct Segment {
 }
 
 impl Outbox {
-    /// Where the next bytes start.
+    /// Start of the next bytes.
     pub(super) const fn open(&self) -> usize {
         self.bytes.len()
     }

@@ -60,27 +60,27 @@ pub(super) enum Step {
 /// fault.
 #[derive(Default)]
 pub(super) struct Extra {
-    /// What lies between MQTT and the socket.
+    /// The layers between MQTT and the socket.
     pub(super) layers: Option<Layers>,
     /// State of its QUIC connection.
     pub(super) dialing: Option<Dialing>,
-    /// Lost since, until ready again; 0 if it is not away.
+    /// Time of the loss, until ready again; 0 if it is not disconnected.
     pub(super) away_since_ns: u64,
-    /// Attempts to come back that failed.
+    /// Failed attempts to reconnect.
     pub(super) attempts: u32,
-    /// From when to when it was away without a session.
+    /// Periods without a session.
     pub(super) absences: Vec<(u64, u64)>,
     /// Its fault.
-    pub(super) suffering: Suffering,
+    pub(super) impairment: Impairment,
     /// A slow reader's next read.
     pub(super) next_read_ns: u64,
     /// The time that its timer was last set to.
     pub(super) read_timer_ns: u64,
     /// Answers that wait for the window.
     pub(super) answers: VecDeque<Answer>,
-    /// Answers to SUBSCRIBE that are still to come behind the next one.
+    /// Answers to SUBSCRIBE still expected after the next one.
     pub(super) subacks_further: u32,
-    /// One of the answers so far granted less than was asked for.
+    /// One of the answers so far granted a lower quality of service than requested.
     pub(super) is_downgraded: bool,
 }
 
@@ -95,12 +95,12 @@ pub(super) struct Answer {
 
 /// Fault of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Suffering {
+pub(super) enum Impairment {
     /// No fault.
     #[default]
     None,
     /// It does not read.
-    Deaf,
+    NotReading,
     /// It neither reads nor writes.
     Frozen,
 }
@@ -120,7 +120,7 @@ pub(super) struct PublisherState {
     pub(super) held: bool,
     /// Messages without acknowledgement, as many as the window allows.
     pub(super) awaiting: VecDeque<Awaited>,
-    /// Messages that no acknowledgement can come for, because their session is gone.
+    /// Messages that cannot be acknowledged any more, because their session is gone.
     pub(super) given_up: Vec<u32>,
 }
 
@@ -135,7 +135,7 @@ pub(super) struct Awaited {
 /// A subscriber of this thread.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum SubscriberState {
-    /// Gets every message of these publishers; its pairs stand together in the thread's list.
+    /// Receives every message of these publishers; its pairs are adjacent in the thread's list.
     Each {
         /// The first of its pairs.
         first_pair: usize,
@@ -147,8 +147,8 @@ pub(crate) enum SubscriberState {
 }
 
 impl Extra {
-    /// An answer to SUBSCRIBE has come; returns whether any of them granted less, and whether it is
-    /// the last.
+    /// An answer to SUBSCRIBE has arrived; returns whether any of them granted less, and whether it
+    /// is the last.
     pub(super) fn note_suback(&mut self, grants_less: bool) -> (bool, bool) {
         self.is_downgraded |= grants_less;
         let is_last = self.subacks_further == 0;
@@ -165,13 +165,13 @@ impl Peer {
         self.extra.get_or_insert_default()
     }
 
-    pub(super) fn suffering(&self) -> Suffering {
+    pub(super) fn impairment(&self) -> Impairment {
         self.extra
             .as_ref()
-            .map_or(Suffering::None, |extra| extra.suffering)
+            .map_or(Impairment::None, |extra| extra.impairment)
     }
 
-    /// Lost since; 0 if it is not away.
+    /// Time of the loss; 0 if it is not disconnected.
     pub(super) fn away_since_ns(&self) -> u64 {
         self.extra.as_ref().map_or(0, |extra| extra.away_since_ns)
     }
@@ -194,7 +194,7 @@ impl PublisherState {
         }
     }
 
-    /// Takes a message that was acknowledged; acknowledgements mostly come in order.
+    /// Removes an acknowledged message; acknowledgements mostly arrive in order.
     pub(super) fn take_awaited(&mut self, packet_id: PacketId) -> Option<Awaited> {
         let at = self
             .awaiting

@@ -7,7 +7,7 @@ use thrum_codec::{PacketId, Version};
 use thrum_protocol::client::PublishError;
 
 use super::outbox::slot;
-use super::peer::{Awaited, PublisherState, Step, Suffering};
+use super::peer::{Awaited, Impairment, PublisherState, Step};
 use super::{Swarm, Timeline};
 use crate::clock;
 use crate::mark::Mark;
@@ -192,7 +192,7 @@ impl Swarm {
             .map_or(0, |stalled| stalled.unsent.len());
         peer.step == Step::Ready
             && unsent <= UNSENT_BYTES_MAX
-            && peer.suffering() != Suffering::Frozen
+            && peer.impairment() != Impairment::Frozen
     }
 
     /// Writes a message to the output of this turn.

@@ -167,8 +167,8 @@ impl Swarm {
     }
 }
 
-/// Quality of service that a group's clients subscribe with; requesters take answers
-/// with that of the requests.
+/// Quality of service of a group's subscriptions; requesters subscribe to answers with that of the
+/// requests.
 fn subscription_qos(group: &Group) -> QoS {
     let requests = group
         .publish
@@ -179,7 +179,7 @@ fn subscription_qos(group: &Group) -> QoS {
         .unwrap_or(QoS::AtMostOnce)
 }
 
-/// The cause of a failed system call, in words without addresses, so that equal causes count
+/// The cause of a failed system call, as text without addresses, so that equal causes count
 /// together.
 pub(super) fn reason_of(error: &io::Error) -> String {
     match error.kind() {

@@ -10,7 +10,7 @@ use thrum_protocol::client::Event;
 use thrum_transport::{Scheme, not_mqtt};
 
 use super::outbox::{Stalled, slot};
-use super::peer::{Step, Suffering};
+use super::peer::{Impairment, Step};
 use super::ramp::reason_of;
 use super::{Swarm, Wake};
 use crate::units::SECOND_NS;
@@ -19,7 +19,7 @@ use crate::units::SECOND_NS;
 /// acknowledgements gets no more of them.
 const UNSENT_BYTES_MAX: usize = 1024 * 1024;
 
-/// What one read found.
+/// The result of one read.
 enum Chunk {
     /// Everything there was.
     Drained,
@@ -63,7 +63,7 @@ impl Swarm {
     /// Whether a socket is not to be read now.
     fn is_paused(&mut self, peer: u32) -> bool {
         let state = &mut self.peers[slot(peer)];
-        if state.suffering() != Suffering::None || self.waits_for_next_read(peer) {
+        if state.impairment() != Impairment::None || self.waits_for_next_read(peer) {
             return true;
         }
         let Some(stalled) = &mut self.peers[slot(peer)].stalled else {
@@ -158,7 +158,7 @@ impl Swarm {
         Ok(if is_full { Chunk::Full } else { Chunk::Drained })
     }
 
-    /// Bytes of TLS or WebSocket: what is in them follows what was kept.
+    /// Bytes of TLS or WebSocket: their contents follow the kept bytes.
     fn handle_layered(&mut self, peer: u32, bytes: &mut [u8]) -> Result<(), Option<String>> {
         let mut plain = std::mem::take(&mut self.plain);
         plain.clear();
@@ -280,7 +280,7 @@ impl Swarm {
         self.go_on_publishing(publisher);
     }
 
-    /// Keeps the start of a packet whose rest is still to come.
+    /// Keeps the start of an incomplete packet.
     fn keep_partial(&mut self, peer: u32, rest: &[u8]) {
         let state = &mut self.peers[slot(peer)];
         if rest.is_empty() && state.stalled.is_none() {
@@ -298,8 +298,8 @@ impl Swarm {
     }
 }
 
-/// One read; `Err(None)` when there is nothing to read. A plain system call: the C library's is a
-/// point where threads may be cancelled, which costs a few percent of a fan-out.
+/// One read; `Err(None)` if nothing can be read. A plain system call: the C library's is a point
+/// where threads may be cancelled, which costs a few percent of a fan-out.
 fn read_some(stream: &OwnedFd, buffer: &mut [u8]) -> Result<usize, Option<String>> {
     loop {
         match rustix::net::recv(stream, &mut *buffer, RecvFlags::empty()) {

@@ -11,7 +11,7 @@ use crate::record::Counts;
 use crate::scenario::Group;
 use crate::units::{SECOND_NS, nanos};
 
-/// What a thread counted; its latencies went out second by second.
+/// The counts of a thread; its latencies were handed over second by second.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ThreadReport {
     pub(crate) counts: Counts,
@@ -22,7 +22,7 @@ pub(crate) struct ThreadReport {
     pub(crate) shared: Vec<SharedLedger>,
 }
 
-/// What a publisher sent.
+/// The counts of a publisher.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PublisherReport {
     /// Its number in the plan.
@@ -40,11 +40,11 @@ pub(crate) struct PublisherReport {
 pub(crate) struct SubscriberReport {
     pub(crate) state: SubscriberState,
     pub(crate) role: Role,
-    /// From when to when it was away without a session.
+    /// Periods without a session.
     pub(crate) absences: Vec<(u64, u64)>,
 }
 
-/// What a subscriber does with its messages.
+/// The handling of messages by a subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Role {
     /// Nothing.

@@ -6,7 +6,7 @@ use thrum_codec::packet::ConnAck;
 use thrum_quic::Dialing;
 
 use super::outbox::slot;
-use super::peer::{NONE, Step, SubscriberState, Suffering};
+use super::peer::{Impairment, NONE, Step, SubscriberState};
 use super::{Swarm, Wake};
 use crate::record::enter;
 use crate::units::{SECOND_NS, nanos};
@@ -33,7 +33,8 @@ impl Swarm {
         self.end(peer, End::Lost, failure.as_deref().unwrap_or(reason));
     }
 
-    /// Ends a connection: a failure if the client was not ready yet, else it is away or lost.
+    /// Ends a connection: a failure if the client was not ready yet, otherwise it is disconnected
+    /// or lost.
     pub(super) fn end(&mut self, peer: u32, end: End, reason: &str) {
         let now_ns = self.now_ns();
         let state = &mut self.peers[slot(peer)];
@@ -75,7 +76,7 @@ impl Swarm {
                     extra.attempts = 0;
                 }
                 // A frozen client thaws with its new connection.
-                extra.suffering = Suffering::None;
+                extra.impairment = Impairment::None;
                 let doubled =
                     nanos(policy.delay).saturating_mul(1 << extra.attempts.min(DOUBLINGS_MAX));
                 extra.attempts += 1;
@@ -109,7 +110,7 @@ impl Swarm {
         state.extra().absences.push((now_ns, until_ns));
     }
 
-    /// Without a durable session no acknowledgement comes for what was sent.
+    /// Without a durable session the sent messages are never acknowledged.
     fn settle_unacknowledged(&mut self, peer: u32) {
         let state = &self.peers[slot(peer)];
         if state.publisher != NONE && state.client.inflight() == 0 {
@@ -158,7 +159,7 @@ impl Swarm {
         }
     }
 
-    /// A client of a clean session gets nothing of what is published while it is away.
+    /// A client of a clean session receives no message that is published while it is disconnected.
     fn note_absence(&mut self, peer: u32, now_ns: u64) {
         let extra = self.peers[slot(peer)].extra();
         extra.absences.push((extra.away_since_ns, now_ns));

@@ -11,7 +11,7 @@ use thrum_transport::Connector;
 use crate::plan::{Machines, Plan};
 use crate::scenario::Reconnect;
 
-/// What a thread needs beyond the plan.
+/// The inputs of a thread besides the plan.
 #[derive(Clone)]
 pub(crate) struct ThreadSetup {
     /// Number of this thread among all.
@@ -28,20 +28,20 @@ pub(crate) struct ThreadSetup {
     pub(crate) clock_offset_ns: i64,
 }
 
-/// How to reach a broker.
+/// Address and transport of a broker.
 #[derive(Clone)]
 pub(crate) struct TargetSetup {
-    /// Where it listens.
+    /// Its address.
     pub(crate) address: SocketAddr,
-    /// What lies between MQTT and the socket.
+    /// The layers between MQTT and the socket.
     pub(crate) connector: Arc<Connector>,
-    /// What carries the connections, if that is QUIC.
+    /// The dialer of the connections, for QUIC.
     pub(crate) quic: Option<Arc<QuicSetup>>,
     /// Source addresses to take turns with; empty leaves it to the kernel.
     pub(crate) sources: Arc<[IpAddr]>,
 }
 
-/// How to reach a broker over QUIC.
+/// Address and dialer of a broker over QUIC.
 pub(crate) struct QuicSetup {
     pub(crate) dialer: QuicDialer,
     /// Name that its certificate must match.

@@ -112,7 +112,7 @@ impl Tally {
         &self.warp
     }
 
-    /// When a message is due that the schedule puts at this offset from the start.
+    /// When a message is due, given its offset from the start in the schedule.
     pub(super) fn real_ns(&self, timeline: Timeline, offset_ns: u64) -> u64 {
         let real_ns = if self.is_warped {
             self.warp.real_ns(offset_ns)
@@ -296,8 +296,8 @@ impl Tally {
         }
     }
 
-    /// Whether a message that was due then counts in the slice under way: those of the hold do, and
-    /// those of the warm-up as long as it lasts.
+    /// Whether a message that was due then counts in the current slice: those of the hold do, and
+    /// those of the warm-up during the warm-up.
     const fn counts_now(&self, timeline: Timeline, due_ns: u64) -> bool {
         timeline.holds(due_ns)
             || (due_ns < timeline.hold_start_ns && self.slice.start_ns < timeline.hold_start_ns)

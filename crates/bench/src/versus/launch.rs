@@ -64,7 +64,7 @@ pub enum LaunchError {
     NotReady {
         /// Name of the broker.
         name: String,
-        /// Where it should.
+        /// The expected address.
         port: u16,
         /// How long it was waited for.
         seconds: u64,
@@ -122,18 +122,17 @@ impl Running {
         self.child.id()
     }
 
-    /// Where it accepts MQTT.
+    /// Its MQTT address.
     pub fn target(&self) -> String {
         format!("mqtt://127.0.0.1:{}", self.port)
     }
 
-    /// How it was started: the command line with the environment of its own, and the configuration
-    /// file.
+    /// Its start: the command line with its own environment, and the configuration file.
     pub fn configuration(&self) -> &str {
         &self.configuration
     }
 
-    /// How it ended unexpectedly, if it did: exit status and the end of its log.
+    /// Its unexpected end, if any: exit status and the end of its log.
     pub fn crash(&mut self) -> Option<String> {
         if !self.is_zombie() {
             return None;
@@ -143,8 +142,7 @@ impl Running {
         Some(format!("{status}; its log ends: {log}"))
     }
 
-    /// Asks it to stop, waits, and kills what is left of its group; returns its exit status in
-    /// words.
+    /// Asks it to stop, waits, and kills the rest of its group; returns its exit status as text.
     pub fn stop(&mut self) -> String {
         if self.has_ended {
             return "ended".to_owned();
@@ -234,7 +232,7 @@ impl Drop for Running {
 }
 
 impl Installed {
-    /// What its version command prints: the first line that has a digit; empty if there is none.
+    /// The output of its version command: the first line that has a digit; empty if there is none.
     pub fn version(&self) -> String {
         let program = self.program.display().to_string();
         let words: Vec<String> = self
@@ -267,7 +265,7 @@ impl Installed {
     }
 }
 
-/// What [`spawn`] runs, as text.
+/// The command of [`spawn`], as text.
 fn configuration(installed: &Installed, places: &Places) -> String {
     let broker = &installed.broker;
     let env = broker.env.iter();
@@ -426,7 +424,7 @@ mod tests {
         };
         let status = running.stop();
         assert!(status.contains("signal: 15"), "{status}");
-        // Nobody may be left to reap it here, but it runs no more once the signal has reached it.
+        // It may stay a zombie here, but it does not run any more once the signal has reached it.
         let has_ended = || {
             let stat = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
             stat.is_empty() || stat.contains(") Z")
@@ -435,7 +433,7 @@ mod tests {
         while !has_ended() && clock::monotonic_ns() < until_ns {
             clock::rest(LOOK_INTERVAL);
         }
-        assert!(has_ended(), "{child} goes on");
+        assert!(has_ended(), "{child} still runs");
         let folder = running.folder.clone();
         drop(running);
         assert!(!folder.exists());

@@ -1,5 +1,5 @@
-//! Who runs when: interleaved, so that a machine that gets slower does not slow only the last
-//! broker.
+//! The order of runs: interleaved, so that a machine that becomes slower does not slow only the
+//! last broker.
 
 /// The order of all runs as indices of brokers, one list for each round. Every round begins with
 /// another broker.

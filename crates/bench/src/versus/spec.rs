@@ -26,7 +26,7 @@ pub struct BrokerFile {
     pub brokers: Vec<Broker>,
 }
 
-/// How one broker is started and stopped; brokers.toml explains each field.
+/// The start and stop of one broker; brokers.toml explains each field.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[expect(missing_docs, reason = "each field is that of the file")]
@@ -62,7 +62,7 @@ pub enum StopSignal {
 /// A broker whose program is on this machine.
 #[derive(Clone, Debug)]
 pub struct Installed {
-    /// How it is started.
+    /// Its specification.
     pub broker: Broker,
     /// Its program.
     pub program: PathBuf,
@@ -72,7 +72,7 @@ pub struct Installed {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// Not TOML, or a field that is none.
-    #[error("{origin} is no file of brokers: {cause}")]
+    #[error("{origin} is not a brokers file: {cause}")]
     Syntax {
         /// Name of the file.
         origin: String,
@@ -86,7 +86,7 @@ pub enum SpecError {
         origin: String,
         /// Name of the broker.
         name: String,
-        /// What is wrong with it.
+        /// The error.
         problem: String,
     },
     /// A name that no broker has.
@@ -94,7 +94,7 @@ pub enum SpecError {
     Unknown {
         /// Name of the file.
         origin: String,
-        /// As asked for.
+        /// The requested name.
         name: String,
         /// All names.
         known: String,
@@ -105,7 +105,7 @@ impl BrokerFile {
     /// Reads a file of brokers; `origin` is its name for messages.
     ///
     /// # Errors
-    /// Not such a file, or a broker that could not be started.
+    /// The file is invalid, or a broker could not be started.
     pub fn parse(text: &str, origin: &str) -> Result<Self, SpecError> {
         let file: Self = toml_edit::de::from_str(text).map_err(|error| SpecError::Syntax {
             origin: origin.to_owned(),
@@ -206,7 +206,7 @@ fn is_program(file: &Path) -> bool {
     metadata.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// What the places of a broker's texts stand for.
+/// The values of the placeholders in a broker's texts.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
     pub(super) program: String,

@@ -1,5 +1,5 @@
-//! What many runs of many brokers add up to: medians with the lowest and the highest, broker by
-//! broker.
+//! The combined result of many runs of many brokers: medians with the lowest and the highest,
+//! broker by broker.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use thrum_report::versus::{Spread, counted};
 /// Name and version of the schema of `versus.json`.
 const SCHEMA: &str = "thrum-bench-versus/1";
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Ended {
@@ -21,7 +21,7 @@ pub enum Ended {
         valid: bool,
         /// By the names of the metrics.
         figures: BTreeMap<String, f64>,
-        /// Where the run's files are, relative to the folder of the comparison.
+        /// The folder of the run's files, relative to the folder of the comparison.
         folder: String,
     },
     /// The broker ended unexpectedly.
@@ -31,7 +31,7 @@ pub enum Ended {
     },
     /// There are no figures for another reason.
     Failed {
-        /// In words.
+        /// As text.
         why: String,
     },
 }
@@ -45,7 +45,7 @@ pub struct Run {
     pub scenario: String,
     /// From 1.
     pub round: u32,
-    /// How it ended.
+    /// Its end.
     pub ended: Ended,
 }
 
@@ -80,11 +80,11 @@ pub struct Entry {
     pub version: String,
     /// Whether its program is on this machine.
     pub installed: bool,
-    /// Where to get it.
+    /// Its download location.
     pub obtain: String,
     /// Under which terms.
     pub license: String,
-    /// What a reader of the results should know.
+    /// A note for the reader of the results.
     pub note: String,
 }
 
@@ -96,7 +96,7 @@ pub struct VersusReport {
     pub command: String,
     /// Rounds.
     pub rounds: u32,
-    /// The brokers, also those that are not installed.
+    /// The brokers, including those that are not installed.
     pub brokers: Vec<Entry>,
     /// Scenario by scenario, in each the brokers in their order.
     pub standings: Vec<Standing>,

@@ -8,7 +8,7 @@ use thrum_report::versus::{Spread, void_note};
 
 use super::{Ended, Standing, VersusReport};
 
-/// Columns of a table; those of what was measured stand second to fourth and seventh.
+/// Columns of a table; the measured values are second to fourth and seventh.
 const HEADINGS: [&str; 8] = [
     "broker",
     "message rate",
@@ -136,7 +136,7 @@ fn with_ends(spread: &Spread, unit: Unit) -> String {
     text.trim_end().to_owned()
 }
 
-/// How the runs ended, in words.
+/// The ends of the runs, as text.
 fn runs(standing: &Standing) -> String {
     let counted = [
         (standing.passed, "PASS"),
@@ -265,7 +265,7 @@ mod tests {
         );
     }
 
-    /// A run with what the figures of both tables come from.
+    /// A run with the source values of both tables.
     fn result(received: f64, p99_ms: u64, valid: bool) -> RunResult {
         let mut run = RunResult::default();
         run.validity.valid = valid;

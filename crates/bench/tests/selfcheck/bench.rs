@@ -27,9 +27,9 @@ pub(crate) fn lawful(_: Mark) -> Fate {
 }
 
 /// No observer.
-pub(crate) struct Nobody;
+pub(crate) struct NoObserver;
 
-impl Observer for Nobody {}
+impl Observer for NoObserver {}
 
 /// Two threads against a broker that is not watched.
 pub(crate) fn options(address: SocketAddr) -> RunOptions {
@@ -48,7 +48,7 @@ pub(crate) fn options_of(url: &str) -> RunOptions {
 }
 
 pub(crate) fn run_against(address: SocketAddr, scenario: Scenario) -> Outcome {
-    run(scenario, &options(address), &mut Nobody).unwrap()
+    run(scenario, &options(address), &mut NoObserver).unwrap()
 }
 
 /// Publishers with a subscriber each, a rate per publisher, QoS 1, no warm-up.
@@ -107,7 +107,7 @@ pub(crate) fn at_once<T: Clone + Send>(cases: &[T], check: impl Fn(T) + Sync) {
     });
 }
 
-/// Every message arrived once and in order, was promised, and came from this run.
+/// Every message arrived once and in order, was promised, and belongs to this run.
 #[track_caller]
 pub(crate) fn assert_flawless(outcome: &Outcome) {
     let delivery = &outcome.delivery;
@@ -121,7 +121,7 @@ pub(crate) fn assert_flawless(outcome: &Outcome) {
     assert!(delivery.expected > 0);
 }
 
-/// Values of at least this much; bounds that are no bound of a bucket are wrong by 0.1 %.
+/// Values of at least this much; bounds that are not bounds of a bucket are wrong by 0.1 %.
 pub(crate) fn count_from(histogram: &Histogram<u64>, least: Duration) -> u64 {
     let least = u64::try_from(least.as_nanos()).unwrap();
     let recorded = histogram.iter_recorded();

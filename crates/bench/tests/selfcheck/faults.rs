@@ -1,5 +1,4 @@
-//! What a scenario does to its clients on purpose: exact counts of what was promised and what was
-//! not.
+//! Faults of a scenario: exact counts of promised and of excused messages.
 
 use thrum_bench::mark::Mark;
 use thrum_bench::scenario::{Fault, FaultKind, PayloadSpec, Scenario, Victims};
@@ -20,11 +19,11 @@ pub(crate) fn all_of(group: &str) -> Victims {
 
 /// Connections of a group are closed, this many milliseconds into the hold.
 pub(crate) fn cut(scenario: &mut Scenario, group: &str, at_ms: u64, reset: bool) {
-    let whom = all_of(group);
+    let victims = all_of(group);
     scenario.faults.push(Fault {
         at: ms(at_ms),
         lasts: ms(0),
-        kind: FaultKind::Disconnect { whom, reset },
+        kind: FaultKind::Disconnect { victims, reset },
     });
 }
 
@@ -38,7 +37,7 @@ fn messages_missed_by_absent_clean_sessions_are_excused() {
     let outcome = run_against(broker.address, scenario);
     let delivery = &outcome.delivery;
     assert_eq!((delivery.expected, delivery.lost), (500, 0));
-    // They were away for 200 ms and the time that connecting takes.
+    // They were disconnected for 200 ms and the time of connecting.
     assert!((80..=300).contains(&delivery.excused), "{delivery:?}");
     assert_eq!(outcome.latencies.response.len(), 500 - delivery.excused);
     assert_eq!(outcome.faults, []);
@@ -65,11 +64,14 @@ fn a_part_of_the_subscribers_is_away_alone() {
     let mut scenario = pairs(10, 50, SECOND);
     scenario.stages.drain = ms(500);
     reconnect_after(&mut scenario, ms(200));
-    let whom = Victims {
+    let victims = Victims {
         group: Some("subscribers".to_owned()),
         share: 0.3,
     };
-    let kind = FaultKind::Disconnect { whom, reset: true };
+    let kind = FaultKind::Disconnect {
+        victims,
+        reset: true,
+    };
     scenario.faults.push(Fault {
         at: ms(400),
         lasts: ms(0),
@@ -120,11 +122,14 @@ fn a_shared_group_without_one_of_its_members_gets_everything() {
         .topic = "job/{i}".to_owned();
     let subscribers = group(&mut scenario, "subscribers");
     subscribers.subscribe.as_mut().unwrap().filters = vec!["$share/workers/job/+".to_owned()];
-    let whom = Victims {
+    let victims = Victims {
         group: Some("subscribers".to_owned()),
         share: 0.5,
     };
-    let kind = FaultKind::Disconnect { whom, reset: false };
+    let kind = FaultKind::Disconnect {
+        victims,
+        reset: false,
+    };
     scenario.faults.push(Fault {
         at: ms(500),
         lasts: ms(0),
@@ -135,7 +140,7 @@ fn a_shared_group_without_one_of_its_members_gets_everything() {
     broker.stop();
     let delivery = &outcome.delivery;
     assert_eq!((delivery.expected, delivery.lost), (400, 0));
-    // What was on its way to those that were cut; they cannot be asked.
+    // Messages in flight to the cut clients; they cannot be asked.
     assert!(delivery.excused <= 40, "{delivery:?}");
     assert_eq!(outcome.counts.connections_cut, 2);
     assert_eq!(outcome.faults, []);
@@ -197,8 +202,8 @@ fn nothing_of_an_old_connection_goes_into_the_new_one() {
         }
     }
     let outcome = run_against(broker.address, scenario);
-    // A write may find the connection gone before the DISCONNECT is read. A new connection that
-    // begins with what was meant for an old one would be an error of its own.
+    // A write may find the connection closed before the DISCONNECT is read. A new connection that
+    // begins with bytes of an old one would be another error.
     let errors = &outcome.result.errors;
     let ended = errors.iter().map(|error| error.count).sum::<u64>();
     assert_eq!(ended, 20, "{errors:?}");
@@ -239,8 +244,8 @@ fn clients_that_are_cut_repeatedly_reconnect_each_time() {
 fn subscribers_that_do_not_read_get_everything_later() {
     let (broker, address) = real_broker();
     let mut scenario = pairs(5, 100, SECOND);
-    let whom = all_of("subscribers");
-    let kind = FaultKind::StopReading { whom };
+    let victims = all_of("subscribers");
+    let kind = FaultKind::StopReading { victims };
     scenario.faults.push(Fault {
         at: ms(200),
         lasts: ms(500),
@@ -280,11 +285,11 @@ fn a_slow_reader_reads_at_its_rate_and_everything() {
 fn frozen_clients_continue_where_they_were() {
     let (broker, address) = real_broker();
     let mut scenario = pairs(5, 100, SECOND);
-    let whom = Victims {
+    let victims = Victims {
         group: None,
         share: 1.0,
     };
-    let kind = FaultKind::Freeze { whom };
+    let kind = FaultKind::Freeze { victims };
     scenario.faults.push(Fault {
         at: ms(200),
         lasts: ms(500),
@@ -312,8 +317,8 @@ fn a_frozen_client_that_the_broker_dropped_reconnects_when_it_thaws() {
         scenario.version = version;
         reconnect_after(&mut scenario, ms(10));
         group(&mut scenario, "subscribers").client.keep_alive = Some(1);
-        let whom = all_of("subscribers");
-        let kind = FaultKind::Freeze { whom };
+        let victims = all_of("subscribers");
+        let kind = FaultKind::Freeze { victims };
         scenario.faults.push(Fault {
             at: ms(0),
             lasts: ms(1_900),

@@ -7,7 +7,7 @@ use thrum_bench::scenario::{Fault, FaultKind, Scenario};
 use thrum_bench::{Outcome, RunError, run};
 use thrum_codec::ReasonCode;
 
-use crate::bench::{Nobody, SECOND, lawful, ms, options, pairs, run_against};
+use crate::bench::{NoObserver, SECOND, lawful, ms, options, pairs, run_against};
 use crate::fake_broker::FakeBroker;
 
 fn with_hook(at_ms: u64, command: &str) -> Scenario {
@@ -78,7 +78,7 @@ fn a_command_that_outlasts_the_hold_is_reported_too() {
 fn a_hook_without_a_command_needs_one_from_outside() {
     let broker = FakeBroker::start(ReasonCode::Success, lawful);
     let mut options = options(broker.address);
-    let error = run(with_hook(250, ""), &options, &mut Nobody).unwrap_err();
+    let error = run(with_hook(250, ""), &options, &mut NoObserver).unwrap_err();
     assert!(
         matches!(error, RunError::NoHook { at } if at == ms(250)),
         "{error}"
@@ -91,7 +91,7 @@ fn a_hook_without_a_command_needs_one_from_outside() {
         at: ms(500),
         ..scenario.faults[0].clone()
     });
-    let outcome = run(scenario, &options, &mut Nobody).unwrap();
+    let outcome = run(scenario, &options, &mut NoObserver).unwrap();
     assert_eq!(fs::read_to_string(&file).unwrap(), "twice\ntwice\n");
     fs::remove_file(&file).unwrap();
     let runs = marks(&outcome)

@@ -9,7 +9,7 @@ use thrum_report::hlog;
 use thrum_report::result::Quantiles;
 
 use crate::bench::{
-    Nobody, SECOND, at_once, count_from, group, lawful, ms, options, pairs, run_against, values,
+    NoObserver, SECOND, at_once, count_from, group, lawful, ms, options, pairs, run_against, values,
 };
 use crate::fake_broker::{FakeBroker, Fate, Laws, Stall};
 
@@ -19,7 +19,7 @@ const DELAY: Duration = ms(600);
 /// Surely only delayed messages took this long.
 const SLOW: Duration = ms(595);
 
-/// Every tenth message comes later.
+/// Every tenth message is delayed.
 fn a_tenth_late(mark: Mark) -> Fate {
     match mark.sequence % 10 {
         4 => Fate::After(DELAY),
@@ -35,7 +35,7 @@ fn percentiles_are_those_of_the_law() {
     let log = std::env::temp_dir().join(format!("thrum-selfcheck-{}.hlog", std::process::id()));
     let mut options = options(broker.address);
     options.latency_log = Some(log.clone());
-    let outcome = run(scenario, &options, &mut Nobody).unwrap();
+    let outcome = run(scenario, &options, &mut NoObserver).unwrap();
     assert_eq!((outcome.delivery.expected, outcome.delivery.lost), (250, 0));
     for histogram in [&outcome.latencies.response, &outcome.latencies.service] {
         assert_eq!(histogram.len(), 200);
@@ -165,7 +165,7 @@ fn messages_held_back_count_from_when_they_were_due() {
         (delivery.expected, delivery.lost, delivery.excused),
         (250, 0, 5)
     );
-    // 30 messages of each publisher were due while it was away.
+    // 30 messages of each publisher were due while it was disconnected.
     let held_back = outcome.counts.held_back;
     assert!((145..=225).contains(&held_back), "{held_back}");
     assert!(outcome.latencies.response.max() >= 570_000_000);

@@ -1,5 +1,5 @@
 //! The generator checks itself over loopback: against a broker that breaks its promises by a known
-//! law, what is found must be the law; against a broker that keeps them, nothing may be found.
+//! law, the report must match the law; against a broker that keeps them, the report must be empty.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bench;

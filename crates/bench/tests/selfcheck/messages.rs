@@ -1,4 +1,4 @@
-//! All kinds of messages go through the ledger alike, and those of others are not taken for ours.
+//! All kinds of messages go through the ledger alike, and foreign messages are not counted.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use thrum_bench::scenario::{Overrides, PayloadSpec, Rate, Scenario, find};
 use thrum_codec::QoS;
 
 use crate::bench::{
-    Nobody, SECOND, VERSIONS, assert_flawless, at_once, group, ms, options, pairs, real_broker,
+    NoObserver, SECOND, VERSIONS, assert_flawless, at_once, group, ms, options, pairs, real_broker,
     run_against,
 };
 
@@ -78,7 +78,7 @@ fn retained_messages_of_an_earlier_run_are_foreign() {
         .unwrap()
         .retain = true;
     assert_flawless(&run_against(address, scenario.clone()));
-    let outcome = run(scenario, &options(address), &mut Nobody).unwrap();
+    let outcome = run(scenario, &options(address), &mut NoObserver).unwrap();
     broker.stop();
     let delivery = &outcome.delivery;
     // The last one of each topic is delivered to the subscriber of the second run.
@@ -107,7 +107,7 @@ fn retained_messages_of_an_earlier_run_are_foreign() {
 #[test]
 fn a_filter_for_each_of_many_publishers_takes_several_packets() {
     let (broker, address) = real_broker();
-    // More than the broker takes in a packet.
+    // More than the broker accepts in a packet.
     let mut scenario = pairs(320, 1, SECOND);
     let subscribers = group(&mut scenario, "subscribers");
     subscribers.clients = 2;

@@ -15,12 +15,12 @@ use thrum_bench::scenario::Network;
 use thrum_codec::websocket::{Control, FrameReader, Opcode, Role, encode_frame};
 use thrum_quic::{Limits, QuicListener};
 
-use crate::bench::{Nobody, SECOND, assert_flawless, options_of, pairs, real_broker};
+use crate::bench::{NoObserver, SECOND, assert_flawless, options_of, pairs, real_broker};
 
-/// How often a thread that has two sockets looks at the other one.
+/// How often a thread with two sockets checks the other one.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(1);
 
-/// Takes what lies above TCP off the bytes of a client and puts it on those of the broker.
+/// Removes the layers above TCP from the bytes of a client and adds them to those of the broker.
 trait Layer: Send {
     /// MQTT bytes received from the client; none at the end of the connection.
     fn read(&mut self) -> Option<Vec<u8>>;
@@ -91,7 +91,7 @@ fn a_tls_port_is_reported_with_the_remedy() {
     let error = run(
         pairs(1, 10, SECOND),
         &options_of(&server.to_string()),
-        &mut Nobody,
+        &mut NoObserver,
     );
     broker.stop();
     let message = error.unwrap_err().to_string();
@@ -230,7 +230,7 @@ fn check(url: &str, transport: &str) {
         .as_mut()
         .unwrap()
         .payload = thrum_bench::scenario::PayloadSpec::Random(5_000);
-    let outcome = run(scenario, &options, &mut Nobody).unwrap();
+    let outcome = run(scenario, &options, &mut NoObserver).unwrap();
     assert_flawless(&outcome);
     assert_eq!(
         (outcome.delivery.expected, outcome.counts.acknowledged),
@@ -276,7 +276,7 @@ fn hundreds_of_clients_share_a_udp_socket() {
     let quic = quic_server(address);
     let mut options = options_of(&format!("quic://{}", quic.addresses()[0]));
     options.targets[0].tls.insecure = true;
-    let outcome = run(pairs(100, 100, SECOND), &options, &mut Nobody).unwrap();
+    let outcome = run(pairs(100, 100, SECOND), &options, &mut NoObserver).unwrap();
     assert_flawless(&outcome);
     assert_eq!((outcome.clients.ready, outcome.clients.failed), (200, 0));
     broker.stop();
@@ -287,7 +287,7 @@ fn quic_errors_are_reported_before_the_run() {
     let (broker, address) = real_broker();
     let quic = quic_server(address);
     let url = format!("quic://{}", quic.addresses()[0]);
-    let error = run(pairs(2, 10, SECOND), &options_of(&url), &mut Nobody).unwrap_err();
+    let error = run(pairs(2, 10, SECOND), &options_of(&url), &mut NoObserver).unwrap_err();
     assert_eq!(error.exit_code(), 5);
     assert!(error.to_string().contains("certificate"), "{error}");
 
@@ -297,13 +297,13 @@ fn quic_errors_are_reported_before_the_run() {
         .network = Some(Network::default());
     let mut options = options_of(&url);
     options.targets[0].tls.insecure = true;
-    let error = run(scenario, &options, &mut Nobody).unwrap_err();
+    let error = run(scenario, &options, &mut NoObserver).unwrap_err();
     assert_eq!(error.exit_code(), 2);
     assert!(error.to_string().contains("network"), "{error}");
 
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let url = format!("quic://{}", silent.local_addr().unwrap());
-    let error = run(pairs(2, 10, SECOND), &options_of(&url), &mut Nobody).unwrap_err();
+    let error = run(pairs(2, 10, SECOND), &options_of(&url), &mut NoObserver).unwrap_err();
     broker.stop();
     assert_eq!(error.exit_code(), 5);
     assert!(error.to_string().contains("UDP port"), "{error}");
@@ -314,7 +314,7 @@ fn an_untrusted_certificate_is_the_reason_of_the_refusal() {
     let (broker, address) = real_broker();
     let tls = tls_server(address);
     let options = options_of(&format!("mqtts://{tls}"));
-    let error = run(pairs(2, 10, SECOND), &options, &mut Nobody).unwrap_err();
+    let error = run(pairs(2, 10, SECOND), &options, &mut NoObserver).unwrap_err();
     broker.stop();
     assert_eq!(error.exit_code(), 5);
     assert!(error.to_string().contains("certificate"), "{error}");

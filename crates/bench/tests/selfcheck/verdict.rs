@@ -9,10 +9,10 @@ use thrum_bench::verdict::Fault;
 use thrum_bench::{Outcome, RunError, Stage, Status, run};
 use thrum_codec::{ReasonCode, Version};
 
-use crate::bench::{Nobody, lawful, options};
+use crate::bench::{NoObserver, lawful, options};
 use crate::fake_broker::{FakeBroker, Fate};
 
-/// Of every ten messages the fourth is lost, the sixth comes twice, the eighth after the ninth.
+/// Of every ten messages the fourth is lost, the sixth arrives twice, the eighth after the ninth.
 fn law(mark: Mark) -> Fate {
     match mark.sequence % 10 {
         3 => Fate::Lose,
@@ -38,7 +38,7 @@ fn short(publishers: u32, subscribers: u32, version: Version) -> Overrides {
 
 fn run_against(broker: &FakeBroker, scenario: &str, overrides: &Overrides) -> Outcome {
     let scenario = find(scenario).unwrap().with(overrides).unwrap();
-    run(scenario, &options(broker.address), &mut Nobody).unwrap()
+    run(scenario, &options(broker.address), &mut NoObserver).unwrap()
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn losses_duplicates_and_swaps_of_pairs_are_counted_exactly() {
     assert_eq!((delivery.duplicated, delivery.reordered), (10, 10));
     assert_eq!((delivery.misdelivered, delivery.foreign), (0, 0));
     assert_eq!(outcome.faults, [Fault::Lost(10), Fault::Reordered(10)]);
-    // Each message counts once in the latency, however often it came.
+    // Each message counts once in the latency, however often it arrived.
     assert_eq!(outcome.latencies.response.len(), 90);
     assert_eq!(outcome.latencies.publish_ack.len(), 100);
     assert_eq!(outcome.latencies.subscribe.len(), 5);
@@ -97,7 +97,7 @@ fn a_broker_that_refuses_all_clients_is_named_with_its_reason() {
         .unwrap()
         .with(&short(2, 2, Version::V311))
         .unwrap();
-    let error = run(scenario, &options(broker.address), &mut Nobody).unwrap_err();
+    let error = run(scenario, &options(broker.address), &mut NoObserver).unwrap_err();
     assert_eq!(error.exit_code(), 5);
     let RunError::NobodyAccepted { reason, .. } = &error else {
         panic!("{error}")

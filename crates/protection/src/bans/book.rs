@@ -1,4 +1,4 @@
-//! The bans in force on a node: those of the list, and those that the node made for a time.
+//! The bans in force on a node: those of the list, and temporary ones of the node itself.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -12,24 +12,24 @@ use thrum_protocol::Time;
 use super::list::{Ban, BanList, Subject, SubjectRef};
 use crate::client::ClientRef;
 
-/// Most temporary bans; one more is not made.
+/// Most temporary bans; no more are made.
 const TEMPORARY_MAX: usize = 1 << 16;
 
-/// A ban is shown in whole seconds, and not as over before it is.
+/// A ban is shown in whole seconds, and never as over before it is.
 const ROUND_UP: Duration = Duration::from_millis(999);
 
 /// The bans of a node, shared by its workers.
 #[derive(Debug, Default)]
 pub struct BanBook {
-    /// Guards which list is in force: read for a moment when a client connects, written when the
-    /// file changed.
+    /// Guards the list in force: read for a moment when a client connects, written when the file
+    /// changed.
     listed: RwLock<Listed>,
-    /// Number of the list in force, 0 if there never was one with a ban: so that nobody takes the
-    /// lock for nothing.
+    /// Number of the list in force, 0 if there never was one with a ban: avoids the lock while
+    /// there is no list.
     generation: AtomicU64,
     /// Guards the temporary bans, for one look-up when a client connects.
     temporary: Mutex<HashMap<Subject, TemporaryBan>>,
-    /// How many there are: while there is none, nobody takes the lock.
+    /// Number of temporary bans: while it is 0, the lock is not taken.
     temporary_count: AtomicUsize,
     /// Orders nothing else.
     wall_ahead: AtomicI64,
@@ -39,14 +39,14 @@ pub struct BanBook {
 struct Listed {
     list: Arc<BanList>,
     generation: u64,
-    /// What the last list has that the one before had not.
+    /// The bans that are new in the last list.
     added: Arc<[Subject]>,
 }
 
-/// A ban that the node made.
+/// A temporary ban that the node made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemporaryBan {
-    /// Who.
+    /// The banned client, user or address.
     pub subject: Subject,
     /// Since when.
     pub since: Time,
@@ -54,12 +54,12 @@ pub struct TemporaryBan {
     pub until: Time,
 }
 
-/// What a new list means for those who are connected.
+/// The effect of a new list on connected clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BanChanges {
-    /// Only these are new.
+    /// Only these bans are new.
     Added(Arc<[Subject]>),
-    /// More than one list was replaced since: look at everybody.
+    /// More than one list was replaced since: check all clients.
     Unknown,
 }
 
@@ -76,13 +76,13 @@ impl BanBook {
         listed.generation += 1;
         self.generation.store(listed.generation, Ordering::Release);
         drop(listed);
-        // A long list takes a while to be freed: nobody waits for it.
+        // A long list takes a while to be freed: it is freed outside the lock.
         drop(before);
     }
 
-    /// What is new since the list that `seen` counts, which is then the present one; none if it is
-    /// the same. Cheap enough for every turn of a worker. Who is new and connected is to be
-    /// disconnected (0x98).
+    /// The bans that are new since the list that `seen` counts, which is then the present one; none
+    /// if it is the same. Cheap enough for every turn of a worker. Connected clients that are newly
+    /// banned are to be disconnected (0x98).
     pub fn changes(&self, seen: &mut u64) -> Option<BanChanges> {
         if self.generation.load(Ordering::Acquire) == *seen {
             return None;
@@ -97,13 +97,13 @@ impl BanBook {
         })
     }
 
-    /// Tells by how many seconds the wall clock is ahead of the node's clock: the ends of bans are
+    /// Sets by how many seconds the wall clock is ahead of the node's clock: the ends of bans are
     /// times of the wall clock. The node calls it now and then.
     pub fn set_wall_ahead(&self, seconds: i64) {
         self.wall_ahead.store(seconds, Ordering::Relaxed);
     }
 
-    /// A temporary ban as it stands in a list, for people to see.
+    /// A temporary ban in the form of a list, for display.
     pub fn listed(&self, ban: &TemporaryBan) -> Ban {
         Ban {
             subject: ban.subject.clone(),
@@ -114,7 +114,7 @@ impl BanBook {
         }
     }
 
-    /// What the wall clock shows at a moment of the node, in seconds of the Unix epoch.
+    /// The wall clock at a moment of the node, in seconds of the Unix epoch.
     fn seconds(&self, at: Time) -> u64 {
         let ahead = self.wall_ahead.load(Ordering::Relaxed);
         (at.as_millis() / 1000).saturating_add_signed(ahead)
@@ -131,8 +131,8 @@ impl BanBook {
         self.is_banned(SubjectRef::ClientId(client_id), now)
     }
 
-    /// Whether this one client is banned, by its identifier together with its user, or with where
-    /// it comes from.
+    /// Whether this one client is banned, by its identifier together with its user, or with its
+    /// address.
     pub(crate) fn is_client_banned(&self, client: &ClientRef<'_>, now: Time) -> bool {
         self.is_banned(client.subject(), now)
     }
@@ -142,8 +142,8 @@ impl BanBook {
         self.is_banned(SubjectRef::Username(username), now)
     }
 
-    /// Whether the list bans the client by any of its names; bans that the node made for a time do
-    /// not count.
+    /// Whether the list bans the client by any of its names; temporary bans of the node do not
+    /// count.
     pub fn is_listed(&self, client: &ClientRef<'_>, now: Time) -> bool {
         if self.generation.load(Ordering::Acquire) == 0 {
             return false;
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reader_sees_what_is_new_once() {
+    fn each_reader_sees_new_bans_once() {
         let book = BanBook::default();
         let mut seen = 0;
         book.replace(list(&[]), at(1));

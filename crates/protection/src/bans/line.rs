@@ -13,7 +13,7 @@ use super::list::{Ban, BanList, Subject};
 pub struct BanLineError {
     /// Number of the line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The error.
     pub what: String,
 }
 
@@ -116,7 +116,7 @@ impl BanLine {
                 username,
             },
             (Some(client_id), None, Some(address)) => {
-                // What is looked up is the site of a client, never a wider network.
+                // The look-up is by the site of a client, never by a wider network.
                 let network = network(address)?;
                 let site = Network::of_client(network.address());
                 if network != site && network != Network::of_address(network.address()) {
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_values_read_back() {
         let subjects = [
             Subject::ClientId("meter-7".into()),
             Subject::Username("j\u{f6}".into()),

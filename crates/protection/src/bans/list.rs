@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use hashbrown::{Equivalent, HashMap};
 use thrum_access::Network;
 
-/// Who is banned.
+/// The subject of a ban.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Subject {
     /// The client with this identifier.
@@ -15,18 +15,18 @@ pub enum Subject {
     Username(Box<str>),
     /// Every client from this address or network.
     Network(Network),
-    /// The client of this user with this identifier; not one that another user has.
+    /// The client of this user with this identifier; not a client of another user.
     ClientOfUser {
         /// Its identifier.
         client_id: Box<str>,
         /// Its user.
         username: Box<str>,
     },
-    /// The client without user name that has this identifier and comes from this network.
+    /// The client without user name that has this identifier and connects from this network.
     ClientFrom {
         /// Its identifier.
         client_id: Box<str>,
-        /// Where it comes from.
+        /// The network of its address.
         network: Network,
     },
 }
@@ -47,11 +47,11 @@ pub enum SubjectRef<'a> {
         /// Its user.
         username: &'a str,
     },
-    /// The client without user name that has this identifier and comes from this network.
+    /// The client without user name that has this identifier and connects from this network.
     ClientFrom {
         /// Its identifier.
         client_id: &'a str,
-        /// Where it comes from.
+        /// The network of its address.
         network: Network,
     },
 }
@@ -127,15 +127,15 @@ impl fmt::Display for Subject {
 /// A ban.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ban {
-    /// Who.
+    /// Its subject.
     pub subject: Subject,
-    /// Why, for people; may be empty. The client does not see it.
+    /// Why, as a text; may be empty. The client does not see it.
     pub reason: Box<str>,
-    /// Who said so; may be empty.
+    /// Its author; may be empty.
     pub by: Box<str>,
     /// When, in seconds of the Unix epoch.
     pub since: u64,
-    /// When it ends, in seconds of the Unix epoch; never if there is no such time.
+    /// When it ends, in seconds of the Unix epoch; none if it never ends.
     pub until: Option<u64>,
 }
 
@@ -150,7 +150,7 @@ impl Ban {
 #[derive(Clone, Debug, Default)]
 pub struct BanList {
     bans: HashMap<Subject, Ban>,
-    /// Lengths of the prefixes there are; a look-up tries each length once.
+    /// The existing prefix lengths; a look-up tries each length once.
     lengths_v4: Vec<PrefixLength>,
     lengths_v6: Vec<PrefixLength>,
 }
@@ -173,7 +173,7 @@ impl FromIterator<Ban> for BanList {
 }
 
 impl BanList {
-    /// Number of bans, those that have ended included.
+    /// Number of bans, including those that have ended.
     pub fn len(&self) -> usize {
         self.bans.len()
     }
@@ -183,7 +183,7 @@ impl BanList {
         self.bans.is_empty()
     }
 
-    /// Adds a ban; gives back the one of the same subject that it replaces.
+    /// Adds a ban; returns the replaced one of the same subject.
     pub fn insert(&mut self, ban: Ban) -> Option<Ban> {
         let subject = ban.subject.clone();
         let replaced = self.bans.insert(subject.clone(), ban);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_told() {
+    fn new_bans_are_returned() {
         let (mut before, mut after) = (BanList::default(), BanList::default());
         let subject = |name: &str| Subject::ClientId(name.into());
         before.insert(ban(subject("stays"), None));
@@ -379,7 +379,7 @@ mod tests {
         })]
 
         #[test]
-        fn a_look_up_finds_what_a_walk_through_all_bans_finds(
+        fn a_look_up_agrees_with_a_scan_of_all_bans(
             steps in vec((any::<bool>(), subjects(), of(0_u64..4)), 0..60),
             questions in vec((addresses(), "[ab]", 0_u64..4), 1..10),
         ) {

@@ -1,7 +1,6 @@
-//! Who may not connect: by client identifier, user name, address or network, for good or for a
-//! time.
+//! Bans by client identifier, user name, address or network, permanent or temporary.
 //!
-//! [`BanList`] is what the file of `thrum bans` says, [`BanBook`] what is in force on a node: the
+//! [`BanList`] has the bans of the file of `thrum bans`, [`BanBook`] those in force on a node: the
 //! list and the temporary bans.
 
 mod book;

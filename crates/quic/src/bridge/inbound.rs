@@ -9,14 +9,14 @@ use tokio::net::UnixStream;
 
 use super::{CODE_DONE, Ending, READS_PER_TURN, SCRATCH};
 
-/// What the peer sends.
+/// The bytes of the peer.
 pub(super) struct Inbound {
     stream: RecvStream,
-    /// Read, and not taken by the socket yet.
+    /// Read from the stream, and not taken by the socket yet.
     kept: Vec<u8>,
-    /// Of these the socket has taken so many.
+    /// Number of these bytes that the socket has taken.
     taken: usize,
-    /// The stream had nothing when it was last asked.
+    /// The stream had no bytes when it was last polled.
     is_empty: bool,
     state: State,
 }
@@ -24,9 +24,9 @@ pub(super) struct Inbound {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
-    /// The peer has finished, and the socket is told so.
+    /// The peer has finished, and the socket's output is shut down.
     Ended,
-    /// The socket's owner takes no more.
+    /// The socket's owner accepts no more.
     Unwanted,
 }
 
@@ -41,17 +41,17 @@ impl Inbound {
         }
     }
 
-    /// Nothing comes any more, or nobody wants it.
+    /// No more bytes arrive, or the socket accepts none.
     pub(super) fn is_ended(&self) -> bool {
         self.state != State::Open
     }
 
-    /// Everything that has come has been written.
+    /// All received bytes have been written.
     pub(super) fn has_nothing(&self) -> bool {
         self.is_ended() || (self.is_empty && self.kept.is_empty())
     }
 
-    /// Moves what there is; ready when the connection cannot go on.
+    /// Moves the available bytes; ready when the connection cannot continue.
     pub(super) fn poll(
         &mut self,
         context: &mut Context<'_>,
@@ -74,7 +74,7 @@ impl Inbound {
         Poll::Pending
     }
 
-    /// Writes what was kept; false if the socket takes no more, ever.
+    /// Writes the kept bytes; false if the socket accepts no more, ever.
     fn poll_kept(&mut self, context: &mut Context<'_>, socket: &mut UnixStream) -> Poll<bool> {
         while self.taken < self.kept.len() {
             let written = Pin::new(&mut *socket).poll_write(context, &self.kept[self.taken..]);
@@ -98,7 +98,7 @@ impl Inbound {
         socket: &mut UnixStream,
     ) -> Poll<Result<bool, Ending>> {
         if self.state == State::Ended {
-            // The stream is not asked again, so the end of the connection shows elsewhere.
+            // The stream is not polled again, so the end of the connection is seen elsewhere.
             return Poll::Pending;
         }
         SCRATCH.with_borrow_mut(|scratch| {
@@ -125,12 +125,12 @@ impl Inbound {
     /// The peer has finished.
     fn end(&mut self, context: &mut Context<'_>, socket: &mut UnixStream) -> bool {
         self.state = State::Ended;
-        // It only ever fails for a socket whose owner has gone, and a shutdown does not wait.
+        // It only ever fails for a socket whose owner has closed it, and a shutdown does not block.
         let _gone = Pin::new(socket).poll_shutdown(context);
         false
     }
 
-    /// The socket's owner has gone.
+    /// The socket's owner has closed it.
     fn refuse(&mut self) -> bool {
         self.state = State::Unwanted;
         self.kept = Vec::new();

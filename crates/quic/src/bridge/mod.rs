@@ -1,18 +1,18 @@
-//! Moves bytes between one QUIC stream and one socket, and the ends of the one to the other.
+//! Moves bytes between one QUIC stream and one socket, and passes the end of each on to the other.
 //!
-//! | it happens                       | then                                                      |
+//! | event | effect |
 //! |----------------------------------|-----------------------------------------------------------|
 //! | the peer finishes its stream     | the socket's reader sees the end, and may still write     |
 //! | the peer resets its stream       | the socket is closed, and so is the connection            |
-//! | the peer wants no more           | the same, after its last words or [`GRACE`]               |
-//! | the connection is closed or lost | what had come is written to the socket, then it is closed |
+//! | the peer stops our stream | the same, after its last bytes or [`GRACE`] |
+//! | the connection is closed or lost | received bytes are written to the socket, then it closes |
 //! | the socket's owner stops writing | the stream is finished; all is acknowledged, then closed  |
 //! | the socket's owner closes it     | the same, and the peer is told to send no more            |
 //!
-//! An idle connection owns no buffer: bytes pass through one buffer per thread, and only what the
-//! other side does not take at once is kept, up to [`SCRATCH_BYTES`] in each direction. While
-//! something is kept nothing more is read, so that the kernel's socket buffer or QUIC's window
-//! fills and stops the sender.
+//! An idle connection owns no buffer: bytes pass through one buffer per thread, and only bytes that
+//! the other side does not take at once are kept, up to [`SCRATCH_BYTES`] in each direction. While
+//! bytes are kept nothing more is read, so that the kernel's socket buffer or QUIC's window fills
+//! and stops the sender.
 
 mod inbound;
 mod outbound;
@@ -42,11 +42,11 @@ const READS_PER_TURN: u32 = 8;
 /// writing.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// How long the peer then has to close, so that what it received last is not thrown away with the
-/// connection.
+/// How long the peer then has to close, so that the bytes it received last are not discarded with
+/// the connection.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How often an end that cannot send looks whether the socket's owner is still there.
+/// How often an end that cannot send checks whether the socket's owner has closed it.
 const STALL: Duration = Duration::from_secs(2);
 
 /// The connection ends because MQTT has ended.
@@ -56,7 +56,7 @@ pub(crate) const CODE_DONE: VarInt = VarInt::from_u32(0);
 const CODE_EXTRA_STREAM: VarInt = VarInt::from_u32(1);
 
 thread_local! {
-    /// Where bytes of all connections of a thread pass through.
+    /// Buffer through which bytes of all connections of a thread pass.
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; SCRATCH_BYTES]);
 }
 
@@ -67,7 +67,7 @@ pub(crate) enum Ending {
     Done,
     /// The connection was closed or lost.
     Lost(ConnectionError),
-    /// The peer reset its stream or wanted no more of ours, with this code.
+    /// The peer reset its stream or stopped ours, with this code.
     GivenUp(VarInt),
     /// The peer did not acknowledge the last bytes in time.
     Unacknowledged,
@@ -104,8 +104,8 @@ pub(crate) async fn run(
     (ending, bridge.socket)
 }
 
-/// Gives back every further stream that the peer opens, until the connection ends. A peer that
-/// would rather use several goes on with the first; with a lower limit of streams it would wait for
+/// Refuses every further stream that the peer opens, until the connection ends. A peer that would
+/// rather use several continues with the first; with a lower limit of streams it would wait for
 /// more for ever.
 async fn refuse_streams(connection: &Connection, refused: impl Fn()) -> ConnectionError {
     loop {
@@ -128,14 +128,14 @@ struct Bridge {
     socket: UnixStream,
     /// Nothing more can be sent, because of this.
     over: Option<Ending>,
-    /// What the bridge waits for besides bytes; none as long as it flows.
+    /// What the bridge waits for besides bytes; none while bytes flow.
     timer: Option<(Waiting, Pin<Box<Sleep>>)>,
 }
 
-/// What a timer is for.
+/// The purpose of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
-    /// QUIC takes no more, and had taken so many bytes.
+    /// QUIC accepts no more, and had accepted this number of bytes.
     Stalled(u64),
     /// The last bytes are to be acknowledged.
     Lingering,
@@ -162,8 +162,8 @@ impl Bridge {
         {
             return Poll::Ready(Ending::Lost(error.clone()));
         }
-        // What came before the end is to reach the socket, and of a peer that only wants no more
-        // its last words.
+        // Bytes before the end must reach the socket, and also the last bytes of a peer that has
+        // only stopped our stream.
         let is_over = match &self.over {
             Some(Ending::GivenUp(_)) => self.inbound.is_ended(),
             Some(_) => self.inbound.has_nothing(),
@@ -198,15 +198,15 @@ impl Bridge {
         }
     }
 
-    /// QUIC had taken so many bytes, some time ago: if it still has not taken more, is anybody
-    /// there that sent them?
+    /// QUIC had accepted this number of bytes some time ago: if it has still not accepted more, the
+    /// socket's owner may have closed it.
     fn look_for_owner(&mut self, sent: u64) {
         if self.outbound.stalled() == Some(sent) && is_abandoned(&self.socket) {
             self.outbound.abandon();
         }
     }
 
-    /// Sees to the timer for what is waited for now; it is not touched while that stays the same.
+    /// Sets the timer for the present wait; it is not touched while the wait stays the same.
     fn set_timer(&mut self) {
         let wants_no_more = matches!(self.over, Some(Ending::GivenUp(_)));
         let (waiting, time) = if wants_no_more || self.outbound.is_acknowledged() {
@@ -216,11 +216,11 @@ impl Bridge {
         } else if let Some(sent) = self.outbound.stalled() {
             (Waiting::Stalled(sent), STALL)
         } else {
-            // The timer of a stop that is over is left alone: it ends by itself.
+            // The timer of a wait that is over is left alone: it ends by itself.
             return;
         };
         let is_set = match (&self.timer, waiting) {
-            // A look now and then will do: not every stop of the flow needs a timer of its own.
+            // An occasional check suffices: not every stop of the flow needs a timer of its own.
             (Some((Waiting::Stalled(_), _)), Waiting::Stalled(_)) => true,
             (Some((current, _)), _) => *current == waiting,
             (None, _) => false,
@@ -231,7 +231,7 @@ impl Bridge {
     }
 }
 
-/// Whether the socket's owner has closed it, and not only stopped writing.
+/// Whether the socket's owner has closed it, instead of only having stopped writing.
 fn is_abandoned(socket: &UnixStream) -> bool {
     let mut fds = [PollFd::new(socket, PollFlags::empty())];
     let now = Timespec::default();

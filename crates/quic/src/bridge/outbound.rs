@@ -10,15 +10,15 @@ use tokio::net::UnixStream;
 
 use super::{Ending, READS_PER_TURN, SCRATCH};
 
-/// Completes when everything is acknowledged, or the peer wants no more.
+/// Completes when everything is acknowledged, or the peer has stopped the stream.
 type Stopped = Pin<Box<dyn Future<Output = Result<Option<VarInt>, StoppedError>> + Send>>;
 
-/// What the socket's owner sends.
+/// The bytes of the socket's owner.
 pub(super) struct Outbound {
     stream: SendStream,
     /// Read from the socket, and not taken by QUIC yet.
     kept: Vec<u8>,
-    /// Of these QUIC has taken so many.
+    /// Number of these bytes that QUIC has taken.
     taken: usize,
     /// Bytes that QUIC has taken in all.
     sent: u64,
@@ -27,7 +27,7 @@ pub(super) struct Outbound {
 
 enum State {
     Open,
-    /// The socket's owner has gone while QUIC took no more; the rest is still tried.
+    /// The socket's owner has closed it while QUIC accepted no more; the rest is still tried.
     Abandoned,
     /// The socket's owner has stopped writing.
     Finishing(Stopped),
@@ -46,29 +46,29 @@ impl Outbound {
         }
     }
 
-    /// The peer has everything that was ever written, and the end.
+    /// The peer has every byte that was ever written, and the end.
     pub(super) const fn is_acknowledged(&self) -> bool {
         matches!(self.state, State::Acknowledged)
     }
 
-    /// No more comes from the socket's owner.
+    /// No more bytes arrive from the socket's owner.
     pub(super) const fn is_finishing(&self) -> bool {
         matches!(self.state, State::Abandoned | State::Finishing(_))
     }
 
-    /// Bytes that QUIC has taken in all, if it takes no more now.
+    /// Bytes that QUIC has taken in all, if it accepts no more now.
     pub(super) fn stalled(&self) -> Option<u64> {
         (!self.kept.is_empty()).then_some(self.sent)
     }
 
-    /// The socket's owner has gone.
+    /// The socket's owner has closed it.
     pub(super) fn abandon(&mut self) {
         if matches!(self.state, State::Open) {
             self.state = State::Abandoned;
         }
     }
 
-    /// Moves what there is; ready when the connection cannot go on.
+    /// Moves the available bytes; ready when the connection cannot continue.
     pub(super) fn poll(
         &mut self,
         context: &mut Context<'_>,
@@ -93,7 +93,7 @@ impl Outbound {
         Poll::Pending
     }
 
-    /// Hands over what was kept.
+    /// Hands over the kept bytes.
     fn poll_kept(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Ending>> {
         while self.taken < self.kept.len() {
             let written = Pin::new(&mut self.stream).poll_write(context, &self.kept[self.taken..]);
@@ -113,7 +113,7 @@ impl Outbound {
         Poll::Ready(Ok(()))
     }
 
-    /// One read, handed over as far as QUIC takes it.
+    /// One read, handed over as far as QUIC accepts it.
     fn poll_read(
         &mut self,
         context: &mut Context<'_>,

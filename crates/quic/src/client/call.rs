@@ -14,7 +14,7 @@ use super::DialError;
 /// A connection and the stream that MQTT travels on.
 pub(super) type Opened = (Connection, (SendStream, RecvStream));
 
-/// A connection to be.
+/// A connection to be made.
 pub(super) struct Call {
     pub(super) config: ClientConfig,
     /// The addresses of one server, each with the UDP socket to reach it from.
@@ -25,8 +25,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// The first handshake that is done, and the stream that MQTT travels on; the others are given
-    /// up.
+    /// The first handshake that completes, and the stream of MQTT; the others are abandoned.
     pub(super) async fn open(self) -> Result<Opened, DialError> {
         let mut attempts = JoinSet::new();
         let mut failure = None;
@@ -46,7 +45,7 @@ impl Call {
     }
 }
 
-/// The first that is done; the last failure if there is none.
+/// The first that completes; the last failure if there is none.
 async fn first(
     mut attempts: JoinSet<Result<Opened, ConnectionError>>,
     mut failure: Option<DialError>,
@@ -56,7 +55,7 @@ async fn first(
         match attempt {
             Ok(Ok(opened)) => return Ok(opened),
             Ok(Err(error)) => failure = Some(DialError::from_handshake(&error, time)),
-            // Nobody ends an attempt but the runtime, with all of us.
+            // Only the end of the runtime aborts an attempt, together with this task.
             Err(_) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What QUIC says of the end of a connection, in words that help.
+//! Texts for QUIC's reasons why a connection ended.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ const ALERTS: u64 = 0x100;
 
 /// Alerts about certificates, RFC 8446 section 6.2.
 const CERTIFICATE_ALERTS: std::ops::RangeInclusive<u64> = 42..=51;
-/// A wrong signature: an authority of the same name, but another key.
+/// A wrong signature: an authority of the same name with another key.
 const BAD_SIGNATURE: u64 = 51;
 const CERTIFICATE_REQUIRED: u64 = 116;
 const NO_APPLICATION_PROTOCOL: u64 = 120;
 
 impl DialError {
-    /// What a connection failed of before it was one.
+    /// The reason why a connection failed before its handshake was done.
     pub(super) fn from_handshake(error: &ConnectionError, time: Duration) -> Self {
         match error {
             ConnectionError::TimedOut => Self::NoAnswer(time),
@@ -27,10 +27,10 @@ impl DialError {
         }
     }
 
-    /// What a connection has ended with; none if that is how MQTT ends.
+    /// The reason why a connection ended; none if MQTT ended it.
     ///
-    /// A server's word about the client's certificate comes only after the client's end of the
-    /// handshake.
+    /// A server rejects the client's certificate only after the client's side of the handshake is
+    /// done.
     pub(super) fn from_end(error: &ConnectionError) -> Option<Self> {
         Some(match error {
             ConnectionError::LocallyClosed => return None,
@@ -50,7 +50,7 @@ impl DialError {
     }
 }
 
-/// What this end found wrong.
+/// The error that this end found.
 fn by_us(code: u64, reason: &str) -> DialError {
     let what = reason
         .strip_prefix("invalid peer certificate: ")
@@ -61,7 +61,7 @@ fn by_us(code: u64, reason: &str) -> DialError {
             "{what}: renew it, or set the clock of this machine"
         )),
         Some(_) if what.contains("not valid for name") => DialError::Certificate(format!(
-            "{what}: connect by such a name, or give it as server name (--server-name)"
+            "{what}: connect by one of these names, or give one as server name (--server-name)"
         )),
         Some(alert) if CERTIFICATE_ALERTS.contains(&alert) => {
             DialError::Certificate(what.to_owned())
@@ -71,7 +71,7 @@ fn by_us(code: u64, reason: &str) -> DialError {
     }
 }
 
-/// What the server found wrong.
+/// The error that the server found.
 fn by_server(code: TransportErrorCode, text: &str) -> DialError {
     if code == TransportErrorCode::CONNECTION_REFUSED {
         return DialError::Refused;

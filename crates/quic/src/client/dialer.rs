@@ -1,4 +1,4 @@
-//! Connections that are sockets from the first moment, while QUIC is still at its handshake.
+//! Connections that are sockets at once, while QUIC is still at its handshake.
 
 use std::fmt;
 use std::io;
@@ -16,8 +16,8 @@ use super::call::Call;
 use super::{DialError, DialOptions, Dialing};
 use crate::ALPN;
 use crate::bridge::{self, CODE_DONE, Ending};
+use crate::permits::{Permit, Permits};
 use crate::pipe;
-use crate::seats::{Seat, Seats};
 use crate::transport::{self, Threads};
 
 /// How long the last bytes to the servers may take when a dialer ends.
@@ -25,8 +25,8 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Opens connections of MQTT over QUIC, with threads of its own; thousands share a UDP socket.
 ///
-/// When it is dropped, what was written to sockets that are closed already has a second to be sent;
-/// the connections whose sockets are still open are ended. The drop blocks for two seconds at most.
+/// When it is dropped, bytes that were written to already closed sockets have a second to be sent;
+/// connections whose sockets are still open are ended. The drop blocks for at most two seconds.
 pub struct QuicDialer {
     /// None once it is dropped.
     runtime: Option<Runtime>,
@@ -36,12 +36,12 @@ pub struct QuicDialer {
     /// Guards the UDP sockets, which are opened when they are needed first; held for the opening of
     /// one at most.
     endpoints: Mutex<Endpoints>,
-    connections: Arc<Seats>,
-    /// Handshakes that may begin.
+    connections: Arc<Permits>,
+    /// Permits for handshakes.
     turns: Arc<Semaphore>,
 }
 
-/// UDP sockets and whose turn it is.
+/// UDP sockets, and the index of the next one.
 #[derive(Debug, Default)]
 struct Endpoints {
     opened: Vec<(IpAddr, usize, Endpoint)>,
@@ -83,11 +83,11 @@ impl QuicDialer {
     /// Begins a connection and returns its socket at once, non-blocking: what is written to it is
     /// sent when the handshake is done, and it ends if that fails.
     ///
-    /// All `addresses` are tried at the same time, and the first that has done the handshake is the
-    /// one. `server_name` is what the certificate has to be for, a name or an address.
+    /// All `addresses` are tried at the same time, and the first that completes the handshake is
+    /// used. `server_name` is the name or address that the certificate must contain.
     ///
     /// # Errors
-    /// No address, no open files, a source address that is none.
+    /// No address, no open files, an invalid source address.
     pub fn dial(
         &self,
         addresses: &[SocketAddr],
@@ -99,19 +99,19 @@ impl QuicDialer {
         let (ours, theirs) = pipe::pair(self.options.pipe_bytes)?;
         let socket = tokio::net::UnixStream::from_std(ours)?;
         let dialing = Dialing::default();
-        let seat = self.connections.take();
+        let permit = self.connections.take();
         let turns = Arc::clone(&self.turns);
-        runtime.spawn(carry(call, turns, socket, dialing.clone(), seat));
+        runtime.spawn(carry(call, turns, socket, dialing.clone(), permit));
         Ok((theirs, dialing))
     }
 
-    /// Makes a connection and ends it: whether a server of MQTT over QUIC that this dialer trusts
-    /// is there.
+    /// Makes a connection and ends it: checks whether a server of MQTT over QUIC that this dialer
+    /// trusts is reachable.
     ///
     /// Blocks for `within` at most.
     ///
     /// # Errors
-    /// What a connection would fail of.
+    /// The reason why a connection fails.
     pub fn probe(
         &self,
         address: SocketAddr,
@@ -162,7 +162,7 @@ impl QuicDialer {
         })
     }
 
-    /// The UDP socket whose turn it is: one per source address, and as many as there are threads.
+    /// The next UDP socket: one per source address, and as many as there are threads.
     fn endpoint(&self, to: SocketAddr) -> io::Result<Endpoint> {
         let mut endpoints = self
             .endpoints
@@ -227,16 +227,16 @@ impl fmt::Debug for QuicDialer {
     }
 }
 
-/// A connection from the first packet to the end. What the socket's owner may ask about it is known
-/// before the socket ends.
+/// A connection from the first packet to the end. The answers to the socket owner's questions about
+/// it are known before the socket ends.
 async fn carry(
     call: Call,
     turns: Arc<Semaphore>,
     socket: tokio::net::UnixStream,
     outcome: Dialing,
-    _seat: Seat,
+    _permit: Permit,
 ) {
-    // The turns are never closed.
+    // The permits are never closed.
     let turn = turns.acquire().await;
     let opened = call.open().await;
     drop(turn);
@@ -253,7 +253,7 @@ async fn carry(
     drop(socket);
 }
 
-/// What the end of a connection means to a client, if it is not how MQTT ends.
+/// The meaning of a connection's end for a client, if MQTT did not end it.
 fn failure(ending: Ending) -> Option<DialError> {
     match ending {
         Ending::Done | Ending::Unacknowledged | Ending::GivenUp(CODE_DONE) => None,

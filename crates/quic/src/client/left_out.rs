@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{DialError, DialOptions, Dialing};
 
-/// Opens connections of MQTT over QUIC: there is none.
+/// Opens connections of MQTT over QUIC: not supported by this build.
 #[derive(Debug)]
 pub enum QuicDialer {}
 
@@ -19,7 +19,7 @@ impl QuicDialer {
         Err(DialError::LeftOut(crate::LEFT_OUT))
     }
 
-    /// As that of a complete program.
+    /// As in a complete program.
     ///
     /// # Errors
     /// It cannot be called.
@@ -31,7 +31,7 @@ impl QuicDialer {
         match *self {}
     }
 
-    /// As that of a complete program.
+    /// As in a complete program.
     ///
     /// # Errors
     /// It cannot be called.
@@ -44,7 +44,7 @@ impl QuicDialer {
         match *self {}
     }
 
-    /// As those of a complete program.
+    /// As in a complete program.
     pub fn thread_ids(&self) -> Vec<u32> {
         match *self {}
     }

@@ -1,4 +1,4 @@
-//! How a dialer connects, and what is told of its connections.
+//! Options of a dialer, and the state of its connections.
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::DialError;
 use crate::{PIPE_BYTES, WINDOW_BYTES};
 
-/// How a dialer connects.
+/// Options of a dialer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DialOptions {
     /// Threads that encrypt and move bytes; default 1, enough for some ten thousand messages per
@@ -15,11 +15,11 @@ pub struct DialOptions {
     pub threads: usize,
     /// Addresses of this machine to connect from in turn; default none, the kernel chooses.
     pub sources: Vec<IpAddr>,
-    /// Handshakes at a time; those beyond wait for their turn. Default 256: they keep a processor
+    /// Handshakes at a time; further ones wait for their turn. Default 256: they keep a processor
     /// busy over a round trip of 100 ms, and the answers to all of them fit into the buffer of a
     /// UDP socket.
     ///
-    /// Of a thousand at the same time each would take as long as all of them together, and on a
+    /// A thousand simultaneous handshakes would each take as long as all of them together, and on a
     /// busy machine none would be done in time.
     pub handshakes_max: usize,
     /// Time for the handshake, from its turn on; default 10 seconds.
@@ -43,15 +43,14 @@ impl Default for DialOptions {
     }
 }
 
-/// How a connection fares that was dialled.
+/// The state of a dialled connection.
 #[derive(Clone, Debug, Default)]
 pub struct Dialing(Arc<OnceLock<DialError>>);
 
 impl Dialing {
-    /// Why the socket has ended; none as long as it has not, and when the server has ended MQTT as
-    /// it should.
+    /// Why the socket has ended; none while it is open, and if the server ended MQTT regularly.
     ///
-    /// It is there before the socket's end can be seen.
+    /// It is set before the end of the socket is visible.
     pub fn failure(&self) -> Option<&DialError> {
         self.0.get()
     }

@@ -1,4 +1,4 @@
-//! From a client's first packet to a socket in the caller's hands.
+//! From a client's first packet to a socket for the caller.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -15,27 +15,27 @@ use tokio::time::timeout;
 use super::metrics::{Counters, Metrics, count};
 use super::{Admission, Host, Limits, Peer};
 use crate::bridge::{self, Ending};
+use crate::permits::{Permit, Permits};
 use crate::pipe;
-use crate::seats::{Seat, Seats};
 
 /// The listener ends the connection before its client does.
 pub(super) const CODE_SHUTDOWN: VarInt = VarInt::from_u32(3);
 
-/// What such a client is told.
+/// The reason that such a client gets.
 pub(super) const CLOSED: &[u8] = b"listener closed";
 
 /// The listener has no open files left for the connection.
 const CODE_NO_SOCKETS: VarInt = VarInt::from_u32(2);
 
-/// What all tasks of a listener share.
+/// The state that all tasks of a listener share.
 pub(super) struct Shared {
     /// The lock is held to copy or to change them.
     pub(super) limits: RwLock<Limits>,
     pub(super) counters: Counters,
     pub(super) host: Box<dyn Host>,
     /// Connections, those in their handshake included.
-    pub(super) connections: Arc<Seats>,
-    pub(super) handshakes: Arc<Seats>,
+    pub(super) connections: Arc<Permits>,
+    pub(super) handshakes: Arc<Permits>,
     /// New connections are refused.
     pub(super) is_closing: AtomicBool,
 }
@@ -56,8 +56,7 @@ impl From<ConnectionError> for Failure {
 pub(super) async fn accept(endpoint: Endpoint, local: SocketAddr, shared: Arc<Shared>) {
     while let Some(incoming) = endpoint.accept().await {
         let is_proven = incoming.remote_address_validated();
-        // Those behind it wait in the queue of the endpoint, as connections of TCP wait in the
-        // backlog.
+        // Later ones wait in the queue of the endpoint, as connections of TCP wait in the backlog.
         let must_prove = loop {
             match shared.host.admission(is_proven) {
                 _ if shared.is_closing() => break false,
@@ -73,7 +72,7 @@ pub(super) async fn accept(endpoint: Endpoint, local: SocketAddr, shared: Arc<Sh
     }
 }
 
-/// Decides about a first packet, before anything is spent on it.
+/// Decides about a first packet, before any resource is spent on it.
 fn admit(incoming: Incoming, must_prove: bool, local: SocketAddr, shared: &Arc<Shared>) {
     let (limits, counters) = (shared.limits(), &shared.counters);
     let is_full = shared.connections.taken() >= limits.connections_max;
@@ -87,13 +86,13 @@ fn admit(incoming: Incoming, must_prove: bool, local: SocketAddr, shared: &Arc<S
     let is_crowded = handshakes >= limits.handshakes_unproven_max;
     if must_prove || is_crowded && !incoming.remote_address_validated() {
         count(&counters.retried);
-        // It can always be asked for of an address without proof.
+        // A Retry is always possible for an unproven address.
         incoming.retry().ok();
     } else if handshakes >= limits.handshakes_max {
         count(&counters.ignored);
         incoming.ignore();
     } else {
-        // Taken before the next first packet is looked at.
+        // Taken before the next first packet is examined.
         let taken = Taken {
             _connection: shared.connections.take(),
             handshake: shared.handshakes.take(),
@@ -102,11 +101,11 @@ fn admit(incoming: Incoming, must_prove: bool, local: SocketAddr, shared: &Arc<S
     }
 }
 
-/// The places that a new connection has.
+/// The permits of a new connection.
 struct Taken {
     /// Until its end.
-    _connection: Seat,
-    handshake: Seat,
+    _connection: Permit,
+    handshake: Permit,
 }
 
 /// One connection from its handshake to its end.
@@ -134,7 +133,7 @@ async fn serve(
         }
     };
     if shared.is_closing() {
-        // Those who are here have been told to go, and this one would not be.
+        // Existing clients have been told to disconnect; this one would not be.
         count(&shared.counters.refused);
         connection.close(CODE_SHUTDOWN, CLOSED);
         return;
@@ -163,7 +162,7 @@ async fn serve(
     tracing::debug!(peer = %connection.remote_address(), ?ending, "QUIC connection ended");
 }
 
-/// The handshake and the stream that MQTT travels on.
+/// The handshake and the stream of MQTT.
 async fn open(
     incoming: Incoming,
     time: Duration,

@@ -1,11 +1,11 @@
-//! Why there is no listener.
+//! Reasons why a listener cannot start.
 
 use std::io;
 use std::net::SocketAddr;
 
 use thrum_settings::LeftOut;
 
-/// Why there is no listener.
+/// The reason why a listener cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListenError {
@@ -14,10 +14,10 @@ pub enum ListenError {
     Bind {
         /// The address.
         address: SocketAddr,
-        /// What the kernel said.
+        /// The error of the kernel.
         cause: io::Error,
     },
-    /// TLS without version 1.3, which QUIC is made of.
+    /// TLS without version 1.3, which QUIC requires.
     #[error("TLS cannot be used for QUIC, which needs version 1.3: {0}")]
     Tls(rustls::Error),
     /// TLS without the cipher suite of QUIC's first packets.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Host, Limits, ListenError};
 
-/// Listens for MQTT over QUIC: there is none.
+/// Listens for MQTT over QUIC: not supported by this build.
 #[derive(Debug)]
 pub enum QuicListener {}
 
@@ -23,12 +23,12 @@ impl QuicListener {
         Err(ListenError::LeftOut(crate::LEFT_OUT))
     }
 
-    /// As those of a complete program.
+    /// As in a complete program.
     pub fn addresses(&self) -> &[SocketAddr] {
         match *self {}
     }
 
-    /// As that of a complete program.
+    /// As in a complete program.
     ///
     /// # Errors
     /// It cannot be called.
@@ -36,17 +36,17 @@ impl QuicListener {
         match *self {}
     }
 
-    /// As that of a complete program.
+    /// As in a complete program.
     pub fn set_limits(&self, _limits: Limits) {
         match *self {}
     }
 
-    /// As that of a complete program.
+    /// As in a complete program.
     pub fn close(&self) {
         match *self {}
     }
 
-    /// As that of a complete program.
+    /// As in a complete program.
     pub fn drain(self, _within: Duration) -> usize {
         match self {}
     }

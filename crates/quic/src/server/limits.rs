@@ -1,4 +1,4 @@
-//! How much a listener takes upon itself.
+//! Limits of a listener.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ pub struct Limits {
     /// the broker's.
     pub threads: usize,
     /// Connections at a time, those in their handshake included; more are refused. Default
-    /// 1,000,000: the limit of open files, of which each connection takes two, is reached before.
+    /// 1,000,000: the limit of open files, of which each connection takes two, is reached first.
     pub connections_max: usize,
     /// Handshakes at a time; more are not answered, so that their clients try again after a second.
     /// Default 1,024: about as many as two threads finish in a second.
     pub handshakes_max: usize,
     /// Handshakes at a time above which a client has to prove its address first, by a Retry of one
-    /// more round trip: nobody can then make the listener work under the addresses of others.
+    /// more round trip: an attacker then cannot make the listener work under forged addresses.
     /// Default 128: it is not reached in ordinary operation.
     pub handshakes_unproven_max: usize,
-    /// Time from a client's first packet to its first byte of MQTT; default 10 seconds, as brokers
-    /// give for CONNECT.
+    /// Time from a client's first packet to its first byte of MQTT; default 10 seconds, the usual
+    /// time for CONNECT.
     pub handshake_time: Duration,
     /// Bytes that QUIC holds for a connection in each direction, received and not read or sent and
     /// not acknowledged; default 256 KiB: 20 Mbit/s at a round trip of 100 ms.

@@ -1,4 +1,4 @@
-//! UDP sockets in, one Unix socket per client out.
+//! UDP sockets on one side, one Unix socket per client on the other.
 
 use std::fmt;
 use std::io;
@@ -19,7 +19,7 @@ use crate::transport::{self, Threads};
 /// every connection.
 const CLIENT_STREAMS: u32 = 8;
 
-/// How long the last packets to the clients may take, and then the threads to let go of the ports.
+/// How long the last packets to the clients may take, and then the threads to release the ports.
 const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Listens for MQTT over QUIC, with threads of its own.
@@ -35,8 +35,8 @@ pub struct QuicListener {
     threads: Threads,
     endpoints: Vec<Endpoint>,
     addresses: Vec<SocketAddr>,
-    /// What is common to the configurations before and after a change of certificates, the key of
-    /// Retry among it. The lock is held for a change.
+    /// The parts of the configuration that survive a change of certificates, the key of Retry among
+    /// them. The lock is held for a change.
     config: Mutex<ServerConfig>,
     shared: Arc<Shared>,
 }
@@ -60,7 +60,7 @@ impl QuicListener {
             limits.window_bytes,
             CLIENT_STREAMS,
         )));
-        // First packets are decided upon at once: hardly any wait.
+        // First packets are decided upon at once: they hardly ever wait.
         config.max_incoming(limits.handshakes_max);
         let shared = Arc::new(Shared {
             limits: RwLock::new(limits),
@@ -115,7 +115,7 @@ impl QuicListener {
         &self.addresses
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub fn metrics(&self) -> Metrics {
         self.shared.metrics()
     }
@@ -125,7 +125,7 @@ impl QuicListener {
         self.threads.ids()
     }
 
-    /// Uses other certificates for the connections from now on; those that are there keep theirs.
+    /// Uses other certificates for connections from now on; existing ones keep theirs.
     ///
     /// # Errors
     /// TLS without version 1.3; then nothing changes.
@@ -149,15 +149,15 @@ impl QuicListener {
         self.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Refuses new connections from now on; those that are there go on, and the ports stay taken
-    /// for them.
+    /// Refuses new connections from now on; existing ones continue, and the ports stay taken for
+    /// them.
     pub fn close(&self) {
         self.shared.is_closing.store(true, Ordering::Relaxed);
     }
 
-    /// Closes, waits until the sockets' owners have ended their connections, as long as `within` at
-    /// most, and ends what is left. Blocks for a second more than that at most. Returns how many
-    /// connections it had to end. The ports are free then.
+    /// Closes, waits until the sockets' owners have ended their connections, for at most `within`,
+    /// and ends the rest. Blocks for at most a second more than that. Returns how many connections
+    /// it had to end. The ports are free then.
     pub fn drain(mut self, within: Duration) -> usize {
         self.shut_down(within)
     }

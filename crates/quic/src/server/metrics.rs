@@ -1,4 +1,4 @@
-//! What a listener counts.
+//! Counts of a listener.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,11 +23,11 @@ pub struct Metrics {
     pub handshakes_failed: u64,
     /// Handshakes that took too long.
     pub handshakes_late: u64,
-    /// Connections that no socket pair could be had for.
+    /// Connections for which the system gave no socket pair.
     pub sockets_lacking: u64,
     /// Streams refused beyond the first of a connection.
     pub streams_refused: u64,
-    /// Connections that ended by silence.
+    /// Connections that ended because the peer was silent.
     pub timed_out: u64,
 }
 

@@ -6,10 +6,10 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
-use crate::room::{NAME, PATIENCE, Room, read, wait_for};
+use crate::fixture::{Fixture, NAME, PATIENCE, read, wait_for};
 use thrum_quic::{DialOptions, Limits, Peer};
 
-/// Bytes that differ from their neighbours, so that none can be lost, doubled or moved unseen.
+/// Bytes that differ from their neighbours, so that a lost, doubled or moved one is seen.
 fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes)
         .map(|at| u8::try_from(at * 31 % 251).unwrap())
@@ -18,16 +18,16 @@ fn pattern(bytes: usize) -> Vec<u8> {
 
 #[test]
 fn small_packets_go_both_ways() {
-    let room = Room::new();
-    let (mut client, dialing) = room.dial();
+    let fixture = Fixture::new();
+    let (mut client, dialing) = fixture.dial();
     client.write_all(b"connect").unwrap();
-    let (mut server, peer) = room.arrival();
+    let (mut server, peer) = fixture.arrival();
     assert_eq!(read(&mut server, 7), b"connect");
     server.write_all(b"connack").unwrap();
     assert_eq!(read(&mut client, 7), b"connack");
     assert_eq!(dialing.failure(), None);
     assert_eq!(peer.address.ip(), IpAddr::from(Ipv4Addr::LOCALHOST));
-    assert_eq!(peer.local, room.address());
+    assert_eq!(peer.local, fixture.address());
     assert_eq!(peer.server_name.as_deref(), Some(NAME));
     assert!(peer.certificates.is_empty());
 }
@@ -35,8 +35,8 @@ fn small_packets_go_both_ways() {
 #[test]
 fn big_payloads_go_both_ways_at_the_same_time() {
     const BYTES: usize = 8 * 1024 * 1024;
-    let room = Room::new();
-    let (client, server, _) = room.pair();
+    let fixture = Fixture::new();
+    let (client, server, _) = fixture.pair();
     let sent = pattern(BYTES);
     let send = |mut socket: &UnixStream| socket.write_all(&sent).unwrap();
     let check = |mut socket: &UnixStream| {
@@ -52,7 +52,7 @@ fn big_payloads_go_both_ways_at_the_same_time() {
     });
 }
 
-/// Writes until nothing more is taken for a while; returns how much was.
+/// Writes until no more is accepted for a while; returns how much was accepted.
 fn fill(socket: &mut UnixStream) -> usize {
     let chunk = pattern(251 * 16);
     let mut written = 0;
@@ -83,14 +83,14 @@ fn a_reader_that_does_not_read_stops_the_writer_at_the_limits() {
         pipe_bytes: limits.pipe_bytes,
         ..DialOptions::default()
     };
-    let room = Room::with(limits, options);
-    let (client, server, _) = room.pair();
+    let fixture = Fixture::with(limits, options);
+    let (client, server, _) = fixture.pair();
     for (mut writer, mut reader) in [(&client, &server), (&server, &client)]
         .map(|(writer, reader)| (writer.try_clone().unwrap(), reader.try_clone().unwrap()))
     {
         let written = fill(&mut writer);
-        // Two windows, two sockets of twice that size as the kernel counts, and what a bridge holds
-        // at each end.
+        // Two windows, two sockets of twice that size as the kernel counts, and the bytes that a
+        // bridge holds at each end.
         assert!(written < 600_000, "{written}");
         let expected: Vec<u8> = pattern(251 * 16)
             .into_iter()
@@ -103,9 +103,9 @@ fn a_reader_that_does_not_read_stops_the_writer_at_the_limits() {
 
 #[test]
 fn one_that_does_not_read_does_not_hold_up_another() {
-    let room = Room::new();
-    let (_deaf, mut to_deaf, _) = room.pair();
-    let (mut client, mut server, _) = room.pair();
+    let fixture = Fixture::new();
+    let (_deaf, mut to_deaf, _) = fixture.pair();
+    let (mut client, mut server, _) = fixture.pair();
     fill(&mut to_deaf);
     server.write_all(b"news").unwrap();
     assert_eq!(read(&mut client, 4), b"news");
@@ -118,12 +118,12 @@ fn a_client_uses_the_source_addresses_it_is_given() {
         sources: sources.clone(),
         ..DialOptions::default()
     };
-    let room = Room::with(Limits::default(), options);
+    let fixture = Fixture::with(Limits::default(), options);
     let mut seen = Vec::new();
     for _ in 0..4 {
-        let (mut client, _) = room.dial();
+        let (mut client, _) = fixture.dial();
         client.write_all(b"!").unwrap();
-        seen.push(room.arrival().1.address.ip());
+        seen.push(fixture.arrival().1.address.ip());
     }
     assert_eq!(seen, [sources.clone(), sources].concat());
 }
@@ -133,8 +133,8 @@ fn ipv6_works_where_the_machine_has_it() {
     let Ok(_) = std::net::UdpSocket::bind("[::1]:0") else {
         return;
     };
-    let room = Room::new();
-    let server = room.authority.sign().server(None);
+    let fixture = Fixture::new();
+    let server = fixture.authority.sign().server(None);
     let (sender, arrivals) = std::sync::mpsc::sync_channel(1);
     let addresses = ["[::1]:0".parse().unwrap(), "127.0.0.1:0".parse().unwrap()];
     let listener = thrum_quic::QuicListener::bind(
@@ -147,7 +147,7 @@ fn ipv6_works_where_the_machine_has_it() {
     );
     let listener = listener.unwrap();
     for address in listener.addresses() {
-        let (mut client, _) = room.dialer.dial(&[*address], NAME).unwrap();
+        let (mut client, _) = fixture.dialer.dial(&[*address], NAME).unwrap();
         client.write_all(b"!").unwrap();
         let (_server, peer) = arrivals.recv_timeout(PATIENCE).unwrap();
         assert_eq!((peer.local, peer.address.ip()), (*address, address.ip()));

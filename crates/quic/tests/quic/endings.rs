@@ -1,4 +1,4 @@
-//! Every way that a connection ends in.
+//! Every way in which a connection ends.
 
 use std::io::Write as _;
 use std::net::Shutdown;
@@ -6,26 +6,26 @@ use std::time::Duration;
 
 use quinn::VarInt;
 
+use crate::fixture::{Fixture, NAME, failure, read, read_to_end};
 use crate::plain::Plain;
-use crate::room::{NAME, Room, failure, read, read_to_end};
 use thrum_quic::{DialError, DialOptions, QuicDialer};
 
 #[test]
 fn last_words_of_a_client_arrive_before_its_end() {
-    let room = Room::new();
-    let (mut client, mut server, dialing) = room.pair();
+    let fixture = Fixture::new();
+    let (mut client, mut server, dialing) = fixture.pair();
     client.write_all(b"disconnect").unwrap();
     drop(client);
     assert_eq!(read_to_end(&mut server), b"disconnect");
     drop(server);
-    room.wait_for(|metrics| metrics.connections == 0);
+    fixture.wait_for(|metrics| metrics.connections == 0);
     assert_eq!(dialing.failure(), None);
 }
 
 #[test]
 fn last_words_of_the_server_arrive_before_its_end() {
-    let room = Room::new();
-    let (mut client, mut server, dialing) = room.pair();
+    let fixture = Fixture::new();
+    let (mut client, mut server, dialing) = fixture.pair();
     let words = vec![7; 1_000_000];
     std::thread::scope(|scope| {
         scope.spawn(move || {
@@ -36,26 +36,26 @@ fn last_words_of_the_server_arrive_before_its_end() {
     });
     assert_eq!(dialing.failure(), None);
     drop(client);
-    room.wait_for(|metrics| metrics.connections == 0);
+    fixture.wait_for(|metrics| metrics.connections == 0);
 }
 
 #[test]
 fn a_client_that_stops_writing_can_still_read() {
-    let room = Room::new();
-    let (mut client, mut server, _) = room.pair();
+    let fixture = Fixture::new();
+    let (mut client, mut server, _) = fixture.pair();
     client.shutdown(Shutdown::Write).unwrap();
     assert_eq!(read_to_end(&mut server), b"");
     server.write_all(b"answer").unwrap();
     assert_eq!(read(&mut client, 6), b"answer");
     drop(server);
     assert_eq!(read_to_end(&mut client), b"");
-    room.wait_for(|metrics| metrics.connections == 0);
+    fixture.wait_for(|metrics| metrics.connections == 0);
 }
 
 #[test]
-fn what_came_before_a_client_cut_the_connection_is_read_first() {
-    let room = Room::new();
-    let plain = Plain::new(&room);
+fn bytes_before_a_client_cut_the_connection_are_read_first() {
+    let fixture = Fixture::new();
+    let plain = Plain::new(&fixture);
     plain.run(async {
         let (connection, mut send, _receive) = plain.open().await;
         send.write_all(b"disconnect").await.unwrap();
@@ -64,38 +64,38 @@ fn what_came_before_a_client_cut_the_connection_is_read_first() {
         send.stopped().await.unwrap();
         connection.close(VarInt::from_u32(0), b"");
     });
-    let (mut server, _) = room.arrival();
+    let (mut server, _) = fixture.arrival();
     assert_eq!(read_to_end(&mut server), b"disconnect");
 }
 
 #[test]
 fn a_reset_stream_ends_the_connection() {
-    let room = Room::new();
-    let plain = Plain::new(&room);
+    let fixture = Fixture::new();
+    let plain = Plain::new(&fixture);
     plain.run(async {
         let (connection, mut send, _receive) = plain.open().await;
         send.write_all(b"!").await.unwrap();
         send.reset(VarInt::from_u32(9)).unwrap();
-        let (mut server, _) = room.arrival();
+        let (mut server, _) = fixture.arrival();
         // The reset may be there before the byte was read.
         read_to_end(&mut server);
         connection.closed().await;
     });
-    room.wait_for(|metrics| metrics.connections == 0);
+    fixture.wait_for(|metrics| metrics.connections == 0);
 }
 
 #[test]
 fn a_client_that_stops_reading_for_good_ends_the_connection() {
-    let room = Room::new();
-    let plain = Plain::new(&room);
+    let fixture = Fixture::new();
+    let plain = Plain::new(&fixture);
     plain.run(async {
         let (connection, mut send, mut receive) = plain.open().await;
         send.write_all(b"!").await.unwrap();
-        let (mut server, _) = room.arrival();
+        let (mut server, _) = fixture.arrival();
         assert_eq!(read(&mut server, 1), b"!");
         receive.stop(VarInt::from_u32(9)).unwrap();
-        // It shows once there is something to send: what is written first may leave before the word
-        // of it comes.
+        // The error shows once there are bytes to send: the first ones may leave before the reset
+        // arrives.
         while server.write_all(&[b'?'; 4096]).is_ok() {}
         connection.closed().await;
     });
@@ -103,8 +103,8 @@ fn a_client_that_stops_reading_for_good_ends_the_connection() {
 
 #[test]
 fn last_words_arrive_at_a_client_that_is_still_writing() {
-    let room = Room::new();
-    let (client, mut server, dialing) = room.pair();
+    let fixture = Fixture::new();
+    let (client, mut server, dialing) = fixture.pair();
     let mut reader = client.try_clone().unwrap();
     std::thread::scope(|scope| {
         scope.spawn(move || {
@@ -122,13 +122,13 @@ fn last_words_arrive_at_a_client_that_is_still_writing() {
 }
 
 #[test]
-fn further_streams_are_given_back_and_the_first_goes_on() {
-    let room = Room::new();
-    let plain = Plain::new(&room);
+fn further_streams_are_refused_and_the_first_continues() {
+    let fixture = Fixture::new();
+    let plain = Plain::new(&fixture);
     plain.run(async {
         let (connection, mut send, mut receive) = plain.open().await;
         send.write_all(b"!").await.unwrap();
-        let (mut server, _) = room.arrival();
+        let (mut server, _) = fixture.arrival();
         // More than may be open at a time.
         for _ in 0..20 {
             let (mut send, mut receive) = connection.open_bi().await.unwrap();
@@ -145,24 +145,24 @@ fn further_streams_are_given_back_and_the_first_goes_on() {
         assert_eq!(&news, b"news");
         assert_eq!(read(&mut server, 1), b"!");
     });
-    room.wait_for(|metrics| metrics.streams_refused == 20);
+    fixture.wait_for(|metrics| metrics.streams_refused == 20);
 }
 
 #[test]
-fn a_closing_listener_refuses_newcomers_and_keeps_the_others() {
-    let room = Room::new();
-    let (mut client, mut server, dialing) = room.pair();
-    room.listener.close();
-    let (mut late, late_dialing) = room.dial();
+fn a_closing_listener_refuses_new_connections_and_keeps_the_others() {
+    let fixture = Fixture::new();
+    let (mut client, mut server, dialing) = fixture.pair();
+    fixture.listener.close();
+    let (mut late, late_dialing) = fixture.dial();
     assert_eq!(failure(&mut late, &late_dialing), Some(DialError::Refused));
     server.write_all(b"news").unwrap();
     assert_eq!(read(&mut client, 4), b"news");
 
-    let Room {
+    let Fixture {
         listener,
         dialer: _dialer,
         ..
-    } = room;
+    } = fixture;
     drop(server);
     assert_eq!(read_to_end(&mut client), b"");
     drop(client);
@@ -171,14 +171,14 @@ fn a_closing_listener_refuses_newcomers_and_keeps_the_others() {
 }
 
 #[test]
-fn what_has_not_ended_by_the_deadline_is_ended() {
-    let room = Room::new();
-    let (mut client, mut server, dialing) = room.pair();
-    let Room {
+fn connections_open_at_the_deadline_are_ended() {
+    let fixture = Fixture::new();
+    let (mut client, mut server, dialing) = fixture.pair();
+    let Fixture {
         listener,
         dialer: _dialer,
         ..
-    } = room;
+    } = fixture;
     assert_eq!(listener.drain(Duration::ZERO), 1);
     assert_eq!(read_to_end(&mut server), b"");
     match failure(&mut client, &dialing) {
@@ -189,37 +189,37 @@ fn what_has_not_ended_by_the_deadline_is_ended() {
 
 #[test]
 fn the_port_is_free_when_a_listener_has_ended() {
-    let room = Room::new();
-    let (_client, _server, _) = room.pair();
-    let address = room.address();
-    let listener = room.listener;
+    let fixture = Fixture::new();
+    let (_client, _server, _) = fixture.pair();
+    let address = fixture.address();
+    let listener = fixture.listener;
     assert_eq!(listener.drain(Duration::ZERO), 1);
     std::net::UdpSocket::bind(address).unwrap();
 }
 
 #[test]
 fn of_several_addresses_the_one_that_answers_is_used() {
-    let room = Room::new();
+    let fixture = Fixture::new();
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let addresses = [silent.local_addr().unwrap(), room.address()];
-    let (mut client, dialing) = room.dialer.dial(&addresses, NAME).unwrap();
+    let addresses = [silent.local_addr().unwrap(), fixture.address()];
+    let (mut client, dialing) = fixture.dialer.dial(&addresses, NAME).unwrap();
     client.write_all(b"!").unwrap();
-    let (mut server, _) = room.arrival();
+    let (mut server, _) = fixture.arrival();
     assert_eq!(read(&mut server, 1), b"!");
     assert_eq!(dialing.failure(), None);
 }
 
 #[test]
-fn silence_is_told_with_what_to_check() {
-    let room = Room::new();
+fn silence_is_reported_with_what_to_check() {
+    let fixture = Fixture::new();
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let options = DialOptions {
         handshake_time: Duration::from_millis(50),
         ..DialOptions::default()
     };
-    let dialer = QuicDialer::new(&room.authority.client(None), options).unwrap();
+    let dialer = QuicDialer::new(&fixture.authority.client(None), options).unwrap();
     let (mut client, dialing) = dialer.dial(&[silent.local_addr().unwrap()], NAME).unwrap();
-    crate::room::wait_in(&client);
+    crate::fixture::wait_in(&client);
     let error = failure(&mut client, &dialing).unwrap();
     assert_eq!(error, DialError::NoAnswer(Duration::from_millis(50)));
     assert!(error.to_string().contains("UDP port"), "{error}");

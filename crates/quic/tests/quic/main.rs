@@ -5,7 +5,7 @@
 mod bytes;
 mod certificates;
 mod endings;
+mod fixture;
 mod limits;
 mod many;
 mod plain;
-mod room;

@@ -4,13 +4,13 @@ use std::io::Write as _;
 
 use thrum_quic::{DialOptions, Limits};
 
-use crate::room::{Room, read};
+use crate::fixture::{Fixture, read};
 
 const CLIENTS: u32 = 1_000;
 
 #[test]
 fn a_thousand_clients_are_served_at_the_same_time() {
-    serves_all(&Room::new());
+    serves_all(&Fixture::new());
 }
 
 #[test]
@@ -19,15 +19,15 @@ fn a_thousand_clients_that_have_to_prove_their_addresses_are_served_at_the_same_
         handshakes_unproven_max: 0,
         ..Limits::default()
     };
-    let room = Room::with(limits, DialOptions::default());
-    serves_all(&room);
-    assert!(room.listener.metrics().retried >= u64::from(CLIENTS));
+    let fixture = Fixture::with(limits, DialOptions::default());
+    serves_all(&fixture);
+    assert!(fixture.listener.metrics().retried >= u64::from(CLIENTS));
 }
 
-fn serves_all(room: &Room) {
+fn serves_all(fixture: &Fixture) {
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| {
-            let (mut client, _) = room.dial();
+            let (mut client, _) = fixture.dial();
             client.write_all(&number.to_be_bytes()).unwrap();
             client
         })
@@ -35,7 +35,7 @@ fn serves_all(room: &Room) {
     let mut servers: Vec<_> = clients
         .iter()
         .map(|_| {
-            let (mut server, _) = room.arrival();
+            let (mut server, _) = fixture.arrival();
             let number = read(&mut server, 4);
             (server, number)
         })
@@ -47,5 +47,5 @@ fn serves_all(room: &Room) {
         assert_eq!(read(&mut client, 4), number.to_be_bytes());
     }
     drop(servers);
-    room.wait_for(|metrics| metrics.connections == 0 && metrics.accepted == u64::from(CLIENTS));
+    fixture.wait_for(|metrics| metrics.connections == 0 && metrics.accepted == u64::from(CLIENTS));
 }

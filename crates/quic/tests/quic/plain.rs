@@ -1,4 +1,4 @@
-//! A client of plain QUIC, for what ours never does.
+//! A client of plain QUIC, for actions that the crate's own client never takes.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ClientConfig, Connecting, Connection, Endpoint, RecvStream, SendStream};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::room::{NAME, PATIENCE, Room};
+use crate::fixture::{Fixture, NAME, PATIENCE};
 
 pub(crate) struct Plain {
     runtime: Runtime,
@@ -17,16 +17,16 @@ pub(crate) struct Plain {
 }
 
 impl Plain {
-    pub(crate) fn new(room: &Room) -> Self {
-        Self::of(room, false)
+    pub(crate) fn new(fixture: &Fixture) -> Self {
+        Self::of(fixture, false)
     }
 
-    pub(crate) fn with_early_data(room: &Room) -> Self {
-        Self::of(room, true)
+    pub(crate) fn with_early_data(fixture: &Fixture) -> Self {
+        Self::of(fixture, true)
     }
 
-    fn of(room: &Room, early_data: bool) -> Self {
-        let mut tls = room.authority.client(None);
+    fn of(fixture: &Fixture, early_data: bool) -> Self {
+        let mut tls = fixture.authority.client(None);
         tls.alpn_protocols = vec![thrum_quic::ALPN.to_vec()];
         tls.enable_early_data = early_data;
         let crypto = QuicClientConfig::try_from(tls).unwrap();
@@ -35,7 +35,7 @@ impl Plain {
         let guard = runtime.enter();
         let mut endpoint = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         endpoint.set_default_client_config(ClientConfig::new(Arc::new(crypto)));
-        let address = room.address();
+        let address = fixture.address();
         drop(guard);
         Self {
             runtime,

@@ -1,4 +1,4 @@
-//! What ought to be the same on both sides and is not.
+//! Conditions that should be equal on both sides and are not.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,8 @@ const SHOWN_MAX: usize = 3;
 
 type Condition = (&'static str, fn(&RunResult) -> String);
 
-/// What is compared: the broker is not among it, as it is what comparisons are for.
+/// The compared conditions: the broker is not among them, because comparisons are made between
+/// brokers.
 const CONDITIONS: [Condition; 13] = [
     ("scenario", |run| run.scenario.name.clone()),
     ("scale", |run| figure(run.scenario.scale)),

@@ -23,7 +23,7 @@ const NOISE_OF_RUNS_MIN: f64 = 0.005;
 /// Least noise of single runs: whole runs differ by more than their parts do.
 const NOISE_OF_ONE_MIN: f64 = 0.05;
 
-/// What is compared, in the order in which it is shown.
+/// The compared figures, in the order of their display.
 const COMPARED: [&str; 32] = [
     "rate.sent",
     "rate.received",
@@ -73,8 +73,8 @@ const FAILURES: [&str; 9] = [
     "errors",
 ];
 
-/// What may break a build besides [`FAILURES`]. With every figure that is compared, one would be
-/// beyond its noise in about every other comparison of the same thing.
+/// Figures that may break a build besides [`FAILURES`]. If every compared figure counted, one would
+/// be beyond its noise in about every other comparison of the same broker.
 const GATING: [&str; 5] = [
     "rate.received",
     "e2e.p99",
@@ -98,7 +98,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// In words.
+    /// As text.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Better => "better",
@@ -109,7 +109,7 @@ impl Verdict {
     }
 }
 
-/// What the noise band was computed from.
+/// The source of the noise band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoiseSource {
@@ -152,18 +152,18 @@ pub struct Row {
     pub change: Option<f64>,
     /// A change of up to this part, in both directions, is noise (95 %).
     pub noise: Option<f64>,
-    /// What `noise` was computed from.
+    /// The source of `noise`.
     pub noise_source: NoiseSource,
-    /// What to make of it.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
 /// Runs of a candidate against runs of a baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// What is compared with.
+    /// The baseline.
     pub baseline: Side,
-    /// What is compared.
+    /// The compared run.
     pub candidate: Side,
     /// Conditions that differ, and other reasons not to trust it.
     pub warnings: Vec<String>,
@@ -200,8 +200,8 @@ impl Comparison {
         self.rows.iter().find(|row| row.metric == metric)
     }
 
-    /// Figures that got worse and ought to break a build: what was lost or failed, the rate, the
-    /// p99, and the CPU and memory of the broker.
+    /// Figures that got worse and should break a build: losses and failures, the rate, the p99, and
+    /// the CPU and memory of the broker.
     pub fn regressions(&self) -> Vec<&Row> {
         let gates = |row: &&Row| FAILURES.contains(&row.metric) || GATING.contains(&row.metric);
         let worse = self.rows.iter().filter(|row| row.verdict == Verdict::Worse);
@@ -356,7 +356,7 @@ fn noise_of_values(metric: Metric, sides: &[Figures<'_>; 2]) -> Option<f64> {
     )
 }
 
-/// None if something grew out of nothing, which is no multiple of it.
+/// None if something grew out of nothing, which is not a multiple of it.
 fn relative_change(baseline: f64, candidate: f64) -> Option<f64> {
     if baseline == 0.0 {
         (candidate == 0.0).then_some(0.0)

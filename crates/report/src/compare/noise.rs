@@ -1,4 +1,4 @@
-//! How much of a difference is noise, as a part of the baseline's figure.
+//! The noise in a difference, as a part of the baseline's figure.
 
 use hdrhistogram::Histogram;
 
@@ -24,7 +24,8 @@ const MAD_TO_DEVIATION: f64 = 1.4826;
 /// Standard error of a median by that of a mean, of normally distributed values.
 const MEDIAN_BY_MEAN: f64 = 1.2533;
 
-/// What the median absolute deviation of 2 to 9 values is too small by (Croux and Rousseeuw 1992).
+/// The factor by which the median absolute deviation of 2 to 9 values is too small (Croux and
+/// Rousseeuw 1992).
 const SMALL_SAMPLE: [f64; 8] = [1.196, 1.495, 1.363, 1.206, 1.200, 1.140, 1.129, 1.107];
 
 /// Student's t for 95 % on both sides together, by degrees of freedom from 1 on.
@@ -117,7 +118,7 @@ fn blocks_of(run: &RunResult, metric: &str) -> Vec<f64> {
     if blocks < BLOCKS_MIN {
         return Vec::new();
     }
-    // What is left over at the end would be a shorter block.
+    // The rest at the end would be a shorter block.
     values
         .chunks_exact(values.len() / blocks)
         .take(blocks)

@@ -21,7 +21,7 @@ const PERCENTILES: &str = "Percentiles of several runs are those of all their va
                            percentiles; other figures are medians.";
 const OF_RUNS: &str = "± is the noise: medians of as many runs of the same thing differ by less 95 times of 100; of 20 figures that did not change, one looks changed.";
 const OF_SECONDS: &str = "± is the noise, from the seconds of the hold and at least 5 %, as there are fewer than three runs a side; repeat each side three times for one that holds between runs.";
-const OF_VALUES: &str = "What is not known per second takes it from the number of its values.";
+const OF_VALUES: &str = "Figures that are unknown per second use the number of their values.";
 const UNKNOWN: &str = "'not comparable': a figure or its noise is not known, or a run is invalid.";
 
 /// A table of figures, one column per candidate; all comparisons have the same baseline.

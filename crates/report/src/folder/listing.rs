@@ -16,7 +16,7 @@ const HEAD: [&str; 7] = [
     "exit",
 ];
 
-/// Columns of words.
+/// Columns of text.
 const WORDS: usize = 3;
 
 /// A table of run folders; an unreadable folder has its error as the row.

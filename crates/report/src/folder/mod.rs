@@ -59,7 +59,7 @@ pub enum ReadError {
     /// The file system refuses.
     #[error("cannot read {}: {source}; give a run folder or its {RESULT}", path.display())]
     File {
-        /// What was to be read.
+        /// The file.
         path: PathBuf,
         /// Why not.
         source: io::Error,
@@ -67,7 +67,7 @@ pub enum ReadError {
     /// More than any run has.
     #[error("{} has {bytes} bytes, more than the {RESULT_BYTES_MAX} of any run", path.display())]
     TooLong {
-        /// What was to be read.
+        /// The file.
         path: PathBuf,
         /// Its size.
         bytes: u64,
@@ -75,9 +75,9 @@ pub enum ReadError {
     /// Something else.
     #[error("{} is not the result of a run: {why}", path.display())]
     NotAResult {
-        /// What was read.
+        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Its error.
         why: String,
     },
     /// Of an earlier version.
@@ -87,7 +87,7 @@ pub enum ReadError {
         path.display()
     )]
     Older {
-        /// What was read.
+        /// The file.
         path: PathBuf,
         /// Its schema.
         schema: String,
@@ -95,14 +95,14 @@ pub enum ReadError {
     /// Of a later version.
     #[error("{} is of a newer version ({schema}, this one reads {SCHEMA}): update thrum", path.display())]
     Newer {
-        /// What was read.
+        /// The file.
         path: PathBuf,
         /// Its schema.
         schema: String,
     },
 }
 
-/// What a list of runs shows of one.
+/// The entry of a run in a list.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RunHead {
@@ -116,13 +116,13 @@ pub struct RunHead {
     pub verdict: Verdict,
     /// Whether it met the limits.
     pub thresholds: Vec<ThresholdResult>,
-    /// What was run.
+    /// Name of the scenario.
     pub scenario: ScenarioHead,
     /// Every figure of the run by its name.
     pub metrics: BTreeMap<String, f64>,
 }
 
-/// What a list of runs shows of a scenario.
+/// The entry of a scenario in a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ScenarioHead {
@@ -165,7 +165,7 @@ impl RunFolder {
         Err(failed(&path, io::ErrorKind::AlreadyExists.into()))
     }
 
-    /// Where it is.
+    /// Its folder.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -18,7 +18,7 @@ pub(crate) struct Chart {
     pub(crate) id: &'static str,
     /// The drawing.
     pub(crate) drawing: Drawing,
-    /// What it shows and what it does not.
+    /// Its contents and its limits.
     pub(crate) caption: String,
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn charts(result: &RunResult, points_max: usize) -> Vec<Chart> {
 
 const E2E: &str = "From the moment a message was due to its arrival. A broker that makes the publisher wait does not \
     get a better figure for it.";
-const SERVICE: &str = "From the actual send to the arrival. What the response time has on top is waiting before the send.";
+const SERVICE: &str = "From the actual send to the arrival. The rest of the response time is waiting before the send.";
 const ACK: &str = "From PUBLISH to PUBACK (QoS 1) or PUBCOMP (QoS 2).";
 const CONNECT: &str = "From opening the connection to CONNACK.";
 const RECONNECT: &str = "From the loss of a connection to being ready again.";
@@ -285,7 +285,7 @@ impl<'run> Source<'run> {
             self.rate("failed/s", |second| second.failed),
         ];
         let chart = self.chart("Clients", "clients", Unit::Count, series);
-        let caption = "Up: connected and subscribed. Ready and failed: how many got there or gave up in each second.";
+        let caption = "Up: connected and subscribed. Ready and failed: clients that became ready or gave up in each second.";
         chart
             .draw()
             .map(|drawing| chart_of("clients", drawing, caption))
@@ -396,7 +396,7 @@ fn stages(series: &[Second]) -> Vec<StageBand> {
         .collect()
 }
 
-/// A stage and the seconds it took, in words.
+/// A stage and its duration in seconds, as text.
 pub(super) fn stage_text(stage: Stage, seconds: f64) -> String {
     let name = match stage {
         Stage::Ramp => "ramp",

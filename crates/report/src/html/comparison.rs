@@ -4,17 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use super::view::brief;
 
-/// Most runs beside each other, and most figures: what fits on a page and into its size.
+/// Most runs side by side, and most figures: as many as fit on a page and into its size.
 const COLUMNS_MAX: usize = 8;
 const ROWS_MAX: usize = 80;
 /// Longest text of a cell in bytes, escaped.
 const CELL_MAX: usize = 60;
 
-/// Runs beside each other.
+/// Runs side by side.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ComparisonTable {
-    /// What each cell of a row is: `baseline`, `this run`, `change`.
+    /// The meaning of each cell of a row: `baseline`, `this run`, `change`.
     pub columns: Vec<String>,
     /// The figures.
     pub rows: Vec<ComparisonRow>,
@@ -30,7 +30,7 @@ pub struct ComparisonRow {
     pub unit: String,
     /// One per column.
     pub cells: Vec<String>,
-    /// What to think of it: `better`, `worse`, `within the noise`.
+    /// The verdict: `better`, `worse`, `within the noise`.
     pub note: String,
 }
 

@@ -36,7 +36,7 @@ impl Section {
         }
     }
 
-    /// Adds a row unless there is nothing in it.
+    /// Adds a row unless it is empty.
     fn row(&mut self, name: &str, value: impl Into<String>) {
         let value = value.into();
         if !value.is_empty() {
@@ -46,7 +46,7 @@ impl Section {
     }
 }
 
-/// What was measured, on what, with what.
+/// The scenario, the machine and the tool.
 pub(crate) fn disclosure(result: &RunResult) -> Vec<Section> {
     let mut sections = vec![tool(result), scenario(&result.scenario)];
     for broker in result.brokers.iter().take(BROKERS_MAX) {
@@ -327,7 +327,7 @@ fn agent(agent: &Agent) -> Section {
     section
 }
 
-/// How the generator did: what makes a run valid.
+/// The generator's figures, which make a run valid.
 pub(super) fn health(result: &RunResult) -> Section {
     let mut section = Section::new("Generator health");
     let quantiles = |distribution: &Option<Distribution>| {
@@ -390,7 +390,7 @@ fn generator_rows(section: &mut Section, generator: &Generator) {
     }
 }
 
-/// What happened on purpose: time and words.
+/// Intended faults and changes: time and text.
 pub(super) fn mark_rows(result: &RunResult) -> Vec<(String, String)> {
     let marks = result.marks.iter().take(MARKS_MAX);
     marks

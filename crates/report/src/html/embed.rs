@@ -9,14 +9,14 @@ use crate::result::{Distribution, Latencies, RunResult};
 pub(super) struct Embedded {
     /// The JSON.
     pub(super) text: String,
-    /// What was left out to keep the page small; empty if nothing was.
+    /// The parts that were left out to keep the page small; empty if there are none.
     pub(super) note: String,
 }
 
 /// A second of the series takes more than this as JSON, even if nothing happened in it.
 const SECOND_BYTES_MIN: usize = 200;
 
-/// What is left out, and how.
+/// A part that is left out, and how.
 type Step = (&'static str, fn(&mut RunResult));
 
 /// Ways to make it smaller, each in addition to those before.

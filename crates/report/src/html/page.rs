@@ -20,21 +20,21 @@ const JSON_BYTES_KEPT: usize = 32 * 1024;
 /// Points per line to try, until the page is small enough.
 const POINTS: [usize; 5] = [POINTS_MAX, 800, 500, 250, 100];
 
-/// The template that is used if there is no other.
+/// The default template.
 pub const TEMPLATE: &str = include_str!("report.html.j2");
 
-/// What a page holds besides its run.
+/// The parts of a page besides its run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageOptions {
-    /// The run beside others.
+    /// The comparison with other runs.
     pub comparison: Option<ComparisonTable>,
-    /// What the button copies; no button if it is empty.
+    /// The text that the button copies; no button if it is empty.
     pub markdown: String,
     /// Text of another template than [`TEMPLATE`], in the language of Jinja.
     pub template: Option<String>,
 }
 
-/// Why there is no page.
+/// Why a page cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
     /// The template is wrong.
@@ -42,7 +42,7 @@ pub enum PageError {
         "the report template does not work: {reason}; the variables are listed in docs/guide/report-template.md"
     )]
     Template {
-        /// What and in which line.
+        /// The error and its line.
         reason: String,
     },
 }

@@ -46,7 +46,8 @@ struct Heading {
     version: String,
 }
 
-/// A figure of all brokers: there are more figures than brokers, and a page is higher than wide.
+/// A figure of all brokers: there are more figures than brokers, and a page has more height than
+/// width.
 #[derive(Debug, Serialize)]
 struct Row {
     name: String,
@@ -88,7 +89,7 @@ pub fn versus_page(report: &VersusReport) -> Result<String, PageError> {
 
 fn scenario(scenario: &VersusScenario) -> ScenarioView {
     let brokers = || scenario.brokers.iter().take(BROKERS_MAX);
-    // The heading of the brokers stands above the first column.
+    // The heading of the brokers is above the first column.
     let names = headings(scenario).into_iter().skip(1);
     let mut rows: Vec<Row> = names
         .map(|name| Row {

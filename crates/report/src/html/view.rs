@@ -1,4 +1,4 @@
-//! What the template sees: text and ready drawings, no figures to compute with.
+//! The variables of the template: text and finished drawings, no figures to compute with.
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use crate::svg::{Palette, STYLE};
 /// Longest Markdown text of the copy button.
 const MARKDOWN_BYTES_MAX: usize = 32 * 1024;
 
-/// What a character takes at most that is markup and has to be escaped.
+/// Longest form of a markup character after escaping.
 const ESCAPED_BYTES: usize = 6;
 
 /// Longest heading in bytes, escaped.

@@ -1,4 +1,4 @@
-//! A run in words: verdicts, the paragraph at the top, tiles, limits.
+//! A run as text: verdicts, the paragraph at the top, tiles, limits.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const ERRORS_MAX: usize = 20;
 pub(crate) struct Badge {
     pub(crate) text: String,
     pub(crate) good: bool,
-    /// What the badge is about.
+    /// The subject of the badge.
     pub(crate) help: &'static str,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct ErrorRow {
     last: String,
 }
 
-/// Where and when.
+/// Target and time.
 pub(crate) fn subtitle(result: &RunResult) -> String {
     let scenario = &result.scenario;
     let hold = Duration::try_from_secs_f64(scenario.stages.hold).unwrap_or_default();
@@ -90,7 +90,7 @@ pub(crate) fn badges(result: &RunResult) -> Vec<Badge> {
             "whether the figures are the broker's and not the generator's",
         ));
     }
-    // What was ended early is no pass; that it was, is the last of the badges.
+    // A run that was ended early is not a pass; the last badge says that it was ended.
     if verdict_word(result) != "INTERRUPTED" {
         badges.push(badge(
             result.verdict.pass,
@@ -447,7 +447,7 @@ fn unbroken(text: &str) -> String {
     text.replace(' ', "\u{a0}")
 }
 
-/// A text whose figures no line break divides: `all 30 000 deliveries`.
+/// A text whose figures are not split by a line break: `all 30 000 deliveries`.
 fn unbroken_figures(text: &str) -> String {
     let is_digit = |character: Option<char>| character.is_some_and(|digit| digit.is_ascii_digit());
     let mut before = None;

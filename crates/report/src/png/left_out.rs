@@ -1,6 +1,6 @@
 //! No pixels, in a program that was built without what draws them.
 
-/// Why there is no picture.
+/// Why a picture cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "this program was built without `png`: use a complete one, or build it with \

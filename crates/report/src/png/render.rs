@@ -5,7 +5,7 @@ use std::sync::Arc;
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{self, Options, Tree};
 
-/// Why there is no picture.
+/// Why a picture cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum PngError {
     /// The machine has no font to draw text with.
@@ -69,7 +69,7 @@ fn render_with(svg: &str, mut fonts: fontdb::Database) -> Result<Vec<u8>, PngErr
     })
 }
 
-/// A family that suits text: a well-known one, else the first that there is.
+/// A family for text: a well-known one, else the first available one.
 fn any_family(fonts: &fontdb::Database) -> Option<String> {
     const KNOWN: [&str; 5] = [
         "DejaVu Sans",

@@ -78,16 +78,15 @@ impl Distribution {
     /// The histogram, for merging and for quantiles that are not kept.
     ///
     /// # Errors
-    /// The text is no histogram.
+    /// The text is not a histogram.
     pub fn histogram(&self) -> Result<Histogram<u64>, HistogramError> {
         hdr::decode(&self.hdr)
     }
 
-    /// One distribution of the values of all, which is not what the mean of their quantiles would
-    /// say.
+    /// One distribution of the values of all, which differs from the mean of their quantiles.
     ///
     /// # Errors
-    /// One of the texts is no histogram, or there is none.
+    /// One of the texts is not a histogram, or the list is empty.
     pub fn merge<'a>(parts: impl IntoIterator<Item = &'a Self>) -> Result<Self, HistogramError> {
         let mut parts = parts.into_iter();
         let mut all = parts.next().ok_or(HistogramError::Missing)?.histogram()?;
@@ -121,7 +120,7 @@ impl Latencies {
         *distribution
     }
 
-    /// Sets the distribution of this name; false if there is no such name.
+    /// Sets the distribution of this name; false if the name is unknown.
     pub fn set(&mut self, name: &str, distribution: Option<Distribution>) -> bool {
         let place = match name {
             "e2e" => &mut self.e2e,

@@ -43,7 +43,7 @@ pub struct Distribution {
 /// Quantiles in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-#[expect(missing_docs, reason = "each field is what its name says")]
+#[expect(missing_docs, reason = "the names of the fields are self-explanatory")]
 pub struct Quantiles {
     pub count: u64,
     pub min: u64,

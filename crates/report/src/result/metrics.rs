@@ -6,7 +6,7 @@ use super::{Broker, RunResult, ThreadLoad};
 use crate::units::{fraction, ratio};
 
 impl RunResult {
-    /// Computes `metrics` from the other fields; what was not measured is left out. With several
+    /// Computes `metrics` from the other fields; unmeasured figures are omitted. With several
     /// brokers, `broker.*` is the first.
     pub fn fill_metrics(&mut self) {
         let mut metrics = Metrics(BTreeMap::new());

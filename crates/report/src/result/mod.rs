@@ -28,9 +28,9 @@ pub const SCHEMA: &str = "thrum-bench-result/2";
 pub struct RunResult {
     /// [`SCHEMA`].
     pub schema: String,
-    /// Who measured.
+    /// The tool.
     pub tool: Tool,
-    /// Where the generator ran.
+    /// The generator's machine.
     pub machine: Machine,
     /// UTC, `2026-11-21T09:12:03Z`.
     pub started: String,
@@ -44,25 +44,25 @@ pub struct RunResult {
     pub verdict: Verdict,
     /// Whether it met the limits that the scenario sets.
     pub thresholds: Vec<ThresholdResult>,
-    /// What was run.
+    /// The scenario.
     pub scenario: ScenarioDescription,
-    /// How the clients got ready.
+    /// The ramp of the clients.
     pub clients: Clients,
     /// Messages per second of the hold.
     pub rates: Rates,
     /// Latencies of the hold, in nanoseconds.
     pub latency_ns: Latencies,
-    /// What arrived.
+    /// The deliveries.
     pub delivery: Delivery,
-    /// What the broker used during the hold; one per broker, none if it could not be seen.
+    /// The broker's resources during the hold; one per broker, none if it was not visible.
     pub brokers: Vec<Broker>,
-    /// What the generator used during the hold.
+    /// The generator's resources during the hold.
     pub generator: Generator,
     /// Other machines that took part.
     pub agents: Vec<Agent>,
     /// Errors by reason.
     pub errors: Vec<ErrorCount>,
-    /// What was done to the broker or the network on purpose, and notes, in order of time.
+    /// Intended faults of the broker or the network, and notes, in order of time.
     pub marks: Vec<Mark>,
     /// Second by second, from the first connection on.
     pub series: Vec<Second>,
@@ -70,7 +70,7 @@ pub struct RunResult {
     pub metrics: BTreeMap<String, f64>,
 }
 
-/// Who measured.
+/// The tool that measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tool {
@@ -82,7 +82,7 @@ pub struct Tool {
     pub command: String,
 }
 
-/// Where the generator ran.
+/// The machine of the generator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
@@ -100,7 +100,7 @@ pub struct Machine {
     pub open_files_max: u64,
     /// Kernel settings that bear on the result, by name.
     pub settings: BTreeMap<String, String>,
-    /// What the times were read from.
+    /// The source of the times.
     pub clock: String,
 }
 
@@ -112,7 +112,7 @@ pub struct Validity {
     pub valid: bool,
     /// Limits of the generator that showed.
     pub limits: Vec<String>,
-    /// What to do about each of them.
+    /// The remedy for each of them.
     pub advice: Vec<String>,
 }
 
@@ -128,7 +128,7 @@ pub struct Verdict {
     pub faults: Vec<String>,
 }
 
-/// How the clients got ready.
+/// The ramp of the clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Clients {
@@ -142,7 +142,7 @@ pub struct Clients {
     pub lost: u64,
     /// Connections that the scenario cut on purpose.
     pub cut: u64,
-    /// Connections that came back.
+    /// Connections that were restored.
     pub reconnected: u64,
     /// From the first connection to the last client ready.
     pub ramp_seconds: f64,
@@ -164,7 +164,7 @@ pub struct Rates {
     pub held_back_messages: u64,
 }
 
-/// What arrived; messages of the whole load, warm-up included.
+/// Deliveries; messages of the whole load, warm-up included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Delivery {
@@ -179,7 +179,7 @@ pub struct Delivery {
     /// Deliveries that were promised and did not happen by the end of the drain.
     pub lost: u64,
     /// Deliveries that did not happen and were not promised: never acknowledged, or the subscriber
-    /// of a clean session was away.
+    /// of a clean session was disconnected.
     pub excused: u64,
     /// Deliveries that happened again.
     pub duplicated: u64,
@@ -193,7 +193,7 @@ pub struct Delivery {
     pub foreign: u64,
     /// Messages that the broker refused.
     pub refused: u64,
-    /// Subscriptions granted with a lower quality of service than asked for.
+    /// Subscriptions granted with a lower quality of service than requested.
     pub downgraded_subscriptions: u64,
     /// Bytes written to sockets.
     pub bytes_sent: u64,
@@ -205,11 +205,11 @@ pub struct Delivery {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Broker {
-    /// Name of its target in the scenario; empty if there is only one.
+    /// Name of its target in the scenario; empty if it is the only one.
     pub target: String,
     /// Name and version, if known.
     pub version: String,
-    /// Its configuration, as far as it was given.
+    /// Its configuration, if it is known.
     pub configuration: String,
     /// Host, if it is another machine.
     pub host: String,
@@ -253,9 +253,9 @@ pub struct Agent {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ErrorCount {
-    /// In words.
+    /// As text.
     pub reason: String,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
     /// Seconds from the first connection of the run to the first and to the last one.
     pub first_seconds: f64,

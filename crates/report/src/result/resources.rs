@@ -1,4 +1,4 @@
-//! What a process and its children used.
+//! The resources of a process and its children.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -91,8 +91,8 @@ pub struct Usage {
     pub disk_write_bytes: u64,
 }
 
-/// Usage that was not measured leaves no field behind; all fields have defaults, so that alone
-/// would read as zeros.
+/// Usage that was not measured adds no field; all fields have defaults, so it would otherwise read
+/// as zeros.
 pub(super) fn measured<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Usage>, D::Error> {
     let usage = Usage::deserialize(from)?;
     Ok((usage != Usage::default()).then_some(usage))

@@ -1,4 +1,4 @@
-//! What was run, in the words of the scenario.
+//! The scenario of a run, as text.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct ScenarioDescription {
     /// Name; of a step of a sweep `NAME/STEP`.
     pub name: String,
-    /// What it shows, in one line.
+    /// Its purpose, in one line.
     pub summary: String,
     /// URLs of the brokers, in the order of the scenario's targets.
     pub targets: Vec<String>,
@@ -28,7 +28,7 @@ pub struct ScenarioDescription {
     pub connect_rate: u32,
     /// Addresses and ranges that the clients connected from in turn; the machine's choice if none.
     pub source_addresses: Vec<String>,
-    /// How messages are paced.
+    /// The pacing of messages.
     pub load: LoadModel,
     /// Part of the full scenario that was run, where it was scaled; 1 is all of it.
     pub scale: f64,
@@ -40,22 +40,22 @@ pub struct ScenarioDescription {
     pub toml: String,
 }
 
-/// How messages are paced.
+/// The pacing of messages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoadModel {
     /// True: a message waits for the acknowledgement of earlier ones (closed loop), so latencies
     /// hide waiting.
     pub closed_loop: bool,
-    /// In words: `open loop, constant`, `open loop, steps of 5 s: 100/s, 200/s`,
-    /// `closed loop, window 10`.
+    /// As text: `open loop, constant`, `open loop, steps of 5 s: 100/s, 200/s`, `closed loop,
+    /// window 10`.
     pub text: String,
 }
 
 /// Lengths of the stages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-#[expect(missing_docs, reason = "each field is what its name says")]
+#[expect(missing_docs, reason = "the names of the fields are self-explanatory")]
 pub struct StageSeconds {
     pub ramp: f64,
     pub warm_up: f64,
@@ -71,6 +71,6 @@ pub struct GroupDescription {
     pub name: String,
     /// Clients.
     pub clients: u32,
-    /// What they do, in one line: `publish test/{i} 1/s QoS 1 · 16 B random`.
+    /// Their activity, in one line: `publish test/{i} 1/s QoS 1 · 16 B random`.
     pub text: String,
 }

@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{Quantiles, Resources};
 
-/// Where a run is.
+/// The stage of a run.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "each stage is what its name says")]
+#[expect(missing_docs, reason = "the names of the stages are self-explanatory")]
 pub enum Stage {
     #[default]
     Ramp,
@@ -74,6 +74,6 @@ pub struct Second {
 pub struct Mark {
     /// Seconds from the first connection.
     pub at: f64,
-    /// In words.
+    /// As text.
     pub text: String,
 }

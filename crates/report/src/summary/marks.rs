@@ -1,4 +1,4 @@
-//! What happened during a run, and how long clients were away for it.
+//! Events during a run, and how long clients were disconnected because of them.
 
 use crate::result::{RunResult, Stage};
 use crate::units::figure;

@@ -134,7 +134,7 @@ pub(crate) fn invalid_lines(run: &RunResult) -> Vec<String> {
     lines.collect()
 }
 
-/// How often, what, and when: `2 × reset by the broker (4.5s to 7.3s)`.
+/// Count, reason and time: `2 × reset by the broker (4.5s to 7.3s)`.
 pub(crate) fn error_line(error: &ErrorCount) -> String {
     let (first, last) = (figure(error.first_seconds), figure(error.last_seconds));
     let when = if error.count == 1 {
@@ -152,7 +152,7 @@ pub(crate) fn errors_by_count(run: &RunResult) -> Vec<&ErrorCount> {
     errors
 }
 
-/// What was run, in a few words: `2 000 clients`, `10s hold`, `QoS1`.
+/// The run, in short: `2 000 clients`, `10s hold`, `QoS1`.
 pub(crate) fn facts(run: &RunResult) -> Vec<String> {
     let scenario = &run.scenario;
     let mut facts = vec![
@@ -172,7 +172,7 @@ pub(crate) fn facts(run: &RunResult) -> Vec<String> {
     facts
 }
 
-/// What makes the figures of a run mean something else than those of most runs.
+/// Conditions that change the meaning of a run's figures.
 pub(crate) fn conditions(run: &RunResult) -> Vec<String> {
     let scenario = &run.scenario;
     let mut conditions = Vec::new();

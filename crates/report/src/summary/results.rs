@@ -65,7 +65,7 @@ fn reconnect_text(run: &RunResult) -> Option<String> {
     let quantiles = run.latency_ns.reconnect.as_ref()?.quantiles;
     let gone = run.clients.cut + run.clients.lost;
     let back = format!(
-        "{} of {} came back",
+        "{} of {} reconnected",
         count(run.clients.reconnected),
         count(gone)
     );

@@ -15,7 +15,7 @@ const ROW: f64 = 300.0;
 /// Room for names: it grows with the longest of them.
 const LEFT_MIN: f64 = 900.0;
 const LEFT_MAX: f64 = 2_600.0;
-/// Most characters of a name, and of what stands below it.
+/// Most characters of a name, and of the text below it.
 const NAME_MAX: usize = 28;
 const DETAIL_MAX: usize = 36;
 /// Font sizes: of names on narrow screens, where letters are larger, and of details, which are left
@@ -28,7 +28,7 @@ const DETAIL_SIZE: f64 = 105.0;
 pub struct Bar {
     /// Its owner.
     pub name: String,
-    /// What stands below the name, as a version; may be empty.
+    /// The text below the name, such as a version; may be empty.
     pub detail: String,
     /// Its length.
     pub value: f64,
@@ -115,7 +115,7 @@ impl BarChart {
     }
 }
 
-/// Where the bars begin: no name is cut unless it is very long.
+/// The left end of the bars: no name is cut unless it is very long.
 fn left(bars: &[Bar]) -> f64 {
     let widths = bars.iter().flat_map(|bar| {
         [

@@ -1,10 +1,10 @@
-//! A chart under construction, and the ways to put a finished one somewhere.
+//! A chart under construction, and the output forms of a finished one.
 
 use std::fmt::Write as _;
 
 use super::palette::{Palette, STYLE};
 
-/// Longest text drawn, in characters; names come from scenarios and may be of any length.
+/// Longest text drawn, in characters; names come from scenarios and may have any length.
 const TEXT_MAX: usize = 90;
 
 /// Width of a character as a part of the font size, on average, of common sans-serif fonts.
@@ -26,7 +26,7 @@ impl Place {
     }
 }
 
-/// How large a part of a drawing is.
+/// The relative size of a part of a drawing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Size {
     pub(crate) width: f64,
@@ -46,7 +46,7 @@ pub struct Drawing {
     pub width: f64,
     /// Height in tenths of a pixel.
     pub height: f64,
-    /// What it shows, for screen readers.
+    /// Its description, for screen readers.
     pub title: String,
     attributes: String,
     body: String,
@@ -239,7 +239,7 @@ pub(super) fn text_width(text: &str, size: f64) -> f64 {
         * CHARACTER
 }
 
-/// Text of at most `max` characters; what was cut off shows as an ellipsis.
+/// Text of at most `max` characters; an ellipsis marks a cut.
 pub(crate) fn clip(text: &str, max: usize) -> String {
     if text.chars().count() <= max {
         return text.to_owned();

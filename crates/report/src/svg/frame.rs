@@ -1,4 +1,4 @@
-//! What all charts over time share: places, axes, stages, marks.
+//! The common parts of all charts over time: positions, axes, stages, marks.
 
 use super::drawing::{Drawing, Place, Size, clip, number, text_width};
 use super::line::{StageBand, TimeMark};
@@ -16,7 +16,7 @@ pub(super) const TOP: f64 = 520.0;
 pub(super) const BOTTOM: f64 = 2_060.0;
 /// Height of the strip below the plot that names the stages, away from the lines.
 const STRIP: f64 = 145.0;
-/// Where the values of a horizontal axis stand, and its title.
+/// Positions of the values of a horizontal axis, and its title.
 pub(super) const TICKS_Y: f64 = BOTTOM + STRIP + 160.0;
 pub(super) const TITLE_Y: f64 = BOTTOM + STRIP + 320.0;
 const HEIGHT: f64 = 2_590.0;
@@ -43,12 +43,12 @@ impl<'chart> TimeFrame<'chart> {
         }
     }
 
-    /// Where a time is drawn.
+    /// The position of a time.
     pub(super) fn x(&self, at: f64) -> f64 {
         LEFT + (at / self.seconds).clamp(0.0, 1.0) * (RIGHT - LEFT)
     }
 
-    /// A drawing with axes; what is drawn next is clipped to the plot until the group is closed.
+    /// A drawing with axes; later elements are clipped to the plot until the group is closed.
     pub(super) fn open(&self, y: Scale, unit: Unit, stages: &[StageBand]) -> Drawing {
         let mut drawing = titled(self.title, self.axis);
         drawing.attribute("data-t", &format!("{:.2}", self.seconds));
@@ -186,7 +186,7 @@ fn stage_name(stage: Stage) -> &'static str {
     }
 }
 
-/// What the script of the page formats values with.
+/// The format that the script of the page uses for values.
 fn unit_letter(unit: Unit) -> &'static str {
     match unit {
         Unit::Nanoseconds => "ns",

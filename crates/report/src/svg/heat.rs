@@ -1,4 +1,4 @@
-//! Where the latencies of a run lie, over time.
+//! The distribution of a run's latencies, over time.
 
 use super::drawing::{Drawing, path};
 use super::frame::{BOTTOM, TOP, TimeFrame, close};
@@ -10,7 +10,7 @@ use crate::result::Quantiles;
 /// Most columns: about five pixels each at full width.
 const COLUMNS_MAX: usize = 144;
 
-/// What the shades end at, from dark to light.
+/// The upper bounds of the shades, from dark to light.
 const EDGES: [&str; 5] = ["p50", "p90", "p99", "p99.9", "max"];
 
 /// The latencies of a moment.
@@ -27,9 +27,9 @@ pub struct HeatColumn {
 /// Latencies over time as bands between quantiles: the darker, the more of the messages lie there.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HeatMap {
-    /// What it shows.
+    /// Its description.
     pub title: String,
-    /// What the vertical axis is.
+    /// The title of the vertical axis.
     pub axis: String,
     /// Length of the time axis in seconds.
     pub seconds: f64,
@@ -45,7 +45,7 @@ pub struct HeatMap {
 type Column = (f64, f64, [u64; 6]);
 
 impl HeatMap {
-    /// Seconds that one column stands for.
+    /// Seconds in one column.
     pub fn column_seconds(&self) -> usize {
         self.columns.len().div_ceil(COLUMNS_MAX).max(1)
     }

@@ -17,7 +17,7 @@ const LABEL_STEP: f64 = 150.0;
 /// A line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// What it is called at its end.
+    /// Its label at its end.
     pub name: String,
     /// Its points in order of time; a value lasts until the next point, the last one until the end
     /// of the chart.
@@ -40,7 +40,7 @@ pub struct StageBand {
 pub struct TimeMark {
     /// Seconds from the first connection.
     pub at: f64,
-    /// In words.
+    /// As text.
     pub text: String,
 }
 
@@ -56,9 +56,9 @@ pub struct Limit {
 /// A chart of lines over the time of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineChart {
-    /// What it shows.
+    /// Its description.
     pub title: String,
-    /// What the vertical axis is: `messages per second`.
+    /// The title of the vertical axis: `messages per second`.
     pub axis: String,
     /// Unit of the values.
     pub unit: Unit,
@@ -170,7 +170,7 @@ impl LineChart {
 
 /// The name of a line, to the right of the plot.
 pub(super) struct EndLabel<'series> {
-    /// Where the line ends.
+    /// The end of the line.
     pub(super) y: f64,
     /// The name.
     pub(super) text: &'series str,

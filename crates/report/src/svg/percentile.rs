@@ -28,7 +28,7 @@ const MARKS: [(f64, &str); 9] = [
 /// A distribution.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PercentileLine {
-    /// What it is called.
+    /// Its label.
     pub name: String,
     /// Values measured.
     pub count: u64,
@@ -39,9 +39,9 @@ pub struct PercentileLine {
 /// Distributions beside each other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PercentileChart {
-    /// What it shows.
+    /// Its description.
     pub title: String,
-    /// What the vertical axis is.
+    /// The title of the vertical axis.
     pub axis: String,
     /// At most six are drawn.
     pub lines: Vec<PercentileLine>,

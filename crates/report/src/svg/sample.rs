@@ -9,9 +9,9 @@ pub type Point = (f64, Option<f64>);
 /// Reduces a line to at most `points_max` points that keep every minimum and maximum, as runs
 /// without gaps.
 ///
-/// Points are put into equal groups; of each, the lowest and the highest stay, in their order. A
-/// gap shows where a whole group has nothing: with few points that is any gap, with many those as
-/// long as a group. A value lasts until the next point, so a run ends with its last value at the
+/// Points are divided into equal groups; of each, the lowest and the highest stay, in their order.
+/// A gap is shown if a whole group has no value: with few points that is any gap, with many those
+/// as long as a group. A value lasts until the next point, so a run ends with its last value at the
 /// time at which the gap begins.
 pub fn sample(points: &[Point], points_max: usize) -> Vec<Vec<(f64, f64)>> {
     let group = if points.len() <= points_max {

@@ -17,7 +17,7 @@ const TIME_STEPS: [f64; 20] = [
 pub struct Scale {
     /// Lowest and highest value.
     pub range: (f64, f64),
-    /// Where they are drawn.
+    /// Their positions.
     pub place: (f64, f64),
     /// Logarithmic; the range is positive then.
     pub log: bool,
@@ -47,7 +47,7 @@ impl Scale {
         }
     }
 
-    /// Where a value is drawn; values outside of the range go to its ends.
+    /// The position of a value; values outside of the range move to its ends.
     pub fn at(&self, value: f64) -> f64 {
         let (low, high) = self.range;
         let value = value.clamp(low, high);
@@ -98,7 +98,7 @@ pub(super) fn time_text(seconds: f64, end: f64) -> String {
     format!("{}:{:02}", small / 60, small % 60)
 }
 
-/// What the time axis is called.
+/// The title of the time axis.
 pub(super) fn time_title(end: f64) -> &'static str {
     if end >= LONG_SECONDS {
         "time since the first connection, h:mm"
@@ -137,7 +137,7 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// A value on an axis whose title already names what it is.
+/// A value on an axis whose title already names the quantity.
 pub(super) fn tick_text(value: f64, unit: Unit) -> String {
     match unit {
         // The parts of a small axis have more digits than figures have.

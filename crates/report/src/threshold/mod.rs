@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::metric::{self, Metric, Unit};
 use crate::units;
 
-/// How a figure is compared with its limit.
+/// The comparison of a figure with its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is what its name says")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum Comparison {
     Less,
     LessOrEqual,
@@ -26,7 +26,7 @@ pub enum Comparison {
 pub struct Threshold {
     /// The figure.
     pub metric: Metric,
-    /// How it is compared.
+    /// The comparison.
     pub comparison: Comparison,
     /// The limit in the unit of the metric.
     pub limit: f64,
@@ -37,7 +37,7 @@ pub struct Threshold {
 /// Why a limit makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ThresholdError {
-    /// No such figure.
+    /// An unknown figure.
     #[error("no figure named '{name}'; did you mean '{closest}'?")]
     UnknownMetric {
         /// As written.
@@ -46,13 +46,13 @@ pub enum ThresholdError {
         closest: String,
     },
     /// Not a comparison with a value of the figure's unit.
-    #[error("'{text}' is no limit for {metric}: write a comparison and {example}")]
+    #[error("'{text}' is not a limit for {metric}: write a comparison and {example}")]
     Malformed {
         /// The figure.
         metric: String,
         /// As written.
         text: String,
-        /// What would be right.
+        /// An example of a valid one.
         example: &'static str,
     },
 }
@@ -73,7 +73,7 @@ pub struct ThresholdResult {
     pub pass: bool,
 }
 
-/// The comparisons as they are written; those of two characters first, as they begin like the
+/// The comparisons in their text form; those of two characters first, because they begin like the
 /// others.
 const COMPARISONS: [(&str, Comparison); 5] = [
     ("<=", Comparison::LessOrEqual),
@@ -83,7 +83,8 @@ const COMPARISONS: [(&str, Comparison); 5] = [
     (">", Comparison::Greater),
 ];
 
-/// Figures that differ by less than this part are equal: what arithmetic on them may round.
+/// Figures that differ by less than this part are equal: the largest rounding error of
+/// computations.
 const ROUNDING: f64 = 1e-9;
 
 impl Comparison {
@@ -115,7 +116,7 @@ impl Threshold {
     /// Reads a limit: `e2e.p99` and `< 50ms`.
     ///
     /// # Errors
-    /// There is no such figure, or the condition is not a comparison with a value of its unit.
+    /// The figure is unknown, or the condition is not a comparison with a value of its unit.
     pub fn parse(metric: &str, condition: &str) -> Result<Self, ThresholdError> {
         let found = name::find(metric).ok_or_else(|| ThresholdError::UnknownMetric {
             name: metric.to_owned(),
@@ -142,7 +143,7 @@ impl Threshold {
         })
     }
 
-    /// Judges the figures of a run; one that was not measured fails.
+    /// Judges the figures of a run; an unmeasured one fails.
     pub fn evaluate(&self, metrics: &BTreeMap<String, f64>) -> ThresholdResult {
         let measured = metrics.get(self.metric.name).copied();
         ThresholdResult {

@@ -63,7 +63,7 @@ pub(super) fn parse(unit: Unit, text: &str) -> Option<f64> {
     }
 }
 
-/// What a value of a unit looks like.
+/// An example of a value of a unit.
 pub(super) const fn example(unit: Unit) -> &'static str {
     match unit {
         Unit::Nanoseconds | Unit::Microseconds | Unit::Seconds => "a time such as < 50ms",

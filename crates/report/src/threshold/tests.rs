@@ -77,7 +77,7 @@ fn an_invalid_limit_is_refused_with_an_example() {
     let error = Threshold::parse("e2e.p99", "50ms").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "'50ms' is no limit for e2e.p99: write a comparison and a time such as < 50ms"
+        "'50ms' is not a limit for e2e.p99: write a comparison and a time such as < 50ms"
     );
 }
 

@@ -20,7 +20,7 @@ pub fn markdown(report: &VersusReport) -> String {
     text
 }
 
-/// What the figures in the tables are.
+/// The meaning of the figures in the tables.
 pub(crate) fn explanation(report: &VersusReport) -> String {
     let mut text = if report.rounds > 1 {
         format!(
@@ -37,7 +37,7 @@ pub(crate) fn explanation(report: &VersusReport) -> String {
     text
 }
 
-/// What a reader should know of the brokers: the note of each, once, and whose figures are void.
+/// Notes for the reader: the note of each broker, once, and the brokers whose figures are void.
 pub(crate) fn notes(report: &VersusReport) -> Vec<String> {
     let mut notes = Vec::new();
     for (_, broker) in brokers(report).filter(|(_, broker)| !broker.note.is_empty()) {
@@ -51,7 +51,7 @@ pub(crate) fn notes(report: &VersusReport) -> Vec<String> {
     notes
 }
 
-/// How each broker was started: the first that is known of it, as the others differ in ports and
+/// The start command of each broker: the first known one, because the others differ in ports and
 /// folders only.
 pub(crate) fn configurations(report: &VersusReport) -> Vec<&VersusBroker> {
     let mut found: Vec<&VersusBroker> = Vec::new();

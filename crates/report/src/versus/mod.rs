@@ -21,9 +21,9 @@ pub struct VersusReport {
     pub command: String,
     /// Runs per broker and scenario.
     pub rounds: u32,
-    /// Where all of it ran.
+    /// The machine of all runs.
     pub machine: Machine,
-    /// What was run.
+    /// The scenarios.
     pub scenarios: Vec<VersusScenario>,
 }
 
@@ -33,7 +33,7 @@ pub struct VersusReport {
 pub struct VersusScenario {
     /// Its name.
     pub name: String,
-    /// What it shows, in one line.
+    /// Its purpose, in one line.
     pub summary: String,
     /// The complete scenario file.
     pub toml: String,
@@ -51,7 +51,7 @@ pub struct VersusBroker {
     pub version: String,
     /// Its configuration.
     pub configuration: String,
-    /// What a reader of its figures should know; mostly empty.
+    /// A note for the reader of its figures; mostly empty.
     pub note: String,
     /// One per round.
     pub runs: Vec<RunResult>,
@@ -78,7 +78,7 @@ impl VersusBroker {
         }
     }
 
-    /// What its version command prints, without its name.
+    /// The output of its version command, without its name.
     pub fn version_text(&self) -> &str {
         let rest = self.version.strip_prefix(&self.name);
         rest.unwrap_or(&self.version).trim_start()

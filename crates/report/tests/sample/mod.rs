@@ -403,7 +403,7 @@ fn errors() -> Vec<ErrorCount> {
     ]
 }
 
-/// The run beside an earlier one.
+/// The comparison of the run with an earlier one.
 pub(crate) fn comparison() -> ComparisonTable {
     let row = |name: &str, before: &str, now: &str, change: &str, note: &str| ComparisonRow {
         name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! `thrum acl test`: what the rules say about one client, and which of them.
+//! `thrum acl test`: the decision of the rules about one client, and the rules that make it.
 
 use std::io::Write as _;
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ use crate::config::{self, Request};
 
 /// Exit code of what is not allowed.
 const DENIED: u8 = 1;
-/// How long the user store may take to be read.
+/// Longest time for reading the user store.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const EXAMPLES: &str = "\
@@ -42,7 +42,7 @@ pub(crate) struct AclArgs {
 
 #[derive(Debug, Subcommand)]
 enum AclCommand {
-    /// Say what a client may do, and which rule decides.
+    /// Test what a client may publish and subscribe to, and show the deciding rule.
     Test(TestArgs),
 }
 
@@ -53,7 +53,7 @@ struct TestArgs {
     /// Client identifier.
     #[arg(value_name = "CLIENT")]
     client_id: String,
-    /// What it wants to do.
+    /// The action to test.
     #[arg(value_enum)]
     action: Action,
     /// Topic name, or for sub a topic filter.
@@ -62,10 +62,10 @@ struct TestArgs {
     /// is anonymous.
     #[arg(short, long, value_name = "NAME")]
     username: Option<String>,
-    /// Address that it comes from.
+    /// Address of the client.
     #[arg(long, value_name = "IP")]
     address: Option<IpAddr>,
-    /// Listener that it comes through.
+    /// Name of the client's listener.
     #[arg(long, value_name = "NAME", default_value = "mqtt")]
     listener: String,
     /// Quality of service.
@@ -76,7 +76,7 @@ struct TestArgs {
         value_parser = clap::value_parser!(u8).range(0..=2),
     )]
     qos: u8,
-    /// The message is to be retained.
+    /// The message has the retain flag.
     #[arg(long)]
     retain: bool,
     /// Configuration of the broker; without it /etc/thrum/thrum.toml.
@@ -99,14 +99,14 @@ enum Action {
     Sub,
 }
 
-/// What was found.
+/// The result.
 #[derive(Debug)]
 struct Found {
     verdict: &'static str,
     is_allowed: bool,
     /// The rules that decided, with their places.
     rules: Vec<String>,
-    /// Another system may have the last word.
+    /// Another system may make the decision.
     asks_others: bool,
 }
 
@@ -154,11 +154,11 @@ impl TestArgs {
             Action::Pub => "topic name (without + and #)",
             Action::Sub => "topic filter",
         };
-        let refused = || Failure::usage(format!("{:?} is no {kind}", self.topic));
+        let refused = || Failure::usage(format!("{:?} is not a {kind}", self.topic));
         is_good.then_some(()).ok_or_else(refused)
     }
 
-    /// Who the client is, as the user store knows it.
+    /// The client's identity in the user store.
     fn admission(&self, auth: &Arc<AuthService>) -> anyhow::Result<Admission> {
         let identity = Identity {
             client_id: self.client_id.as_str().into(),

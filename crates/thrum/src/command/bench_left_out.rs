@@ -12,7 +12,7 @@ use super::Failure;
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct BenchArgs {
-    /// What a complete program would be asked for.
+    /// The arguments of a complete program.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     _words: Vec<OsString>,
 }

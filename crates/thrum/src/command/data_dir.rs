@@ -16,7 +16,7 @@ use super::shown::{counted, now};
 /// Folder of the log in the data directory.
 const STATE: &str = "state";
 
-/// Where the data is.
+/// Location of the data.
 #[derive(Debug, Args)]
 pub(super) struct DataDir {
     /// Data directory of the broker, as `node.data_dir` names it.
@@ -53,7 +53,7 @@ impl DataDir {
         }
     }
 
-    /// Reads the state; a broker may go on meanwhile.
+    /// Reads the state; a broker may keep running meanwhile.
     pub(super) fn read(&self) -> anyhow::Result<Recovered> {
         let (state, report) = read_state(&self.reader()?).map_err(|error| self.unread(error))?;
         warn_of_damage(&self.name(), &report)?;
@@ -67,7 +67,7 @@ impl DataDir {
         self.reader()?;
         let disk = RealDisk::open(&self.state()).map_err(refusal)?;
         let options = Options {
-            // The broker minds the limit; here it would only keep somebody from making room.
+            // The broker observes the limit; here it would only prevent freeing space.
             disk_bytes_max: u64::MAX / 2,
             ..Options::default()
         };
@@ -110,8 +110,7 @@ impl DataDir {
     }
 }
 
-/// A directory that another process has can be had when that is gone; the rest is no matter of
-/// usage.
+/// A directory that another process uses is free when that ends; other errors are not usage errors.
 pub(super) fn refusal(error: OpenDirError) -> anyhow::Error {
     match error {
         OpenDirError::InUse(_) => Failure::usage(error),
@@ -119,7 +118,7 @@ pub(super) fn refusal(error: OpenDirError) -> anyhow::Error {
     }
 }
 
-/// What rests on something that is damaged or gone.
+/// Records that depend on damaged or lost ones.
 pub(super) fn warn_of_orphans(name: &str, state: &Recovered) -> std::io::Result<()> {
     let orphans = state.orphans;
     if orphans == Orphans::default() {
@@ -127,14 +126,14 @@ pub(super) fn warn_of_orphans(name: &str, state: &Recovered) -> std::io::Result<
     }
     writeln!(
         std::io::stderr(),
-        "warning: {name}: {} sessions, {} deliveries and {} retained messages left out, because what they belong to is not there",
+        "warning: {name}: {} sessions, {} deliveries and {} retained messages left out, because records they refer to are missing",
         orphans.sessions,
         orphans.deliveries,
         orphans.retained
     )
 }
 
-/// Damage does not hide the rest, but nobody should overlook it.
+/// Damage does not hide the rest, but it must be noticed.
 pub(super) fn warn_of_damage(name: &str, report: &LogReport) -> std::io::Result<()> {
     for gone in &report.gone {
         let what = match gone.what {
@@ -147,7 +146,7 @@ pub(super) fn warn_of_damage(name: &str, report: &LogReport) -> std::io::Result<
         };
         writeln!(
             std::io::stderr(),
-            "warning: {name}: segment {} {what}: at least {} bytes{records} are gone; the rest is as it was",
+            "warning: {name}: segment {} {what}: at least {} bytes{records} are lost; the rest is unaffected",
             gone.segment,
             gone.bytes
         )?;

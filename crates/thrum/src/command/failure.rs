@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A failure that the user can mend: what, why and how, in one line.
+/// A failure that the user can fix: the error, its cause and the remedy, in one line.
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,
@@ -21,13 +21,13 @@ impl Failure {
         })
     }
 
-    /// The same for an error whose causes say what its own words do not.
+    /// The same for an error whose causes add information to its own text.
     pub(crate) fn caused(error: &dyn std::error::Error) -> anyhow::Error {
         Self::usage(with_causes(error))
     }
 }
 
-/// An error and what its causes say beyond its own words.
+/// An error and the additional texts of its causes.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut message = error.to_string();
     let mut cause = error.source();

@@ -35,7 +35,7 @@ pub(crate) use failure::Failure;
 /// Examples come first: most people look for a line to copy.
 const EXAMPLES: &str = "\
 Examples:
-  thrum serve --dev                        a broker to try things with
+  thrum serve --dev                        a broker for experiments
   thrum sub -t '#' -v                      print every message
   thrum pub -t hello -m world              send one
   thrum bench run p2p-1K                   measure the broker
@@ -55,7 +55,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// The command.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a broker.
@@ -81,13 +81,13 @@ pub(crate) enum Command {
     Retained(retained::RetainedArgs),
     /// Add, change, list, remove and import users, roles and groups.
     Users(users::UsersArgs),
-    /// Say what a client may publish and subscribe to, and which rule decides.
+    /// Test what a client may publish and subscribe to, and show the deciding rule.
     Acl(acl::AclArgs),
     /// Copy a data directory while its broker runs, and restore it.
     Backup(backup::BackupArgs),
     /// Print a completion script for a shell.
     Completion(completion::CompletionArgs),
-    /// Print the manual page, in the form that man reads.
+    /// Print the manual page, in the format of man.
     Man,
     /// Print the version.
     Version,
@@ -96,7 +96,7 @@ pub(crate) enum Command {
 /// Runs a command.
 ///
 /// # Errors
-/// What the command failed at; a [`Failure`] has its own exit code, everything else is 1.
+/// The failure of the command; a [`Failure`] has its own exit code, everything else is 1.
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve(args) => serve::run(&args),

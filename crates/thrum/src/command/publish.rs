@@ -141,7 +141,7 @@ struct Publisher {
     refused: Option<Stop>,
 }
 
-/// Where the messages come from.
+/// The source of the messages.
 #[derive(Debug)]
 enum Source {
     /// One message, published once or more often.

@@ -1,11 +1,11 @@
-//! Files that root makes for a broker that runs as somebody else.
+//! Files that root creates for a broker that runs as another user.
 
 use std::path::Path;
 
 use thrum_files::Folder;
 
-/// What is to be said of a file that is about to be made, if root alone will be able to read it.
-/// One that is there keeps its owner, and one in a directory of the broker's becomes the broker's.
+/// The warning about a new file that only root would be able to read. An existing file keeps its
+/// owner, and a file in the broker's directory becomes the broker's.
 pub(super) fn warning(file: &Path) -> Option<String> {
     let file = Folder::through_own_links(file);
     let folder = Folder::around(&file).ok()?;

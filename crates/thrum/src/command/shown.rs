@@ -1,4 +1,4 @@
-//! How stored values are shown: times, durations, names from outside, tables.
+//! Display of stored values: times, durations, names of clients, tables.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use thrum_storage::WallMillis;
 
 use super::Failure;
 
-/// Stands in a table where there is nothing.
+/// The text of an empty cell.
 pub(super) const NOTHING: &str = "-";
 
 /// The wall clock.
@@ -21,7 +21,7 @@ pub(super) fn now() -> WallMillis {
     WallMillis::try_from(Timestamp::now().as_millisecond()).unwrap_or(0)
 }
 
-/// A time as `2026-11-22T09:12:03.25Z`; the last one there is for what is beyond it.
+/// A time as `2026-11-22T09:12:03.25Z`; later times show the last representable one.
 pub(super) fn time(at: WallMillis) -> String {
     let millis = i64::try_from(at).unwrap_or(i64::MAX);
     Timestamp::from_millisecond(millis)
@@ -61,7 +61,7 @@ pub(super) fn version(version: Version) -> &'static str {
     }
 }
 
-/// A name that came from a client: it must not steer the terminal.
+/// A name from a client: it must not control the terminal.
 pub(super) fn name(text: &str) -> Cow<'_, str> {
     if text.chars().any(char::is_control) {
         Cow::Owned(text.escape_debug().to_string())

@@ -182,7 +182,7 @@ fn parse_percentage(text: &str) -> Result<f64, String> {
     percentage.ok_or_else(|| "must be a number from 0.1 to 100".to_owned())
 }
 
-/// Subscribes, and prints what comes.
+/// Subscribes, and prints the messages.
 struct Subscriber<'a> {
     args: &'a SubscribeArgs,
     topics: Vec<String>,
@@ -212,7 +212,8 @@ struct Asked {
 }
 
 impl Subscriber<'_> {
-    /// Asks for everything; many filters take several packets, because brokers limit those of one.
+    /// Sends all subscriptions; many filters take several packets, because brokers limit the
+    /// filters of one.
     fn send_requests(&mut self, outbox: &mut Outbox<'_>) -> Result<(), Stop> {
         (self.answers_missing, self.refused) = (0, 0);
         self.asked.clear();
@@ -284,8 +285,8 @@ impl Subscriber<'_> {
                 outbox.console.warn(&message);
             }
         }
-        // Brokers say so of a subscription of which rules allow a part: without a word it would be
-        // a long silence.
+        // Brokers report a partly allowed subscription in this way: without the text its silence
+        // would be unexplained.
         if let Some(what) = ack.properties.reason_string
             && refusals.is_empty()
         {
@@ -376,7 +377,7 @@ impl Application for Subscriber<'_> {
             _ => {}
         }
         if self.done {
-            // What is left to delete still goes out.
+            // Pending deletions are still sent.
             return self.advance(outbox);
         }
         Ok(Progress::Continue)

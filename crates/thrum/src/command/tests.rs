@@ -1,4 +1,4 @@
-//! The command line: what parses, and the help people see first.
+//! The command line: accepted arguments, and the beginning of the help.
 
 use std::path::Path;
 

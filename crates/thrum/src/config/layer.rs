@@ -1,4 +1,4 @@
-//! One source of settings, taken apart into values with the place each comes from.
+//! One source of settings, as values with their origins.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -10,16 +10,16 @@ use super::problem::{Place, Problem, Source};
 use super::schema::{Key, Kind, Leaf};
 use super::{LISTENERS, is_default_listener};
 
-/// What the names of variables that set keys begin with.
+/// Prefix of the variables that set keys.
 const PREFIX: &str = "THRUM_";
 
 /// The variable that sets the log level of all Rust programs.
 pub(super) const SHARED_LOG_VARIABLE: &str = "RUST_LOG";
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Nobody set it.
+    /// The default.
     Default,
     /// A file, and the line in it.
     File(PathBuf, usize),
@@ -50,14 +50,14 @@ pub(crate) struct Setting {
     pub(crate) path: Vec<String>,
     /// Its value.
     pub(crate) value: Value,
-    /// Who set it.
+    /// The origin of the value.
     pub(crate) origin: Origin,
     /// The value's place, if it is in a file.
     pub(crate) place: Option<Place>,
 }
 
 impl Setting {
-    /// Whether it comes from a variable that is not this program's alone.
+    /// Whether the origin is a variable that other programs use too.
     pub(crate) fn is_shared_variable(&self) -> bool {
         matches!(&self.origin, Origin::Env(name) if name == SHARED_LOG_VARIABLE)
     }
@@ -66,11 +66,11 @@ impl Setting {
 /// Reads settings against the tree of keys and collects what is wrong with them.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
-    /// The keys there are.
+    /// The known keys.
     pub(crate) keys: &'a Key,
-    /// What was read, in the order of its layers.
+    /// The contents of the layers, in their order.
     pub(crate) settings: Vec<Setting>,
-    /// What is wrong with it.
+    /// Their errors.
     pub(crate) problems: Vec<Problem>,
     /// Listeners that have a table, be it empty.
     pub(crate) listeners: Vec<String>,
@@ -97,7 +97,7 @@ impl Reader<'_> {
     }
 
     /// Reads a variable, if its name is that of a key: `THRUM_LIMITS__MAX_PACKET` is
-    /// `limits.max_packet`. Names without `__` belong to others (`THRUM_SERVICE_HOST` of an
+    /// `limits.max_packet`. Names without `__` belong to other programs (`THRUM_SERVICE_HOST` of an
     /// orchestrator).
     pub(crate) fn variable(&mut self, name: &str, text: &str) {
         let path: Vec<String> = match name.strip_prefix(PREFIX) {

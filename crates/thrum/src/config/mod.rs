@@ -1,8 +1,8 @@
-//! From files, variables and flags to one configuration that knows where each of its values comes
-//! from.
+//! From files, variables and flags to one configuration that knows the origin of each of its
+//! values.
 //!
-//! Layers, each over the one before: defaults, `thrum.toml`, `conf.d/*.toml` beside it, variables
-//! of the environment, flags. All that is wrong is reported at once, each with its place.
+//! Layers, each over the one before: defaults, `thrum.toml`, `conf.d/*.toml` beside it, environment
+//! variables, flags. All errors are reported at once, each with its position.
 
 #[cfg(test)]
 mod guide;
@@ -50,12 +50,13 @@ const DEFAULT_LISTENER: &str = "mqtt";
 /// Its addresses.
 const DEFAULT_BIND: &str = "listeners.mqtt.bind";
 
-/// Where to take a configuration from.
+/// Sources of a configuration.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Request {
     /// The file named by the user.
     pub(crate) file: Option<PathBuf>,
-    /// Easy mode: everyone may connect, loopback only unless a listener is named, no default file.
+    /// For experiments: every client may connect, loopback only unless a listener is named, no
+    /// default file.
     pub(crate) dev: bool,
     /// Keys set by flags: the key, its value as text, the flag.
     pub(crate) flags: Vec<(&'static str, String, &'static str)>,
@@ -66,16 +67,16 @@ pub(crate) struct Request {
 pub(crate) struct Loaded {
     /// The settings in force.
     pub(crate) config: Config,
-    /// Who set each key that is not at its default.
+    /// The origin of each key that is not at its default.
     origins: BTreeMap<String, Origin>,
     /// The files that were read.
     pub(crate) files: Vec<PathBuf>,
-    /// What became of a file of mosquitto, if it was one.
+    /// The report about a file of mosquitto, if it was one.
     pub(crate) imported: Option<mosquitto::Report>,
 }
 
 impl Loaded {
-    /// Who set a key, given by its dotted name.
+    /// The origin of a key, given by its dotted name.
     pub(crate) fn origin(&self, key: &str) -> &Origin {
         self.origins.get(key).unwrap_or(&Origin::Default)
     }
@@ -91,15 +92,15 @@ pub(crate) fn load(request: &Request) -> Result<Loaded, Problems> {
         Some(main) => of_mosquitto(main)?,
         None => None,
     };
-    // Names and values that are no text belong to nobody here.
+    // Names and values that are not UTF-8 are not thrum's.
     let variables = std::env::vars_os()
         .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)));
     let loaded = compose(&sources, variables.collect(), request)?;
     Ok(Loaded { imported, ..loaded })
 }
 
-/// Puts a configuration in place of one of mosquitto. Mosquitto does not start with an option that
-/// it does not know: it may be the one that locks the door.
+/// Replaces the configuration by one of mosquitto. Mosquitto does not start with an unknown option:
+/// it may be the one that restricts access.
 fn of_mosquitto(main: &mut Rc<Source>) -> Result<Option<mosquitto::Report>, Problems> {
     if !mosquitto::is_mosquitto(main) {
         return Ok(None);
@@ -132,7 +133,7 @@ fn compose(
     for source in sources {
         reader.file(source);
     }
-    // The variable that all Rust programs share comes first, so that the own name wins.
+    // The variable that all Rust programs share comes first, so that thrum's own name overrides it.
     variables.sort_by_key(|(name, _)| (name != SHARED_LOG_VARIABLE, name.clone()));
     for (name, text) in &variables {
         reader.variable(name, text);
@@ -214,8 +215,8 @@ fn is_default_listener(name: &str) -> bool {
     Config::default().listeners.contains_key(name)
 }
 
-/// Whether nobody says where the listener is, and it is there all the same: by itself, or because
-/// its table or another of its keys is.
+/// Whether a listener exists without an address: by default, or because its table or another of its
+/// keys is set.
 fn takes_default_address(reader: &Reader<'_>, name: &str) -> bool {
     let its_own = |setting: &&Setting| {
         is_listener(setting) && setting.path.get(1).is_some_and(|own| own == name)
@@ -298,9 +299,9 @@ fn verify(config: &Config, settings: &BTreeMap<String, Setting>, problems: &mut 
     }
 }
 
-/// A word alone is a level. The log would take any other word for the name of a part, and a slip of
-/// the pen would silence it; in the variable that all Rust programs share, names of parts of others
-/// are no mistake.
+/// A single word is a level. The log would take any other word for the name of a module, and a
+/// typing error would silence it; the variable that all Rust programs share may name modules of
+/// other programs.
 fn is_log_level(level: &str, from_others: bool) -> bool {
     let is_level = |word: &str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
     let meant = |part: &str| from_others || part.contains(['=', '[']) || is_level(part);
@@ -311,7 +312,7 @@ fn path(key: &str) -> Vec<String> {
     key.split('.').map(str::to_owned).collect()
 }
 
-/// Reads the file and what is in `conf.d` beside it.
+/// Reads the file and the files in `conf.d` beside it.
 fn read_sources(request: &Request) -> Result<Vec<Rc<Source>>, Problems> {
     let default = Path::new(DEFAULT_FILE);
     let main = match &request.file {
@@ -332,7 +333,7 @@ fn read_sources(request: &Request) -> Result<Vec<Rc<Source>>, Problems> {
     files.into_iter().map(read).collect()
 }
 
-/// The `.toml` files of a folder by name; none if there is no such folder.
+/// The `.toml` files of a folder by name; none if the folder does not exist.
 fn parts(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,

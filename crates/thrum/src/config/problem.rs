@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and where.
+//! Errors in a configuration, and their positions.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,15 +7,14 @@ use std::rc::Rc;
 
 use super::mosquitto::At;
 
-/// A configuration file as it was read.
+/// A configuration file and its text.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// Where it was read.
+    /// Its path.
     pub(crate) path: PathBuf,
     /// Its content.
     pub(crate) text: String,
-    /// For each line of a text that was made of another file, the line it comes from; empty for all
-    /// others.
+    /// For each line of a converted text, its source line; empty for all others.
     pub(crate) made_of: Vec<Option<At>>,
 }
 
@@ -35,11 +34,11 @@ impl Source {
 pub(crate) struct Place {
     source: Rc<Source>,
     span: Range<usize>,
-    /// What stands behind the key is not shown.
+    /// The text behind the key is not shown.
     hides_value: bool,
 }
 
-/// Where secrets may stand in a file.
+/// Parts of a file that may contain secrets.
 const SECRETS: &str = "auth";
 
 impl Place {
@@ -51,8 +50,8 @@ impl Place {
         }
     }
 
-    /// The same in a text that could not be read as a whole: nobody knows which value it is, and
-    /// where secrets may stand none is shown.
+    /// The same in a text that could not be parsed as a whole: the erroneous value is unknown, and
+    /// none is shown where secrets may be.
     pub(crate) fn without_value(self) -> Self {
         let line = self.source.text[self.line_start()..].trim_start();
         let before = self.source.text[..self.line_start()].lines();
@@ -85,7 +84,7 @@ impl Place {
         Self::new(&self.source, span)
     }
 
-    /// The first place of a word in it; all of it if the word is not there as it is.
+    /// The first position of a word in it; all of it if the word does not occur literally.
     pub(crate) fn narrowed_to(self, word: &str) -> Self {
         let text = self.source.text.get(self.span.clone());
         match text.and_then(|text| text.find(word)) {
@@ -97,8 +96,7 @@ impl Place {
         }
     }
 
-    /// The file and the line in it where the user wrote it; no line if nobody did, in a text that
-    /// was made of another.
+    /// The file and the line that the user wrote; no line for a key that the conversion added.
     pub(crate) fn written_at(&self) -> (&PathBuf, Option<usize>) {
         let line = self.line();
         if !self.is_made() {
@@ -135,9 +133,9 @@ impl Place {
 pub(crate) struct Problem {
     /// The place in a file, if it is in one.
     pub(crate) place: Option<Place>,
-    /// Where else it comes from: a variable, a flag.
+    /// Another origin: a variable, a flag.
     pub(crate) origin: String,
-    /// What is wrong and what is expected.
+    /// The error and the expected value.
     pub(crate) message: String,
 }
 
@@ -169,7 +167,7 @@ impl fmt::Display for Problem {
         let (path, written) = place.written_at();
         let path = path.display();
         let at = match written {
-            // The column is that of the text that was made.
+            // The column is that of the converted text.
             Some(line) if place.is_made() => format!("{path}:{line}"),
             Some(line) => format!("{path}:{line}:{column}"),
             None => path.to_string(),

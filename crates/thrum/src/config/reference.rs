@@ -8,7 +8,7 @@ use super::show::{self, push_line};
 /// Width that comments are wrapped at.
 const WIDTH: usize = 100;
 
-/// Where the listener is that is there by itself.
+/// The address of the default listener.
 const DEFAULT_LISTENER_TABLE: &str = "listeners.mqtt";
 
 /// A file with every key at its default, commented out, under the text that explains it. Lines that

@@ -8,7 +8,7 @@ use super::problem::{Place, Problem};
 /// The key of the list.
 pub(super) const KEY: &str = "acl.rules";
 
-/// What is wrong with the rules of the list, which `setting` set.
+/// The errors in the rules of the list that `setting` set.
 pub(super) fn problems(rules: &[String], setting: Option<&Setting>) -> Vec<Problem> {
     let source = Source::from(KEY);
     let read = rules.iter().zip(0..);
@@ -23,7 +23,7 @@ pub(super) fn problems(rules: &[String], setting: Option<&Setting>) -> Vec<Probl
     wrong.collect()
 }
 
-/// The word that is wrong, or the whole rule.
+/// The wrong word, or the whole rule.
 fn place(error: &RuleError, index: usize, setting: &Setting) -> Option<Place> {
     let span = setting.value.as_array()?.get(index)?.span()?;
     let rule = setting.place.as_ref()?.with_span(span);

@@ -1,4 +1,4 @@
-//! The keys there are: names, types, ranges and texts, all taken from the settings' own definition.
+//! The known keys: names, types, ranges and texts, all taken from the settings' own definition.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use toml_edit::{DocumentMut, InlineTable, Item, TableLike, Value};
 /// A place in the tree of keys.
 #[derive(Debug)]
 pub(crate) struct Key {
-    /// What it is for.
+    /// Its purpose.
     pub(crate) description: String,
-    /// What it holds.
+    /// Its type.
     pub(crate) kind: Kind,
 }
 
-/// What a key holds.
+/// The type of a key.
 #[derive(Debug)]
 pub(crate) enum Kind {
     /// Keys with fixed names, in the order of their definition.
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
     Value(Leaf),
 }
 
-/// A value's range, and what it may be in words.
+/// A value's range, and its possible words.
 #[derive(Debug)]
 pub(crate) struct Leaf {
     format: String,
@@ -69,7 +69,7 @@ impl Key {
         path.iter().try_fold(self, |key, name| key.child(name))
     }
 
-    /// What the key at a dotted path holds, as it may be shown to people.
+    /// The type of the key at a dotted path, in a form without secrets.
     pub(crate) fn shown(&self, path: &str, value: &Value) -> Value {
         let path: Vec<String> = path.split('.').map(str::to_owned).collect();
         match self.at(&path).map(|key| &key.kind) {
@@ -138,7 +138,7 @@ impl Leaf {
     /// Checks a value for the key at `path`.
     ///
     /// # Errors
-    /// What was expected and what was found.
+    /// The expected and the actual value.
     pub(crate) fn check(&self, path: &[String], value: &Value) -> Result<(), String> {
         let shown = self.shown(value);
         let expected =
@@ -161,7 +161,7 @@ impl Leaf {
         Ok(())
     }
 
-    /// A value as it may be shown to people.
+    /// A value in a form without secrets.
     pub(crate) fn shown(&self, value: &Value) -> Value {
         match value {
             Value::Array(texts) if self.is_secret() => {

@@ -1,4 +1,4 @@
-//! Everything that can be set, put together of the settings of the parts.
+//! All settings, combined from the settings of the parts.
 
 use std::collections::BTreeMap;
 
@@ -17,22 +17,23 @@ use thrum_broker::config::{
 pub(crate) struct Config {
     /// This node itself.
     pub(crate) node: NodeConfig,
-    /// Where clients come in: a table for each listener, with a name of your choice (`a-z`, `0-9`,
-    /// `_`, `-`). With any table here, only the listeners that have one are open. Without one, it
-    /// is `mqtt` on port 1883 of every address.
+    /// The addresses the broker listens on: a table for each listener, with a name of your choice
+    /// (`a-z`, `0-9`, `_`, `-`). With any table here, only the listeners that have one are open.
+    /// Without one, it is `mqtt` on port 1883 of every address.
     pub(crate) listeners: BTreeMap<String, ListenerConfig>,
     /// Certificates of all listeners.
     pub(crate) tls: TlsFilesConfig,
-    /// Who may connect.
+    /// Authentication.
     pub(crate) auth: AuthConfig,
-    /// Who may publish and subscribe to what.
+    /// Rules for publishing and subscribing.
     pub(crate) acl: AclConfig,
-    /// How the durable state is kept.
+    /// Storage of the durable state.
     pub(crate) storage: StorageConfig,
     /// Where messages leave the broker without a client: a table for each sink, with a name of your
     /// choice (`a-z`, `0-9`, `_`, `-`), at most 64.
     pub(crate) sinks: BTreeMap<String, SinkConfig>,
-    /// What clients may use up. Every limit has a counter that says how often it was hit.
+    /// Limits of the resources that clients use. Every limit has a counter of how often it was
+    /// reached.
     pub(crate) limits: LimitsConfig,
     /// Clients and addresses that behave badly, and too much of everything.
     pub(crate) protection: ProtectionConfig,
@@ -65,7 +66,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What the broker needs of it.
+    /// The broker's part of it.
     pub(crate) fn broker(&self) -> thrum_broker::Config {
         thrum_broker::Config {
             node: self.node.clone(),
@@ -86,7 +87,7 @@ impl Config {
         }
     }
 
-    /// What authentication needs of it.
+    /// Authentication's part of it.
     pub(crate) fn access(&self) -> Settings {
         let of_listener = |listener: &ListenerConfig| ListenerSettings {
             chain: (!listener.auth.is_empty()).then(|| listener.auth.clone()),

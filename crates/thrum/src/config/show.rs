@@ -11,7 +11,7 @@ use super::{Loaded, Origin};
 /// Keys that an overview of origins is padded to.
 const ORIGIN_COLUMN: usize = 44;
 
-/// Every key and value in the form of a file, but for secrets; with `origin`, who set each.
+/// Every key and value in the form of a file, except secrets; with `origin`, the origin of each.
 pub(crate) fn listing(loaded: &Loaded, origin: bool) -> String {
     let mut text = String::new();
     let mut section = String::new();

@@ -255,7 +255,7 @@ fn easy_mode_is_open_to_everyone_and_stays_on_this_machine() {
 }
 
 #[test]
-fn unknown_keys_are_reported_with_their_place_and_what_was_meant() {
+fn unknown_keys_are_reported_with_position_and_suggestion() {
     check(
         read("[limits]\nmax_paket = \"1MB\"\n"),
         "thrum.toml:2:1: unknown key \"max_paket\" in [limits], did you mean \"max_packet\"?\n  \
@@ -297,7 +297,7 @@ fn check_lines(lines: &[(&str, &str)]) {
 }
 
 #[test]
-fn wrong_values_are_reported_with_what_is_expected() {
+fn wrong_values_are_reported_with_the_expected_ones() {
     check_lines(&[
         (
             "node.name = 5",
@@ -361,7 +361,7 @@ fn wrong_values_are_reported_with_what_is_expected() {
 }
 
 #[test]
-fn a_size_that_its_key_cannot_hold_is_told_with_the_largest_one() {
+fn a_size_too_large_for_its_key_is_refused_with_the_largest_one() {
     check_lines(&[
         (
             "limits.client.queue_bytes = \"8GiB\"",
@@ -386,7 +386,7 @@ fn a_size_that_its_key_cannot_hold_is_told_with_the_largest_one() {
 }
 
 #[test]
-fn wrong_words_and_tables_are_reported_with_what_is_expected() {
+fn wrong_words_and_tables_are_reported_with_the_expected_ones() {
     check_lines(&[
         (
             "shared.strategy = \"rr\"",

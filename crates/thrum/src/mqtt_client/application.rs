@@ -1,4 +1,4 @@
-//! What a command does with its connection.
+//! The interface between a command and its connection.
 
 use std::os::fd::BorrowedFd;
 
@@ -21,7 +21,7 @@ pub(crate) enum Progress {
     Done,
 }
 
-/// The client as a command sees it: everything written goes to the broker with the next turn.
+/// The client as a command sees it: its output goes to the broker with the next turn.
 pub(crate) struct Outbox<'a> {
     /// Protocol state.
     pub(crate) client: &'a mut Client,
@@ -79,7 +79,7 @@ pub(crate) trait Application {
         outbox: &mut Outbox<'_>,
     ) -> Result<Progress, Stop>;
 
-    /// Once a turn while connected: send what there is to send.
+    /// Called once a turn while connected: sends pending messages.
     fn advance(&mut self, _outbox: &mut Outbox<'_>) -> Result<Progress, Stop> {
         Ok(Progress::Continue)
     }
@@ -89,7 +89,7 @@ pub(crate) trait Application {
         Ok(())
     }
 
-    /// When [`Application::handle_timeout`] wants to be called.
+    /// The time of the next [`Application::handle_timeout`].
     fn next_deadline(&self) -> Option<Time> {
         None
     }
@@ -99,7 +99,7 @@ pub(crate) trait Application {
         Ok(())
     }
 
-    /// An input to wait for beside the socket.
+    /// An input to wait for in addition to the socket.
     fn input(&self) -> Option<BorrowedFd<'_>> {
         None
     }

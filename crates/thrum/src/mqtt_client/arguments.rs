@@ -1,5 +1,4 @@
-//! The arguments that all client commands share: where to connect, as whom, with which will and
-//! properties.
+//! The arguments that all client commands share: target, credentials, will and properties.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -20,7 +19,7 @@ pub(crate) struct ConnectionArgs {
     #[arg(short, long)]
     pub(super) debug: bool,
 
-    /// No warnings and no errors but those of wrong usage
+    /// No warnings, and no errors except those of wrong usage
     #[arg(long)]
     pub(super) quiet: bool,
 
@@ -49,7 +48,7 @@ pub(crate) struct ConnectionArgs {
     #[arg(short = 'L', long, value_name = "URL", conflicts_with_all = ["host", "port"], help_heading = "Connection")]
     pub(super) url: Option<String>,
 
-    /// Connect through this Unix socket; -L may say what is spoken there, such as `ws://host/path`
+    /// Connect through this Unix socket; -L may set its protocol, such as `ws://host/path`
     #[arg(long, value_name = "PATH", conflicts_with_all = ["host", "port", "bind_address"], help_heading = "Connection")]
     pub(super) unix: Option<PathBuf>,
 
@@ -78,8 +77,8 @@ pub(crate) struct ConnectionArgs {
     #[command(flatten, next_help_heading = "TLS")]
     pub(super) tls: TlsArgs,
 
-    /// Turn TLS on and trust what the system trusts; without -L port 8883 and every other flag of
-    /// TLS turn it on too
+    /// Turn TLS on and trust the authorities of the system; without -L port 8883 and every other
+    /// flag of TLS turn it on too
     #[arg(long, conflicts_with = "cafile", help_heading = "TLS")]
     pub(super) tls_use_os_certs: bool,
 

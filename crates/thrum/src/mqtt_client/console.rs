@@ -1,8 +1,8 @@
-//! Messages to the user, on standard error; standard output is for what was asked for.
+//! Messages to the user, on standard error; standard output is for the requested data.
 
 use std::io::Write as _;
 
-/// How much the user wants to see.
+/// The verbosity that the user chose.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Console {
     /// No warnings.

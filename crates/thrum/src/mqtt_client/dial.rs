@@ -13,7 +13,7 @@ use super::Stop;
 use super::quic::Quic;
 use super::target::Target;
 
-/// How long a connection of the transport may take.
+/// Time limit for a connection of the transport.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Connects; what carries the socket beside it, if it is a pipe.

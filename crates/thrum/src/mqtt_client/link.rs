@@ -14,9 +14,9 @@ use super::dial::dial;
 use super::quic::Quic;
 use super::target::Target;
 
-/// How long the handshakes of TLS and WebSocket may take.
+/// Time limit for the handshakes of TLS and WebSocket.
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the last bytes may take to leave, and the broker to close its side.
+/// Time limit for the last bytes to leave, and for the broker to close its side.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 const CHUNK_BYTES: usize = 64 * 1024;
 
@@ -24,17 +24,17 @@ const CHUNK_BYTES: usize = 64 * 1024;
 pub(super) struct Link {
     /// Of TCP, of this machine, or the end of a pipe to what carries it over QUIC.
     stream: Socket,
-    /// Goes after the socket, so that its last words are still carried.
+    /// Dropped after the socket, so that its last bytes are still carried.
     quic: Option<Quic>,
-    /// TLS and WebSocket; none where the socket carries MQTT as it is.
+    /// TLS and WebSocket; none if the socket carries plain MQTT.
     layers: Option<Layers>,
-    /// What the layers have for the socket.
+    /// Output of the layers for the socket.
     wire: Vec<u8>,
     scheme: Scheme,
-    /// Where it leads, for messages.
+    /// Its target, for messages.
     place: String,
     chunk: Box<[u8]>,
-    /// Something of MQTT, or what should be that, has come.
+    /// Bytes of MQTT, or of an unexpected protocol, have arrived.
     heard: bool,
     /// Received and not yet handled.
     pub(super) input: Vec<u8>,
@@ -42,7 +42,7 @@ pub(super) struct Link {
     pub(super) output: Vec<u8>,
 }
 
-/// What a wait ended with.
+/// The result of a wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ready {
     pub(super) socket: bool,
@@ -103,7 +103,7 @@ impl Link {
 
     /// Sends what the socket takes now.
     pub(super) fn flush(&mut self) -> Result<(), Stop> {
-        // What the socket does not take yet bounds what is taken from the command.
+        // The pending output of the socket limits the input from the command.
         if self.wire.is_empty() && self.is_open() {
             self.wrap().map_err(|error| self.refused(&error))?;
         }
@@ -140,8 +140,8 @@ impl Link {
         Ok(())
     }
 
-    /// Waits until the socket or the other input has something, what is to be sent fits, the time
-    /// is over, or a signal came.
+    /// Waits until the socket or the other input is readable, pending output fits, the time is
+    /// over, or a signal arrived.
     pub(super) fn wait(
         &self,
         timeout: Option<Duration>,
@@ -172,7 +172,7 @@ impl Link {
         })
     }
 
-    /// Reads what has come. What came before an error is in the input.
+    /// Reads the available bytes. Bytes before an error are in the input.
     pub(super) fn fill(&mut self) -> Result<(), Stop> {
         let length = match self.stream.read(&mut self.chunk) {
             Ok(0) => return Err(self.ended()),
@@ -220,7 +220,7 @@ impl Link {
         )))
     }
 
-    /// What the end of the connection means.
+    /// The meaning of the connection's end.
     fn ended(&self) -> Stop {
         if let Some(failure) = self.quic.as_ref().and_then(Quic::failure) {
             return failure;
@@ -238,7 +238,7 @@ impl Link {
         ))
     }
 
-    /// What an error of the socket means.
+    /// The meaning of a socket error.
     fn lost(&mut self, error: &io::Error) -> Stop {
         if let Some(failure) = self.quic.as_ref().and_then(Quic::failure) {
             return failure;
@@ -276,8 +276,8 @@ impl Link {
     }
 
     /// Sends the rest and closes. Waits for the broker to close its side, because closing with
-    /// unread bytes in the socket would make the kernel throw away what is still on its way to the
-    /// broker.
+    /// unread bytes in the socket would make the kernel discard bytes that are still in flight to
+    /// the broker.
     pub(super) fn close(mut self) {
         let mut finish = || -> io::Result<()> {
             self.wrap().map_err(io::Error::other)?;
@@ -302,7 +302,7 @@ fn is_nothing_yet(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// What a scheme carries, in words.
+/// The protocol of a scheme, as text.
 const fn spoken(scheme: Scheme) -> &'static str {
     match scheme {
         Scheme::Mqtt => "MQTT without TLS",

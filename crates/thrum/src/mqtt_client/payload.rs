@@ -1,4 +1,4 @@
-//! Where payloads come from: an argument, a file, or standard input, whole or line by line.
+//! Sources of payloads: an argument, a file, or standard input, whole or line by line.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,10 +13,10 @@ use super::Stop;
 
 /// The longest payload a packet can hold.
 const PAYLOAD_BYTES_MAX: usize = 268_435_455;
-/// How much of standard input is read at once.
+/// Bytes of standard input that are read at once.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// What to publish, once.
+/// The payload to publish once.
 #[derive(Debug, Args)]
 pub(crate) struct PayloadArgs {
     /// Payload
@@ -43,7 +43,7 @@ pub(crate) struct PayloadArgs {
 }
 
 impl PayloadArgs {
-    /// How many of the ways to give a payload are used.
+    /// Number of payload options that are given.
     pub(crate) fn count(&self) -> usize {
         usize::from(self.message.is_some())
             + usize::from(self.file.is_some())
@@ -98,7 +98,7 @@ fn too_long(name: &str) -> Stop {
     ))
 }
 
-/// Standard input line by line, without blocking where nothing has come yet.
+/// Standard input line by line, without blocking if no bytes have arrived yet.
 #[derive(Debug)]
 pub(crate) struct Lines {
     source: File,
@@ -118,7 +118,7 @@ impl Lines {
         })
     }
 
-    /// What to wait for; none once the input has ended.
+    /// The input to wait for; none once it has ended.
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         (!self.splitter.ended).then(|| self.source.as_fd())
     }
@@ -129,7 +129,7 @@ impl Lines {
         self.splitter.push(&self.chunk[..length])
     }
 
-    /// The next line without its line feed; none if it has not come yet or the input has ended.
+    /// The next line without its line feed; none if it has not arrived yet or the input has ended.
     pub(crate) fn peek(&mut self) -> Option<&[u8]> {
         self.splitter.peek()
     }
@@ -139,7 +139,7 @@ impl Lines {
         self.splitter.consume();
     }
 
-    /// All lines were consumed and no more will come.
+    /// All lines were consumed and no more will arrive.
     pub(crate) fn is_finished(&self) -> bool {
         self.splitter.ended && self.splitter.start == self.splitter.bytes.len()
     }
@@ -150,7 +150,7 @@ impl Lines {
 struct Splitter {
     bytes: Vec<u8>,
     start: usize,
-    /// Where to look for the next line feed: everything before was searched.
+    /// Start of the search for the next line feed: everything before was searched.
     searched: usize,
     ended: bool,
 }

@@ -1,4 +1,4 @@
-//! The arguments checked and put together: one place decides what is allowed with what.
+//! The checked and combined arguments: one place decides which combinations are allowed.
 
 use std::collections::hash_map::RandomState;
 use std::ffi::OsString;
@@ -21,7 +21,7 @@ const INFLIGHT_MAX: u16 = 20;
 const PASSWORD_BYTES_MAX: usize = 65_535;
 const PASSWORD_VARIABLE: &str = "THRUM_PASSWORD";
 
-/// What a client command is going to do.
+/// The plan of a client command.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(super) target: Target,
@@ -34,11 +34,11 @@ pub(crate) struct Plan {
     pub(crate) properties: PropertyValues,
     /// The topic of `-L`.
     pub(crate) url_topic: Option<String>,
-    /// Where warnings go.
+    /// The output for warnings.
     pub(crate) console: Console,
 }
 
-/// What differs between the commands.
+/// Differences between the commands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Defaults {
     /// Beginning of a client identifier that is made up.
@@ -100,7 +100,7 @@ pub(crate) fn check_topic(topic: &str) -> Result<(), Stop> {
         return Ok(());
     }
     Err(Stop::usage(format!(
-        "{topic:?} is no topic to publish to: not empty, without + and #"
+        "{topic:?} is not a topic to publish to: not empty, without + and #"
     )))
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn check_topic(topic: &str) -> Result<(), Stop> {
 pub(crate) fn check_filter(text: &str) -> Result<TopicFilter<'_>, Stop> {
     TopicFilter::parse(text).map_err(|_| {
         let rule = "+ stands for one whole level, # for all that follow and comes last";
-        Stop::usage(format!("{text:?} is no topic filter: {rule}"))
+        Stop::usage(format!("{text:?} is not a topic filter: {rule}"))
     })
 }
 

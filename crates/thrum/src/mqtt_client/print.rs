@@ -7,7 +7,7 @@ use jiff::Zoned;
 
 use super::{Console, Format, Received, Stop};
 
-/// How messages are printed.
+/// The format of printed messages.
 #[derive(Debug, Args)]
 pub(crate) struct PrintArgs {
     /// Print the topic before the payload
@@ -115,7 +115,7 @@ impl Style {
                 return true;
             }
         }
-        // An empty payload alone is no line.
+        // An empty payload alone is not a line.
         !payload.is_empty() || matches!(self, Self::Verbose)
     }
 }

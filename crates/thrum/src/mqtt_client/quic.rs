@@ -9,7 +9,7 @@ use thrum_transport::Connector;
 use super::Stop;
 use super::target::Target;
 
-/// What carries a socket.
+/// The carrier of a socket.
 #[derive(Debug)]
 pub(super) struct Quic {
     dialing: Dialing,
@@ -51,7 +51,7 @@ impl Quic {
         Ok((stream.into(), quic))
     }
 
-    /// Why the socket has ended, if the broker has not ended MQTT as it should.
+    /// Why the socket has ended, unless the broker ended MQTT regularly.
     pub(super) fn failure(&self) -> Option<Stop> {
         let error = self.dialing.failure()?;
         let message = format!("no connection to {}: {error}", self.place);

@@ -1,4 +1,4 @@
-//! How long to wait before a lost connection is made again.
+//! Delays before a lost connection is made again.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ impl Retry {
         wait
     }
 
-    /// An attempt went well.
+    /// An attempt succeeded.
     pub(super) const fn reset(&mut self) {
         self.next = FIRST;
     }

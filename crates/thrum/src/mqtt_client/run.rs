@@ -1,4 +1,4 @@
-//! The loop: bytes to events, events to the command, what it writes to the socket.
+//! The loop: bytes to events, events to the command, its output to the socket.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,13 +16,13 @@ use super::link::{HANDSHAKE_TIMEOUT, Link, pause};
 use super::retry::Retry;
 use super::{Application, Outbox, Plan, Progress, Stop, scram};
 
-/// The longest sleep: how late a signal can be noticed that comes just before it.
+/// The longest sleep: the longest delay for noticing a signal that arrives just before it.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
 /// Connects and runs the command until it is done.
 ///
 /// # Errors
-/// What it failed at.
+/// Its failure.
 pub(crate) fn run(plan: &Plan, application: &mut dyn Application) -> Result<(), Stop> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -85,7 +85,7 @@ impl From<Stop> for End {
 struct Runner<'a> {
     plan: &'a Plan,
     client: Client,
-    /// That of the connection at hand, if it has one.
+    /// That of the current connection, if it has one.
     login: Option<scram::Login>,
     clock: Clock,
     interrupted: Arc<AtomicBool>,
@@ -174,7 +174,7 @@ impl Runner<'_> {
         application: &mut dyn Application,
     ) -> Result<Progress, End> {
         let filled = link.fill();
-        // What came before the end of the connection is handled before the end.
+        // Bytes before the end of the connection are handled before the end.
         let progress = self.handle_packets(link, application)?;
         application.flush()?;
         if progress == Progress::Continue {
@@ -288,7 +288,7 @@ impl Runner<'_> {
                 let what = "connection ended by the broker";
                 let why = disconnect.properties.reason_string;
                 let stop = Stop::refused(what, disconnect.reason, why);
-                // Two clients with one identifier would throw each other out for ever.
+                // Two clients with one identifier would disconnect each other for ever.
                 if disconnect.reason == ReasonCode::SessionTakenOver {
                     return Err(End::Final(stop));
                 }
@@ -313,7 +313,9 @@ impl Runner<'_> {
         };
         let answer = login.answer(step).map_err(|error| unproved(&error))?;
         if !self.client.authenticate(&answer, self.clock.now(), output) {
-            return Err(Stop::failed("the broker takes no packets as large as AUTH"));
+            return Err(Stop::failed(
+                "the broker does not accept packets as large as AUTH",
+            ));
         }
         Ok(())
     }
@@ -384,7 +386,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Tells `-d` which packets were written behind `from`.
+    /// Reports to `-d` the packets that were written behind `from`.
     fn trace(&self, link: &Link, from: usize) {
         let written = link.output.get(from..).unwrap_or_default();
         trace(written, self.plan.options.version, self.plan.console);

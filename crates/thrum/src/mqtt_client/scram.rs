@@ -20,10 +20,10 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 /// Name of the authentication method.
 pub(super) const METHOD: &str = "SCRAM-SHA-256";
 
-/// As RFC 7677 demands at least: a server that wants fewer may be after a password that is easy to
-/// try out.
+/// The minimum of RFC 7677: a server that requests fewer may want to make the password easy to
+/// guess.
 const ITERATIONS_MIN: u32 = 4096;
-/// Some seconds of work; more is a server that wants to keep its clients busy.
+/// Some seconds of work; a server that requests more wants to keep its clients busy.
 const ITERATIONS_MAX: u32 = 10_000_000;
 /// Bytes of the client's part of the nonce.
 const NONCE_BYTES: usize = 18;
@@ -54,7 +54,7 @@ pub(super) enum ScramError {
 /// User name and password in the form that SCRAM works with.
 #[derive(Clone)]
 pub(super) struct Credentials {
-    /// With `,` and `=` written as the message wants them.
+    /// With `,` and `=` escaped for the message.
     name: String,
     password: String,
 }
@@ -204,8 +204,7 @@ impl<'a> Challenge<'a> {
             return Err(ScramError::Refused(why.escape_debug().to_string()));
         }
         let mut attributes = text.split(',');
-        // What follows these three is for extensions; one that must be understood would stand in
-        // front.
+        // The rest after these three is for extensions; a mandatory one would precede them.
         let mut next = |name: &str, what| {
             let attribute = attributes.next().and_then(|one| one.strip_prefix(name));
             attribute.ok_or(ScramError::Malformed(what))

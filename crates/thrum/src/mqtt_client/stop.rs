@@ -1,5 +1,5 @@
-//! Why a client command ends without success: what, why and how to mend it in one line, and the
-//! exit code.
+//! Why a client command ends without success: the error, its cause and the remedy in one line, and
+//! the exit code.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 const DENIED: u8 = 4;
 const UNREACHABLE: u8 = 5;
-/// What the mosquitto commands return when their `-W` is over; scripts test for it.
+/// The exit code of the mosquitto commands when their `-W` is over; scripts test for it.
 const TIMED_OUT: u8 = 27;
 const INTERRUPTED: u8 = 130;
 
@@ -37,7 +37,7 @@ impl Stop {
         Self::new(DENIED, message)
     }
 
-    /// No connection, or it went away.
+    /// No connection, or it was lost.
     pub(crate) fn unreachable(message: impl Into<String>) -> Self {
         Self::new(UNREACHABLE, message)
     }
@@ -77,7 +77,7 @@ impl Stop {
         Self::new(code, format!("{what}: {}{why}{fix}", words(reason)))
     }
 
-    /// What is printed.
+    /// The printed line.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
@@ -93,7 +93,7 @@ impl Stop {
 impl From<std::io::Error> for Stop {
     /// Standard output or input failed.
     fn from(error: std::io::Error) -> Self {
-        // A reader that has seen enough (`thrum sub … | head`) is no failure.
+        // A reader that has seen enough (`thrum sub … | head`) is not a failure.
         if error.kind() == std::io::ErrorKind::BrokenPipe {
             return Self::new(0, "");
         }
@@ -115,7 +115,7 @@ pub(crate) fn finish(outcome: Result<(), Stop>, quiet: bool) -> ExitCode {
     }
 }
 
-/// A reason code in words: `NotAuthorized` is "not authorized (0x87)".
+/// A reason code as text: `NotAuthorized` is "not authorized (0x87)".
 pub(crate) fn words(reason: ReasonCode) -> String {
     let mut words = String::new();
     let name = format!("{reason:?}").replace("QoS", "Qos");

@@ -1,4 +1,4 @@
-//! Where a command connects to and how, from its arguments.
+//! The target of a command and its transport, from its arguments.
 
 use std::path::PathBuf;
 
@@ -7,23 +7,23 @@ use thrum_transport::{ConnectorError, Endpoint, Scheme, TlsOptions};
 use super::url::{Url, localhost};
 use super::{ConnectionArgs, Stop};
 
-/// The registered port of MQTT over TLS: who names it means that, as with the mosquitto commands.
+/// The registered port of MQTT over TLS: naming it turns TLS on, as with the mosquitto commands.
 const TLS_PORT: u16 = 8883;
 
-/// Where to connect to and from, and what is spoken there.
+/// Target, source and protocol of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     /// Host and port, unless there is a Unix socket; the name of the server in any case.
     pub(super) endpoint: Endpoint,
     /// Socket of this machine, in place of host and port.
     pub(super) unix: Option<PathBuf>,
-    /// How to trust the server and to be trusted by it.
+    /// Trust in the server, and the client's own certificate.
     pub(super) tls: TlsOptions,
     pub(super) bind_address: Option<String>,
 }
 
 impl Target {
-    /// Puts the arguments together; the topic of `-L` beside it.
+    /// Combines the arguments; returns the topic of `-L` as well.
     ///
     /// # Errors
     /// Arguments that contradict each other, a URL that is none.

@@ -1,4 +1,4 @@
-//! The value of `-L`: where to connect to, as whom, and often a topic.
+//! The value of `-L`: target, user, and often a topic.
 
 use std::path::PathBuf;
 
@@ -57,7 +57,7 @@ fn unix_path(text: &str) -> Option<&str> {
     Some(path).filter(|path| !path.is_empty() && !path.ends_with('/'))
 }
 
-/// What a Unix socket leads to, as far as TLS and WebSocket want to know its name.
+/// The server name behind a Unix socket, for TLS and WebSocket.
 pub(super) fn localhost(scheme: Scheme) -> Result<Endpoint, Stop> {
     Endpoint::new(scheme, "localhost", None).map_err(|error| Stop::usage(error.to_string()))
 }

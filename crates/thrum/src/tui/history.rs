@@ -9,7 +9,7 @@ pub(crate) const RECENT_MAX: usize = 300;
 /// Points that the whole run is thinned out to; more than a wide terminal has dots.
 const OVERVIEW_MAX: usize = 600;
 
-/// Which latency is shown: the most telling one that there is.
+/// The displayed latency: the most informative one available.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Timing {
     EndToEnd,
@@ -30,7 +30,7 @@ impl Timing {
         }
     }
 
-    /// In words, for a title.
+    /// As text, for a title.
     pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::EndToEnd => "end-to-end latency",

@@ -1,4 +1,4 @@
-//! The terminal view of a running benchmark: the run leaves figures, a thread of its own draws
+//! The terminal view of a running benchmark: the run provides figures, a separate thread draws
 //! them.
 //!
 //! Invariant: the run never waits for the view.

@@ -1,4 +1,4 @@
-//! What one frame shows, copied from the run so that drawing never holds it up.
+//! The contents of one frame, copied from the run so that drawing never delays it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,13 +27,13 @@ const THRESHOLDS_MAX: usize = 50;
 pub(crate) struct Snapshot {
     /// Name of the run, before the run reports it.
     pub(crate) title: Arc<str>,
-    /// Where the run is; none before its first connection.
+    /// The stage of the run; none before its first connection.
     pub(crate) now: Option<Now>,
     /// The figures of the last full second; none in the first one.
     pub(crate) figures: Option<Arc<Figures>>,
 }
 
-/// Where a run is, many times per second.
+/// The stage of a run, many times per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Now {
     pub(crate) stage: Stage,
@@ -112,7 +112,7 @@ pub(crate) struct GeneratorFigures {
     pub(crate) busiest: Option<ThreadLoad>,
     /// From the intended to the actual send.
     pub(crate) lag: Option<Quantiles>,
-    /// How long a message may have waited to be read.
+    /// Longest time that a message may have waited to be read.
     pub(crate) receive_lag: Option<Quantiles>,
 }
 

@@ -1,4 +1,4 @@
-//! Whether there is a terminal to draw on, and what it can show.
+//! Whether there is a terminal to draw on, and its capabilities.
 
 use std::env;
 use std::fs::File;
@@ -8,12 +8,12 @@ use std::os::unix::fs::FileTypeExt as _;
 
 use super::view::{Glyphs, Look, Palette};
 
-/// What the program finds around itself.
+/// The environment of the program.
 #[derive(Clone, Copy)]
 struct Surroundings<'a> {
     /// Standard error, which the view is drawn on, is a terminal.
     stderr_is_terminal: bool,
-    /// Standard output goes into another program, which may want the terminal for itself.
+    /// Standard output goes into another program, which may use the terminal itself.
     stdout_is_pipe: bool,
     /// Value of a variable of the environment.
     variable: &'a dyn Fn(&str) -> Option<String>,
@@ -29,7 +29,7 @@ pub(crate) fn is_wanted(no_tui: bool) -> bool {
     !no_tui && around.has_viewer()
 }
 
-/// What the terminal can show, by its environment.
+/// The capabilities of the terminal, by its environment.
 pub(super) fn look() -> Look {
     look_of(&variable)
 }

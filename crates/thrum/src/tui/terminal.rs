@@ -24,7 +24,7 @@ pub(super) type Screen = Terminal<CrosstermBackend<BufWriter<Stderr>>>;
 /// Switches to the alternate screen and raw mode.
 ///
 /// # Errors
-/// The terminal cannot be switched; it is as it was then.
+/// The terminal cannot be switched; it is unchanged then.
 pub(super) fn take() -> io::Result<Screen> {
     give_back_on_panic();
     IS_TAKEN.store(true, Ordering::SeqCst);
@@ -45,7 +45,7 @@ fn switch() -> io::Result<Screen> {
 /// Restores the terminal; the second time does nothing.
 pub(crate) fn give_back() {
     if IS_TAKEN.swap(false, Ordering::SeqCst) {
-        // Without a terminal there is nothing left to restore.
+        // Without a terminal there is nothing to restore.
         execute!(io::stderr(), Show, LeaveAlternateScreen).ok();
         disable_raw_mode().ok();
     }

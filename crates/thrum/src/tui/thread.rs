@@ -35,12 +35,12 @@ pub(crate) struct BenchView {
     drawing: Option<JoinHandle<()>>,
 }
 
-/// What the run and the drawing thread have in common.
+/// The shared state of the run and the drawing thread.
 #[derive(Debug)]
 struct Shared {
     /// Guards the shown figures; held only to copy a few words in or out, never while drawing.
     snapshot: Mutex<Snapshot>,
-    /// A stop was asked for; apart from the queue, because it must never find it full.
+    /// A stop was requested; separate from the queue, because it must never find it full.
     is_stopped: AtomicBool,
     /// Set by ^C: nothing more is begun after this run.
     interrupt: Arc<AtomicBool>,
@@ -62,7 +62,7 @@ impl BenchView {
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared::new(title, interrupt));
         let (sender, commands) = sync_channel(COMMANDS_MAX);
-        let artist = Artist {
+        let artist = DrawLoop {
             screen: terminal::take()?,
             view: ViewState::new(surroundings::look()),
             shared: Arc::clone(&shared),
@@ -100,7 +100,7 @@ impl Drop for BenchView {
 
 impl Observer for BenchView {
     fn look(&mut self, status: &Status) {
-        // The next look comes soon, so this one need not wait for a frame that is being prepared.
+        // The next update comes soon, so this one need not wait for a frame that is being prepared.
         let mut snapshot = match self.shared.snapshot.try_lock() {
             Ok(snapshot) => snapshot,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -148,20 +148,20 @@ impl Shared {
 enum End {
     /// The run is over, or the terminal is gone.
     Over,
-    /// The person wants the program to end at once.
+    /// The user ends the program at once.
     Insisted,
 }
 
 /// The drawing thread.
 #[derive(Debug)]
-struct Artist {
+struct DrawLoop {
     screen: Screen,
     view: ViewState,
     shared: Arc<Shared>,
     commands: SyncSender<Command>,
 }
 
-impl Artist {
+impl DrawLoop {
     fn run(mut self) -> End {
         while !self.shared.is_over.load(Ordering::Relaxed) && terminal::is_taken() {
             let snapshot = self.shared.lock().clone();

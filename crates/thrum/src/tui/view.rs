@@ -1,4 +1,4 @@
-//! What the person at the keyboard has chosen, and what each key does.
+//! The user's choices, and the effect of each key.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const FASTER: f64 = 1.1;
 /// Factor of a `-`.
 const SLOWER: f64 = 0.9;
 
-/// How much longer an `e` holds.
+/// How much an `e` extends the hold.
 const EXTENSION: Duration = Duration::from_secs(30);
 
 /// Longest note in characters.
@@ -28,12 +28,12 @@ pub(crate) struct ViewState {
     pub(crate) scale: TimeScale,
     pub(crate) mode: Mode,
     pub(crate) load: Load,
-    /// What the last key did, for some frames.
+    /// The effect of the last key, for some frames.
     pub(crate) notice: Option<Notice>,
     pub(crate) look: Look,
 }
 
-/// What the terminal can show.
+/// The capabilities of the terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Look {
     pub(crate) glyphs: Glyphs,
@@ -48,7 +48,7 @@ pub(crate) enum Glyphs {
     Ascii,
 }
 
-/// Whether colours are wanted.
+/// Whether colours are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Palette {
     #[default]
@@ -56,7 +56,7 @@ pub(crate) enum Palette {
     Plain,
 }
 
-/// How much time the charts show.
+/// The time span of the charts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum TimeScale {
     OneMinute,
@@ -67,7 +67,7 @@ pub(crate) enum TimeScale {
 }
 
 impl TimeScale {
-    /// In words, for a title.
+    /// As text, for a title.
     pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::OneMinute => "last 1 min",
@@ -105,7 +105,7 @@ impl TimeScale {
     }
 }
 
-/// What keys mean.
+/// Actions of keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
     #[default]
@@ -116,15 +116,15 @@ pub(crate) enum Mode {
     Note(String),
 }
 
-/// What was asked of the load.
+/// The requested change of the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Load {
     #[default]
     Running,
     Paused,
-    /// The run ends as soon as it can.
+    /// The run ends as soon as possible.
     Stopping,
-    /// The run ends as soon as it can, and with it the series that it is one of.
+    /// The run ends as soon as possible, and the series that it belongs to with it.
     Interrupted,
     /// The program ends at once, without a report.
     EndNow,
@@ -169,7 +169,7 @@ impl ViewState {
             Command::Resume => self.load = Load::Paused,
             _ => {}
         }
-        self.say("the run is busy: not done, try again");
+        self.say("the run is busy: try again");
     }
 
     fn say(&mut self, text: &str) {

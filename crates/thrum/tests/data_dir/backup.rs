@@ -10,7 +10,7 @@ use thrum_storage::{Batch, Change, Store};
 use crate::folder::{Folder, message, queued, session};
 
 #[test]
-fn what_is_restored_is_what_was_there() {
+fn a_restore_equals_the_original() {
     let folder = Folder::filled("backup");
     let inside = |line: &str| {
         let mut found = folder.json(line).remove(0);
@@ -35,7 +35,7 @@ fn what_is_restored_is_what_was_there() {
         expected("b.tar")
     );
     assert_eq!(folder.state("new/dir"), folder.state("data"));
-    // A broker opens it and goes on.
+    // A broker opens it and continues.
     let mut store = folder.open("new/dir");
     let mut batch = Batch::default();
     batch.push(&session(9, "later", None));
@@ -47,7 +47,7 @@ fn what_is_restored_is_what_was_there() {
 }
 
 #[test]
-fn what_is_inside_is_printed() {
+fn the_contents_are_printed() {
     let folder = Folder::filled("backup-printed");
     let printed = folder.printed("backup create b.tar --data-dir data");
     assert!(
@@ -84,10 +84,10 @@ fn files_and_directories_that_exist_are_replaced_only_by_force() {
     folder.check_fails(
         "backup restore b.tar --data-dir data",
         2,
-        "error: data is not empty; name another directory, or add --force, which removes what is in it\n",
+        "error: data is not empty; name another directory, or add --force, which removes its contents\n",
     );
     assert_eq!(folder.state("data").sessions, []);
-    // What a restore left that was killed is in nobody's way.
+    // The remains of a killed restore block no later one.
     std::fs::create_dir_all(folder.path("data/state.restore")).unwrap();
     std::fs::write(
         folder.path("data/state.restore/00000000000000000099.log"),
@@ -105,7 +105,7 @@ fn files_and_directories_that_exist_are_replaced_only_by_force() {
 }
 
 #[test]
-fn a_backup_that_is_not_whole_is_not_restored() {
+fn an_incomplete_backup_is_not_restored() {
     let folder = Folder::filled("backup-damaged");
     folder.printed("backup create b.tar --data-dir data");
     let whole = std::fs::read(folder.path("b.tar")).unwrap();
@@ -158,7 +158,7 @@ fn publish(number: u64) -> Batch {
     batch
 }
 
-/// Commits 20 at a time until it is told to stop, and says how far it is.
+/// Commits 20 at a time until it is told to stop, and reports its progress.
 fn write_on(store: &mut Store<RealDisk>, durable: &AtomicU64, stop: &AtomicBool) {
     let mut number = 0;
     while !stop.load(Ordering::Acquire) {

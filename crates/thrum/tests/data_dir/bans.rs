@@ -18,7 +18,7 @@ fn bans(folder: &Folder) -> Vec<Value> {
 }
 
 #[test]
-fn what_is_added_is_listed_and_lifted() {
+fn added_bans_are_listed_and_lifted() {
     let folder = Folder::empty("bans");
     folder.printed("bans add --client-id meter-7 --for 1h --reason noise --data-dir .");
     folder.printed("bans add --user jo --data-dir .");
@@ -74,7 +74,7 @@ fn one_client_of_a_user_or_of_an_address_is_banned_and_lifted() {
 }
 
 #[test]
-fn each_change_says_what_is_in_force() {
+fn each_change_prints_the_ban_in_force() {
     let folder = Folder::empty("bans-said");
     let said = |line: &str| String::from_utf8(folder.thrum(line).stderr).unwrap();
     assert_eq!(
@@ -113,7 +113,7 @@ fn a_file_of_another_name_may_be_meant() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn impossible_changes_are_refused_with_the_reason() {
     let folder = Folder::empty("bans-refused");
     let missing =
         "error: there is no directory none; name the directory that node.data_dir names\n";

@@ -58,7 +58,7 @@ impl Folder {
         Store::open(disk, options).unwrap().0
     }
 
-    /// What is in a data directory.
+    /// The contents of a data directory.
     pub(crate) fn state(&self, data: &str) -> Recovered {
         let reader = RealReader::open(&self.0.join(data).join("state")).unwrap();
         read_state(&reader).unwrap().0
@@ -79,7 +79,7 @@ impl Folder {
     /// Runs it with this on its standard input.
     pub(crate) fn thrum_with(&self, line: &str, input: &str) -> Output {
         let mut child = self.start(line);
-        // Who asks nothing has gone before it reads.
+        // A command that asks nothing has ended before it reads.
         child.stdin.take().unwrap().write_all(input.as_bytes()).ok();
         child.wait_with_output().unwrap()
     }
@@ -166,8 +166,8 @@ pub(crate) fn queued(session: u64, seq: u64, message: u64) -> Change<'static> {
     })
 }
 
-/// Three sessions: `meter-1` away for long with all that a session can have, an older one of the
-/// same client, and `desk`, which is connected; and two retained messages.
+/// Three sessions: `meter-1` disconnected for long with all that a session can have, an older one
+/// of the same client, and `desk`, which is connected; and two retained messages.
 fn write_state(store: &mut Store<RealDisk>) {
     let mut batch = Batch::default();
     batch.push(&session(1, "meter-1", Some(LONG_AGO)));

@@ -1,14 +1,14 @@
-//! Root works in a data directory whose owner has laid links in it.
+//! Root works in a data directory whose owner has placed links in it.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 
 use crate::folder::Folder;
 
-/// A user that is not root, who need not exist.
+/// A user other than root, who need not exist.
 const OWNER: u32 = 12_345;
 
-/// A data directory, of somebody else if this is root, with a file outside that nobody may touch.
+/// A data directory, of another user if this is root, with a file outside that must not change.
 fn laid(name: &str) -> Folder {
     let folder = Folder::empty(name);
     fs::create_dir(folder.path("data")).unwrap();
@@ -66,7 +66,7 @@ fn bans_are_not_written_through_a_link() {
 }
 
 #[test]
-fn what_root_changes_beside_the_configuration_stays_readable_for_the_broker() {
+fn files_that_root_changes_beside_the_configuration_stay_readable_for_the_broker() {
     let folder = Folder::empty("links-etc");
     fs::write(folder.path("password"), "secret\n").unwrap();
     if !is_root(&folder) {
@@ -124,7 +124,7 @@ fn a_state_that_is_a_link_is_not_entered() {
 }
 
 #[test]
-fn what_root_makes_belongs_to_the_owner_of_the_directory_alone() {
+fn files_that_root_creates_belong_to_the_owner_of_the_directory() {
     let folder = laid("links-owner");
     folder.printed(ADD);
     folder.printed("bans add --user jo --data-dir data");

@@ -1,5 +1,4 @@
-//! What is refused, read aloud: a missing directory, one in use, an unknown client, a newer
-//! version.
+//! Refusals and their texts: a missing directory, one in use, an unknown client, a newer version.
 
 use crate::folder::Folder;
 
@@ -97,7 +96,7 @@ fn a_directory_of_a_newer_version_is_left_alone() {
 }
 
 #[test]
-fn damage_is_said_and_the_rest_is_shown() {
+fn damage_is_reported_and_the_rest_is_shown() {
     let folder = Folder::filled("damaged");
     let segment = folder.segment("data");
     let mut bytes = std::fs::read(&segment).unwrap();

@@ -45,7 +45,7 @@ fn a_line_of_an_export_has_everything_and_text_where_it_is_text() {
 }
 
 #[test]
-fn what_was_exported_is_the_same_when_it_is_imported_elsewhere() {
+fn exported_messages_are_the_same_when_imported_elsewhere() {
     let folder = Folder::filled("retained-move");
     folder.printed("retained export a.jsonl --data-dir data");
     folder.open("other").close().unwrap();
@@ -116,7 +116,7 @@ fn a_wrong_line_is_named_and_nothing_is_changed() {
     folder.check_fails(
         "retained import a.jsonl --data-dir data --replace-all",
         2,
-        "error: a.jsonl:2: \"a/+\" is no topic name: it must not be empty, longer than 65535 bytes or have + # or U+0000 in it; \
+        "error: a.jsonl:2: \"a/+\" is not a topic name: it must not be empty, longer than 65535 bytes or have + # or U+0000 in it; \
          nothing was changed\n",
     );
     assert_eq!(folder.state("data"), before);

@@ -1,4 +1,4 @@
-//! The commands beside a real broker, and on what it left.
+//! The commands beside a real broker, and on its data afterwards.
 
 use std::io::{BufRead, BufReader};
 use std::process::Child;
@@ -65,7 +65,7 @@ fn a_backup_of_a_running_broker_starts_as_another_one() {
     assert_eq!(
         ids,
         [json!("keeper")],
-        "the node's own are nobody's business"
+        "the node's own messages are not listed"
     );
     assert_eq!(left[0]["queued"], json!(2));
 }

@@ -123,7 +123,7 @@ fn purge_removes_every_session_of_a_client_once_it_is_confirmed() {
 }
 
 #[test]
-fn purge_by_time_spares_who_is_connected_and_all_spares_nobody() {
+fn purge_by_time_keeps_connected_sessions_and_all_keeps_none() {
     let folder = Folder::filled("sessions-purge-away");
     let purge = |line: &str| folder.printed(&format!("sessions purge --data-dir data -y {line}"));
     assert_eq!(purge("--away-for 36500d"), "");

@@ -1,4 +1,4 @@
-//! What a running broker says about files that somebody has damaged or left open.
+//! Warnings of a running broker about damaged or world-readable files.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
@@ -22,7 +22,7 @@ impl Server {
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let (tell, log) = channel();
         std::thread::spawn(move || {
-            // Until nobody listens.
+            // Until the receiver is gone.
             lines
                 .map_while(Result::ok)
                 .take_while(|line| tell.send(line.clone()).is_ok())
@@ -63,20 +63,20 @@ fn filled(name: &str) -> Folder {
 }
 
 #[test]
-fn users_that_are_cut_off_and_bans_that_are_gone_are_told() {
+fn locked_out_users_and_missing_bans_are_logged() {
     let folder = filled("warnings");
     let server = Server::start(&folder);
     server.says("state restored");
     fs::write(folder.path("data/users.jsonl"), "").unwrap();
-    server.says("a user store with nobody in it");
+    server.says("is empty: no user of it can log in");
     fs::remove_file(folder.path("data/bans.jsonl")).unwrap();
     server.says("the list of bans is gone");
 }
 
 #[test]
-fn a_user_store_that_is_open_to_everybody_is_told() {
+fn a_world_readable_user_store_is_logged() {
     let folder = filled("warnings-mode");
     let store = folder.path("data/users.jsonl");
     fs::set_permissions(store, Permissions::from_mode(0o666)).unwrap();
-    Server::start(&folder).says("everybody on this machine may read or change the user store");
+    Server::start(&folder).says("every user of this machine may read or change the user store");
 }

@@ -1,10 +1,10 @@
-//! The commands of the guide, as they stand there.
+//! The commands of the guide, verbatim.
 
 use std::path::Path;
 
-use crate::room::{LIMIT, Room};
+use crate::fixture::{Fixture, LIMIT};
 
-/// What the guide calls the places of the room.
+/// The guide's names for the fixture's addresses.
 const NAMES: [(&str, &str); 7] = [
     ("mqtt://broker.example", "mqtt://{mqtt}"),
     ("mqtts://broker.example", "mqtts://{mqtts}"),
@@ -17,7 +17,7 @@ const NAMES: [(&str, &str); 7] = [
 
 #[test]
 fn the_commands_of_the_guide_work() {
-    let room = Room::new("guide");
+    let fixture = Fixture::new("guide");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/clients.md");
     let guide = std::fs::read_to_string(path).unwrap();
     let lines: Vec<String> = guide
@@ -27,16 +27,16 @@ fn the_commands_of_the_guide_work() {
             let line = line.split(" #").next().unwrap().to_owned();
             let here = |line: String, (name, place): &(&str, &str)| line.replace(name, place);
             let line = NAMES.iter().fold(line, here);
-            line.replace("PORT", room.port("mqtts"))
+            line.replace("PORT", fixture.port("mqtts"))
         })
         .collect();
     let of = |command: &'static str| lines.iter().filter(move |line| line.starts_with(command));
     assert_eq!((of("pub ").count(), of("sub ").count()), (8, 2));
     for line in of("pub ") {
-        room.runs(&format!("{line} -r -q 1"));
+        fixture.runs(&format!("{line} -r -q 1"));
     }
     for line in of("sub ") {
-        let printed = room.run(&format!("{line} -C 1 -W {LIMIT}")).printed;
+        let printed = fixture.run(&format!("{line} -C 1 -W {LIMIT}")).printed;
         assert!(printed.ends_with("world\n"), "{line}: {printed}");
     }
 }

@@ -17,7 +17,7 @@ impl Forwarder {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let (tell, made) = channel();
-        // It ends with the test that hears of them.
+        // It ends with the test that receives from it.
         thread::spawn(move || while carry(&listener.accept().unwrap().0, &place, &tell) {});
         Self { port, made }
     }
@@ -33,7 +33,7 @@ impl Forwarder {
     }
 }
 
-/// Carries one connection; false if nobody hears of it.
+/// Carries one connection; false if the receiver is gone.
 fn carry(client: &TcpStream, place: &str, tell: &Sender<TcpStream>) -> bool {
     let broker = TcpStream::connect(place).unwrap();
     let own = |stream: &TcpStream| stream.try_clone().unwrap();

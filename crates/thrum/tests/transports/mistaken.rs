@@ -5,13 +5,13 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::thread;
 
-use crate::room::Room;
+use crate::fixture::Fixture;
 
 const MESSAGE: &str = "-t a -q 1 -m one";
 
 #[test]
 fn the_wrong_scheme_for_a_port_is_explained() {
-    let room = Room::new("schemes");
+    let fixture = Fixture::new("schemes");
     let trusted = "--cafile ca.pem";
     for (to, words) in [
         ("mqtt://{mqtts}", "use mqtts://"),
@@ -23,7 +23,7 @@ fn the_wrong_scheme_for_a_port_is_explained() {
             "the server answered 404 Not Found: check port and path",
         ),
     ] {
-        room.fails(&format!("pub -L {to} {MESSAGE}"), 5, words);
+        fixture.fails(&format!("pub -L {to} {MESSAGE}"), 5, words);
     }
     for (to, words) in [
         ("mqtts://{mqtt}", "check that it speaks TLS on this port"),
@@ -35,11 +35,11 @@ fn the_wrong_scheme_for_a_port_is_explained() {
             "check that it speaks WebSocket on this port",
         ),
     ] {
-        room.fails(&format!("pub -L {to} {trusted} {MESSAGE}"), 5, words);
+        fixture.fails(&format!("pub -L {to} {trusted} {MESSAGE}"), 5, words);
     }
 }
 
-/// Answers one connection with these bytes, once something has come.
+/// Answers one connection with these bytes, once bytes have arrived.
 fn answering(answer: &'static [u8]) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -48,15 +48,15 @@ fn answering(answer: &'static [u8]) -> u16 {
         let mut heard = [0; 4096];
         let _length = stream.read(&mut heard).unwrap();
         stream.write_all(answer).unwrap();
-        // Until the client goes.
+        // Until the client disconnects.
         while stream.read(&mut heard).is_ok_and(|length| length > 0) {}
     });
     port
 }
 
 #[test]
-fn a_server_of_something_else_is_told_by_its_answer() {
-    let room = Room::new("answers");
+fn a_server_of_another_protocol_is_recognized_by_its_answer() {
+    let fixture = Fixture::new("answers");
     let alert = b"\x15\x03\x01\x00\x02\x02\x46";
     let bad_request = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
     let page = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
@@ -90,28 +90,28 @@ fn a_server_of_something_else_is_told_by_its_answer() {
         let port = answering(answer);
         let trust = if scheme == "mqtts" { "--insecure" } else { "" };
         let line = format!("pub -L {scheme}://127.0.0.1:{port} {trust} {MESSAGE}");
-        room.fails(&line, 5, words);
+        fixture.fails(&line, 5, words);
     }
 }
 
 #[test]
 fn the_time_limit_holds_while_a_server_keeps_silent() {
-    let room = Room::new("silence");
+    let fixture = Fixture::new("silence");
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     for scheme in ["mqtts", "ws"] {
         let trust = if scheme == "mqtts" { "--insecure" } else { "" };
         let line = format!("sub -L {scheme}://127.0.0.1:{port} {trust} -t a -W 1");
-        room.fails(&line, 27, "timed out");
+        fixture.fails(&line, 27, "timed out");
     }
 }
 
 #[test]
 fn sockets_of_this_machine_that_lead_nowhere_are_explained() {
-    let room = Room::new("nowhere");
-    room.write("file.sock", b"");
-    // It stays behind, and no process listens.
-    drop(UnixListener::bind(room.path("left.sock")).unwrap());
+    let fixture = Fixture::new("nowhere");
+    fixture.write("file.sock", b"");
+    // The socket file remains, and no process listens.
+    drop(UnixListener::bind(fixture.path("left.sock")).unwrap());
     let long = format!("{}.sock", "x".repeat(120));
     for (path, words) in [
         (
@@ -125,13 +125,13 @@ fn sockets_of_this_machine_that_lead_nowhere_are_explained() {
         ("left.sock", "no process listens there any more"),
         (&long, "107 bytes are the most"),
     ] {
-        room.fails(&format!("pub --unix {path} {MESSAGE}"), 5, words);
+        fixture.fails(&format!("pub --unix {path} {MESSAGE}"), 5, words);
     }
 }
 
 #[test]
 fn flags_that_contradict_the_transport_are_wrong_usage() {
-    let room = Room::new("usage");
+    let fixture = Fixture::new("usage");
     for (flags, words) in [
         (
             "-L mqtt://{mqtt} --cafile ca.pem",
@@ -148,6 +148,6 @@ fn flags_that_contradict_the_transport_are_wrong_usage() {
         ),
         ("-L ws://{ws}/#", "must be percent-encoded"),
     ] {
-        room.fails(&format!("pub {flags} {MESSAGE}"), 2, words);
+        fixture.fails(&format!("pub {flags} {MESSAGE}"), 2, words);
     }
 }

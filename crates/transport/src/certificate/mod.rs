@@ -1,4 +1,4 @@
-//! What X.509 certificates say.
+//! Contents of X.509 certificates.
 
 mod name;
 
@@ -12,11 +12,11 @@ use name::{common_name, rfc4514};
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Characters of a subject that are written to a log.
+/// Most characters of a subject in a log line.
 const SUBJECT_CHARS_MAX: usize = 200;
 
-/// A client certificate as rules, placeholders and logs see it; none if it cannot be read or holds
-/// a name that no honest authority signs.
+/// A client certificate as rules, placeholders and logs see it; none if it cannot be read or
+/// contains a name that no honest authority signs.
 pub fn describe(der: &CertificateDer<'_>) -> Option<Certificate> {
     let parsed = parse(der)?;
     let mut certificate = Certificate {
@@ -40,12 +40,12 @@ pub fn describe(der: &CertificateDer<'_>) -> Option<Certificate> {
         .chain(&certificate.dns_names)
         .chain(&certificate.emails)
         .chain(&certificate.uris);
-    // A NUL cuts a name short for whoever reads it in C: it names one thing here and another there.
+    // A NUL cuts a name short for readers in C: different programs would see different names.
     let is_honest = names.into_iter().all(|name| !name.contains('\0'));
     is_honest.then_some(certificate)
 }
 
-/// The subject for a log, of a certificate that nobody vouches for.
+/// The subject for a log, of an unverified certificate.
 pub(crate) fn subject_of(der: &CertificateDer<'_>) -> Box<str> {
     let Some(parsed) = parse(der) else {
         return "of an unreadable subject".into();
@@ -61,7 +61,7 @@ pub(crate) fn subject_of(der: &CertificateDer<'_>) -> Box<str> {
     format!("'{words}'").into()
 }
 
-/// Names of hosts that a certificate is for, in lower case, wildcards among them.
+/// Host names of a certificate, in lower case, wildcards among them.
 pub(crate) fn host_names(der: &CertificateDer<'_>) -> Vec<String> {
     let Some(parsed) = parse(der) else {
         return Vec::new();
@@ -80,9 +80,9 @@ pub(crate) fn host_names(der: &CertificateDer<'_>) -> Vec<String> {
 pub struct Validity {
     /// It begins to be valid.
     pub since: u64,
-    /// It is not valid any more.
+    /// It is no longer valid.
     pub until: u64,
-    /// The same for people: `2027-01-31 12:00 UTC`.
+    /// The same as text: `2027-01-31 12:00 UTC`.
     pub until_date: String,
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn validity(der: &CertificateDer<'_>) -> Option<Validity> {
     })
 }
 
-/// Why a certificate is not valid now, if so: words with the time.
+/// Why a certificate is not valid now, if so: a text with the time.
 pub(crate) fn out_of_date(der: &CertificateDer<'_>, now: UnixTime) -> Option<String> {
     let parsed = parse(der)?;
     let (begin, end) = (parsed.validity().not_before, parsed.validity().not_after);
@@ -111,10 +111,10 @@ pub(crate) fn out_of_date(der: &CertificateDer<'_>, now: UnixTime) -> Option<Str
     }
 }
 
-/// A time for people.
+/// A time as text.
 pub(crate) fn date_of(time: UnixTime) -> String {
     let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
-    // Beyond the year 9999 nobody reads it.
+    // Beyond the year 9999 it cannot be formatted.
     ASN1Time::from_timestamp(seconds).map_or_else(|_| "an unknown day".to_owned(), date)
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn is_revocation_list(der: &[u8]) -> bool {
     x509_parser::parse_x509_crl(der).is_ok_and(|(rest, _)| rest.is_empty())
 }
 
-/// When the next revocation list was due, if that is over.
+/// When the next revocation list was due, if that time has passed.
 pub(crate) fn list_overdue(der: &[u8], now: UnixTime) -> Option<String> {
     let (_, list) = x509_parser::parse_x509_crl(der).ok()?;
     let due = list.next_update()?;

@@ -5,8 +5,8 @@ use x509_parser::prelude::{AttributeTypeAndValue, X509Name};
 
 use super::hex;
 
-/// Types of attributes and how they are written: those of RFC 4514 section 3, and of RFC 4519 and
-/// RFC 2985 those that certificates of devices have.
+/// Types of attributes and their names: those of RFC 4514 section 3, and of RFC 4519 and RFC 2985
+/// those that device certificates use.
 const TYPES: [(&str, &str); 17] = [
     ("2.5.4.3", "CN"),
     ("2.5.4.7", "L"),
@@ -39,7 +39,7 @@ pub(super) fn rfc4514(name: &X509Name<'_>) -> String {
     written.collect::<Vec<_>>().join(",")
 }
 
-/// The first common name in the order of the certificate; none if it is no text.
+/// The first common name in the order of the certificate; none if it is not text.
 pub(super) fn common_name(name: &X509Name<'_>) -> Option<String> {
     let mut attributes = name.iter_attributes();
     let found = attributes.find(|attribute| attribute.attr_type().to_id_string() == COMMON_NAME)?;
@@ -51,7 +51,8 @@ fn attribute(attribute: &AttributeTypeAndValue<'_>) -> String {
     let known = TYPES.iter().find(|(known, _)| *known == id);
     match (known, text(attribute.attr_value())) {
         (Some((_, name)), Some(value)) => format!("{name}={}", escaped(&value)),
-        // Section 2.4: what has no name, or is no text, is written as its encoding.
+        // Section 2.4: an attribute without a name, or that is not text, is written as its
+        // encoding.
         (known, _) => {
             let name = known.map_or(id.as_str(), |(_, name)| name);
             let der = attribute.attr_value().to_der_vec().unwrap_or_default();

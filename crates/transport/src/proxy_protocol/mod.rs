@@ -1,7 +1,7 @@
-//! The PROXY protocol, versions 1 and 2: whom a proxy speaks for.
+//! The PROXY protocol, versions 1 and 2: the client address that a proxy reports.
 //!
-//! A proxy that is trusted writes one header before the bytes of its client. Whoever is not trusted
-//! must not be listened to here: the header names any address that its writer likes.
+//! A trusted proxy writes one header before the bytes of its client. Headers of untrusted senders
+//! must be refused: a sender can put any address into the header.
 //!
 //! Source: <https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt>, "specification" below.
 
@@ -22,12 +22,12 @@ const V1_BYTES_MAX: usize = 107;
 /// name it is still far below.
 pub const V2_BYTES_MAX: usize = 4096;
 
-/// What a proxy says of a connection.
+/// The information of a proxy about a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Header {
-    /// The proxy itself, to see whether somebody is here; the addresses of the socket count.
+    /// The proxy itself, as a health check; the addresses of the socket count.
     Local,
-    /// A client whose address the proxy does not tell; the addresses of the socket count.
+    /// A client whose address the proxy does not give; the addresses of the socket count.
     Unknown,
     /// A client.
     Proxied(Proxied),
@@ -38,21 +38,23 @@ pub enum Header {
 pub struct Proxied {
     /// Address of the client; none if it came over a Unix socket.
     pub source: Option<SocketAddr>,
-    /// Address of the proxy that it came to; none if it came over a Unix socket.
+    /// Address of the proxy that it connected to; none if it came over a Unix socket.
     pub destination: Option<SocketAddr>,
-    /// What the proxy says of the client's TLS; none if it has none, or says nothing.
+    /// The proxy's information about the client's TLS; none if it has none, or the proxy does not
+    /// report it.
     pub tls: Option<ProxiedTls>,
 }
 
 /// TLS that ends at the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxiedTls {
-    /// The common name of the client's certificate, if it has shown one that the proxy has
-    /// verified; a name that is not UTF-8 or holds a NUL is refused.
+    /// The common name of the client's certificate, if it has presented one that the proxy has
+    /// verified; a name that is not UTF-8 or contains a NUL is refused.
     pub common_name: Option<Box<str>>,
 }
 
-/// Why a header cannot be used; the connection is to be closed, for nobody knows where it ends.
+/// Why a header cannot be used; the connection is to be closed, because the end of the header is
+/// unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProxyError {
@@ -68,30 +70,30 @@ pub enum ProxyError {
     /// A length over the limit.
     #[error("the PROXY header has {bytes} bytes, the limit is {V2_BYTES_MAX}")]
     TooLong {
-        /// Length that it announces, with its first 16 bytes.
+        /// Its announced length, including its first 16 bytes.
         bytes: usize,
     },
-    /// A version that nobody has specified.
+    /// An unspecified version.
     #[error("PROXY protocol version {0}: only 1 and 2 are known")]
     Version(u8),
-    /// Against the grammar.
+    /// A violation of the grammar.
     #[error("malformed PROXY header: {0}")]
     Malformed(&'static str),
     /// Transports without connections.
     #[error("the PROXY header is of a datagram: only streams are accepted")]
     Datagram,
-    /// The checksum says that bytes have changed on the way.
+    /// The checksum shows that bytes have changed on the way.
     #[error("the checksum of the PROXY header is wrong")]
     Checksum,
 }
 
 /// The header at the start of a connection and its length; `Ok(None)` when more bytes are needed.
 ///
-/// Before that a caller holds no more than [`V2_BYTES_MAX`] bytes. What may come of bytes that are
-/// no header is refused with the first byte that differs.
+/// Before that a caller holds no more than [`V2_BYTES_MAX`] bytes. Bytes that cannot become a
+/// header are refused at the first difference.
 ///
 /// # Errors
-/// No header, or one that is malformed, too long or spoilt.
+/// No header, or one that is malformed, too long or corrupted.
 pub fn parse(bytes: &[u8]) -> Result<Option<(Header, usize)>, ProxyError> {
     if begins(bytes, v1::SIGNATURE) {
         v1::parse(bytes)
@@ -102,7 +104,7 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Header, usize)>, ProxyError> {
     }
 }
 
-/// The bytes, as far as there are any, are those of the signature.
+/// The bytes so far are those of the signature.
 fn begins(bytes: &[u8], signature: &[u8]) -> bool {
     let len = bytes.len().min(signature.len());
     bytes.get(..len) == signature.get(..len)

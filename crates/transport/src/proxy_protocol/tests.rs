@@ -1,4 +1,4 @@
-//! Headers as proxies write them, and as nobody should.
+//! Headers of real proxies, and malformed ones.
 
 use proptest::prelude::{any, prop, proptest};
 
@@ -23,7 +23,7 @@ fn with(extensions: &[Vec<u8>]) -> Vec<u8> {
     v2(0x21, 0x11, &[&IPV4[..], &extensions.concat()].concat())
 }
 
-/// What is found when the bytes come one by one, and how many that takes.
+/// The header that is found when the bytes arrive one by one, and how many bytes that takes.
 fn one_by_one(bytes: &[u8]) -> (Result<Option<(Header, usize)>, ProxyError>, usize) {
     for end in 0..bytes.len() {
         let found = parse(&bytes[..end]);
@@ -156,7 +156,7 @@ fn headers_of_version_2_are_read() {
 }
 
 #[test]
-fn headers_that_stand_for_nobody_are_skipped() {
+fn headers_without_a_client_are_skipped() {
     assert_eq!(read(&v2(0x20, 0x00, b"")), Header::Local);
     assert_eq!(read(&v2(0x20, 0x11, &IPV4)), Header::Local);
     assert_eq!(read(&v2(0x20, 0x11, b"short")), Header::Local);
@@ -186,24 +186,24 @@ fn headers_against_the_grammar_are_refused() {
     refused(&longer, "4097 bytes, the limit is 4096");
 }
 
-/// The extension of TLS: flags, whether the certificate was verified, and what is inside.
+/// The extension of TLS: flags, whether the certificate was verified, and its contents.
 fn ssl(client: u8, verify: u32, inside: &[Vec<u8>]) -> Vec<u8> {
     let value = [&[client], verify.to_be_bytes().as_slice(), &inside.concat()].concat();
     extension(0x20, &value)
 }
 
 #[test]
-fn the_name_of_a_verified_certificate_is_told() {
+fn the_name_of_a_verified_certificate_is_returned() {
     let inside = [extension(0x21, b"TLSv1.3"), extension(0x22, b"meter 1")];
     let name = |client_flags, verify| {
         let header = with(&[extension(4, b""), ssl(client_flags, verify, &inside)]);
         client(&header).tls.map(|tls| tls.common_name)
     };
     assert_eq!(name(0x07, 0), Some(Some("meter 1".into())));
-    // Shown on this connection, or on the one whose session was resumed.
+    // Presented on this connection, or on the one whose session was resumed.
     assert_eq!(name(0x03, 0), Some(Some("meter 1".into())));
     assert_eq!(name(0x05, 0), Some(Some("meter 1".into())));
-    // Not verified, not shown, no TLS.
+    // Not verified, not presented, no TLS.
     assert_eq!(name(0x07, 1), Some(None));
     assert_eq!(name(0x01, 0), Some(None));
     assert_eq!(name(0x06, 0), None);

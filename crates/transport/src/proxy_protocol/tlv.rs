@@ -4,28 +4,28 @@ use super::{ProxiedTls, ProxyError};
 
 const TYPE_CRC32C: u8 = 0x03;
 const TYPE_SSL: u8 = 0x20;
-/// Inside of that of TLS.
+/// Subtypes of that of TLS.
 const SUBTYPE_COMMON_NAME: u8 = 0x22;
 
-/// The client came to the proxy over TLS.
+/// The client connected to the proxy over TLS.
 const CLIENT_SSL: u8 = 0x01;
-/// It has shown a certificate on this connection, or on the one whose session it has resumed.
+/// It has presented a certificate on this connection, or on the one whose session it has resumed.
 const CLIENT_CERTIFICATE: u8 = 0x02 | 0x04;
 
-/// What the extensions of a header say.
+/// The contents of a header's extensions.
 #[derive(Debug, Default)]
 pub(super) struct Extensions {
     pub(super) tls: Option<ProxiedTls>,
 }
 
-/// One extension, and what is behind it.
+/// One extension, and the rest behind it.
 struct Extension<'h> {
     kind: u8,
     value: &'h [u8],
     behind: &'h [u8],
 }
 
-/// Goes through the extensions of a whole header, which begin at `start`.
+/// Reads the extensions of a whole header, which begin at `start`.
 pub(super) fn extensions(header: &[u8], start: usize) -> Result<Extensions, ProxyError> {
     let mut found = Extensions::default();
     let mut rest = header.get(start..).unwrap_or_default();
@@ -33,7 +33,7 @@ pub(super) fn extensions(header: &[u8], start: usize) -> Result<Extensions, Prox
         match extension.kind {
             TYPE_CRC32C => check(header, &extension)?,
             TYPE_SSL => found.tls = tls(extension.value)?,
-            // Others say nothing that a broker needs, and unknown ones are to be skipped.
+            // A broker needs none of the others, and unknown ones are to be skipped.
             _ => {}
         }
         rest = extension.behind;
@@ -80,7 +80,7 @@ fn tls(value: &[u8]) -> Result<Option<ProxiedTls>, ProxyError> {
     if client & CLIENT_SSL == 0 {
         return Ok(None);
     }
-    // Zero for a certificate that was verified, and also where none was shown.
+    // Zero for a verified certificate, and also if none was presented.
     let is_verified = *verify == [0; 4] && client & CLIENT_CERTIFICATE != 0;
     let mut common_name = None;
     while let Some(extension) = split(rest)? {
@@ -88,7 +88,7 @@ fn tls(value: &[u8]) -> Result<Option<ProxiedTls>, ProxyError> {
             let name = str::from_utf8(extension.value)
                 .ok()
                 .filter(|name| !name.contains('\0'));
-            let name = name.ok_or(ProxyError::Malformed("a common name that is no text"))?;
+            let name = name.ok_or(ProxyError::Malformed("a common name that is not text"))?;
             common_name = Some(name).filter(|name| !name.is_empty()).map(Into::into);
         }
         rest = extension.behind;

@@ -8,7 +8,7 @@ pub(super) const SIGNATURE: &[u8] = b"PROXY ";
 
 const LINE_END: &[u8] = b"\r\n";
 
-/// A header that begins with the signature, as far as it has come.
+/// A header that begins with the signature, as far as it has arrived.
 pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Header, usize)>, ProxyError> {
     let found = bytes
         .windows(LINE_END.len())
@@ -22,7 +22,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Header, usize)>, ProxyError>
         };
     };
     let words = bytes.get(SIGNATURE.len()..end).unwrap_or_default();
-    let words = str::from_utf8(words).map_err(|_| ProxyError::Malformed("it is no text"))?;
+    let words = str::from_utf8(words).map_err(|_| ProxyError::Malformed("it is not text"))?;
     Ok(Some((header(words)?, end + LINE_END.len())))
 }
 
@@ -31,7 +31,7 @@ fn header(words: &str) -> Result<Header, ProxyError> {
     let address: fn(&str) -> Option<IpAddr> = match words.next() {
         Some("TCP4") => |word| word.parse::<Ipv4Addr>().ok().map(IpAddr::from),
         Some("TCP6") => |word| word.parse::<Ipv6Addr>().ok().map(IpAddr::from),
-        // What follows is to be ignored.
+        // The rest is to be ignored.
         Some("UNKNOWN") => return Ok(Header::Unknown),
         _ => return Err(ProxyError::Malformed("neither TCP4, TCP6 nor UNKNOWN")),
     };

@@ -7,7 +7,7 @@ use super::{Header, Proxied, ProxyError, V2_BYTES_MAX};
 
 pub(super) const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Signature, version and command, family and transport, length of what follows.
+/// Signature, version and command, family and transport, length of the rest.
 const FIXED_BYTES: usize = 16;
 
 const COMMAND_LOCAL: u8 = 0;
@@ -25,7 +25,7 @@ const TRANSPORT_DATAGRAM: u8 = 2;
 /// Two paths of 108 bytes.
 const UNIX_BYTES: usize = 216;
 
-/// A header that begins with the signature, as far as it has come.
+/// A header that begins with the signature, as far as it has arrived.
 pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Header, usize)>, ProxyError> {
     let Some(&first) = bytes.get(SIGNATURE.len()) else {
         return Ok(None);
@@ -54,7 +54,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Header, usize)>, ProxyError>
     };
     let whole = bytes.get(..total).unwrap_or_default();
     let header = if command == COMMAND_LOCAL {
-        // What follows is to be ignored, but for the checksum.
+        // The rest is to be ignored, except the checksum.
         Header::Local
     } else {
         proxied(kind, body)?
@@ -64,7 +64,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Header, usize)>, ProxyError>
     Ok(Some((with_extensions(header, found)?, total)))
 }
 
-/// Extensions of a header that stands for no client are not looked at, but for the checksum.
+/// Extensions of a header without a client are not read, except the checksum.
 fn with_extensions(
     header: Header,
     found: Result<Extensions, ProxyError>,
@@ -84,7 +84,7 @@ fn proxied(kind: u8, body: &[u8]) -> Result<Header, ProxyError> {
     match transport {
         TRANSPORT_STREAM => {}
         TRANSPORT_DATAGRAM => return Err(ProxyError::Datagram),
-        // Whoever accepts it takes the addresses of the socket.
+        // The receiver uses the addresses of the socket.
         TRANSPORT_UNSPECIFIED => return Ok(Header::Unknown),
         _ => return Err(ProxyError::Malformed("unknown transport")),
     }
@@ -128,7 +128,7 @@ where
     ))
 }
 
-/// Bytes of the addresses of a family; none where everything is to be skipped.
+/// Bytes of the addresses of a family; none if everything is to be skipped.
 const fn address_bytes(kind: u8) -> Option<usize> {
     match kind >> 4 {
         FAMILY_UNSPECIFIED => Some(0),

@@ -4,12 +4,12 @@ use rustls::pki_types::CertificateDer;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// Most certificates that are added: chains are shorter, and a file of authorities may hold a
+/// Most certificates that are added: chains are shorter, and a file of authorities may contain a
 /// circle.
 const ADDED_MAX: usize = 8;
 
-/// The chain with those of `more` behind it that lead on from its last one. The authority itself is
-/// left out: a client trusts its own copy, or none.
+/// The chain with those of `more` that continue from its last one. The authority itself is omitted:
+/// a client trusts its own copy, or none.
 pub(super) fn completed(
     mut chain: Vec<CertificateDer<'static>>,
     more: &[CertificateDer<'static>],
@@ -42,8 +42,8 @@ fn issuer<'m>(
     })
 }
 
-/// Whether the key of `candidate` is the one that signed, as far as both say which it is:
-/// authorities change their keys and keep their names.
+/// Whether the key of `candidate` signed, as far as both identify it: authorities change their keys
+/// and keep their names.
 fn has_key(candidate: &X509Certificate<'_>, signed: &X509Certificate<'_>) -> bool {
     let own =
         candidate

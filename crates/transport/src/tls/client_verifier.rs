@@ -1,4 +1,4 @@
-//! Who a client is: the library's check of its certificate, and what it leaves out.
+//! Verification of clients: the library's check of a certificate, and additional checks.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, 
 use crate::certificate::{describe, subject_of};
 use crate::tls::notes;
 
-/// The library's check, which notes whose certificate was refused and takes none whose names could
-/// not be read afterwards.
+/// The library's check, which records the subject of a refused certificate and accepts none whose
+/// names could not be read afterwards.
 #[derive(Debug)]
 pub(super) struct ClientVerifier(pub(super) Arc<dyn ClientCertVerifier>);
 

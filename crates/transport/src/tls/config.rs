@@ -1,4 +1,4 @@
-//! From options to what all sessions of a target share.
+//! From options to the state that all sessions of a target share.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::tls::pem::{authorities, certificates, key_pair_fault, private_key};
 
 /// Reads the files that the options name, and the certificates of the system if they are needed.
 ///
-/// Sessions are resumed where the server gives tickets for it: all sessions share one memory.
+/// Sessions are resumed if the server gives tickets: all sessions share one memory.
 pub(crate) fn client_config(options: &TlsOptions) -> Result<Arc<ClientConfig>, ConnectorError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let schemes = provider
@@ -82,8 +82,8 @@ fn certified_key(
     let key = provider.key_provider.load_private_key(key);
     let certified = CertifiedKey::new(chain, key.map_err(unusable)?);
     match certified.keys_match() {
-        // Some servers take certificates that the library cannot read, as those of version 1: they
-        // decide.
+        // Some servers accept certificates that the library cannot read, such as those of version
+        // 1: the server decides.
         Ok(()) | Err(Error::InvalidCertificate(_)) => Ok(certified),
         Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(certified),
         Err(error) => Err(unusable(error)),

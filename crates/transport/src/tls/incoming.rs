@@ -1,16 +1,17 @@
-//! Bytes of a peer that are no whole record yet.
+//! Bytes of a peer that are not yet a whole record.
 
 /// Type, version and length.
 const HEADER_BYTES: usize = 5;
 
-/// What waits for the rest of a record or of a handshake message; an idle connection holds nothing.
+/// Bytes that wait for the rest of a record or of a handshake message; an idle connection holds
+/// none.
 ///
-/// The library wants to see the same bytes again until it has discarded them, so whole records
-/// stand here too while they are a part of an unfinished handshake message.
+/// The library needs to see the same bytes again until it has discarded them, so whole records are
+/// kept too while they are a part of an unfinished handshake message.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     bytes: Vec<u8>,
-    /// Where the record begins that is not complete.
+    /// Start of the incomplete record.
     record_start: usize,
 }
 
@@ -27,12 +28,12 @@ impl Incoming {
         &mut self.bytes
     }
 
-    /// Moves bytes from the front of the input, up to the end of the record that is not complete.
+    /// Moves bytes from the front of the input, up to the end of the incomplete record.
     ///
     /// The others stay where they are, to be decrypted there without a copy.
     pub(super) fn take_from<'i>(&mut self, input: &'i mut [u8]) -> &'i mut [u8] {
         let mut rest = input;
-        // Once for the header, once for what it announces.
+        // Once for the header, once for the announced length.
         for _ in 0..2 {
             let record = self.bytes.get(self.record_start..).unwrap_or_default();
             let lack = record_len(record).unwrap_or(HEADER_BYTES) - record.len();
@@ -57,7 +58,7 @@ impl Incoming {
         self.record_start = self.record_start.saturating_sub(bytes);
     }
 
-    /// Keeps what was not discarded of input whose last record begins at `record_start`.
+    /// Keeps the undiscarded part of input whose last record begins at `record_start`.
     pub(super) fn hold(&mut self, rest: &[u8], record_start: usize) {
         self.bytes.extend_from_slice(rest);
         self.record_start = record_start;
@@ -68,7 +69,7 @@ impl Incoming {
     }
 }
 
-/// Where the first record begins that is not complete.
+/// Start of the first incomplete record.
 pub(super) fn whole_records(bytes: &[u8]) -> usize {
     let mut end = 0;
     while let Some(rest) = bytes.get(end..)
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_record_stays() {
+    fn bytes_after_the_record_stay() {
         let mut wire = [record(b"one"), record(b"two")].concat();
         for cut in 1..8 {
             let mut incoming = Incoming::default();

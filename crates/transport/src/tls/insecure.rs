@@ -1,10 +1,10 @@
-//! A check of certificates that checks nothing.
+//! A certificate check that accepts everything.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
-/// Takes any certificate and any proof of its key, also of certificates too old to be parsed.
+/// Accepts any certificate and any proof of its key, even certificates too old to be parsed.
 #[derive(Debug)]
 pub(super) struct AnyCertificate {
     pub(super) schemes: Vec<SignatureScheme>,

@@ -1,4 +1,4 @@
-//! The TLS layer: its options, what they are made into once, and one session of either end.
+//! The TLS layer: its options, the configuration made from them, and one session of either end.
 
 mod chain;
 mod client_verifier;
@@ -26,49 +26,50 @@ pub(crate) use server_session::ServerSession;
 pub(crate) use session::Session;
 pub(crate) use side::Side;
 
-/// How to trust the server and to be trusted by it; the default trusts what the system trusts.
+/// Trust in the server, and the client's own certificate; the default trusts the authorities of the
+/// system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsOptions {
     /// Certificates in PEM that sign the server's, in place of those of the system.
     pub ca_file: Option<PathBuf>,
-    /// Take any certificate: the connection is encrypted, but anybody may be at its other end.
+    /// Accept any certificate: the connection is encrypted, but the server is not verified.
     pub insecure: bool,
     /// The client's certificate and those that sign it, in PEM; needs `key_file`.
     pub cert_file: Option<PathBuf>,
     /// The key of the client's certificate, in PEM; needs `cert_file`.
     pub key_file: Option<PathBuf>,
-    /// Name to ask for and to check the certificate by, in place of the endpoint's host.
+    /// Name to request and to check the certificate by, in place of the endpoint's host.
     pub server_name: Option<String>,
     /// Protocol to offer, such as `mqtt`.
     pub alpn: Option<String>,
-    /// The oldest version that is spoken.
+    /// The oldest accepted version.
     pub min_version: TlsVersion,
 }
 
-/// How a listener speaks TLS.
+/// TLS options of a listener.
 ///
-/// No protocol is negotiated by ALPN, so that clients that offer any or none get through.
+/// No protocol is negotiated by ALPN, so that clients that offer any or none are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTlsOptions {
-    /// The certificate for clients that ask for no name, or for one that no certificate has.
+    /// The certificate for clients that request no name, or an unknown one.
     pub files: KeyPairFiles,
-    /// Certificates in PEM that may stand between those of the listener and their authorities: what
-    /// the files of these lack is taken from it.
+    /// Certificates in PEM that may stand between those of the listener and their authorities: they
+    /// complete the files of these.
     pub chain_file: Option<PathBuf>,
-    /// Further certificates, chosen by the DNS names in each; the first of several that fit the
+    /// Further certificates, chosen by the DNS names in each; the first of several that suit the
     /// client's algorithms. A star stands for one label.
     pub sni: Vec<KeyPairFiles>,
-    /// Whether clients show certificates.
+    /// Whether clients present certificates.
     pub client_certificate: ClientCertificate,
-    /// Certificates in PEM that sign those of clients; needed where they are asked for.
+    /// Certificates in PEM that sign those of clients; required if they are requested.
     pub ca_file: Option<PathBuf>,
     /// Revocation lists, PEM or DER. As soon as there is one, each authority in the chain of a
     /// client needs one that is not out of date.
     pub crl_files: Vec<PathBuf>,
-    /// The oldest version that is spoken.
+    /// The oldest accepted version.
     pub min_version: TlsVersion,
     /// Sessions are resumed by tickets that clients keep, under keys that change every six hours;
-    /// otherwise the listener remembers the last 4096 sessions itself.
+    /// otherwise the listener stores the last 4096 sessions itself.
     pub session_tickets: bool,
 }
 
@@ -81,19 +82,19 @@ pub struct KeyPairFiles {
     pub key_file: PathBuf,
 }
 
-/// Whether clients show certificates.
+/// Whether clients present certificates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientCertificate {
-    /// They are not asked for one.
+    /// They are not requested.
     #[default]
     None,
-    /// They may; a bad one is refused all the same.
+    /// Optional; an invalid one is still refused.
     Optional,
-    /// They must.
+    /// Required.
     Required,
 }
 
-/// A version of TLS; older ones are not spoken.
+/// A version of TLS; older ones are not supported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TlsVersion {
     /// With ephemeral elliptic curves and authenticated encryption only.
@@ -116,7 +117,7 @@ impl TlsVersion {
     }
 }
 
-/// What a handshake has agreed on.
+/// The outcome of a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsSummary {
     /// Such as `TLSv1.3`.
@@ -127,7 +128,7 @@ pub struct TlsSummary {
     pub key_exchange: Option<String>,
     /// An earlier session was resumed, so no certificate was checked.
     pub resumed: bool,
-    /// The name that a client has asked a server for; none on the client's side, which knows it.
+    /// The name that a client has requested of a server; none on the client's side, which knows it.
     pub server_name: Option<Box<str>>,
 }
 

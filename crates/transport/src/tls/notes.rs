@@ -1,8 +1,8 @@
-//! What the library tells its callbacks but not its caller.
+//! Information that the library passes to its callbacks but not to its caller.
 //!
-//! The callbacks are shared by all connections of a listener and do not learn which one they are
-//! asked for, but they are asked on the thread that hands over the bytes and before it gets its
-//! answer: so they leave a note, and the caller takes it at once.
+//! The callbacks are shared by all connections of a listener and do not learn their connection, but
+//! they are called on the thread that hands over the bytes and before it gets its answer: so they
+//! leave a note, which the caller takes at once.
 
 use std::cell::RefCell;
 
@@ -18,7 +18,7 @@ struct Notes {
     refused: Option<Box<str>>,
 }
 
-/// The client has asked for this name.
+/// The client has requested this name.
 pub(super) fn note_server_name(name: Option<&str>) {
     NOTES.with_borrow_mut(|notes| notes.server_name = name.map(Into::into));
 }
@@ -28,17 +28,17 @@ pub(super) fn note_refused(subject: Box<str>) {
     NOTES.with_borrow_mut(|notes| notes.refused = Some(subject));
 }
 
-/// The name that the client has asked for since the last call.
+/// The name that the client has requested since the last call.
 pub(super) fn take_server_name() -> Option<Box<str>> {
     NOTES.with_borrow_mut(|notes| notes.server_name.take())
 }
 
-/// The subject of the certificate that was refused since the last call.
+/// The subject of the refused certificate since the last call.
 pub(super) fn take_refused() -> Option<Box<str>> {
     NOTES.with_borrow_mut(|notes| notes.refused.take())
 }
 
-/// Forgets what another connection has left.
+/// Forgets the notes of another connection.
 pub(super) fn clear() {
     NOTES.take();
 }

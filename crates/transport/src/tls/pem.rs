@@ -14,7 +14,7 @@ const SEQUENCE: u8 = 0x30;
 #[derive(Debug)]
 pub(crate) struct FileError {
     pub(crate) path: PathBuf,
-    /// What is wrong with it, and what to do.
+    /// Its error, and the remedy.
     pub(crate) cause: String,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
     Ok(found)
 }
 
-/// Those who are trusted to sign, from a PEM file; at least one.
+/// The trusted authorities of a PEM file; at least one.
 pub(super) fn authorities(path: &Path) -> Result<RootCertStore, FileError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {

@@ -1,4 +1,4 @@
-//! Sessions that go on where an earlier one has ended.
+//! Resumption of earlier TLS sessions.
 
 use std::sync::Arc;
 
@@ -7,23 +7,25 @@ use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSessions};
 use rustls::{Error, ServerConfig};
 
-/// Sessions that a listener remembers for clients that are not given tickets: some 300 bytes each,
-/// and the certificate of a client that has shown one.
+/// Sessions that a listener stores for clients without tickets: some 300 bytes each, and the
+/// certificate of a client that has presented one.
 const SESSIONS_MAX: usize = 4096;
 
-/// What resumes sessions; listeners of two generations share it if they trust the same clients.
+/// The state that resumes sessions; listeners of two generations share it if they trust the same
+/// clients.
 ///
-/// A resumed session is not verified again, it has the certificate of the one before: so who was
-/// let in under other authorities, revocation lists or demands must not come back by resumption.
+/// A resumed session is not verified again, it has the certificate of the earlier one: so a client
+/// that was admitted under other authorities, revocation lists or requirements must not return by
+/// resumption.
 #[derive(Clone)]
 pub(super) struct Resumption {
     trust: Trust,
-    /// None if everything is remembered here.
+    /// None if everything is stored here.
     ticketer: Option<Arc<dyn ProducesTickets>>,
     memory: Arc<dyn StoresServerSessions>,
 }
 
-/// What clients are verified by: equal where the same clients are let in.
+/// The parameters of client verification: equal if the same clients are admitted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Trust([u8; 32]);
 
@@ -42,7 +44,7 @@ impl Trust {
 }
 
 impl Resumption {
-    /// That of the generation before, if it fits.
+    /// That of the previous generation, if its parameters are equal.
     pub(super) fn new(
         trust: Trust,
         session_tickets: bool,

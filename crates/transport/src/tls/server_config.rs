@@ -1,4 +1,4 @@
-//! From options to what all sessions of a listener share.
+//! From options to the state that all sessions of a listener share.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use crate::tls::resumption::{Resumption, Trust};
 use crate::tls::server_names::ServerNames;
 use crate::tls::{ClientCertificate, KeyPairFiles, ServerTlsOptions};
 
-/// What sessions begin from.
+/// The initial state of sessions.
 pub(crate) struct ServerTls {
     pub(crate) config: Arc<ServerConfig>,
-    /// Those it shows.
+    /// The listener's certificates.
     pub(crate) certificates: Vec<ServerCertificate>,
     resumption: Resumption,
 }
 
-/// Who may sign clients, and whom they have taken back.
+/// Authorities of clients, and their revocation lists.
 struct Authorities {
     roots: Arc<RootCertStore>,
     lists: Vec<CertificateRevocationListDer<'static>>,
@@ -37,7 +37,7 @@ struct Authorities {
 }
 
 impl ServerTls {
-    /// Reads the files that the options name; `warnings` gets what works but will not be liked.
+    /// Reads the files that the options name, and adds to `warnings`.
     pub(crate) fn new(
         options: &ServerTlsOptions,
         previous: Option<&Self>,
@@ -71,10 +71,10 @@ impl ServerTls {
     }
 }
 
-/// What is told of the certificates that are read.
+/// Information about the certificates that were read.
 struct Notes<'a> {
     certificates: &'a mut Vec<ServerCertificate>,
-    /// What works but will not be liked.
+    /// Warnings.
     warnings: &'a mut Vec<String>,
 }
 
@@ -196,11 +196,11 @@ fn revocation_list(
     Ok(lists)
 }
 
-/// Who must show a certificate that the authorities have signed; none if nobody must.
+/// Requires a certificate that the authorities have signed; none if no certificate is required.
 ///
 /// Every certificate of a chain must be covered by a list as soon as there are lists, and a list
-/// that is out of date covers nothing: whoever keeps a newer list from the server must not gain by
-/// it.
+/// that is out of date covers nothing: an attacker who withholds a newer list from the server must
+/// not gain by it.
 fn verifier(
     options: &ServerTlsOptions,
     authorities: &Authorities,

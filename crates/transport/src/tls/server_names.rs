@@ -1,4 +1,4 @@
-//! The server's certificates, chosen by the name that a client asks for.
+//! The server's certificates, chosen by the requested name.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::tls::notes;
 /// Certificates of one listener.
 #[derive(Debug)]
 pub(super) struct ServerNames {
-    /// For clients that ask for no name or for one that nobody has.
+    /// For clients that request no name or an unknown one.
     default: Arc<CertifiedKey>,
     /// Several for one name may differ in the kind of their key.
     by_name: HashMap<String, Vec<Arc<CertifiedKey>>>,
@@ -28,7 +28,7 @@ impl ServerNames {
         names
     }
 
-    /// A further certificate, for the names it holds; false if it holds none.
+    /// A further certificate, for its names; false if it contains none.
     pub(super) fn add(&mut self, key: CertifiedKey) -> bool {
         self.register(&Arc::new(key))
     }

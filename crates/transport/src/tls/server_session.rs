@@ -1,4 +1,4 @@
-//! The server's end of one session, and who is at its other end.
+//! The server's end of one session, and the verified client.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use thrum_access::Certificate;
 use crate::certificate::{describe, out_of_date, subject_of};
 use crate::client_fault::ClientFault;
 use crate::error::LayerError;
-use crate::spoken::{OPENING_BYTES, spoken};
+use crate::peer_protocol::{OPENING_BYTES, protocol_of};
 use crate::tls::session::Sink;
 use crate::tls::{Session, TlsSummary, notes};
 
 /// One accepted session.
 pub(crate) struct ServerSession {
     pub(crate) session: Session<UnbufferedServerConnection>,
-    /// The name that the client has asked for.
+    /// The name that the client has requested.
     server_name: Option<Box<str>>,
-    /// The client's first bytes, which wait until all are there: a fault is found at the same
-    /// byte and explained in the same words however they are cut.
+    /// The client's first bytes, which wait until all have arrived: an error is found at the same
+    /// byte and explained in the same words however they are split.
     opening: [u8; OPENING_BYTES],
-    /// How many of them have come.
+    /// How many of them have arrived.
     opened: u8,
     handshaken: bool,
 }
@@ -77,7 +77,7 @@ impl ServerSession {
             self.server_name = Some(name);
         }
         if let Err(LayerError::Client(ClientFault::NotTls(_))) = result {
-            return Err(ClientFault::NotTls(spoken(&self.opening)).into());
+            return Err(ClientFault::NotTls(protocol_of(&self.opening)).into());
         }
         result?;
         if self.session.connection().is_handshaking() {
@@ -96,7 +96,7 @@ impl ServerSession {
         }
     }
 
-    /// A resumed session has the certificate of an earlier one, which may have ended since.
+    /// A resumed session has the certificate of an earlier one, which may have expired since.
     fn check_resumed(&mut self, wire_out: &mut Vec<u8>) -> Result<(), LayerError> {
         let connection = self.session.connection();
         if connection.handshake_kind() != Some(HandshakeKind::Resumed) {
@@ -110,7 +110,7 @@ impl ServerSession {
         Err(fault.into())
     }
 
-    /// The client's certificate, which was verified.
+    /// The client's verified certificate.
     pub(crate) fn certificate(&self) -> Option<Arc<Certificate>> {
         if !self.handshaken {
             return None;
@@ -126,7 +126,7 @@ impl ServerSession {
     }
 }
 
-/// What is wrong with a certificate that was good once.
+/// The error of a certificate that was valid before.
 fn ended(certificate: &CertificateDer<'_>, now: UnixTime) -> Option<ClientFault> {
     Some(ClientFault::CertificateOutOfDate {
         cause: out_of_date(certificate, now)?,

@@ -1,7 +1,7 @@
 //! One TLS session over the unbuffered interface of rustls.
 //!
-//! The buffered interface keeps 4 KiB per idle connection to read into; here the bytes of an
-//! incomplete record are all that is held.
+//! The buffered interface keeps 4 KiB per idle connection to read into; here only the bytes of an
+//! incomplete record are held.
 
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, InsufficientSizeError, ReadTraffic,
@@ -18,29 +18,29 @@ use crate::tls::side::Side;
 /// Payload of one record.
 const RECORD_BYTES: usize = 16 * 1024;
 
-/// What a record adds to its payload, rounded up.
+/// Bytes that a record adds to its payload, rounded up.
 const RECORD_OVERHEAD_BYTES: usize = 64;
 
 /// One end of a session; not to be used after an error.
 pub(crate) struct Session<S> {
     connection: S,
-    /// Bytes of the peer that are no whole record yet.
+    /// Bytes of the peer that are not yet a whole record.
     incoming: Incoming,
     peer_closed: bool,
     closed: bool,
-    /// rustls has refused something of the peer: it must not be asked again, for it would go on in
-    /// bytes that are no longer there.
+    /// rustls has rejected input of the peer: it must not be called again, because it would
+    /// continue in bytes that are gone.
     refused: bool,
 }
 
 /// Takes the payload of one record.
 pub(crate) type Sink<'a> = dyn FnMut(&[u8]) -> Result<(), LayerError> + 'a;
 
-/// What a session is asked to do beside its own messages.
+/// A task of a session beside its own messages.
 enum Task<'a, 'b> {
     Read(&'a mut Sink<'b>),
     Send(&'a [u8]),
-    /// Encrypts what stands at the end of the output, from here on.
+    /// Encrypts the end of the output, from here on.
     Seal(usize),
     Close,
 }
@@ -66,7 +66,7 @@ impl<S: Side> Session<S> {
         !self.closed && !self.connection.is_handshaking()
     }
 
-    /// The peer has said that it sends no more.
+    /// The peer has announced that it sends no more.
     pub(crate) const fn is_closed_by_peer(&self) -> bool {
         self.peer_closed
     }
@@ -110,7 +110,7 @@ impl<S: Side> Session<S> {
         let (done, result) = self.advance(wire_in, wire_out, &mut Task::Read(sink));
         result?;
         let rest = wire_in.get(done..).unwrap_or_default();
-        // What follows the close alert is ignored.
+        // The rest after the close alert is ignored.
         if !rest.is_empty() && !self.peer_closed {
             self.incoming.hold(rest, whole.saturating_sub(done));
         }
@@ -168,7 +168,7 @@ impl<S: Side> Session<S> {
         self.write(wire_out, &mut Task::Send(plain))
     }
 
-    /// Encrypts what stands at the end of the output, from `start` on.
+    /// Encrypts the end of the output, from `start` on.
     pub(crate) fn seal(&mut self, start: usize, wire_out: &mut Vec<u8>) -> Result<(), LayerError> {
         self.write(wire_out, &mut Task::Seal(start))
     }
@@ -182,7 +182,7 @@ impl<S: Side> Session<S> {
         }
     }
 
-    /// Lets the session write; what is held of the peer's bytes stays where it is.
+    /// Lets the session write; the held bytes of the peer stay.
     fn write(&mut self, wire_out: &mut Vec<u8>, task: &mut Task<'_, '_>) -> Result<(), LayerError> {
         let mut incoming = std::mem::take(&mut self.incoming);
         let (done, result) = self.advance(incoming.bytes_mut(), wire_out, task);
@@ -191,8 +191,8 @@ impl<S: Side> Session<S> {
         result
     }
 
-    /// Reads and answers what has come, then writes what the task wants written; how many bytes at
-    /// the front of the input are done with.
+    /// Reads and answers the received bytes, then writes the output of the task; returns how many
+    /// bytes at the front of the input are done with.
     ///
     /// Each round makes progress: it consumes input, empties a queue of rustls, or ends the loop.
     fn advance(
@@ -203,7 +203,7 @@ impl<S: Side> Session<S> {
     ) -> (usize, Result<(), LayerError>) {
         let mut done = 0;
         let result = loop {
-            // Always the same bytes, for rustls remembers how far it has come in them.
+            // Always the same bytes, because rustls remembers its position in them.
             let unread = input.get_mut(done..).unwrap_or_default();
             let status = self.connection.process(unread);
             done += status.discard;
@@ -244,10 +244,10 @@ impl<S: Side> Session<S> {
         (done, result)
     }
 
-    /// Appends what tells the peer why the session failed.
+    /// Appends the alert that gives the peer the reason why the session failed.
     ///
-    /// rustls must not see the input again that it has refused, so it is asked only while
-    /// messages wait: it hands them out before it looks at input.
+    /// rustls must not see rejected input again, so it is called only while messages wait: it hands
+    /// them out before it reads input.
     fn append_alerts(&mut self, wire_out: &mut Vec<u8>) {
         while self.connection.wants_write() {
             let step = match self.connection.process(&mut []).state {
@@ -264,7 +264,7 @@ impl<S: Side> Session<S> {
         }
     }
 
-    /// What the handshake has agreed on, once it is done.
+    /// The outcome of the handshake, once it is done.
     pub(crate) fn summary(&self) -> Option<TlsSummary> {
         if self.connection.is_handshaking() {
             return None;
@@ -291,14 +291,15 @@ impl Task<'_, '_> {
         matches!(self, Self::Read(_))
     }
 
-    /// What is not encrypted must not leave.
+    /// Unencrypted bytes must not leave.
     fn take_back(&self, wire_out: &mut Vec<u8>) {
         if let Self::Seal(start) = self {
             wire_out.truncate(*start);
         }
     }
 
-    /// A message of rustls was appended at `message_start`: it goes before what is to be sealed.
+    /// A message of rustls was appended at `message_start`: it goes before the bytes to be
+    /// encrypted.
     fn put_behind(&mut self, message_start: usize, wire_out: &mut [u8]) {
         if let Self::Seal(start) = self {
             let message_bytes = wire_out.len() - message_start;
@@ -355,7 +356,7 @@ fn append_payload<D>(
     }
 }
 
-/// What payload takes on the wire, rounded up.
+/// Bytes of payload on the wire, rounded up.
 const fn wire_bytes(plain_bytes: usize) -> usize {
     plain_bytes + (plain_bytes / RECORD_BYTES + 1) * RECORD_OVERHEAD_BYTES
 }
@@ -380,7 +381,7 @@ fn append_message<D>(
 
 /// Grows the output by `bytes`, or as much as the writer then asks for, and cuts off what it left.
 ///
-/// The writer gets what is before the space, and the space.
+/// The writer gets the bytes before the space, and the space.
 fn with_space(
     bytes: usize,
     wire_out: &mut Vec<u8>,
@@ -388,7 +389,7 @@ fn with_space(
 ) -> Result<(), LayerError> {
     let start = wire_out.len();
     let mut end = start + bytes;
-    // The second time the size is the one that was asked for.
+    // The second time the size is the requested one.
     for _attempt in 0..2 {
         wire_out.resize(end, 0);
         let (before, space) = wire_out.split_at_mut(start);

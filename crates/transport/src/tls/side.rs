@@ -1,4 +1,4 @@
-//! The two ends of a session: what differs between the library's client and its server.
+//! The two ends of a session: the differences between the library's client and its server.
 
 use std::ops::DerefMut;
 
@@ -22,7 +22,7 @@ pub(crate) trait Side: DerefMut<Target = UnbufferedConnectionCommon<Self::Data>>
     fn process<'c, 'i>(&'c mut self, records: &'i mut [u8])
     -> UnbufferedStatus<'c, 'i, Self::Data>;
 
-    /// In the words of who reads about this end.
+    /// A text for the reader of errors about this end.
     fn fault(error: Error) -> LayerError;
 }
 
@@ -46,7 +46,7 @@ impl Side for UnbufferedClientConnection {
 impl Side for UnbufferedServerConnection {
     type Data = ServerConnectionData;
 
-    // Whoever has not shown who it is gets less: one record and a chain of some ten certificates.
+    // An unauthenticated peer gets less: one record and a chain of some ten certificates.
     const HELD_BYTES_MAX: usize = 32 * 1024;
 
     fn process<'c, 'i>(

@@ -2,13 +2,13 @@
 //!
 //! No extension is negotiated. `permessage-deflate` would hold 32 KiB and more per connection in
 //! each direction while it is idle, would compress a message once per subscriber instead of not at
-//! all, and gives away by its lengths what secrets and chosen text have in common; MQTT's payloads
-//! are small, and what is large is compressed by whoever made it.
+//! all, and reveals by its lengths what secrets and chosen text have in common; MQTT's payloads are
+//! small, and large ones are compressed by their publishers.
 
 use crate::acceptor::AcceptorError;
 use crate::client_fault::ClientFault;
 use crate::error::LayerError;
-use crate::spoken::{OPENING_BYTES, spoken};
+use crate::peer_protocol::{OPENING_BYTES, protocol_of};
 use crate::websocket::frames::{FRAME_BYTES_MAX, Frames};
 use crate::websocket::origin::Origin;
 use crate::websocket::request::{Refusal, answer};
@@ -16,23 +16,23 @@ use crate::websocket::request::{Refusal, answer};
 /// The end of a head.
 const BLANK_LINE: &[u8] = b"\r\n\r\n";
 
-/// How a listener speaks WebSocket.
+/// WebSocket options of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebSocketOptions {
     /// Path that is answered; others get 404. A query behind it is ignored.
     pub path: String,
     /// Origins of web pages that may connect, as `https://app.example.org`; others get 403. Empty
-    /// for any. Clients that are no browsers send no origin, and are not asked for one: the check
-    /// protects the users of browsers from pages of others, it is no authentication.
+    /// for any. Clients other than browsers send no origin, and need none: the check protects the
+    /// users of browsers from foreign pages, it is not authentication.
     pub origins: Vec<String>,
-    /// Longest frame of a client in bytes. Frames are handed on as they come, so a long one takes
+    /// Longest frame of a client in bytes. Frames are handed on as they arrive, so a long one takes
     /// no memory.
     pub frame_bytes_max: u64,
     /// Longest head of a request in bytes, cookies included; it is held until it is complete.
     pub head_bytes_max: usize,
 }
 
-/// Options that were looked through.
+/// Validated options.
 #[derive(Debug)]
 pub(crate) struct Terms {
     pub(super) path: Box<str>,
@@ -43,7 +43,7 @@ pub(crate) struct Terms {
 
 /// The server's end of one WebSocket.
 pub(crate) struct ServerWebSocket {
-    /// What has come of the request; none once it was answered.
+    /// The received part of the request; none once it was answered.
     head: Option<Vec<u8>>,
     frames: Frames,
 }
@@ -106,7 +106,7 @@ impl ServerWebSocket {
         self.frames.is_closed_by_peer()
     }
 
-    /// What sends, once the handshake is done.
+    /// The sending side, once the handshake is done.
     pub(crate) fn frames(&mut self) -> Option<&mut Frames> {
         self.head.is_none().then_some(&mut self.frames)
     }
@@ -137,7 +137,7 @@ impl ServerWebSocket {
     }
 }
 
-/// Holds bytes up to the end of the head; how many were taken, once it is complete.
+/// Holds bytes up to the end of the head; returns how many were taken, once it is complete.
 fn hold(
     head: &mut Vec<u8>,
     wire_in: &[u8],
@@ -147,15 +147,15 @@ fn hold(
     let held = head.len();
     let space = bytes_max.saturating_sub(held);
     head.extend_from_slice(wire_in.get(..space).unwrap_or(wire_in));
-    // What is no request never ends as one.
+    // Bytes that are not a request never end as one.
     let is_request = head.first().is_none_or(u8::is_ascii_uppercase);
     if !is_request || is_proxy_header(head) {
         if head.len() < OPENING_BYTES {
             return Ok(None);
         }
-        return Err(ClientFault::NotHttp(spoken(head)).into());
+        return Err(ClientFault::NotHttp(protocol_of(head)).into());
     }
-    // The blank line may have begun in what was held.
+    // The blank line may have begun in the held bytes.
     let from = held.saturating_sub(BLANK_LINE.len() - 1);
     let fresh = head.get(from..).unwrap_or_default();
     let found = fresh
@@ -172,7 +172,7 @@ fn hold(
     Ok(None)
 }
 
-/// Its first line ends as a request's does not, so nobody would notice the missing blank line.
+/// Its first line does not end as a request's does, so the missing blank line would go unnoticed.
 fn is_proxy_header(head: &[u8]) -> bool {
     head.starts_with(b"PROXY ")
 }

@@ -4,10 +4,10 @@ use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Header fields of a head; more than any peer sends, the proxies before it included.
+/// Header fields of a head; more than any peer sends, including the proxies before it.
 pub(super) const FIELDS_MAX: usize = 64;
 
-/// What is appended to a key before it is hashed, RFC 6455 section 1.3.
+/// The text that is appended to a key before it is hashed, RFC 6455 section 1.3.
 const KEY_SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// The value of `Sec-WebSocket-Accept` for a key, section 4.2.2.

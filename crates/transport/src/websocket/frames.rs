@@ -12,9 +12,9 @@ use crate::websocket::mask_keys::MaskKeys;
 /// Payload of a frame that a peer may send: the largest packet with its fixed header.
 pub(crate) const FRAME_BYTES_MAX: u64 = VARIABLE_MAX as u64 + 5;
 
-/// Payload of a frame to send; some peers take no longer ones, and with the longest header it fills
-/// four records of TLS. A longer packet goes in several messages, for packets need not begin or end
-/// with one. [MQTT-6.0.0-2] [MQTT3-6.0.0-2]
+/// Payload of a frame to send; some peers accept no longer ones, and with the longest header it
+/// fills four records of TLS. A longer packet goes in several messages, because packets need not
+/// begin or end with one. [MQTT-6.0.0-2] [MQTT3-6.0.0-2]
 const SEND_BYTES_MAX: usize = 64 * 1024 - HEADER_BYTES_MAX;
 
 /// Two bytes, a length of two bytes, and a masking key.
@@ -85,7 +85,7 @@ impl Frames {
 
     /// Appends the next payload as one frame; false if there is none.
     ///
-    /// Its length is known when it stands there, so the header is put before it then.
+    /// Its length is known only afterwards, so the header is put before it then.
     pub(crate) fn append<'p>(
         &mut self,
         pieces: &mut Pieces<'p, impl Iterator<Item = &'p [u8]>>,

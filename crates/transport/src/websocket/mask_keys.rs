@@ -2,9 +2,9 @@
 
 /// Masking keys of one connection, xorshift64* from a random seed.
 ///
-/// RFC 6455 section 10.3 wants keys that a script cannot foresee, so that no script of a web page
-/// chooses the bytes that a proxy sees. Whoever calls this crate chooses all bytes itself, so
-/// keys need only differ, and a generator writes millions of frames a second.
+/// RFC 6455 section 10.3 demands keys that a script cannot foresee, so that no script of a web page
+/// chooses the bytes that a proxy sees. The caller of this crate chooses all bytes itself, so keys
+/// need only differ, and a generator writes millions of frames a second.
 #[derive(Clone, Debug)]
 pub(super) struct MaskKeys {
     state: u64,

@@ -5,7 +5,7 @@
 pub(super) struct Origin(Box<str>);
 
 impl Origin {
-    /// Reads what a person has written or a browser sends; none if it is no origin.
+    /// Reads an origin from a configuration or a browser; none if it is not an origin.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (scheme, authority) = text.split_once("://")?;
         let is_scheme = |scheme: &str| {
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_origin_is_none() {
+    fn invalid_origins_are_none() {
         for text in [
             "",
             "app.example.org",

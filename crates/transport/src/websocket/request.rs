@@ -18,17 +18,17 @@ const VERSION: &str = "13";
 /// Bytes of a key, section 4.1.
 const KEY_BYTES: usize = 16;
 
-/// Names that clients use for MQTT. The specification knows the first one only, and it is chosen
-/// where it is offered; the others were in use before it or are another broker's.
+/// Names that clients use for MQTT. The specification has only the first one, and it is chosen if
+/// it is offered; the others were in use before it or are another broker's.
 const SUBPROTOCOLS: [&str; 5] = [SUBPROTOCOL, "mqttv3.1", "mqtt-v3", "mqtt-v3.1.1", "mqtt-v5"];
 
-/// Bytes of a client's words that are repeated.
+/// Bytes of a client's text that are repeated.
 const QUOTED_CHARS_MAX: usize = 80;
 
 /// An answer other than 101.
 pub(super) struct Refusal {
     status: u16,
-    /// Header fields that go with the status, each with its line end.
+    /// Header fields of the status, each with its line end.
     fields: &'static str,
     why: Cow<'static, str>,
 }
@@ -59,7 +59,7 @@ pub(super) fn answer(head: &[u8], terms: &Terms, wire_out: &mut Vec<u8>) -> Resu
     Ok(())
 }
 
-/// Key and sub-protocol of a request that fits.
+/// Key and sub-protocol of a valid request.
 fn agree<'h>(
     request: &httparse::Request<'h, '_>,
     terms: &Terms,
@@ -92,7 +92,7 @@ fn agree<'h>(
     Ok((key, subprotocol(fields)?))
 }
 
-/// The value of a header field that stands there once.
+/// The value of a header field that occurs once.
 fn one<'h>(fields: &[httparse::Header<'h>], name: &str) -> Option<&'h str> {
     let mut found = fields
         .iter()
@@ -126,7 +126,7 @@ fn check_origin(fields: &[httparse::Header<'_>], terms: &Terms) -> Result<(), Re
             return Err(Refusal::origin(value));
         }
     }
-    // Bytes that are no text are no origin either, and `values` leaves them out.
+    // Bytes that are not text are not an origin either, and `values` omits them.
     let is_text = |field: &httparse::Header<'_>| {
         !field.name.eq_ignore_ascii_case("Origin") || str::from_utf8(field.value).is_ok()
     };
@@ -142,9 +142,9 @@ fn is_key(key: &str) -> bool {
 
 /// The sub-protocol to choose; none where the client offers none.
 ///
-/// A client must offer `mqtt` ([MQTT-6.0.0-3]), but no statement makes the server refuse one that
-/// does not: whoever offers nothing is taken, for other brokers do so, and told nothing. Whoever
-/// offers something else alone speaks something else.
+/// A client must offer `mqtt` ([MQTT-6.0.0-3]), but no statement requires the server to refuse one
+/// that does not: a client that offers nothing is accepted, as by other brokers, and the answer
+/// names no protocol. A client that offers only other names does not use MQTT.
 fn subprotocol(fields: &[httparse::Header<'_>]) -> Result<Option<&'static str>, Refusal> {
     let offered = |name: &str| elements(fields, "Sec-WebSocket-Protocol").any(|it| it == name);
     let chosen = SUBPROTOCOLS.into_iter().find(|name| offered(name));
@@ -234,7 +234,7 @@ impl Refusal {
         }
     }
 
-    /// Appends the answer; what it means for the connection.
+    /// Appends the answer; returns its meaning for the connection.
     pub(super) fn send(self, wire_out: &mut Vec<u8>) -> LayerError {
         let Self {
             status,
@@ -264,7 +264,7 @@ const fn reason(status: u16) -> &'static str {
     }
 }
 
-/// Words of a client that may stand in a log and in an answer.
+/// Text of a client that is safe in a log and in an answer.
 fn quoted(words: &str) -> String {
     let mut quoted: String = words.escape_default().take(QUOTED_CHARS_MAX).collect();
     if words.escape_default().count() > QUOTED_CHARS_MAX {

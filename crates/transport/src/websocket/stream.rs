@@ -59,7 +59,7 @@ impl WebSocket {
         self.frames.receive(input, plain, wire_out)
     }
 
-    /// What sends, once the handshake is done.
+    /// The sending side, once the handshake is done.
     pub(crate) fn frames(&mut self) -> Option<&mut Frames> {
         self.upgrade.is_none().then_some(&mut self.frames)
     }

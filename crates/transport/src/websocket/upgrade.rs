@@ -11,10 +11,10 @@ use crate::websocket::fields::{FIELDS_MAX, accept_of, has_token, values};
 /// Longest head of an answer.
 const HEAD_BYTES_MAX: usize = 8 * 1024;
 
-/// Words of a refusal that are worth repeating.
+/// Length of a refusal's text that is repeated.
 const REASON_BYTES_MAX: usize = 100;
 
-/// The request of all connections to one target, but for the key.
+/// The request of all connections to one target, except the key.
 #[derive(Debug)]
 pub(crate) struct Request {
     head: String,
@@ -24,7 +24,7 @@ pub(crate) struct Request {
 #[derive(Debug)]
 pub(super) struct Upgrade {
     accept: String,
-    /// What has come of the answer.
+    /// The received part of the answer.
     head: Vec<u8>,
 }
 
@@ -40,7 +40,7 @@ impl Request {
         Self { head }
     }
 
-    /// Appends the request with this key; the handshake that takes its answer.
+    /// Appends the request with this key; returns the handshake that takes its answer.
     pub(super) fn send(&self, key: [u8; 16], wire_out: &mut Vec<u8>) -> Upgrade {
         let key = STANDARD.encode(key);
         for part in [self.head.as_str(), key.as_str(), "\r\n\r\n"] {
@@ -54,7 +54,7 @@ impl Request {
 }
 
 impl Upgrade {
-    /// Takes bytes of the answer; the ones behind its head, once it is complete and agrees.
+    /// Takes bytes of the answer; returns those behind its head, once it is complete and valid.
     pub(super) fn receive<'a>(
         &mut self,
         wire_in: &'a [u8],
@@ -66,7 +66,7 @@ impl Upgrade {
         let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
         let mut response = httparse::Response::new(&mut fields);
         let parsed = response.parse(&self.head);
-        // A refusal is worth more than the rest of its head.
+        // A refusal is more useful than an error about the rest of its head.
         if let Some(status) = response.code.filter(|status| *status != 101) {
             if parsed == Ok(httparse::Status::Partial) && response.reason.is_none() {
                 return self.wait();
@@ -94,7 +94,7 @@ impl Upgrade {
         }
     }
 
-    /// Section 4.1, what the client must validate.
+    /// Section 4.1, the client's checks.
     fn check(&self, fields: &[httparse::Header<'_>]) -> Result<(), LayerError> {
         if !has_token(fields, "Upgrade", "websocket") {
             return Err(LayerError::Handshake("no 'Upgrade: websocket'"));
@@ -120,12 +120,12 @@ impl Upgrade {
     }
 }
 
-/// An alert or a handshake message of TLS, which no HTTP begins as.
+/// An alert or a handshake message of TLS; HTTP never begins with these bytes.
 fn is_tls(head: &[u8]) -> bool {
     matches!(head, [0x15 | 0x16, ..])
 }
 
-/// The value of `Host`; the default port is left out, as browsers do.
+/// The value of `Host`; the default port is omitted, as by browsers.
 fn host(endpoint: &Endpoint) -> String {
     let authority = endpoint.authority();
     let port = match endpoint.scheme {
@@ -182,7 +182,7 @@ mod tests {
         ]
     }
 
-    /// The good answer with one line replaced.
+    /// The valid answer with one line replaced.
     fn with(index: usize, line: &str) -> String {
         let mut lines = good();
         line.clone_into(&mut lines[index]);
@@ -193,7 +193,7 @@ mod tests {
     fn refused(answer: &str, expected: &str) {
         let error = upgrade().1.receive(answer.as_bytes()).unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
-        // The same when every byte comes alone.
+        // The same when every byte arrives alone.
         let mut alone = upgrade().1;
         let found = answer
             .as_bytes()
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_head_is_handed_on() {
+    fn bytes_after_the_head_are_handed_on() {
         let text = format!("{}\u{2}rest", with(0, "Upgrade: websocket"));
         for cut in 0..text.len() - 5 {
             let (front, back) = text.as_bytes().split_at(cut);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_http_is_refused() {
+    fn an_answer_that_is_not_http_is_refused() {
         refused("\x15\x03\x01\x00\x02\x02\x46", "speaks TLS on this port");
         refused("\x20\x02\x00\x00", "does not speak HTTP");
     }

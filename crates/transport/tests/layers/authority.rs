@@ -112,7 +112,7 @@ impl Identity {
         PrivateKeyDer::try_from(self.key.serialize_der()).unwrap()
     }
 
-    /// A server with this certificate; it wants clients that `clients` has signed.
+    /// A server with this certificate; it requires client certificates that `clients` has signed.
     pub(crate) fn server(&self, clients: Option<&Authority>) -> ServerConfig {
         let provider = Arc::new(default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -137,7 +137,7 @@ pub(crate) fn pem(label: &str, der: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n")
 }
 
-/// A new file with this text in the folder that cargo gives to tests.
+/// A new file with this text in cargo's folder for tests.
 pub(crate) fn write(text: &str) -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

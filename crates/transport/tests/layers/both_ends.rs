@@ -1,4 +1,4 @@
-//! Client and server of this crate with each other, over TLS, WebSocket, and one over the other.
+//! Client and server of this crate against each other, over TLS, WebSocket, and one over the other.
 
 use thrum_transport::LayerError;
 
@@ -13,7 +13,7 @@ fn pattern(bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn mqtt_travels_both_ways_whatever_the_pieces() {
+fn mqtt_travels_both_ways_in_pieces_of_any_size() {
     for scheme in STACKS {
         for piece_bytes in [1, 2, 7, 1000, WHOLE] {
             let mut duplex = opened(scheme, piece_bytes);
@@ -61,7 +61,7 @@ fn every_length_travels_both_ways() {
     }
 }
 
-/// How many bytes the pieces take on the wire beside their own.
+/// How many bytes the pieces take on the wire in addition to their own.
 fn overhead(scheme: &str, pieces: &[&[u8]]) -> usize {
     let mut duplex = opened(scheme, WHOLE);
     let mut out = Vec::new();
@@ -103,7 +103,7 @@ fn nothing_is_sent_before_the_handshakes_are_done() {
 }
 
 #[test]
-fn after_a_close_nobody_sends_more() {
+fn after_a_close_neither_end_sends_more() {
     for scheme in STACKS {
         for client_first in [true, false] {
             let mut duplex = opened(scheme, WHOLE);
@@ -163,7 +163,7 @@ fn other_protocols_are_named() {
 
 /// An answer of WebSocket waits to be encrypted when TLS fails.
 #[test]
-fn a_record_that_somebody_changed_ends_the_connection() {
+fn an_altered_record_ends_the_connection() {
     for scheme in ["mqtts", "wss"] {
         let mut duplex = opened(scheme, WHOLE);
         let mut wire = Vec::new();

@@ -1,4 +1,4 @@
-//! Who a client is: certificates that are taken, and those that are refused with their reason.
+//! Client certificates: accepted ones, and refused ones with the reason.
 
 use rcgen::{CertificateParams, DnType, DnValue, ExtendedKeyUsagePurpose, SanType, SerialNumber};
 use thrum_transport::{ClientCertificate, ServerTlsOptions, TlsOptions};
@@ -8,7 +8,7 @@ use crate::duplex::{Duplex, acceptor, connect, serving};
 use crate::pair::trusting;
 use crate::raw_client::RawClient;
 
-/// A listener that `clients` vouches for the clients of.
+/// A listener that trusts `clients` to sign client certificates.
 fn verifying(server: &Identity, clients: &Authority) -> ServerTlsOptions {
     ServerTlsOptions {
         client_certificate: ClientCertificate::Required,
@@ -34,7 +34,7 @@ fn meter(params: &mut CertificateParams) {
     name.push(DnType::CommonName, "meter 1");
 }
 
-/// The client is refused by these words, and learns this alert.
+/// The client is refused with this text, and receives this alert.
 #[track_caller]
 fn refused(options: &ServerTlsOptions, client: &TlsOptions, expected: &str, alert: &str) {
     let (duplex, mut faults) = connect(&acceptor(options), client);
@@ -112,7 +112,7 @@ fn a_client_without_certificate_is_refused_or_taken_as_the_listener_says() {
 }
 
 #[test]
-fn a_certificate_of_a_stranger_is_refused() {
+fn a_certificate_of_another_authority_is_refused() {
     let (authority, stranger) = (Authority::new(), Authority::named("a stranger"));
     let identity = stranger.sign_with("a client", meter);
     for mode in [ClientCertificate::Optional, ClientCertificate::Required] {
@@ -128,7 +128,7 @@ fn a_certificate_of_a_stranger_is_refused() {
             "UnknownCA",
         );
     }
-    // A stranger may bear the same name.
+    // Another authority may have the same name.
     let impostor = Authority::new().sign("a client");
     let options = verifying(&authority.sign("localhost"), &authority);
     refused(
@@ -186,7 +186,7 @@ fn a_revocation_list_must_be_there_and_in_date_for_every_authority() {
     let mut options = verifying(&authority.sign("localhost"), &authority);
     let client = showing(&authority, &authority.sign("a client"));
     options.crl_files = vec![other.revocation_list(&[], 2999)];
-    refused(&options, &client, "nobody can tell whether", "UnknownCA");
+    refused(&options, &client, "it is unknown whether", "UnknownCA");
     options.crl_files = vec![authority.revocation_list(&[], 2025)];
     let message = "revocation list for the client certificate";
     refused(&options, &client, message, "UnknownCA");

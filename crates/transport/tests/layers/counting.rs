@@ -11,12 +11,12 @@ thread_local! {
     static LIVE_BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
-/// Calls of this thread that gave or moved memory.
+/// Calls of this thread that allocated or moved memory.
 pub(crate) fn allocations() -> u64 {
     ALLOCATIONS.get()
 }
 
-/// Bytes that this thread asked for, without what it gave back.
+/// Bytes that this thread requested, less those it freed.
 pub(crate) fn live_bytes() -> i64 {
     LIVE_BYTES.get()
 }
@@ -32,30 +32,30 @@ impl Counting {
     }
 }
 
-// SAFETY: every call is handed to the system's allocator as it came, and its answer back; counting
+// SAFETY: every call is passed unchanged to the system's allocator, and its answer back; counting
 // touches no memory that is handed out.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Self::count(1, 0, layout.size());
-        // SAFETY: as the caller vouches for.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         Self::count(1, 0, layout.size());
-        // SAFETY: as the caller vouches for.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         Self::count(1, layout.size(), new_size);
-        // SAFETY: as the caller vouches for.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.realloc(old, layout, new_size) }
     }
 
     unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
         Self::count(0, layout.size(), 0);
-        // SAFETY: as the caller vouches for.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(old, layout) }
     }
 }

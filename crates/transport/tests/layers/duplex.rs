@@ -8,25 +8,25 @@ use thrum_transport::{
 use crate::authority::{Authority, Identity};
 use crate::pair::trusting;
 
-/// Rounds after which both must have fallen silent.
+/// Rounds after which both must have stopped sending.
 const ROUNDS_MAX: usize = 20;
 
 /// One connection; bytes arrive in pieces of `piece_bytes`.
 pub(crate) struct Duplex {
     pub(crate) client: Layers,
     pub(crate) server: ServerLayers,
-    /// What the server's end came from.
+    /// The configuration of the server's end.
     pub(crate) acceptor: Acceptor,
-    /// MQTT that has come to the client.
+    /// MQTT that the client has received.
     pub(crate) to_client: Vec<u8>,
-    /// MQTT that has come to the server.
+    /// MQTT that the server has received.
     pub(crate) to_server: Vec<u8>,
     client_out: Vec<u8>,
     server_out: Vec<u8>,
     piece_bytes: usize,
 }
 
-/// What either end said at last.
+/// The last error of either end.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) client: Option<LayerError>,
@@ -53,8 +53,8 @@ impl Duplex {
         self.carry()
     }
 
-    /// Carries bytes both ways until nobody says more; an end that has failed says no more, but
-    /// what it said at last is carried.
+    /// Carries bytes both ways until neither end sends more; an end that has failed sends no more,
+    /// but its last bytes are carried.
     pub(crate) fn carry(&mut self) -> Faults {
         let mut faults = Faults::default();
         for _round in 0..ROUNDS_MAX {
@@ -64,7 +64,7 @@ impl Duplex {
             self.carry_to_server(&mut faults);
             self.carry_to_client(&mut faults);
         }
-        panic!("the two do not fall silent");
+        panic!("the two do not stop sending");
     }
 
     fn carry_to_server(&mut self, faults: &mut Faults) {
@@ -115,7 +115,7 @@ impl Faults {
         assert!(self.client.is_none() && self.server.is_none(), "{self:?}");
     }
 
-    /// What the server says of its client.
+    /// The server's error about its client.
     #[track_caller]
     pub(crate) fn of_client(self) -> ClientFault {
         match self.server {

@@ -1,4 +1,4 @@
-//! What a listener is made from: its files, its names, its versions.
+//! The inputs of a listener: its files, its names, its versions.
 
 use std::path::PathBuf;
 
@@ -61,13 +61,14 @@ fn the_certificate_is_chosen_by_the_name() {
             let told = connection.server.tls().unwrap().server_name.unwrap();
             assert_eq!(&*told, name.to_lowercase());
         }
-        // Nobody has these names, and the client sees that the default certificate has not either.
+        // These names are unknown, and the client sees that the default certificate has not got
+        // them either.
         for name in ["two.example", "a.b.many.example", "many.example"] {
             let client = RawClient::new(&authority, is_1_3, None);
             let fault = client.connect(&acceptor, name).fault.unwrap().to_string();
             assert!(fault.contains("alert BadCertificate"), "{fault}");
         }
-        // An address is no name.
+        // An address is not a name.
         let client = RawClient::new(&authority, is_1_3, None);
         let connection = client.connect(&acceptor, "127.0.0.1");
         assert_eq!(
@@ -93,7 +94,7 @@ fn versions_below_the_least_are_refused() {
     let both = acceptor(&options);
     let tls = old.connect(&both, "localhost").server.tls().unwrap();
     assert_eq!(tls.version, "TLSv1.2");
-    // Ephemeral keys and authenticated encryption: neither RSA key exchange nor CBC is spoken.
+    // Ephemeral keys and authenticated encryption: neither RSA key exchange nor CBC is supported.
     assert!(tls.cipher_suite.starts_with("TLS_ECDHE_"), "{tls:?}");
     assert!(!tls.cipher_suite.contains("CBC"), "{tls:?}");
     assert_eq!(
@@ -120,7 +121,7 @@ fn a_client_may_ask_for_new_keys() {
     let acceptor = acceptor(&serving(&authority.sign("localhost")));
     let mut connection = RawClient::new(&authority, true, None).connect(&acceptor, "localhost");
     for _ in 0..3 {
-        // The answer, under the old keys, goes before what is sent next.
+        // The answer, under the old keys, goes before the next output.
         connection.tls.refresh_traffic_keys().unwrap();
         connection.exchange();
         connection.exchange();
@@ -191,7 +192,7 @@ fn revocation_lists_may_be_der() {
 }
 
 #[test]
-fn what_clients_will_not_like_is_a_warning() {
+fn certificates_that_clients_will_refuse_are_warnings() {
     let authority = Authority::new();
     let old = authority.sign_with("localhost", |params| {
         params.not_before = rcgen::date_time_ymd(2001, 1, 1);
@@ -240,7 +241,7 @@ fn paths_and_origins_are_looked_through() {
             path,
             ..WebSocketOptions::default()
         };
-        assert!(message(&options).contains("is no path of a WebSocket"));
+        assert!(message(&options).contains("is not a WebSocket path"));
     }
     for origin in ["app.example.org", "null", "https://app/x"] {
         let origins = vec![origin.to_owned()];
@@ -248,6 +249,6 @@ fn paths_and_origins_are_looked_through() {
             origins,
             ..WebSocketOptions::default()
         };
-        assert!(message(&options).contains("is no origin: write it as browsers do"));
+        assert!(message(&options).contains("is not an origin: write it as browsers do"));
     }
 }

@@ -1,5 +1,5 @@
 //! The layers of a client against servers in memory: bytes are carried from one to the other.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, reason = "a failed setup should panic")]
 
 mod authority;
 mod both_ends;

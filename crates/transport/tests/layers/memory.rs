@@ -1,4 +1,4 @@
-//! What connections and messages cost a server in memory.
+//! The memory of connections and messages in a server.
 
 use crate::counting::{allocations, live_bytes};
 use crate::duplex::{Duplex, opened};
@@ -13,7 +13,7 @@ fn idle_bytes(scheme: &str, payload: &[u8]) -> i64 {
     freed(duplex)
 }
 
-/// Bytes of the server's end alone: what it shares with others stays.
+/// Bytes of the server's end alone: shared memory is excluded.
 fn freed(duplex: Duplex) -> i64 {
     let _shared = duplex.acceptor;
     let before = live_bytes();
@@ -21,7 +21,7 @@ fn freed(duplex: Duplex) -> i64 {
     before - live_bytes()
 }
 
-/// Half of a record or frame has come.
+/// Half of a record or frame has arrived.
 fn waiting_bytes(scheme: &str) -> i64 {
     let mut duplex = opened(scheme, WHOLE);
     let mut wire = Vec::new();
@@ -34,7 +34,8 @@ fn waiting_bytes(scheme: &str) -> i64 {
 
 #[test]
 fn an_idle_connection_holds_no_buffers() {
-    // Of TLS nearly all is the library's; its keys take 1.4 KiB more, which are not seen here.
+    // Of TLS nearly all is the library's; its keys take 1.4 KiB more, which this count does not
+    // include.
     for (scheme, bytes_max) in [("mqtts", 3_000), ("ws", 200), ("wss", 3_200)] {
         let idle = idle_bytes(scheme, b"x");
         assert!(idle <= bytes_max, "{scheme}: {idle} bytes");

@@ -5,14 +5,14 @@ use thrum_transport::{Connector, Endpoint, LayerError, Layers, TlsOptions};
 use crate::authority::Authority;
 use crate::server::Server;
 
-/// Rounds after which both must have fallen silent.
+/// Rounds after which both must have stopped sending.
 const ROUNDS_MAX: usize = 20;
 
 /// One connection; bytes arrive in pieces of `piece_bytes`.
 pub(crate) struct Pair {
     pub(crate) client: Layers,
     pub(crate) server: Server,
-    /// MQTT that has come to the client.
+    /// MQTT that the client has received.
     pub(crate) received: Vec<u8>,
     to_server: Vec<u8>,
     piece_bytes: usize,
@@ -36,7 +36,7 @@ impl Pair {
         self.carry()
     }
 
-    /// Carries bytes both ways until nobody says more.
+    /// Carries bytes both ways until neither end sends more.
     pub(crate) fn carry(&mut self) -> Result<(), LayerError> {
         for _round in 0..ROUNDS_MAX {
             if self.to_server.is_empty() {
@@ -61,7 +61,7 @@ impl Pair {
         })
     }
 
-    /// Carries what the client said at last, such as an alert.
+    /// Carries the client's last bytes, such as an alert.
     pub(crate) fn flush(&mut self) {
         let last = std::mem::take(&mut self.to_server);
         self.server.receive(&last);

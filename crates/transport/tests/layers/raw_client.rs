@@ -11,7 +11,7 @@ use thrum_transport::{Acceptor, LayerError, ServerLayers};
 
 use crate::authority::{Authority, Identity};
 
-/// What connections begin from; they resume each other's sessions.
+/// The shared state of connections; they resume each other's sessions.
 pub(crate) struct RawClient {
     config: Arc<ClientConfig>,
 }
@@ -20,9 +20,9 @@ pub(crate) struct RawClient {
 pub(crate) struct RawConnection {
     pub(crate) tls: ClientConnection,
     pub(crate) server: ServerLayers,
-    /// What the server said when it gave up.
+    /// The last bytes of a server that gave up.
     pub(crate) fault: Option<LayerError>,
-    /// MQTT that has come to the server.
+    /// MQTT that the server has received.
     pub(crate) to_server: Vec<u8>,
     server_out: Vec<u8>,
 }
@@ -62,7 +62,7 @@ impl RawClient {
         connection
     }
 
-    /// Whether a connection resumes an earlier session; both ends must say the same.
+    /// Whether a connection resumes an earlier session; both ends must agree.
     pub(crate) fn resumes(&self, acceptor: &Acceptor) -> bool {
         let mut connection = self.connect(acceptor, "localhost");
         assert_eq!(connection.fault, None);
@@ -90,7 +90,7 @@ impl RawConnection {
             let out = std::mem::take(&mut self.server_out);
             let mut input = out.as_slice();
             let mut is_fine = true;
-            // Where something is wrong the rest says no more, but the alert has to leave.
+            // After an error no more bytes follow, but the alert has to leave.
             while !input.is_empty() && is_fine {
                 self.tls.read_tls(&mut input).unwrap();
                 is_fine = self.tls.process_new_packets().is_ok();
@@ -98,7 +98,7 @@ impl RawConnection {
         }
     }
 
-    /// A word each way.
+    /// One message in each direction.
     pub(crate) fn exchange(&mut self) {
         self.to_server.clear();
         self.tls.writer().write_all(b"to").unwrap();

@@ -46,7 +46,7 @@ fn a_reload_keeps_sessions_though_the_certificate_changes() {
 }
 
 #[test]
-fn nobody_who_was_revoked_comes_back_by_resumption() {
+fn a_revoked_client_does_not_return_by_resumption() {
     let authority = Authority::new();
     let identity = authority.sign_with("a client", |params| {
         params.serial_number = Some(5_u64.into());
@@ -64,7 +64,7 @@ fn nobody_who_was_revoked_comes_back_by_resumption() {
             let old = acceptor(&options);
             let resumed = [(); 2].map(|()| client.resumes(&old));
             assert_eq!(resumed, [false, true]);
-            // Nothing has changed for clients, so they come back as they were.
+            // The verification of clients is unchanged, so they resume their sessions.
             let same = renewed(&old, &options);
             let connection = client.connect(&same, "localhost");
             assert!(connection.server.tls().unwrap().resumed);
@@ -81,7 +81,7 @@ fn nobody_who_was_revoked_comes_back_by_resumption() {
 }
 
 #[test]
-fn who_came_without_certificate_does_not_resume_where_one_is_demanded() {
+fn a_session_without_certificate_is_not_resumed_if_one_is_required() {
     let authority = Authority::new();
     let mut options = ServerTlsOptions {
         client_certificate: ClientCertificate::Optional,

@@ -14,9 +14,9 @@ use thrum_codec::websocket::{FrameReader, Opcode, Role, encode_frame};
 pub(crate) struct Server {
     pub(crate) tls: Option<ServerConnection>,
     pub(crate) websocket: Option<WebSocketServer>,
-    /// MQTT that has come.
+    /// MQTT that has arrived.
     pub(crate) received: Vec<u8>,
-    /// What TLS said when it failed.
+    /// The error of TLS.
     pub(crate) failure: Option<rustls::Error>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct WebSocketServer {
     pub(crate) head: Vec<u8>,
     pub(crate) upgraded: bool,
     reader: FrameReader,
-    /// Control frames that have come.
+    /// Control frames that have arrived.
     pub(crate) controls: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ impl Server {
         }
     }
 
-    /// MQTT as it goes over the wire.
+    /// MQTT in its form on the wire.
     pub(crate) fn send(&mut self, plain: &[u8]) -> Vec<u8> {
         let mut frames = Vec::new();
         if self.websocket.is_some() {
@@ -109,7 +109,7 @@ impl Server {
         self.send_raw(&frames)
     }
 
-    /// Bytes below MQTT as they go over the wire.
+    /// Bytes below MQTT in their form on the wire.
     pub(crate) fn send_raw(&mut self, bytes: &[u8]) -> Vec<u8> {
         if self.tls.is_none() {
             return bytes.to_vec();

@@ -1,4 +1,4 @@
-//! What holds for TLS, for WebSocket, and for one over the other.
+//! Properties of TLS, of WebSocket, and of one over the other.
 
 use thrum_transport::LayerError;
 
@@ -13,7 +13,7 @@ fn pattern(bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn mqtt_travels_both_ways_whatever_the_pieces() {
+fn mqtt_travels_both_ways_in_pieces_of_any_size() {
     for scheme in STACKS {
         for piece_bytes in [1, 7, WHOLE] {
             let mut pair = opened(scheme, piece_bytes);

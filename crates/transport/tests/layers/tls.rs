@@ -1,4 +1,4 @@
-//! Trust: who the server is, who the client is, and what a person is told.
+//! Trust: verification of server and client, and the error texts.
 
 use std::sync::Arc;
 
@@ -48,9 +48,9 @@ fn identity(authority: &Authority, options: &mut TlsOptions) -> Identity {
 }
 
 #[test]
-fn a_stranger_is_refused_and_told_so() {
+fn an_untrusted_server_is_refused_with_an_alert() {
     let authority = Authority::new();
-    // A stranger may bear the same name.
+    // Another authority may have the same name.
     for (name, alert) in [
         ("a stranger", "UnknownCA"),
         ("an authority", "DecryptError"),
@@ -67,7 +67,7 @@ fn a_stranger_is_refused_and_told_so() {
 }
 
 #[test]
-fn a_stranger_is_taken_when_nothing_is_checked() {
+fn an_untrusted_server_is_accepted_if_nothing_is_checked() {
     let insecure = TlsOptions {
         insecure: true,
         ..TlsOptions::default()
@@ -229,7 +229,7 @@ fn a_server_without_tls_is_named_so() {
 }
 
 #[test]
-fn version_and_cipher_suite_are_told() {
+fn version_and_cipher_suite_are_reported() {
     let authority = Authority::new();
     let identity = authority.sign("localhost");
     let summary = accepted(identity.server(None), &trusting(&authority))
@@ -245,7 +245,7 @@ fn version_and_cipher_suite_are_told() {
     assert!(!summary.resumed);
 }
 
-/// A server that speaks nothing newer.
+/// A server that supports nothing newer.
 fn server_of_1_2(authority: &Authority) -> ServerConfig {
     let identity = authority.sign("localhost");
     let key = PrivateKeyDer::try_from(identity.key.serialize_der()).unwrap();
@@ -258,7 +258,7 @@ fn server_of_1_2(authority: &Authority) -> ServerConfig {
 }
 
 #[test]
-fn tls_1_2_is_not_spoken_where_it_is_too_old() {
+fn tls_1_2_is_refused_if_it_is_too_old() {
     let authority = Authority::new();
     let options = TlsOptions {
         min_version: TlsVersion::V1_3,
@@ -282,7 +282,7 @@ fn a_server_that_knows_no_such_application_protocol_is_named_so() {
 }
 
 #[test]
-fn tls_1_2_is_spoken_too() {
+fn tls_1_2_is_supported() {
     let authority = Authority::new();
     let mut pair = accepted(server_of_1_2(&authority), &trusting(&authority));
     assert_eq!(pair.client.tls().unwrap().version, "TLSv1.2");
@@ -325,7 +325,7 @@ fn the_protocol_of_the_options_is_offered() {
 }
 
 #[test]
-fn what_follows_the_close_alert_of_the_server_is_ignored() {
+fn bytes_after_the_close_alert_of_the_server_are_ignored() {
     let authority = Authority::new();
     let mut pair = accepted(
         authority.sign("localhost").server(None),
@@ -344,7 +344,7 @@ fn what_follows_the_close_alert_of_the_server_is_ignored() {
     assert_eq!(pair.server.received, b"bye");
 }
 
-/// A message of the server is half there when the client writes.
+/// A message of the server is half received when the client writes.
 #[test]
 fn sending_does_not_disturb_a_message_that_is_half_received() {
     let authority = Authority::new();

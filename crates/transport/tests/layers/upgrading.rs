@@ -20,7 +20,7 @@ const GOOD: [&str; 7] = [
     "Sec-WebSocket-Version: 13",
 ];
 
-/// Everything that a server says to bytes that arrive in pieces.
+/// All output of a server for bytes that arrive in pieces.
 #[derive(Debug, PartialEq)]
 struct Said {
     plain: Vec<u8>,
@@ -57,7 +57,7 @@ fn hear(options: &WebSocketOptions, bytes: &[u8], piece_bytes: usize) -> Said {
     }
 }
 
-/// The same however the bytes are cut.
+/// The same however the bytes are split.
 #[track_caller]
 fn say(options: &WebSocketOptions, bytes: &[u8]) -> Said {
     let whole = hear(options, bytes, WHOLE);
@@ -71,7 +71,7 @@ fn request(lines: &[&str]) -> String {
     format!("{}\r\n\r\n", lines.join("\r\n"))
 }
 
-/// The good request with one line replaced.
+/// The valid request with one line replaced.
 fn with(index: usize, line: &str) -> String {
     let mut lines = GOOD;
     lines[index] = line;
@@ -164,7 +164,7 @@ fn the_name_of_older_clients_is_chosen_if_it_is_all_they_offer() {
         said.wire()
             .contains("\r\nSec-WebSocket-Protocol: mqttv3.1\r\n")
     );
-    // Whoever offers nothing is told nothing.
+    // A client that offers no protocol gets none.
     let said = accepted(&options, &with(5, "X: y"));
     assert!(!said.wire().contains("Protocol:"));
     for other in ["chat", "", "MQTT", "mqtt5 "] {
@@ -174,7 +174,7 @@ fn the_name_of_older_clients_is_chosen_if_it_is_all_they_offer() {
 }
 
 #[test]
-fn a_browser_or_a_probe_is_told_what_this_is() {
+fn a_browser_or_a_health_check_gets_an_explanation() {
     let options = WebSocketOptions::default();
     let page = "GET / HTTP/1.1\r\nHost: broker\r\n\r\n";
     let said = refused(
@@ -263,7 +263,7 @@ fn pages_of_other_origins_are_refused() {
     ] {
         accepted(&options, &with(5, &format!("Origin: {origin}")));
     }
-    // A client that is no browser sends none.
+    // Clients other than browsers send none.
     accepted(&options, &request(&GOOD));
     for origin in [
         "https://example.org",
@@ -308,7 +308,7 @@ fn frame(fin: bool, opcode: Opcode, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What is said to these frames behind a good request.
+/// The answer to these frames behind a valid request.
 #[track_caller]
 fn say_frames(frames: &[Vec<u8>]) -> Said {
     let mut bytes = request(&GOOD).into_bytes();
@@ -324,7 +324,7 @@ fn say_frames(frames: &[Vec<u8>]) -> Said {
 }
 
 #[test]
-fn packets_are_a_stream_whatever_the_frames() {
+fn packets_are_a_stream_independent_of_frames() {
     // [MQTT-6.0.0-2] [MQTT3-6.0.0-2]
     let said = say_frames(&[
         frame(true, Opcode::Binary, b"two packets in one frame, one pac"),
@@ -426,7 +426,7 @@ fn nothing_is_sent_after_the_close_frame() {
         .unwrap();
     duplex.server.close(&mut out);
     assert_eq!(out, b"");
-    // What was on its way still comes.
+    // Bytes that were in flight still arrive.
     let mut last = frame(true, Opcode::Binary, b"last");
     duplex
         .server

@@ -1,4 +1,4 @@
-//! Control frames, frames against the rules, and refusals of the handshake.
+//! Control frames, frames that violate the protocol, and refusals of the handshake.
 
 use thrum_codec::websocket::{Opcode, encode_frame};
 use thrum_transport::LayerError;
@@ -60,7 +60,7 @@ fn a_close_frame_is_answered_and_ends_the_connection() {
 }
 
 #[test]
-fn a_frame_against_the_rules_is_told_to_the_server() {
+fn a_protocol_violation_is_reported_to_the_server() {
     for scheme in STACKS {
         for (frames, code) in [
             (frame(Opcode::Text, b"hello"), 1003),

@@ -10,16 +10,16 @@ use super::identity::connack;
 use super::streams::FLOOD;
 use crate::flood::flood;
 use crate::outcome::Outcome;
-use crate::victim::{Ground, Site, Victim};
+use crate::victim::{Setup, Site, Victim};
 
-/// What a newcomer may wait for its CONNACK.
+/// Longest acceptable wait of a new client for its CONNACK.
 const NEWCOMER_MAX: Duration = Duration::from_secs(1);
 /// Between two newcomers.
 const NEWCOMER_PAUSE: Duration = Duration::from_millis(50);
 
 /// Each message goes to 1,000 clients.
 pub fn fan_out(site: &Site) -> Outcome {
-    let mut victim = Victim::start(site, &Ground::default());
+    let mut victim = Victim::start(site, &Setup::default());
     let receivers = receivers(&victim, 1000);
     victim.begin();
     let packet = Publish::new(Version::V5, "many", 0, b"x").bytes();
@@ -28,7 +28,7 @@ pub fn fan_out(site: &Site) -> Outcome {
     victim.end(None, format!("{} messages", sent / packet.len()))
 }
 
-/// Clients that have subscribed. They read nothing: what they get waits in their sockets.
+/// Clients that have subscribed. They read nothing: their messages wait in their sockets.
 fn receivers(victim: &Victim, count: usize) -> Vec<Wire> {
     let receiver = |_| {
         let mut wire = victim.client();
@@ -38,9 +38,10 @@ fn receivers(victim: &Victim, count: usize) -> Vec<Wire> {
     (0..count).map(receiver).collect()
 }
 
-/// Receivers whose windows are closed, four publishers that send on, and clients that want in.
+/// Receivers whose windows are closed, four publishers that continue to send, and new clients that
+/// try to connect.
 pub fn closed_windows(site: &Site) -> Outcome {
-    let mut victim = Victim::start(site, &Ground::default());
+    let mut victim = Victim::start(site, &Setup::default());
     let receivers = receivers(&victim, 300);
     victim.begin();
     let packet = Publish::new(Version::V5, "many", 0, &[b'x'; 1000]).bytes();

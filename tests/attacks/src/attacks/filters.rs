@@ -1,4 +1,4 @@
-//! Topic filters: what it costs to grant them, to keep them, and to look among them.
+//! Topic filters: the cost of granting, keeping and searching them.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ use thrum_conformance::{Version, Wire};
 
 use crate::outcome::Outcome;
 use crate::requests::{ask, either, publish_until_refused, subscribe_all};
-use crate::victim::{Ground, MIB, Site, Victim};
+use crate::victim::{MIB, Setup, Site, Victim};
 use crate::watch::TOPICS;
 
-/// What the broker takes in one packet.
+/// Most filters that the broker accepts in one packet.
 const IN_PACKET: usize = 256;
 /// Filters of one client, somewhat below the limit.
 const FILTERS: u32 = 9900;
@@ -30,12 +30,12 @@ fn rules(count: u32) -> String {
 
 fn victim_with_rules(site: &Site, count: u32) -> (Victim, String) {
     let rules = rules(count);
-    let ground = Ground {
+    let setup = Setup {
         settings: &[RULES],
         files: &[("rules", &rules)],
-        ..Ground::default()
+        ..Setup::default()
     };
-    (Victim::start(site, &ground), rules)
+    (Victim::start(site, &setup), rules)
 }
 
 /// As many filters as a packet of 1 MB can hold, against 300 rules.
@@ -75,7 +75,7 @@ fn own(number: u32) -> String {
     format!("own/{number}")
 }
 
-/// A session with many filters is looked at whenever its client comes back.
+/// A session with many filters is checked whenever its client reconnects.
 pub fn returns(site: &Site) -> Outcome {
     let (mut victim, _) = victim_with_rules(site, 1000);
     let (mut wire, _) = victim.resume("back");
@@ -88,8 +88,8 @@ pub fn returns(site: &Site) -> Outcome {
     victim.end(None, String::new())
 }
 
-/// Two sessions with many filters are looked at when the rules change: one connected, one away with
-/// messages that wait and a filter that is not allowed any more.
+/// Two sessions with many filters are checked when the rules change: one connected, one
+/// disconnected with queued messages and a filter that is no longer allowed.
 pub fn reload(site: &Site) -> Outcome {
     let (mut victim, rules) = victim_with_rules(site, 1000);
     let (mut connected, _) = victim.resume("connected");
@@ -115,7 +115,7 @@ pub fn reload(site: &Site) -> Outcome {
 
 /// Sessions with many filters begin and end.
 pub fn ends(site: &Site) -> Outcome {
-    let mut victim = Victim::start(site, &Ground::default());
+    let mut victim = Victim::start(site, &Setup::default());
     victim.begin();
     for _ in 0..20 {
         let mut wire = victim.client();
@@ -125,13 +125,13 @@ pub fn ends(site: &Site) -> Outcome {
     victim.end(None, String::new())
 }
 
-/// Every topic goes to thousands of filters, all of which a broker may remember with it.
+/// Every topic matches thousands of filters, all of which a broker may cache with it.
 pub fn routes(site: &Site) -> Outcome {
-    let ground = Ground {
+    let setup = Setup {
         settings: &[MEMORY],
-        ..Ground::default()
+        ..Setup::default()
     };
-    let mut victim = Victim::start(site, &ground);
+    let mut victim = Victim::start(site, &setup);
     let filter = |number| format!("{}/#", either(number, 13));
     let _clients = clients(&victim, 3, 8192, |_, number| filter(number));
     victim.begin();
@@ -144,7 +144,7 @@ pub fn routes(site: &Site) -> Outcome {
 /// Topics of 4,000 bytes without subscribers.
 pub fn long_topics(site: &Site) -> Outcome {
     const GROWTH: u64 = 8 * MIB;
-    let mut victim = Victim::start(site, &Ground::default());
+    let mut victim = Victim::start(site, &Setup::default());
     victim.begin();
     let beginning = "x".repeat(4000);
     let sent = new_topics(&victim, 4000, |number| format!("{beginning}/{number}"));
@@ -186,11 +186,11 @@ fn look_among(
     topics: u32,
     filter: impl Fn(u32) -> String,
 ) -> Outcome {
-    let ground = Ground {
+    let setup = Setup {
         settings: &[MEMORY],
-        ..Ground::default()
+        ..Setup::default()
     };
-    let mut victim = Victim::start(site, &ground);
+    let mut victim = Victim::start(site, &setup);
     let of_client = |client: u32, number| filter(client * filters + number);
     let clients = clients(&victim, count, filters, of_client);
     let levels = filter(0).split('/').count() - 1;
@@ -229,7 +229,7 @@ fn new_topics(victim: &Victim, count: u32, topic: impl Fn(u32) -> String) -> Str
 
 /// Each message goes to one client many times.
 pub fn shared_groups(site: &Site) -> Outcome {
-    let mut victim = Victim::start(site, &Ground::default());
+    let mut victim = Victim::start(site, &Setup::default());
     let mut member = victim.client();
     let filter = |number| format!("$share/g{number}/work");
     let granted = subscribe_all(&mut member, 0..FILTERS, (IN_PACKET, false), filter);

@@ -1,4 +1,4 @@
-//! Files: what others lay there for root, and what others may read.
+//! Files: links placed by others for root, and files that others may read.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, chown, symlink};
@@ -9,7 +9,7 @@ use thrum_conformance::packets::Publish;
 use thrum_conformance::{Version, clock};
 
 use crate::outcome::Outcome;
-use crate::victim::{Ground, Site, Victim};
+use crate::victim::{Setup, Site, Victim};
 
 /// The user `nobody`.
 const NOBODY: u32 = 65_534;
@@ -61,7 +61,7 @@ pub fn links(site: &Site) -> Outcome {
     );
     Outcome {
         wrong: (!changed.is_empty()).then_some(wrong),
-        seen: "root's file is as it was".to_owned(),
+        seen: "root's file is unchanged".to_owned(),
         ..Outcome::default()
     }
 }
@@ -80,7 +80,7 @@ pub fn secrets(site: &Site) -> Outcome {
     if shown.iter().any(|text| text.contains(SECRET)) {
         wrong.push("config prints a secret".to_owned());
     }
-    let ground = Ground {
+    let setup = Setup {
         settings: &[
             ("THRUM_NODE__DATA_DIR", "{folder}data"),
             ("THRUM_AUTH__USERS", "{folder}users.jsonl"),
@@ -94,9 +94,9 @@ pub fn secrets(site: &Site) -> Outcome {
             "umask 0; chmod 666 \"$0\"/users.jsonl; exec \"$@\"",
             "{folder}",
         ],
-        ..Ground::default()
+        ..Setup::default()
     };
-    let victim = Victim::start(site, &ground);
+    let victim = Victim::start(site, &setup);
     let (mut wire, _) = victim.resume("kept");
     wire.subscribe("kept", 1);
     let message = Publish::new(Version::V5, "kept", 1, b"x");

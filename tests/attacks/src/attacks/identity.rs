@@ -6,18 +6,18 @@ use thrum_conformance::packets::{Connect, Publish};
 use thrum_conformance::{Event, Version, Wire};
 
 use crate::outcome::Outcome;
-use crate::victim::{Ground, Site, Victim};
+use crate::victim::{Setup, Site, Victim};
 
-/// Nothing more comes after this.
+/// No message arrives after this time.
 const SILENCE: Duration = Duration::from_millis(500);
 /// Longest wait for a CONNACK.
 const CONNACK_MAX: Duration = Duration::from_secs(10);
 const USERS: [(&str, &str); 2] = [("alice", "a-1234567"), ("bob", "b-1234567")];
 /// Rules for users without rules in the store.
 const RULES: &str =
-    "allow all pubsub open/#\nallow all pubsub for-alice\nallow all pubsub canary/#\n";
+    "allow all pubsub open/#\nallow all pubsub for-alice\nallow all pubsub probe/#\n";
 
-/// Messages that come until nothing does.
+/// Messages until none arrives any more.
 fn messages(wire: &mut Wire) -> usize {
     let mut count = 0;
     while let Event::Packet(packet) = wire.next(SILENCE) {
@@ -34,15 +34,15 @@ fn publish(victim: &Victim, topic: &str, count: u16) {
     }
 }
 
-/// What waits for a client that is away, and for one with a full window, is published before the
-/// right to it ends.
+/// Messages for a disconnected client, and for one with a full window, are published before the
+/// right to them ends.
 pub fn revoked_rights(site: &Site) -> Outcome {
-    let ground = Ground {
+    let setup = Setup {
         settings: &[("THRUM_ACL__FILE", "{folder}rules")],
         files: &[("rules", RULES)],
-        ..Ground::default()
+        ..Setup::default()
     };
-    let victim = Victim::start(site, &ground);
+    let victim = Victim::start(site, &setup);
     let (mut away, _) = victim.resume("away");
     away.subscribe("open/#", 1);
     away.abandon();
@@ -56,17 +56,18 @@ pub fn revoked_rights(site: &Site) -> Outcome {
     victim.put_rules_first(denied, RULES);
     full.closed(CONNACK_MAX);
     let received = messages(&mut victim.resume("away").0);
-    // The one that was on its way may come again.
+    // The one in flight may be sent again.
     let (mut full, _) = Wire::connect(victim.address(), &one_at_a_time);
     let more = messages(&mut full).saturating_sub(1);
-    let wrong = (received + more > 0)
-        .then(|| format!("{received} of 3 delivered to who was away, {more} of 2 to who was full"));
+    let wrong = (received + more > 0).then(|| {
+        format!("{received} of 3 delivered to the disconnected client, {more} of 2 to the full one")
+    });
     victim.end_with(wrong, "0 of 5 delivered".to_owned())
 }
 
 /// Bob has a password, and the client identifier of Alice's device.
 pub fn flapping(site: &Site) -> Outcome {
-    let ground = Ground {
+    let setup = Setup {
         settings: &[
             ("THRUM_AUTH__USERS", "{folder}users.jsonl"),
             ("THRUM_ACL__FILE", "{folder}rules"),
@@ -74,9 +75,9 @@ pub fn flapping(site: &Site) -> Outcome {
         ],
         files: &[("rules", RULES)],
         users: &USERS,
-        ..Ground::default()
+        ..Setup::default()
     };
-    let victim = Victim::start(site, &ground);
+    let victim = Victim::start(site, &setup);
     let connect = |(user, password)| connect_as(&victim, "device-7", (user, password));
     let (_device, code) = connect(USERS[0]);
     assert_eq!(code, 0, "Alice is admitted before the attack");
@@ -90,16 +91,16 @@ pub fn flapping(site: &Site) -> Outcome {
 
 /// Bob connects with the client identifier of Alice's device, where a message waits.
 pub fn takeover(site: &Site) -> Outcome {
-    let ground = Ground {
+    let setup = Setup {
         settings: &[
             ("THRUM_AUTH__USERS", "{folder}users.jsonl"),
             ("THRUM_ACL__FILE", "{folder}rules"),
         ],
         files: &[("rules", RULES)],
         users: &USERS,
-        ..Ground::default()
+        ..Setup::default()
     };
-    let victim = Victim::start(site, &ground);
+    let victim = Victim::start(site, &setup);
     let (alice, password) = USERS[0];
     let owner = Connect::new(Version::V5).client_id("device-7").persistent();
     let owner = owner.credentials(alice, password);
@@ -135,16 +136,16 @@ pub(super) fn connack(wire: &mut Wire) -> Option<u8> {
 
 /// A proxy on this machine does not name its client.
 pub fn nameless_proxy(site: &Site) -> Outcome {
-    let ground = Ground {
+    let setup = Setup {
         settings: &[
             ("THRUM_LISTENERS__PROXY__BIND", "{proxy}"),
             ("THRUM_LISTENERS__PROXY__PROXY_PROTOCOL", "true"),
             ("THRUM_LISTENERS__PROXY__PROXY_FROM", "[\"127.0.0.0/8\"]"),
         ],
         is_closed: true,
-        ..Ground::default()
+        ..Setup::default()
     };
-    let victim = Victim::start(site, &ground);
+    let victim = Victim::start(site, &setup);
     let local = b"\r\n\r\n\0\r\nQUIT\n\x20\x00\0\0";
     let headers = [
         ("UNKNOWN", &b"PROXY UNKNOWN\r\n"[..]),

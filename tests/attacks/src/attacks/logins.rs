@@ -11,7 +11,7 @@ use thrum_conformance::{Version, Wire, clock};
 
 use super::identity::connack;
 use crate::outcome::Outcome;
-use crate::victim::{Ground, Site, Victim};
+use crate::victim::{Setup, Site, Victim};
 
 /// How long the flood lasts.
 const FLOOD: Duration = Duration::from_secs(5);
@@ -21,13 +21,13 @@ const ATTACKER_PAUSE: Duration = Duration::from_micros(500);
 /// Logins of one attacker that wait at a time.
 const WAITING: usize = 300;
 const ATTACKERS: u16 = 2;
-/// What a login of the user may take: the hash alone takes 20 ms of a core.
+/// Longest acceptable login of the user: the hash alone takes 20 ms of a core.
 const LOGIN_MAX: Duration = Duration::from_secs(1);
 const ALICE: (&str, &str) = ("alice", "a-1234567");
 
 /// A known user logs in repeatedly while other clients guess passwords.
 pub fn flood_of_passwords(site: &Site) -> Outcome {
-    let ground = Ground {
+    let setup = Setup {
         settings: &[
             ("THRUM_AUTH__USERS", "{folder}users.jsonl"),
             ("THRUM_ACL__FILE", "{folder}rules"),
@@ -40,9 +40,9 @@ pub fn flood_of_passwords(site: &Site) -> Outcome {
         files: &[("rules", "allow all pubsub #\n")],
         users: &[ALICE],
         uses_all_cores: true,
-        ..Ground::default()
+        ..Setup::default()
     };
-    let mut victim = Victim::start(site, &ground);
+    let mut victim = Victim::start(site, &setup);
     let home = Ipv6Addr::new(0x2001, 0xDB8, 0xA, 0, 0, 0, 0, 1);
     let proxy = victim.proxy;
     let login = || {

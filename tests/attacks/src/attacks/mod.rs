@@ -16,7 +16,7 @@ use crate::victim::Site;
 pub struct Attack {
     /// The finding that it repeats; `–` if it is another one.
     pub finding: &'static str,
-    /// What is done.
+    /// The attack.
     pub name: &'static str,
     /// Does it.
     pub run: fn(&Site) -> Outcome,
@@ -66,12 +66,12 @@ pub const ATTACKS: &[Attack] = &[
     ),
     attack(
         "S4",
-        "140 kB for 600 sessions that are away",
+        "140 kB for 600 disconnected sessions",
         queues::absent_sessions,
     ),
     attack(
         "S4",
-        "140 kB for 1,200 sessions that are away",
+        "140 kB for 1,200 disconnected sessions",
         queues::many_absent_sessions,
     ),
     attack(
@@ -96,7 +96,7 @@ pub const ATTACKS: &[Attack] = &[
     ),
     attack(
         "S8",
-        "4,000 topics of 4,000 bytes that nobody wants",
+        "4,000 topics of 4,000 bytes without subscribers",
         filters::long_topics,
     ),
     attack(
@@ -146,7 +146,7 @@ pub const ATTACKS: &[Attack] = &[
     ),
     attack(
         "S13",
-        "PROXY header that names nobody",
+        "PROXY header without an address",
         identity::nameless_proxy,
     ),
     attack("–", "flood of small messages", streams::small_messages),

@@ -7,7 +7,7 @@ use thrum_conformance::{Version, Wire, bytes::variable};
 
 use crate::outcome::Outcome;
 use crate::requests::{ask, either, publish_until_refused};
-use crate::victim::{Ground, MIB, Site, Victim};
+use crate::victim::{MIB, Setup, Site, Victim};
 
 const LIMIT: u64 = 128 * MIB;
 const SETTINGS: [(&str, &str); 2] = [
@@ -21,14 +21,14 @@ const REFUSALS: usize = 200;
 /// Unserved clients after which the test gives up: each waits for a while.
 const TURNED_AWAY_MAX: usize = 3;
 
-fn ground() -> Ground<'static> {
-    Ground {
+fn setup() -> Setup<'static> {
+    Setup {
         settings: &SETTINGS,
-        ..Ground::default()
+        ..Setup::default()
     }
 }
 
-/// What is sent is small, what is kept of it is not: 4,700 messages, each for 600 queues.
+/// The sent messages are small, the queued ones are not: 4,700 messages, each for 600 queues.
 pub fn absent_sessions(site: &Site) -> Outcome {
     fill_queues(site, 600, 4700)
 }
@@ -42,7 +42,7 @@ pub fn many_absent_sessions(site: &Site) -> Outcome {
 /// gives each client what it took.
 fn fill_queues(site: &Site, sessions: u32, messages: u32) -> Outcome {
     const PAYLOAD: &[u8] = b"fourteen bytes";
-    let mut victim = Victim::start(site, &ground());
+    let mut victim = Victim::start(site, &setup());
     for number in 0..sessions {
         let (mut wire, _) = victim.resume(&format!("away{number}"));
         wire.subscribe("queue", 1);
@@ -101,11 +101,11 @@ pub fn fill_with_identifiers(
     const SESSIONS: [&str; 2] = ["one", "two"];
     const PAYLOAD: &[u8] = &[b'x'; 1000];
     let queue = ("THRUM_LIMITS__CLIENT__QUEUE_BYTES", queue_bytes);
-    let ground = Ground {
+    let setup = Setup {
         settings: &[SETTINGS[0], SETTINGS[1], queue],
-        ..Ground::default()
+        ..Setup::default()
     };
-    let mut victim = Victim::start(site, &ground);
+    let mut victim = Victim::start(site, &setup);
     for session in SESSIONS {
         let (mut wire, _) = victim.resume(session);
         let requests = (0..1_u32 << levels).map(|number| {
@@ -138,7 +138,7 @@ pub fn fill_with_identifiers(
 /// Each retained message has 128 levels of its own.
 pub fn deep_retained(site: &Site) -> Outcome {
     const TOPICS: u32 = 40_000;
-    let mut victim = Victim::start(site, &ground());
+    let mut victim = Victim::start(site, &setup());
     victim.begin();
     let mut attacker = victim.client();
     let deep = "/a".repeat(127);

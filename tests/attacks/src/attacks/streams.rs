@@ -7,7 +7,7 @@ use thrum_conformance::packets::{PINGREQ, Publish};
 
 use crate::flood::flood;
 use crate::outcome::Outcome;
-use crate::victim::{Ground, Site, Victim};
+use crate::victim::{Setup, Site, Victim};
 
 /// How long it lasts.
 pub(super) const FLOOD: Duration = Duration::from_secs(3);
@@ -23,7 +23,7 @@ pub fn pings(site: &Site) -> Outcome {
 }
 
 fn stream(site: &Site, packet: &[u8]) -> Outcome {
-    let mut victim = Victim::start(site, &Ground::default());
+    let mut victim = Victim::start(site, &Setup::default());
     victim.begin();
     let sent = flood(victim.client(), packet, FLOOD);
     victim.end(

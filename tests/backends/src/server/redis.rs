@@ -29,7 +29,7 @@ impl Redis {
         Self::start_with(Vec::new())
     }
 
-    /// Starts a server that also takes TLS on the port that comes back.
+    /// Starts a server that also accepts TLS on the returned port.
     ///
     /// # Panics
     /// It is not installed, or does not start.

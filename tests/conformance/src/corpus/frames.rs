@@ -20,7 +20,7 @@ fn case(sample: &Sample, what: &str, bytes: Vec<u8>, expect: Expect) -> Case {
     }
 }
 
-/// The samples as they are: what the other cases spoil has to be right first.
+/// The unchanged samples: the inputs that the other cases corrupt must be valid first.
 pub fn valid() -> Vec<Case> {
     all_samples()
         .map(|sample| {
@@ -114,7 +114,7 @@ fn wrong_flags(sample: &Sample) -> Expect {
     }
 }
 
-/// Remaining lengths of five bytes, and such that are longer than they need to be.
+/// Remaining lengths of five bytes, and lengths that are longer than necessary.
 pub fn lengths() -> Vec<Case> {
     let mut cases = Vec::new();
     for version in Version::ALL {

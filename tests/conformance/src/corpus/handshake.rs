@@ -1,4 +1,4 @@
-//! CONNECT: names and levels, flags, identifiers, and what comes instead of it or twice.
+//! CONNECT: names and levels, flags, identifiers, other packets in its place, and repeated ones.
 
 use crate::bytes::{frame, join, text, two};
 use crate::case::{Case, Expect};
@@ -50,7 +50,7 @@ fn protocols() -> Vec<Case> {
             Expect::ClosedSomehow,
         ));
     }
-    // [MQTT-3.1.2-1] [MQTT3-3.1.2-1] another name is refused, with or without a word
+    // [MQTT-3.1.2-1] [MQTT3-3.1.2-1] another name is refused, with or without an answer
     for name in [
         "",
         "M",

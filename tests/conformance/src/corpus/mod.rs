@@ -21,5 +21,5 @@ pub use subscriptions::subscriptions;
 pub(crate) const MALFORMED: &[u8] = &[0x81];
 /// Protocol Error.
 pub(crate) const PROTOCOL: &[u8] = &[0x82];
-/// Where the specification forbids something without naming the reason code.
+/// For rules of the specification that name no reason code.
 pub(crate) const MALFORMED_OR_PROTOCOL: &[u8] = &[0x81, 0x82];

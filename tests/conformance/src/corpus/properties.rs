@@ -46,7 +46,7 @@ struct Property {
     name: &'static str,
     /// A right value.
     value: Vec<u8>,
-    /// Where a client may send it.
+    /// The packets in which a client may send it.
     places: &'static [Place],
     /// Values that are forbidden, with the reasons.
     forbidden: Vec<(Vec<u8>, &'static [u8])>,

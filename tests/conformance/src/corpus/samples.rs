@@ -10,7 +10,7 @@ use crate::packets::{Version, first, unique};
 pub(crate) struct Sample {
     pub(crate) name: &'static str,
     pub(crate) version: Version,
-    /// Whether it comes after the handshake.
+    /// Whether it follows the handshake.
     pub(crate) connected: bool,
     pub(crate) first: u8,
     pub(crate) body: Vec<u8>,
@@ -23,7 +23,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// What has to come of the body when it is spoiled and no more than `read` bytes are right.
+    /// The required reaction to the body when it is corrupted and at most `read` bytes are valid.
     pub(crate) fn refusal(&self, read: usize) -> Expect {
         if self.first == first::CONNECT && self.version != Version::V5 {
             return Expect::Closed;

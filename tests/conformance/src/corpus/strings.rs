@@ -5,7 +5,7 @@ use crate::case::{Case, Expect};
 use crate::corpus::{MALFORMED, MALFORMED_OR_PROTOCOL};
 use crate::packets::{Version, first, unique};
 
-/// What a string must not be.
+/// Forbidden strings.
 const BAD: [(&str, &[u8]); 17] = [
     ("U+0000", b"\0"),
     ("U+0000 inside", b"a\0b"),
@@ -228,7 +228,7 @@ pub fn strings() -> Vec<Case> {
 
 fn expected(field: &Field, version: Version) -> Expect {
     match (version, field.connected) {
-        // 3.1 has the modified UTF-8 of Java, and no word about what is not UTF-8.
+        // 3.1 has the modified UTF-8 of Java, and does not mention invalid UTF-8.
         (Version::V31, _) => Expect::Anything,
         (Version::V5, _) | (_, true) => Expect::Refused(field.reasons),
         // 3.x may refuse the identifier before it closes.

@@ -36,7 +36,7 @@ fn filters(version: Version) -> Vec<Case> {
             format!("UNSUBSCRIBE from {filter:?}"),
             version,
             unsubscribe(version, 7, &[filter]),
-            // What cannot be subscribed to is not found, if it is not refused.
+            // A filter that cannot be subscribed to is unknown, if it is not refused.
             Expect::LivesOrRefused(FILTER),
         ));
     }

@@ -225,7 +225,8 @@ fn overlapping_subscriptions_deliver_at_the_highest_quality() {
     }
 }
 
-// [MQTT-4.9.0-3] [MQTT-3.3.4-10] A publisher that waits for its acknowledgements is still heard.
+// [MQTT-4.9.0-3] [MQTT-3.3.4-10] Packets of a publisher that waits for its acknowledgements are
+// still handled.
 #[test]
 fn unfinished_qos_2_flows_block_nothing_else() {
     for version in Version::STANDARD {

@@ -40,7 +40,7 @@ fn no_more_than_the_receive_maximum_is_in_flight() {
         }
         let mut open: VecDeque<_> = (0..maximum).map(|_| wire.publish()).collect();
         for number in 0..MESSAGES {
-            // Nothing more comes, but everything else is still answered.
+            // No more messages arrive, but everything else is still answered.
             wire.expect_nothing_before_pingresp();
             let publish = open.pop_front().expect("the window is full until the end");
             assert_eq!(publish.payload, number.to_string().as_bytes());
@@ -207,8 +207,7 @@ fn packet_over_the_servers_maximum_is_refused_by_its_announcement() {
     assert_eq!(wire.packet("PUBACK").kind(), 4);
 }
 
-// [MQTT-3.14.2-3] [MQTT-3.14.2-4] The server's DISCONNECT is no larger than the client
-// takes.
+// [MQTT-3.14.2-3] [MQTT-3.14.2-4] The server's DISCONNECT is no larger than the client accepts.
 #[test]
 fn disconnect_stays_within_the_clients_maximum() {
     let connect = Connect::new(Version::V5).properties(&join(&[&[0x27], &four(20)]));
@@ -238,7 +237,7 @@ fn connack_stays_within_the_clients_maximum() {
     );
 }
 
-// 3.x has no receive maximum: the server takes what comes, or slows the client down.
+// 3.x has no receive maximum: the server accepts all messages, or slows the client down.
 #[test]
 fn older_publisher_may_have_many_messages_open() {
     let topic = unique("f/");

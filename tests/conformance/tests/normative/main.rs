@@ -24,7 +24,7 @@ fn client(version: Version) -> Wire {
     Wire::fresh(broker(), version)
 }
 
-/// Sends a message from a client of its own and waits until the broker has taken it.
+/// Sends a message from a client of its own and waits until the broker has acknowledged it.
 fn send(message: &Publish) {
     let mut publisher = client(message.version);
     publisher.deliver(message);

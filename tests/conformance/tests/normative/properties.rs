@@ -40,7 +40,7 @@ fn properties_are_forwarded_unaltered_and_in_order() {
     }
 }
 
-// 3.3.2.3: what the publisher left out is not invented.
+// 3.3.2.3: the server adds no property that the publisher omitted.
 #[test]
 fn message_without_properties_has_none() {
     let topic = unique("p/");

@@ -1,4 +1,4 @@
-//! What a session keeps, and what is sent again when its client returns.
+//! The state of a session, and retransmission when its client returns.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use thrum_conformance::{Wire, clock};
 
 use crate::{broker, client, message, resume, send};
 
-/// A session that is subscribed, and its client gone.
+/// A session with a subscription, whose client has disconnected.
 fn leave_subscribed(version: Version, topic: &str, qos: u8) -> String {
     let id = unique("s");
     let (mut wire, _) = resume(version, &id);

@@ -68,7 +68,7 @@ fn will_is_dropped_by_a_normal_disconnect() {
     }
 }
 
-// [MQTT-3.1.2-8] Any reason but normal disconnection lets the will go.
+// [MQTT-3.1.2-8] Any reason except normal disconnection publishes the will.
 #[test]
 fn will_is_published_after_a_disconnect_with_another_reason() {
     for reason in [

@@ -1,9 +1,9 @@
-//! Applies its arguments to files of the current directory, one after the other, and prints
-//! how each went; the test of the lossy disk runs it.
+//! Applies its arguments to files of the current directory, one after the other, and prints the
+//! result of each; the test of the lossy disk runs it.
 //!
-//! Arguments: `create FILE`, `open FILE`, `write FILE OFFSET BYTES LETTER`,
-//! `append FILE BYTES LETTER` (from where the file stands), `size FILE BYTES`, `sync FILE`,
-//! `folder NAME`, `sync-folder NAME`, `rename FROM TO`, `remove FILE`.
+//! Arguments: `create FILE`, `open FILE`, `write FILE OFFSET BYTES LETTER`, `append FILE BYTES
+//! LETTER` (from the file's position), `size FILE BYTES`, `sync FILE`, `folder NAME`, `sync-folder
+//! NAME`, `rename FROM TO`, `remove FILE`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -8,7 +8,7 @@ use super::session_record::SessionRecord;
 use super::wills::Wills;
 use crate::event::{ClientIndex, Connect, Disconnect, Millis};
 
-/// What is known of one client.
+/// Knowledge about one client.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Client {
     /// Connections that got a CONNACK.
@@ -45,7 +45,7 @@ enum Link {
 pub(super) enum End {
     /// The broker was killed.
     Crash,
-    /// The client closed it without a word.
+    /// The client closed it without DISCONNECT.
     Vanished,
     /// The client connected again.
     Taken,
@@ -176,7 +176,7 @@ impl Checker {
         self.will_at_end(index, at, expiry_secs, is_opening);
     }
 
-    /// The session may be gone: its groups may have lost what was on its way to it.
+    /// The session may be gone: its groups may have lost the messages in flight to it.
     fn disown(&mut self, client: ClientIndex) {
         for group in self.clients[client].session.disown() {
             self.groups.member_leaves(&group, self.clock.event);

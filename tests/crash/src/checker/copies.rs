@@ -1,4 +1,4 @@
-//! How often a message reached one session, and whether it may come again.
+//! How often a message reached one session, and whether it may be repeated.
 
 use super::client::{End, Place};
 
@@ -38,7 +38,7 @@ impl Copies {
         self.is_settled = self.is_acknowledged;
     }
 
-    /// Whether it came only once up to now.
+    /// Whether it arrived only once so far.
     pub(super) fn is_first(&self) -> bool {
         self.deliveries == 1
     }
@@ -47,9 +47,9 @@ impl Copies {
         self.last
     }
 
-    /// It comes again; `sends` is how often its publisher sent it with `QoS` 1, `accepted_in` in
-    /// which start of the broker that was acknowledged, and `end` how the last connection of the
-    /// receiver ended.
+    /// It arrives again; `sends` is how often its publisher sent it with `QoS` 1, `accepted_in` the
+    /// start of the broker in which that was acknowledged, and `end` the end of the receiver's last
+    /// connection.
     ///
     /// # Errors
     /// Why it must not.
@@ -72,12 +72,12 @@ impl Copies {
         self.is_acknowledged = false;
         self.is_settled = false;
         let crashed = place.run > was.last.run;
-        // It came before its publisher had an answer, and the kill took it back: what comes now is
-        // another one.
+        // It arrived before its publisher had an answer, and the kill undid it: the next one is
+        // another message.
         let is_anew = crashed && accepted_in.is_none_or(|run| run > was.last.run);
         let is_allowed = match was.qos {
-            // Each PUBLISH of its publisher may be a message of its own, and which of them comes is
-            // not to be seen.
+            // Each PUBLISH of its publisher may be a message of its own, and the receiver cannot
+            // distinguish them.
             _ if sends > 1 => self.on_connection <= sends,
             0 => crashed,
             1 if is_anew => true,

@@ -13,7 +13,7 @@ pub(super) struct Groups(BTreeMap<String, Group>);
 struct Group {
     owed: BTreeSet<MessageNumber>,
     taken: BTreeMap<MessageNumber, Taken>,
-    /// Event at which a member left last: what was sent before may have been on its way to it.
+    /// Event at which a member left last: messages sent before may have been in flight to it.
     left: u64,
 }
 
@@ -55,7 +55,7 @@ impl Groups {
         }
     }
 
-    /// A member left for good: what was on its way to it may be lost.
+    /// A member left for good: messages in flight to it may be lost.
     pub(super) fn member_leaves(&mut self, group: &str, event: u64) {
         let group = self.0.entry(group.to_owned()).or_default();
         group.owed.clear();
@@ -76,7 +76,7 @@ impl Groups {
         lost
     }
 
-    /// Messages that cannot come any more need not be known.
+    /// Messages that cannot arrive any more need not be kept.
     pub(super) fn forget(&mut self, messages: &Messages) {
         for group in self.0.values_mut() {
             group.taken.retain(|number, _| messages.is_open(*number));

@@ -8,7 +8,7 @@ use crate::event::{Delivery, MessageNumber};
 /// Identifiers of one session.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Identifiers {
-    /// PUBLISH came, and PUBACK was not sent or PUBREL did not come.
+    /// PUBLISH was received, and PUBACK was not sent or PUBREL was not received.
     in_use: BTreeMap<u16, Use>,
     /// PUBCOMP was sent on this connection.
     completed: BTreeMap<u16, u32>,
@@ -31,10 +31,10 @@ struct Use {
     is_doubtful: bool,
 }
 
-/// What a PUBLISH is.
+/// The kind of a PUBLISH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// The first of its handshake, or `QoS` 1 that comes again.
+    /// The first of its handshake, or a repeated `QoS` 1.
     Handed,
     /// `QoS` 2 whose handshake is under way: not handed to the application.
     KnownAlready,
@@ -115,10 +115,10 @@ impl Identifiers {
         }
     }
 
-    /// PUBREL came and PUBCOMP is sent; true if it came before.
+    /// PUBREL was received and PUBCOMP is sent; true if it was received before.
     ///
     /// # Errors
-    /// Why it must not come.
+    /// Why it is forbidden.
     pub(super) fn release(&mut self, id: u16, place: Place) -> Result<bool, String> {
         match self.in_use.get(&id) {
             Some(used) if used.qos == 2 && used.is_recorded => {

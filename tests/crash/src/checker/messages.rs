@@ -1,4 +1,4 @@
-//! Every message on its way: who sent it, how often, and what is known about its fate.
+//! Every message in flight: its publisher, the number of sends, and its known fate.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(super) struct Message {
     pub(super) publish: Publish,
     /// Event of the first PUBLISH; of a will that after which it may be published.
     pub(super) first_sent: u64,
-    /// A will that is no longer kept back by its connection.
+    /// A will that its connection no longer holds back.
     has_left: bool,
     /// How often it was sent; 0 for a will.
     pub(super) sends: u32,
@@ -129,9 +129,9 @@ impl Messages {
         })
     }
 
-    /// Everything that is owed was delivered. What is not owed but may come, such as wills whose
-    /// fate nobody knows and messages to a session whose SUBACK was lost, has until the next quiet
-    /// moment; `pending` has no limit.
+    /// Everything that is owed was delivered. Messages that are not owed but possible, such as
+    /// wills of unknown fate and messages to a session whose SUBACK was lost, have until the next
+    /// quiet moment; `pending` has no limit.
     pub(super) fn settle(&mut self, pending: &[MessageNumber], event: u64) {
         let since = std::mem::replace(&mut self.settled, event);
         self.open

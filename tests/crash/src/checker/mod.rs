@@ -34,7 +34,7 @@ use retained::Retained;
 pub use filter::matches;
 pub use session_record::FENCE;
 
-/// What no correct broker does.
+/// Behaviour of no correct broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// When it was noticed.
@@ -43,7 +43,7 @@ pub struct Violation {
     pub client: Option<ClientIndex>,
     /// Which message it is about.
     pub message: Option<MessageNumber>,
-    /// What is wrong.
+    /// The error.
     pub text: String,
 }
 
@@ -60,22 +60,22 @@ impl fmt::Display for Violation {
     }
 }
 
-/// How often what was checked: a run that saw nothing proves nothing.
+/// Numbers of checks: a run that checked nothing proves nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Kills.
     pub kills: u64,
     /// Messages acknowledged to their publishers.
     pub accepted: u64,
-    /// Deliveries that had to come and came.
+    /// Required deliveries that arrived.
     pub paid: u64,
     /// Sessions that were found again after a kill.
     pub resumed: u64,
-    /// `QoS` 1 messages that came again.
+    /// Repeated `QoS` 1 messages.
     pub repeated: u64,
-    /// PUBLISH of `QoS` 2 that came again under its packet identifier.
+    /// PUBLISH of `QoS` 2 repeated under its packet identifier.
     pub resent: u64,
-    /// PUBREL that came again.
+    /// Repeated PUBREL.
     pub released_again: u64,
     /// Wills that had to be published.
     pub wills: u64,
@@ -110,17 +110,17 @@ pub struct Checker {
     recent: VecDeque<(Millis, u64)>,
 }
 
-/// A message that is safe is acknowledged before all workers have seen it: for this long it may
-/// come to a subscription that was asked for after that.
+/// A safe message is acknowledged before all workers have seen it: for this long it may reach a
+/// subscription that was requested after that.
 const PASSING_MILLIS: Millis = 500;
 
-/// Where in the run an event is.
+/// Position of an event in the run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Clock {
     /// Number of the event.
     event: u64,
     at: Millis,
-    /// How often the broker was started.
+    /// Number of starts of the broker.
     run: u32,
     last_started: Millis,
     /// Event since which the disk fails.
@@ -185,12 +185,12 @@ impl Checker {
         self.retained.wrong(found).is_empty()
     }
 
-    /// What was found wrong up to now.
+    /// The errors found so far.
     pub fn violations(&self) -> &[Violation] {
         &self.violations
     }
 
-    /// How often what was checked.
+    /// The numbers of checks.
     pub fn counts(&self) -> Counts {
         self.counts
     }
@@ -200,7 +200,7 @@ impl Checker {
         self.clock.is_tolerant || self.is_stopping
     }
 
-    /// Deliveries that have to come and have not yet.
+    /// Required deliveries that have not arrived yet.
     pub fn outstanding(&self) -> usize {
         let owed: usize = self
             .clients
@@ -216,8 +216,8 @@ impl Checker {
         session.unsettled.is_empty() && session.fence.is_empty()
     }
 
-    /// Ends a quiet moment: every delivery that is still owed is lost, and what was delivered does
-    /// not come again.
+    /// Ends a quiet moment: every delivery that is still owed is lost, and delivered messages are
+    /// not repeated.
     pub fn close_epoch(&mut self) {
         for client in 0..self.clients.len() {
             for number in std::mem::take(&mut self.clients[client].session.owed) {
@@ -371,7 +371,7 @@ impl Checker {
         }
     }
 
-    /// What was asked for since the disk fails cannot be safe, and must not be acknowledged.
+    /// Requests since the disk fails cannot be safe, and must not be acknowledged.
     fn blame_if_faulty(&mut self, client: ClientIndex, asked: Option<u64>) {
         if let (Some(asked), Some(since)) = (asked, self.clock.faulty_since)
             && asked > since

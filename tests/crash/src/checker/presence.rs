@@ -6,7 +6,7 @@ use crate::event::{Connect, Millis, NEVER};
 /// A timer of the broker may be this late.
 const LATE_MAX: Millis = 1_000;
 
-/// What is known about one client's session.
+/// Knowledge about one client's session.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Presence {
     exists: Exists,
@@ -27,7 +27,7 @@ enum Exists {
     #[default]
     No,
     Yes,
-    /// A kill came between a request and its answer.
+    /// A kill happened between a request and its answer.
     Maybe,
     /// The broker ended it and may forget that when it is killed, because no client knows.
     EndedInMemory,
@@ -43,7 +43,7 @@ impl Presence {
         }
     }
 
-    /// CONNACK came.
+    /// CONNACK was received.
     ///
     /// # Errors
     /// Session present is wrong.
@@ -147,8 +147,8 @@ mod tests {
         will: None,
     };
 
-    /// What is known after a CONNECT without an answer, whose connection ended this long after the
-    /// one before.
+    /// Knowledge after a CONNECT without an answer, whose connection ended this long after the one
+    /// before.
     fn after_unanswered(later: Millis) -> Presence {
         let mut presence = Presence::default();
         presence.connecting(&CONNECT);

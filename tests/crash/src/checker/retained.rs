@@ -1,4 +1,4 @@
-//! What is retained: the last acknowledged message of a topic, or one that was sent after it.
+//! Retained messages: the last acknowledged message of a topic, or one that was sent after it.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,8 @@ use crate::event::{MessageNumber, Publish};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Retained {
     topics: BTreeMap<String, Topic>,
-    /// A look at all topics is under way: what was right when it began stays right.
+    /// An inspection of all topics is under way: messages that were correct when it began stay
+    /// correct.
     is_inspecting: bool,
 }
 
@@ -77,7 +78,7 @@ impl Retained {
         (u64::try_from(found.len()).unwrap_or(0), wrong)
     }
 
-    /// What is wrong with a look at all topics.
+    /// The error in an inspection of all topics.
     pub(super) fn wrong(&self, found: &BTreeMap<String, MessageNumber>) -> Vec<String> {
         let mut wrong = Vec::new();
         for (name, topic) in &self.topics {
@@ -96,10 +97,11 @@ impl Retained {
         wrong
     }
 
-    /// A retained message came as an answer to SUBSCRIBE.
+    /// A retained message arrived as an answer to SUBSCRIBE.
     ///
     /// # Errors
-    /// It is older than one that was acknowledged before the last look, or never was retained.
+    /// It is older than one that was acknowledged before the last inspection, or never was
+    /// retained.
     pub(super) fn replayed(&self, topic: &str, number: MessageNumber) -> Result<(), String> {
         let last = self
             .topics

@@ -8,8 +8,8 @@ use super::identifiers::Identifiers;
 use super::messages::Message;
 use crate::event::{ClientIndex, MessageNumber};
 
-/// Filters that begin like this serve as fences: all that the client did before one is certain once
-/// it is acknowledged, because what is committed is a first part of what happened.
+/// Filters with this prefix serve as fences: everything that the client did before one is certain
+/// once it is acknowledged, because committed changes are a prefix of all changes.
 pub const FENCE: &str = "fence/";
 
 /// One session.
@@ -17,11 +17,11 @@ pub const FENCE: &str = "fence/";
 pub(super) struct SessionRecord {
     /// Number of the client's connection that began it.
     pub(super) first_connection: u32,
-    /// In the order in which they were made, also those that ended.
+    /// In the order of their creation, including those that ended.
     pub(super) subscriptions: Vec<Subscription>,
-    /// What was delivered since the last quiet moment.
+    /// Deliveries since the last quiet moment.
     pub(super) seen: BTreeMap<MessageNumber, Copies>,
-    /// What has to be delivered.
+    /// Required deliveries.
     pub(super) owed: BTreeSet<MessageNumber>,
     /// Packet identifiers of deliveries.
     pub(super) identifiers: Identifiers,
@@ -31,7 +31,7 @@ pub(super) struct SessionRecord {
     pub(super) unsettled: BTreeSet<MessageNumber>,
     /// Those that are certain when the fence is acknowledged.
     pub(super) fence: BTreeSet<MessageNumber>,
-    /// Retained messages of `QoS` 2 that came as an answer to SUBSCRIBE.
+    /// Retained messages of `QoS` 2 that arrived as an answer to SUBSCRIBE.
     pub(super) replays: BTreeMap<MessageNumber, u32>,
 }
 
@@ -41,10 +41,10 @@ pub(super) struct Subscription {
     filter: String,
     group: Option<String>,
     pub(super) qos: u8,
-    /// How often SUBSCRIBE was sent.
+    /// Number of SUBSCRIBE packets sent.
     pub(super) requests: u32,
-    /// Event a moment before the first SUBSCRIBE: what was accepted after it may still be on its
-    /// way within the broker.
+    /// Event a moment before the first SUBSCRIBE: messages accepted after it may still be in flight
+    /// within the broker.
     asked: u64,
     /// Event of the first SUBACK.
     acknowledged: Option<u64>,
@@ -55,7 +55,7 @@ pub(super) struct Subscription {
 }
 
 impl Subscription {
-    /// `QoS` with which a message comes.
+    /// `QoS` of the delivery.
     pub(super) fn qos_of(&self, message: &Message) -> u8 {
         self.qos.min(message.publish.qos)
     }
@@ -68,7 +68,7 @@ impl Subscription {
         matches(&self.filter, topic)
     }
 
-    /// Whether the message must come.
+    /// Whether the message must arrive.
     fn owes(&self, message: &Message) -> bool {
         let in_time = self
             .acknowledged
@@ -79,11 +79,11 @@ impl Subscription {
             && self.matches(&message.publish.topic)
     }
 
-    /// Whether the message may come.
+    /// Whether the message may arrive.
     fn permits(&self, message: &Message) -> bool {
         let not_after = self.ended.is_none_or(|event| message.first_sent < event);
-        // A group hands over what was published before a member joined, and a will is published
-        // some time after it was accepted.
+        // A group delivers messages that were published before a member joined, and a will is
+        // published some time after it was accepted.
         let is_late = self.group.is_some() || message.sends == 0;
         let not_before = is_late || message.accepted.is_none_or(|event| event > self.asked);
         not_after && not_before && self.matches(&message.publish.topic)
@@ -174,7 +174,7 @@ impl SessionRecord {
         owing.filter_map(Subscription::group)
     }
 
-    /// The subscription by which a message may come with this `QoS`.
+    /// The subscription by which a message may arrive with this `QoS`.
     pub(super) fn permission(&self, message: &Message, qos: u8) -> Option<&Subscription> {
         let permits = |subscription: &&Subscription| {
             subscription.permits(message) && subscription.qos_of(message) == qos
@@ -182,7 +182,7 @@ impl SessionRecord {
         self.subscriptions.iter().find(permits)
     }
 
-    /// How often retained messages of a topic may come as an answer to SUBSCRIBE.
+    /// How often retained messages of a topic may arrive as an answer to SUBSCRIBE.
     pub(super) fn replays_of(&self, topic: &str) -> u32 {
         let of_topic = self
             .subscriptions
@@ -191,7 +191,7 @@ impl SessionRecord {
         of_topic.map(|subscription| subscription.requests).sum()
     }
 
-    /// The connection is gone: what was acknowledged on it without a fence may come again at any
+    /// The connection is gone: messages acknowledged on it without a fence may be repeated at any
     /// time.
     pub(super) fn connection_ended(&mut self) {
         self.unsettled.clear();

@@ -12,8 +12,8 @@ pub(super) struct Wills {
     asked: Option<Will>,
     /// The connection is gone, the delay may not be over.
     waiting: Option<Waiting>,
-    /// Discarded by a DISCONNECT that the broker took; it may forget that when it is killed, for
-    /// nobody was told.
+    /// Discarded by a DISCONNECT that the broker received; a killed broker may forget that, because
+    /// the client had no answer.
     discarded: Vec<MessageNumber>,
 }
 
@@ -24,7 +24,7 @@ struct Waiting {
 }
 
 impl Wills {
-    /// Messages whose fate is open.
+    /// Messages of unknown fate.
     pub(super) fn pending(&self) -> Vec<MessageNumber> {
         let mut numbers: Vec<_> = self
             .armed
@@ -44,13 +44,13 @@ impl Wills {
 }
 
 impl Checker {
-    /// Whether a will of this client has to be published if the client stays away.
+    /// Whether a will of this client has to be published if the client stays disconnected.
     pub fn has_waiting_will(&self, client: ClientIndex) -> bool {
         self.clients[client].wills.waiting.is_some()
     }
 
-    /// The waiting wills of clients that stay away have to be published: no client returns from now
-    /// on and nothing is killed. A client whose CONNECT is on its way may still be in time to
+    /// The pending wills of disconnected clients have to be published: no client returns from now
+    /// on and the broker is not killed. A client whose CONNECT is in flight may still be in time to
     /// cancel its will.
     pub fn expect_waiting_wills(&mut self) {
         for client in 0..self.clients.len() {
@@ -72,13 +72,13 @@ impl Checker {
         self.is_stopping = false;
     }
 
-    /// A will with a CONNECT that is sent is asked for, the one before it is still armed.
+    /// A will with a CONNECT that is sent is requested, the one before it is still armed.
     pub(super) fn will_asked(&mut self, client: ClientIndex, connect: &Connect) {
         let wills = &mut self.clients[client].wills;
         wills.asked.clone_from(&connect.will);
         let before = wills.armed.as_ref().map(|will| will.number);
         self.published_from_here(before);
-        // A clean start ends the session, and the will goes out at once.
+        // A clean start ends the session, and the will is published at once.
         let waiting = self.clients[client].wills.waiting;
         if let Some(waiting) = waiting.filter(|_| connect.clean) {
             self.not_before(waiting.number, 0);
@@ -141,8 +141,8 @@ impl Checker {
             return;
         }
         if disconnect.ends_session {
-            // It goes out with the session, at once; should a kill undo that, it waits and may be
-            // cancelled.
+            // It is published with the session's end, at once; should a kill undo that, it is
+            // pending again and may be cancelled.
             wills.armed.take_if(|will| will.delay > 0);
         }
         self.published_from_here(number);
@@ -170,7 +170,7 @@ impl Checker {
         if !is_kept || (is_opening && will.delay > 0) {
             return;
         }
-        // Who stops in order publishes them all.
+        // An orderly stop publishes them all.
         if will.delay == 0 || expiry_secs == 0 || self.is_stopping {
             return self.will_is_due(will.number);
         }

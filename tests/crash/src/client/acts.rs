@@ -266,7 +266,7 @@ impl Client {
         bytes
     }
 
-    /// Closes without a word.
+    /// Closes without DISCONNECT.
     pub(super) fn vanish(&mut self, around: &mut Surroundings<'_>) {
         self.note(around, ClientEvent::Vanished);
         self.go(around);
@@ -286,7 +286,7 @@ impl Client {
         (1..=u16::MAX).find(|id| self.session.is_id_free(*id))
     }
 
-    /// Whether its session is one that lasts.
+    /// Whether its session outlives the connection.
     pub(super) fn is_lasting(&self) -> bool {
         self.role.expiry_secs > 0
     }

@@ -36,7 +36,7 @@ impl Client {
         }
     }
 
-    /// Half of the time such a client stays away until its will was seen.
+    /// Half of the time such a client stays disconnected until its will was seen.
     fn awaits_own_will(&self) -> bool {
         matches!(self.role.habit, Habit::Mourned(_)) && self.returns.is_multiple_of(2)
     }

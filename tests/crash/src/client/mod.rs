@@ -20,22 +20,22 @@ use crate::journal::Journal;
 use crate::random::Random;
 use session::Session;
 
-/// What surrounds a client while it acts.
+/// The environment of a client's actions.
 #[derive(Debug)]
 pub struct Surroundings<'a> {
-    /// Where the broker listens.
+    /// Address of the broker.
     pub address: SocketAddr,
     /// The journal for its events.
     pub journal: &'a mut Journal,
     /// Its choices.
     pub random: &'a mut Random,
-    /// What all clients are after.
+    /// The present goal of all clients.
     pub phase: Phase,
     /// Now.
     pub now: Millis,
 }
 
-/// What clients are after.
+/// The goal of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Every client acts by its role.
@@ -60,7 +60,7 @@ pub struct Client {
     next_move: Millis,
     next_fence: Millis,
     next_ask: Millis,
-    /// When a client that is away comes back.
+    /// When a disconnected client reconnects.
     returns: Millis,
 }
 
@@ -113,7 +113,7 @@ impl Client {
             .map(|link| (link.as_fd(), link.has_output()))
     }
 
-    /// Reads what came.
+    /// Reads the received packets.
     pub fn read(&mut self, around: &mut Surroundings<'_>) {
         let Some(link) = &mut self.link else {
             return;
@@ -134,7 +134,7 @@ impl Client {
         }
     }
 
-    /// A round begins: one that is mostly away may come.
+    /// A round begins: a client that is mostly disconnected may connect.
     pub fn begin_round(&mut self, random: &mut Random, now: Millis) {
         if let Habit::Absent(rounds) = self.role.habit
             && random.below(rounds) == 0

@@ -1,4 +1,4 @@
-//! What a client makes of the packets that come.
+//! A client's handling of received packets.
 
 use thrum_conformance::received::Packet;
 
@@ -14,7 +14,7 @@ const ASK_PAUSE: u64 = 100;
 impl Client {
     pub(super) fn packet(&mut self, packet: &Packet, around: &mut Surroundings<'_>) {
         match (packet.kind(), self.stage) {
-            // Who has sent DISCONNECT neither answers nor learns anything more.
+            // A client that has sent DISCONNECT neither answers nor learns anything more.
             (_, Stage::Leaving) => {}
             (2, Stage::Opening) => self.connack(packet, around),
             (_, Stage::Opening) => self.nonsense(packet, "before CONNACK", around),
@@ -155,7 +155,7 @@ impl Client {
         self.answer_due(around);
     }
 
-    /// Sends the answers whose time has come.
+    /// Sends the answers that are due.
     pub(super) fn answer_due(&mut self, around: &mut Surroundings<'_>) {
         while let Some((_, answer)) = self.held.pop_front_if(|(at, _)| *at <= around.now) {
             let packet = match answer {

@@ -1,4 +1,4 @@
-//! What a client is for and how it behaves.
+//! The purpose and behaviour of a client.
 
 use thrum_conformance::Version;
 
@@ -14,11 +14,11 @@ pub struct Role {
     pub version: Version,
     /// Seconds for which its session outlives a connection; 0 or [`NEVER`] before 5.0.
     pub expiry_secs: u32,
-    /// Messages that it takes before it acknowledged the first (5.0); 0 is no limit.
+    /// Its receive maximum (5.0); 0 is no limit.
     pub receive_maximum: u16,
     /// Longest time before it acknowledges a message, in milliseconds.
     pub answer_max: Millis,
-    /// What it publishes.
+    /// Its publishing.
     pub publishes: Option<Publishes>,
     /// Filters it always subscribes to, with their `QoS`.
     pub filters: Vec<(String, u8)>,
@@ -32,7 +32,7 @@ pub struct Role {
     pub ends_sessions: bool,
 }
 
-/// What a client publishes.
+/// The publishing of a client.
 #[derive(Clone, Debug)]
 pub struct Publishes {
     /// Topics, taken at random.
@@ -56,7 +56,7 @@ pub enum Habit {
     Absent(u64),
     /// Leaves in all ways and returns, after at most this many milliseconds.
     Restless(Millis),
-    /// Like restless, but with a will it often stays away until a client saw it.
+    /// Like restless, but with a will it often stays disconnected until a client saw it.
     Mourned(Millis),
 }
 

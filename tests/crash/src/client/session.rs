@@ -1,4 +1,4 @@
-//! What a client keeps between connections.
+//! A client's state between connections.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(super) struct Outgoing {
     pub(super) number: MessageNumber,
     pub(super) publish: Publish,
     pub(super) payload_bytes: usize,
-    /// PUBREC came.
+    /// PUBREC was received.
     pub(super) is_released: bool,
 }
 
@@ -40,9 +40,9 @@ pub(super) enum Request {
 #[derive(Clone, Debug)]
 pub(super) struct Filter {
     pub(super) qos: u8,
-    /// What the client wants; the opposite may still be the case.
+    /// The requested state; the opposite may still hold.
     pub(super) is_wanted: bool,
-    /// The broker acknowledged what the client wants.
+    /// The broker acknowledged the requested state.
     pub(super) is_settled: bool,
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 /// Builds a library of `preload/`.
 ///
 /// # Panics
-/// There is no C compiler.
+/// The C compiler is missing.
 pub(crate) fn compile(source: &str, library: &Path) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("preload")

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::compile::compile;
 use super::loss::{Lost, Memory, lose_power};
 
-/// What the library is to do, from its next operation on; by default nothing but note.
+/// The library's actions, from its next operation on; by default it only records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Control {
     /// The operation, counted from 1 in each process, at which the process is killed, and when.
@@ -32,14 +32,14 @@ pub enum KillWhen {
     After,
 }
 
-/// What the library saw of the process that runs, or ran last.
+/// The library's counts of the process that runs, or ran last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Writes, truncations, syncs and changes of names.
     pub operations: u64,
     /// Bytes written.
     pub write_bytes: u64,
-    /// Syncs, also those that failed.
+    /// Syncs, including those that failed.
     pub syncs: u64,
     /// Operations that failed.
     pub failures: u64,
@@ -57,7 +57,7 @@ impl LossyDisk {
     /// Follows a data directory; `side` is created and must be on the same file system.
     ///
     /// # Panics
-    /// There is no C compiler, or the folder cannot be created.
+    /// The C compiler is missing, or the folder cannot be created.
     pub fn new(data: &Path, side: &Path) -> Self {
         fs::create_dir_all(side).expect("the side folder can be created");
         let library = side.with_extension("so");
@@ -71,7 +71,7 @@ impl LossyDisk {
         disk
     }
 
-    /// What a process needs in its environment to be followed.
+    /// Environment of a process that the library follows.
     pub fn environment(&self) -> Vec<(String, String)> {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         [
@@ -107,7 +107,7 @@ impl LossyDisk {
             .expect("the side folder can be written");
     }
 
-    /// What the library saw.
+    /// The library's counts.
     ///
     /// # Panics
     /// The side folder cannot be read.
@@ -129,8 +129,7 @@ impl LossyDisk {
         }
     }
 
-    /// Takes back what was not synced, after the process is gone; the next one starts without
-    /// notes.
+    /// Undoes unsynced changes, after the process has ended; the next one starts without records.
     ///
     /// # Panics
     /// The notes and the files do not fit together.

@@ -1,5 +1,5 @@
-//! What a disk shows after the power failed: the synced state, and anything between it and the last
-//! writes.
+//! The contents of a disk after a loss of power: the synced state, and anything between it and the
+//! last writes.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -10,13 +10,13 @@ use std::path::Path;
 use super::notes::{self, Change, NameChange, in_memory};
 use crate::random::Random;
 
-/// Changes come and go in parts of this size: the sector and the page.
+/// Units of changes: the sector and the page.
 const BLOCK_BYTES: [usize; 2] = [512, 4096];
 const PAGE_BYTES: u64 = 4096;
 /// In how many of 10 cases a block survives; one number is drawn per file.
 const SURVIVORS_OF_TEN: [u64; 4] = [1, 5, 9, 10];
 
-/// What the disk wrote on its own, without a sync.
+/// The part that the disk wrote on its own, without a sync.
 #[derive(Debug)]
 pub enum Memory<'a> {
     /// Nothing.
@@ -25,7 +25,7 @@ pub enum Memory<'a> {
     Some(&'a mut Random),
 }
 
-/// What was taken back.
+/// The undone changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     /// Blocks of 512 bytes or more that hold what they held before.
@@ -62,7 +62,7 @@ pub(super) fn lose_power(side: &Path, mut memory: Memory<'_>) -> io::Result<Lost
     Ok(lost)
 }
 
-/// The part of a file that changed: as it is, and as it was synced.
+/// The part of a file that changed: its present and its synced contents.
 struct Extent {
     start: u64,
     now: Vec<u8>,
@@ -95,7 +95,7 @@ impl Extent {
         Ok(extent)
     }
 
-    /// From the last change to the first; what a later synced change wrote stays.
+    /// From the last change to the first; the contents of a later synced change stay.
     fn go_back(&mut self, changes: &[Change]) {
         let mut fixed = vec![false; self.synced.len()];
         let mut is_size_fixed = false;
@@ -117,7 +117,7 @@ impl Extent {
         }
     }
 
-    /// Writes what the disk remembers; returns the number of blocks that went back.
+    /// Writes the disk's contents; returns the number of blocks that were undone.
     fn take_back(&self, file: &File, memory: &mut Memory<'_>) -> io::Result<usize> {
         let (block_bytes, survivors, keeps_size) = match memory {
             Memory::OnlySynced => (BLOCK_BYTES[0], 0, false),

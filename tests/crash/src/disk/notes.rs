@@ -1,4 +1,4 @@
-//! The notes of the library: what each file held before a change, and which names changed.
+//! The records of the library: the contents of each file before a change, and changed names.
 
 use std::fs;
 use std::io::{self, Error, ErrorKind};
@@ -9,7 +9,7 @@ const HEADER_BYTES: usize = 40;
 /// A change of a file's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
-    /// Where it begins; of a truncation the new size.
+    /// Its start; of a truncation the new size.
     pub(super) offset: u64,
     /// Bytes written; 0 of a truncation.
     pub(super) length: u64,
@@ -50,7 +50,7 @@ pub(super) enum NameChange {
     },
 }
 
-/// Where the library keeps a file.
+/// Path of a file in the library's folder.
 pub(super) fn file_path(side: &Path, file: u64) -> PathBuf {
     side.join(format!("file-{file}.data"))
 }
@@ -91,8 +91,8 @@ pub(super) fn changes(side: &Path, file: u64) -> io::Result<Vec<Change>> {
                 old: old.to_vec(),
                 safe: false,
             }),
-            // What a failed sync did not write is marked as written: the next sync does not write
-            // it either.
+            // Data that a failed sync did not write is marked as written: the next sync does not
+            // write it either.
             3 => unsynced = changes.len(),
             4 => {
                 changes

@@ -19,9 +19,9 @@ const SOON: Duration = Duration::from_secs(20);
 /// Faults between two quiet moments.
 const FAULTS_PER_EPOCH: u32 = 3;
 
-/// Runs a broker whose disk fails so many times: it must not acknowledge meanwhile, not die, and go
-/// on afterwards. In some cases it is killed while the disk fails, or soon after, and loses what
-/// was not synced.
+/// Runs a broker whose disk fails this many times: it must not acknowledge meanwhile, not end, and
+/// continue afterwards. In some cases it is killed while the disk fails, or soon after, and loses
+/// unsynced data.
 ///
 /// # Panics
 /// As [`run`](super::run()).

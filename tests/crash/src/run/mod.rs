@@ -17,12 +17,12 @@ use crate::checker::Counts;
 use crate::disk::Lost;
 use crate::event::Observed;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// How often what was checked.
+    /// The numbers of checks.
     pub counts: Counts,
-    /// What losses of power took back.
+    /// The changes that losses of power undid.
     pub lost: Lost,
     /// The end of what clients did and saw.
     pub history: Vec<Observed>,

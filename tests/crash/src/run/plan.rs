@@ -1,4 +1,4 @@
-//! What a run does, and how the environment changes it.
+//! The plan of a run, and its environment variables.
 
 use std::env;
 use std::hash::{BuildHasher, RandomState};
@@ -7,14 +7,14 @@ use std::hash::{BuildHasher, RandomState};
 /// draws others.
 const SEED: u64 = 20_261_123;
 
-/// What a run does.
+/// The plan of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Part of the names of its files.
     pub name: &'static str,
     /// All choices follow from it; the moments of the kills follow from the machine too.
     pub seed: u64,
-    /// How often the broker is killed.
+    /// Number of kills.
     pub kills: u64,
     /// Whether what was not synced is taken back after most kills.
     pub loses_power: bool,
@@ -28,7 +28,7 @@ impl Plan {
     /// number of workers.
     ///
     /// # Panics
-    /// A variable is no number.
+    /// A variable is not a number.
     pub fn new(name: &'static str, kills: u64, loses_power: bool) -> Self {
         let number = |name: &str| env::var(name).ok().map(|text| number(name, &text));
         Self {

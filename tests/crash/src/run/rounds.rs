@@ -48,8 +48,8 @@ pub fn run(plan: Plan) -> Outcome {
     run.end()
 }
 
-/// Runs a broker that keeps everything in memory and is not killed, with pauses in which everything
-/// has to come.
+/// Runs a broker that keeps everything in memory and is not killed, with pauses in which every owed
+/// message has to arrive.
 ///
 /// # Panics
 /// As [`run`].
@@ -176,7 +176,7 @@ impl Run {
         last_alive
     }
 
-    /// Everything that is owed comes; then the broker is killed.
+    /// Every owed message arrives; then the broker is killed.
     fn quiet_moment(&mut self) {
         self.slow_down_syncs();
         let broker = self.spawn(true);

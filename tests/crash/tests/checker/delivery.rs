@@ -1,4 +1,4 @@
-//! Messages that are lost, doubled, out of order or not asked for.
+//! Messages that are lost, duplicated, out of order or not requested.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A disk that fails: what must not be acknowledged, and what may be refused.
+//! A failing disk: changes that must not be acknowledged, and requests that may be refused.
 
 use thrum_crash::event::{ClientEvent, Event};
 

@@ -6,11 +6,11 @@ use thrum_crash::event::{
     Observed, Publish, Will,
 };
 
-/// Who publishes in these stories.
+/// The publisher in these histories.
 pub(crate) const PUBLISHER: ClientIndex = 0;
-/// Who subscribes.
+/// The subscriber.
 pub(crate) const ANNA: ClientIndex = 1;
-/// Who subscribes too.
+/// The second subscriber.
 pub(crate) const BEN: ClientIndex = 2;
 
 /// A history that grows.

@@ -1,4 +1,4 @@
-//! Sessions that are gone, or there although they ended.
+//! Sessions that are gone, or exist although they ended.
 
 use thrum_crash::event::{ClientEvent, Connect, Event};
 
@@ -113,7 +113,7 @@ fn session_expires_when_its_time_is_over() {
     back(&history, 2_500, false).check(&[]);
     back(&history, 4_000, false).check(&[]);
     back(&history, 4_000, true).check(&["after its expiry"]);
-    // A start of the broker does not restart the time away.
+    // A start of the broker does not restart the time of disconnection.
     history.wait(2_000).crash();
     back(&history, 2_000, true).check(&["after its expiry"]);
 }

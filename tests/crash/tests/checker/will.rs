@@ -1,4 +1,4 @@
-//! Wills that do not come, come twice, too early or although they were discarded.
+//! Wills that are not published, published twice, too early or although they were discarded.
 
 use thrum_crash::event::{ClientEvent, Delivery};
 

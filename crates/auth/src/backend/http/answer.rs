@@ -1,4 +1,4 @@
-//! What a service answers: a status, and for 200 an object in JSON.
+//! The answer of a service: a status, and for 200 an object in JSON.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -21,7 +21,7 @@ struct Answer {
     groups: Vec<Box<str>>,
 }
 
-/// What a status says without a body, or that the body has to be read.
+/// The meaning of a status without a body, or that the body has to be read.
 enum Meaning {
     Body,
     Allow,
@@ -65,7 +65,7 @@ pub(super) fn opinion(status: u16, body: &[u8]) -> Result<Option<bool>, BackendE
     }
 }
 
-/// A status that says that the service has trouble is an error: nothing was decided.
+/// A status that reports a failure of the service is an error: nothing was decided.
 fn meaning(status: u16) -> Result<Meaning, BackendError> {
     match status {
         200 => Ok(Meaning::Body),
@@ -78,7 +78,7 @@ fn meaning(status: u16) -> Result<Meaning, BackendError> {
 }
 
 fn parse(body: &[u8]) -> Result<Answer, BackendError> {
-    // The words of the parser could repeat what the service sent.
+    // The parser's text could repeat secret parts of the answer.
     serde_json::from_slice(body).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         BackendError::BadAnswer(format!(
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_admission_has_what_the_service_says() {
+    fn an_admission_has_the_fields_of_the_answer() {
         let body = br#"{"result": "allow", "is_superuser": "true", "expire_at": 1800000000, "roles": ["a", "b"],
             "acl": [{"permission": "deny", "action": "all", "topic": "eq t/#", "qos": [0, 1], "retain": true}]}"#;
         let Ok(Verdict::Allow(found)) = verdict(200, body, &source()) else {

@@ -1,4 +1,4 @@
-//! An HTTP service that says who may come in, and who may do what.
+//! An HTTP service that authenticates clients and decides about topics.
 
 mod answer;
 mod request;
@@ -26,7 +26,7 @@ const ANSWER_BYTES_MAX: usize = 256 * 1024;
 #[derive(Debug)]
 pub(crate) struct Http {
     name: Box<str>,
-    /// Where its rules are.
+    /// Source of its rules, for messages.
     source: Source,
     client: Client,
     login: Option<RequestTemplate>,
@@ -107,7 +107,7 @@ impl Http {
         answer::opinion(status, &body)
     }
 
-    /// Sends, and sends once more if a connection that was kept turns out to be dead.
+    /// Sends, and sends again once if a kept connection turns out to be dead.
     async fn send(&self, request: &Prepared) -> Result<Response, BackendError> {
         let Ok(_turn) = self.lines.acquire().await else {
             return Err(BackendError::Overloaded);
@@ -121,7 +121,8 @@ impl Http {
         }
     }
 
-    /// An answer that is too long is an error of the service, the outer one of the way to it.
+    /// An answer that is too long is an error of the service; the outer error is one of the
+    /// connection to it.
     async fn send_once(
         &self,
         request: &Prepared,
@@ -170,7 +171,7 @@ fn client(config: &HttpConfig, lines: usize) -> Result<Client, SetupError> {
     let mut builder = Client::builder()
         .user_agent("thrum")
         .default_headers(headers(config)?)
-        // Whoever answers for the service is asked, nobody else.
+        // No redirects: only the configured service is asked.
         .redirect(redirect::Policy::none())
         .no_proxy()
         .connect_timeout(CONNECT_TIME_MAX)
@@ -189,7 +190,7 @@ fn client(config: &HttpConfig, lines: usize) -> Result<Client, SetupError> {
 fn headers(config: &HttpConfig) -> Result<HeaderMap, SetupError> {
     let mut headers = HeaderMap::new();
     for (index, header) in config.headers.iter().enumerate() {
-        // It may hold a secret.
+        // It may contain a secret.
         let bad = || {
             SetupError::setting(
                 "headers",

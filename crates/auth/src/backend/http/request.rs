@@ -1,5 +1,5 @@
-//! Requests with placeholders: values are encoded for the place where they stand, so that none can
-//! change the request.
+//! Requests with placeholders: values are encoded for their place, so that none can change the
+//! request.
 
 use reqwest::Url;
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use crate::backend::settings::SetupError;
 use crate::config::{ContentType, HttpConfig, HttpMethod, ServerUrl};
 use crate::template::{NotText, Part, Place, Template, Values};
 
-/// What is sent for one kind of question.
+/// The parts of one kind of request.
 #[derive(Clone, Debug)]
 pub(super) struct RequestTemplate {
     url: Template,
@@ -26,10 +26,10 @@ pub(super) struct Prepared {
     pub(super) body: Option<(Vec<u8>, &'static str)>,
 }
 
-/// Why nothing is asked about a client.
+/// Why no request about a client is sent.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub(super) enum Unfit {
-    /// The URL needs a value that the client has not.
+    /// The URL needs a value that the client does not have.
     #[error("a value is missing")]
     Missing,
     /// Its password is not text.
@@ -40,7 +40,7 @@ pub(super) enum Unfit {
     Path,
 }
 
-/// Where the templates of a request come from.
+/// Source of the templates of a request.
 pub(super) struct Keys {
     pub(super) url: &'static str,
     pub(super) body: &'static str,
@@ -79,7 +79,7 @@ impl RequestTemplate {
         }))
     }
 
-    /// Fills in the values. One that is missing is null in JSON and left out elsewhere.
+    /// Fills in the values. A missing one is null in JSON and omitted elsewhere.
     pub(super) fn prepare(&self, values: &Values<'_>) -> Result<Prepared, Unfit> {
         let url = self
             .url
@@ -130,7 +130,7 @@ fn push(value: &str, to: &mut String) {
     to.push_str(value);
 }
 
-/// Leaves nothing that means something in a URL.
+/// Escapes every character that has a meaning in a URL.
 fn percent_encode(value: &str, to: &mut String) {
     for byte in value.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
@@ -144,7 +144,7 @@ fn percent_encode(value: &str, to: &mut String) {
     }
 }
 
-/// The path as it is written; `.` and `..` in it would be steps, also if they are percent-encoded.
+/// The path as it is written; `.` and `..` in it would change the path, even percent-encoded.
 fn has_dot_segment(url: &str) -> bool {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     path.split('/').any(|segment| {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_and_parameters_leave_out_what_is_missing() {
+    fn forms_and_parameters_omit_missing_values() {
         let mut config = HttpConfig {
             content_type: ContentType::Form,
             ..HttpConfig::default()
@@ -271,8 +271,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a user is called: server, number of steps in the path and names of parameters
-        /// stay the same.
+        /// For every user name: server, number of path segments and names of parameters stay the
+        /// same.
         #[test]
         fn no_name_changes_the_request(username in prop_oneof![".{0,30}", "[./%2eE?#&=@:\\\\]{0,8}"]) {
             let identity = named(&username);

@@ -11,7 +11,7 @@ const RULES_MAX: usize = 1000;
 /// `[{"permission":"allow","action":"publish","topic":"a/#"}]`.
 ///
 /// # Errors
-/// What is wrong: a token whose rules are not understood gives no rights.
+/// The error: a token whose rules are invalid gives no rights.
 pub(super) fn rules(acl: &Value, source: &str) -> Result<Rules, String> {
     let rules: Vec<Rule> = match acl {
         Value::Object(lists) => of_lists(lists, source)?,
@@ -33,10 +33,10 @@ fn of_lists(lists: &Map<String, Value>, source: &str) -> Result<Vec<Rule>, Strin
     for (action, filters) in lists {
         let actions = actions(action)?;
         let Value::Array(filters) = filters else {
-            return Err(format!("{action:?} is no list"));
+            return Err(format!("{action:?} is not a list"));
         };
         for filter in filters.iter().take(RULES_MAX + 1) {
-            let filter = filter.as_str().ok_or("a topic filter is no text")?;
+            let filter = filter.as_str().ok_or("a topic filter is not text")?;
             rules.push(rule(true, actions, filter, source)?);
         }
     }

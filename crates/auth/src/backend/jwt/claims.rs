@@ -1,4 +1,4 @@
-//! What has to be in a token, and what is taken from it. The time is an argument.
+//! Required claims of a token, and the values taken from it. The time is an argument.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,10 +18,10 @@ const CLAIM_BYTES_MAX: usize = 1024;
 /// Most roles, and most groups.
 const NAMES_MAX: usize = 256;
 
-/// What a token has to say.
+/// The required claims of a token.
 #[derive(Debug)]
 pub(super) struct Claims {
-    /// Where rules come from, for messages.
+    /// Source of the rules, for messages.
     source: String,
     username: String,
     acl: String,
@@ -38,13 +38,13 @@ type Refusal = Cow<'static, str>;
 
 impl Claims {
     /// # Errors
-    /// Nobody would verify the user name.
+    /// The user name would not be verified.
     pub(super) fn new(name: &str, config: &JwtConfig) -> Result<Self, String> {
         let is_compared = config.verify.values().any(|text| text.contains("%u"));
         if config.username_claim.is_empty() && (!is_compared || config.from == TokenField::Username)
         {
             return Err(
-                "without username_claim anybody could take any user name; set it, or compare the \
+                "without username_claim any client could take any user name; set it, or compare the \
                  name that the client sends: verify = { name = \"%u\" }"
                     .to_owned(),
             );
@@ -63,7 +63,8 @@ impl Claims {
         })
     }
 
-    /// Verifies the claims of a token that is signed well. `now` is in seconds of the Unix epoch.
+    /// Verifies the claims of a token with a valid signature. `now` is in seconds of the Unix
+    /// epoch.
     pub(super) fn verify(&self, claims: &Map<String, Value>, login: &Login, now: u64) -> Verdict {
         let issuer = claims.get("iss").and_then(Value::as_str);
         if !self.issuer.is_empty() && issuer != Some(&self.issuer) {
@@ -90,7 +91,7 @@ impl Claims {
                 .get(claim)
                 .is_some_and(|found| holds(found, &expected))
             {
-                return Err(format!("the claim {claim:?} is another one").into());
+                return Err(format!("the claim {claim:?} has another value").into());
             }
         }
         let rules = match claims.get(&self.acl) {
@@ -112,7 +113,7 @@ impl Claims {
         })
     }
 
-    /// When the client has to go: the end of the token, as far as clocks are trusted.
+    /// When the client must be disconnected: the end of the token, as far as clocks are trusted.
     fn expires_at(&self, claims: &Map<String, Value>, now: u64) -> Result<Option<u64>, Refusal> {
         if let Some(from) = seconds(claims, "nbf")?
             && from > now.saturating_add(self.leeway_secs)
@@ -138,10 +139,10 @@ impl Claims {
         if self.audience.is_empty() || self.audience.iter().any(is_named) {
             return Ok(());
         }
-        Err("the token is for somebody else (aud)".into())
+        Err("the token is for another audience (aud)".into())
     }
 
-    /// The user name; none keeps the one that was compared.
+    /// The user name; none keeps the compared one.
     fn username(&self, claims: &Map<String, Value>) -> Result<Option<Box<str>>, Refusal> {
         if self.username.is_empty() {
             return Ok(None);
@@ -153,7 +154,7 @@ impl Claims {
     }
 }
 
-/// A number of seconds; a fraction is left out.
+/// A number of seconds; a fraction is cut off.
 fn seconds(claims: &Map<String, Value>, claim: &str) -> Result<Option<u64>, Refusal> {
     let Some(value) = claims.get(claim) else {
         return Ok(None);
@@ -165,7 +166,7 @@ fn seconds(claims: &Map<String, Value>, claim: &str) -> Result<Option<u64>, Refu
     });
     match whole {
         Some(seconds) => Ok(Some(seconds)),
-        None => Err(format!("the claim {claim:?} is no number of seconds").into()),
+        None => Err(format!("the claim {claim:?} is not a number of seconds").into()),
     }
 }
 
@@ -187,7 +188,7 @@ fn text(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Fills `%c` and `%u` in; none if there is no user name, or the placeholder is unknown.
+/// Substitutes `%c` and `%u`; none if there is no user name, or the placeholder is unknown.
 fn fill(template: &str, login: &Login) -> Option<String> {
     let mut filled = String::with_capacity(template.len());
     let mut rest = template;
@@ -218,7 +219,7 @@ fn names(claims: &Map<String, Value>, claim: &str) -> Result<Vec<Box<str>>, Refu
     match names {
         Some(names) if names.len() <= NAMES_MAX => Ok(names),
         Some(_) => Err(format!("the claim {claim:?} has more than {NAMES_MAX} names").into()),
-        None => Err(format!("the claim {claim:?} is no list of texts").into()),
+        None => Err(format!("the claim {claim:?} is not a list of texts").into()),
     }
 }
 

@@ -12,9 +12,9 @@ use serde_json::{Map, Value};
 const KEYS_MAX: usize = 64;
 /// Fewest bytes of a secret: as many as the shortest hash has.
 const SECRET_BYTES_MIN: usize = 32;
-/// What is accepted with a secret if nothing is configured.
+/// Accepted with a secret if nothing is configured.
 const SECRET_DEFAULT: [Algorithm; 1] = [Algorithm::HS256];
-/// What is accepted with public keys if nothing is configured.
+/// Accepted with public keys if nothing is configured.
 const PUBLIC_DEFAULT: [Algorithm; 3] = [Algorithm::RS256, Algorithm::ES256, Algorithm::EdDSA];
 
 /// Keys of one issuer.
@@ -28,14 +28,14 @@ struct Key {
     decoding: DecodingKey,
 }
 
-/// What comes of looking at a token.
+/// The result of checking a token's signature.
 #[derive(Debug)]
 pub(super) enum Signature {
     /// Signed with a known key.
     Good(Map<String, Value>),
-    /// It names a known key and is not signed with it.
+    /// It names a known key and is signed with another one.
     Bad(&'static str),
-    /// It names a key, or an algorithm, that is not here.
+    /// It names an unknown key or algorithm.
     UnknownKey,
     /// Not a token.
     None,
@@ -79,7 +79,7 @@ impl Keys {
             .ok_or_else(|| "none of the algorithms is for this key".to_owned())
     }
 
-    /// A key set (JWKS). Keys that cannot be used are left out: sets hold keys for other purposes.
+    /// A key set (JWKS). Unusable keys are skipped: sets contain keys for other purposes.
     pub(super) fn of_set(json: &[u8], allowed: &[Algorithm]) -> Result<Self, String> {
         let set: Value = serde_json::from_slice(json).map_err(|_| "not JSON")?;
         let Some(Value::Array(entries)) = set.get("keys") else {
@@ -95,12 +95,12 @@ impl Keys {
         Ok(Self(jwks.collect()))
     }
 
-    /// Verifies the signature; nothing else of the token.
+    /// Verifies the signature; no other part of the token.
     pub(super) fn verify(&self, token: &str) -> Signature {
         let Ok(header) = decode_header(token) else {
             return Signature::None;
         };
-        // Extensions that have to be understood are not.
+        // Critical extensions are not supported.
         if header.crit.is_some() || header.extras.inner().contains_key("crit") {
             return Signature::Bad("the token has critical extensions");
         }
@@ -127,7 +127,7 @@ impl Key {
         let fitting: Vec<Algorithm> = fitting.copied().collect();
         let mut validation = Validation::new(*fitting.first()?);
         validation.algorithms = fitting;
-        // Claims are verified with a time that is given: see `claims.rs`.
+        // Claims are verified with a time argument: see `claims.rs`.
         validation.required_spec_claims.clear();
         validation.validate_exp = false;
         validation.validate_aud = false;
@@ -166,7 +166,7 @@ impl Key {
         )
     }
 
-    /// A key without identifier fits every token, and a token without identifier every key.
+    /// A key without identifier matches every token, and a token without identifier every key.
     fn fits(&self, header: &Header) -> bool {
         let is_named = match (&self.id, &header.kid) {
             (Some(id), Some(named)) => id == named,

@@ -1,7 +1,7 @@
-//! Tokens: JWT signed by somebody whose key is known.
+//! Tokens: JWT signed by an issuer whose key is known.
 //!
-//! What a token says about its algorithm only chooses among those that the configuration allows for
-//! the key.
+//! The algorithm that a token names only chooses among those that the configuration allows for the
+//! key.
 
 mod acl;
 mod claims;
@@ -36,8 +36,7 @@ pub(crate) struct Jwt {
 }
 
 impl Jwt {
-    /// Reads its keys; those of an address are fetched from now on. Has to be called in the
-    /// runtime.
+    /// Reads its keys; keys at an address are fetched from now on. Must be called in the runtime.
     ///
     /// # Errors
     /// The settings contradict each other, or a file cannot be read.

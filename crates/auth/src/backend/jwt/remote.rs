@@ -1,4 +1,4 @@
-//! Keys of an address (JWKS): fetched now and then, and when a token names one that is not known.
+//! Keys at an address (JWKS): fetched periodically, and when a token names an unknown one.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -17,8 +17,8 @@ use crate::clock;
 use crate::config::JwtConfig;
 use crate::panics;
 
-/// Time between two fetches for unknown keys: whoever makes up tokens must not make the broker ask
-/// all the time.
+/// Time between two fetches for unknown keys: invented tokens must not make the broker ask all the
+/// time.
 const PAUSE: Duration = Duration::from_secs(10);
 /// Most redirections that are followed.
 const REDIRECTS_MAX: usize = 3;
@@ -44,7 +44,7 @@ struct Fetched {
 }
 
 impl Remote {
-    /// Begins to fetch, and goes on as long as it is used.
+    /// Begins to fetch, and continues as long as it is used.
     ///
     /// # Errors
     /// The address or the authority's file is bad.
@@ -87,7 +87,7 @@ impl Remote {
         })
     }
 
-    /// The keys that are known; waits for the first fetch.
+    /// The known keys; waits for the first fetch.
     pub(super) async fn keys(&self) -> Result<Arc<Keys>, BackendError> {
         if let Some(keys) = self.known() {
             return Ok(keys);
@@ -113,7 +113,7 @@ impl Remote {
             && now.saturating_sub(fetched.at) < self.pause
         {
             return match &fetched.error {
-                // Somebody who waited for the same fetch finds its keys.
+                // Another caller that waited for the same fetch finds its keys.
                 None => Ok(true),
                 Some(error) => Err(BackendError::Unreachable(error.clone())),
             };
@@ -129,7 +129,7 @@ impl Remote {
         }
     }
 
-    /// Fetches the keys; those that were known stay if that fails.
+    /// Fetches the keys; the known ones stay if that fails.
     async fn fetch(&self) -> Result<(), String> {
         let explain = |error: reqwest::Error| describe(&error.without_url());
         let response = self.client.get(self.url.clone()).send().await;
@@ -155,7 +155,7 @@ impl fmt::Debug for Remote {
     }
 }
 
-/// Ends when nobody uses the keys any more.
+/// Ends when the keys are no longer used.
 async fn keep_fresh(used: Weak<Remote>, every: Duration) {
     loop {
         let Some(remote) = used.upgrade() else {
@@ -198,7 +198,7 @@ mod tests {
 
     const SECRET: &[u8] = b"a secret of at least 32 bytes, as it has to be";
 
-    /// An issuer that answers with what it is told to, and counts.
+    /// An issuer with configurable answers, which counts requests.
     struct Issuer {
         address: String,
         said: Arc<Mutex<(u32, String)>>,

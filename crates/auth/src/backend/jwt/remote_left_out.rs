@@ -1,4 +1,4 @@
-//! Keys of an address (JWKS), in a program that was built without a client of HTTP.
+//! Keys at an address (JWKS), in a program that was built without an HTTP client.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::keys::Keys;
 use crate::backend::BackendError;
 use crate::config::JwtConfig;
 
-/// A key set at an address: there is none.
+/// A key set at an address: not supported by this build.
 #[derive(Debug)]
 pub(super) enum Remote {}
 

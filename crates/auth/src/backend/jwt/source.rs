@@ -1,4 +1,4 @@
-//! Where keys come from.
+//! The source of keys.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::watched::Watched;
 /// Most bytes of a file with keys, or of a key set.
 pub(super) const KEYS_BYTES_MAX: u64 = 1 << 20;
 
-/// Keys of a file, or of an address.
+/// Keys of a file, or at an address.
 #[derive(Debug)]
 pub(super) enum Source {
     File(Watched<Keys>),
@@ -59,7 +59,7 @@ impl Source {
         }
     }
 
-    /// A token names a key that is not known: are there new ones? False if there was nothing to
+    /// For a token that names an unknown key: checks for new ones. False if there was nothing to
     /// fetch.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl Source {
     /// Reads a changed file.
     pub(super) fn reread(&self) -> Result<bool, String> {
         match self {
-            // Who is in stays in until its token ends.
+            // A connected client stays connected until its token ends.
             Self::File(file) => file.refresh().map(|_| false),
             Self::Remote(_) => Ok(false),
         }

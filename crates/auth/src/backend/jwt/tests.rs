@@ -1,4 +1,4 @@
-//! Tokens made here, as issuers make them.
+//! Tokens in the form of real issuers.
 
 use aws_lc_rs::encoding::AsDer as _;
 use aws_lc_rs::rsa::KeySize;
@@ -46,7 +46,7 @@ fn pem(label: &str, der: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n")
 }
 
-/// How a PEM of a public Ed25519 key begins.
+/// The beginning of a PEM of a public Ed25519 key.
 const ED25519_PREFIX: [u8; 12] = [
     0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
 ];
@@ -154,13 +154,13 @@ fn a_token_cannot_choose_how_it_is_verified() {
     // An algorithm of the right family that is not in the list.
     let longer = token(&Header::new(Algorithm::RS512), &json!({}), &issuer.encoding);
     assert!(matches!(keys.verify(&longer), Signature::UnknownKey));
-    // A key that the token brings along.
+    // A key that the token itself contains.
     let mut header = with_id(Algorithm::RS256, "rsa");
     let other = rsa();
     header.jwk = serde_json::from_value(other.jwk.clone()).ok();
     let own = token(&header, &json!({}), &other.encoding);
     assert!(matches!(keys.verify(&own), Signature::Bad(_)));
-    // Extensions that have to be understood.
+    // Critical extensions.
     let critical = Header {
         crit: Some(vec!["exp".to_owned()]),
         ..Header::new(Algorithm::RS256)
@@ -312,18 +312,18 @@ fn issuer_audience_and_claims_are_compared() {
     assert!(denied(&config, with("aud", json!(["other"]))).contains("aud"));
     assert!(denied(&config, with("client", json!("c2"))).contains("\"client\""));
     assert!(denied(&config, with("user", json!("u-bob-%"))).contains("\"user\""));
-    let mut nobody = login();
-    nobody.identity.username = None;
+    let mut anonymous = login();
+    anonymous.identity.username = None;
     let Value::Object(claims) = good else {
         unreachable!("an object")
     };
     let checks = Claims::new("idp", &config).unwrap();
-    let verdict = checks.verify(&claims, &nobody, NOW);
+    let verdict = checks.verify(&claims, &anonymous, NOW);
     assert!(matches!(verdict, Verdict::Deny(_)), "{verdict:?}");
 }
 
 #[test]
-fn a_user_name_is_always_verified_by_somebody() {
+fn a_user_name_is_always_verified() {
     assert!(denied(&JwtConfig::default(), json!({"exp": NOW + 60})).contains("no user name"));
     let config = JwtConfig {
         username_claim: String::new(),

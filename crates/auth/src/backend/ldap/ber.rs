@@ -1,5 +1,5 @@
-//! The part of BER (X.690) that LDAP uses: tags of one byte, definite lengths. Nothing that a
-//! server sends makes it panic.
+//! The part of BER (X.690) that LDAP uses: tags of one byte, definite lengths. No input of a server
+//! makes it panic.
 
 /// Universal tags.
 pub(super) const BOOLEAN: u8 = 0x01;
@@ -9,7 +9,7 @@ pub(super) const ENUMERATED: u8 = 0x0a;
 pub(super) const SEQUENCE: u8 = 0x30;
 pub(super) const SET: u8 = 0x31;
 
-/// Bytes of a length in its long form; more would be more than anybody sends.
+/// Bytes of a length in its long form; no real server sends more.
 const LENGTH_BYTES_MAX: usize = 4;
 
 /// Appends an element.
@@ -99,7 +99,7 @@ pub(super) struct Header {
     pub(super) content: usize,
 }
 
-/// A length that nobody may send.
+/// A forbidden length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BadLength;
 
@@ -157,7 +157,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_read(
+        fn written_elements_are_read(
             contents in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..5),
         ) {
             let mut out = Vec::new();

@@ -12,11 +12,11 @@ const DEPTH_MAX: usize = 16;
 /// A filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Filter {
-    /// All of them, or any of them.
+    /// All of these, or any of these.
     Set { tag: u8, filters: Vec<Self> },
-    /// None of it.
+    /// Not this one.
     Not(Box<Self>),
-    /// The attribute is there.
+    /// The attribute is present.
     Present(String),
     /// The attribute compared with a value.
     Compare {
@@ -48,14 +48,14 @@ enum Piece {
     Value(Placeholder),
 }
 
-/// Why a text is no filter.
+/// Why a text is not a filter.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub(super) enum FilterError {
     /// Brackets.
     #[error("brackets do not match: expected (attribute=value), (&(…)(…)), (|(…)(…)) or (!(…))")]
     Brackets,
-    /// No comparison.
-    #[error("{0:?} is no comparison: expected attribute=value")]
+    /// Not a comparison.
+    #[error("{0:?} is not a comparison: expected attribute=value")]
     Comparison(String),
     /// `\` without two hexadecimal digits.
     #[error("a \\ must be followed by two hexadecimal digits")]
@@ -142,7 +142,7 @@ impl Filter {
         Ok(is_whole)
     }
 
-    /// The filter at the beginning, and what follows it.
+    /// The filter at the beginning, and the rest.
     fn parse_one(text: &str, depth: usize) -> Result<(Self, &str), FilterError> {
         let depth = depth.checked_sub(1).ok_or(FilterError::Depth)?;
         let inner = text.strip_prefix('(').ok_or(FilterError::Brackets)?;
@@ -386,13 +386,13 @@ mod tests {
     #[test]
     fn a_client_without_user_name_is_not_searched_for() {
         let filter = Filter::parse("(|(uid=%u)(cn=x))").expect("a filter");
-        let nobody = Identity::default();
-        let is_whole = filter.push(&Values::of_identity(&nobody), &mut Vec::new());
+        let anonymous = Identity::default();
+        let is_whole = filter.push(&Values::of_identity(&anonymous), &mut Vec::new());
         assert_eq!(is_whole, Ok(false));
     }
 
     proptest! {
-        /// Whatever a user is called: the filter has the same parts, and the name is one value.
+        /// For every user name: the filter has the same parts, and the name is one value.
         #[test]
         fn no_name_changes_the_filter(username in prop_oneof![".{0,40}", "[()*&|!\\\\=a0]{0,20}"]) {
             let out = encoded("(&(objectClass=person)(uid=${username}))", &username);

@@ -1,5 +1,5 @@
 //! A connection to a directory: one request at a time, answers bounded in size, nothing assumed
-//! about them.
+//! about their contents.
 
 use std::sync::Arc;
 
@@ -21,9 +21,9 @@ use crate::backend::settings::{SetupError, secret_of};
 use crate::config::LdapConfig;
 use thrum_access::Secret;
 
-/// Longest message that a server may send.
+/// Longest accepted message of a server.
 const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
-/// Most entries that are taken of one search.
+/// Most entries that are used of one search.
 const ENTRIES_MAX: usize = 10_000;
 const READ_BYTES: usize = 4096;
 
@@ -46,22 +46,22 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 /// A connection.
 pub(super) struct Line {
     stream: Box<dyn Stream>,
-    /// What came in and is not a whole message yet.
+    /// Received bytes that are not yet a whole message.
     input: Vec<u8>,
     message_id: u32,
 }
 
-/// Where and how to connect.
+/// Address and options of a connection.
 pub(super) struct Connector {
     host: String,
     port: u16,
     tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     starttls: bool,
-    /// Who every new connection is of; nobody for those that verify passwords.
+    /// The account that every new connection binds as; none for connections that verify passwords.
     account: Option<(String, Secret)>,
 }
 
-/// A question for a name and its password.
+/// Verifies a name and its password.
 pub(super) struct Bind<'a> {
     pub(super) dn: &'a str,
     pub(super) password: &'a [u8],
@@ -124,7 +124,7 @@ impl Connect for Connector {
         if self.starttls {
             let mut line = Line::new(stream);
             line.start_tls().await?;
-            // Nothing that came in before TLS counts as said by the server.
+            // Bytes that were received before TLS do not count as an answer of the server.
             stream = line.stream;
         }
         if let Some((config, name)) = &self.tls {
@@ -256,7 +256,7 @@ impl Line {
         let message = std::mem::replace(&mut self.input, rest);
         let mut message = Reader::new(&message);
         let mut message = Reader::new(message.next_as(SEQUENCE).ok_or_else(nonsense)?);
-        // The number 0 is what a server says before it hangs up.
+        // The number 0 marks a notice before the server disconnects.
         if message.next_number(INTEGER) != Some(self.message_id) {
             return Err(nonsense());
         }
@@ -296,7 +296,7 @@ fn gone(error: &std::io::Error) -> BackendError {
     BackendError::Unreachable(error.to_string())
 }
 
-/// A connection on which somebody says what nobody expects is of no more use.
+/// A connection with an unexpected message is of no more use.
 fn nonsense() -> BackendError {
-    BackendError::Unreachable("the server does not keep to LDAP".to_owned())
+    BackendError::Unreachable("the server violates the LDAP protocol".to_owned())
 }

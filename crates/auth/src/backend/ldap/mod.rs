@@ -1,7 +1,7 @@
 //! Users in a directory.
 //!
-//! The protocol is our own: it is two requests of LDAP v3, and a client that trusts what a server
-//! sends would take the whole process down with it.
+//! The protocol implementation is thrum's own: it needs only two requests of LDAP v3, and a client
+//! library that trusts the server would take the whole process down with it.
 
 mod ber;
 mod filter;
@@ -20,7 +20,7 @@ use super::record::Decoy;
 use super::settings::{SetupError, pool_limits, refresh_secs};
 use super::{Asked, Backend, BackendError, Verdict};
 use crate::config::{LdapConfig, LdapMethod};
-use crate::hash::{For, Hasher};
+use crate::hash::{Hasher, Requester};
 use crate::template::{Place, Template, Values};
 use filter::Filter;
 use line::{Bind, Connector, NO_SUCH_OBJECT, SUCCESS};
@@ -30,20 +30,20 @@ use user::Attributes;
 
 /// Most groups of one user.
 const GROUPS_MAX: u32 = 1000;
-/// Result codes of a bind that say that this password, or this account, will not do: inappropriate
-/// authentication, invalid credentials, insufficient rights, unwilling to perform, constraint
-/// violation, stronger authentication.
+/// Result codes of a bind that reject this password, or this account: inappropriate authentication,
+/// invalid credentials, insufficient rights, unwilling to perform, constraint violation, stronger
+/// authentication.
 const REFUSALS: [u32; 6] = [48, 49, 50, 53, 19, 8];
 
 /// A directory with users.
 #[derive(Debug)]
 pub(crate) struct Ldap {
     name: Box<str>,
-    /// Where its rules are.
+    /// Source of its rules, for messages.
     source: Source,
     /// Connections of the account that looks users up.
     lookups: Pool<Connector>,
-    /// Connections on which users show their passwords.
+    /// Connections on which passwords are verified.
     binds: Pool<Connector>,
     finder: Finder,
     method: LdapMethod,
@@ -120,7 +120,10 @@ impl Ldap {
         if let Some(password) = &login.password {
             let verdict = match self.method {
                 LdapMethod::Bind => self.bind(&entry, password).await?,
-                LdapMethod::Compare => self.compare(&entry, password, For::login(login)).await?,
+                LdapMethod::Compare => {
+                    self.compare(&entry, password, Requester::login(login))
+                        .await?
+                }
             };
             if let Some(verdict) = verdict {
                 return Ok(verdict);
@@ -172,7 +175,7 @@ impl Ldap {
         Ok(entries.pop())
     }
 
-    /// None if the server takes the password.
+    /// None if the server accepts the password.
     async fn bind(
         &self,
         entry: &Entry,
@@ -199,12 +202,12 @@ impl Ldap {
         }
     }
 
-    /// None if one of the stored passwords is the one.
+    /// None if one of the stored passwords matches.
     async fn compare(
         &self,
         entry: &Entry,
         password: &Secret,
-        whom: For<'_>,
+        requester: Requester<'_>,
     ) -> Result<Option<Verdict>, BackendError> {
         let mut is_known = false;
         for stored in self.attributes.passwords(entry) {
@@ -212,7 +215,7 @@ impl Ldap {
                 Stored::Compared(is_right) => is_right,
                 Stored::Slow(hash) => {
                     self.decoy.keep(hash);
-                    self.hasher.verify(hash, password, whom).await?
+                    self.hasher.verify(hash, password, requester).await?
                 }
                 Stored::Unknown => continue,
             };
@@ -299,8 +302,8 @@ impl Backend for Ldap {
     }
 }
 
-/// Writes a value of a name (RFC 4514): everything but letters, digits and what is beyond ASCII as
-/// hexadecimal.
+/// Writes a value of a name (RFC 4514): everything except letters, digits and characters beyond
+/// ASCII as hexadecimal.
 fn push_escaped(value: &str, to: &mut String) {
     for letter in value.chars() {
         if letter.is_ascii() && !letter.is_ascii_alphanumeric() {
@@ -322,7 +325,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever a user is called: the name of its entry has the same parts.
+        /// For every user name: the name of its entry has the same parts.
         #[test]
         fn no_name_changes_the_name_of_an_entry(username in prop_oneof![".{0,40}", "[,+=#;\\\\\"<> ]{0,20}"]) {
             let template = Template::parse("uid=%u,ou=people,dc=x", Place::Lookup).expect("a template");

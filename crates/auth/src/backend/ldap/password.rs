@@ -6,18 +6,18 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::hash::is_same;
 
-/// What a stored password is.
+/// The form of a stored password.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Stored<'a> {
-    /// Was compared at once.
+    /// In clear text or with a fast hash: compared at once.
     Compared(bool),
-    /// A hash that takes its time: argon2 or bcrypt.
+    /// A slow hash: argon2 or bcrypt.
     Slow(&'a str),
-    /// Nobody knows it here.
+    /// An unknown scheme.
     Unknown,
 }
 
-/// Compares, or says with what to compare.
+/// Compares, or returns the hash to compare with.
 pub(super) fn compare<'a>(stored: &'a [u8], password: &[u8]) -> Stored<'a> {
     let Some((scheme, hash)) = scheme(stored) else {
         return Stored::Compared(is_same(stored, password));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_compared_as_text() {
+    fn unknown_schemes_are_not_compared_as_text() {
         for stored in [
             "{MD5}secret",
             "{SSHA}short",

@@ -1,4 +1,4 @@
-//! Searching a directory: what is asked, and the entries that come back.
+//! Searching a directory: the request, and the returned entries.
 
 use super::ber::{
     BOOLEAN, ENUMERATED, INTEGER, OCTETS, Reader, SEQUENCE, SET, push, push_all, push_number,
@@ -14,21 +14,21 @@ pub(super) const SEARCH_REFERENCE: u8 = 0x73;
 /// Result codes (RFC 4511, appendix A).
 const SIZE_LIMIT_EXCEEDED: u32 = 4;
 const INVALID_DN_SYNTAX: u32 = 34;
-/// Most values that are taken of one attribute.
+/// Most values that are used of one attribute.
 const VALUES_MAX: usize = 10_000;
 
-/// A question for entries.
+/// A request for entries.
 pub(super) struct Search<'a> {
     pub(super) base: &'a str,
     pub(super) scope: Scope,
-    /// As it is sent.
+    /// In its form on the wire.
     pub(super) filter: Vec<u8>,
     pub(super) attributes: &'a [String],
-    /// Most entries that make sense.
+    /// Most meaningful entries.
     pub(super) entries_max: u32,
 }
 
-/// How far a search goes.
+/// The scope of a search.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Scope {
     /// The entry itself.
@@ -64,7 +64,7 @@ impl Search<'_> {
         });
     }
 
-    /// What comes of the entries that came in before this result.
+    /// The result for the entries that arrived before it.
     pub(super) fn finish(
         &self,
         code: u32,
@@ -72,7 +72,7 @@ impl Search<'_> {
     ) -> Result<Vec<Entry>, BackendError> {
         match code {
             SUCCESS | SIZE_LIMIT_EXCEEDED => Ok(entries),
-            // A name that a client made up; a base that is not there is another matter.
+            // A name from a client; a missing base is another error.
             NO_SUCH_OBJECT | INVALID_DN_SYNTAX if matches!(self.scope, Scope::Base) => Ok(entries),
             code => {
                 let what = format!("the search failed with the result {code}");
@@ -83,7 +83,7 @@ impl Search<'_> {
 }
 
 impl Entry {
-    /// Values of an attribute; the case of its name means nothing.
+    /// Values of an attribute; the case of its name is ignored.
     pub(super) fn values(&self, attribute: &str) -> impl Iterator<Item = &[u8]> {
         let found = self
             .attributes
@@ -98,7 +98,7 @@ impl Entry {
             .filter_map(|value| std::str::from_utf8(value).ok())
     }
 
-    /// Reads an entry; none if it is no entry.
+    /// Reads an entry; none if it is not an entry.
     pub(super) fn parse(content: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(content);
         let dn = String::from_utf8(reader.next_as(OCTETS)?.to_vec()).ok()?;

@@ -1,4 +1,4 @@
-//! What the entry of a user says: rights, groups, rules.
+//! The contents of a user's entry: rights, groups, rules.
 
 use thrum_access::{Rules, Source};
 
@@ -8,10 +8,10 @@ use crate::backend::settings::SetupError;
 use crate::backend::{BackendError, Found};
 use crate::config::{LdapConfig, LdapMethod};
 
-/// Attributes that mean something.
+/// The attributes in use.
 #[derive(Debug)]
 pub(super) struct Attributes {
-    /// Those that are asked for.
+    /// The requested attributes.
     names: Vec<String>,
     password: String,
     superuser: String,
@@ -73,7 +73,7 @@ impl Attributes {
         entry.values(&self.password)
     }
 
-    /// What is known of the user, with the groups that were looked up.
+    /// The user, with the groups that were looked up.
     pub(super) fn found(
         &self,
         entry: &Entry,

@@ -9,11 +9,11 @@ use crate::template::{NotText, Place, Template, TemplateError, Values};
 pub(super) struct Command {
     pub(super) verb: Verb,
     key: Template,
-    /// Fields that are asked for; none for all.
+    /// Requested fields; none for all.
     pub(super) fields: Vec<String>,
 }
 
-/// What can be asked.
+/// The supported commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
     /// Some fields of a hash.
@@ -26,19 +26,19 @@ pub(super) enum Verb {
     Get,
 }
 
-/// Why a text is no command.
+/// Why a text is not a command.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub(super) enum CommandError {
-    /// Another command than those that read.
+    /// A command that does not read.
     #[error("must be HMGET key field …, HGET key field, HGETALL key or GET key")]
     Shape,
     /// Double quotes that are not closed.
     #[error("double quotes are not closed")]
     Quotes,
-    /// A placeholder in the name of a field would let a client choose what is its password.
+    /// A placeholder in the name of a field would let a client choose which field is its password.
     #[error("{0} is the name of a field: placeholders stand in the key only")]
     Field(String),
-    /// The same key for everybody.
+    /// The same key for all clients.
     #[error("the key has no placeholder: every client would find the same user")]
     NoPlaceholder,
     /// A placeholder is wrong.
@@ -47,7 +47,7 @@ pub(super) enum CommandError {
 }
 
 impl Verb {
-    /// As it is sent.
+    /// In its form on the wire.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Hmget => "HMGET",
@@ -175,7 +175,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a client is called: its name is a part of the key, and the key is one argument.
+        /// For every client name: its name is a part of the key, and the key is one argument.
         #[test]
         fn no_name_changes_the_command(username in ".{0,40}") {
             let command = Command::parse("HMGET mqtt_user:%u password_hash salt").expect("a command");

@@ -1,4 +1,4 @@
-//! The connection to a Redis: one for all requests, made anew when it breaks.
+//! The connection to a Redis: one for all requests, replaced when it breaks.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,8 +21,7 @@ type Cell = Arc<OnceCell<MultiplexedConnection>>;
 /// Asks over one connection; requests do not wait for each other.
 pub(super) struct Line {
     client: Client,
-    /// Guards which connection is the present one; held for some instructions, never across an
-    /// `await`.
+    /// Guards the present connection; held for some instructions, never across an `await`.
     cell: Mutex<Cell>,
 }
 
@@ -35,7 +34,7 @@ impl fmt::Debug for Line {
 impl Line {
     /// Reads URL, password and certificates.
     pub(super) fn new(config: &RedisConfig) -> Result<Self, SetupError> {
-        // The library's own words could repeat the URL with its password.
+        // The library's own text could repeat the URL with its password.
         let bad = |_| {
             SetupError::setting(
                 "url",
@@ -65,7 +64,7 @@ impl Line {
         })
     }
 
-    /// Asks; over a new connection if the present one turns out to be dead.
+    /// Sends the command; over a new connection if the present one turns out to be dead.
     pub(super) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, BackendError> {
         let cell = self.with_cell(|cell| Arc::clone(cell));
         let is_old = cell.initialized();
@@ -78,7 +77,7 @@ impl Line {
         }
     }
 
-    /// Leaves the present connection to those who still wait for it.
+    /// Leaves the present connection to the requests that still wait for it.
     pub(super) fn forget(&self) {
         self.with_cell(|cell| *cell = Cell::default());
     }
@@ -127,7 +126,7 @@ fn said(error: &RedisError) -> BackendError {
     }
 }
 
-/// What is wrong, without what was sent.
+/// The error, without the sent values.
 fn words(error: &RedisError) -> String {
     match error.code() {
         Some(code) => format!("error {code} of Redis"),

@@ -23,7 +23,7 @@ use line::Line;
 #[derive(Debug)]
 pub(crate) struct Redis {
     name: Box<str>,
-    /// Where its rules are.
+    /// Source of its rules, for messages.
     source: Source,
     gate: Gate,
     line: Line,
@@ -151,8 +151,7 @@ impl Redis {
         asked.arg(key).arg(&command.fields);
         let result = self.gate.pass(self.line.ask(&asked)).await;
         if let Err(BackendError::TimedOut | BackendError::Panicked(_)) = result {
-            // Perhaps the other side is gone without a word, or not who it was: the connection
-            // leads nowhere.
+            // The other side may be gone or replaced: the connection is discarded.
             self.line.forget();
         }
         result

@@ -1,4 +1,4 @@
-//! Rows of a database as texts: what is read is small and has one meaning, whatever the type of its
+//! Rows of a database as texts: the values are small and have one meaning, whatever the type of the
 //! column.
 
 use sqlx::mysql::MySqlRow;
@@ -35,7 +35,7 @@ impl Cells for SqliteRow {
     }
 }
 
-/// Reads the column with this number: none for null, or the type if nobody can make a text of it.
+/// Reads the column with this number: none for null, or the type if it cannot be converted to text.
 type Read<R> = fn(&R, usize) -> Result<Option<String>, Unread>;
 
 /// Why a column was not read.
@@ -125,7 +125,7 @@ fn sqlite(row: &SqliteRow, at: usize) -> Result<Option<String>, Unread> {
     if value.is_null() {
         return Ok(None);
     }
-    // SQLite makes a text of anything.
+    // SQLite converts any value to text.
     Ok(Some(row.try_get_unchecked::<String, _>(at)?))
 }
 

@@ -29,7 +29,7 @@ const MYSQL_GONE: [u16; 7] = [1040, 1053, 1077, 1079, 1927, 3169, 4031];
 /// server.
 const POSTGRES_GONE: &str = "57P";
 
-/// Where and how to connect.
+/// Address and options of a connection.
 pub(super) enum Connector {
     Postgres(Box<PgConnectOptions>),
     MySql(Box<MySqlConnectOptions>),
@@ -49,7 +49,7 @@ pub(super) struct Query<'a> {
     pub(super) values: Vec<Option<Cow<'a, str>>>,
     /// Rows beyond are not read.
     pub(super) rows_max: usize,
-    /// What the database says may repeat the password.
+    /// The database's text may repeat the password.
     pub(super) is_secret: bool,
 }
 
@@ -62,7 +62,7 @@ impl Connector {
             .map(|secret| secret_text("password_file", secret))
             .transpose()?;
         let ca = Some(&config.ca).filter(|path| !path.as_os_str().is_empty());
-        // The library's own words could repeat the URL with its password.
+        // The library's own text could repeat the URL with its password.
         let bad = |_| SetupError::setting("url", "is not a URL of this database");
         let url = config.url.expose();
         Ok(match Dialect::of_url(url)? {
@@ -194,13 +194,13 @@ fn ends_connection(error: &dyn sqlx::error::DatabaseError) -> bool {
     }
 }
 
-/// An error about the connection, in words that hold no setting.
+/// An error of the connection, in a text without settings.
 fn said(error: &Error) -> String {
     match error {
         Error::Io(error) => error.to_string(),
         Error::Tls(error) => format!("TLS: {error}"),
         Error::Database(error) => error.message().to_owned(),
-        Error::Protocol(_) => "the server does not keep to its protocol".to_owned(),
+        Error::Protocol(_) => "the server violates its protocol".to_owned(),
         _ => "no connection".to_owned(),
     }
 }

@@ -24,7 +24,7 @@ use statement::Statement;
 #[derive(Debug)]
 pub(crate) struct Sql {
     name: Box<str>,
-    /// Where its rules are.
+    /// Source of its rules, for messages.
     source: Source,
     pool: Pool<Connector>,
     query: Statement,
@@ -35,7 +35,7 @@ pub(crate) struct Sql {
     decoy: Decoy,
 }
 
-/// What the text of a query depends on.
+/// The dialect of a query's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Postgres,
@@ -138,7 +138,7 @@ impl Sql {
         rows_max: usize,
     ) -> Result<Vec<Row>, BackendError> {
         let Ok(values) = statement.values(values) else {
-            // A password that is not text is the password of nobody whom the query finds by it.
+            // A password that is not text matches no user that the query finds by it.
             return Ok(Vec::new());
         };
         if values.iter().flatten().any(|value| value.contains('\0')) {

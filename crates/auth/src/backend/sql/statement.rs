@@ -8,14 +8,14 @@ use thiserror::Error;
 use super::Dialect;
 use crate::template::{NotText, Part, Place, Placeholder, Template, TemplateError, Values};
 
-/// A query and what its parameters are.
+/// A query and its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Statement {
     text: Arc<str>,
     parameters: Vec<Placeholder>,
 }
 
-/// Why a text is no statement.
+/// Why a text is not a statement.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub(crate) enum StatementError {
     /// A placeholder is wrong.
@@ -70,12 +70,12 @@ impl Statement {
         Arc::clone(&self.text)
     }
 
-    /// Whether it asks for this.
+    /// Whether it uses this placeholder.
     pub(crate) fn uses(&self, placeholder: &Placeholder) -> bool {
         self.parameters.contains(placeholder)
     }
 
-    /// The values of the parameters; what is not known is null.
+    /// The values of the parameters; unknown ones are null.
     pub(crate) fn values<'a>(
         &self,
         values: &Values<'a>,
@@ -108,7 +108,7 @@ enum Piece<'a> {
     Literal(&'a str),
 }
 
-/// What ends what begins like this.
+/// The terminator of a stretch with this beginning.
 const LITERALS: [(&str, &str); 5] = [
     ("'", "'"),
     ("\"", "\""),
@@ -117,8 +117,8 @@ const LITERALS: [(&str, &str); 5] = [
     ("/*", "*/"),
 ];
 
-/// Cuts a query at quotes and comments. A doubled quote inside quotes makes two pieces, which is as
-/// good.
+/// Splits a query at quotes and comments. A doubled quote inside quotes makes two pieces, which is
+/// as good.
 fn pieces(query: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut rest = query;
     std::iter::from_fn(move || {
@@ -150,7 +150,7 @@ fn pieces(query: &str) -> impl Iterator<Item = Piece<'_>> {
     })
 }
 
-/// Text in quotes is not looked into, so a placeholder in it is a mistake.
+/// Text in quotes is not parsed, so a placeholder in it is a mistake.
 fn check_literal(literal: &str) -> Result<(), StatementError> {
     if let Some((_, tail)) = literal.split_once("${") {
         let name = tail.split('}').next().unwrap_or_default();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a client is called: the query stays the same, and the name is one value.
+        /// For every client name: the query stays the same, and the name is one value.
         #[test]
         fn no_name_changes_the_query(client_id in ".{0,40}", username in ".{0,40}") {
             let query = "SELECT password_hash FROM u WHERE name = ${username} AND id = ${client_id}";

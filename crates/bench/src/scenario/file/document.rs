@@ -69,7 +69,7 @@ pub(super) struct Step {
 /// Takes the TOML apart.
 pub(super) fn parse<'t>(text: &'t str, origin: &str) -> Result<Document<&'t str>, ScenarioError> {
     if text.len() > FILE_BYTES_MAX {
-        let message = format!("larger than {FILE_BYTES_MAX} bytes, no scenario is");
+        let message = format!("larger than {FILE_BYTES_MAX} bytes, the limit of a scenario file");
         return Err(ScenarioError::general(origin, message));
     }
     Document::parse(text).map_err(|error| {
@@ -95,7 +95,7 @@ pub(super) fn read(text: &str, origin: &str) -> Result<Content, ScenarioError> {
         scenario: scenario(&mut reader, &root),
         steps: steps(&mut reader, &root),
     });
-    // What was not understood would only break rules that it does not break.
+    // Parts with errors would only cause false errors in these rules.
     if let Some(content) = content.as_ref().filter(|_| reader.is_clean()) {
         rules::check(&content.scenario, &mut reader);
     }
@@ -134,7 +134,7 @@ fn scenario(reader: &mut Reader<'_>, root: &Section<'_>) -> Scenario {
     }
 }
 
-/// The connect rate as written, or the one that the ramp asks for.
+/// The connect rate as written, or that of the ramp.
 fn connect_rate(
     reader: &mut Reader<'_>,
     root: &Section<'_>,
@@ -146,7 +146,7 @@ fn connect_rate(
         return written.unwrap_or(CONNECT_RATE);
     };
     if written.is_some() {
-        let message = "the ramp of the stages says how fast clients connect, leave out one of both";
+        let message = "the ramp of the stages sets the connect rate, leave out one of both";
         reader.blame("connect_rate", message);
     }
     let clients: u64 = groups.iter().map(|group| u64::from(group.clients)).sum();
@@ -262,7 +262,7 @@ fn name(value: &Value) -> Result<String, String> {
         return Ok(text);
     }
     Err(format!(
-        "{text:?} is no name: use up to {NAME_CHARS_MAX} letters, digits and -_. only, no dot first"
+        "{text:?} is not a name: use up to {NAME_CHARS_MAX} letters, digits and -_. only, no dot first"
     ))
 }
 
@@ -272,7 +272,7 @@ fn step_name(value: &Value) -> Result<String, String> {
         return Ok(text);
     }
     Err(format!(
-        "{text:?} is no name of a step: use letters, digits and -_. only, no dot first"
+        "{text:?} is not a step name: use letters, digits and -_. only, no dot first"
     ))
 }
 

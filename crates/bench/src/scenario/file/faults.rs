@@ -7,7 +7,7 @@ use super::values;
 /// Most faults of a scenario.
 const FAULTS_MAX: usize = 100;
 
-/// What can be done.
+/// The kinds of faults.
 const KINDS: [&str; 4] = ["disconnect", "stop_reading", "freeze", "hook"];
 
 pub(super) const KEYS: [&str; 6] = [
@@ -43,10 +43,10 @@ fn fault(reader: &mut Reader<'_>, section: &Section<'_>) -> Option<Fault> {
     let kind = match *kind {
         "disconnect" => disconnect(reader, section)?,
         "stop_reading" => FaultKind::StopReading {
-            whom: victims(reader, section, "stop_reading")?,
+            victims: victims_of(reader, section, "stop_reading")?,
         },
         "freeze" => FaultKind::Freeze {
-            whom: victims(reader, section, "freeze")?,
+            victims: victims_of(reader, section, "freeze")?,
         },
         _ => FaultKind::Hook {
             command: reader.value(section, "hook", values::text)?,
@@ -67,17 +67,17 @@ fn disconnect(reader: &mut Reader<'_>, section: &Section<'_>) -> Option<FaultKin
         _ => Err("expected \"reset\" or \"close\"".to_owned()),
     });
     Some(FaultKind::Disconnect {
-        whom: whom(reader, &table),
+        victims: victims(reader, &table),
         reset: reset.unwrap_or_default(),
     })
 }
 
-fn victims(reader: &mut Reader<'_>, section: &Section<'_>, key: &str) -> Option<Victims> {
+fn victims_of(reader: &mut Reader<'_>, section: &Section<'_>, key: &str) -> Option<Victims> {
     let table = reader.table(section, key, &["group", "share"])?;
-    Some(whom(reader, &table))
+    Some(victims(reader, &table))
 }
 
-fn whom(reader: &mut Reader<'_>, table: &Section<'_>) -> Victims {
+fn victims(reader: &mut Reader<'_>, table: &Section<'_>) -> Victims {
     Victims {
         group: reader.value(table, "group", values::text),
         share: reader.value(table, "share", values::share).unwrap_or(1.0),

@@ -1,4 +1,4 @@
-//! Reads the groups: how their clients connect, what they publish and subscribe.
+//! Reads the groups: connecting, publishing and subscribing of their clients.
 
 use super::super::{
     ClientSpec, Group, Network, PAYLOAD_BYTES_MIN, PayloadSpec, PublishSpec, Rate, Reconnect,
@@ -177,7 +177,7 @@ fn network(reader: &mut Reader<'_>, section: &Section<'_>) -> Option<Network> {
     if read.jitter > read.delay {
         reader.blame(
             &network.path_of("jitter"),
-            "more than the delay, which cannot get shorter than nothing",
+            "more than the delay, which cannot become negative",
         );
     }
     if read.cut_after.is_some_and(|span| span.is_zero()) {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use toml_edit::{Array, ArrayOfTables, Item, Key, TableLike, Value};
 
-/// What a step of a path can be taken from.
+/// The kinds of parents of a path's step.
 enum Node<'a> {
     Table(&'a dyn TableLike),
     Tables(&'a ArrayOfTables),
@@ -26,7 +26,7 @@ pub(super) fn span_of(root: &Item, path: &str) -> Option<Range<usize>> {
     span
 }
 
-/// Whether there is anything at a path.
+/// Whether a path exists.
 pub(super) fn is_at(root: &Item, path: &str) -> bool {
     let mut node = Node::of_item(root);
     for name in path.split('.').filter(|name| !name.is_empty()) {

@@ -37,7 +37,7 @@ pub fn load(text: &str, origin: &str) -> Result<Document, ScenarioError> {
 }
 
 /// Loads a scenario file after setting keys (`groups.pub.publish.rate`) to values; a value that is
-/// no TOML is a text. In a sweep a step wins over them.
+/// not TOML is a text. In a sweep a step overrides them.
 ///
 /// # Errors
 /// As [`load`]; also a key that cannot be set.

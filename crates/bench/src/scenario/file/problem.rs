@@ -1,4 +1,4 @@
-//! What is wrong with a scenario file, and where.
+//! Errors in a scenario file, and their positions.
 
 use std::fmt;
 use std::ops::Range;
@@ -21,7 +21,7 @@ pub struct Problem {
     pub origin: String,
     /// Its place in the text, if it has one.
     pub place: Option<Place>,
-    /// What is wrong and what is expected.
+    /// The error and the accepted values.
     pub message: String,
 }
 
@@ -39,7 +39,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place of a range of bytes in a text; what goes on after the end of the line is left out.
+    /// The position of a range of bytes in a text; the part after the end of the line is omitted.
     pub(super) fn new(text: &str, span: &Range<usize>) -> Self {
         let before = text.get(..span.start).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);

@@ -124,7 +124,7 @@ impl<'a> Reader<'a> {
         sections
     }
 
-    /// The value of a key, if there is one and it makes sense.
+    /// The value of a key, if it exists and is valid.
     pub(super) fn value<T>(
         &mut self,
         section: &Section<'_>,
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
         self.report(span, message);
     }
 
-    /// Whether there is anything at a path.
+    /// Whether a path exists.
     pub(super) fn has(&self, path: &str) -> bool {
         is_at(self.root, path)
     }
@@ -198,7 +198,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The outcome: what was read, or everything that is wrong.
+    /// The outcome: the contents, or every error.
     pub(super) fn finish<T>(self, read: Option<T>) -> Result<T, ScenarioError> {
         match read {
             Some(read) if self.problems.is_empty() => Ok(read),
@@ -224,7 +224,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What was written instead, short.
+/// The actual value, shortened.
 pub(super) fn found(item: &Item) -> String {
     match item.as_value() {
         Some(value) => written(value),
@@ -232,7 +232,7 @@ pub(super) fn found(item: &Item) -> String {
     }
 }
 
-/// A value as it was written, short.
+/// A value in its written form, shortened.
 pub(super) fn written(value: &Value) -> String {
     const SHOWN_MAX: usize = 40;
     let text = value.clone().decorated("", "").to_string();

@@ -1,4 +1,4 @@
-//! What the parts of a scenario demand of each other.
+//! Rules between the parts of a scenario.
 
 use thrum_codec::topic::is_valid_name;
 use thrum_codec::{TopicFilter, Version};
@@ -116,7 +116,7 @@ fn check_subscribe(
         check_places(filter, &["{i}", "{p}", "{run}"], &filters_path, reader);
         let filled = fill(filter, 1, RUN).replace("{p}", "1");
         let Ok(parsed) = TopicFilter::parse(&filled) else {
-            let message = format!("'{filter}' is no topic filter");
+            let message = format!("'{filter}' is not a topic filter");
             reader.blame(&filters_path, &message);
             continue;
         };
@@ -146,17 +146,17 @@ fn check_faults(scenario: &Scenario, reader: &mut Reader<'_>) {
             let message = "the hold is over by then: the time counts from its start";
             reader.blame(&format!("faults.{index}.at"), message);
         }
-        let (kind, whom) = match &fault.kind {
-            FaultKind::Disconnect { whom, .. } => ("disconnect", whom),
-            FaultKind::StopReading { whom } => ("stop_reading", whom),
-            FaultKind::Freeze { whom } => ("freeze", whom),
+        let (kind, victims) = match &fault.kind {
+            FaultKind::Disconnect { victims, .. } => ("disconnect", victims),
+            FaultKind::StopReading { victims } => ("stop_reading", victims),
+            FaultKind::Freeze { victims } => ("freeze", victims),
             FaultKind::Hook { .. } => continue,
         };
         if kind != "disconnect" && fault.lasts.is_zero() {
-            let message = format!("{kind} takes time: say how much, lasts = \"10s\"");
+            let message = format!("{kind} needs a duration: lasts = \"10s\"");
             reader.blame(&format!("faults.{index}"), &message);
         }
-        let Some(wanted) = &whom.group else {
+        let Some(wanted) = &victims.group else {
             continue;
         };
         if !scenario.groups.iter().any(|group| group.name == *wanted) {
@@ -171,14 +171,15 @@ fn check_faults(scenario: &Scenario, reader: &mut Reader<'_>) {
 fn check_topic(topic: &str, path: &str, reader: &mut Reader<'_>) {
     check_places(topic, &["{i}", "{run}"], path, reader);
     if !is_valid_name(&fill(topic, 1, RUN)) {
-        reader.blame(path, &format!("'{topic}' is no topic name"));
+        reader.blame(path, &format!("'{topic}' is not a topic name"));
     }
 }
 
 fn check_places(pattern: &str, known: &[&str], path: &str, reader: &mut Reader<'_>) {
     if let Some(place) = unknown_place(pattern, known) {
         let known = known.join(", ");
-        let message = format!("nothing is known to put at '{place}': places are {known}, {{i%N}}");
+        let message =
+            format!("unknown placeholder '{place}': the placeholders are {known}, {{i%N}}");
         reader.blame(path, &message);
     }
 }

@@ -11,12 +11,12 @@ pub(super) fn typed(text: &str) -> Value {
 /// Puts a value at a key; the tables above it are made if they are not there.
 ///
 /// # Errors
-/// The key is none, or something above it is no table.
+/// It is not a key, or a parent of it is not a table.
 pub(super) fn set(document: &mut dyn TableLike, key: &str, mut value: Value) -> Result<(), String> {
     // The space and the comments around it belong to where it was written.
     value.decor_mut().clear();
     let keys = Key::parse(key)
-        .map_err(|_| format!("'{key}' is no key: write one such as groups.pub.publish.rate"))?;
+        .map_err(|_| format!("'{key}' is not a key: write one such as groups.pub.publish.rate"))?;
     let path: Vec<&str> = keys.iter().map(Key::get).collect();
     set_at(document, &path, value).map_err(|name| format!("{key}: '{name}' has no keys below it"))
 }
@@ -132,7 +132,7 @@ mod tests {
         );
         assert_eq!(
             check("a b", "1").unwrap_err(),
-            "'a b' is no key: write one such as groups.pub.publish.rate"
+            "'a b' is not a key: write one such as groups.pub.publish.rate"
         );
     }
 }

@@ -52,7 +52,7 @@ fn stages(value: &Value) -> Result<(Option<Duration>, Stages), String> {
 fn stage(text: &str) -> Result<(usize, Duration), String> {
     let wrong = || {
         format!(
-            "'{text}' is no stage: write one of {} and its length, such as \"hold 5m\" (30 days at most)",
+            "'{text}' is not a stage: write one of {} and its length, such as \"hold 5m\" (30 days at most)",
             NAMES.join(", ")
         )
     };
@@ -88,9 +88,9 @@ mod tests {
                 "'warmup 1s' is out of order",
             ),
             ("[\"hold 5m\", \"hold 1s\"]", "'hold 1s' is out of order"),
-            ("[\"cool 5m\"]", "'cool 5m' is no stage"),
-            ("[\"hold\"]", "'hold' is no stage"),
-            ("[\"hold 31000h\"]", "is no stage"),
+            ("[\"cool 5m\"]", "'cool 5m' is not a stage"),
+            ("[\"hold\"]", "'hold' is not a stage"),
+            ("[\"hold 31000h\"]", "is not a stage"),
             ("[\"hold 0s\"]", "longer than 0s"),
             ("[\"ramp 0s\"]", "longer than 0s"),
         ] {

@@ -19,13 +19,13 @@ fn one(text: &str) -> Scenario {
     document.scenarios.remove(0)
 }
 
-/// What is wrong with a file, as a person sees it.
+/// The errors of a file, as they are displayed.
 fn check(text: &str, expected: &str) {
     let error = load(text, "my.toml").unwrap_err();
     assert_eq!(error.to_string(), expected);
 }
 
-/// What is wrong with a publishing and subscribing file of which one part is replaced.
+/// The errors of a publishing and subscribing file of which one part is replaced.
 fn check_part(part: &str, replacement: &str, expected: &str) {
     const FILE: &str = "version = 4\n[groups.a]\nclients = 2\npublish = { topic = \"t/{i}\" }\nsubscribe = { filter = \"t/#\" }\n";
     assert!(load(FILE, "my.toml").is_ok());
@@ -201,9 +201,12 @@ fn every_key_of_messages_and_faults_is_read() {
         .faults
         .iter()
         .map(|fault| match &fault.kind {
-            FaultKind::Disconnect { whom, reset: true } => (fault.lasts.as_secs(), whom.share),
-            FaultKind::StopReading { whom } | FaultKind::Freeze { whom } => {
-                (fault.lasts.as_secs(), whom.share)
+            FaultKind::Disconnect {
+                victims,
+                reset: true,
+            } => (fault.lasts.as_secs(), victims.share),
+            FaultKind::StopReading { victims } | FaultKind::Freeze { victims } => {
+                (fault.lasts.as_secs(), victims.share)
             }
             other => {
                 let command = "systemctl restart broker".to_owned();
@@ -247,7 +250,7 @@ fn a_wrong_value_shows_its_place_and_the_expected_form() {
     );
     check(
         "source_addresses = [\"10.0.0.1\", \"10.0.0\"]\n[groups.a]\nclients = 1\n",
-        "my.toml:1:20: source_addresses: '10.0.0' is no address and no range: write one like 10.0.0.7, 127.0.0.2-127.0.0.33 or fd00::1-fd00::20\n  1 | source_addresses = [\"10.0.0.1\", \"10.0.0\"]\n    |                    ^^^^^^^^^^^^^^^^^^^^^^",
+        "my.toml:1:20: source_addresses: '10.0.0' is not an address or a range: write one like 10.0.0.7, 127.0.0.2-127.0.0.33 or fd00::1-fd00::20\n  1 | source_addresses = [\"10.0.0.1\", \"10.0.0\"]\n    |                    ^^^^^^^^^^^^^^^^^^^^^^",
     );
     check(
         "name = \n",
@@ -259,22 +262,22 @@ fn a_wrong_value_shows_its_place_and_the_expected_form() {
     );
 }
 
-/// A part of the file, what stands there instead, and what is wrong then.
+/// A part of the file, its replacement, and the resulting error.
 const MISFITS: [(&str, &str, &str); 23] = [
     (
         "\"t/{i}\"",
         "\"t/+\"",
-        "groups.a.publish.topic: 't/+' is no topic name",
+        "groups.a.publish.topic: 't/+' is not a topic name",
     ),
     (
         "\"t/#\"",
         "\"t#\"",
-        "groups.a.subscribe.filter: 't#' is no topic filter",
+        "groups.a.subscribe.filter: 't#' is not a topic filter",
     ),
     (
         "t/{i}",
         "t/{n}",
-        "groups.a.publish.topic: nothing is known to put at '{n}': places are {i}, {run}, {i%N}",
+        "groups.a.publish.topic: unknown placeholder '{n}': the placeholders are {i}, {run}, {i%N}",
     ),
     (
         "filter = \"t/#\"",
@@ -330,7 +333,7 @@ const MISFITS: [(&str, &str, &str); 23] = [
     (
         "version = 4",
         "stages = [\"ramp 1s\"]\nconnect_rate = 1",
-        "connect_rate: the ramp of the stages says how fast clients connect, leave out one of both",
+        "connect_rate: the ramp of the stages sets the connect rate, leave out one of both",
     ),
     (
         "clients = 2",
@@ -340,7 +343,7 @@ const MISFITS: [(&str, &str, &str); 23] = [
     (
         "clients = 2",
         "clients = 2\nnetwork = { jitter = \"1s\" }",
-        "groups.a.network.jitter: more than the delay, which cannot get shorter than nothing",
+        "groups.a.network.jitter: more than the delay, which cannot become negative",
     ),
     (
         "t/#\" }\n",
@@ -350,12 +353,12 @@ const MISFITS: [(&str, &str, &str); 23] = [
     (
         "t/#\" }\n",
         "t/#\" }\n[[faults]]\nat = 1\nfreeze = {}\n",
-        "faults.0: freeze takes time: say how much, lasts = \"10s\"",
+        "faults.0: freeze needs a duration: lasts = \"10s\"",
     ),
     (
         "version = 4",
         "name = \"../up\"",
-        "name: \"../up\" is no name: use up to 120 letters, digits and -_. only, no dot first",
+        "name: \"../up\" is not a name: use up to 120 letters, digits and -_. only, no dot first",
     ),
     (
         "t/#\" }\n",

@@ -11,7 +11,7 @@ use super::super::{PAYLOAD_BYTES_MIN, PayloadSpec, Rate, Shape};
 use super::reader::written;
 use crate::units::{fraction, parse_span};
 
-/// Largest payload: what fits a packet of MQTT, less a topic.
+/// Largest payload: as much as fits a packet of MQTT, less a topic.
 const PAYLOAD_BYTES_MAX: u64 = 256_000_000;
 
 /// Most steps of a rate.
@@ -33,7 +33,7 @@ pub(super) const SIZE_UNITS: [(&str, u64); 7] = [
 
 type Read<T> = Result<T, String>;
 
-/// What is wrong with a value.
+/// The error of a value.
 fn expected(what: &str, value: &Value) -> String {
     format!("expected {what}, found {}", written(value))
 }

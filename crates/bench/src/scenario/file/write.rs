@@ -222,18 +222,21 @@ fn subscribe(subscribe: &SubscribeSpec) -> String {
 }
 
 fn fault_table(fault: &Fault) -> String {
-    let whom = |whom: &Victims| {
+    let fields = |victims: &Victims| {
         Fields::default()
-            .with_some("group", whom.group.as_deref().map(quoted))
-            .with("share", format!("{:?}", whom.share))
+            .with_some("group", victims.group.as_deref().map(quoted))
+            .with("share", format!("{:?}", victims.share))
     };
     let (key, value) = match &fault.kind {
-        FaultKind::Disconnect { whom: who, reset } => {
+        FaultKind::Disconnect { victims, reset } => {
             let how = if *reset { "reset" } else { "close" };
-            ("disconnect", whom(who).with("how", quoted(how)).inline())
+            (
+                "disconnect",
+                fields(victims).with("how", quoted(how)).inline(),
+            )
         }
-        FaultKind::StopReading { whom: who } => ("stop_reading", whom(who).inline()),
-        FaultKind::Freeze { whom: who } => ("freeze", whom(who).inline()),
+        FaultKind::StopReading { victims } => ("stop_reading", fields(victims).inline()),
+        FaultKind::Freeze { victims } => ("freeze", fields(victims).inline()),
         FaultKind::Hook { command } => ("hook", quoted(command)),
     };
     let fields = Fields::default()

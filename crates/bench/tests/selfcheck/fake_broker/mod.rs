@@ -1,6 +1,6 @@
 //! A small broker that breaks its promises by a known law.
 
-mod courier;
+mod delayed_delivery;
 mod router;
 mod session;
 mod tests;
@@ -15,7 +15,7 @@ use thrum_codec::ReasonCode;
 
 use router::Router;
 
-/// What the broker does with a message, by its sequence.
+/// The broker's treatment of a message, by its sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Deliver,
@@ -33,14 +33,14 @@ pub(crate) enum Fate {
 /// The law: the fate of a message.
 pub(crate) type Law = fn(Mark) -> Fate;
 
-/// The broker stops handling anything for a while, counted from the first message that comes.
+/// The broker stops handling anything for a while, counted from the first message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stall {
     pub(crate) from_ms: u64,
     pub(crate) for_ms: u64,
 }
 
-/// All that the broker goes by.
+/// The complete behaviour of the broker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Laws {
     /// The answer to every client: refuses it if an error.
@@ -70,10 +70,10 @@ impl FakeBroker {
     pub(crate) fn with(laws: Laws) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let (courier, orders) = courier::orders();
-        let router = Arc::new(Mutex::new(Router::new(laws, courier)));
-        let of_courier = Arc::clone(&router);
-        std::thread::spawn(move || courier::run(&orders, &of_courier));
+        let (delivery, orders) = delayed_delivery::orders();
+        let router = Arc::new(Mutex::new(Router::new(laws, delivery)));
+        let for_delivery = Arc::clone(&router);
+        std::thread::spawn(move || delayed_delivery::run(&orders, &for_delivery));
         std::thread::spawn(move || {
             for (connection, stream) in (0..).zip(listener.incoming().flatten()) {
                 let router = Arc::clone(&router);
@@ -85,7 +85,7 @@ impl FakeBroker {
 }
 
 impl Stall {
-    /// How much of the stall is left, given when the first message came.
+    /// The rest of the stall, given the time of the first message.
     fn left(self, first_ns: u64, now_ns: u64) -> Option<Duration> {
         let start_ns = first_ns + self.from_ms * 1_000_000;
         let end_ns = start_ns + self.for_ms * 1_000_000;

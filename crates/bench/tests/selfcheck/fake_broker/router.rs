@@ -1,4 +1,4 @@
-//! Who gets which message, and how often.
+//! The receivers of a message, and the number of copies.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use thrum_codec::packet::{Packet, PacketId, Publish, SubscriptionRequest};
 use thrum_codec::properties::PublishProperties;
 use thrum_codec::{QoS, Version, encode, topic};
 
-use super::courier::Order;
+use super::delayed_delivery::Order;
 use super::{Fate, Laws};
 
 /// A message that outlives its packet.
@@ -27,7 +27,7 @@ pub(super) struct Message {
 /// The state of the broker that all connections share.
 pub(super) struct Router {
     pub(super) laws: Laws,
-    courier: SyncSender<Order>,
+    delivery: SyncSender<Order>,
     /// By filter without share prefix.
     subscriptions: BTreeMap<String, Subscription>,
     /// By publisher: the message that waits for the next one.
@@ -51,10 +51,10 @@ struct Member {
 }
 
 impl Router {
-    pub(super) fn new(laws: Laws, courier: SyncSender<Order>) -> Self {
+    pub(super) fn new(laws: Laws, delivery: SyncSender<Order>) -> Self {
         Self {
             laws,
-            courier,
+            delivery,
             subscriptions: BTreeMap::new(),
             delayed: BTreeMap::new(),
             first_publish_ns: None,
@@ -117,7 +117,9 @@ impl Router {
             }
             Fate::After(delay) => {
                 let delay_ns = u64::try_from(delay.as_nanos()).unwrap();
-                self.courier.try_send((now_ns + delay_ns, message)).unwrap();
+                self.delivery
+                    .try_send((now_ns + delay_ns, message))
+                    .unwrap();
             }
             Fate::Disconnect => return fate,
         }

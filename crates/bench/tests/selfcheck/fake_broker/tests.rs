@@ -19,7 +19,7 @@ use thrum_codec::{QoS, ReasonCode, TopicFilter, Version, decode, frame};
 use super::router::bytes_of;
 use super::{FakeBroker, Fate, Laws, Stall};
 
-/// A test fails rather than waits for what does not come.
+/// Fails the test instead of waiting for an event that does not happen.
 const ANSWER_MAX: Duration = Duration::from_secs(20);
 
 struct Client {

@@ -7,8 +7,7 @@
 //!     {"format": "thrum-backup/1", "taken_at": …, "segments": [{"name", "bytes", "crc32c"}]}
 //! ```
 //!
-//! Without its manifest a file is none that was finished. `tar -x` unpacks it where thrum is not at
-//! hand.
+//! A file without its manifest is an unfinished backup. `tar -x` unpacks it without thrum.
 
 use std::fs::File;
 use std::io::{self, Seek as _};
@@ -21,7 +20,7 @@ use thrum_storage::SnapshotTarget;
 pub(super) const STATE: &str = "state/";
 /// The last entry.
 pub(super) const MANIFEST: &str = "manifest.json";
-/// What the manifest says of its form; another form gets another number.
+/// The format in the manifest; another format gets another number.
 pub(super) const FORMAT: &str = "thrum-backup/1";
 
 /// The last entry.
@@ -60,7 +59,7 @@ pub(super) struct Archive {
     file: File,
     builder: Builder<File>,
     segments: Vec<Segment>,
-    /// For the times of the entries, which nobody reads but people.
+    /// For the times of the entries, which only people read.
     seconds: u64,
 }
 
@@ -101,7 +100,7 @@ impl Archive {
 impl SnapshotTarget for Archive {
     fn start_over(&mut self) -> io::Result<()> {
         self.segments.clear();
-        // The one before writes its end where the file is, so it goes first.
+        // The writer before it ends at its position in the file, so it is dropped first.
         self.builder = Builder::new(self.file.try_clone()?);
         self.file.set_len(0)?;
         self.file.rewind()
@@ -118,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn starting_over_leaves_nothing_of_what_was_written() {
+    fn starting_over_discards_the_written_part() {
         let folder = std::env::temp_dir();
         let path = folder.join(format!("thrum-archive-{}", std::process::id()));
         let mut archive = Archive::new(File::create(&path).unwrap(), 0).unwrap();

@@ -11,10 +11,10 @@ use super::archive::{FORMAT, MANIFEST, Manifest, STATE, Segment};
 use super::summary::{Counts, Summary};
 use crate::command::Failure;
 
-/// Gets each segment's name and bytes, whose check against the manifest comes only at the end.
+/// Gets each segment's name and bytes; their check against the manifest follows only at the end.
 pub(super) type Visit<'a> = dyn FnMut(&str, &[u8]) -> anyhow::Result<()> + 'a;
 
-/// What to do about a backup that cannot be used.
+/// The remedy for an unusable backup.
 const DAMAGED: &str = "the backup is damaged or was never finished; use another copy of it";
 
 /// Reads it wholly. Memory: one segment, and about 150 bytes for each queued message.

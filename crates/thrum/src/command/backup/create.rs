@@ -80,8 +80,8 @@ impl Part {
         Ok(Self { folder, name, path })
     }
 
-    /// A new file, for its owner alone, as it holds what clients sent in clear text. What was left
-    /// there may be a link that somebody has laid.
+    /// A new file that only its owner can read, because it contains payloads in clear text. An
+    /// existing file may be a link placed by another user.
     fn create(&self) -> std::io::Result<File> {
         match self.folder.remove(&self.name) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),

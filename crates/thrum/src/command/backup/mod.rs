@@ -17,7 +17,7 @@ Examples:
   thrum backup check thrum.tar
   thrum backup restore thrum.tar --data-dir /var/lib/thrum
 
-create works while a broker has the directory and holds nobody up; restore needs it stopped.";
+create works while a broker uses the directory, without blocking it; restore needs it stopped.";
 
 /// Arguments of `thrum backup`.
 #[derive(Debug, Args)]
@@ -31,9 +31,9 @@ pub(crate) struct BackupArgs {
 enum Action {
     /// Write a data directory to a file, as it is at one moment.
     Create(create::CreateArgs),
-    /// Read a backup wholly, and say whether it is whole and what is in it.
+    /// Read a complete backup, check it and print its contents.
     Check(CheckArgs),
-    /// Make a data directory of a backup.
+    /// Create a data directory from a backup.
     Restore(restore::RestoreArgs),
 }
 

@@ -1,5 +1,4 @@
-//! `thrum backup restore`: unpacks beside, makes it safe, and only then takes the place of what was
-//! there.
+//! `thrum backup restore`: unpacks beside the state, syncs, and only then replaces the state.
 
 use std::fs::{self, File};
 use std::io;
@@ -21,7 +20,7 @@ use crate::command::data_dir::{DataDir, refusal};
 const BESIDE: &str = "state.restore";
 /// Folder of the log in the data directory.
 const STATE: &str = "state";
-/// The file in it that says that somebody has it.
+/// The lock file of the directory.
 const LOCK: &str = "lock";
 
 /// Arguments of `thrum backup restore`.
@@ -39,20 +38,20 @@ pub(super) struct RestoreArgs {
     json: bool,
 }
 
-/// Restores. Killed at any moment it leaves the state as it was, or the restored one.
+/// Restores. Killed at any moment it leaves the previous state, or the restored one.
 pub(super) fn run(args: &RestoreArgs) -> anyhow::Result<()> {
     let (folder, state) = (args.data_dir.path(), args.data_dir.state());
     if !args.force && has_state(&state)? {
         return Err(Failure::usage(format!(
-            "{} is not empty; name another directory, or add --force, which removes what is in it",
+            "{} is not empty; name another directory, or add --force, which removes its contents",
             folder.display()
         )));
     }
-    // A file that is none must not leave a directory behind.
+    // An invalid file must not leave a directory behind.
     File::open(&args.file)
         .map_err(|error| Failure::usage(format!("cannot read {}: {error}", args.file.display())))?;
     let is_there = state.is_dir();
-    // Held to the end, so that no broker comes in between.
+    // Held to the end, so that no broker starts in between.
     let before = is_there.then(|| RealDisk::open(&state).map_err(refusal));
     let before = before.transpose()?;
     let beside = folder.join(BESIDE);
@@ -73,7 +72,7 @@ pub(super) fn run(args: &RestoreArgs) -> anyhow::Result<()> {
     snapshot(&RealReader::open(&beside)?, &mut contents)?;
     if Counts::of(&contents.finish().0) != summary.counts {
         bail!(
-            "what was written to {} is not what was read; check the disk",
+            "the data written to {} differs from the backup; check the disk",
             beside.display()
         );
     }
@@ -89,7 +88,7 @@ pub(super) fn run(args: &RestoreArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether there are segments.
+/// Whether the directory contains segments.
 fn has_state(state: &Path) -> anyhow::Result<bool> {
     let entries = match fs::read_dir(state) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),

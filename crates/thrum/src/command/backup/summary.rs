@@ -1,4 +1,4 @@
-//! What is in a backup, for people and programs.
+//! The contents of a backup, for people and programs.
 
 use std::io::Write as _;
 

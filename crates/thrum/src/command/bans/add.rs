@@ -21,10 +21,10 @@ pub(super) struct AddArgs {
     who: WhoArgs,
     #[command(flatten)]
     place: Place,
-    /// How long, such as 1h or 7d; for good without it.
+    /// Duration, such as 1h or 7d; permanent without it.
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_span)]
     span: Option<Duration>,
-    /// Why, for those who list the bans; the client does not see it.
+    /// Reason, for readers of the list; the client does not see it.
     #[arg(
         long,
         value_name = "TEXT",
@@ -34,7 +34,7 @@ pub(super) struct AddArgs {
     reason: String,
 }
 
-/// Adds and says what is in force from now on.
+/// Adds a ban and prints the ban in force.
 pub(super) fn run(args: &AddArgs) -> anyhow::Result<()> {
     if args.span.is_some_and(|span| span.as_secs() == 0) {
         return Err(Failure::usage("--for: a ban takes at least a second"));
@@ -78,7 +78,7 @@ pub(super) fn run(args: &AddArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The user of this machine who does it, as far as the environment says so.
+/// The current user of this machine, according to the environment.
 fn whoami() -> String {
     let names = ["SUDO_USER", "USER", "LOGNAME"];
     let mut found = names.iter().filter_map(|name| std::env::var(name).ok());

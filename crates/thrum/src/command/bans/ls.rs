@@ -85,7 +85,7 @@ fn line(ban: &Ban, is_temporary: bool) -> Value {
     line
 }
 
-/// Who is banned, under the names that the file has for it.
+/// The subject, under the names of the file's fields.
 fn names(subject: &Subject) -> Vec<(&'static str, String)> {
     match subject {
         Subject::ClientId(id) => vec![("client_id", id.to_string())],

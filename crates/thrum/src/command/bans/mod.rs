@@ -1,4 +1,4 @@
-//! `thrum bans`: who may not connect.
+//! `thrum bans`: the list of banned clients, users and addresses.
 
 mod add;
 mod ls;
@@ -17,7 +17,7 @@ Examples:
   thrum bans ls --data-dir /var/lib/thrum
   thrum bans rm --user guest --data-dir /var/lib/thrum
 
-A broker that has the directory takes a change over within a second and disconnects who is banned.";
+A running broker applies a change within a second and disconnects banned clients.";
 
 /// Arguments of `thrum bans`.
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ pub(crate) struct BansArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List the bans in force, those that the broker made for a time included.
+    /// List the bans in force, including temporary ones of the broker.
     Ls(ls::LsArgs),
     /// Ban a client identifier, a user, an address or a network; a ban of the same is replaced.
     Add(add::AddArgs),

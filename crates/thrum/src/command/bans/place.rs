@@ -1,4 +1,4 @@
-//! Where the bans are.
+//! The location of the bans.
 
 use std::path::{Path, PathBuf};
 
@@ -40,8 +40,8 @@ impl Place {
         }
     }
 
-    /// What is to be said of a file that is about to be made and that the broker may not be able to
-    /// read. In its data directory it is given to the broker.
+    /// The warning about a new file that the broker may not be able to read. In its data directory
+    /// the file is given to the broker.
     pub(super) fn for_root_alone(&self) -> Option<String> {
         root_alone::warning(self.file.as_deref()?)
     }

@@ -20,7 +20,7 @@ pub(super) struct RmArgs {
     place: Place,
 }
 
-/// Lifts a ban, whoever made it.
+/// Lifts a ban of any origin.
 pub(super) fn run(args: &RmArgs) -> anyhow::Result<()> {
     let subject = args.who.subject()?;
     let bans = args.place.bans()?;

@@ -1,4 +1,4 @@
-//! Who is meant, on the command line and in a table.
+//! The subject of a ban, on the command line and in a table.
 
 use clap::Args;
 use thrum_access::Network;
@@ -24,7 +24,7 @@ pub(super) struct WhoArgs {
 }
 
 impl WhoArgs {
-    /// Who is meant.
+    /// The subject of a ban.
     pub(super) fn subject(&self) -> anyhow::Result<Subject> {
         let names = (self.client_id.as_deref(), self.user.as_deref());
         Ok(match (names, self.address) {
@@ -41,7 +41,7 @@ impl WhoArgs {
             },
             // The parser has seen to it.
             ((_, Some(_)), Some(_)) | ((None, None), None) => {
-                anyhow::bail!("nobody is named")
+                anyhow::bail!("no subject is named")
             }
         })
     }
@@ -63,7 +63,7 @@ pub(super) fn shown(subject: &Subject) -> String {
     }
 }
 
-/// What the broker takes a single client's address for.
+/// The broker's unit for a single client's address.
 fn site(network: Network) -> anyhow::Result<Network> {
     let site = Network::of_client(network.address());
     if network != site && network != Network::of_address(network.address()) {

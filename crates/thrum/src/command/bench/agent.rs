@@ -20,7 +20,7 @@ Then, where the run is started:
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
 pub(super) struct AgentArgs {
-    /// The MQTT 5.0 broker where coordinator and agents meet; not the one under test.
+    /// The MQTT 5.0 control broker of coordinator and agents; not the one under test.
     #[arg(long, value_name = "URL")]
     control: String,
     /// Name of this agent, unique in a run [default: that of the machine].

@@ -33,12 +33,12 @@ pub(super) struct TargetArgs {
     pub(super) tls: TlsArgs,
 }
 
-/// What is measured and with what.
+/// The measured process, and the sampling.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Measuring")]
 pub(super) struct MeasureArgs {
-    /// The broker's process, to measure its CPU and memory with its children; `none` to leave it
-    /// [default: who listens on the target's port on this machine].
+    /// The broker's process, to measure its CPU and memory with its children; `none` to skip it
+    /// [default: the process that listens on the target's port on this machine].
     #[arg(long, value_name = "PID", value_parser = values::broker_process)]
     pub(super) pid: Option<BrokerProcess>,
     /// Threads of the generator
@@ -48,7 +48,7 @@ pub(super) struct MeasureArgs {
     /// Let this many agents on other machines generate the load (`thrum bench agent`).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(super) agents: Option<u32>,
-    /// The MQTT 5.0 broker where they meet [default: one of our own for the time of the run].
+    /// The MQTT 5.0 control broker [default: one that thrum starts for the run].
     #[arg(long, value_name = "URL", requires = "agents")]
     pub(super) control: Option<String>,
     /// Command for the hooks of the scenario that name none, for example one that restarts the
@@ -80,8 +80,8 @@ pub(super) struct StageArgs {
     /// Run a part of the scenario: 0.1 is a tenth of its clients.
     #[arg(long, value_name = "FACTOR", value_parser = values::factor)]
     pub(super) scale: Option<f64>,
-    /// Scale a scenario down that needs more open files than this machine gives; the factor is
-    /// told.
+    /// Scale a scenario down that needs more open files than this machine allows; the factor is
+    /// reported.
     #[arg(long, conflicts_with = "scale")]
     pub(super) fit: bool,
     /// Set a key of the scenario, as its file names it; may be repeated.
@@ -119,11 +119,11 @@ pub(super) struct SizeArgs {
     pub(super) connect_rate: Option<u32>,
 }
 
-/// What is shown and kept.
+/// Display and output.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct OutputArgs {
-    /// Where the run folders go.
+    /// Folder of the run folders.
     #[arg(long, value_name = "DIR", default_value = super::folders::RUNS)]
     pub(super) out: PathBuf,
     /// Print the result as JSON instead of the summary.
@@ -137,7 +137,7 @@ pub(super) struct OutputArgs {
     pub(super) note: Option<String>,
 }
 
-/// What is made of a run besides its folder.
+/// Additional outputs of a run.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct ReportArgs {
@@ -153,7 +153,7 @@ pub(super) struct ReportArgs {
 }
 
 impl StageArgs {
-    /// What these flags change in a scenario.
+    /// The changes of these flags to a scenario.
     pub(super) fn changes(&self, size: &SizeArgs) -> Changes {
         let overrides = Overrides {
             publishers: size.publishers,

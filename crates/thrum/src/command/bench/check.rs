@@ -17,7 +17,7 @@ use super::complaint::{Complaint, USAGE};
 
 const EXAMPLES: &str = "\
 Examples:
-  thrum bench check mine.toml              is it right, and what would it do
+  thrum bench check mine.toml              errors, and the plan
   thrum bench check p2p-1K --scale 50      would this machine do for it";
 
 /// Memory of the generator without clients.
@@ -59,13 +59,13 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
         0 => writeln!(out, "\nIt is right. Run it: thrum bench run {source}")?,
         _ => writeln!(
             std::io::stderr(),
-            "error: this machine lacks what is marked with ✗"
+            "error: this machine lacks the items marked with ✗"
         )?,
     }
     Ok(code)
 }
 
-/// A scenario in words.
+/// A scenario as text.
 pub(super) fn description(scenario: &Scenario) -> String {
     let mut text = format!("{}\n", scenario.name);
     if !scenario.summary.is_empty() {
@@ -109,7 +109,7 @@ pub(super) fn description(scenario: &Scenario) -> String {
     text
 }
 
-/// What the plan amounts to.
+/// The size of the plan.
 fn load(plan: &Plan) -> String {
     let (sent, delivered) = plan.messages_per_second();
     if plan.publishers().is_empty() {
@@ -128,7 +128,7 @@ fn load(plan: &Plan) -> String {
     )
 }
 
-/// What this machine must have, and whether it has it.
+/// The requirements on this machine, and whether they are met.
 fn needs(clients: u32, sources: &[AddressRange]) -> Vec<(String, bool)> {
     let memory = format!(
         "memory     about {} for the generator, its sockets left out",
@@ -148,7 +148,7 @@ fn needs(clients: u32, sources: &[AddressRange]) -> Vec<(String, bool)> {
     vec![(memory, true), files, ports]
 }
 
-/// The source addresses of the clients, in words.
+/// The source addresses of the clients, as text.
 fn source_addresses(clients: u32, ranges: &[AddressRange]) -> Result<String, SourceError> {
     let given = preflight::all_sources(ranges)?;
     // The loopback has many addresses, another host is reached from one.

@@ -23,7 +23,7 @@ pub(super) struct CompareArgs {
     /// The runs: folders, names or `latest`; the first one is what the others are compared with.
     #[arg(value_name = "RUN", num_args = 2..=RUNS_MAX, required = true)]
     runs: Vec<String>,
-    /// Where the run folders are.
+    /// Folder of the run folders.
     #[arg(long, value_name = "DIR", default_value = folders::RUNS)]
     out: PathBuf,
     /// Print the comparison as JSON.

@@ -33,7 +33,7 @@ enum From {
     /// time.
     #[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
     EmqttBench {
-        /// The command lines; read from standard input if there is none.
+        /// The command lines; read from standard input by default.
         #[arg(value_name = "LINE")]
         lines: Vec<String>,
         /// Write the scenario here instead of to standard output.

@@ -51,7 +51,7 @@ pub(super) fn run(args: &LimitArgs) -> anyhow::Result<u8> {
         .map_err(|error| Complaint::new(error, USAGE))?;
     let relay = Relay::start(args.listen, args.threads).map_err(|error| {
         let listen = args.listen;
-        let cure = "end what listens there, or give another --listen";
+        let cure = "end the program that listens there, or give another --listen";
         Complaint::usage(format!("cannot listen on {listen}: {error}; {cure}"))
     })?;
     let threads = match args.threads {

@@ -18,7 +18,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
 pub(super) struct LsArgs {
-    /// Where the run folders are.
+    /// Folder of the run folders.
     #[arg(long, value_name = "DIR", default_value = folders::RUNS)]
     out: PathBuf,
     /// One line of JSON for each run.

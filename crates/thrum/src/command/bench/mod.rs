@@ -44,7 +44,7 @@ Examples:
   thrum bench suite basic --duration 60s                     the four scenarios of the Basic Set
   thrum bench search p2p-1K --p99 5ms                        the highest rate that the broker holds
   thrum bench versus --scenario p2p-1K                       all brokers of this machine compared
-  thrum bench scenarios                                      what can be run";
+  thrum bench scenarios                                      all scenarios";
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 kept its promises, 1 did not, 2 wrong usage, 5 unreachable, 7 INVALID (the generator
@@ -65,7 +65,7 @@ enum BenchCommand {
     Run(Box<run::RunCommand>),
     /// Run a set of scenarios one after the other.
     Suite(Box<suite::SuiteArgs>),
-    /// Only connections: how fast they are accepted, what they cost.
+    /// Only connections: how fast they are accepted, and their cost.
     Conn(Box<shortcut::ShortcutArgs>),
     /// Only publishers, without subscribers.
     Pub(Box<shortcut::ShortcutArgs>),
@@ -108,7 +108,7 @@ enum BenchCommand {
 /// Runs `thrum bench`.
 ///
 /// # Errors
-/// The terminal or the run folder cannot be written. A run that fails is no error but an exit code.
+/// The terminal or the run folder cannot be written. A failed run is not an error but an exit code.
 pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     let ended = dispatch(args.command);
     match ended {

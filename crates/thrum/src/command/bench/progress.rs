@@ -57,7 +57,7 @@ impl Lines {
 }
 
 impl Lines {
-    /// What was counted since the last line; no rates where a stage has just begun.
+    /// The counts since the last line; no rates if a stage has just begun.
     fn since_shown(&self, status: &Status) -> Second {
         let same_stage = self.shown.filter(|shown| shown.stage == status.stage);
         let before = same_stage.map_or(status.progress, |shown| shown.progress);
@@ -81,7 +81,7 @@ impl Lines {
 
 impl Observer for Lines {
     fn note(&mut self, text: &str) {
-        // What is known of the machine holds for all runs of a series.
+        // The description of the machine holds for all runs of a series.
         let mut noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
         if noted.insert(text.to_owned()) {
             // Standard error may be closed; the run continues.
@@ -101,7 +101,7 @@ impl Observer for Lines {
     }
 }
 
-/// An onlooker that only hands over the note.
+/// An observer that only hands over the note.
 pub(super) struct Quiet(pub(super) Option<String>);
 
 impl Observer for Quiet {

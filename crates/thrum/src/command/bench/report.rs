@@ -41,7 +41,7 @@ pub(super) struct ReportArgs {
     /// Only this part of the hold.
     #[arg(long, value_name = "FROM..TO", value_parser = values::window)]
     window: Option<(Duration, Duration)>,
-    /// Where the run folders are.
+    /// Folder of the run folders.
     #[arg(long, value_name = "DIR", default_value = folders::RUNS)]
     out: PathBuf,
 }
@@ -62,7 +62,7 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<u8> {
 }
 
 impl ReportArgs {
-    /// What is asked for; HTML if nothing is.
+    /// The requested reports; HTML by default.
     fn forms(&self) -> Vec<Form> {
         let asked = [
             (self.html, Form::Html),

@@ -8,7 +8,7 @@ use super::adapt;
 
 const EXAMPLES: &str = "\
 Examples:
-  thrum bench scenarios                    what can be run
+  thrum bench scenarios                    all scenarios
   thrum bench scenarios show p2p-1K        one of them in full
   thrum bench scenarios sets               the sets that `thrum bench suite` runs";
 

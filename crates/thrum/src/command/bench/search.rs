@@ -80,7 +80,7 @@ pub(super) struct SearchArgs {
         value_parser = clap::value_parser!(u32).range(1..=1000),
     )]
     trials: u32,
-    /// What is changed from trial to trial.
+    /// The quantity that changes from trial to trial.
     #[arg(long, value_enum, default_value_t = Varied::Rate)]
     vary: Varied,
     #[command(flatten)]
@@ -96,7 +96,7 @@ pub(super) struct SearchArgs {
     output: OutputArgs,
 }
 
-/// What a search changes.
+/// The quantity that a search changes.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Varied {
     /// Messages per second of every publisher.
@@ -189,15 +189,15 @@ impl Trials<'_> {
             scenario.name,
             self.engine.target()
         );
-        let mut onlooker = self.engine.onlooker(&self.args.output, "  ", &title);
-        let finished = self.engine.run(scenario, self.folder, &mut *onlooker);
-        drop(onlooker);
+        let mut observer = self.engine.observer(&self.args.output, "  ", &title);
+        let finished = self.engine.run(scenario, self.folder, &mut *observer);
+        drop(observer);
         let trial = match finished {
             Ok(finished) => {
                 adapt::keep(&finished, &self.folder.join("runs"), None, None)?;
                 Trial::judge(load, &finished.result, &self.goal)
             }
-            // The first trial shows whether anything works at all.
+            // The first trial shows basic failures.
             Err(complaint) if number == 1 => return Err(complaint.into()),
             Err(complaint) => failed(load, &complaint),
         };

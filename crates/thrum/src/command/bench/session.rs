@@ -1,4 +1,4 @@
-//! Scenarios run one after the other: progress, summary, what is kept, and the exit code.
+//! Scenarios run one after the other: progress, summary, stored results, and the exit code.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -31,10 +31,10 @@ pub(super) fn run_all(
     let mut finished = Vec::new();
     for scenario in scenarios {
         let title = format!("{} → {}", scenario.name, engine.target());
-        let mut onlooker = engine.onlooker(output, "", &title);
-        let run = engine.run(scenario, &output.out, &mut *onlooker);
+        let mut observer = engine.observer(output, "", &title);
+        let run = engine.run(scenario, &output.out, &mut *observer);
         // The terminal is given back before anything is printed.
-        drop(onlooker);
+        drop(observer);
         let run = run?;
         let template = reports.template.as_deref();
         let folder = adapt::keep(&run, &output.out, baseline.as_ref(), template)?;

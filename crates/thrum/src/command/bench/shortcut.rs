@@ -38,7 +38,7 @@ pub(super) struct ShortcutArgs {
     reports: ReportArgs,
 }
 
-/// What the flags scale.
+/// The quantities that the flags scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Connections,

@@ -20,7 +20,7 @@ pub(super) struct ShowArgs {
     /// The run: its folder, its name or `latest`.
     #[arg(value_name = "RUN")]
     run: String,
-    /// Where the run folders are.
+    /// Folder of the run folders.
     #[arg(long, value_name = "DIR", default_value = folders::RUNS)]
     out: PathBuf,
     /// Print the result as JSON.

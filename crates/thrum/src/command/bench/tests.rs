@@ -1,4 +1,4 @@
-//! The command line of `thrum bench`: what parses, what is refused, what help shows first.
+//! The command line of `thrum bench`: accepted and refused flags, and the beginning of the help.
 
 use clap::{CommandFactory as _, Parser as _};
 

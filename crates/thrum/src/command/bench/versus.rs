@@ -42,7 +42,7 @@ pub(super) struct VersusArgs {
     /// Print the built-in file and exit.
     #[arg(long)]
     print_brokers: bool,
-    /// Only these brokers, in this order [default: all but those that run only by name].
+    /// Only these brokers, in this order [default: all except those that run only by name].
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     brokers: Vec<String>,
     /// Set of scenarios [default: basic].
@@ -235,9 +235,9 @@ impl<'a> Comparison<'a> {
             configuration,
         )?;
         let title = format!("{} on {}", scenario.name, installed.broker.name);
-        let mut onlooker = engine.onlooker(&self.args.output, "  ", &title);
-        let finished = engine.run(scenario.clone(), &self.folder, &mut *onlooker);
-        drop(onlooker);
+        let mut observer = engine.observer(&self.args.output, "  ", &title);
+        let finished = engine.run(scenario.clone(), &self.folder, &mut *observer);
+        drop(observer);
         if let Some(how) = running.crash() {
             return Ok(Ended::Crashed { how });
         }

@@ -13,7 +13,7 @@ use crate::config::{Source, mosquitto};
 const EXAMPLES: &str = "\
 Examples:
   thrum config import mosquitto /etc/mosquitto/mosquitto.conf -o thrum.toml
-  thrum config import mosquitto mosquitto.conf             print it, and say what became of each line";
+  thrum config import mosquitto mosquitto.conf             print it, and report the result for each line";
 
 /// Arguments of `thrum config import`.
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ pub(super) struct ImportArgs {
 
 #[derive(Debug, Subcommand)]
 enum From {
-    /// A mosquitto.conf of mosquitto 1.5 to 2.1, with what it includes. Files that it names are
+    /// A mosquitto.conf of mosquitto 1.5 to 2.1, with its included files. Files that it names are
     /// kept where they are.
     Mosquitto(FileArgs),
 }

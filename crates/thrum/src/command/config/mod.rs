@@ -1,4 +1,4 @@
-//! `thrum config`: write, check and show the configuration of a broker, and take over one of
+//! `thrum config`: write, check and show the configuration of a broker, and import one of
 //! mosquitto.
 
 mod import;
@@ -19,9 +19,9 @@ const EXAMPLES: &str = "\
 Examples:
   thrum config init thrum.toml             write a file with every key
   thrum config init > thrum.toml           the same
-  thrum config check -c thrum.toml         errors, or what is not at its default
+  thrum config check -c thrum.toml         errors, or the keys that differ from their defaults
   thrum config check --strict              fail also where serve would only warn
-  thrum config show --origin               every value in force and who set it
+  thrum config show --origin               every value in force and its origin
   thrum config import mosquitto /etc/mosquitto/mosquitto.conf -o thrum.toml";
 
 /// Arguments of `thrum config`.
@@ -37,13 +37,13 @@ enum Action {
     /// Write or print a commented file with every key and its default; an existing file is not
     /// touched.
     Init {
-        /// The file to write, which must not be there yet. Without one, or with -, it is printed.
+        /// The file to write, which must not exist. Without one, or with -, it is printed.
         file: Option<PathBuf>,
     },
     /// Check files and variables, and every file they name, as serve does before it opens a port:
-    /// print all errors and exit with 2, or print what differs from the defaults.
+    /// print all errors and exit with 2, or print the differences from the defaults.
     Check {
-        /// Take a warning, such as an expired certificate, for an error.
+        /// Treat a warning, such as an expired certificate, as an error.
         #[arg(long)]
         strict: bool,
         #[command(flatten)]
@@ -51,17 +51,17 @@ enum Action {
     },
     /// Print every value in force.
     Show {
-        /// Say for each who set it: default, file and line, variable.
+        /// Print the origin of each: default, file and line, variable.
         #[arg(long)]
         origin: bool,
         #[command(flatten)]
         source: SourceArgs,
     },
-    /// Make a configuration of one of another broker.
+    /// Import the configuration of another broker.
     Import(import::ImportArgs),
 }
 
-/// Where to read from.
+/// Sources of the configuration.
 #[derive(Debug, Args)]
 struct SourceArgs {
     /// The file to read, instead of /etc/thrum/thrum.toml; conf.d/*.toml beside it is read after
@@ -152,7 +152,7 @@ fn check(loaded: &Loaded, strict: bool) -> anyhow::Result<()> {
     let difference = if differences.is_empty() {
         "everything is at its default"
     } else {
-        "what differs from the defaults:"
+        "differences from the defaults:"
     };
     writeln!(std::io::stderr(), "valid ({files} read); {difference}")?;
     std::io::stdout().write_all(differences.as_bytes())?;

@@ -55,7 +55,7 @@ fn to_file(state: &Recovered, args: &ExportArgs) -> anyhow::Result<usize> {
         Ok(count)
     });
     if written.is_err() {
-        // A part would look like the whole.
+        // A partial file would look complete.
         std::fs::remove_file(&args.file).ok();
     }
     written.with_context(|| format!("cannot write {shown}"))

@@ -33,7 +33,7 @@ pub(super) struct ImportArgs {
 /// The messages of a file, by topic: the last one of a topic counts.
 type Messages = BTreeMap<String, Read>;
 
-/// What was done.
+/// The result.
 #[derive(Debug, Default)]
 struct Done {
     imported: usize,
@@ -70,7 +70,7 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads all lines before anything is changed; those that have expired are only counted.
+/// Reads all lines before anything is changed; expired ones are only counted.
 fn read(name: &str, lines: impl BufRead, now: WallMillis) -> anyhow::Result<(Messages, usize)> {
     let mut messages = Messages::new();
     let mut expired = 0;
@@ -112,7 +112,7 @@ impl Writing {
         }
     }
 
-    /// What is new comes first: whoever ends this in the middle finds too much, never too little.
+    /// New messages come first: an interruption leaves too many messages, never too few.
     fn write(mut self, messages: &Messages, replace_all: bool) -> anyhow::Result<Done> {
         let mut done = Done::default();
         let before: Vec<Box<str>> = topics(&self.opened.state);

@@ -1,4 +1,4 @@
-//! A retained message as a line of JSON: what `export` writes and `import` reads.
+//! A retained message as a line of JSON, for `export` and `import`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -51,7 +51,7 @@ struct Properties {
     user: Vec<(String, String)>,
 }
 
-/// What a line says, checked.
+/// The checked contents of a line.
 #[derive(Debug)]
 pub(super) struct Read {
     /// Topic, property block and payload.
@@ -76,7 +76,7 @@ impl Properties {
             && user.is_empty()
     }
 
-    /// What is too long for a packet, or no valid topic.
+    /// A value that is too long for a packet, or an invalid topic.
     fn check(&self, correlation_data: Option<&[u8]>) -> Result<(), String> {
         let texts = [&self.content_type, &self.response_topic];
         let texts = texts.into_iter().flatten();
@@ -94,7 +94,7 @@ impl Properties {
         }
         match &self.response_topic {
             Some(topic) if !is_valid_name(topic) => {
-                Err("response_topic is no topic name".to_owned())
+                Err("response_topic is not a topic name".to_owned())
             }
             _ => Ok(()),
         }
@@ -138,11 +138,11 @@ impl Line {
         }
     }
 
-    /// Checks what it says; `now` is when it was published if it does not say.
+    /// Checks the contents; `now` is the time of the publish if the line has none.
     pub(super) fn read(&self, now: WallMillis) -> Result<Read, String> {
         if !is_valid_name(&self.topic) {
             return Err(format!(
-                "{:?} is no topic name: it must not be empty, longer than 65535 bytes or have + # or U+0000 in it",
+                "{:?} is not a topic name: it must not be empty, longer than 65535 bytes or have + # or U+0000 in it",
                 self.topic
             ));
         }
@@ -187,10 +187,9 @@ impl Line {
         let payload = self.payload.as_deref();
         let payload = payload.map(|text| decode("payload", text)).transpose()?;
         match (payload, &self.text) {
-            (Some(payload), Some(text)) if payload != text.as_bytes() => Err(
-                "payload and text say different things; leave out the one that is not meant"
-                    .to_owned(),
-            ),
+            (Some(payload), Some(text)) if payload != text.as_bytes() => {
+                Err("payload and text differ; remove the wrong one".to_owned())
+            }
             (Some(payload), _) => Ok(payload),
             (None, Some(text)) => Ok(text.clone().into_bytes()),
             (None, None) => Err("a payload (base64) or a text is missing".to_owned()),
@@ -208,7 +207,7 @@ fn moment(name: &str, text: Option<&str>) -> Result<Option<WallMillis>, String> 
 
 fn decode(name: &str, text: &str) -> Result<Vec<u8>, String> {
     let decoded = STANDARD.decode(text);
-    decoded.map_err(|error| format!("{name} is no base64: {error}"))
+    decoded.map_err(|error| format!("{name} is not base64: {error}"))
 }
 
 fn format_indicator(properties: &Properties) -> Result<Option<bool>, String> {
@@ -249,18 +248,15 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_line_is_refused_with_what_is_wrong() {
-        check_refused(r#"{"topic":"a/#","text":""}"#, "is no topic name");
-        check_refused(r#"{"topic":"","text":""}"#, "is no topic name");
+    fn a_wrong_line_is_refused_with_its_error() {
+        check_refused(r#"{"topic":"a/#","text":""}"#, "is not a topic name");
+        check_refused(r#"{"topic":"","text":""}"#, "is not a topic name");
         check_refused(
             r#"{"topic":"a"}"#,
             "a payload (base64) or a text is missing",
         );
-        check_refused(r#"{"topic":"a","payload":"?"}"#, "payload is no base64");
-        check_refused(
-            r#"{"topic":"a","payload":"b24=","text":"off"}"#,
-            "say different things",
-        );
+        check_refused(r#"{"topic":"a","payload":"?"}"#, "payload is not base64");
+        check_refused(r#"{"topic":"a","payload":"b24=","text":"off"}"#, "differ");
         check_refused(r#"{"topic":"a","text":"","qos":3}"#, "qos is 0, 1 or 2");
         check_refused(
             r#"{"topic":"a","text":"","expires_at":"soon"}"#,
@@ -273,7 +269,7 @@ mod tests {
         );
         check_refused(
             r#"{"topic":"a","text":"","properties":{"response_topic":"+"}}"#,
-            "response_topic is no topic name",
+            "response_topic is not a topic name",
         );
         let long = "x".repeat(70_000);
         check_refused(

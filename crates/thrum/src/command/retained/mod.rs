@@ -33,7 +33,7 @@ enum Action {
     Ls(ls::LsArgs),
     /// Write the retained messages to a file, a line of JSON each.
     Export(export::ExportArgs),
-    /// Add the retained messages of such a file; one that a topic has is replaced.
+    /// Add the retained messages of such a file; existing ones of the same topics are replaced.
     Import(import::ImportArgs),
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &RetainedArgs) -> anyhow::Result<ExitCode> {
 /// Which topics.
 #[derive(Debug, Args)]
 struct Topics {
-    /// Only topics that fit this topic filter, such as 'site/+/state'.
+    /// Only topics that match this topic filter, such as 'site/+/state'.
     #[arg(long, value_name = "FILTER", value_parser = parse_filter)]
     filter: Option<String>,
 }
@@ -65,7 +65,7 @@ impl Topics {
 fn parse_filter(text: &str) -> Result<String, String> {
     match TopicFilter::parse(text) {
         Ok(filter) if filter.shared().is_none() => Ok(text.to_owned()),
-        Ok(_) => Err("a shared subscription is no filter of topics".to_owned()),
+        Ok(_) => Err("a shared subscription is not a topic filter".to_owned()),
         Err(_) => Err(
             "expected a topic filter: '+' stands for one level, '#' at the end for all that follow"
                 .to_owned(),

@@ -1,4 +1,4 @@
-//! What a broker says when it is ready: where it listens, in which mode, what to try.
+//! The start-up message of a broker: its addresses, its mode, and a first command to try.
 
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
@@ -103,8 +103,8 @@ impl Start<'_> {
 
     fn mode(&self) -> String {
         let who = match (self.dev, self.config.auth.anonymous, self.has_users) {
-            (true, ..) => "dev: everyone who reaches it may connect",
-            (false, Anonymous::Everyone, false) => "everyone who reaches it may connect",
+            (true, ..) => "dev: every client that reaches it may connect",
+            (false, Anonymous::Everyone, false) => "every client that reaches it may connect",
             (false, Anonymous::Everyone, true) => {
                 "users may connect, and others too (auth.anonymous = true)"
             }
@@ -115,14 +115,14 @@ impl Start<'_> {
                 "users may connect, and clients of this machine (auth.anonymous = \"loopback\")"
             }
             (false, Anonymous::Nobody, false) => {
-                "nobody may connect: there are no users (thrum users add NAME)"
+                "no client can connect: there are no users (thrum users add NAME)"
             }
             (false, Anonymous::Nobody, true) => "users may connect",
         };
         format!("{who}, {}", self.kept())
     }
 
-    /// Without rules of its own for anonymous clients, a node with users lets them do nothing.
+    /// Without rules for anonymous clients, a node with users denies them everything.
     fn needs_user(&self) -> bool {
         self.has_users && !self.dev
     }
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn easy_mode_says_where_and_what_to_try() {
+    fn dev_mode_announces_its_address_and_commands_to_try() {
         check(
             &["127.0.0.1:1883", "[::1]:1883"],
             (true, false),
@@ -224,7 +224,7 @@ mod tests {
 thrum VERSION ready in 12 ms
   Listening  mqtt://127.0.0.1:1883  (mqtt)
              mqtt://[::1]:1883  (mqtt)
-  Mode       dev: everyone who reaches it may connect, nothing is kept on disk
+  Mode       dev: every client that reaches it may connect, nothing is kept on disk
   Try        thrum sub -t '#' -v
              thrum pub -t hello -m world
 ",
@@ -247,7 +247,7 @@ thrum VERSION ready in 12 ms
     }
 
     #[test]
-    fn commands_to_try_go_over_what_there_is() {
+    fn commands_to_try_use_the_existing_listeners() {
         let listening = |transport, bind| {
             let config = ListenerConfig {
                 transport,
@@ -276,7 +276,7 @@ thrum VERSION ready in 12 ms
     }
 
     #[test]
-    fn with_users_it_says_who_may_come_in_and_how() {
+    fn with_users_the_announcement_says_how_to_connect() {
         check(
             &["127.0.0.1:1883"],
             (false, true),

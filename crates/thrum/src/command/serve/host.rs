@@ -1,4 +1,4 @@
-//! What this machine gives: open files, and the address families it has.
+//! Resources of this machine: open files, and its address families.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -11,17 +11,17 @@ use thrum_broker::config::Bind;
 use super::preflight::{self, Refused};
 use crate::config::{Config, Loaded, Origin};
 
-/// Files that are not clients': listeners, epoll instances, the log, and sockets that have not said
-/// who they are.
+/// Files other than clients': listeners, epoll instances, the log, and connections before their
+/// CONNECT.
 const RESERVED: u64 = 1024 + 128;
 
-/// What the kernel's table takes for each file.
+/// Bytes of the kernel's table for each file.
 const TABLE_BYTES: u64 = 8;
 /// The table is made for so many files at once that it takes one part in so many of the memory: all
 /// a million on a machine of 2 GiB.
 const MEMORY_SHARE: u64 = 256;
 
-/// What was found out at the start; it also holds for a configuration that is loaded later.
+/// The findings at the start; they also hold for a configuration that is loaded later.
 #[derive(Debug)]
 pub(super) struct Host {
     /// Files that this process may open.
@@ -57,7 +57,7 @@ impl Host {
         if loaded.config.limits.connections <= possible {
             return;
         }
-        // Nobody asked for the default, so there it is no surprise.
+        // The default was not requested, so a lower value needs no warning.
         if *loaded.origin("limits.connections") != Origin::Default {
             tracing::warn!(
                 connections = possible,
@@ -87,10 +87,10 @@ fn raise_open_files() -> u64 {
     in_force.unwrap_or(u64::MAX)
 }
 
-/// Makes the process's table of open files large enough for so many, once and before there is
-/// anything to serve: the kernel doubles it as files are opened, and each time lets the worker that
-/// opens one wait for 10 to 50 ms. Costs eight bytes of the kernel's memory for each file; where it
-/// fails, the table grows as it would have.
+/// Enlarges the process's table of open files for this number, once and before the broker serves
+/// clients: the kernel doubles it as files are opened, and each time blocks the worker that opens
+/// one for 10 to 50 ms. Costs eight bytes of the kernel's memory for each file; if it fails, the
+/// table grows as usual.
 fn grow_table_of_files(files: u64) {
     let files = files.min(files_affordable());
     let Ok(highest) = i32::try_from(files.saturating_sub(1)) else {
@@ -110,7 +110,7 @@ fn files_affordable() -> u64 {
 }
 
 fn connections_possible(open_files: u64) -> u32 {
-    // Where files are scarce, most of them are still for clients.
+    // If files are scarce, most of them are still for clients.
     let reserved = RESERVED.min(open_files / 4);
     u32::try_from((open_files - reserved).max(1)).unwrap_or(u32::MAX)
 }

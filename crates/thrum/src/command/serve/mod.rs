@@ -35,31 +35,31 @@ Examples:
 Signals: SIGTERM and SIGINT stop gracefully, SIGHUP reloads the configuration.";
 
 const LOG_LEVEL: &str =
-    "What is logged: error, warn, info, debug or trace, also by part: info,thrum_broker=debug";
+    "Log level: error, warn, info, debug or trace, also by module: info,thrum_broker=debug";
 
 /// Arguments of `thrum serve`.
 #[derive(Debug, Default, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
-    /// Easy mode: everyone who reaches it may connect, it listens on port 1883 of this machine's
-    /// loopback addresses unless told otherwise, and no file is read unless named.
+    /// For experiments: every client that reaches it may connect, it listens on port 1883 of this
+    /// machine's loopback addresses unless told otherwise, and no file is read unless named.
     #[arg(long)]
     dev: bool,
     /// The file to read, instead of /etc/thrum/thrum.toml; conf.d/*.toml beside it is read after
-    /// it. A mosquitto.conf is taken as well.
+    /// it. A mosquitto.conf is accepted as well.
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Address and port to listen on, or a port for all addresses; may be given more than once.
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen)]
     listen: Vec<Listen>,
-    /// Folder for what must survive a restart: durable sessions and retained messages. Without one,
-    /// nothing is kept on disk.
+    /// Folder for the state that must survive a restart: durable sessions and retained messages.
+    /// Without one, nothing is kept on disk.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Worker threads: a number, or auto for one per core.
     #[arg(long, value_name = "N")]
     workers: Option<String>,
-    /// What is logged: error, warn, info, debug or trace, also by part.
+    /// Log level: error, warn, info, debug or trace, also by module.
     #[arg(long, value_name = "LEVEL", long_help = LOG_LEVEL)]
     log_level: Option<String>,
     /// Form of a log line; with json nothing else is printed.
@@ -76,7 +76,7 @@ enum Format {
     Json,
 }
 
-/// Addresses that one `--listen` stands for.
+/// Addresses of one `--listen`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Listen(Vec<SocketAddr>);
 

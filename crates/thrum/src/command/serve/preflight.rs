@@ -1,5 +1,4 @@
-//! Looks at every address before the broker starts, so that all that cannot work is said at once
-//! and in words.
+//! Tries every address before the broker starts, so that all errors are reported at once, as text.
 
 use std::fmt;
 use std::io::{Error, ErrorKind};
@@ -29,7 +28,7 @@ pub(super) fn check(config: &Config) -> Result<Vec<SocketAddr>, Refused> {
         let mut absent = Vec::new();
         let addresses = listener.bind.iter().filter_map(|bind| match bind {
             Bind::Address(address) => Some(address),
-            // Its file says more than a second socket could find out.
+            // The check of its file is more informative than a second socket.
             Bind::Unix(_) => None,
         });
         for address in addresses {
@@ -54,8 +53,7 @@ pub(super) fn check(config: &Config) -> Result<Vec<SocketAddr>, Refused> {
     }
 }
 
-/// Listens for a moment, without sharing the port: a second broker must not slip in beside the
-/// first.
+/// Listens for a moment, without sharing the port: a second broker must not start beside the first.
 fn listen(address: SocketAddr, transport: Transport) -> Result<(), Error> {
     let (kind, protocol) = match transport {
         Transport::Tcp | Transport::WebSocket => (Type::STREAM, Protocol::TCP),
@@ -130,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_port_is_said_with_what_to_do() {
+    fn a_busy_port_is_reported_with_the_remedy() {
         check_reason(
             "0.0.0.0:1883",
             ErrorKind::AddrInUse,
@@ -140,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_of_root_is_said_with_what_to_do() {
+    fn a_port_of_root_is_reported_with_the_remedy() {
         check_reason(
             "127.0.0.1:83",
             ErrorKind::PermissionDenied,

@@ -7,10 +7,10 @@ use crate::assemble::Node;
 use crate::config::{self, Config, Loaded, Request};
 use crate::logging::Level;
 
-/// Settings that this program reads once, beside those the broker names.
+/// Settings that this program reads once, in addition to those the broker names.
 const AT_START_ONLY: [&str; 2] = ["log.format", "node.name"];
 
-/// What a reload needs.
+/// The inputs of a reload.
 #[derive(Debug)]
 pub(super) struct Reload {
     request: Request,
@@ -37,7 +37,7 @@ impl Reload {
         self.in_force.tls.reload_interval
     }
 
-    /// Reads the configuration again and logs what came of it.
+    /// Reads the configuration again and logs the result.
     pub(super) fn run(&mut self, broker: &mut Node) {
         match config::load(&self.request) {
             Ok(fresh) => self.take_over(fresh, broker),

@@ -1,4 +1,4 @@
-//! Signals: stop gracefully, read the configuration again; and what is to be done between them.
+//! Signals: stop gracefully, read the configuration again; and periodic work between them.
 
 use std::io;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use signal_hook::iterator::Signals as Received;
 
 /// Exit code of a program that was interrupted.
 const INTERRUPTED: i32 = 130;
-/// Signals that wait while one is served; more of the same say nothing new.
+/// Signals that wait while one is served; repeated ones add no information.
 const WAITING_MAX: usize = 16;
 
-/// What there is to do.
+/// The action to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// Read the configuration again.
     Reload,
-    /// No signal came for so long as was asked for.
+    /// No signal arrived within the requested time.
     Quiet,
 }
 
@@ -43,7 +43,7 @@ impl Signals {
         let (sender, received) = sync_channel(WAITING_MAX);
         let thread = std::thread::Builder::new().name("signals".to_owned());
         thread.spawn(move || {
-            // Until nobody serves them any more.
+            // Until they are no longer served.
             let mut signals = arriving.forever();
             while signals
                 .next()
@@ -53,8 +53,8 @@ impl Signals {
         Ok(Self { received, stopping })
     }
 
-    /// Serves signals until one asks to stop. `pause` is how long to wait for one, and then what
-    /// `handle` says; zero is for ever.
+    /// Serves signals until one asks to stop. `pause` is the time to wait for one, afterwards the
+    /// result of `handle`; zero waits without a limit.
     pub(super) fn serve(self, mut pause: Duration, mut handle: impl FnMut(Event) -> Duration) {
         loop {
             let signal = if pause.is_zero() {

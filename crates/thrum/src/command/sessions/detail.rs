@@ -22,7 +22,7 @@ const HEADINGS: [&str; 7] = [
     "TOPIC",
 ];
 
-/// A session and what its deliveries speak of.
+/// A session, and the messages of its deliveries.
 pub(super) struct Detail<'a> {
     pub(super) row: &'a Row<'a>,
     pub(super) state: &'a Recovered,
@@ -134,7 +134,7 @@ fn section(text: &mut String, heading: &str, count: usize) {
     text.extend([format!("\n{heading} ({count})\n")]);
 }
 
-/// What happened to a delivery last. After PUBREC only the packet identifier is kept.
+/// The last event of a delivery. After PUBREC only the packet identifier is kept.
 fn step(delivery: &RecoveredDelivery) -> &'static str {
     match delivery.inflight {
         None => "queued",

@@ -19,7 +19,7 @@ BYTES are topics, properties and payloads of what is queued or inflight.";
 pub(super) struct LsArgs {
     #[command(flatten)]
     data_dir: DataDir,
-    /// Only sessions without a connection for at least so long, such as 7d.
+    /// Only sessions without a connection for at least this time, such as 7d.
     #[arg(long, value_name = "DURATION", value_parser = shown::parse_span)]
     away_for: Option<Duration>,
     /// Only client identifiers with this text in them.

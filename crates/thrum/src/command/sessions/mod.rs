@@ -1,4 +1,4 @@
-//! `thrum sessions`: what a data directory keeps of its clients.
+//! `thrum sessions`: the stored sessions of a data directory.
 
 mod detail;
 mod get;

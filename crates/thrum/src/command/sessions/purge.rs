@@ -34,7 +34,7 @@ struct Which {
     /// Client identifiers.
     #[arg(value_name = "CLIENT_ID")]
     client_ids: Vec<String>,
-    /// Those without a connection for at least so long, such as 30d.
+    /// Sessions without a connection for at least this time, such as 30d.
     #[arg(long, value_name = "DURATION", value_parser = shown::parse_span)]
     away_for: Option<Duration>,
     /// Every session.
@@ -60,7 +60,7 @@ pub(super) fn run(args: &PurgeArgs) -> anyhow::Result<()> {
     removed.extend(rows.iter().filter(is_meant));
     let mut errors = std::io::stderr();
     if removed.is_empty() {
-        writeln!(errors, "no session is meant, nothing was removed")?;
+        writeln!(errors, "no session matches, nothing was removed")?;
         return Ok(());
     }
     let blast = blast(&removed);

@@ -8,7 +8,7 @@ use thrum_storage::{Recovered, RecoveredSession, WallMillis};
 
 use crate::command::shown::{NOTHING, name, seconds, size, time, version};
 
-/// What the columns are called.
+/// Names of the columns.
 pub(super) const HEADINGS: [&str; 8] = [
     "CLIENT ID",
     "VERSION",
@@ -59,7 +59,8 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Away for at least that long; who is connected, or was when the broker ended, is not.
+    /// Disconnected for at least that long; sessions that are connected, or were when the broker
+    /// ended, do not match.
     pub(super) fn is_away_for(&self, span: Duration, now: WallMillis) -> bool {
         let span = WallMillis::try_from(span.as_millis()).unwrap_or(WallMillis::MAX);
         let since = self.session.away_since;

@@ -46,7 +46,7 @@ pub(super) fn run(args: &AddArgs) -> anyhow::Result<()> {
         is_superuser: args.superuser,
         ..User::default()
     };
-    // Before anybody types a password for nothing, and before the lock that would hold others up
+    // Before the user types a password in vain, and before the lock that would block other commands
     // meanwhile.
     if args.place.read()?.user(name).is_some() {
         return Err(taken(name));

@@ -12,7 +12,9 @@ use crate::command::Failure;
 
 /// Arguments of `thrum users change`.
 #[derive(Debug, Args)]
-#[command(after_help = "What is not named stays as it is; an empty --role or --group means none.")]
+#[command(
+    after_help = "Values whose option is not given stay unchanged; an empty --role or --group means none."
+)]
 pub(super) struct ChangeArgs {
     /// User name.
     name: String,
@@ -26,7 +28,7 @@ pub(super) struct ChangeArgs {
     groups: Option<Vec<String>>,
     #[command(flatten)]
     rules: RuleArgs,
-    /// Removes all rules of its own; with --allow and --deny, before these are added.
+    /// Removes all own rules; with --allow and --deny, before these are added.
     #[arg(long)]
     no_rules: bool,
     /// May do everything, or not.
@@ -89,7 +91,7 @@ fn given(names: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// No such user.
+/// The user does not exist.
 pub(super) fn unknown(name: &str, store: &UserStore) -> anyhow::Error {
     let near = nearest(name, store.users().map(|(known, _)| known));
     let hint = near.map_or_else(

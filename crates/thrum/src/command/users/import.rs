@@ -22,7 +22,7 @@ const FILE_BYTES_MAX: u64 = 1 << 30;
 const HASHES: &str = "\
 Hashes are kept as they are and verified by every login; thrum users passwd makes an Argon2id hash of a new password.
 A user that is there already gets the imported password and keeps its roles, groups and rules.
-EMQX does not write down how its hashes were made: --algorithm, --salt-position and --iterations have to be those of
+EMQX does not record the scheme of its hashes: --algorithm, --salt-position and --iterations have to be those of
 its password_hash_algorithm.";
 
 /// Arguments of `thrum users import`.
@@ -39,7 +39,7 @@ pub(super) struct ImportArgs {
     /// Algorithm of EMQX's hashes.
     #[arg(long, value_enum, default_value = "sha256")]
     algorithm: HashAlgorithm,
-    /// Where EMQX put the salt.
+    /// Position of the salt in EMQX.
     #[arg(long, value_enum, default_value = "suffix")]
     salt_position: Position,
     /// Iterations of EMQX's PBKDF2.
@@ -78,7 +78,7 @@ enum HashAlgorithm {
     Pbkdf2Sha512,
 }
 
-/// Where the salt stands.
+/// Position of the salt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Position {
     Prefix,
@@ -138,7 +138,7 @@ impl ImportArgs {
     }
 }
 
-/// The hash as it is, or one of a password that was none.
+/// The hash unchanged, or the hash of a clear-text password.
 fn hash(user: &Imported) -> anyhow::Result<PasswordHash> {
     match &user.password {
         ImportedPassword::Hash(hash) => Ok(hash.clone()),
@@ -146,12 +146,12 @@ fn hash(user: &Imported) -> anyhow::Result<PasswordHash> {
     }
 }
 
-/// Groups and roles come with the users, and what is different from now on is said.
+/// Groups and roles are imported with the users, and differences are reported.
 fn dynamic_security(args: &ImportArgs) -> anyhow::Result<()> {
     let shown = args.file.display();
     let found = dynsec::users(&text(&args.file)?).map_err(|error| {
         Failure::usage(format!(
-            "{shown} is no file of the dynamic security plugin: {error}"
+            "{shown} is not a file of the dynamic security plugin: {error}"
         ))
     })?;
     let lines = found.lines.join("\n");

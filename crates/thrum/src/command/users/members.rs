@@ -127,7 +127,7 @@ pub(super) fn run_groups(args: &GroupsArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Changes the store and says so; `change` is false if there was nothing to change.
+/// Changes the store and reports it; `change` is false if there was nothing to change.
 fn changed(
     place: &Place,
     what: &str,

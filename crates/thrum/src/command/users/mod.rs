@@ -1,4 +1,4 @@
-//! `thrum users`: who may log in, and what they may do.
+//! `thrum users`: users and their rights.
 
 mod add;
 mod change;
@@ -19,12 +19,12 @@ const EXAMPLES: &str = "\
 Examples:
   thrum users add alice --allow 'pubsub devices/%c/#'     asks for the password
   thrum users add meter-7 --password-file secret.txt --role meter
-  thrum users roles set meter --allow 'pub meters/%u/#'   what users with this role may
+  thrum users roles set meter --allow 'pub meters/%u/#'   rights of this role
   thrum users change alice --disabled true
   thrum users import passwd --format mosquitto
   thrum users ls
 
-A broker that runs takes changes over within a second.";
+A running broker applies changes within a second.";
 
 /// Arguments of `thrum users`.
 #[derive(Debug, Args)]
@@ -57,7 +57,7 @@ enum Action {
 /// Runs one of them.
 ///
 /// # Errors
-/// The store cannot be read or written, or what is asked for makes no sense.
+/// The store cannot be read or written, or the request makes no sense.
 pub(crate) fn run(args: UsersArgs) -> anyhow::Result<ExitCode> {
     match args.action {
         Action::Add(args) => add::run(&args)?,

@@ -17,7 +17,7 @@ pub(super) struct PasswdArgs {
     place: Place,
     #[command(flatten)]
     password: PasswordArgs,
-    /// May log in with SCRAM-SHA-256 too; a user that may already goes on.
+    /// Also allow login with SCRAM-SHA-256; a user that has it keeps it.
     #[arg(long)]
     scram: bool,
 }

@@ -1,5 +1,5 @@
-//! Where a password comes from. It never stands in the command line, which everybody on the machine
-//! can read.
+//! The source of a password. It is never an argument, because every user of the machine can read
+//! the command line.
 
 use std::io::{BufRead as _, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
@@ -15,11 +15,11 @@ use crate::command::Failure;
 /// Most bytes of a password: as many as CONNECT can hold.
 const PASSWORD_BYTES_MAX: u64 = 65_535;
 
-/// Where the password is.
+/// The source of the password.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub(super) struct PasswordArgs {
-    /// File with the password; a last line feed is no part of it.
+    /// File with the password; a line feed at the end is not part of it.
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
     /// The first line of standard input is the password.
@@ -45,7 +45,7 @@ impl PasswordArgs {
     }
 }
 
-/// Gives the user a password, and a credential for SCRAM if that is wanted.
+/// Sets the user's password, and a credential for SCRAM if requested.
 pub(super) fn set(user: &mut User, password: &Secret, with_scram: bool) -> anyhow::Result<()> {
     user.password = Some(PasswordHash::of(password.expose())?);
     user.scram = None;

@@ -1,4 +1,4 @@
-//! Where the user store is.
+//! The location of the user store.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -14,15 +14,15 @@ use crate::command::Failure;
 use crate::command::root_alone;
 use crate::config::{self, Request};
 
-/// Where the store is.
+/// Location of the store.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub(super) struct Place {
-    /// File of the store; is made if there is none.
+    /// File of the store; created if it does not exist.
     #[arg(long, value_name = "FILE")]
     users: Option<PathBuf>,
     /// Data directory of the broker, as `node.data_dir` names it: the store is users.jsonl in it.
-    /// Is made if there is none.
+    /// Created if it does not exist.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Configuration of the broker, which names the store or the data directory; without it
@@ -48,7 +48,7 @@ impl Place {
         })
     }
 
-    /// What the configuration says of it.
+    /// The settings of the configuration.
     fn settings(&self) -> anyhow::Result<Settings> {
         let request = Request {
             file: self.config.clone(),
@@ -90,7 +90,7 @@ impl Place {
     }
 }
 
-/// Makes a folder in one that is there, as the broker would.
+/// Creates a folder in an existing one, as the broker would.
 fn make(folder: &Path) -> anyhow::Result<()> {
     let parent = folder.parent().unwrap_or(folder);
     let is_possible = parent.as_os_str().is_empty() || parent.is_dir();

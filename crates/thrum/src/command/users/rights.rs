@@ -1,4 +1,4 @@
-//! Roles, groups and rules as options, and in words.
+//! Roles, groups and rules as options, and as text.
 
 use clap::Args;
 use thrum_auth::users::{RuleList, User, UserStore, name_problem};
@@ -8,11 +8,11 @@ use crate::command::Failure;
 /// Rules as options.
 #[derive(Debug, Default, Args)]
 pub(super) struct RuleArgs {
-    /// Allows what the rule says: 'pubsub devices/%c/#', 'pub(qos=0,1) a/b', 'sub #'; may be given
-    /// more than once.
+    /// Rule that allows: 'pubsub devices/%c/#', 'pub(qos=0,1) a/b', 'sub #'; may be given more than
+    /// once.
     #[arg(long, value_name = "RULE")]
     allow: Vec<String>,
-    /// Denies what the rule says; asked before those that allow.
+    /// Rule that denies; evaluated before those that allow.
     #[arg(long, value_name = "RULE")]
     deny: Vec<String>,
 }
@@ -46,7 +46,7 @@ pub(super) fn check_name(name: &str) -> anyhow::Result<()> {
     }
 }
 
-/// What a user may do now, in one sentence.
+/// The rights of a user, in one sentence.
 pub(super) fn describe(name: &str, user: &User, store: &UserStore) -> String {
     if user.is_disabled {
         return format!("{name} is disabled and cannot log in");

@@ -1,5 +1,4 @@
-//! The configuration in the making: keys with the lines they come from, and what is told about
-//! those lines.
+//! The configuration in the making: keys with their source lines, and the report about those lines.
 
 use toml_edit::Value as Toml;
 
@@ -28,7 +27,7 @@ const COMMENT_COLUMN_MAX: usize = 52;
 pub(super) struct Draft {
     lines: Vec<Line>,
     remarks: Vec<Remark>,
-    /// What became of each line.
+    /// The result for each line.
     pub(super) report: Report,
 }
 
@@ -123,7 +122,7 @@ impl Draft {
         self.row(setting, Outcome::Dropped, "", why);
     }
 
-    /// A row for a line that nobody knows.
+    /// A row for an unknown line.
     pub(super) fn unknown(&mut self, statement: &Statement, note: String) {
         self.report.rows.push(Row {
             outcome: Outcome::Unknown,
@@ -160,7 +159,7 @@ impl Draft {
         });
     }
 
-    /// The file, and for each of its lines the one it comes from.
+    /// The file, and the source line of each of its lines.
     pub(super) fn write(&self, file: &str) -> (String, Vec<Option<At>>) {
         let mut page = Page::default();
         page.line(&format!(

@@ -7,13 +7,13 @@ use std::rc::Rc;
 use super::super::problem::{Problem, Source};
 use super::syntax::{Statement, statements};
 
-/// Where files come from.
+/// The source of files.
 pub(crate) trait Files {
     /// Content of a text file.
     fn read(&self, path: &Path) -> io::Result<String>;
     /// Paths of what is in a folder.
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>>;
-    /// Whether there is surely no such file.
+    /// Whether the file certainly does not exist.
     fn is_missing(&self, path: &Path) -> bool;
 }
 

@@ -5,8 +5,8 @@
 //!        --convert--> draft --> TOML and report
 //! ```
 //!
-//! What every option becomes is in [`options`]; what cannot be carried over never makes a broker
-//! more open than it was: a listener that would be is left out.
+//! [`options`] has the conversion of every option; an option that cannot be carried over never
+//! makes a broker more open than it was: such a listener is left out.
 
 mod convert;
 mod draft;
@@ -31,13 +31,13 @@ pub(crate) use syntax::At;
 /// A configuration that was made of one of mosquitto.
 #[derive(Debug)]
 pub(crate) struct Imported {
-    /// It, with the line that each key comes from.
+    /// The configuration, with the source line of each key.
     pub(crate) toml: String,
-    /// For each of its lines the one of mosquitto that it comes from.
+    /// The source line of each of its lines.
     pub(crate) origins: Vec<Option<At>>,
-    /// What became of each line.
+    /// The result for each line.
     pub(crate) report: Report,
-    /// Lines that nobody knows, as problems of a broker that is about to start.
+    /// Unknown lines, as problems of a broker that is about to start.
     pub(crate) unknown: Vec<super::problem::Problem>,
 }
 

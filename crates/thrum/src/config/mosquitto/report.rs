@@ -1,4 +1,4 @@
-//! What became of each line, for people and for machines.
+//! The result for each line, for people and for machines.
 
 use std::fmt;
 
@@ -6,29 +6,29 @@ use serde_json::{Value as Json, json};
 
 use super::syntax::At;
 
-/// What became of a configuration.
+/// The report about a configuration.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Report {
     /// A row for each line, in groups.
     pub(super) rows: Vec<Row>,
 }
 
-/// What became of a line.
+/// The result for a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
-    /// How it went.
+    /// The kind of the result.
     pub(super) outcome: Outcome,
-    /// Where it is.
+    /// Its position.
     pub(super) at: At,
     /// Name of the option.
     pub(super) option: String,
     /// Keys that have it, for people.
     pub(super) keys: String,
-    /// What is to be known.
+    /// The note.
     pub(super) note: String,
 }
 
-/// How it went with a line; what needs a look comes last, next to the prompt.
+/// The kind of a line's result; lines that need attention come last, next to the prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Outcome {
     /// Carried over.
@@ -37,7 +37,7 @@ pub(super) enum Outcome {
     Noted,
     /// Not carried over.
     Dropped,
-    /// Nobody knows it.
+    /// No version knows it.
     Unknown,
 }
 
@@ -76,7 +76,7 @@ impl Report {
         rows.filter(|row| row.outcome == outcome).count()
     }
 
-    /// What needs a look, one line each.
+    /// The lines that need attention.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         let rows = self.rows.iter();
         rows.filter(|row| row.outcome >= Outcome::Noted).map(|row| {

@@ -11,7 +11,7 @@ use super::value::{Value, flag};
 /// An option with its value.
 #[derive(Clone, Debug)]
 pub(super) struct Setting {
-    /// What it is.
+    /// Its kind.
     pub(super) entry: &'static Entry,
     /// Its line.
     pub(super) statement: Statement,
@@ -34,7 +34,7 @@ pub(super) struct Configuration {
     pub(super) plugins: Vec<PluginLines>,
     /// Bridges, each with all of its lines.
     pub(super) bridges: Vec<Vec<Setting>>,
-    /// Options that nobody knows, and what might have been meant.
+    /// Unknown options, and suggestions.
     pub(super) unknown: Vec<(Statement, Option<&'static str>)>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Configuration {
 pub(super) struct ListenerLines {
     /// The `listener` line; none for the default listener.
     pub(super) start: Option<Setting>,
-    /// What belongs to it.
+    /// Its settings.
     pub(super) settings: Vec<Setting>,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct PluginLines {
     pub(super) users: Users,
 }
 
-/// Who uses a plugin.
+/// The users of a plugin.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Users {
     /// All listeners.
@@ -70,7 +70,7 @@ pub(super) enum Users {
 /// The listener that options without one belong to.
 const DEFAULT: usize = 0;
 
-/// What the next line belongs to; each file begins anew.
+/// The scope of the next line; each file starts over.
 #[derive(Clone, Copy, Debug, Default)]
 struct Current {
     listener: usize,
@@ -132,7 +132,8 @@ impl Arranging<'_> {
         }
     }
 
-    /// A name that no version has is kept for the report; one that cannot be a name is a slip.
+    /// A name that no version has is kept for the report; one that cannot be a name is a typing
+    /// error.
     fn unknown(&mut self, statement: Statement) {
         if statement.name.starts_with('#') {
             let message = "a comment begins in the first column: remove the spaces before the #";
@@ -198,7 +199,7 @@ impl Arranging<'_> {
             self.found.is_per_listener = flag(setting.statement.word()) == Some(true);
             if self.found.is_per_listener && self.has_security {
                 return Err(
-                    "per_listener_settings stands before all security options: move it to the top"
+                    "per_listener_settings must precede all security options: move it to the top"
                         .to_owned(),
                 );
             }

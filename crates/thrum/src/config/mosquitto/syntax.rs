@@ -1,7 +1,7 @@
 //! Lines of a mosquitto configuration: a name, a space, and a value up to the end of the line.
 //!
-//! As mosquitto reads them: a `#` begins a comment in the first column only, only spaces stand
-//! between name and value, and a value of one word may be followed by anything.
+//! With mosquitto's rules: a `#` begins a comment in the first column only, only spaces separate
+//! name and value, and a value of one word may be followed by anything.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -9,17 +9,17 @@ use std::rc::Rc;
 
 use super::super::problem::{Place, Problem, Source};
 
-/// Words in names of options whose value is nobody's business.
+/// Words in names of options whose values are secret.
 const SECRETS: [&str; 5] = ["pass", "psk", "secret", "token", "key"];
 
-/// A line that says something.
+/// A line with a setting.
 #[derive(Clone, Debug)]
 pub(super) struct Statement {
     /// Name of the option.
     pub(super) name: String,
-    /// What follows it, without the blanks around it.
+    /// The rest of the line, without surrounding blanks.
     pub(super) value: String,
-    /// Where it is read.
+    /// Its position.
     pub(super) at: At,
     source: Rc<Source>,
     name_span: Range<usize>,
@@ -44,12 +44,12 @@ impl std::fmt::Display for At {
 }
 
 impl Statement {
-    /// The first word of the value; all that counts of a number, a truth value or a choice.
+    /// The first word of the value; of a number, a truth value or a choice nothing else counts.
     pub(super) fn word(&self) -> &str {
         self.value.split(' ').next().unwrap_or_default()
     }
 
-    /// What follows the first word.
+    /// The rest after the first word.
     pub(super) fn after_word(&self) -> &str {
         let rest = self.value.split_once(' ').map_or("", |(_, rest)| rest);
         rest.trim()
@@ -76,7 +76,7 @@ impl Statement {
         self.problem(span, message)
     }
 
-    /// A place in the file comes with its line, which is no place for a secret.
+    /// The error of a position shows its line, which must not contain a secret.
     fn problem(&self, span: Range<usize>, message: String) -> Problem {
         let place = (!self.is_secret()).then(|| Place::new(&self.source, span));
         Problem {

@@ -1,4 +1,4 @@
-//! What the value of an option may be, and what it says.
+//! The possible values of an option, and their parsed form.
 
 use super::syntax::Statement;
 
@@ -12,7 +12,7 @@ const EXPIRATION_UNITS: [(char, u64); 6] = [
     ('y', 365 * 86_400),
 ];
 
-/// What a value may be.
+/// The possible values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// `true` or `false`.
@@ -44,7 +44,7 @@ impl Form {
     /// Reads the value of a statement.
     ///
     /// # Errors
-    /// What was expected.
+    /// The expected values.
     pub(super) fn read(self, statement: &Statement) -> Result<Value, String> {
         let (name, word) = (&statement.name, statement.word());
         if word.is_empty() {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn other_values_are_refused_with_what_is_expected() {
+    fn other_values_are_refused_with_the_expected_ones() {
         check(
             Form::Flag,
             "yes",

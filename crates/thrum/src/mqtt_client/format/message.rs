@@ -4,7 +4,7 @@ use jiff::Zoned;
 
 use super::{Layout, Parameter, Received, iso};
 
-/// What a parameter stands for in one message.
+/// The value of a parameter for one message.
 enum Value<'a> {
     /// Can be cut and padded.
     Text(String),

@@ -12,7 +12,7 @@ mod tests;
 use jiff::Zoned;
 use thrum_codec::packet::Publish;
 
-/// A message as it is printed.
+/// A message in its printed form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received<'a> {
     /// Topic name, a topic alias resolved.
@@ -39,7 +39,7 @@ enum Segment {
     Nanoseconds,
 }
 
-/// What `%` and a letter stand for.
+/// The meaning of `%` and a letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Parameter {
     TopicAlias,
@@ -74,7 +74,7 @@ struct Layout {
     precision: Option<usize>,
 }
 
-/// The payload is no JSON, so `%J` cannot print it.
+/// The payload is not JSON, so `%J` cannot print it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotJson;
 
@@ -82,7 +82,7 @@ impl Format {
     /// Checks a format.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The error.
     pub(crate) fn parse(text: &str, pretty: bool) -> Result<Self, String> {
         Ok(Self {
             segments: parse::segments(text)?,
@@ -93,7 +93,7 @@ impl Format {
     /// Appends the message in the format.
     ///
     /// # Errors
-    /// The format wants the payload as JSON, and it is none.
+    /// The format requires the payload to be JSON, and it is not.
     pub(crate) fn write(
         &self,
         received: Received<'_>,
@@ -128,7 +128,7 @@ impl Format {
     }
 }
 
-/// Formats the time with `%` and this letter; a letter that strftime does not know stands for
+/// Formats the time with `%` and this letter; a letter that strftime does not know is printed
 /// itself.
 fn strftime(letter: char, at: &Zoned) -> String {
     let config = jiff::fmt::strtime::Config::new().lenient(true);

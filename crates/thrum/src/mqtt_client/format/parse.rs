@@ -5,7 +5,7 @@ use std::str::Chars;
 
 use super::{Layout, Parameter, Segment};
 
-/// No field is wider: a slip of the finger must not fill the disk.
+/// No field is wider: a typing error must not fill the disk.
 const WIDTH_MAX: usize = 10_000;
 
 const PARAMETERS: &str =
@@ -83,7 +83,7 @@ fn named(letter: char) -> Result<Parameter, String> {
         'X' => Parameter::UpperHex,
         _ => {
             return Err(format!(
-                "-F: %{letter} is no parameter; known: {PARAMETERS}"
+                "-F: %{letter} is not a parameter; known: {PARAMETERS}"
             ));
         }
     })
@@ -94,7 +94,7 @@ fn time(characters: &mut Peekable<Chars<'_>>) -> Result<Segment, String> {
         Some('N') => Ok(Segment::Nanoseconds),
         Some(letter) if letter.is_ascii_alphabetic() => Ok(Segment::Time(letter)),
         Some(other) => Err(format!(
-            "-F: @{other} is no time; @ is followed by a letter of strftime"
+            "-F: @{other} is not a time; @ is followed by a letter of strftime"
         )),
         None => Err(incomplete()),
     }
@@ -110,7 +110,7 @@ fn escape(characters: &mut Peekable<Chars<'_>>) -> Result<char, String> {
         Some('r') => '\r',
         Some('t') => '\t',
         Some('v') => '\x0b',
-        Some(other) => return Err(format!("-F: \\{other} is no escape; known: {ESCAPES}")),
+        Some(other) => return Err(format!("-F: \\{other} is not an escape; known: {ESCAPES}")),
         None => return Err(incomplete()),
     })
 }

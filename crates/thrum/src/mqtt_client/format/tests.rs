@@ -1,4 +1,4 @@
-//! What each part of a format prints.
+//! The output of each part of a format.
 
 use std::num::NonZeroU16;
 

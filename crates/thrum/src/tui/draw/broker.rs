@@ -1,4 +1,4 @@
-//! What the broker uses.
+//! The resources of the broker.
 
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};

@@ -16,7 +16,7 @@ pub(super) enum Fill {
     Below,
 }
 
-/// How a line is drawn.
+/// The style of a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pen {
     pub(super) style: Style,

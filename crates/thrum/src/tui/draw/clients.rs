@@ -1,4 +1,4 @@
-//! How many clients are there.
+//! Numbers of clients.
 
 use ratatui::text::Line;
 use thrum_report::units::{count, figure, percent, ratio};

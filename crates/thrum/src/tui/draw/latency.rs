@@ -1,4 +1,4 @@
-//! How long messages take: quantiles, their distribution, and how it changes.
+//! Latencies: quantiles, their distribution, and their change over time.
 
 use std::ops::RangeInclusive;
 
@@ -37,7 +37,7 @@ pub(super) fn lines(snapshot: &Snapshot, width: u16) -> Vec<Line<'static>> {
     lines
 }
 
-/// What the figures count, so that they are not confused.
+/// The subject of the figures, so that they are not confused.
 const fn meaning(figures: &Figures) -> &'static str {
     match figures.history.timing {
         Timing::EndToEnd if figures.closed_loop => "closed loop: waiting is not counted",

@@ -1,4 +1,4 @@
-//! What was done to the run: faults, changes of the load, notes.
+//! Events of the run: faults, changes of the load, notes.
 
 use ratatui::text::Line;
 use thrum_report::result::Mark;

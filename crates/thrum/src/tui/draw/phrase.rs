@@ -1,4 +1,4 @@
-//! Pieces of text that are kept whole: what does not fit is left out, from the end.
+//! Pieces of text that are kept whole: pieces that do not fit are omitted, from the end.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};

@@ -1,4 +1,4 @@
-//! The last step of a frame: what the terminal cannot show is replaced, cell by cell.
+//! The last step of a frame: characters that the terminal cannot show are replaced, cell by cell.
 
 use ratatui::buffer::Buffer;
 use ratatui::style::Color;

@@ -18,7 +18,7 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// A pause in the figures that is longer than this many seconds, or points, breaks the line.
 const GAP_MAX: f64 = 2.5;
 
-/// Bars of values from 0 to the greatest; what is greater than 0 is seen.
+/// Bars of values from 0 to the greatest; every value above 0 is visible.
 pub(super) fn bars(values: &[f64]) -> String {
     let most = values.iter().copied().fold(0.0, f64::max);
     values
@@ -41,7 +41,7 @@ pub(super) struct Plot {
     /// Seconds at which something happened.
     pub(super) marks: Vec<f64>,
     pub(super) scale: Scale,
-    /// How much time is shown; none for everything.
+    /// The displayed time span; none for everything.
     pub(super) seconds: Option<f64>,
     /// A value with its unit.
     pub(super) label: fn(f64) -> String,
@@ -79,7 +79,7 @@ impl Range {
 }
 
 impl Scale {
-    /// What is drawn for a value.
+    /// The symbol of a value.
     fn measure(self, value: f64) -> f64 {
         match self {
             Self::Linear => value,
@@ -252,7 +252,7 @@ impl Plot {
         }
     }
 
-    /// Where a value is between the least and the greatest one.
+    /// The position of a value between the least and the greatest one.
     fn part(&self, value: f64, values: Range) -> f64 {
         values.part(self.scale.measure(value))
     }

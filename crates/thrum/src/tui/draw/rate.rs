@@ -91,7 +91,7 @@ pub(super) fn parts(snapshot: &Snapshot) -> Vec<Part> {
     ]
 }
 
-/// What did not arrive as it should.
+/// Deliveries that did not arrive as they should.
 pub(super) fn losses(snapshot: &Snapshot) -> Vec<Part> {
     let Some(figures) = snapshot.figures.as_ref() else {
         return vec![named("lost", "–", Tone::Normal)];

@@ -54,7 +54,7 @@ fn open(all: &[ThresholdResult]) -> String {
     }
 }
 
-/// Its figure is not there yet: while a run lasts that is no failure.
+/// Its figure is not known yet: during a run that is not a failure.
 const fn is_open(threshold: &ThresholdResult) -> bool {
     threshold.measured.is_none()
 }

@@ -14,7 +14,7 @@ use super::super::complaint::{Complaint, FAILED};
 /// The default port for agents; another one if it is taken.
 const PORT: u16 = 18_830;
 
-/// The other machines of a run, and the broker that they meet at if it is ours.
+/// The other machines of a run, and its control broker if thrum starts it.
 pub(super) struct Control {
     pub(super) wanted: AgentsWanted,
     /// Ends with the run.
@@ -22,7 +22,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// At the broker that was named, or at one that is started now.
+    /// At the named broker, or at one that is started now.
     pub(super) fn new(count: u32, named: Option<&str>) -> Result<Self, Complaint> {
         if let Some(url) = named {
             let control = Endpoint::parse(url).map_err(Complaint::usage)?;
@@ -57,7 +57,7 @@ impl Control {
 
 fn start(port: u16) -> Result<Broker, thrum_broker::StartError> {
     let mut config = Config::default();
-    // Agents come from other machines; the broker is there for the run only and carries nothing
+    // Agents connect from other machines; the broker runs only for this run and carries nothing
     // else.
     config.auth.anonymous = Anonymous::Everyone;
     config.listeners.clear();

@@ -17,7 +17,7 @@ use super::super::arguments::{DEFAULT_TARGET, MeasureArgs, OutputArgs, TargetArg
 use super::super::complaint::{Complaint, FAILED, INTERRUPTED};
 use super::super::progress::{Lines, Quiet};
 use super::control::Control;
-use super::onlooker::View;
+use super::live_view::View;
 use crate::tui;
 
 /// Runs scenarios against the targets of the command line.
@@ -26,9 +26,9 @@ pub(in super::super) struct Engine {
     options: RunOptions,
     username: Option<String>,
     password: Option<String>,
-    /// Where the agents meet, if there are any.
+    /// The control broker of the agents, if there are any.
     _control: Option<Arc<Control>>,
-    /// No target was given: the usual one stands for all that the scenario does not name.
+    /// No target was given: the default one is used for all that the scenario does not name.
     by_default: bool,
 }
 
@@ -123,7 +123,7 @@ impl Engine {
 
     /// The observer of a run: the live view, lines, or none; a note goes into the result. A ^C in
     /// the live view is one to this engine.
-    pub(in super::super) fn onlooker(
+    pub(in super::super) fn observer(
         &self,
         output: &OutputArgs,
         prefix: &str,
@@ -147,7 +147,7 @@ impl Engine {
         &self,
         mut scenario: Scenario,
         folder: &Path,
-        onlooker: &mut dyn Observer,
+        observer: &mut dyn Observer,
     ) -> Result<Finished, Complaint> {
         for group in &mut scenario.groups {
             let client = &mut group.client;
@@ -169,7 +169,7 @@ impl Engine {
         })?;
         let log = folder.join(format!(".latency-{}.hlog", std::process::id()));
         options.latency_log = Some(log.clone());
-        let outcome = thrum_bench::run(scenario, &options, onlooker);
+        let outcome = thrum_bench::run(scenario, &options, observer);
         let latency_log = fs::read_to_string(&log).ok();
         // It may not have been made yet.
         fs::remove_file(&log).ok();
@@ -207,7 +207,7 @@ fn command_line(words: impl Iterator<Item = String>) -> String {
     words.join(" ")
 }
 
-/// A word that a shell reads as one.
+/// A word without characters that a shell interprets.
 fn quoted(word: String) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,@%+*".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -227,7 +227,7 @@ fn password(target: &TargetArgs) -> anyhow::Result<Option<String>> {
 }
 
 /// The second ^C in the live view, whose terminal is restored by then.
-#[expect(clippy::exit, reason = "a person wants the program gone at once")]
+#[expect(clippy::exit, reason = "the user ends the program at once")]
 fn end_now() {
     std::process::exit(i32::from(INTERRUPTED));
 }

@@ -3,7 +3,7 @@
 
 mod control;
 mod engine;
-mod onlooker;
+mod live_view;
 mod results;
 mod scenarios;
 

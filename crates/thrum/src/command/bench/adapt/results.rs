@@ -1,4 +1,4 @@
-//! Results: what is printed, what is kept, and the reports that are made of it.
+//! Results: printing, storing, and the reports made from them.
 
 use std::fs;
 use std::io::IsTerminal as _;
@@ -49,7 +49,7 @@ pub(in super::super) fn summary_of(kept: &Kept) -> String {
     summary_styled(&kept.result, None, style())
 }
 
-/// Keeps a run in a new folder under `parent`; `template` is that of the page.
+/// Stores a run in a new folder under `parent`; `template` is that of the page.
 pub(in super::super) fn keep(
     finished: &Finished,
     parent: &Path,
@@ -83,7 +83,7 @@ fn page(
     html::page(result, &options).map_err(|error| Complaint::usage(error).into())
 }
 
-/// The figures of a run beside those of its baseline.
+/// The comparison of a run with its baseline.
 fn comparison_table(baseline: &Kept, result: &RunResult) -> ComparisonTable {
     let comparison = compared(baseline, result);
     let rows = comparison.rows.iter().map(|row| {
@@ -144,7 +144,7 @@ pub(in super::super) enum Form {
     Junit,
 }
 
-/// What `thrum bench report` is asked for.
+/// The requested reports of `thrum bench report`.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Forms<'a> {
     pub(in super::super) asked: Vec<Form>,
@@ -154,7 +154,7 @@ pub(in super::super) struct Forms<'a> {
     pub(in super::super) window: Option<(std::time::Duration, std::time::Duration)>,
 }
 
-/// Name and content of each report that is asked for.
+/// Name and content of each requested report.
 pub(in super::super) fn reports(
     kept: &Kept,
     forms: &Forms<'_>,

@@ -9,7 +9,7 @@ use thrum_report::Threshold;
 
 use super::super::complaint::Complaint;
 
-/// What the command line changes.
+/// Changes on the command line.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Changes {
     pub(in super::super) overrides: Overrides,
@@ -19,7 +19,7 @@ pub(in super::super) struct Changes {
     pub(in super::super) fit: bool,
 }
 
-/// The scenarios that a name or a file stands for, changed: one, or the steps of a sweep.
+/// The scenarios of a name or a file, changed: one, or the steps of a sweep.
 pub(in super::super) fn resolve(
     source: &str,
     changes: &Changes,
@@ -112,7 +112,7 @@ fn fitting(scenario: &Scenario, is_wanted: bool) -> Option<f64> {
 fn threshold(condition: &str) -> Result<Threshold, Complaint> {
     let at = condition.find(['<', '>', '=']).ok_or_else(|| {
         Complaint::usage(format!(
-            "'{condition}' is no threshold: write one like 'e2e.p99 < 5ms'"
+            "'{condition}' is not a threshold: write one like 'e2e.p99 < 5ms'"
         ))
     })?;
     let (metric, limit) = condition.split_at(at);
@@ -146,7 +146,7 @@ pub(in super::super) fn set_members(set: &str) -> Option<Vec<String>> {
     Some(members.iter().map(|name| (*name).to_owned()).collect())
 }
 
-/// The file of a built-in scenario, or of one that is typed by hand.
+/// The file of a built-in scenario, or of one given by its numbers.
 pub(in super::super) fn file_of(name: &str) -> Result<String, Complaint> {
     let text = scenario::find_toml(name).map_err(Complaint::usage)?;
     Ok(text.into_owned())
@@ -202,7 +202,7 @@ mod tests {
             .map(|threshold| (threshold.metric.name, threshold.text.as_str()))
             .collect();
         assert_eq!(limits, [("lost", "== 0"), ("e2e.p99", "< 1s")]);
-        // What is kept of the run can be run again.
+        // The stored scenario of the run can be run again.
         let again = scenario::load(&scenario.toml, "again").unwrap();
         assert_eq!(again.scenarios[0].thresholds, scenario.thresholds);
     }

@@ -1,4 +1,4 @@
-//! What mosquitto does without being asked and thrum does not, and limits that listeners share.
+//! Defaults of mosquitto that differ from thrum's, and limits that listeners share.
 
 use super::super::draft::{Draft, Origin};
 use super::super::scope::Setting;
@@ -10,11 +10,11 @@ use super::listener::Converted;
 const QOS_MAX: i64 = 2;
 /// Least and greatest `limits.max_packet`.
 const PACKET_BYTES: (i64, i64) = (128, 268_435_460);
-/// Largest packet of mosquitto 2.1 unless it is told otherwise.
+/// Default largest packet of mosquitto 2.1.
 const PACKET_BYTES_DEFAULT: i64 = 2_000_000;
-/// Room for topic and properties beside a payload.
+/// Room for topic and properties in addition to a payload.
 const PACKET_BYTES_BESIDE: i64 = 64 * 1024;
-/// Largest payload that thrum retains unless it is told otherwise.
+/// Default largest payload that thrum retains.
 const RETAINED_BYTES_DEFAULT: i64 = 1 << 20;
 
 /// Sets the limits that mosquitto has for each listener and thrum for all of them.
@@ -79,8 +79,7 @@ fn packet(general: &[Setting], draft: &mut Draft) -> i64 {
     let (least, most) = PACKET_BYTES;
     let payload = payload(general, draft);
     let Some(setting) = find(general, "max_packet_size") else {
-        // Mosquitto 2.0 has no limit of packets: what the limit of payloads lets through comes
-        // through.
+        // Mosquitto 2.0 has no limit of packets: the limit of payloads alone applies.
         let needed = payload + PACKET_BYTES_BESIDE;
         let given = PACKET_BYTES_DEFAULT.max(needed).min(most);
         let why = if given == PACKET_BYTES_DEFAULT {
@@ -97,7 +96,7 @@ fn packet(general: &[Setting], draft: &mut Draft) -> i64 {
     if asked == given {
         draft.carried(setting, setting.entry.fate.keys());
     } else {
-        let note = format!("{given} bytes is the nearest there is");
+        let note = format!("{given} bytes is the nearest possible value");
         draft.noted(setting, setting.entry.fate.keys(), note);
     }
     given

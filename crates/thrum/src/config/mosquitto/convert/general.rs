@@ -18,12 +18,12 @@ const NO_LIMIT: i64 = u32::MAX as i64;
 const INFLIGHT_MAX: i64 = 65_535;
 /// Least that `limits.client.queue_bytes` takes.
 const QUEUE_BYTES_MIN: i64 = 1_024;
-/// Below that a limit of memory would let nobody in: an idle broker takes some tens of MiB.
+/// Below that a limit of memory would admit no client: an idle broker takes some tens of MiB.
 const MEMORY_MIN: i64 = 64 << 20;
 
 const CLIENT: &str = "limits.client";
 
-/// Sets the keys of all options but those of the log, of security and of the size of packets.
+/// Sets the keys of all options except those of the log, of security and of the size of packets.
 pub(super) fn convert(general: &[Setting], plugins: Plugins, draft: &mut Draft) {
     for setting in general {
         let is_general = setting.entry.scope == Scope::General;
@@ -54,7 +54,7 @@ fn one(setting: &Setting, general: &[Setting], draft: &mut Draft) {
         "max_queued_messages" => bounded(setting, "queue", 1..=NO_LIMIT, draft),
         "max_queued_bytes" => bounded(setting, "queue_bytes", QUEUE_BYTES_MIN..=NO_LIMIT, draft),
         "max_keepalive" => {
-            // As long as it can be is no limit.
+            // The largest possible value is no limit.
             let seconds = if number == 65_535 { 0 } else { number };
             draft.set(
                 "limits",
@@ -73,7 +73,7 @@ fn one(setting: &Setting, general: &[Setting], draft: &mut Draft) {
         "memory_limit" if number == 0 => draft.carried(setting, ""),
         "memory_limit" if number < MEMORY_MIN => draft.dropped(
             setting,
-            "thrum counts all memory of the process, and takes about as much by itself: nobody could connect; set \
+            "thrum counts all memory of the process, and takes about as much by itself: no client could connect; set \
              limits.memory to what the machine has to spare",
         ),
         "memory_limit" => {
@@ -122,7 +122,7 @@ fn of_the_node(setting: &Setting, key: &str, draft: &mut Draft) {
     draft.by_entry(setting);
 }
 
-/// How messages are on their way to clients.
+/// Options for messages to clients.
 fn in_flight(setting: &Setting, draft: &mut Draft) {
     let number = setting.value.number();
     let is_set = number > 0 || setting.value.is_true();
@@ -147,7 +147,7 @@ fn in_flight(setting: &Setting, draft: &mut Draft) {
 fn prefix(setting: &Setting, draft: &mut Draft) {
     let prefix = setting.value.text();
     if prefix.contains(['*', '%']) {
-        let why = "auth.client_id reads * and % in its own way: clients with other identifiers can connect";
+        let why = "auth.client_id interprets * and % differently: clients with other identifiers can connect";
         return draft.dropped(setting, why);
     }
     draft.set("auth", "client_id", format!("{prefix}*"), setting);
@@ -192,7 +192,7 @@ fn bounded(setting: &Setting, key: &str, range: RangeInclusive<i64>, draft: &mut
     }
 }
 
-/// Whether the state is to be kept.
+/// Whether the state is kept.
 pub(super) fn persists(general: &[Setting]) -> bool {
     is_true(general, "persistence")
 }

@@ -24,14 +24,14 @@ pub(super) struct Converted<'a> {
     pub(super) settings: &'a [Setting],
 }
 
-/// Where a listener is.
+/// The address of a listener.
 #[derive(Debug, PartialEq, Eq)]
 enum Place<'a> {
     Unix(&'a str),
     Port(u16, Host<'a>),
 }
 
-/// What a listener is bound to.
+/// The binding of a listener.
 #[derive(Debug, PartialEq, Eq)]
 enum Host<'a> {
     Every,
@@ -40,7 +40,7 @@ enum Host<'a> {
     Name(&'a str),
 }
 
-/// Converts all listeners and gives those that are not left out.
+/// Converts all listeners and returns those that are not left out.
 pub(super) fn convert<'a>(
     configuration: &'a Configuration,
     draft: &mut Draft,
@@ -78,7 +78,7 @@ pub(super) fn convert<'a>(
     converted
 }
 
-/// The default listener comes to life with an option of its own, or if there is no other.
+/// The default listener exists if it has an option of its own, or if there is no other.
 fn exists(lines: &ListenerLines, configuration: &Configuration) -> bool {
     let brings_it = |setting: &Setting| {
         matches!(
@@ -94,7 +94,7 @@ fn ownerless(lines: &ListenerLines, draft: &mut Draft) {
     for setting in &lines.settings {
         draft.dropped(
             setting,
-            "it stands above the first listener, and so belongs to none",
+            "it precedes the first listener, and so applies to none",
         );
     }
 }
@@ -139,7 +139,7 @@ fn host(text: &str) -> Host<'_> {
     }
 }
 
-/// What mosquitto refuses too.
+/// Errors that mosquitto reports too.
 fn wrong(lines: &ListenerLines) -> Option<Problem> {
     let mount_point = find(&lines.settings, "mount_point");
     let wild = mount_point.filter(|setting| setting.value.text().contains(['+', '#']));
@@ -156,7 +156,7 @@ fn wrong(lines: &ListenerLines) -> Option<Problem> {
     wild.or(unknown).or_else(|| tls::wrong(&lines.settings))
 }
 
-/// The versions of a list of mosquitto; none if there is anything else in it.
+/// The versions of a list of mosquitto; none if it contains anything else.
 fn versions(setting: &Setting) -> Option<Vec<&'static str>> {
     let names = setting
         .value
@@ -171,7 +171,7 @@ fn versions(setting: &Setting) -> Option<Vec<&'static str>> {
     names.collect()
 }
 
-/// Why a listener cannot be, or would let in whom it must not.
+/// Why a listener is impossible, or would admit forbidden clients.
 fn obstacle(lines: &ListenerLines, place: &Place<'_>) -> Option<String> {
     let settings = &lines.settings;
     let has = |name: &str| find(settings, name).is_some();
@@ -205,7 +205,7 @@ fn leave_out(lines: &ListenerLines, why: &str, draft: &mut Draft) {
     draft.remark(format!("A listener that is left out: {why}"), statements);
 }
 
-/// A name that says what it carries; the second of a kind has its port too.
+/// A name that describes its transport; the second of a kind has its port too.
 fn name(lines: &ListenerLines, place: &Place<'_>, others: &[Converted<'_>]) -> String {
     let is_websocket = text(&lines.settings, "protocol") == Some("websockets");
     let kind = match (place, is_websocket, tls::is_on(&lines.settings)) {
@@ -287,7 +287,7 @@ fn option(setting: &Setting, table: &str, place: &Place<'_>, draft: &mut Draft) 
         "protocol" if setting.value.text() == "mqtt" => draft.carried(setting, ""),
         "protocol" => {
             draft.set(table, "transport", "websocket", setting);
-            let note = "its path is /mqtt, where mosquitto takes any; for another one set path";
+            let note = "its path is /mqtt, where mosquitto accepts any; for another one set path";
             draft.noted(setting, keys("transport"), note);
         }
         "enable_proxy_protocol" if matches!(place, Place::Unix(_)) => {
@@ -297,7 +297,7 @@ fn option(setting: &Setting, table: &str, place: &Place<'_>, draft: &mut Draft) 
             draft.set(table, "proxy_protocol", true, setting);
             let own: toml_edit::Array = OWN_PROXIES.into_iter().collect();
             draft.set(table, "proxy_from", own, setting);
-            let note = "only proxies of this machine are believed: write the addresses of others \
+            let note = "only proxies of this machine are trusted: write the addresses of others \
                         into proxy_from";
             draft.noted(
                 setting,

@@ -3,7 +3,7 @@
 use super::super::draft::{Draft, Origin};
 use super::super::scope::Setting;
 
-/// What is logged without being asked for.
+/// The default log types.
 const DEFAULT: Level = Level::Info;
 
 /// From silent to talkative.
@@ -57,7 +57,7 @@ pub(super) fn convert(general: &[Setting], draft: &mut Draft) {
     {
         return draft.set("log", "level", Level::Off.name(), *silent);
     }
-    // As in mosquitto, none takes back what was said before it.
+    // As in mosquitto, none revokes the types before it.
     let counting = types
         .rsplit(|setting| setting.value.text() == "none")
         .next();
@@ -80,7 +80,7 @@ fn row(setting: &Setting, draft: &mut Draft) {
         ),
         ("log_dest", _) => draft.dropped(
             setting,
-            "the log goes to standard error, and systemd or the shell sends it on",
+            "the log goes to standard error, where systemd or the shell can redirect it",
         ),
         (_, "subscribe" | "unsubscribe" | "websockets" | "internal") => {
             draft.dropped(setting, "the log has no such lines");

@@ -63,7 +63,7 @@ fn the_last_of_each(all: Vec<Setting>, draft: &mut Draft) -> Vec<Setting> {
         let before = kept.iter().position(|kept| canonical(kept) == name);
         if let Some(before) = before.filter(|_| !REPEATABLE.contains(&name)) {
             let replaced = kept.remove(before);
-            let why = format!("{} says it again, and counts", setting.statement.at);
+            let why = format!("{} repeats it and takes effect", setting.statement.at);
             draft.dropped(&replaced, why);
         }
         kept.push(setting);

@@ -1,17 +1,17 @@
-//! Plugins: those that come with mosquitto are known by the names of their files.
+//! Plugins: those of mosquitto itself are recognized by the names of their files.
 
 use super::super::draft::Draft;
 use super::super::options;
 use super::super::scope::{Configuration, ListenerLines, PluginLines, Setting, Users};
 
-/// What plugins are to do that has to be done without them.
+/// Functions of plugins that need a replacement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Plugins {
     /// One decides who may do what.
     pub(super) decide_access: bool,
     /// One keeps the state.
     pub(super) persist: bool,
-    /// One has users, who are to be in the built-in store.
+    /// A plugin has users, who are to be in the built-in store.
     pub(super) have_users: bool,
 }
 
@@ -81,7 +81,7 @@ fn as_option(
     }
 }
 
-/// The `plugin_use` lines of a plugin whose work is done in another way.
+/// The `plugin_use` lines of a plugin that is replaced.
 fn uses(plugin: &PluginLines, listeners: &mut [ListenerLines], keys: &str, draft: &mut Draft) {
     let name = plugin.start.statement.word();
     let is_use =
@@ -120,7 +120,7 @@ fn persistence(plugin: &PluginLines, draft: &mut Draft) {
     draft.noted(
         &plugin.start,
         "node.data_dir",
-        "what is in its database is not read; devices subscribe and publish retained messages anew",
+        "its database is not read; devices subscribe and publish retained messages again",
     );
     for option in &plugin.options {
         draft.dropped(option, "the data directory has files of its own");

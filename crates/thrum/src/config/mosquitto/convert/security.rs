@@ -1,4 +1,4 @@
-//! Who may come in and who may do what: password files, anonymous clients, the ACL.
+//! Authentication and authorization: password files, anonymous clients, the ACL.
 
 use super::super::draft::{Draft, Origin};
 use super::super::scope::{Configuration, Setting};
@@ -10,12 +10,12 @@ use super::{find, general, text};
 const STORE: &str = "users";
 /// Its file, where no data directory has one.
 const STORE_FILE: &str = "users.jsonl";
-/// What differs for a listener without password file if others have one.
-const STRANGERS: &str = "a client that sends a user name is refused here, as nobody knows it: leave \
+/// The difference for a listener without password file if others have one.
+const STRANGERS: &str = "a client that sends a user name is refused here, because the name is unknown: leave \
                          the name out, or add the user (thrum users add)";
-/// What differs for an ACL where no user has a password.
-const UNVERIFIED: &str = "lines behind `user` and patterns with %u mean nobody until there are users (thrum users add): \
-                          mosquitto takes any user name where there is no password_file, here only a verified one counts";
+/// The difference for an ACL if no user has a password.
+const UNVERIFIED: &str = "lines behind `user` and patterns with %u match no client until there are users (thrum users add): \
+                          mosquitto accepts any user name if there is no password_file, here only a verified one counts";
 /// Options of security that no key has.
 const OTHERS: [&str; 2] = ["auto_id_prefix", "psk_file"];
 
@@ -56,7 +56,7 @@ fn names_certificates(listeners: &[Converted<'_>]) -> bool {
     })
 }
 
-/// Nobody verifies a user name, and mosquitto takes it as it comes.
+/// User names are not verified, and mosquitto accepts them unchecked.
 fn unverified(general: &[Setting], listeners: &[Converted<'_>], draft: &mut Draft) {
     let own = listeners.iter().map(|listener| listener.settings);
     let settings = std::iter::once(general).chain(own);
@@ -102,7 +102,7 @@ fn names(
 
 /// Whether there is a file for the built-in store: in the data directory, or one of its own if it
 /// is needed. It is for the users of a plugin, and for a listener without passwords beside others,
-/// as a chain cannot be empty.
+/// because a chain cannot be empty.
 fn store(
     general: &[Setting],
     listeners: &[Converted<'_>],
@@ -159,7 +159,8 @@ fn backend_name(count: usize) -> String {
     }
 }
 
-/// Nobody is anonymous but where it is allowed. `is_checked`: there is a password file somewhere.
+/// Anonymous clients are refused unless they are allowed. `is_checked`: there is a password file
+/// somewhere.
 fn anonymous(
     configuration: &Configuration,
     listeners: &[Converted<'_>],
@@ -225,7 +226,7 @@ fn identifiers(general: &[Setting], listeners: &[Converted<'_>], draft: &mut Dra
             (false, true) => draft.carried(setting, setting.entry.fate.keys()),
             (false, false) => draft.dropped(
                 setting,
-                "it is one for all listeners, and another one takes clients without identifier",
+                "it applies to all listeners, and another one accepts clients without identifier",
             ),
         }
     }
@@ -301,10 +302,7 @@ fn access(general: &[Setting], listeners: &[Converted<'_>], plugins: Plugins, dr
     for setting in settings {
         draft.carried(setting, "acl.mosquitto_file");
         if is_open_elsewhere {
-            draft.add_note(
-                setting,
-                "acl.rules lets everything through that comes from other listeners",
-            );
+            draft.add_note(setting, "acl.rules allows everything from other listeners");
         }
     }
 }

@@ -17,12 +17,12 @@ pub(super) const OPTIONS: [&str; 8] = [
     "use_subject_as_username",
 ];
 
-/// Whether the listener speaks TLS.
+/// Whether the listener uses TLS.
 pub(super) fn is_on(settings: &[Setting]) -> bool {
     find(settings, "certfile").is_some()
 }
 
-/// What mosquitto refuses, or takes for a listener without TLS.
+/// Errors that mosquitto reports, or treats as a listener without TLS.
 pub(super) fn wrong(settings: &[Setting]) -> Option<Problem> {
     let pairs = [("certfile", "keyfile"), ("keyfile", "certfile")];
     pairs.iter().find_map(|(one, other)| {
@@ -91,7 +91,7 @@ fn one(setting: &Setting, table: &str, is_required: bool, draft: &mut Draft) {
         "tls_version" => draft.noted(
             setting,
             "",
-            "1.2 is the lowest there is; older ones are broken",
+            "1.2 is the lowest version; older ones are broken",
         ),
         "use_identity_as_username" | "use_subject_as_username" => {
             username(setting, table, is_required, draft);

@@ -1,7 +1,7 @@
 //! The file of mosquitto's dynamic security plugin, made into lines of the user store.
 //!
-//! The plugin asks the roles of a user by their priority, then those of its groups, and the entries
-//! of a role by theirs; here the order of roles, groups and rules says the same.
+//! The plugin evaluates the roles of a user by their priority, then those of its groups, and the
+//! entries of a role by theirs; here the order of roles, groups and rules has the same meaning.
 
 mod rules;
 #[cfg(test)]
@@ -20,7 +20,7 @@ const PRIORITY_DEFAULT: i64 = -1;
 pub(crate) struct Users {
     /// A JSON object each: a role, a group or a user.
     pub(crate) lines: Vec<String>,
-    /// What is different from now on.
+    /// Differences in the converted store.
     pub(crate) notes: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ struct Document {
     anonymous_group: Option<String>,
 }
 
-/// What happens if no role decides.
+/// The default decision if no role decides.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct DefaultAccess {
@@ -113,7 +113,7 @@ fn priority() -> i64 {
 /// Makes lines of the user store of a `dynamic-security.json`.
 ///
 /// # Errors
-/// The text is no such file.
+/// The text is not such a file.
 pub(crate) fn users(text: &str) -> Result<Users, serde_json::Error> {
     let document: Document = serde_json::from_str(text)?;
     let mut notes = Vec::new();
@@ -217,7 +217,7 @@ fn groups_of_users(document: &Document) -> BTreeMap<&str, Vec<&str>> {
     found
 }
 
-/// What holds for everybody is in the configuration, not in the user store.
+/// Rules for all clients are in the configuration, not in the user store.
 fn defaults(document: &Document, notes: &mut Vec<String>) {
     let access = &document.default_access;
     let opened = [
@@ -226,12 +226,12 @@ fn defaults(document: &Document, notes: &mut Vec<String>) {
     ];
     for (_, what) in opened.iter().filter(|(is_open, _)| *is_open) {
         notes.push(format!(
-            "defaultACLAccess lets everyone {what} what no role denies: that is acl.default = \"allow\", for both at once"
+            "defaultACLAccess lets every client {what} what no role denies: that is acl.default = \"allow\", for both at once"
         ));
     }
     if !access.publish_client_receive {
         notes.push(
-            "defaultACLAccess lets nobody receive what no role allows: here whoever may subscribe may receive".to_owned(),
+            "defaultACLAccess denies receiving what no role allows: here every client that may subscribe may receive".to_owned(),
         );
     }
     if let Some(group) = &document.anonymous_group {

@@ -24,7 +24,7 @@ const KINDS: [(&str, Kind); 4] = [
     ("subscribeLiteral", Kind::SubscribeLiteral),
     ("subscribePattern", Kind::SubscribePattern),
 ];
-/// Kinds that mean nothing here: everybody may unsubscribe.
+/// Kinds without a counterpart: every client may unsubscribe.
 const UNSUBSCRIBE: [&str; 2] = ["unsubscribeLiteral", "unsubscribePattern"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(super) fn of(role: &Role, notes: &mut Vec<String>) -> Vec<String> {
         if is_unsubscribe && !acl.allow {
             let topic = &acl.topic;
             notes.push(format!(
-                "role {name:?} may unsubscribe from {topic}: everybody may"
+                "role {name:?} may unsubscribe from {topic}: every client may"
             ));
         }
         if !is_unsubscribe && !KINDS.iter().any(|(kind, _)| is_of(acl, kind)) {
@@ -69,7 +69,7 @@ pub(super) fn of(role: &Role, notes: &mut Vec<String>) -> Vec<String> {
 }
 
 fn rule(acl: &Acl, kind: Kind) -> Option<String> {
-    // Whoever may subscribe may receive, so only what is denied says something.
+    // Every client that may subscribe may receive, so only denials matter.
     if acl.topic.is_empty() || kind == Kind::Receive && acl.allow {
         return None;
     }

@@ -73,7 +73,7 @@ fn filters_are_written_so_that_they_mean_the_same() {
 }
 
 #[test]
-fn what_is_different_from_now_on_is_said() {
+fn differences_are_reported() {
     check(
         r#"{
             "defaultACLAccess": {"publishClientSend": true},
@@ -87,12 +87,12 @@ fn what_is_different_from_now_on_is_said() {
         &[r#"{"role":"r","rules":[]}"#, r#"{"user":"a"}"#],
         &[
             "role \"r\" may subscribe with wildcards (allowwildcardsubs false is not known here)",
-            "role \"r\" may unsubscribe from x: everybody may",
+            "role \"r\" may unsubscribe from x: every client may",
             "role \"r\": entry of the unknown kind \"other\" left out",
             "user \"a\" has no password: set one with thrum users passwd",
             "user \"a\" may connect with every client identifier, not only with \"c1\"",
-            "defaultACLAccess lets everyone publish what no role denies: that is acl.default = \"allow\", for both at once",
-            "defaultACLAccess lets nobody receive what no role allows: here whoever may subscribe may receive",
+            "defaultACLAccess lets every client publish what no role denies: that is acl.default = \"allow\", for both at once",
+            "defaultACLAccess denies receiving what no role allows: here every client that may subscribe may receive",
             "anonymousGroup \"guests\": give clients without user name their rights in acl.rules, as in \"allow anonymous sub a/#\"",
         ],
     );

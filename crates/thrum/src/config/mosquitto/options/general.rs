@@ -6,14 +6,13 @@ use super::Scope::{General, NewPlugin, Plugin, Security};
 use super::{Entry, dropped, dropped_unless, entry};
 
 /// Why plugins are not carried over.
-pub(super) const PLUGIN: &str = "plugins of mosquitto are C libraries, which thrum does not load; what the common ones do is \
-     in [auth] and [acl]";
+pub(super) const PLUGIN: &str = "thrum does not load the plugins of mosquitto, which are C libraries; [auth] and [acl] replace \
+     the common ones";
 /// Why a prefix of client identifiers is not carried over.
-pub(super) const PREFIX: &str = "client identifiers that the broker gives have a form of their own";
-const LOG_LINE: &str =
-    "a line of the log has the form of log.format, and its time is always RFC 3339 in UTC";
+pub(super) const PREFIX: &str = "the broker assigns client identifiers in its own form";
+const LOG_LINE: &str = "log.format sets the form of log lines; the time is always RFC 3339 in UTC";
 const SAVED: &str = "every change is in the log of node.data_dir before it is acknowledged, so there is no \
-     interval; storage.durability says how safe that is";
+     interval; storage.durability sets how safe that is";
 
 const ANY: Form = Number(i64::MIN, i64::MAX);
 
@@ -35,7 +34,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         Flag,
         Noted(
             "limits.allow_zero_length_clientid",
-            "one for all listeners: off if it is off for each of them",
+            "applies to all listeners: off if it is off for each of them",
         ),
     ),
     entry("auth_opt_*", Plugin, Text, dropped(PLUGIN)),
@@ -44,7 +43,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         "auth_plugin_deny_special_chars",
         Plugin,
         Flag,
-        Anyway("a placeholder whose value holds + or # makes its rule fit nothing"),
+        Anyway("a placeholder whose value contains + or # makes its rule match nothing"),
     ),
     entry("auto_id_prefix", Security, Text, dropped(PREFIX)),
     entry("autosave_interval", General, ANY, Anyway(SAVED)),
@@ -55,7 +54,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         Flag,
         Noted(
             "acl.check_retained_source",
-            "on without its line too, as in mosquitto, where there is an acl_file or the plugin of dynamic security",
+            "also on without its line, as in mosquitto, if there is an acl_file or the dynamic security plugin",
         ),
     ),
     entry(
@@ -64,7 +63,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         Text,
         Noted(
             "auth.client_id",
-            "prefix becomes \"prefix*\"; one that holds * or % is not carried over, and clients with other identifiers can \
+            "prefix becomes \"prefix*\"; one that contains * or % is not carried over, and clients with other identifiers can \
              connect then",
         ),
     ),
@@ -74,7 +73,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         Flag,
         Noted(
             "log.clients",
-            "true is what thrum does anyway: a line for each client that comes and goes, so many in a second; false switches \
+            "true is thrum's default: a line for each client that connects or disconnects, up to a number per second; false turns \
              them off",
         ),
     ),
@@ -113,7 +112,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         Choice(&["none", "stdout", "stderr", "syslog", "topic", "file", "dlt"]),
         Noted(
             "log.level",
-            "the log goes to standard error, and systemd or the shell sends it on; none alone is \
+            "the log goes to standard error, where systemd or the shell can redirect it; none alone is \
              the level off",
         ),
     ),
@@ -150,7 +149,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         ]),
         Noted(
             "log.level",
-            "a level includes those above it, so the most talkative type counts; subscribe, \
+            "a level includes those above it, so the most verbose type counts; subscribe, \
              unsubscribe, websockets and internal add nothing",
         ),
     ),
@@ -196,8 +195,8 @@ pub(super) const OPTIONS: &[Entry] = &[
         Number(0, i64::MAX),
         Noted(
             "limits.memory",
-            "all memory of the process counts, that of the program itself too; near it publishers are read less, past it \
-             messages that would wait and new sessions are refused",
+            "all memory of the process counts, including the program itself; near the limit publishers are read less, beyond it \
+             queued messages and new sessions are refused",
         ),
     ),
     entry(
@@ -224,7 +223,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         Flag,
         Noted(
             "listeners.NAME.auth",
-            "password files and anonymous clients are those of each listener, the ACL is one for \
+            "password files and anonymous access are per listener, the ACL applies to \
              all",
         ),
     ),
@@ -234,8 +233,8 @@ pub(super) const OPTIONS: &[Entry] = &[
         Flag,
         Noted(
             "node.data_dir",
-            "what is in mosquitto.db is not read; devices subscribe and publish retained messages \
-             anew",
+            "mosquitto.db is not read; devices subscribe and publish retained messages \
+             again",
         ),
     ),
     entry(
@@ -262,7 +261,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         "pid_file",
         General,
         Text,
-        dropped("it does not go into the background, so whoever starts it knows its process id"),
+        dropped("the process does not go into the background, so its starter knows its process id"),
     ),
     entry("plugin", NewPlugin, Text, dropped(PLUGIN)),
     entry("plugin_load", NewPlugin, Text, dropped(PLUGIN)),
@@ -272,7 +271,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         Security,
         Text,
         dropped(
-            "TLS is with certificates only, for devices too or beside user names and passwords; a \
+            "TLS uses certificates only, also for devices or in addition to user names and passwords; a \
              listener with psk_hint is left out",
         ),
     ),
@@ -288,15 +287,15 @@ pub(super) const OPTIONS: &[Entry] = &[
         Flag,
         Noted(
             "limits.retain_available",
-            "with false a client of MQTT 3.1.1 that publishes something to be retained stays \
-             connected: it is delivered and not retained",
+            "with false a client of MQTT 3.1.1 that publishes with the retain flag stays \
+             connected: the message is delivered and not retained",
         ),
     ),
     entry(
         "retain_expiry_interval",
         General,
         ANY,
-        Anyway("retained messages that have expired are removed without being asked for"),
+        Anyway("expired retained messages are removed automatically"),
     ),
     entry(
         "retained_persistence",
@@ -308,7 +307,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         "retry_interval",
         General,
         ANY,
-        Anyway("messages are sent again when a client comes back, as MQTT says"),
+        Anyway("messages are sent again when a client reconnects, as MQTT specifies"),
     ),
     entry(
         "set_tcp_nodelay",
@@ -340,14 +339,12 @@ pub(super) const OPTIONS: &[Entry] = &[
         "websockets_headers_size",
         General,
         Number(0, 65_535),
-        dropped("the size of a WebSocket's header is bounded, and not set"),
+        dropped("the size of a WebSocket's header has a fixed limit"),
     ),
     entry(
         "websockets_log_level",
         General,
         ANY,
-        dropped(
-            "the level of a part of the log is set as in log.level = \"info,thrum_transport=debug\"",
-        ),
+        dropped("the level of a module is set as in log.level = \"info,thrum_transport=debug\""),
     ),
 ];

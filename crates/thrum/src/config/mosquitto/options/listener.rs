@@ -6,7 +6,7 @@ use super::Scope::{DefaultListener, Listener, NewListener};
 use super::general::{PLUGIN, PREFIX};
 use super::{Entry, dropped, dropped_unless, entry};
 
-const CIPHERS: &str = "cipher suites are not chosen: all on offer authenticate what they encrypt and have forward \
+const CIPHERS: &str = "cipher suites cannot be chosen: all offered ones authenticate what they encrypt and have forward \
      secrecy";
 const ENGINE: &str = "private keys are read from PEM files; a listener whose key is in an OpenSSL engine is left out";
 const ALIASES: &str = "one for all listeners and both directions: the highest that is set";
@@ -78,7 +78,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         Number(1, 2),
         Noted(
             "listeners.NAME.proxy_protocol",
-            "both versions are read; only proxies of this machine are believed until proxy_from \
+            "both versions are read; only proxies of this machine are trusted until proxy_from \
              names others",
         ),
     ),
@@ -86,7 +86,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         "http_dir",
         Listener,
         Text,
-        dropped("files are not served; put a web server beside it"),
+        dropped("files are not served; use a separate web server"),
     ),
     entry("keyfile", Listener, Text, Carried("listeners.NAME.tls.key")),
     entry(
@@ -144,7 +144,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         Text,
         Noted(
             "listeners.NAME.mount_point",
-            "topics in the ACL stand without it, as clients see them; those of mosquitto have it",
+            "topics in the ACL do not include it, as clients see them; those of mosquitto do",
         ),
     ),
     entry("plugin_use", Listener, Text, dropped(PLUGIN)),
@@ -160,7 +160,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         Choice(&["mqtt", "websockets", "http_api"]),
         Noted(
             "listeners.NAME.transport",
-            "a WebSocket has one path, /mqtt unless path says otherwise, where mosquitto takes \
+            "a WebSocket has one path, /mqtt unless path is set, where mosquitto accepts \
              any; http_api is left out",
         ),
     ),
@@ -170,15 +170,15 @@ pub(super) const OPTIONS: &[Entry] = &[
         Flag,
         dropped_unless(
             "false",
-            "what a proxy says of the client's TLS is not asked for; let the proxy accept nothing \
-             else",
+            "the proxy's information about the client's TLS is not required; let the proxy accept \
+             nothing else",
         ),
     ),
     entry(
         "psk_hint",
         Listener,
         Text,
-        dropped("TLS is with certificates only; the listener is left out"),
+        dropped("TLS uses certificates only; the listener is left out"),
     ),
     entry(
         "require_certificate",
@@ -206,7 +206,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         Choice(&["tlsv1.3", "tlsv1.2", "tlsv1.1", "tlsv1"]),
         Noted(
             "listeners.NAME.tls.min_version",
-            "1.2 is the lowest there is",
+            "1.2 is the lowest version",
         ),
     ),
     entry(

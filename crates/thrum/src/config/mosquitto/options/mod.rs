@@ -9,17 +9,17 @@ use super::value::Form;
 /// An option of mosquitto.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// Its name; a last `*` stands for any rest.
+    /// Its name; a `*` at the end stands for any rest.
     pub(super) name: &'static str,
-    /// What it belongs to.
+    /// Its scope.
     pub(super) scope: Scope,
-    /// What its value may be.
+    /// Its possible values.
     pub(super) form: Form,
-    /// What becomes of it.
+    /// Its conversion.
     pub(super) fate: Fate,
 }
 
-/// What an option belongs to.
+/// The scope of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
     /// The broker.
@@ -42,14 +42,14 @@ pub(super) enum Scope {
     Bridge,
 }
 
-/// What becomes of an option.
+/// The conversion of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// A key has it.
     Carried(&'static str),
     /// A key has it, and is not quite the same.
     Noted(&'static str, &'static str),
-    /// No key is needed: what thrum does anyway.
+    /// No key is needed: thrum always does this.
     Anyway(&'static str),
     /// It has no counterpart.
     Dropped {
@@ -69,7 +69,7 @@ impl Fate {
         }
     }
 
-    /// What is to be known of it.
+    /// The note about it.
     pub(super) fn note(self) -> &'static str {
         match self {
             Self::Carried(_) => "",

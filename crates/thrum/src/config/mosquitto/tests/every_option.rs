@@ -1,4 +1,4 @@
-//! The table of options and the code that converts them say the same, for each option there is.
+//! The table of options and the code that converts them agree, for every option.
 
 use super::options::{self, Entry, Fate, Scope};
 use super::report::Outcome;
@@ -117,7 +117,7 @@ fn every_option_that_is_carried_over_sets_its_key() {
             is_key(setting, pattern)
                 && (setting.ends_with(&mark) || entry.name == "per_listener_settings")
         };
-        // These say more of a key that another line names.
+        // These refine a key that another line names.
         let is_elsewhere = ["socket_domain", "persistence", "retained_persistence"];
         for pattern in patterns.split(", ") {
             let is_there = set.iter().any(|setting| is_set(setting, pattern))

@@ -1,4 +1,4 @@
-//! Whole configurations as people have them: what is made of them was read by a person.
+//! Realistic complete configurations: a person has reviewed the results.
 
 use super::*;
 
@@ -76,7 +76,7 @@ fn a_file_that_breaks_off_anywhere_is_converted_or_refused() {
             let Err(problems) = import_with(&text[..end], &[]) else {
                 continue;
             };
-            // What is wrong with the beginning of a good file is at its end, or is a key that comes
+            // An error in a truncated valid file is at its end, or is a key that comes
             // later.
             let last = problems.to_string();
             let is_last = last.contains(&format!(":{line}:")) || last.contains("keyfile");

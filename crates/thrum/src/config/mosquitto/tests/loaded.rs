@@ -1,4 +1,4 @@
-//! What is made of a configuration of mosquitto is a configuration of this program.
+//! A converted configuration of mosquitto is a valid configuration of thrum.
 
 use std::rc::Rc;
 

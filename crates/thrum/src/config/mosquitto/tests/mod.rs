@@ -58,7 +58,7 @@ fn imported(text: &str) -> Imported {
     }
 }
 
-/// Keys with their tables and values, but those that are set for every configuration.
+/// Keys with their tables and values, except those that are set for every configuration.
 fn keys(toml: &str) -> Vec<String> {
     let always = [
         "acl.default = \"allow\"",
@@ -80,13 +80,13 @@ fn keys(toml: &str) -> Vec<String> {
     found
 }
 
-/// What a configuration sets beyond what every one sets.
+/// The keys of a configuration beyond those of every one.
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
     assert_eq!(keys(&imported(text).toml), expected, "{text}");
 }
 
-/// What is said of an option.
+/// The report about an option.
 #[track_caller]
 fn check_note(text: &str, option: &str, outcome: report::Outcome, note: &str) {
     let report = imported(text).report;
@@ -95,7 +95,7 @@ fn check_note(text: &str, option: &str, outcome: report::Outcome, note: &str) {
     assert_eq!((row.outcome, row.note.as_str()), (outcome, note), "{text}");
 }
 
-/// What is wrong with a configuration, without the excerpts.
+/// The errors of a configuration, without the excerpts.
 #[track_caller]
 fn check_wrong(text: &str, expected: &[&str]) {
     let problems = import_with(text, &[]).expect_err(text);

@@ -24,7 +24,7 @@ fn without_a_listener_it_stays_on_this_machine() {
 }
 
 #[test]
-fn with_a_listener_nobody_is_anonymous_unless_allowed() {
+fn with_a_listener_anonymous_clients_are_refused_unless_allowed() {
     let toml = imported("listener 1883").toml;
     assert!(
         toml.contains("anonymous = false  # mosquitto with a listener\n"),
@@ -93,7 +93,7 @@ fn options_above_the_first_listener_make_the_default_one() {
 }
 
 #[test]
-fn an_included_file_begins_anew_and_the_main_one_goes_on_where_it_was() {
+fn an_included_file_starts_over_and_the_main_one_continues() {
     let files = [
         ("d/b.conf", "max_connections 7\n"),
         ("d/a.conf", "listener 2000\nmax_connections 6\n"),
@@ -162,7 +162,7 @@ fn a_listener_that_would_be_open_to_others_is_left_out() {
     }
     let text = "listener 2000 example.com\nlistener 2001";
     check(text, &["listeners.mqtt.bind = 2001"]);
-    // An address says the same as the interface.
+    // An address is equivalent to the interface.
     check(
         "listener 2000 192.0.2.1\nbind_interface eth0",
         &["listeners.mqtt.bind = \"192.0.2.1:2000\""],
@@ -194,12 +194,12 @@ fn lines_that_mosquitto_refuses_are_refused_all_at_once() {
     );
     check_wrong(
         "acl_file a\nper_listener_settings true",
-        &["per_listener_settings stands before all security options: move it to the top"],
+        &["per_listener_settings must precede all security options: move it to the top"],
     );
 }
 
 #[test]
-fn an_option_that_nobody_knows_is_kept_and_reported() {
+fn an_unknown_option_is_kept_and_reported() {
     let text = "listener 1883\nrequire_certificte true\nfrobnicate x";
     check_note(
         text,
@@ -234,7 +234,7 @@ fn an_option_that_nobody_knows_is_kept_and_reported() {
 }
 
 #[test]
-fn files_of_mosquitto_are_told_from_files_of_this_program() {
+fn files_of_mosquitto_are_distinguished_from_files_of_thrum() {
     for (path, text, expected) in [
         ("a.conf", "listener 1883\n", true),
         ("a.conf", "# only a comment\n", true),

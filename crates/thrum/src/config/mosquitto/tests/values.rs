@@ -1,4 +1,4 @@
-//! What values become.
+//! Conversion of values.
 
 use super::report::Outcome;
 use super::*;
@@ -101,7 +101,7 @@ fn check_bounds(lines: &str, expected: &[&str]) {
 }
 
 #[test]
-fn what_mosquitto_bounds_less_is_set_although_nobody_asked() {
+fn wider_limits_of_mosquitto_are_set_without_a_line() {
     let expiry = "session_expiry = \"never\"";
     check_bounds(
         "",
@@ -214,12 +214,12 @@ fn tls_asks_for_certificates_only_if_they_are_required() {
         &["listeners.mqtt.bind = 1883"],
     );
     let text = "listener 1\ncertfile c\nkeyfile k\ntls_version tlsv1.1";
-    let note = "1.2 is the lowest there is; older ones are broken";
+    let note = "1.2 is the lowest version; older ones are broken";
     check_note(text, "tls_version", Outcome::Noted, note);
 }
 
 #[test]
-fn listeners_share_what_is_one_for_all() {
+fn listeners_share_global_options() {
     check(
         "listener 1\nmax_qos 1\nmax_topic_alias 20\nlistener 2\nmax_qos 0",
         &[
@@ -234,7 +234,7 @@ fn listeners_share_what_is_one_for_all() {
         text,
         &["listeners.mqtt.bind = 1", "listeners.mqtt-2.bind = 2"],
     );
-    let note = "limits.max_qos is one for all listeners, and another one needs 2";
+    let note = "limits.max_qos applies to all listeners, and another one needs 2";
     check_note(text, "max_qos", Outcome::Dropped, note);
 }
 
@@ -260,7 +260,7 @@ fn an_option_that_is_given_again_counts_for_those_before_it() {
     check_note(text, "sys_interval", Outcome::Carried, "");
     let report = imported(text).report.to_string();
     assert!(
-        report.contains("m.conf:3 says it again, and counts"),
+        report.contains("m.conf:3 repeats it and takes effect"),
         "{report}"
     );
 }
@@ -309,7 +309,7 @@ fn plugins_of_mosquitto_are_the_options_they_replace() {
             "acl.check_retained_source = true",
         ],
     );
-    let note = "make users of it: thrum users import /d.json --format mosquitto-dynsec";
+    let note = "import its users: thrum users import /d.json --format mosquitto-dynsec";
     check_note(text, "plugin_opt_config_file", Outcome::Dropped, note);
     let text = "listener 1883\nauth_plugin /lib/other.so\nauth_opt_password geheim";
     check(
@@ -372,13 +372,13 @@ fn a_listener_without_passwords_beside_others_refuses_user_names() {
     let text = "per_listener_settings true\nlistener 1\nallow_anonymous true";
     check_note(text, "allow_anonymous", Outcome::Carried, "");
     let text = format!("{text}\nlistener 2\npassword_file /there/a");
-    let note = "a client that sends a user name is refused here, as nobody knows it: leave the name \
+    let note = "a client that sends a user name is refused here, because the name is unknown: leave the name \
                 out, or add the user (thrum users add)";
     check_note(&text, "allow_anonymous", Outcome::Noted, note);
 }
 
 #[test]
-fn an_acl_without_a_password_file_is_noted_as_its_users_are_nobody() {
+fn an_acl_without_a_password_file_is_noted() {
     let noted = |text: &str| {
         let report = imported(text).report;
         let row = report.rows.iter().find(|row| row.option == "acl_file");
@@ -449,7 +449,7 @@ fn a_plugin_that_listeners_share_is_a_chain_of_theirs() {
 fn security_above_the_first_listener_belongs_to_none() {
     let text = "per_listener_settings true\nallow_anonymous true\nlistener 1";
     check(text, &["listeners.mqtt.bind = 1"]);
-    let note = "it stands above the first listener, and so belongs to none";
+    let note = "it precedes the first listener, and so applies to none";
     check_note(text, "allow_anonymous", Outcome::Dropped, note);
 }
 
@@ -487,7 +487,7 @@ fn clients_without_identifier_are_refused_where_every_listener_refuses_them() {
     };
     assert!(keys(&imported(&each("false")).toml).contains(&off.to_owned()));
     assert!(!keys(&imported(&each("true")).toml).contains(&off.to_owned()));
-    let note = "it is one for all listeners, and another one takes clients without identifier";
+    let note = "it applies to all listeners, and another one accepts clients without identifier";
     let report = imported(&each("true")).report;
     assert!(report.rows.iter().any(|row| row.note == note), "{report}");
 }

@@ -15,10 +15,10 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion};
 use thrum_quic::{DialError, DialOptions, Dialing, Host, Limits, Peer, QuicDialer, QuicListener};
 
-/// No wait of a test is longer; none that passes comes near it.
+/// No wait of a test is longer; a passing test never comes near it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The name that certificates are for.
+/// The name in the certificates.
 pub(crate) const NAME: &str = "broker.test";
 
 /// Signs certificates.
@@ -77,7 +77,7 @@ impl Authority {
 }
 
 impl Identity {
-    /// A server with this certificate; it wants clients that `clients` has signed.
+    /// A server with this certificate; it requires client certificates that `clients` has signed.
     pub(crate) fn server(&self, clients: Option<&Authority>) -> ServerConfig {
         self.server_of(rustls::DEFAULT_VERSIONS, clients)
     }
@@ -108,7 +108,7 @@ impl Identity {
 }
 
 /// A listener, and a dialer that trusts it.
-pub(crate) struct Room {
+pub(crate) struct Fixture {
     pub(crate) listener: QuicListener,
     pub(crate) dialer: QuicDialer,
     pub(crate) authority: Authority,
@@ -117,14 +117,14 @@ pub(crate) struct Room {
 }
 
 /// Hands arrivals to the test and counts refusals.
-struct Hall {
+struct TestHost {
     arrivals: SyncSender<(UnixStream, Peer)>,
     refused: Arc<AtomicU32>,
 }
 
-impl Host for Hall {
+impl Host for TestHost {
     fn on_connection(&self, socket: UnixStream, peer: Peer) {
-        // A room that is torn down takes nobody.
+        // A fixture that is being dropped accepts no client.
         self.arrivals.try_send((socket, peer)).ok();
     }
 
@@ -133,7 +133,7 @@ impl Host for Hall {
     }
 }
 
-impl Room {
+impl Fixture {
     pub(crate) fn new() -> Self {
         Self::with(Limits::default(), DialOptions::default())
     }
@@ -155,7 +155,7 @@ impl Room {
         let (sender, arrivals) = sync_channel(10_000);
         let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let refused = Arc::<AtomicU32>::default();
-        let hall = Hall {
+        let hall = TestHost {
             arrivals: sender,
             refused: Arc::clone(&refused),
         };
@@ -170,7 +170,7 @@ impl Room {
         }
     }
 
-    /// How many clients the listener's host was told of that were refused.
+    /// How many refused clients the listener's host was told of.
     pub(crate) fn refused(&self) -> u32 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -192,7 +192,7 @@ impl Room {
         (socket, peer)
     }
 
-    /// Both ends of a connection over which one byte has gone, because a server hears of a stream
+    /// Both ends of a connection over which one byte was sent, because a server learns of a stream
     /// with its first byte.
     pub(crate) fn pair(&self) -> (UnixStream, UnixStream, Dialing) {
         let (mut client, dialing) = self.dial();
@@ -202,7 +202,7 @@ impl Room {
         (client, server, dialing)
     }
 
-    /// Waits until the counts are as they should be.
+    /// Waits until the counts have these values.
     pub(crate) fn wait_for(&self, what: impl Fn(&thrum_quic::Metrics) -> bool) {
         wait_for(
             || what(&self.listener.metrics()),
@@ -211,7 +211,7 @@ impl Room {
     }
 }
 
-/// Reads and writes of a socket wait in tests.
+/// Reads and writes of a socket block in tests.
 pub(crate) fn wait_in(socket: &UnixStream) {
     socket.set_nonblocking(false).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -234,13 +234,13 @@ pub(crate) fn read_to_end(socket: &mut UnixStream) -> Vec<u8> {
     bytes
 }
 
-/// The reason that a socket has ended for.
+/// The reason why a socket has ended.
 pub(crate) fn failure(socket: &mut UnixStream, dialing: &Dialing) -> Option<DialError> {
     assert_eq!(read_to_end(socket), b"");
     dialing.failure().cloned()
 }
 
-/// Looks until something has come about that nothing else tells of.
+/// Polls until a condition holds that no event signals.
 pub(crate) fn wait_for(is_so: impl Fn() -> bool, state: impl Fn() -> String) {
     let (_keep, pause) = sync_channel::<()>(1);
     for _ in 0..PATIENCE.as_millis() / 5 {
@@ -250,5 +250,5 @@ pub(crate) fn wait_for(is_so: impl Fn() -> bool, state: impl Fn() -> String) {
         // Nothing ever comes.
         pause.recv_timeout(Duration::from_millis(5)).ok();
     }
-    panic!("it does not come about: {}", state());
+    panic!("the condition never holds: {}", state());
 }

@@ -1,4 +1,4 @@
-//! The live view as an onlooker: it hands over a note of the command line before the keys'
+//! The live view as an observer: it hands over a note of the command line before the keys'
 //! commands.
 
 use thrum_bench::Status;

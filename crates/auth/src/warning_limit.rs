@@ -1,20 +1,20 @@
-//! Warnings about what happens again and again.
+//! Warnings about frequent events, with a limited rate.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Seconds between two warnings: what is down fails for every client.
+/// Seconds between two warnings: a system that is down fails for every client.
 const PAUSE_SECS: u64 = 10;
 
 /// Lets a warning through now and then.
 #[derive(Debug)]
-pub(crate) struct Rarely {
+pub(crate) struct WarningLimit {
     /// Second of [`clock::uptime`](crate::clock::uptime) from which there may be a warning again.
     quiet_until: AtomicU64,
-    /// What was not said since the last one.
+    /// Number of suppressed warnings since the last one.
     silent: AtomicU64,
 }
 
-impl Rarely {
+impl WarningLimit {
     /// The first warning goes through.
     pub(crate) const fn new() -> Self {
         Self {
@@ -44,10 +44,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fails_all_the_time_is_warned_about_now_and_then() {
-        let rarely = Rarely::new();
-        let said: Vec<_> = (0..100).filter_map(|second| rarely.now(second)).collect();
+    fn repeated_failures_are_warned_about_at_a_limited_rate() {
+        let limit = WarningLimit::new();
+        let said: Vec<_> = (0..100).filter_map(|second| limit.now(second)).collect();
         assert_eq!(said, [0, 9, 9, 9, 9, 9, 9, 9, 9, 9]);
-        assert_eq!(rarely.now(99), None);
+        assert_eq!(limit.now(99), None);
     }
 }

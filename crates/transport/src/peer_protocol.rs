@@ -1,12 +1,12 @@
-//! What a client or a server speaks that was expected to speak something else.
+//! Recognizes the protocol of a peer that uses an unexpected one.
 
 use crate::endpoint::Scheme;
 
-/// Bytes that [`spoken`] wants to see.
+/// Bytes that [`protocol_of`] needs.
 pub(crate) const OPENING_BYTES: usize = 5;
 
-/// In words, for a person who wonders why a client does not get through.
-pub(crate) fn spoken(opening: &[u8]) -> &'static str {
+/// The protocol as text, for the operator who looks for the reason of a refusal.
+pub(crate) fn protocol_of(opening: &[u8]) -> &'static str {
     const METHODS: [&[u8]; 8] = [
         b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTIO", b"DELET", b"CONNE", b"PATCH",
     ];
@@ -22,8 +22,8 @@ pub(crate) fn spoken(opening: &[u8]) -> &'static str {
     }
 }
 
-/// What a server speaks whose first bytes are no packet of MQTT, and what to do; none if they may
-/// be one.
+/// The protocol of a server whose first bytes are not an MQTT packet, and the remedy; none if they
+/// may be one.
 pub fn not_mqtt(opening: &[u8], scheme: Scheme) -> Option<&'static str> {
     let inside_tls = scheme.is_tls();
     match opening {
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_of_another_protocol_is_told_by_its_first_bytes() {
+    fn a_server_of_another_protocol_is_recognized_by_its_first_bytes() {
         let alert = b"\x15\x03\x01\x00\x02\x02\x46";
         assert!(not_mqtt(alert, Scheme::Mqtt).is_some_and(|why| why.contains("mqtts://")));
         let answer = b"HTTP/1.1 400 Bad Request\r\n";
@@ -58,13 +58,13 @@ mod tests {
     }
 
     #[test]
-    fn protocols_are_told_by_their_first_bytes() {
-        assert_eq!(spoken(b"\x10\x80\x02\0\x04"), "plain MQTT");
-        assert_eq!(spoken(b"\x16\x03\x01\x02\x00"), "TLS");
-        assert_eq!(spoken(b"PROXY TCP4"), "the PROXY protocol");
-        assert_eq!(spoken(b"\r\n\r\n\0\r\nQUIT\n"), "the PROXY protocol");
-        assert_eq!(spoken(b"OPTIONS *"), "plain HTTP");
-        assert_eq!(spoken(b"SSH-2.0"), "another protocol");
-        assert_eq!(spoken(b""), "another protocol");
+    fn protocols_are_recognized_by_their_first_bytes() {
+        assert_eq!(protocol_of(b"\x10\x80\x02\0\x04"), "plain MQTT");
+        assert_eq!(protocol_of(b"\x16\x03\x01\x02\x00"), "TLS");
+        assert_eq!(protocol_of(b"PROXY TCP4"), "the PROXY protocol");
+        assert_eq!(protocol_of(b"\r\n\r\n\0\r\nQUIT\n"), "the PROXY protocol");
+        assert_eq!(protocol_of(b"OPTIONS *"), "plain HTTP");
+        assert_eq!(protocol_of(b"SSH-2.0"), "another protocol");
+        assert_eq!(protocol_of(b""), "another protocol");
     }
 }

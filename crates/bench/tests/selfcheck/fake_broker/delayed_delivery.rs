@@ -9,7 +9,7 @@ use thrum_bench::clock;
 
 use super::router::{Message, Router};
 
-/// Messages on their way to the courier: more than a test sends while the broker is stalled.
+/// Messages on their way to the delivery: more than a test sends while the broker is stalled.
 const ORDERS_MAX: usize = 65_536;
 
 /// Longest wait for an order if there is none to deliver.

@@ -1,4 +1,4 @@
-//! How many there are of something, and when there are none left.
+//! Counts connections or handshakes, and waits until there are none left.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,19 +9,19 @@ use tokio::time::timeout;
 
 /// Counts connections or handshakes.
 #[derive(Debug, Default)]
-pub(crate) struct Seats {
+pub(crate) struct Permits {
     taken: AtomicUsize,
     emptied: Notify,
 }
 
-/// One of them; given back by its end.
+/// One of them; given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Seat(Arc<Seats>);
+pub(crate) struct Permit(Arc<Permits>);
 
-impl Seats {
-    pub(crate) fn take(self: &Arc<Self>) -> Seat {
+impl Permits {
+    pub(crate) fn take(self: &Arc<Self>) -> Permit {
         self.taken.fetch_add(1, Ordering::Relaxed);
-        Seat(Arc::clone(self))
+        Permit(Arc::clone(self))
     }
 
     pub(crate) fn taken(&self) -> usize {
@@ -31,7 +31,7 @@ impl Seats {
     /// Waits until none is taken, as long as `time` at most; returns how many are.
     pub(crate) async fn wait_until_empty(&self, time: Duration) -> usize {
         let empty = async {
-            // Asked for before the look, so that no end in between is missed.
+            // Registered before the check, so that no end in between is missed.
             let mut emptied = self.emptied.notified();
             while self.taken() != 0 {
                 emptied.await;
@@ -45,7 +45,7 @@ impl Seats {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Permit {
     fn drop(&mut self) {
         if self.0.taken.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.0.emptied.notify_waiters();

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::authority::Authority;
 
-/// What `-W` says of a program that is not expected to run into it.
+/// The exit code of `-W`, in a program that is not expected to reach it.
 pub(crate) const LIMIT: &str = "20";
 
 /// Number of the certificate that is revoked.
@@ -39,14 +39,14 @@ modern = { bind = "127.0.0.1:0", tls = { cert = "server.pem", key = "server.key"
 "#;
 
 /// A broker of its own in a folder of its own.
-pub(crate) struct Room {
+pub(crate) struct Fixture {
     folder: PathBuf,
     broker: Child,
     /// Addresses by the names of the listeners.
     places: BTreeMap<String, String>,
 }
 
-/// How a command ended.
+/// The outcome of a command.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: i32,
@@ -54,16 +54,16 @@ pub(crate) struct Ended {
     pub(crate) said: String,
 }
 
-impl Drop for Room {
+impl Drop for Fixture {
     fn drop(&mut self) {
-        // One that has ended already cannot be killed, which is all that is wanted.
+        // A process that has ended already cannot be killed, which is fine.
         self.broker.kill().ok();
         self.broker.wait().ok();
         fs::remove_dir_all(&self.folder).ok();
     }
 }
 
-impl Room {
+impl Fixture {
     pub(crate) fn new(name: &str) -> Self {
         // The path of a socket must be short.
         let folder = std::env::temp_dir().join(format!("thrum-{name}-{}", std::process::id()));
@@ -102,7 +102,7 @@ impl Room {
             places.extend(listener);
         }
         assert!(!places.is_empty(), "it says where it listens");
-        // What else it says must not block it.
+        // Its other output must not block it.
         std::thread::spawn(move || lines.count());
         Self {
             folder,
