@@ -274,8 +274,7 @@ impl Broker {
             login_keeper,
             sinks: SinkKeeper::default(),
         };
-        // Their files are open before anything is taken over, and are written to once it is.
-        let sinks = broker.sinks.prepare(&broker.started, &broker.node)?;
+        let sinks = SinkKeeper::prepare(&broker.started, &broker.node)?;
         let polls = broker.open_mailboxes(count)?;
         let mut parts = match opened {
             None => Vec::new(),
@@ -423,7 +422,7 @@ impl Broker {
     pub fn prepare(&self, config: &Config) -> Result<Reload, StartError> {
         self.sweep_gates();
         Ok(Reload {
-            sinks: self.sinks.prepare(config, &self.node)?,
+            sinks: SinkKeeper::prepare(config, &self.node)?,
             config: config.clone(),
             files: CertificateWatch::files_of(config),
             plan: Plan::new(config, &self.standing, &self.node)?,
@@ -510,7 +509,7 @@ impl Broker {
             keeper.stop();
         }
         // No worker offers them anything any more.
-        self.sinks.stop();
+        self.sinks.stop(&self.node.clock);
         if let Some(committer) = self.committer.take() {
             storage::closed(committer.stop());
         }

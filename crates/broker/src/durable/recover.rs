@@ -148,21 +148,7 @@ impl Backlogs {
     fn hand_over(self, node: &Node) -> HashMap<u64, usize> {
         for (name, mut offers) in self.offers {
             offers.sort_by_key(|offer| offer.received_at);
-            let messages = offers.len();
-            if let Some(sink) = node.sinks.find(&name) {
-                tracing::info!(
-                    sink = &*name,
-                    messages,
-                    "messages of the time before wait for the sink"
-                );
-                sink.queue.push_all(&mut offers);
-            } else {
-                tracing::warn!(
-                    sink = &*name,
-                    messages,
-                    "messages wait on the disk for a sink that the configuration does not have: they are kept until it has"
-                );
-            }
+            node.sinks.found(name, offers);
         }
         self.lanes
     }

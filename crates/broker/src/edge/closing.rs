@@ -205,8 +205,12 @@ impl Edge {
                 reason: ReasonCode::ServerShuttingDown,
                 what: "the broker is shutting down",
             };
+            let peer = connection.peer;
             say(engine, key, slot, farewell);
             let core = &mut engine.core;
+            if let Some(reporter) = core.reporter(EventKind::ClientDisconnected) {
+                reporter.disconnected(slot, peer, farewell.what);
+            }
             core.durable
                 .write_session(&core.sessions[slot], Some(core.turn.now));
         } else {

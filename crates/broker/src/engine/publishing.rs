@@ -66,7 +66,7 @@ impl Publishing<'_> {
             None => seen,
             Some(mount) => match mount.mounted_topic(seen, &mut text) {
                 Some(topic) => topic,
-                None => return self.refuse_publish(slot, publish),
+                None => return self.refuse_publish(slot, publish, seen),
             },
         };
         let client = &self.core.sessions[slot];
@@ -99,6 +99,7 @@ impl Publishing<'_> {
                 Some(lack) if is_v3 && publish.qos != QoS::AtMostOnce => {
                     let session = &mut self.core.sessions[slot].session;
                     session.publish_withdrawn(publish.qos, publish.packet_id);
+                    self.report_refusal(slot, &publication, ReasonCode::QuotaExceeded);
                     return lack;
                 }
                 Some(_) => ReasonCode::QuotaExceeded,
@@ -149,13 +150,15 @@ impl Publishing<'_> {
             retain: publish.retain,
         };
         publish_denied(self.core, slot, wanted);
-        self.refuse_publish(slot, publish)
+        self.refuse_publish(slot, publish, topic)
     }
 
     /// The client may not publish it: it is told (0x87) if its version can tell, or disconnected if
     /// that is the policy.
-    fn refuse_publish(&mut self, slot: Slot, publish: &Publish<'_>) -> Published {
+    fn refuse_publish(&mut self, slot: Slot, publish: &Publish<'_>, topic: &str) -> Published {
         self.core.row().add(Counter::PublishReceived, 1);
+        let refused = as_sent(publish, topic);
+        self.report_refusal(slot, &refused, ReasonCode::NotAuthorized);
         if self.core.settings.access.access.policy.disconnects_denied {
             let session = &mut self.core.sessions[slot].session;
             session.publish_withdrawn(publish.qos, publish.packet_id);
@@ -181,6 +184,8 @@ impl Publishing<'_> {
                 "message dropped: its payload is larger than limits.max_payload"
             );
         }
+        let refused = as_sent(publish, topic);
+        self.report_refusal(slot, &refused, ReasonCode::QuotaExceeded);
         self.answer_publish(slot, publish, ReasonCode::QuotaExceeded);
         Published::Answered
     }
@@ -219,6 +224,20 @@ impl Publishing<'_> {
         };
         self.core.frames = frames;
         outcome
+    }
+}
+
+/// A PUBLISH that is refused before it becomes a message of the node.
+fn as_sent<'a>(publish: &Publish<'a>, topic: &'a str) -> Publication<'a> {
+    Publication {
+        topic,
+        payload: publish.payload,
+        properties: PublishProperties::default(),
+        qos: publish.qos,
+        retain: publish.retain,
+        expires_at: None,
+        publisher: 0,
+        publisher_hash: 0,
     }
 }
 

@@ -43,10 +43,15 @@ impl SinkOutboxes {
         std::mem::replace(&mut self.full, SinkSet::NONE)
     }
 
-    /// Whether a sink has no room, with what this turn has for it.
+    /// Whether a sink gets nothing more, with what this turn has for it.
     fn is_full(&self, sink: &Sink) -> bool {
         let outbox = self.boxes.get(sink.id.index());
         let outbox = outbox.filter(|outbox| !outbox.offers.is_empty());
+        if sink.queue.holds() {
+            return sink
+                .queue
+                .is_overfull(outbox.map_or(0, |outbox| outbox.offers.len()));
+        }
         let room = outbox.map_or_else(|| sink.queue.room(), |outbox| outbox.room);
         room.is_used_up()
     }
@@ -67,7 +72,7 @@ impl SinkOutboxes {
             if sink.queue.holds() {
                 self.full.insert(sink.id);
             }
-            self.are_any_refusing |= sink.queue.refuses();
+            self.are_any_refusing |= sink.queue.refuses() || sink.queue.holds();
         }
     }
 
@@ -93,7 +98,10 @@ pub(super) fn are_any_refusing(core: &Core) -> bool {
 pub(super) fn is_refused(core: &Core, sinks: SinkSet) -> bool {
     sinks.into_iter().any(|id| {
         let sink = core.node.sinks.get(id);
-        sink.is_some_and(|sink| sink.queue.refuses() && core.outboxes.sinks.is_full(sink))
+        sink.is_some_and(|sink| {
+            let makes_wait = sink.queue.refuses() || sink.queue.holds();
+            makes_wait && core.outboxes.sinks.is_full(sink)
+        })
     })
 }
 
@@ -129,7 +137,7 @@ pub(super) fn offer_to_sinks(
             continue;
         };
         turn.work += 1;
-        if outboxes.sinks.is_full(sink) && !sink.queue.holds() {
+        if outboxes.sinks.is_full(sink) {
             sink.queue.count_dropped();
             reach.refuse(1);
             continue;

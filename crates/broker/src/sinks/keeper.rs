@@ -3,21 +3,23 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustix::fs::{Access, access};
 use thrum_codec::topic::TopicFilter;
 
-use super::log_file::LogFile;
+use super::log_file::Target;
 use super::places::Places;
-use super::writer::SinkWriter;
+use super::writer::{Assignment, SinkWriter};
 use super::{QueueLimits, SINKS_MAX, Sink};
+use crate::clock::Clock;
 use crate::config::{Config, Durability, SinkConfig, SinkKind};
 use crate::node::Node;
 
-/// How long a stop waits for the thread of one sink.
+/// How long a stop waits for the threads of all sinks.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why a sink cannot be set up.
@@ -52,7 +54,7 @@ struct Running {
     sink: Arc<Sink>,
     /// As configured; none once a reload has removed it.
     config: Option<SinkConfig>,
-    next_target: Arc<Mutex<Option<LogFile>>>,
+    assignment: Arc<Assignment>,
     thread: JoinHandle<()>,
     /// Closed at the end of the thread.
     end: Receiver<Never>,
@@ -66,15 +68,16 @@ enum Never {}
 #[derive(Debug, Default)]
 pub(crate) struct SinkKeeper {
     running: BTreeMap<String, Running>,
+    /// What `storage.durability` said at the start.
+    syncs: Option<bool>,
     places: Option<Arc<Places>>,
 }
 
-/// Sinks of another configuration, with their files open.
+/// Sinks of another configuration.
 #[derive(Debug, Default)]
 pub(crate) struct PreparedSinks {
     sinks: BTreeMap<String, SinkConfig>,
-    /// Those that are new or changed.
-    targets: BTreeMap<String, LogFile>,
+    syncs: bool,
 }
 
 /// Looks at the sinks of a configuration as a start does, and creates no file.
@@ -119,22 +122,21 @@ fn check_settings(config: &Config, name: &str, sink: &SinkConfig) -> Result<(), 
     Ok(())
 }
 
+/// The file can be written, or made in its folder. It is not opened: a disk that hangs would hold
+/// up the reload.
 fn check_file(name: &str, sink: &SinkConfig) -> Result<(), SinkError> {
-    let parent = sink
-        .path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    let parent = parent.unwrap_or_else(|| Path::new("."));
-    let fault = match std::fs::metadata(&sink.path) {
-        Ok(metadata) if metadata.is_file() => return Ok(()),
-        Ok(_) => io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"),
-        Err(_) => match std::fs::metadata(parent) {
-            Ok(metadata) if metadata.is_dir() => return Ok(()),
-            Ok(_) => io::ErrorKind::NotADirectory.into(),
-            Err(error) => error,
-        },
+    let is_writable = |path: &Path| Ok(access(path, Access::WRITE_OK)?);
+    let parent = sink.path.parent();
+    let parent = parent.filter(|parent| !parent.as_os_str().is_empty());
+    let outcome = match std::fs::metadata(&sink.path) {
+        Ok(metadata) if metadata.is_file() => is_writable(&sink.path),
+        Ok(_) => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is not a regular file",
+        )),
+        Err(_) => is_writable(parent.unwrap_or_else(|| Path::new("."))),
     };
-    Err(file_error(name, sink, fault))
+    outcome.map_err(|error| file_error(name, sink, error))
 }
 
 fn file_error(name: &str, sink: &SinkConfig, source: io::Error) -> SinkError {
@@ -168,18 +170,15 @@ impl SinkKeeper {
         self.places = Some(Arc::new(places));
     }
 
-    /// Opens the files of sinks that are new or changed.
+    /// Looks at the sinks of another configuration.
     ///
     /// # Errors
-    /// [`SinkError`]; nothing has changed then, but for files that were created.
-    pub(crate) fn prepare(&self, config: &Config, node: &Node) -> Result<PreparedSinks, SinkError> {
-        let mut prepared = PreparedSinks {
-            sinks: config.sinks.clone(),
-            targets: BTreeMap::new(),
-        };
+    /// [`SinkError`]; nothing has changed then.
+    pub(crate) fn prepare(config: &Config, node: &Node) -> Result<PreparedSinks, SinkError> {
         let mut numbers = node.sinks.iter().count();
         for (name, sink) in &config.sinks {
             check_settings(config, name, sink)?;
+            check_file(name, sink)?;
             numbers += usize::from(node.sinks.find(name).is_none());
             if numbers > SINKS_MAX {
                 return Err(SinkError::Setting {
@@ -189,54 +188,53 @@ impl SinkKeeper {
                     ),
                 });
             }
-            let known = self.running.get(name).and_then(|one| one.config.as_ref());
-            let SinkKind::Log = sink.kind;
-            let is_same =
-                known.is_some_and(|known| known.path == sink.path && known.durable == sink.durable);
-            if !is_same {
-                let syncs = sink.durable && config.storage.durability == Durability::Fsync;
-                let target = LogFile::open(&sink.path, syncs)
-                    .map_err(|error| file_error(name, sink, error))?;
-                prepared.targets.insert(name.clone(), target);
-            }
         }
-        Ok(prepared)
+        Ok(PreparedSinks {
+            sinks: config.sinks.clone(),
+            syncs: config.storage.durability == Durability::Fsync,
+        })
     }
 
     /// From now on messages go to these sinks and to no others.
     ///
     /// # Errors
-    /// The system has no thread for a new one.
+    /// The system has no thread for a new one; the others are in force.
     pub(crate) fn put_in_force(
         &mut self,
         prepared: PreparedSinks,
         node: &Arc<Node>,
     ) -> Result<(), SinkError> {
-        let PreparedSinks { sinks, mut targets } = prepared;
+        // What a reload says of it waits for a restart.
+        let syncs = *self.syncs.get_or_insert(prepared.syncs);
         for (name, running) in &mut self.running {
-            if !sinks.contains_key(name)
-                && let Some(gone) = running.config.take()
-            {
-                node.interest.remove_sink(&gone.filter, running.sink.id);
+            if !prepared.sinks.contains_key(name) {
+                running.remove(node);
             }
         }
-        for (name, config) in sinks {
-            let target = targets.remove(&name);
+        let mut outcome = Ok(());
+        for (name, config) in prepared.sinks {
+            let SinkKind::Log = config.kind;
+            let target = Target {
+                path: config.path.clone(),
+                syncs: config.durable && syncs,
+            };
             if let Some(running) = self.running.get_mut(&name) {
                 running.change(config, target, node);
-            } else if let Some(target) = target {
-                let running = self.begin(&name, config, target, node)?;
-                self.running.insert(name, running);
+                continue;
+            }
+            match self.begin(&name, config, target, node) {
+                Ok(running) => drop(self.running.insert(name, running)),
+                Err(error) => outcome = Err(error),
             }
         }
-        Ok(())
+        outcome
     }
 
     fn begin(
         &self,
         name: &str,
         config: SinkConfig,
-        target: LogFile,
+        target: Target,
         node: &Arc<Node>,
     ) -> Result<Running, SinkError> {
         let Some(sink) = node.sinks.open(name, limits_of(&config)) else {
@@ -246,14 +244,14 @@ impl SinkKeeper {
             });
         };
         let sink = Arc::clone(sink);
-        let next_target = Arc::default();
-        let writer = SinkWriter {
-            sink: Arc::clone(&sink),
-            target,
-            next_target: Arc::clone(&next_target),
-            places: self.places.clone(),
-            node: Arc::clone(node),
-        };
+        let assignment = Arc::<Assignment>::default();
+        assignment.set(Some(target));
+        let writer = SinkWriter::new(
+            Arc::clone(&sink),
+            Arc::clone(&assignment),
+            self.places.clone(),
+            Arc::clone(node),
+        );
         let (at_end, end) = mpsc::sync_channel(0);
         let thread = std::thread::Builder::new()
             .name(format!("sink-{name}"))
@@ -262,23 +260,27 @@ impl SinkKeeper {
                 drop(at_end);
             })
             .map_err(SinkError::Thread)?;
+        node.sinks.hand_over_kept(&sink);
         node.interest.add_sink(&config.filter, sink.id);
         Ok(Running {
             sink,
             config: Some(config),
-            next_target,
+            assignment,
             thread,
             end,
         })
     }
 
-    /// Ends the threads once they have written what they can. Nobody offers anything any more.
-    pub(crate) fn stop(&mut self) {
+    /// Ends the threads once they have written what they can, all within one time. Nothing more is
+    /// offered.
+    pub(crate) fn stop(&mut self, clock: &Clock) {
         for running in self.running.values() {
             running.sink.queue.close();
         }
+        let deadline = clock.elapsed() + STOP_PATIENCE;
         for (name, running) in std::mem::take(&mut self.running) {
-            if running.end.recv_timeout(STOP_PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            let left = deadline.saturating_sub(clock.elapsed());
+            if running.end.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
                 tracing::error!(
                     sink = name,
                     waiting = running.sink.queue.counts().waiting,
@@ -295,17 +297,10 @@ impl SinkKeeper {
 }
 
 impl Running {
-    fn change(&mut self, config: SinkConfig, target: Option<LogFile>, node: &Node) {
+    fn change(&mut self, config: SinkConfig, target: Target, node: &Node) {
         self.sink.queue.set_limits(limits_of(&config));
-        if let Some(target) = target {
-            let mut next = self
-                .next_target
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            *next = Some(target);
-            drop(next);
-            self.sink.queue.call();
-        }
+        self.assignment.set(Some(target));
+        self.sink.queue.call();
         let before = self.config.as_ref().map(|before| before.filter.as_str());
         if before != Some(config.filter.as_str()) {
             // First the new one: what matches both is offered all the time.
@@ -315,5 +310,19 @@ impl Running {
             }
         }
         self.config = Some(config);
+    }
+
+    /// The configuration does not have it any more: its file is free, and what waits is kept.
+    fn remove(&mut self, node: &Node) {
+        let Some(gone) = self.config.take() else {
+            return;
+        };
+        node.interest.remove_sink(&gone.filter, self.sink.id);
+        self.sink.queue.set_limits(QueueLimits {
+            is_durable: gone.durable,
+            ..QueueLimits::default()
+        });
+        self.assignment.set(None);
+        self.sink.queue.call();
     }
 }

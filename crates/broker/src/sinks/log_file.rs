@@ -1,12 +1,14 @@
 //! The target of a `log` sink: a file with one JSON object a line.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde::Serialize;
 
 use super::Offer;
@@ -14,18 +16,27 @@ use crate::clock::Clock;
 
 /// Bytes at the end of a file that are searched for the end of its last whole line at a time.
 const TAIL_BYTES: u64 = 64 * 1024;
+/// Every line of a sink begins with it.
+const LINE_BEGIN: &[u8] = b"{\"timestamp\":";
 
-/// See above.
+/// What a sink writes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) path: PathBuf,
+    /// A write is over once the disk has it.
+    pub(super) syncs: bool,
+}
+
+/// See above. One sink of one process has a file, by a lock on it: neither another name of the file
+/// nor another broker leads to a second writer.
 #[derive(Debug)]
 pub(super) struct LogFile {
-    path: PathBuf,
+    target: Target,
     file: File,
-    /// Bytes that are whole lines.
-    len: u64,
     /// Device and number of the file, to see that the path names another one.
     identity: (u64, u64),
-    /// A write is over once the disk has it.
-    syncs: bool,
+    /// A failed write left bytes that could not be cut: the file is opened again.
+    is_dirty: bool,
     /// Lines of the write at hand.
     lines: Vec<u8>,
 }
@@ -62,31 +73,38 @@ impl LogFile {
     /// because the broker ended while it wrote, is cut off.
     ///
     /// # Errors
-    /// The file cannot be opened, read or cut, or is no regular file.
-    pub(super) fn open(path: &Path, syncs: bool) -> io::Result<Self> {
+    /// The file cannot be opened, read or cut, is no regular file, or has another writer.
+    pub(super) fn open(target: Target) -> io::Result<Self> {
         let mut file = OpenOptions::new()
             .read(true)
             .append(true)
             .create(true)
             .mode(0o600)
-            .open(path)?;
+            .open(&target.path)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             let what = "it is not a regular file";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
-        let len = cut_torn_line(&mut file, metadata.len())?;
-        if syncs {
-            sync_directory(path)?;
+        lock(&file)?;
+        cut_torn_line(&mut file)?;
+        if target.syncs {
+            sync_directory(&target.path)?;
         }
         Ok(Self {
-            path: path.to_owned(),
+            target,
             file,
-            len,
             identity: (metadata.dev(), metadata.ino()),
-            syncs,
+            is_dirty: false,
             lines: Vec::new(),
         })
+    }
+
+    /// Whether writes go there and the path still names the file; if not, it has to be opened
+    /// again.
+    pub(super) fn is_current(&self, target: &Target) -> bool {
+        let is_same = |metadata: Metadata| (metadata.dev(), metadata.ino()) == self.identity;
+        !self.is_dirty && self.target == *target && fs::metadata(&target.path).is_ok_and(is_same)
     }
 
     /// Appends the messages, all or none.
@@ -94,39 +112,48 @@ impl LogFile {
     /// # Errors
     /// The disk did not take them.
     pub(super) fn write(&mut self, offers: &[Offer], clock: &Clock) -> io::Result<()> {
-        self.follow()?;
         self.lines.clear();
         for offer in offers {
             let line = Line::of(offer, clock);
             serde_json::to_writer(&mut self.lines, &line)?;
             self.lines.push(b'\n');
         }
+        // Another program may have emptied the file.
+        let before = self.file.metadata()?.len();
         let written = self.file.write_all(&self.lines).and_then(|()| {
-            if self.syncs {
+            if self.target.syncs {
                 self.file.sync_data()
             } else {
                 Ok(())
             }
         });
-        let lines = self.lines.len() as u64;
-        self.lines.shrink_to(2 * super::writer::BATCH_BYTES);
-        match written {
-            Ok(()) => self.len += lines,
-            // What is cut is written again.
-            Err(_) => self.file.set_len(self.len)?,
+        if written.is_err() {
+            self.cut_back(before);
         }
+        self.lines.shrink_to(2 * super::writer::BATCH_BYTES);
         written
     }
 
-    /// Opens the file of that name if another program has moved or removed the one that is open.
-    fn follow(&mut self) -> io::Result<()> {
-        let is_same = std::fs::metadata(&self.path)
-            .is_ok_and(|metadata| (metadata.dev(), metadata.ino()) == self.identity);
-        if !is_same {
-            *self = Self::open(&self.path, self.syncs)?;
-        }
-        Ok(())
+    /// Removes what a failed write has left, if nothing else stands behind it. What remains is
+    /// repaired when the file is opened again.
+    fn cut_back(&mut self, before: u64) {
+        let after = self.file.metadata().map(|metadata| metadata.len());
+        let is_ours = after.is_ok_and(|after| after <= before + self.lines.len() as u64);
+        self.is_dirty = !is_ours || self.file.set_len(before).is_err();
     }
+}
+
+/// # Errors
+/// Another sink or another program has the lock.
+fn lock(file: &File) -> io::Result<()> {
+    let locked = flock(file, FlockOperation::NonBlockingLockExclusive);
+    locked.map_err(|error| match error {
+        Errno::WOULDBLOCK => io::Error::new(
+            io::ErrorKind::ResourceBusy,
+            "another sink or another broker writes to this file",
+        ),
+        error => error.into(),
+    })
 }
 
 impl<'a> Line<'a> {
@@ -154,21 +181,21 @@ impl<'a> Line<'a> {
 }
 
 /// Cuts what follows the last end of a line, if a line of ours began there; of a file that another
-/// program has written, the last line gets its end instead. Returns the length then.
-fn cut_torn_line(file: &mut File, len: u64) -> io::Result<u64> {
+/// program has written, the last line gets its end instead.
+fn cut_torn_line(file: &mut File) -> io::Result<()> {
+    let len = file.metadata()?.len();
     let whole = end_of_last_line(file, len)?;
     if whole == len {
-        return Ok(len);
+        return Ok(());
     }
-    let mut first = [0];
+    let mut tail = Vec::new();
     file.seek(SeekFrom::Start(whole))?;
-    file.read_exact(&mut first)?;
-    if first == *b"{" || first == [0] {
-        file.set_len(whole)?;
-        return Ok(whole);
+    let mut begin = io::Read::by_ref(file).take(LINE_BEGIN.len() as u64);
+    begin.read_to_end(&mut tail)?;
+    if LINE_BEGIN.starts_with(&tail) || tail.iter().all(|byte| *byte == 0) {
+        return file.set_len(whole);
     }
-    file.write_all(b"\n")?;
-    Ok(len + 1)
+    file.write_all(b"\n")
 }
 
 /// Where the last line ends that has an end.

@@ -17,8 +17,9 @@ mod places;
 mod queue;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crossbeam_utils::CachePadded;
 use thrum_protocol::{Message, Time};
@@ -141,6 +142,9 @@ pub(crate) struct Sinks {
     known: Box<[OnceLock<Arc<Sink>>]>,
     /// Sinks that refuse publishers because their queue is full. Read for each PUBLISH.
     refusing: Arc<CachePadded<AtomicUsize>>,
+    /// Messages that the start found for sinks that the configuration does not have. Guards the
+    /// list; taken at the start and by reloads.
+    kept: Mutex<BTreeMap<Box<str>, Vec<Offer>>>,
 }
 
 impl Default for Sinks {
@@ -148,6 +152,7 @@ impl Default for Sinks {
         Self {
             known: (0..SINKS_MAX).map(|_| OnceLock::new()).collect(),
             refusing: Arc::default(),
+            kept: Mutex::default(),
         }
     }
 }
@@ -169,6 +174,35 @@ impl Sinks {
             };
             place.get().is_none().then(|| place.get_or_init(sink))
         })
+    }
+
+    /// Messages that were found for a sink: they wait in its queue, or until there is one.
+    pub(crate) fn found(&self, name: Box<str>, mut offers: Vec<Offer>) {
+        let messages = offers.len();
+        if let Some(sink) = self.find(&name) {
+            tracing::info!(
+                sink = &*name,
+                messages,
+                "messages of an earlier start wait for the sink"
+            );
+            sink.queue.push_all(&mut offers);
+            return;
+        }
+        tracing::warn!(
+            sink = &*name,
+            messages,
+            "messages wait on the disk for a sink that the configuration does not have: they are kept until it has"
+        );
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.insert(name, offers);
+    }
+
+    /// A sink that the configuration did not have begins: first it gets what waits for it.
+    fn hand_over_kept(&self, sink: &Sink) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mut offers) = kept.remove(&sink.name) {
+            sink.queue.push_all(&mut offers);
+        }
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&Arc<Sink>> {

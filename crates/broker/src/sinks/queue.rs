@@ -11,6 +11,10 @@ use crossbeam_utils::CachePadded;
 use super::Offer;
 use crate::config::WhenFull;
 
+/// A queue that makes publishers wait refuses them at so many times its limits: each new connection
+/// brings some messages before it waits.
+const OVERFULL: usize = 2;
+
 /// What a sink is willing to hold, and what it does beyond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueLimits {
@@ -166,6 +170,14 @@ impl SinkQueue {
         }
     }
 
+    /// So far over a limit, with these offers of the turn, that publishers are not only made to
+    /// wait.
+    pub(crate) fn is_overfull(&self, offers: usize) -> bool {
+        let (messages, bytes) = self.waiting();
+        let over = |max: &AtomicUsize| max.load(Ordering::Relaxed).saturating_mul(OVERFULL);
+        messages + offers >= over(&self.messages_max) || bytes >= over(&self.bytes_max)
+    }
+
     /// Over half of a limit: publishers that wait for it wait on.
     pub(crate) fn is_crowded(&self) -> bool {
         let (messages, bytes) = self.waiting();
@@ -236,6 +248,14 @@ impl SinkQueue {
         Some(taken)
     }
 
+    /// The target did not take these: they are the oldest again.
+    pub(super) fn put_back(&self, offers: Vec<Offer>) {
+        let mut state = self.state();
+        for offer in offers.into_iter().rev() {
+            state.waiting.push_front(offer);
+        }
+    }
+
     /// The target has these.
     pub(crate) fn written(&self, offers: &[Offer]) {
         let bytes: usize = offers.iter().map(|offer| offer.message.bytes_len()).sum();
@@ -291,7 +311,8 @@ impl SinkQueue {
 
     /// Workers see whether publishers are refused; `_state` keeps two from doing this at once.
     fn show_refusing(&self, _state: &MutexGuard<'_, State>) {
-        let is_refusing = self.refuses() && self.room().is_used_up();
+        let is_refusing =
+            (self.refuses() && self.room().is_used_up()) || (self.holds() && self.is_overfull(0));
         if self.is_refusing.swap(is_refusing, Ordering::Relaxed) != is_refusing {
             if is_refusing {
                 self.refusing.fetch_add(1, Ordering::Relaxed);

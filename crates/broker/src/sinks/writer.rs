@@ -1,10 +1,13 @@
 //! The thread of a sink: takes offers, writes them, and clears their places.
+//!
+//! It alone opens, locks, repairs and writes the file, so that a file has one writer and a disk
+//! that hangs holds up nothing else.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::log_file::LogFile;
+use super::log_file::{LogFile, Target};
 use super::places::Places;
 use super::{Offer, Sink};
 use crate::node::Node;
@@ -21,39 +24,95 @@ const LAST_TRIES: usize = 3;
 /// Time between them.
 const LAST_PAUSE: Duration = Duration::from_millis(50);
 
+/// Where a sink writes to; none while the configuration does not have it.
+#[derive(Debug, Default)]
+pub(super) struct Assignment(Mutex<Option<Target>>);
+
+impl Assignment {
+    pub(super) fn set(&self, target: Option<Target>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = target;
+    }
+
+    fn get(&self) -> Option<Target> {
+        let target = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        target.clone()
+    }
+}
+
 /// See above.
 #[derive(Debug)]
 pub(super) struct SinkWriter {
-    pub(super) sink: Arc<Sink>,
-    pub(super) target: LogFile,
-    /// What a reload puts in place of the target.
-    pub(super) next_target: Arc<Mutex<Option<LogFile>>>,
+    sink: Arc<Sink>,
+    assignment: Arc<Assignment>,
+    file: Option<LogFile>,
     /// None on a node without storage.
-    pub(super) places: Option<Arc<Places>>,
-    pub(super) node: Arc<Node>,
+    places: Option<Arc<Places>>,
+    node: Arc<Node>,
 }
 
 impl SinkWriter {
-    /// Works until the queue is closed and empty.
+    pub(super) fn new(
+        sink: Arc<Sink>,
+        assignment: Arc<Assignment>,
+        places: Option<Arc<Places>>,
+        node: Arc<Node>,
+    ) -> Self {
+        Self {
+            sink,
+            assignment,
+            file: None,
+            places,
+            node,
+        }
+    }
+
+    /// Works until the queue is closed and empty, or has no target.
     pub(super) fn run(mut self) {
-        while let Some(offers) = self.sink.queue.take(BATCH_MESSAGES, BATCH_BYTES, PATIENCE) {
-            self.take_next_target();
-            if offers.is_empty() {
-                self.flush_places();
-            } else if self.write(&offers).is_ok() {
-                self.clear(&offers);
-            } else {
-                self.give_up(&offers);
-                return;
+        self.idle();
+        while self.step() {}
+        self.flush_places();
+    }
+
+    /// One look at the queue; false if the work is over.
+    fn step(&mut self) -> bool {
+        let queue = &self.sink.queue;
+        if self.assignment.get().is_none() {
+            // Its file is free for others, and its messages wait.
+            self.file = None;
+            if !queue.is_closing() {
+                queue.rest(PATIENCE);
             }
+            return !queue.is_closing();
+        }
+        let Some(offers) = queue.take(BATCH_MESSAGES, BATCH_BYTES, PATIENCE) else {
+            return false;
+        };
+        if offers.is_empty() {
+            self.idle();
+        } else if self.write_until_done(&offers) {
+            self.clear(&offers);
+        } else {
+            self.sink.queue.put_back(offers);
+            return !self.is_given_up();
+        }
+        true
+    }
+
+    /// The file is there before the first message, and its place is looked at now and then.
+    fn idle(&mut self) {
+        if self.file.is_none()
+            && let Some(target) = self.assignment.get()
+        {
+            // The next message tells of the error.
+            self.file = LogFile::open(target).ok();
         }
         self.flush_places();
     }
 
-    /// Writes until that succeeds; while the broker stops, a few times.
-    fn write(&mut self, offers: &[Offer]) -> io::Result<()> {
-        let Err(error) = self.target.write(offers, &self.node.clock) else {
-            return Ok(());
+    /// Writes until that succeeds; false if the broker stops, or the sink was removed.
+    fn write_until_done(&mut self, offers: &[Offer]) -> bool {
+        let Err(error) = self.write(offers) else {
+            return true;
         };
         let sink = Arc::clone(&self.sink);
         tracing::error!(
@@ -70,15 +129,30 @@ impl SinkWriter {
             } else {
                 sink.queue.rest(RETRY_PAUSE);
             }
-            self.take_next_target();
-            match self.target.write(offers, &self.node.clock) {
+            if self.assignment.get().is_none() {
+                return false;
+            }
+            match self.write(offers) {
                 Ok(()) => break,
-                Err(error) if last_tries == 0 => return Err(error),
+                Err(_) if last_tries == 0 => return false,
                 Err(_) => {}
             }
         }
         tracing::info!(sink = &*sink.name, "the sink works again");
-        Ok(())
+        true
+    }
+
+    /// Writes to the file that the configuration names now.
+    fn write(&mut self, offers: &[Offer]) -> io::Result<()> {
+        let Some(target) = self.assignment.get() else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let open = self.file.take().filter(|file| file.is_current(&target));
+        let file = match open {
+            Some(file) => file,
+            None => LogFile::open(target)?,
+        };
+        self.file.insert(file).write(offers, &self.node.clock)
     }
 
     fn clear(&self, offers: &[Offer]) {
@@ -88,32 +162,23 @@ impl SinkWriter {
         self.sink.queue.written(offers);
     }
 
-    fn take_next_target(&mut self) {
-        let mut next = self
-            .next_target
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(next) = next.take() {
-            self.target = next;
-        }
-    }
-
     fn flush_places(&self) {
         if let Some(places) = &self.places {
             places.flush();
         }
     }
 
-    /// The broker stops, and the target takes nothing.
-    fn give_up(&self, offers: &[Offer]) {
-        let waiting = self.sink.queue.counts().waiting;
-        let kept = offers.iter().filter(|offer| offer.place.is_some()).count();
+    /// Whether the broker stops while the target takes nothing.
+    fn is_given_up(&self) -> bool {
+        if !self.sink.queue.is_closing() {
+            return false;
+        }
         tracing::warn!(
             sink = &*self.sink.name,
-            waiting,
+            waiting = self.sink.queue.counts().waiting,
             "the broker stops before the sink has written everything; messages of QoS 1 and 2 of a durable sink \
-             are written after the next start ({kept} of the first {} are)",
-            offers.len()
+             are written after the next start"
         );
+        true
     }
 }

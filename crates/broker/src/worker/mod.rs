@@ -579,6 +579,10 @@ impl Worker {
         for key in keys {
             self.traffic.edge.dismiss(&mut self.traffic.engine, key);
         }
+        // What they say reaches sinks and the sessions of clients that are away.
+        while self.traffic.engine.core.events.are_waiting() {
+            publish_events(&mut self.traffic.engine);
+        }
         let core = &mut self.traffic.engine.core;
         if core.id == WorkerId::new(0) {
             core.durable.note_end(&core.node.clock, core.turn.now);

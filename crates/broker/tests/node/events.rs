@@ -1,13 +1,16 @@
 //! What clients do, as messages on `$events/…`.
 
 use serde_json::Value;
-use thrum_broker::Config;
+use std::sync::Arc;
+
+use thrum_access::Rules;
 use thrum_broker::config::Anonymous;
+use thrum_broker::{Access, Config, Policy, RuleSource};
 use thrum_codec::packet::{Ack, Packet};
 use thrum_codec::properties::AckProperties;
 use thrum_codec::{QoS, ReasonCode, Version};
 
-use crate::peer::{Peer, connect_packet, start};
+use crate::peer::{Peer, connect_packet, start, start_with};
 use crate::rights::Folder;
 
 /// The next event: the end of its topic, and what it tells.
@@ -181,6 +184,46 @@ fn what_reaches_nobody_is_told_with_the_reason() {
     curious.subscribe("#", QoS::AtLeastOnce);
     Peer::connect(address, "another").disconnect();
     curious.assert_silent();
+    broker.stop();
+}
+
+#[test]
+fn a_message_that_is_refused_is_told_with_the_reason() {
+    let policy = Policy {
+        rules: Arc::new(
+            Rules::parse(
+                "allow all sub #\nallow all sub $events/#\nallow all pub a",
+                "test",
+            )
+            .expect("rules"),
+        ),
+        ..Policy::default()
+    };
+    let policy = Policy {
+        allows_by_default: false,
+        order: vec![RuleSource::Everybody],
+        ..policy
+    };
+    let access = Access {
+        policy,
+        ..Access::default()
+    };
+    let (broker, address) = start_with(access, 1, |config| config.limits.max_payload = 5);
+    let mut listener = listen(address, "$events/message/dropped");
+    let mut peer = Peer::connect(address, "p");
+    let cases = [
+        ("b", &b"x"[..], "not_authorized"),
+        ("a", b"123456", "quota_exceeded"),
+        ("a", b"x", "no_subscribers"),
+    ];
+    for (topic, payload, reason) in cases {
+        peer.publish_acknowledged(topic, payload);
+        let told = expect(&mut listener, "message/dropped", "p");
+        assert_eq!(
+            (&told["topic"], &told["reason"]),
+            (&topic.into(), &reason.into())
+        );
+    }
     broker.stop();
 }
 

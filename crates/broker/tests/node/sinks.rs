@@ -1,6 +1,8 @@
 //! Messages that leave the broker through a `log` sink.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -380,8 +382,156 @@ fn what_waits_for_a_sink_that_is_not_configured_is_kept_until_it_is() {
     target.comes_back();
     let (broker, _) = start(2, without);
     broker.stop();
+    // A reload that adds it is as good as a restart, and what is published then comes behind.
+    let mut config = Config::default();
+    configured(&mut config, 1);
+    without(&mut config);
+    let (mut broker, address) = start(1, |start| start.clone_from(&config));
+    with_sink(&mut config, "all", sink("a", target.file()));
+    let (_, settling) = broker.reload(&config).expect("a good configuration");
+    settling.wait(PATIENCE).expect("the workers go on");
+    Peer::connect(address, "p").publish_acknowledged("a", b"new");
+    assert_eq!(payloads(&target.file(), 2), ["kept", "new"]);
+    broker.stop();
     let (broker, _) = start(1, with);
-    assert_eq!(payloads(&target.file(), 1), ["kept"]);
+    assert_eq!(payloads(&target.file(), 2), ["kept", "new"]);
+    broker.stop();
+}
+
+/// Publishes large messages; those that were accepted. Between two sinks of a rename there may be
+/// none that wants them.
+fn publish_until(is_over: &AtomicBool, address: SocketAddr, answers: &AtomicUsize) -> Vec<String> {
+    let mut peer = Peer::connect(address, "p");
+    let padding = "x".repeat(9000);
+    let mut accepted = Vec::new();
+    while !is_over.load(Ordering::Relaxed) {
+        let payload = format!("{} {padding}", answers.fetch_add(1, Ordering::Relaxed));
+        if peer.publish_acknowledged("a", payload.as_bytes()) == ReasonCode::Success {
+            accepted.push(payload);
+        }
+    }
+    accepted
+}
+
+#[test]
+fn reloads_under_load_lose_and_repeat_nothing() {
+    let folder = Folder::new("sink-reloads");
+    let path = folder.0.join("log");
+    let mut config = Config::default();
+    configured(&mut config, 2);
+    config.node.data_dir = folder.0.join("data");
+    with_sink(&mut config, "name-0", sink("a", path.clone()));
+    let (mut broker, address) = start(2, |start| start.clone_from(&config));
+    let (is_over, answers) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (is_over, answers) = (&is_over, &answers);
+    let accepted = std::thread::scope(|scope| {
+        let publisher = scope.spawn(move || publish_until(is_over, address, answers));
+        for round in 0..30 {
+            let (_, mut sink) = config.sinks.pop_first().expect("there is one");
+            sink.durable = round % 3 > 0;
+            with_sink(&mut config, &format!("name-{}", round % 4 / 2), sink);
+            let (_, settling) = broker.reload(&config).expect("a good configuration");
+            settling.wait(PATIENCE).expect("the workers go on");
+            let before = answers.load(Ordering::Relaxed);
+            while answers.load(Ordering::Relaxed) < before + 10 {
+                std::thread::yield_now();
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+        publisher.join().expect("the publisher ends")
+    });
+    assert!(accepted.len() > 200, "{}", accepted.len());
+    // Messages of the name that is not configured wait for it.
+    let (_, last) = config.sinks.pop_first().expect("there is one");
+    let other = folder.0.join("other");
+    with_sink(&mut config, "name-0", last);
+    with_sink(&mut config, "name-1", sink("b", other.clone()));
+    let (_, settling) = broker.reload(&config).expect("a good configuration");
+    settling.wait(PATIENCE).expect("the workers go on");
+    let written = || {
+        let texts = [&path, &other].map(|path| std::fs::read_to_string(path).unwrap_or_default());
+        texts.concat()
+    };
+    for _ in 0..LOOKS_MAX {
+        if written().lines().count() >= accepted.len() {
+            break;
+        }
+        std::thread::park_timeout(LOOK_PAUSE);
+    }
+    broker.stop();
+    // Nothing is left that the next start would write again.
+    let (broker, _) = start(1, |start| start.clone_from(&config));
+    broker.stop();
+    let payload = |line: &str| {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        line["payload"].as_str().expect("a text").to_owned()
+    };
+    let mut written: Vec<String> = written().lines().map(payload).collect();
+    written.sort();
+    let mut accepted = accepted;
+    accepted.sort();
+    assert_eq!(written.len(), accepted.len());
+    assert!(written == accepted, "others were written than accepted");
+}
+
+#[test]
+fn a_file_with_two_names_has_one_writer() {
+    let folder = Folder::new("sink-link");
+    let (path, link) = (folder.0.join("log"), folder.0.join("link"));
+    std::fs::write(&path, "").expect("a file of the test");
+    std::os::unix::fs::symlink(&path, &link).expect("a link of the test");
+    let mut config = Config::default();
+    configured(&mut config, 1);
+    with_sink(&mut config, "a", sink("a", path.clone()));
+    let (mut broker, address) = start(1, |start| start.clone_from(&config));
+    let mut peer = Peer::connect(address, "p");
+    peer.publish_acknowledged("a", b"1");
+    assert_eq!(payloads(&path, 1), ["1"]);
+    with_sink(&mut config, "b", sink("b", link));
+    let (_, settling) = broker.reload(&config).expect("the check does not see it");
+    settling.wait(PATIENCE).expect("the workers go on");
+    peer.publish_acknowledged("b", b"waits");
+    peer.publish_acknowledged("a", b"2");
+    assert_eq!(payloads(&path, 2), ["1", "2"]);
+    config.sinks.remove("a");
+    let (_, settling) = broker.reload(&config).expect("a good configuration");
+    settling.wait(PATIENCE).expect("the workers go on");
+    assert_eq!(payloads(&path, 3), ["1", "2", "waits"]);
+    broker.stop();
+}
+
+#[test]
+fn a_sink_that_holds_refuses_beyond_twice_its_limits() {
+    let folder = Folder::new("sink-held");
+    let target = Target::new(&folder);
+    let (broker, address) = start(1, |config| {
+        let sink = SinkConfig {
+            queue_messages: 3,
+            when_full: WhenFull::Hold,
+            ..sink("a", target.file())
+        };
+        with_sink(config, "all", sink);
+    });
+    target.goes();
+    let answers: Vec<ReasonCode> = (0..8)
+        .map(|number| {
+            let mut peer = Peer::connect(address, &format!("p{number}"));
+            peer.publish_acknowledged("a", number.to_string().as_bytes())
+        })
+        .collect();
+    let (taken, refused) = answers.split_at(6);
+    assert!(
+        taken.iter().all(|answer| *answer == ReasonCode::Success),
+        "{answers:?}"
+    );
+    assert!(
+        refused
+            .iter()
+            .all(|answer| *answer == ReasonCode::QuotaExceeded),
+        "{answers:?}"
+    );
+    target.comes_back();
+    assert_eq!(payloads(&target.file(), 6), ["0", "1", "2", "3", "4", "5"]);
     broker.stop();
 }
 
@@ -415,8 +565,18 @@ fn events_can_be_stored() {
         with_sink(config, "audit", sink("$events/client/+", path.clone()));
     });
     Peer::connect(address, "p").disconnect();
-    let lines = lines(&path, 2);
-    assert_eq!(lines[0]["topic"], "$events/client/connected");
-    assert_eq!(lines[1]["topic"], "$events/client/disconnected");
+    let kinds = |count| -> Vec<String> {
+        let topic = |line: &Value| line["topic"].as_str().expect("a text").to_owned();
+        lines(&path, count).iter().map(topic).collect()
+    };
+    let [came, went] = ["connected", "disconnected"].map(|kind| format!("$events/client/{kind}"));
+    assert_eq!(kinds(2), [came.clone(), went.clone()]);
+    // A stop ends connections as well.
+    let peer = Peer::connect(address, "q");
     broker.stop();
+    assert_eq!(kinds(4), [came.clone(), went.clone(), came, went]);
+    let payload = lines(&path, 4)[3]["payload"].clone();
+    let told: Value = serde_json::from_str(payload.as_str().expect("a text")).expect("JSON");
+    assert_eq!(told["reason"], "the broker is shutting down");
+    drop(peer);
 }

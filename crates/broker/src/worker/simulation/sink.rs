@@ -41,7 +41,7 @@ impl SinkPlan {
     /// The queue may be full, and a publisher is told so; if messages pass the sink by, of those
     /// that nobody else takes.
     pub(super) fn refuses(&self) -> bool {
-        self.limits.when_full != WhenFull::Hold && self.limits.messages < 10_000
+        self.limits.messages < 10_000
     }
 
     /// What the checker may demand.
@@ -129,8 +129,13 @@ impl SimSink {
     fn check(&self, plan: &SinkPlan, workers: usize) -> Result<(), Failure> {
         let waiting = self.sink.queue.counts().waiting;
         let workers = workers as u64 + 1;
-        let bound = (plan.limits.messages as u64).saturating_mul(workers) + self.backlog;
-        if plan.limits.when_full == WhenFull::Hold || waiting <= bound {
+        let times = if plan.limits.when_full == WhenFull::Hold {
+            2
+        } else {
+            1
+        };
+        let bound = (plan.limits.messages as u64).saturating_mul(workers * times) + self.backlog;
+        if waiting <= bound {
             return Ok(());
         }
         Err(format!(
