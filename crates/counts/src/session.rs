@@ -8,7 +8,7 @@ use thrum_codec::packet::Connect;
 use thrum_codec::properties::{ConnectProperties, PublishProperties};
 use thrum_codec::{Packet, QoS, ReasonCode, Version};
 use thrum_protocol::message::FrameCache;
-use thrum_protocol::server::{Action, DeliveryOptions, Handshake, Session, Welcome};
+use thrum_protocol::server::{Action, ConnAckParts, DeliveryOptions, Handshake, Session};
 use thrum_protocol::{Limits, Outgoing, Output, Publication, Time};
 
 use crate::codec::{PAYLOAD, TOPIC, packet_id, puback, publish};
@@ -89,8 +89,8 @@ fn session(id: u64) -> Session {
     };
     let handshake = Handshake::new(&connect, "", &limits).expect("within the limits");
     let mut session = Session::new(id, &handshake, &limits);
-    let welcome = Welcome::default();
-    session.connect(handshake, welcome, NOW, &mut Output::new());
+    let parts = ConnAckParts::default();
+    session.connect(handshake, parts, NOW, &mut Output::new());
     session
 }
 
