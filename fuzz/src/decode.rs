@@ -1,7 +1,7 @@
-//! Any bytes as a stream of packets: refused or read, and what is read can be written and read
-//! again.
+//! Decodes any bytes as a stream of packets: they are refused, or decoded to packets that can be
+//! encoded and decoded again.
 //!
-//! The first byte of an input chooses the version, the others are the stream.
+//! The first byte of an input selects the version, the others are the stream.
 
 use thrum_codec::{
     DecodeError, Packet, Version, decode, encode, encoded_len,
@@ -15,10 +15,10 @@ const VERSIONS: [Version; 3] = [Version::V5, Version::V311, Version::V31];
 /// Larger than any packet of the input, smaller than the largest that a header can announce.
 const PACKET_BYTES_MAX: u32 = 1 << 20;
 
-/// Reads the input as packets until one is refused or not complete.
+/// Decodes packets until one is refused or incomplete.
 ///
 /// # Panics
-/// If a packet is not the same after it was written and read again.
+/// If a packet differs after it was encoded and decoded again.
 pub fn target(input: &[u8]) -> Sight {
     let Some((&choice, mut stream)) = input.split_first() else {
         return 0;
@@ -49,7 +49,7 @@ pub fn target(input: &[u8]) -> Sight {
     }
 }
 
-/// The frame is where it was found, and a part of it is none.
+/// Checks that the frame is at the start of the stream, and that a part of it is incomplete.
 fn check_frame(stream: &[u8], frame: Frame<'_>) {
     assert!(stream[..frame.len].ends_with(frame.body));
     assert_eq!(frame::announced_len(stream), Some(frame.len));
@@ -65,11 +65,11 @@ fn check_decode(frame: Frame<'_>, version: Version) -> Result<(), DecodeError> {
         _ => version,
     };
     let mut written = Vec::new();
-    encode(&packet, own, &mut written).expect("what was read can be written");
+    encode(&packet, own, &mut written).expect("a decoded packet can be encoded");
     assert_eq!(encoded_len(&packet, own), Ok(written.len()));
     assert_eq!(read(&written, own), packet, "written in its own version");
     let mut again = Vec::new();
-    encode(&read(&written, own), own, &mut again).expect("what was written can be written");
+    encode(&read(&written, own), own, &mut again).expect("an encoded packet can be encoded again");
     assert_eq!(again, written);
     for other in VERSIONS {
         check_other_version(&packet, other);
@@ -77,7 +77,8 @@ fn check_decode(frame: Frame<'_>, version: Version) -> Result<(), DecodeError> {
     Ok(())
 }
 
-/// A bridge may pass a packet on in another version: it cannot be written, or it is a valid packet.
+/// Checks the packet in another version, as a bridge may forward it: it cannot be encoded, or it is
+/// valid.
 fn check_other_version(packet: &Packet<'_>, other: Version) {
     let mut written = Vec::new();
     if encode(packet, other, &mut written).is_ok() {

@@ -1,7 +1,7 @@
 //! Any filter and any topic: validity, share prefix and matching agree with their definitions.
 //!
-//! An input whose first byte is even is read as decisions that make a valid filter and topic; the
-//! others are text, filter and topic divided by the byte FF, which is in no UTF-8 text.
+//! An input with an even first byte is a series of decisions that yields a valid filter and topic.
+//! Other inputs are text: filter and topic, separated by the byte FF, which never occurs in UTF-8.
 
 use thrum_codec::TopicFilter;
 use thrum_codec::testing::{Choices, naive_matches};
@@ -39,7 +39,7 @@ fn check(filter: &str, topic: &str) -> Sight {
     );
     let Ok(parsed) = TopicFilter::parse(filter) else {
         assert!(!is_valid_filter(filter), "refused: {filter:?}");
-        // Whoever did not check may get a wrong answer, but no panic.
+        // For an unchecked filter the result may be wrong, but the function must not panic.
         matches(filter, topic);
         return sight(&levels(filter).count());
     };

@@ -1,7 +1,7 @@
-//! Fuzz targets: functions over bytes that assert what must hold for any bytes.
+//! Fuzz targets: functions over bytes that assert properties of any input.
 //!
-//! Invariant: a target reads nothing but its argument, so that an input fails today and tomorrow.
-//! It returns what the input has shown as a number; a driver keeps inputs that show something new.
+//! Invariant: a target depends only on its argument, so that a failure is reproducible. It returns
+//! a number for the observed behaviour; a driver keeps inputs with new behaviour.
 
 pub mod decode;
 pub mod filter_match;
@@ -13,10 +13,10 @@ pub mod websocket_server;
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 
-/// What an input has shown, as a number.
+/// A number for the observed behaviour of an input.
 pub type Sight = u64;
 
-/// A number for a value that stands for what an input has shown.
+/// The number for a value that describes the observed behaviour.
 pub fn sight(shown: &impl Hash) -> Sight {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(shown)
 }

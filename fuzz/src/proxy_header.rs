@@ -1,14 +1,15 @@
-//! Any bytes as the begin of a connection behind a proxy: read alike however they come, within the
-//! limit.
+//! Any bytes at the start of a connection from a proxy: the result is independent of their
+//! partition, and within the limit.
 
 use thrum_transport::proxy_protocol::{Header, ProxyError, V2_BYTES_MAX, parse};
 
 use crate::{Sight, sight};
 
-/// Reads the input as a header.
+/// Parses the input as a header.
 ///
 /// # Panics
-/// If bytes that come one by one are read otherwise, or more are wanted than a header may have.
+/// If bytes that arrive one by one yield another result, or if more bytes are requested than a
+/// header may have.
 pub fn target(input: &[u8]) -> Sight {
     let whole = parse(input);
     let mut first = Ok(None);
@@ -19,7 +20,7 @@ pub fn target(input: &[u8]) -> Sight {
             break;
         }
     }
-    assert_eq!(whole, first, "bytes that come one by one");
+    assert_eq!(whole, first, "bytes that arrive one by one");
     match &whole {
         Ok(None) => assert!(input.len() < V2_BYTES_MAX),
         Ok(Some((header, len))) => {
@@ -31,7 +32,7 @@ pub fn target(input: &[u8]) -> Sight {
     sight(&(kind(&whole), whole.as_ref().err().map(ToString::to_string)))
 }
 
-/// A name is told as it stands in the header, and both addresses are of one family.
+/// Checks that a name occurs unchanged in the header, and that both addresses have the same family.
 fn check(header: &Header, bytes: &[u8]) {
     let Header::Proxied(client) = header else {
         return;
@@ -44,7 +45,7 @@ fn check(header: &Header, bytes: &[u8]) {
     }
 }
 
-/// What was found, without the addresses.
+/// The kind of the result, without the addresses.
 fn kind(found: &Result<Option<(Header, usize)>, ProxyError>) -> u8 {
     match found {
         Ok(None) => 0,

@@ -1,9 +1,9 @@
-//! Any text as rules, in either syntax: what is accepted is printed and read again as the same
-//! rules; decisions are those of the rules they name, and messages agree with what a subscription
-//! was granted.
+//! Any text as rules, in either syntax: accepted rules are printed and parsed again as the same
+//! rules, decisions are those of the reported rules, and decisions about messages agree with the
+//! granted subscription.
 //!
-//! An input is a byte that chooses the syntax, then the rules, a client identifier, a filter and a
-//! topic, divided by the byte FF, which is in no UTF-8 text.
+//! An input is a byte that selects the syntax, then the rules, a client identifier, a filter and a
+//! topic, separated by the byte FF, which never occurs in UTF-8.
 
 use thrum_access::{Coverage, Identity, Resolved, Rule, Rules};
 use thrum_codec::topic::{is_valid_name, matches};
@@ -77,7 +77,7 @@ fn check_decisions(rules: &Rules, client_id: String, filter: &str, topic: &str) 
             _ => {}
         }
     }
-    // Whoever did not check may get a wrong answer, but no panic.
+    // For an unchecked topic the result may be wrong, but the function must not panic.
     resolved.publish(topic, QOS, true);
     resolved.subscribe(filter, QOS);
     sight(&(
@@ -88,8 +88,8 @@ fn check_decisions(rules: &Rules, client_id: String, filter: &str, topic: &str) 
     ))
 }
 
-/// The rule that is named is the one that decides, and a client identifier opens nothing that is
-/// not its own.
+/// Checks that the reported rule decides, and that a client identifier grants access only to its
+/// own topics.
 fn check_publish(rules: &Rules, resolved: &Resolved, client_id: &str, topic: &str) {
     let decision = resolved.publish(topic, QOS, false);
     let named = decision

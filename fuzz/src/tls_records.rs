@@ -1,11 +1,11 @@
-//! Bytes of a TLS client that somebody between has changed: the server reads what the client wrote,
-//! or nothing.
+//! Bytes of a TLS client, modified on the way: the server reads the data that the client wrote, or
+//! nothing.
 //!
-//! An input whose first byte is even is the client's stream itself. Otherwise a client shakes hands
-//! and sends messages, and the input says what becomes of its bytes on the way: a step is what to
-//! do, where, and with which byte. The second bit of the first byte puts a WebSocket into the TLS.
-//! Keys and random numbers of the handshake are new in every process; nothing that is asserted
-//! depends on them.
+//! An input with an even first byte is the client's stream itself. Otherwise a client performs a
+//! handshake and sends messages, and the input determines the modifications of its bytes: each step
+//! is an operation, a position and a byte. The second bit of the first byte adds a WebSocket inside
+//! the TLS. Keys and random numbers of the handshake are new in every process; no assertion depends
+//! on them.
 
 use std::sync::LazyLock;
 
@@ -18,19 +18,20 @@ use thrum_transport::{
 
 use crate::{Sight, sight};
 
-/// Messages that the client sends after the handshake.
+/// Number of messages that the client sends after the handshake.
 const MESSAGES: usize = 4;
 
-/// Bytes of one step: what, where (two), which.
+/// Number of bytes of one step: operation, position (two), byte.
 const STEP_BYTES: usize = 4;
 
-/// What a server may say to bytes that are no TLS: an alert, and its part of a handshake.
+/// Limit of the server's reply to invalid bytes: an alert, and its part of a handshake.
 const ANSWER_BYTES_MAX: usize = 8 * 1024;
 
-/// Lets a server hear the input.
+/// Passes the input to a server.
 ///
 /// # Panics
-/// If it takes bytes for MQTT that the client did not send in this order, or goes on after a fault.
+/// If it accepts bytes as MQTT that the client did not send in this order, or continues after a
+/// fault.
 pub fn target(input: &[u8]) -> Sight {
     match input.split_first() {
         None => 0,
@@ -39,7 +40,7 @@ pub fn target(input: &[u8]) -> Sight {
     }
 }
 
-/// What the server says of bytes that no client has made.
+/// The server's behaviour for bytes that no client produced.
 fn hear_raw(stream: &[u8]) -> Sight {
     let hear = |piece_bytes: usize| {
         let mut server = accept(&MQTTS);
@@ -69,7 +70,10 @@ fn hear_changed(ends: &Ends, steps: &[u8]) -> Sight {
             change(&mut wire, step);
         }
         fault = server.receive(&mut wire, &mut plain, &mut answers).err();
-        assert!(sent.starts_with(&plain), "what the client did not send");
+        assert!(
+            sent.starts_with(&plain),
+            "bytes that the client did not send"
+        );
         wire.clear();
         if fault.is_some()
             || client
@@ -86,7 +90,7 @@ fn hear_changed(ends: &Ends, steps: &[u8]) -> Sight {
     }
     assert!(
         !is_alone || (fault.is_none() && !plain.is_empty()),
-        "nobody stood between"
+        "the stream was not modified"
     );
     if fault.is_some() {
         let (before, mut more) = (plain.len(), vec![0x17; 100]);
@@ -96,7 +100,7 @@ fn hear_changed(ends: &Ends, steps: &[u8]) -> Sight {
     sight(&(fault.map(|fault| fault.to_string()), plain.len()))
 }
 
-/// One step of whoever stands between.
+/// Applies one modification.
 fn change(wire: &mut Vec<u8>, step: &[u8]) {
     let [what, high, low, byte] = *step else {
         return;
@@ -115,10 +119,10 @@ fn change(wire: &mut Vec<u8>, step: &[u8]) {
     }
 }
 
-/// What a client says first.
+/// The first bytes of a client.
 ///
 /// # Panics
-/// If the system gives no random numbers.
+/// If the system has no random numbers.
 pub fn hello() -> Vec<u8> {
     let mut wire = Vec::new();
     let started = connect(&MQTTS).start(&mut wire);
@@ -126,7 +130,7 @@ pub fn hello() -> Vec<u8> {
     wire
 }
 
-/// What the connections of one scheme begin from, made when they are first needed.
+/// The two ends of the connections of one scheme, created on first use.
 type Ends = LazyLock<(Connector, Acceptor)>;
 
 static MQTTS: Ends = LazyLock::new(|| make("mqtts"));

@@ -1,7 +1,7 @@
-//! Any bytes of a WebSocket client: the server says the same however they are cut.
+//! Any bytes of a WebSocket client: the server's output is independent of their partition.
 //!
-//! The first byte of an input chooses the size of the pieces and whether the opening handshake is
-//! done already, the others are the stream.
+//! The first byte of an input selects the size of the pieces and whether the opening handshake is
+//! already complete; the others are the stream.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,7 @@ use thrum_transport::{Acceptor, LayerError, WebSocketOptions};
 
 use crate::{Sight, sight};
 
-/// A handshake that is accepted.
+/// A valid handshake.
 pub const REQUEST: &[u8] = b"GET /mqtt HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: mqtt\r\nOrigin: https://app\r\n\
     Sec-WebSocket-Version: 13\r\n\r\n";
@@ -17,7 +17,7 @@ pub const REQUEST: &[u8] = b"GET /mqtt HTTP/1.1\r\nHost: h\r\nUpgrade: websocket
 /// Small, so that inputs reach it.
 const HEAD_BYTES_MAX: usize = 600;
 
-/// Answers are short: the longest quotes 80 characters.
+/// Error replies are short: the longest quotes 80 characters.
 const ANSWER_BYTES_MAX: usize = 600;
 
 #[derive(Debug, PartialEq)]
@@ -29,10 +29,10 @@ struct Said {
     is_closed_by_peer: bool,
 }
 
-/// Lets a server hear the input.
+/// Passes the input to a server.
 ///
 /// # Panics
-/// If it says something else when the bytes come in pieces, or more than the bytes give reason for.
+/// If its output differs for partitioned bytes, or is longer than the bytes justify.
 pub fn target(input: &[u8]) -> Sight {
     let Some((&choice, stream)) = input.split_first() else {
         return 0;

@@ -1,4 +1,4 @@
-//! Each target for a few seconds; see README.md for longer runs and for replaying a failure.
+//! Runs each target for a few seconds; see README.md for longer runs and for replaying a failure.
 
 mod drive;
 
@@ -147,7 +147,7 @@ fn session_input() {
                     3 => script.extend([12, random.byte() & 0x3F]),
                     4 => script.extend([13, random.byte()]),
                     5 => {
-                        // The connection is lost and the client comes back.
+                        // The connection is lost and the client reconnects.
                         script.push(15);
                         connect(version, random, &mut script);
                     }
@@ -249,7 +249,7 @@ fn websocket_server() {
 #[test]
 fn tls_records() {
     use thrum_fuzz::tls_records::{hello, target};
-    // A way that nothing happens on.
+    // A stream without modification.
     target(&[1]);
     target(&[3]);
     drive("tls_records", target, |random| match random.below(4) {
@@ -268,7 +268,7 @@ fn tls_records() {
         _ => {
             let mut input = vec![[1, 3][random.below(2)]];
             for _ in 0..random.below(7) {
-                // Most of the way is left alone, so that later messages are reached.
+                // Most of the stream is left unmodified, so that later messages are reached.
                 let what = if random.below(3) == 0 {
                     random.byte()
                 } else {
@@ -281,7 +281,7 @@ fn tls_records() {
     });
 }
 
-/// Length of bytes in two.
+/// Length as two bytes.
 fn length(bytes: &[u8]) -> [u8; 2] {
     u16::try_from(bytes.len()).expect("short").to_be_bytes()
 }
@@ -298,14 +298,15 @@ fn decisions(random: &mut Random) -> Vec<u8> {
 fn packet(choices: &[u8], version: Version) -> Vec<u8> {
     let mut bytes = Vec::new();
     with_packet(choices, version, |packet| {
-        encode(packet, version, &mut bytes).expect("a made-up packet can be written");
+        encode(packet, version, &mut bytes).expect("a generated packet can be encoded");
     });
     bytes
 }
 
-/// A packet that a client may send, most often.
+/// A packet that a client may send, in most cases.
 fn of_client(version: Version, random: &mut Random) -> Vec<u8> {
-    // The numbers of PUBLISH and its answers, SUBSCRIBE, UNSUBSCRIBE, PINGREQ and DISCONNECT.
+    // The numbers of PUBLISH and its acknowledgements, SUBSCRIBE, UNSUBSCRIBE, PINGREQ and
+    // DISCONNECT.
     const KINDS: [u8; 16] = [0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 4, 7, 9, 11, 13];
     let mut choices = decisions(random);
     if random.below(16) > 0 {
@@ -320,12 +321,12 @@ fn of_client(version: Version, random: &mut Random) -> Vec<u8> {
             publish.properties.subscription_identifiers = SubscriptionIdentifiers::default();
         }
         let mut bytes = Vec::new();
-        encode(&packet, version, &mut bytes).expect("a made-up packet can be written");
+        encode(&packet, version, &mut bytes).expect("a generated packet can be encoded");
         bytes
     })
 }
 
-/// A CONNECT that is most often accepted.
+/// A CONNECT that is accepted in most cases.
 fn connect(version: Version, random: &mut Random, script: &mut Vec<u8>) {
     let mut choices = decisions(random);
     // Kind 5 is CONNECT.
@@ -343,12 +344,12 @@ fn connect(version: Version, random: &mut Random, script: &mut Vec<u8>) {
             connect.properties.maximum_packet_size = None;
         }
         let mut bytes = Vec::new();
-        encode(&Packet::Connect(connect), version, &mut bytes).expect("a CONNECT can be written");
+        encode(&Packet::Connect(connect), version, &mut bytes).expect("a CONNECT can be encoded");
         feed(&bytes, script);
     });
 }
 
-/// Steps that feed these bytes.
+/// Steps that pass these bytes to the session.
 fn feed(bytes: &[u8], script: &mut Vec<u8>) {
     for chunk in bytes.chunks(255) {
         script.extend([0, u8::try_from(chunk.len()).expect("at most 255")]);

@@ -254,7 +254,7 @@ impl QueueRoom {
         if !is_nearly_full && !was_nearly_full {
             return Shown::default();
         }
-        let (messages, bytes) = session.outbound().lasting_backlog();
+        let (messages, bytes) = session.outbound().qos1_and_2_backlog();
         self.messages_max
             .store(limits.queue.messages_max as usize, Ordering::Relaxed);
         self.bytes_max
@@ -363,7 +363,7 @@ pub(crate) fn is_nearly_full(session: &Session, was_nearly_full: bool) -> bool {
     if limits.queue.policy == QueuePolicy::DropOldest {
         return false;
     }
-    let (messages, bytes) = session.outbound().lasting_backlog();
+    let (messages, bytes) = session.outbound().qos1_and_2_backlog();
     let (messages_max, bytes_max) = (
         limits.queue.messages_max as usize,
         limits.queue.bytes_max as usize,

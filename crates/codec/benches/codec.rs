@@ -1,4 +1,4 @@
-//! Time for the packets that a busy broker reads and writes most, and for CONNECT.
+//! Time to encode and decode the packets that a busy broker reads and writes most, and CONNECT.
 
 use std::hint::black_box;
 
@@ -12,7 +12,7 @@ const VERSIONS: [Version; 2] = [Version::V311, Version::V5];
 const PAYLOADS: [(&str, &[u8]); 2] = [("16 B", &[7; 16]), ("1 KiB", &[7; 1024])];
 
 fn publish(version: Version, qos: QoS, payload: &[u8]) -> Packet<'_> {
-    // One property, as most publishers of 5.0 that use any have.
+    // Most 5.0 publishers that send properties send one.
     let message_expiry = (version == Version::V5).then_some(60);
     Packet::Publish(Publish {
         dup: false,

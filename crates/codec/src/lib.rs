@@ -1,5 +1,5 @@
-//! Bytes to MQTT packets and back: MQTT 3.1, 3.1.1 and 5.0, one packet model, the version an
-//! argument.
+//! Converts between bytes and MQTT packets of 3.1, 3.1.1 and 5.0: one packet model, with the
+//! protocol version as an argument.
 //!
 //! ```text
 //!   read buffer --frame::split--> one frame --decode::decode--> Packet<'_> (borrows the frame)

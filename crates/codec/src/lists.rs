@@ -1,7 +1,8 @@
-//! The lists inside packets: iteration and equality, whether wire bytes or listed by the sender.
+//! Lists inside packets, iterated and compared alike whether they are wire bytes or a sender's
+//! slice.
 //!
-//! Wire bytes were checked when they were decoded; the iterators read them again and simply end at
-//! anything they cannot read, so they neither fail nor panic.
+//! Wire bytes were checked when they were decoded. The iterators read them again and end at
+//! anything that they cannot read, so they neither fail nor panic.
 
 use core::slice;
 
@@ -14,16 +15,16 @@ use crate::reason::ReasonCode;
 use crate::topic::TopicFilter;
 use crate::wire::Reader;
 
-/// Gives a list its equality, its length and its loops, all by way of `iter`.
+/// Gives a list its equality, its length and its loops, all based on `iter`.
 macro_rules! list {
     ($list:ident, $iter:ident, $item:ty) => {
         impl<'a> $list<'a> {
-            /// How many there are; wire bytes are read to count them.
+            /// Number of items; wire bytes are read to count them.
             pub fn len(&self) -> usize {
                 self.iter().count()
             }
 
-            /// There are none.
+            /// Whether the list has no items.
             pub fn is_empty(&self) -> bool {
                 self.iter().next().is_none()
             }
@@ -218,7 +219,7 @@ impl Iterator for ReasonCodesIter<'_> {
 }
 
 impl SubscriptionOptions {
-    /// The options of a checked options byte; 3.x has only the quality of service.
+    /// The options in a checked options byte; 3.x has only the quality of service.
     #[inline]
     pub(crate) const fn from_bits(bits: u8, version: Version) -> Option<Self> {
         let Some(qos) = QoS::from_u8(bits & 0b11) else {
@@ -244,7 +245,7 @@ impl SubscriptionOptions {
     }
 }
 
-/// Moves behind the next property with this identifier; none if there is none.
+/// Moves past the next property with this identifier; `None` if there is none.
 fn seek(reader: &mut Reader<'_>, wanted: u8) -> Option<()> {
     loop {
         let found = reader.u8().ok()?;

@@ -32,7 +32,7 @@ pub enum QoS {
     ExactlyOnce = 2,
 }
 
-/// A packet identifier; zero cannot be one.
+/// A packet identifier, which is never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PacketId(pub NonZeroU16);
 
@@ -62,8 +62,9 @@ pub enum Packet<'a> {
 pub struct Connect<'a> {
     /// Version named by protocol name and level.
     pub version: Version,
-    /// A bridge of another broker (3.x; the highest bit of the protocol level, an unwritten
-    /// convention): it wants no message back that it sent, and the retain flag as published.
+    /// The client is a bridge of another broker (3.x; the highest bit of the protocol level, a de
+    /// facto convention). A bridge does not want its own messages back, and wants the retain flag
+    /// as published.
     pub is_bridge: bool,
     /// Clean start (5.0) or clean session (3.x).
     pub clean_start: bool,
@@ -96,7 +97,7 @@ pub struct Will<'a> {
     pub properties: WillProperties<'a>,
 }
 
-/// CONNACK. For 3.x the return code is translated from and to the reason code.
+/// CONNACK. The 3.x return code is converted to and from the reason code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnAck<'a> {
     /// The server had a session for this client.
@@ -110,7 +111,7 @@ pub struct ConnAck<'a> {
 /// PUBLISH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Publish<'a> {
-    /// Sent before.
+    /// Set on a retransmission.
     pub dup: bool,
     /// Quality of service.
     pub qos: QoS,
@@ -129,7 +130,7 @@ pub struct Publish<'a> {
 /// PUBACK, PUBREC, PUBREL or PUBCOMP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack<'a> {
-    /// Of the PUBLISH it answers.
+    /// Packet identifier of the acknowledged PUBLISH.
     pub packet_id: PacketId,
     /// Outcome; `Success` in 3.x.
     pub reason: ReasonCode,
@@ -170,7 +171,7 @@ pub struct SubscriptionOptions {
     pub retain_handling: RetainHandling,
 }
 
-/// When a SUBSCRIBE is answered with retained messages.
+/// Whether a SUBSCRIBE causes retained messages to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RetainHandling {
     /// At every SUBSCRIBE.
@@ -182,14 +183,14 @@ pub enum RetainHandling {
     Never = 2,
 }
 
-/// The requests of a SUBSCRIBE: as they stand on the wire, or listed by the sender.
+/// The requests of a SUBSCRIBE: wire bytes, or a list given by the sender.
 #[derive(Clone, Copy, Debug)]
 pub enum SubscriptionRequests<'a> {
     /// Checked wire bytes.
     Wire {
         /// The payload of the packet.
         bytes: &'a [u8],
-        /// Version that the options byte is read with.
+        /// Version that defines the options byte.
         version: Version,
     },
     /// Listed.
@@ -199,7 +200,7 @@ pub enum SubscriptionRequests<'a> {
 /// SUBACK or UNSUBACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubAck<'a> {
-    /// Of the packet it answers.
+    /// Packet identifier of the acknowledged packet.
     pub packet_id: PacketId,
     /// Properties (5.0; else the default).
     pub properties: AckProperties<'a>,
@@ -207,7 +208,7 @@ pub struct SubAck<'a> {
     pub codes: ReasonCodes<'a>,
 }
 
-/// The reason codes of a SUBACK or UNSUBACK: wire bytes that were checked, or listed ones.
+/// The reason codes of a SUBACK or UNSUBACK: checked wire bytes, or a list.
 #[derive(Clone, Copy, Debug)]
 pub enum ReasonCodes<'a> {
     /// Checked wire bytes.
@@ -255,7 +256,7 @@ pub struct Auth<'a> {
 }
 
 impl QoS {
-    /// The quality of service of two wire bits; none for the reserved value 3 and above.
+    /// The quality of service of two wire bits; `None` for 3 and above.
     #[inline]
     pub const fn from_u8(bits: u8) -> Option<Self> {
         match bits {
@@ -272,7 +273,7 @@ impl QoS {
         self as u8
     }
 
-    /// The code of a SUBACK that grants this quality of service.
+    /// The reason code of a SUBACK that grants this quality of service.
     #[inline]
     pub const fn granted(self) -> ReasonCode {
         match self {
@@ -298,7 +299,7 @@ impl TryFrom<u8> for QoS {
 }
 
 impl PacketId {
-    /// None for zero.
+    /// A packet identifier; `None` for zero.
     #[inline]
     pub const fn new(value: u16) -> Option<Self> {
         match NonZeroU16::new(value) {
@@ -315,7 +316,7 @@ impl PacketId {
 }
 
 impl RetainHandling {
-    /// The retain handling of two wire bits; none for the reserved value 3 and above.
+    /// The retain handling of two wire bits; `None` for 3 and above.
     #[inline]
     pub const fn from_u8(bits: u8) -> Option<Self> {
         match bits {

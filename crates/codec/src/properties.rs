@@ -7,7 +7,7 @@ use crate::packet::QoS;
 /// User properties in the order they were sent.
 #[derive(Clone, Copy, Debug)]
 pub enum UserProperties<'a> {
-    /// A checked property block as it stood on the wire; other properties in it are passed over.
+    /// A checked property block from the wire; other properties in it are skipped.
     Wire(&'a [u8]),
     /// Listed.
     Listed(&'a [(&'a str, &'a str)]),
@@ -16,7 +16,7 @@ pub enum UserProperties<'a> {
 /// Subscription identifiers of a PUBLISH.
 #[derive(Clone, Copy, Debug)]
 pub enum SubscriptionIdentifiers<'a> {
-    /// A checked property block as it stood on the wire; other properties in it are passed over.
+    /// A checked property block from the wire; other properties in it are skipped.
     Wire(&'a [u8]),
     /// Listed.
     Listed(&'a [u32]),
@@ -33,13 +33,13 @@ pub struct ConnectProperties<'a> {
     pub maximum_packet_size: Option<u32>,
     /// Highest alias the sender of this packet accepts.
     pub topic_alias_maximum: Option<u16>,
-    /// Ask for response information in CONNACK.
+    /// Asks for response information in the CONNACK.
     pub request_response_information: Option<bool>,
     /// Absent means true.
     pub request_problem_information: Option<bool>,
-    /// Name of the method of enhanced authentication.
+    /// Name of the authentication method.
     pub authentication_method: Option<&'a str>,
-    /// Data of that method.
+    /// Authentication data of that method.
     pub authentication_data: Option<&'a [u8]>,
     /// User properties.
     pub user: UserProperties<'a>,
@@ -67,7 +67,7 @@ pub struct WillProperties<'a> {
 /// Properties of CONNACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ConnAckProperties<'a> {
-    /// Seconds, if the server uses another value than the client asked for.
+    /// Seconds, if the server uses a value other than the client's.
     pub session_expiry: Option<u32>,
     /// Never 0.
     pub receive_maximum: Option<NonZeroU16>,
@@ -77,11 +77,11 @@ pub struct ConnAckProperties<'a> {
     pub retain_available: Option<bool>,
     /// Bytes, never 0.
     pub maximum_packet_size: Option<u32>,
-    /// Identifier the server made up for a client that sent none.
+    /// Identifier that the server assigned to a client that sent none.
     pub assigned_client_id: Option<&'a str>,
     /// Absent means 0.
     pub topic_alias_maximum: Option<u16>,
-    /// For people.
+    /// Diagnostics for a person.
     pub reason_string: Option<&'a str>,
     /// Absent means true.
     pub wildcard_subscription_available: Option<bool>,
@@ -95,9 +95,9 @@ pub struct ConnAckProperties<'a> {
     pub response_information: Option<&'a str>,
     /// Another server to use.
     pub server_reference: Option<&'a str>,
-    /// Method of enhanced authentication.
+    /// Name of the authentication method.
     pub authentication_method: Option<&'a str>,
-    /// Data of that method.
+    /// Authentication data of that method.
     pub authentication_data: Option<&'a [u8]>,
     /// User properties.
     pub user: UserProperties<'a>,
@@ -127,7 +127,7 @@ pub struct PublishProperties<'a> {
 /// Properties of PUBACK, PUBREC, PUBREL, PUBCOMP, SUBACK and UNSUBACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct AckProperties<'a> {
-    /// For people.
+    /// Diagnostics for a person.
     pub reason_string: Option<&'a str>,
     /// User properties.
     pub user: UserProperties<'a>,
@@ -147,7 +147,7 @@ pub struct SubscribeProperties<'a> {
 pub struct DisconnectProperties<'a> {
     /// Seconds; only from a client.
     pub session_expiry: Option<u32>,
-    /// For people.
+    /// Diagnostics for a person.
     pub reason_string: Option<&'a str>,
     /// Another server to use; only from a server.
     pub server_reference: Option<&'a str>,
@@ -158,11 +158,11 @@ pub struct DisconnectProperties<'a> {
 /// Properties of AUTH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct AuthProperties<'a> {
-    /// Method of enhanced authentication.
+    /// Name of the authentication method.
     pub authentication_method: Option<&'a str>,
-    /// Data of that method.
+    /// Authentication data of that method.
     pub authentication_data: Option<&'a [u8]>,
-    /// For people.
+    /// Diagnostics for a person.
     pub reason_string: Option<&'a str>,
     /// User properties.
     pub user: UserProperties<'a>,
@@ -180,7 +180,7 @@ impl Default for SubscriptionIdentifiers<'_> {
     }
 }
 
-/// Property identifiers of table 2-4; all of them fit into one byte of a variable byte integer.
+/// Property identifiers of table 2-4; each fits into one byte of a variable byte integer.
 pub(crate) mod id {
     use crate::wire::Reader;
 
@@ -212,7 +212,7 @@ pub(crate) mod id {
     pub(crate) const SUBSCRIPTION_IDENTIFIERS_AVAILABLE: u8 = 0x29;
     pub(crate) const SHARED_SUBSCRIPTION_AVAILABLE: u8 = 0x2A;
 
-    /// Passes over the value of a property; none for an unknown identifier or a short value.
+    /// Skips the value of a property; `None` for an unknown identifier or a short value.
     pub(crate) fn skip(reader: &mut Reader<'_>, identifier: u8) -> Option<()> {
         match identifier {
             PAYLOAD_FORMAT_INDICATOR

@@ -1,6 +1,6 @@
-//! Reason codes of MQTT 5.0; the return codes of 3.x are translated to and from them.
+//! Reason codes of MQTT 5.0; the return codes of 3.x are converted to and from them.
 
-/// Why a packet is answered, refused or a connection ended.
+/// The outcome of a request, or the reason for a refusal or the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 #[expect(
@@ -55,7 +55,7 @@ pub enum ReasonCode {
 }
 
 impl ReasonCode {
-    /// 0x80 and above.
+    /// Whether the code is 0x80 or above.
     pub const fn is_error(self) -> bool {
         self as u8 >= 0x80
     }
@@ -66,7 +66,7 @@ impl ReasonCode {
         self as u8
     }
 
-    /// The reason code of a byte; none if the specification defines none.
+    /// The reason code of a byte; `None` if the specification does not define it.
     #[inline]
     pub const fn from_u8(byte: u8) -> Option<Self> {
         Some(match byte {
@@ -134,7 +134,7 @@ pub enum Carrier {
 }
 
 impl ReasonCode {
-    /// Whether the specification lists this code for that packet of 5.0.
+    /// Whether the specification lists this code for the given 5.0 packet.
     #[inline]
     pub const fn may_be_in(self, carrier: Carrier) -> bool {
         match carrier {
@@ -155,7 +155,7 @@ impl ReasonCode {
         }
     }
 
-    /// The reason code of a CONNACK return code of 3.x; none for a reserved one.
+    /// The reason code of a 3.x CONNACK return code; `None` for a reserved one.
     pub const fn from_return_code(code: u8) -> Option<Self> {
         match code {
             0 => Some(Self::Success),
@@ -168,7 +168,7 @@ impl ReasonCode {
         }
     }
 
-    /// The CONNACK return code of 3.x that comes nearest; 0 only for what is no error.
+    /// The closest CONNACK return code of 3.x; 0 only for a code that is not an error.
     pub const fn return_code(self) -> u8 {
         if !self.is_error() {
             0
@@ -181,12 +181,12 @@ impl ReasonCode {
         } else if self.is_refusal_of_client() {
             5
         } else {
-            // The server cannot, for a reason that 3.x has no word for.
+            // Server unavailable also covers every cause that 3.x cannot express.
             3
         }
     }
 
-    /// What this client may not do, and not only at this moment.
+    /// Whether the code refuses the client permanently, not only at present.
     const fn is_refusal_of_client(self) -> bool {
         matches!(
             self,
@@ -287,7 +287,8 @@ impl ReasonCode {
                 | Self::NotAuthorized
                 | Self::ServerBusy
                 | Self::ServerShuttingDown
-                // Named by table 2-6, though the table of DISCONNECT forgets it.
+                // Table 2-6 lists this code for DISCONNECT, but the table in the DISCONNECT section
+                // omits it.
                 | Self::BadAuthenticationMethod
                 | Self::KeepAliveTimeout
                 | Self::SessionTakenOver

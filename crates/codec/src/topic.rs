@@ -1,8 +1,8 @@
-//! Topic names and topic filters: the checks of both, and matching of one by the other.
+//! Topic names and topic filters: validity checks and matching.
 
 use crate::wire::FIELD_BYTES_MAX;
 
-/// A topic filter that follows the rules of the specification, shared or not.
+/// A valid topic filter, shared or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TopicFilter<'a>(&'a str);
 
@@ -15,7 +15,7 @@ pub struct SharedFilter<'a> {
     pub filter: &'a str,
 }
 
-/// Why a topic name or filter is refused.
+/// The text is not a valid topic name or filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid topic filter")]
 pub struct TopicError;
@@ -28,7 +28,8 @@ impl<'a> TopicFilter<'a> {
     /// Checks a filter.
     ///
     /// # Errors
-    /// Empty, a NUL, a wildcard that is not a whole level, `#` not last, a bad share name.
+    /// The text is empty, contains U+0000, has a wildcard that is not a whole level, has `#` before
+    /// the last level, or has an invalid share name.
     pub fn parse(text: &'a str) -> Result<Self, TopicError> {
         // [MQTT-4.7.3-3] [MQTT3-4.7.3-3]
         if text.len() > FIELD_BYTES_MAX {
@@ -52,17 +53,17 @@ impl<'a> TopicFilter<'a> {
         }
     }
 
-    /// A filter that [`Self::parse`] has accepted before.
+    /// A filter that [`Self::parse`] accepted before.
     pub(crate) const fn from_checked(text: &'a str) -> Self {
         Self(text)
     }
 
-    /// As the client wrote it.
+    /// The text as the client sent it.
     pub const fn as_str(self) -> &'a str {
         self.0
     }
 
-    /// The parts of a shared filter.
+    /// The parts of a shared filter; `None` for any other.
     pub fn shared(self) -> Option<SharedFilter<'a>> {
         if let Some(rest) = self.0.strip_prefix(SHARE) {
             let (group, filter) = rest.split_once('/')?;
@@ -75,21 +76,22 @@ impl<'a> TopicFilter<'a> {
         })
     }
 
-    /// The filter to match topics with: without the share prefix.
+    /// The filter without the share prefix, which topics are matched against.
     pub fn matched_part(self) -> &'a str {
         self.shared().map_or(self.0, |shared| shared.filter)
     }
 
-    /// Has `+` or `#`.
+    /// Whether the filter contains `+` or `#`.
     pub fn has_wildcard(self) -> bool {
-        // A share name has neither, so the prefix need not be cut off.
+        // A share name contains neither, so the prefix need not be removed.
         self.0.bytes().any(|byte| matches!(byte, b'+' | b'#'))
     }
 }
 
-/// Whether a topic name fits a filter without share prefix.
+/// Whether a topic name matches a filter without share prefix.
 ///
-/// The filter must be valid; topics that begin with `$` fit no filter that begins with a wildcard.
+/// The filter must be valid; topics that begin with `$` match no filter that begins with a
+/// wildcard.
 #[inline]
 pub fn matches(filter: &str, topic: &str) -> bool {
     let (mut filter, mut topic) = (filter.as_bytes(), topic.as_bytes());
@@ -101,7 +103,7 @@ pub fn matches(filter: &str, topic: &str) -> bool {
     loop {
         (filter, topic) = match (filter, topic) {
             ([b'+', filter @ ..], _) => (filter, behind_level(topic)),
-            // Also the parent: `a/#` fits `a`.
+            // `#` also matches the parent level: `a/#` matches `a`.
             ([b'#'], _) | ([] | [b'/', b'#'], []) => return true,
             ([wanted, filter @ ..], [found, topic @ ..]) if wanted == found => (filter, topic),
             _ => return false,
@@ -109,7 +111,7 @@ pub fn matches(filter: &str, topic: &str) -> bool {
     }
 }
 
-/// What is left of a topic name behind its first level.
+/// The rest of a topic name after its first level.
 #[inline]
 fn behind_level(topic: &[u8]) -> &[u8] {
     let end = topic
@@ -119,36 +121,36 @@ fn behind_level(topic: &[u8]) -> &[u8] {
     topic.get(end..).unwrap_or_default()
 }
 
-/// Whether the text may be the topic of a PUBLISH.
+/// Whether the text is a valid topic name of a PUBLISH.
 #[inline]
 pub fn is_valid_name(topic: &str) -> bool {
     // [MQTT-4.7.3-1] [MQTT-4.7.3-3] [MQTT3-4.7.3-1] [MQTT3-4.7.3-3]
     !topic.is_empty() && topic.len() <= FIELD_BYTES_MAX && !has_forbidden(topic.as_bytes())
 }
 
-/// The levels of a topic name or filter, the empty ones too.
+/// The levels of a topic name or filter, including empty ones.
 #[inline]
 pub fn levels(text: &str) -> core::str::Split<'_, char> {
     text.split('/')
 }
 
-/// How many levels [`levels`] gives: one more than there are separators.
+/// Number of levels that [`levels`] returns: one more than the number of separators.
 #[inline]
 pub fn level_count(text: &str) -> usize {
     1 + text.bytes().filter(|&byte| byte == b'/').count()
 }
 
-/// Has a character that no topic name may have: a wildcard or U+0000.
+/// Whether the text contains a character that no topic name may have: a wildcard or U+0000.
 #[inline]
 pub(crate) fn has_forbidden(topic: &[u8]) -> bool {
-    // No early exit: names are short and good, and the loop turns into a few vector instructions.
-    // [MQTT-4.7.0-1] [MQTT-4.7.3-2] [MQTT3-4.7.1-1] [MQTT3-4.7.3-2]
+    // No early exit: names are short and usually valid, and the compiler turns the loop into a few
+    // vector instructions. [MQTT-4.7.0-1] [MQTT-4.7.3-2] [MQTT3-4.7.1-1] [MQTT3-4.7.3-2]
     topic
         .iter()
         .fold(false, |bad, &byte| bad | matches!(byte, b'+' | b'#' | 0))
 }
 
-/// The rules of a filter that has no share prefix.
+/// Whether a filter without share prefix is valid.
 fn is_valid_filter(filter: &str) -> bool {
     // [MQTT-4.7.3-1] [MQTT-4.7.3-2] [MQTT3-4.7.3-1] [MQTT3-4.7.3-2]
     if filter.is_empty() {

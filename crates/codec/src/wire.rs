@@ -2,7 +2,7 @@
 
 use crate::error::DecodeError;
 
-/// The largest value of a variable byte integer, and so the largest remaining length.
+/// The largest value of a variable byte integer, and so of the remaining length.
 pub const VARIABLE_MAX: u32 = 268_435_455;
 
 /// The longest string or binary field in bytes.
@@ -10,7 +10,7 @@ pub const FIELD_BYTES_MAX: usize = 65_535;
 
 const TRUNCATED: DecodeError = DecodeError::Malformed("field longer than the packet");
 
-/// Reads fields off the front of a slice.
+/// Reads fields from the front of a slice.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
@@ -27,13 +27,13 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// What was not read yet.
+    /// The bytes that have not been read yet.
     #[inline]
     pub(crate) const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Refuses bytes after the last field.
+    /// Refuses trailing bytes after the last field.
     #[inline]
     pub(crate) const fn finish(self) -> Result<(), DecodeError> {
         if self.rest.is_empty() {
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// A UTF-8 string pair; both strings keep the rules of a string.
+    /// A UTF-8 string pair; both strings are checked like a single string.
     #[inline]
     pub(crate) fn pair(&mut self) -> Result<(&'a str, &'a str), DecodeError> {
         // [MQTT-1.5.7-1]
@@ -116,23 +116,23 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Well-formed UTF-8: no surrogates, no overlong forms, nothing above U+10FFFF.
+/// Checks for well-formed UTF-8: no surrogates, no overlong forms, nothing above U+10FFFF.
 ///
-/// A byte order mark is a character like any other and stays. // [MQTT-1.5.4-3] [MQTT3-1.5.3-3]
+/// A byte order mark is kept like any other character. // [MQTT-1.5.4-3] [MQTT3-1.5.3-3]
 #[inline]
 pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, DecodeError> {
     // [MQTT-1.5.4-1] [MQTT3-1.5.3-1]
     core::str::from_utf8(bytes).map_err(|_| DecodeError::Malformed("string is not UTF-8"))
 }
 
-/// A variable byte integer as it stood on the wire, in its shortest form or not.
+/// A variable byte integer as received, in its shortest form or not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Variable {
     pub(crate) value: u32,
     pub(crate) bytes: usize,
 }
 
-/// Reads a variable byte integer; none when it is not complete.
+/// Reads a variable byte integer; `None` if it is incomplete.
 #[inline]
 pub(crate) fn read_variable(bytes: &[u8]) -> Result<Option<Variable>, DecodeError> {
     let mut value = 0;
@@ -154,7 +154,7 @@ pub(crate) fn read_variable(bytes: &[u8]) -> Result<Option<Variable>, DecodeErro
     }
 }
 
-/// Bytes of the shortest form of a variable byte integer.
+/// Length in bytes of the shortest form of a variable byte integer.
 #[inline]
 pub(crate) const fn variable_len(value: u32) -> usize {
     match value {

@@ -1,5 +1,4 @@
-//! Checks of one client's rules: what a publisher pays for each message, and a client for a
-//! subscription.
+//! Checks of one client's rules: the cost of a published message and of a subscription.
 
 use std::hint::black_box;
 
@@ -9,7 +8,7 @@ use thrum_codec::QoS;
 use crate::codec::TOPIC;
 use crate::repeat;
 
-/// Rules that fit the client: the last one decides.
+/// Rules that apply to the client: the last one decides.
 const RULES: u32 = 10;
 
 pub(crate) fn allow_publish(times: u32) {

@@ -1,4 +1,4 @@
-//! Packets to bytes and back: the ones that a busy broker reads and writes most.
+//! Encoding and decoding of the packets that a busy broker reads and writes most.
 
 use std::hint::black_box;
 
@@ -11,7 +11,7 @@ use thrum_codec::{
 use crate::repeat;
 
 pub(crate) const TOPIC: &str = "site/7/device/1234";
-/// The payload of the open MQTT benchmarks.
+/// The payload size of the public MQTT benchmarks.
 pub(crate) const PAYLOAD: &[u8] = &[7; 16];
 
 pub(crate) fn decode_publish_v311(times: u32) {
@@ -43,7 +43,7 @@ pub(crate) fn encode_puback(times: u32) {
     });
 }
 
-/// `QoS` 1, as most publishers that count on delivery send it.
+/// With `QoS` 1, as most publishers that need reliable delivery send it.
 pub(crate) fn publish() -> Publish<'static> {
     Publish {
         dup: false,
@@ -68,7 +68,7 @@ pub(crate) fn packet_id(value: u16) -> PacketId {
     PacketId::new(value).expect("not 0")
 }
 
-/// One with a property.
+/// A PUBLISH with one property.
 fn expiring() -> Publish<'static> {
     let mut publish = publish();
     publish.properties.message_expiry = Some(60);
@@ -82,7 +82,7 @@ fn decode_one(times: u32, packet: &Packet<'_>, version: Version) {
         let frame = frame::split(black_box(&bytes), 1 << 20)
             .expect("valid")
             .expect("whole");
-        // A decoded packet is larger than what is looked at in it, so it is not moved out.
+        // A decoded packet is larger than the part that is inspected, so it is not moved out.
         black_box(&decode(frame, version)).is_ok()
     });
 }

@@ -1,11 +1,11 @@
-//! Runs one case of the hot path so many times, for callgrind to count: `thrum-counts CASE TIMES`.
+//! Runs one case of the hot path a given number of times, for callgrind: `thrum-counts CASE TIMES`.
 //!
 //! `cargo xtask counts` builds it, runs every case that `thrum-counts list` names and lets
-//! callgrind collect inside [`counted`] alone. Set-up and warm-up are therefore free; what a case
-//! measures must depend on no clock, no address and no random number.
+//! callgrind collect inside [`counted`] alone. Set-up and warm-up therefore cost nothing; a case
+//! must not depend on a clock, an address or a random number.
 #![expect(
     clippy::print_stdout,
-    reason = "a program that answers on the terminal"
+    reason = "the program prints its results on the terminal"
 )]
 
 mod access;
@@ -16,10 +16,11 @@ mod session;
 use std::hint::black_box;
 use std::process::ExitCode;
 
-/// Runs before counting begins, so that tables and buffers have their size.
+/// Runs before counting begins, so that tables and buffers have reached their size.
 const WARM_UP: u32 = 200;
 
-/// A case: its name in docs/performance/instructions.toml, and what sets it up and runs it.
+/// A case: its name in docs/performance/instructions.toml, and the function that sets it up and
+/// runs it.
 type Case = (&'static str, fn(u32));
 
 const CASES: [Case; 18] = [
@@ -77,7 +78,7 @@ fn usage() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Warms an operation up and runs it so many times in [`counted`].
+/// Warms an operation up and runs it the given number of times in [`counted`].
 fn repeat<R>(times: u32, mut operation: impl FnMut() -> R) {
     for _ in 0..WARM_UP {
         black_box(operation());
@@ -85,7 +86,7 @@ fn repeat<R>(times: u32, mut operation: impl FnMut() -> R) {
     counted(times, &mut operation);
 }
 
-/// The one function in which callgrind collects: xtask names it.
+/// The only function in which callgrind collects; xtask refers to it by name.
 #[inline(never)]
 fn counted<R>(times: u32, operation: &mut impl FnMut() -> R) {
     for _ in 0..times {

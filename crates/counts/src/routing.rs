@@ -1,5 +1,5 @@
-//! Look-ups in an index of 100,000 filters, half of them with wildcards, and the choice of a
-//! group's member.
+//! Lookups in an index of 100,000 filters, half of them with wildcards, and the choice of a member
+//! of a shared subscription.
 
 use std::hint::black_box;
 
@@ -9,9 +9,9 @@ use thrum_routing::{Destination, Index};
 use crate::repeat;
 
 const FILTERS: u32 = 100_000;
-/// Topics that are looked up in turn.
+/// Number of topics that are looked up in turn.
 const TOPICS: u32 = 1_000;
-/// Spreads consecutive numbers over all filters.
+/// Distributes consecutive numbers over all filters.
 const STRIDE: u32 = 7_919;
 const GROUP_MEMBERS: u32 = 10;
 
@@ -30,7 +30,7 @@ pub(crate) fn match_exact(times: u32) {
     look_up(times, TOPICS, |number| topic(4 * number + 1));
 }
 
-/// One topic again and again, as a publisher that has one does.
+/// Looks up one topic repeatedly, as a publisher with one topic does.
 pub(crate) fn match_exact_repeated(times: u32) {
     look_up(times, 1, |number| topic(4 * number + 1));
 }
@@ -39,12 +39,12 @@ pub(crate) fn match_wildcard(times: u32) {
     look_up(times, TOPICS, |number| topic(2 * number));
 }
 
-/// As far down the trie as the others, to no filter.
+/// Descends the trie as far as the others, and finds no filter.
 pub(crate) fn match_nothing(times: u32) {
     look_up(times, TOPICS, |number| topic(FILTERS + number));
 }
 
-/// The last subscriber of a filter leaves, and another comes.
+/// The last subscriber of a filter leaves, and another subscribes.
 pub(crate) fn replace_filter(times: u32) {
     let mut index = filled();
     let filters: Vec<_> = (0..TOPICS)
@@ -99,7 +99,7 @@ fn topic(number: u32) -> String {
     format!("site/{}/device/{number}", number % 1_000)
 }
 
-/// Every second one with a wildcard: `#` below a device, or `+` in place of the site.
+/// Every second filter has a wildcard: `#` below a device, or `+` in place of the site.
 fn filter(number: u32) -> String {
     match number % 4 {
         0 => format!("{}/#", topic(number)),

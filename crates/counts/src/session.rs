@@ -1,4 +1,5 @@
-//! What one packet or message costs a session: in, out with its acknowledgement, and out to many.
+//! Cost of one packet or message for a session: inbound, outbound with its acknowledgement,
+//! fan-out.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use thrum_codec::packet::Connect;
 use thrum_codec::properties::{ConnectProperties, PublishProperties};
 use thrum_codec::{Packet, QoS, ReasonCode, Version};
 use thrum_protocol::message::FrameCache;
-use thrum_protocol::server::{Action, DeliveryOptions, Handshake, Session, Welcome};
+use thrum_protocol::server::{Action, ConnAckParts, DeliveryOptions, Handshake, Session};
 use thrum_protocol::{Limits, Outgoing, Output, Publication, Time};
 
 use crate::codec::{PAYLOAD, TOPIC, packet_id, puback, publish};
@@ -16,7 +17,7 @@ use crate::repeat;
 const NOW: Time = Time::from_millis(1_000);
 const RECEIVERS: u32 = 100;
 
-/// PUBLISH with `QoS` 1 in, PUBACK out.
+/// Receives a PUBLISH with `QoS` 1 and writes a PUBACK.
 pub(crate) fn publish_in(times: u32) {
     let mut session = session(1);
     let mut out = Output::new();
@@ -43,7 +44,7 @@ pub(crate) fn deliver_qos0(times: u32) {
     });
 }
 
-/// A message out and its PUBACK in.
+/// Writes a message and receives its PUBACK.
 pub(crate) fn deliver_qos1(times: u32) {
     let mut session = session(1);
     let mut frames = FrameCache::default();
@@ -58,7 +59,7 @@ pub(crate) fn deliver_qos1(times: u32) {
     });
 }
 
-/// One message to many sessions: encoded for the first two, copied to the others.
+/// One message to many sessions: encoded for the first two, copied for the others.
 pub(crate) fn fan_out(times: u32) {
     let mut sessions: Vec<_> = (1..=u64::from(RECEIVERS)).map(session).collect();
     let mut frames = FrameCache::default();
@@ -88,8 +89,8 @@ fn session(id: u64) -> Session {
     };
     let handshake = Handshake::new(&connect, "", &limits).expect("within the limits");
     let mut session = Session::new(id, &handshake, &limits);
-    let welcome = Welcome::default();
-    session.connect(handshake, welcome, NOW, &mut Output::new());
+    let parts = ConnAckParts::default();
+    session.connect(handshake, parts, NOW, &mut Output::new());
     session
 }
 

@@ -1,5 +1,5 @@
-//! Time that a session takes for a message in, for one out with its acknowledgement, and for one
-//! out to a thousand.
+//! Time that a session needs to receive a message, to send one and receive its acknowledgement, and
+//! to send one to a thousand sessions.
 
 use std::hint::black_box;
 use std::iter::Cycle;
@@ -11,7 +11,7 @@ use thrum_codec::packet::{Ack, Connect, Publish};
 use thrum_codec::properties::{AckProperties, ConnectProperties, PublishProperties};
 use thrum_codec::{Packet, PacketId, QoS, ReasonCode, Version};
 use thrum_protocol::message::FrameCache;
-use thrum_protocol::server::{Action, DeliveryOptions, Handshake, Session, Welcome};
+use thrum_protocol::server::{Action, ConnAckParts, DeliveryOptions, Handshake, Session};
 use thrum_protocol::{Limits, Outgoing, Output, Publication, Time};
 
 const TOPIC: &str = "plant/7/line/3/sensor/temperature";
@@ -23,7 +23,7 @@ const PAYLOADS: [(&str, &[u8]); 2] = [("16 B", &[7; 16]), ("1 KiB", &[7; 1024])]
 /// Version of the receiver and quality of service of the delivery.
 type Form = (Version, QoS);
 
-/// A connected session that ends with its connection.
+/// A connected session without an expiry.
 fn session(version: Version, id: u64) -> Session {
     let limits = Arc::new(Limits::default());
     let connect = Connect {
@@ -39,12 +39,12 @@ fn session(version: Version, id: u64) -> Session {
     };
     let handshake = Handshake::new(&connect, "", &limits).expect("within the limits");
     let mut session = Session::new(id, &handshake, &limits);
-    let welcome = Welcome::default();
-    session.connect(handshake, welcome, NOW, &mut Output::new());
+    let parts = ConnAckParts::default();
+    session.connect(handshake, parts, NOW, &mut Output::new());
     session
 }
 
-/// A client with the packet identifiers that it will be sent, in their order.
+/// A client with the packet identifiers that the session will send it, in order.
 struct Receiver {
     session: Session,
     ids: Cycle<RangeInclusive<u16>>,
@@ -58,7 +58,7 @@ impl Receiver {
         }
     }
 
-    /// One message out and, for `QoS` 1, its PUBACK in.
+    /// Sends one message and, with `QoS` 1, receives its PUBACK.
     fn take(&mut self, outgoing: &mut Outgoing<'_>, qos: QoS, out: &mut Output) {
         out.clear();
         let options = DeliveryOptions {
@@ -121,7 +121,7 @@ fn publish_in(bencher: &mut Bencher<'_>, version: Version) {
     });
 }
 
-/// One message to so many sessions.
+/// Delivers one message to the given number of sessions.
 fn deliver(bencher: &mut Bencher<'_>, receivers: u64, (version, qos): Form, payload: &[u8]) {
     let mut receivers: Vec<_> = (1..=receivers)
         .map(|id| Receiver::new(version, id))

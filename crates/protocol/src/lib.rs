@@ -1,5 +1,5 @@
-//! What one client's packets and the passing of time mean: the session machines of server and
-//! client.
+//! The protocol of one client, driven by packets and time: the state machines of the server and
+//! client sides.
 //!
 //! ```text
 //!   bytes -> codec -> Packet -> Session::handle_packet -> at most one Action for the node

@@ -1,4 +1,4 @@
-//! What a server allows one client: each limit with its default and the reason for it.
+//! Limits that a server sets for one client: each with its default and the reason for it.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -14,98 +14,101 @@ use thrum_codec::{QoS, topic};
 pub struct Limits {
     /// Largest packet accepted, in bytes. Default 1 MiB, as EMQX.
     pub packet_bytes_max: u32,
-    /// Largest payload accepted, in bytes; a message with a larger one goes to nobody. Default
-    /// `u32::MAX`, none.
+    /// Largest payload accepted, in bytes; a message with a larger one is delivered to no
+    /// subscriber. Default `u32::MAX`, no limit.
     pub payload_bytes_max: u32,
-    /// A client without an identifier is given one. Default true.
+    /// Whether a client without an identifier is assigned one. Default true.
     pub assigns_client_ids: bool,
-    /// Longest client identifier, in bytes. Default 256: room for URNs, no abuse of memory.
+    /// Longest client identifier, in bytes. Default 256: long enough for URNs, and bounds the
+    /// memory.
     pub client_id_bytes_max: u16,
     /// Longest topic name or filter, in bytes. Default 4,096.
     pub topic_bytes_max: u16,
-    /// Most levels of a topic name or filter. Default 128.
+    /// Highest number of levels of a topic name or filter. Default 128.
     pub topic_levels_max: u16,
-    /// Subscriptions of one session. Default 10,000.
+    /// Highest number of subscriptions of one session. Default 10,000.
     pub subscriptions_max: u32,
-    /// Receive maximum that the server announces: QoS 1 and 2 messages a client may have
-    /// unacknowledged towards the server. Default 1,024.
+    /// Receive maximum that the server announces: number of QoS 1 and 2 messages that a client may
+    /// have unacknowledged. Default 1,024.
     pub receive_maximum: u16,
-    /// Most unacknowledged QoS 1 and 2 messages towards a client, whatever larger receive maximum
-    /// it announced (and what 3.x clients get). Default 1,024.
+    /// Highest number of unacknowledged QoS 1 and 2 messages towards a client, even if it announced
+    /// a larger receive maximum; also applies to 3.x clients. Default 1,024.
     pub inflight_max: u16,
-    /// Bytes of payload of unacknowledged messages towards a client, past which the next one waits.
-    /// Default `u32::MAX`, none.
+    /// Payload bytes of unacknowledged messages towards a client above which the next message is
+    /// queued. Default `u32::MAX`, no limit.
     pub inflight_bytes_max: u32,
-    /// The queue of one session.
+    /// Limits of the queue of one session.
     pub queue: QueueLimits,
-    /// Topic aliases accepted from a client. Default 64.
+    /// Highest topic alias accepted from a client. Default 64.
     pub topic_alias_maximum: u16,
-    /// Topic aliases used towards a client, at most what it allows. Default 64.
+    /// Highest topic alias used towards a client, at most the client's maximum. Default 64.
     pub topic_alias_outbound_max: u16,
-    /// Longest keep alive in seconds; a longer one or 0 is replaced through server keep alive (5.0)
-    /// . 0 = no limit. Default 0.
+    /// Longest keep alive in seconds; a longer one or 0 is replaced through the server keep alive
+    /// (5.0); 0 means no limit. Default 0.
     pub keep_alive_max: u16,
     /// Longest session expiry in seconds; `u32::MAX` allows sessions that never expire. Default 7
     /// days.
     pub session_expiry_max: u32,
-    /// Expiry of a 3.x session with clean session 0, in seconds (bounded by `session_expiry_max`).
+    /// Expiry of a 3.x session with clean session 0, in seconds (at most `session_expiry_max`).
     /// Default 7 days.
     pub session_expiry_v3: u32,
     /// Highest quality of service. Default 2.
     pub maximum_qos: QoS,
-    /// What clients publish may be retained. Default true.
+    /// Whether clients may publish retained messages. Default true.
     pub retain_available: bool,
-    /// Wildcards in filters are allowed. Default true.
+    /// Whether wildcards in filters are allowed. Default true.
     pub wildcard_available: bool,
-    /// Shared subscriptions are allowed. Default true.
+    /// Whether shared subscriptions are allowed. Default true.
     pub shared_available: bool,
 }
 
-/// What may wait for one client, and what does not stay.
+/// Limits and policy of the queue of one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueLimits {
-    /// Messages queued for one session while its window is full or it is away. Default 10,000.
+    /// Highest number of messages queued for one session while its window is full or its client is
+    /// disconnected. Default 10,000.
     pub messages_max: u32,
-    /// Memory of the messages queued for one session, in bytes: their text, their lists of
-    /// subscription identifiers and about 200 bytes for each. Default 64 MiB.
+    /// Memory of the messages queued for one session, in bytes: topic, properties and payload,
+    /// lists of subscription identifiers, and about 200 bytes for each. Default 64 MiB.
     pub bytes_max: u32,
-    /// What a full queue does with one more message. Default: it is refused.
+    /// Policy of a full queue for a new message. Default: the queue refuses it.
     pub policy: QueuePolicy,
-    /// Messages with QoS 0 are queued for a session that is away; they make room first, whatever
-    /// the policy, and do not survive the node. Default false, as the specification expects of QoS
-    /// 0.
+    /// Whether messages with QoS 0 are queued for a disconnected session; they are dropped first to
+    /// make room, under every policy, and do not survive a restart of the node. Default false, as
+    /// the specification expects of QoS 0.
     pub qos0: bool,
     /// Longest time in the queue, in seconds; a message is dropped within the second after it.
-    /// Default none: the publisher knows better, and can give its messages an expiry.
+    /// Default no limit: the publisher can set a message expiry that suits its messages.
     pub age_max: Option<u32>,
-    /// Priorities of topics in the queue; the first filter that fits counts, and a topic that fits
-    /// none has priority 0. Each message that is queued is compared with each filter. Default
+    /// Priorities of topics in the queue. The first matching filter applies; a topic without a
+    /// matching filter has priority 0. Each queued message is compared with each filter. Default
     /// empty.
     pub priorities: Vec<TopicPriority>,
 }
 
-/// What a session's queue does with a message for which it has no room.
+/// Policy of a session's queue for a message that exceeds its limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueuePolicy {
-    /// It is dropped and what waits stays: what was acknowledged is not taken back for what comes
-    /// later, and a publisher whose message nobody can take learns so. The default for that reason,
-    /// and as Mosquitto does it.
+    /// The queue drops the new message and keeps the queued ones: an acknowledged message is not
+    /// dropped for a later one, and a publisher learns that no subscriber could take its message.
+    /// The default for that reason, and Mosquitto's policy.
     #[default]
     RejectNew,
-    /// The oldest of the lowest priority are dropped, unless all have a higher priority than it; as
-    /// EMQX does it.
+    /// The queue drops the oldest messages of the lowest priority, unless all have a higher
+    /// priority than the new one. EMQX's policy.
     DropOldest,
-    /// Its publisher waits for room while the client is connected; else as
-    /// [`QueuePolicy::RejectNew`]. The node holds the publisher back, the session refuses.
+    /// The publisher is held back until there is room while the client is connected; otherwise as
+    /// [`QueuePolicy::RejectNew`]. The node holds the publisher back; the session refuses the
+    /// message.
     Hold,
 }
 
-/// The priority that messages of some topics have in the queue of a session.
+/// The priority of messages in the queue whose topic matches a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicPriority {
     /// A valid filter without share prefix.
     pub filter: Box<str>,
-    /// 255 leaves first, 0 last; within a priority the first in is the first out.
+    /// 255 is sent first, 0 last; within a priority the order is first in, first out.
     pub priority: u8,
 }
 

@@ -1,39 +1,39 @@
-//! The mount point of a listener: the part of all topics that its clients do not see.
+//! The mount point of a listener: a topic prefix that its clients do not see.
 //!
-//! What a client publishes, filters and leaves as its will gets the prefix when it comes in; what
-//! it is sent loses it. The node between the two knows whole topics only, so clients of different
-//! mount points never meet by accident.
+//! The prefix is added to the topics and filters that a client sends, including its will, and
+//! removed from the topics that it receives. Everything else on the node uses whole topics only, so
+//! clients of different mount points are isolated from each other.
 
 use alloc::string::String;
 use alloc::sync::Arc;
 
 use thrum_codec::TopicFilter;
 
-/// Longest mount point in bytes: enough for some names, and a topic of the default limit still fits
-/// behind it.
+/// Longest mount point in bytes: long enough for several levels, and short enough that a topic of
+/// the default limit still fits after it.
 pub const MOUNT_POINT_BYTES_MAX: usize = 1024;
 
 /// Longest topic name or filter on the wire, in bytes.
 const TOPIC_BYTES_MAX: usize = 65_535;
 
-/// A prefix of whole levels: it ends with `/`, and has neither a wildcard nor a `$` in front.
+/// A prefix of whole levels: it ends with `/`, contains no wildcard and does not start with `$`.
 /// Clones share its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountPoint(Arc<str>);
 
-/// Why a text is no mount point.
+/// Reason why a text is not a valid mount point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MountPointError {
-    /// Empty, or its last level is not whole.
-    #[error("a mount point ends with a slash")]
+    /// The text is empty, or its last level is incomplete.
+    #[error("a mount point must end with a slash")]
     NoSlashAtEnd,
-    /// `+`, `#` or U+0000.
-    #[error("a mount point has no +, # or NUL")]
+    /// The text contains `+`, `#` or U+0000.
+    #[error("a mount point must not contain +, # or NUL")]
     Forbidden,
-    /// Topics of the broker itself and shared subscriptions begin so.
-    #[error("a mount point does not begin with a dollar sign")]
+    /// The prefix `$` is reserved for topics of the broker and for shared subscriptions.
+    #[error("a mount point must not begin with a dollar sign")]
     DollarInFront,
-    /// Over [`MOUNT_POINT_BYTES_MAX`].
+    /// The text exceeds [`MOUNT_POINT_BYTES_MAX`].
     #[error("a mount point has at most {MOUNT_POINT_BYTES_MAX} bytes")]
     TooLong,
 }
@@ -42,7 +42,7 @@ impl MountPoint {
     /// Checks a prefix.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The violated rule.
     pub fn parse(text: &str) -> Result<Self, MountPointError> {
         if !text.ends_with('/') {
             return Err(MountPointError::NoSlashAtEnd);
@@ -64,16 +64,16 @@ impl MountPoint {
         &self.0
     }
 
-    /// The whole topic of what a client calls `topic`, in memory that the caller reuses; none if it
-    /// is longer than a topic may be (65,535 bytes).
+    /// The whole topic of the client's `topic`, in memory that the caller reuses; `None` if it
+    /// exceeds the 65,535 bytes of a topic.
     pub fn mounted_topic<'s>(&self, topic: &str, scratch: &'s mut String) -> Option<&'s str> {
         scratch.clear();
         self.append("", topic, scratch)?;
         Some(scratch)
     }
 
-    /// The whole filter of what a client calls `filter`; the prefix of a shared one stands behind
-    /// `$share/GROUP/`. None if it is longer than a filter may be (65,535 bytes).
+    /// The whole filter of the client's `filter`; the prefix of a shared one follows
+    /// `$share/GROUP/`. `None` if it exceeds the 65,535 bytes of a filter.
     pub fn mounted_filter<'s>(
         &self,
         filter: TopicFilter<'_>,
@@ -85,11 +85,12 @@ impl MountPoint {
             .split_at(filter.as_str().len() - matched.len());
         scratch.clear();
         self.append(share, matched, scratch)?;
-        // A valid filter behind whole literal levels is valid.
+        // A valid filter after whole literal levels is valid.
         TopicFilter::parse(scratch).ok()
     }
 
-    /// What a client with this mount point calls the topic; none if it can have no name for it.
+    /// The topic as a client with this mount point sees it; `None` if the topic is outside of the
+    /// mount point.
     pub fn seen_topic<'t>(&self, topic: &'t str) -> Option<&'t str> {
         topic
             .strip_prefix(&*self.0)
@@ -138,8 +139,8 @@ mod tests {
     }
 
     #[test]
-    fn the_prefix_of_a_shared_filter_stands_behind_its_group() {
-        let mut scratch = String::from("from before");
+    fn the_prefix_of_a_shared_filter_follows_its_group() {
+        let mut scratch = String::from("old content");
         for (filter, expected) in [
             ("a/+", "m/a/+"),
             ("#", "m/#"),
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_that_the_wire_cannot_carry_is_not_made() {
+    fn a_topic_over_the_limit_of_the_wire_format_is_refused() {
         let longest = "x".repeat(TOPIC_BYTES_MAX - 2);
         let mut scratch = String::new();
         let mount = mount("m/");
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn topics_outside_have_no_name_inside() {
+    fn topics_outside_of_the_mount_point_are_not_visible() {
         let mount = mount("m/n/");
         assert_eq!(mount.seen_topic("m/n/a"), Some("a"));
         assert_eq!(mount.seen_topic("m/n//"), Some("/"));
@@ -178,7 +179,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_a_client_sees_of_its_own_topic_is_what_it_wrote(
+        fn a_client_sees_its_own_topic_unchanged(
             prefix in "([a-c/]{0,6})/",
             topic in "[a-d/\u{fc}]{1,12}",
             filter in "[a-d/\u{fc}]{0,6}(/\\+)?(/#)?",
@@ -188,7 +189,7 @@ mod tests {
             let whole = mount.mounted_topic(&topic, &mut first).unwrap();
             prop_assert!(is_valid_name(whole));
             prop_assert_eq!(mount.seen_topic(whole), Some(&*topic));
-            // A filter fits inside what it fits outside.
+            // A filter matches with the prefix exactly if it matches without.
             if let Ok(filter) = TopicFilter::parse(&filter) {
                 let mounted = mount.mounted_filter(filter, &mut second).unwrap();
                 prop_assert_eq!(matches(mounted.as_str(), whole), matches(filter.as_str(), &topic));

@@ -1,14 +1,16 @@
-//! Packet identifiers for the packets that one side starts: the next free one after the last.
+//! Allocates packet identifiers for the packets that one side starts: the next free one after the
+//! last.
 
 use alloc::vec::Vec;
 use core::num::NonZeroU16;
 
 use thrum_codec::PacketId;
 
-/// Hands out packet identifiers in ascending order and passes over those still in use.
+/// Allocates packet identifiers in ascending order and skips those in use.
 ///
-/// It remembers how many identifiers after the last are known to be free, so the identifiers in use
-/// are looked at only when that run is used up: about once per wrap-around in steady traffic.
+/// It remembers how many identifiers after the last are known to be free, so it examines the
+/// identifiers in use only after the last one of that run: about once per wrap-around in steady
+/// traffic.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PacketIds {
     last: u16,
@@ -16,18 +18,17 @@ pub(crate) struct PacketIds {
 }
 
 impl PacketIds {
-    /// Goes on behind an identifier; 0 is the beginning.
-    pub(crate) fn behind(last: u16) -> Self {
+    /// Continues after an identifier; 0 is the beginning.
+    pub(crate) fn after(last: u16) -> Self {
         Self { last, free: 0 }
     }
 
-    /// The last one handed out; 0 before the first.
+    /// The last allocated identifier; 0 before the first.
     pub(crate) fn last(self) -> u16 {
         self.last
     }
 
-    /// The next free identifier; `None` when all 65,535 are in use. `in_use` lists them in any
-    /// order.
+    /// The next free identifier; `None` if all 65,535 are in use. `in_use` lists them in any order.
     pub(crate) fn next<I>(&mut self, in_use: impl FnOnce() -> I) -> Option<PacketId>
     where
         I: Iterator<Item = PacketId>,
@@ -40,7 +41,7 @@ impl PacketIds {
         NonZeroU16::new(self.last).map(PacketId)
     }
 
-    /// Moves `last` before the first free identifier and counts the free ones behind it.
+    /// Moves `last` before the first free identifier and counts the free ones after it.
     fn find_free_run(&mut self, in_use: impl Iterator<Item = PacketId>) -> Option<()> {
         let mut distances: Vec<u16> = in_use.map(|id| distance(self.last, id.0.get())).collect();
         distances.sort_unstable();
@@ -60,7 +61,8 @@ impl PacketIds {
     }
 }
 
-/// Steps from `from` (0 before the first) forward to `to`, 1 to 65,535, where 1 follows 65,535.
+/// Number of steps from `from` (0 before the first) forward to `to`, 1 to 65,535, where 1 follows
+/// 65,535.
 fn distance(from: u16, to: u16) -> u16 {
     if to > from {
         to - from
@@ -87,7 +89,7 @@ mod tests {
 
     // [MQTT-2.2.1-3] [MQTT-2.2.1-4] [MQTT3-2.3.1-1] [MQTT3-2.3.1-2] [MQTT3-2.3.1-4]
     #[test]
-    fn identifiers_in_use_are_passed_over_and_zero_never_appears() {
+    fn identifiers_in_use_are_skipped_and_zero_never_appears() {
         let mut ids = PacketIds::default();
         let used: Vec<PacketId> = [1, 2, 3, 7, 65_535].map(id).to_vec();
         let mut given = Vec::new();

@@ -1,14 +1,13 @@
-//! Points in time as the node's clock counts them.
+//! Points in time of the node's clock.
 
 use core::time::Duration;
 
-/// Milliseconds since the node's epoch (the Unix epoch, as the wall clock was at its start);
-/// monotonic.
+/// Milliseconds since the Unix epoch, as the wall clock showed it at the node's start; monotonic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 
 impl Time {
-    /// From milliseconds since the node's epoch.
+    /// Creates a time from milliseconds since the node's epoch.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
     }
@@ -18,7 +17,7 @@ impl Time {
         self.0
     }
 
-    /// Later by a duration; saturates.
+    /// The time after a duration; saturates.
     #[must_use]
     pub const fn plus(self, duration: Duration) -> Self {
         let millis = duration.as_secs().saturating_mul(1000);
@@ -29,19 +28,18 @@ impl Time {
         )
     }
 
-    /// Later by whole seconds; saturates.
+    /// The time after whole seconds; saturates.
     #[must_use]
     pub const fn plus_secs(self, seconds: u32) -> Self {
         Self(self.0.saturating_add(seconds as u64 * 1000))
     }
 
-    /// Time passed since `earlier`; zero if that is later.
+    /// Time passed since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
 
-    /// Whole seconds from `earlier` until this time, a begun one counted in full; 0 if that is
-    /// later.
+    /// Seconds from `earlier` until this time, rounded up; 0 if `earlier` is later.
     pub fn secs_from(self, earlier: Self) -> u32 {
         let millis = self.0.saturating_sub(earlier.0);
         u32::try_from(millis.div_ceil(1000)).unwrap_or(u32::MAX)
@@ -53,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_begun_second_counts_in_full() {
+    fn a_started_second_counts_in_full() {
         let at = Time::from_millis(10_000);
         let left = |now| at.secs_from(Time::from_millis(now));
         assert_eq!([left(0), left(1), left(1000), left(9999)], [10, 10, 9, 1]);
@@ -61,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_time_is_not_passed() {
+    fn the_latest_time_saturates() {
         let end = Time::from_millis(u64::MAX);
         assert_eq!(end.plus_secs(1), end);
         assert_eq!(end.plus(Duration::MAX), end);

@@ -1,19 +1,19 @@
-//! What a peer did wrong, with the reason code to tell it.
+//! A violation of the protocol by a peer, with the reason code to report.
 
 use thrum_codec::{DecodeError, ReasonCode};
 
-/// Why a connection must end; the caller sends the reason (5.0) and closes.
+/// Reason why a connection must end; the caller sends the reason code (5.0) and closes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} (reason {:#04x})", *.reason as u8)]
 pub struct Violation {
     /// Reason code for DISCONNECT.
     pub reason: ReasonCode,
-    /// In words, for the log and the reason string.
+    /// Description for the log and the reason string.
     pub what: &'static str,
 }
 
 impl Violation {
-    /// A violation with its reason.
+    /// Creates a violation.
     pub const fn new(reason: ReasonCode, what: &'static str) -> Self {
         Self { reason, what }
     }

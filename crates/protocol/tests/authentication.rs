@@ -1,25 +1,24 @@
-//! Client and server against each other: enhanced authentication before CONNACK and again
-//! afterwards.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+//! Client and server together: enhanced authentication before CONNACK, and re-authentication.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 
 use thrum_codec::{Packet, ReasonCode, Version, decode, frame};
 use thrum_protocol::client::{Client, ClientOptions, Event};
-use thrum_protocol::server::{Action, AuthenticationStep, Handshake, Session, Welcome};
+use thrum_protocol::server::{Action, AuthenticationStep, ConnAckParts, Handshake, Session};
 use thrum_protocol::{Limits, Output, Time};
 
 const NOW: Time = Time::from_millis(1_000);
 const METHOD: &str = "echo";
 
-/// The one packet in there.
+/// The only packet in the bytes.
 fn packet(bytes: &[u8]) -> Packet<'_> {
     let frame = frame::split(bytes, u32::MAX).unwrap().unwrap();
     assert_eq!(frame.len, bytes.len());
     decode(frame, Version::V5).unwrap()
 }
 
-/// What the client answers to a step of the server.
+/// The client's answer to a step of the server.
 fn echo(client: &mut Client, from_server: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let event = client.handle_packet(packet(from_server), NOW, &mut out);
@@ -59,23 +58,23 @@ fn connected() -> (Client, Session) {
         );
     }
     let mut session = Session::new(1, &handshake, &limits);
-    let welcome = Welcome {
-        authentication_data: Some(b"welcome"),
-        ..Welcome::default()
+    let parts = ConnAckParts {
+        authentication_data: Some(b"parts"),
+        ..ConnAckParts::default()
     };
     let mut out = Output::new();
-    session.connect(handshake, welcome, NOW, &mut out);
+    session.connect(handshake, parts, NOW, &mut out);
     let out = out.to_vec();
     let event = client.handle_packet(packet(&out), NOW, &mut Vec::new());
     let Event::Connected(connack) = event.unwrap() else {
         panic!("CONNACK expected");
     };
     let last = connack.properties.authentication_data;
-    assert_eq!(last, Some(&b"welcome"[..]));
+    assert_eq!(last, Some(&b"parts"[..]));
     (client, session)
 }
 
-/// The data of the step that the session hands to the node.
+/// The data of the step that the session passes to the node.
 fn step_of(session: &mut Session, from_client: &[u8]) -> Vec<u8> {
     let action = session.handle_packet(packet(from_client), NOW, &mut Output::new());
     let Action::Authenticate(auth) = action.unwrap() else {
@@ -86,7 +85,7 @@ fn step_of(session: &mut Session, from_client: &[u8]) -> Vec<u8> {
 
 // [MQTT-4.12.0-2] [MQTT-4.12.0-3] [MQTT-4.12.0-5] [MQTT-4.12.1-1]
 #[test]
-fn both_ends_agree_on_whose_step_is_next() {
+fn both_ends_agree_on_the_next_step() {
     let (mut client, mut session) = connected();
     for _ in 0..2 {
         let mut from_client = Vec::new();
@@ -114,7 +113,7 @@ fn both_ends_agree_on_whose_step_is_next() {
 
 // [MQTT-4.12.1-2]
 #[test]
-fn a_client_that_fails_again_learns_why() {
+fn a_client_that_fails_reauthentication_gets_the_reason() {
     let (mut client, mut session) = connected();
     let mut from_client = Vec::new();
     assert!(client.reauthenticate(b"again", NOW, &mut from_client));

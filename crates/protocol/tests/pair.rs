@@ -1,5 +1,5 @@
-//! A client and a server session over a link that loses everything under way when it is cut: QoS 1
-//! arrives at least once, QoS 2 exactly once, and in order, in both directions.
+//! A client and a server session over a connection that loses all bytes in flight when it is cut:
+//! QoS 1 arrives at least once, QoS 2 exactly once, and in order, in both directions.
 //!
 //! [MQTT-4.3.2-3] [MQTT-4.3.3-3] [MQTT-4.3.3-5] [MQTT-4.3.3-10] [MQTT-4.4.0-1] [MQTT-4.6.0-1]
 //! [MQTT3-4.3.2-1] [MQTT3-4.3.3-1] [MQTT3-4.3.3-2] [MQTT3-4.4.0-1] [MQTT3-4.6.0-1]
@@ -15,23 +15,23 @@ use thrum_codec::properties::PublishProperties;
 use thrum_codec::{PacketId, QoS, ReasonCode, Version, decode, frame};
 use thrum_protocol::client::{Client, ClientOptions, Event, PublishError};
 use thrum_protocol::message::FrameCache;
-use thrum_protocol::server::{Action, DeliveryOptions, Handshake, Session, Welcome};
+use thrum_protocol::server::{Action, ConnAckParts, DeliveryOptions, Handshake, Session};
 use thrum_protocol::{Limits, Outgoing, Output, Publication, Time};
 
-/// What happens next.
+/// The next event.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// The client wants to publish one more message.
     ClientPublishes(QoS),
     /// The node has one more message for the client.
     ServerDelivers(QoS),
-    /// So many of the bytes under way arrive at the server.
+    /// This number of the bytes in flight arrives at the server.
     ToServer(usize),
-    /// So many of the bytes under way arrive at the client.
+    /// This number of the bytes in flight arrives at the client.
     ToClient(usize),
-    /// The node has routed the oldest message that it has not.
+    /// The node has routed the oldest unrouted message.
     Routed,
-    /// The connection breaks; the server may learn of it only by the next one.
+    /// The connection breaks; the server may detect it only with the next one.
     Cut { server_notices: bool },
     /// A new connection, if there is none.
     Connect,
@@ -55,10 +55,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Messages in one direction: each is numbered, and its number begins its payload.
+/// Messages in one direction; each payload starts with the number of the message.
 #[derive(Debug, Default)]
 struct Traffic {
-    /// Bytes that every third message has more, each filled with a byte of its own.
+    /// Additional bytes of every third message, all filled with the same value, which differs
+    /// between messages.
     padding: usize,
     sent: Vec<QoS>,
     received: Vec<u32>,
@@ -96,13 +97,13 @@ impl Traffic {
             *count += 1;
             assert!(
                 qos == QoS::AtLeastOnce || *count == 1,
-                "{direction}: message {number} with {qos:?} came twice in {:?}",
+                "{direction}: message {number} with {qos:?} arrived twice in {:?}",
                 self.received
             );
             if *count == 1 && qos != QoS::AtMostOnce {
                 assert!(
                     newest < Some(*number),
-                    "{direction}: message {number} came late in {:?}",
+                    "{direction}: message {number} arrived out of order in {:?}",
                     self.received
                 );
                 newest = Some(*number);
@@ -123,8 +124,8 @@ struct World {
     limits: Arc<Limits>,
     frames: FrameCache,
     is_linked: bool,
-    /// The server knows of this connection; until then it writes to the last one, where everything
-    /// is lost.
+    /// Whether the server knows of this connection; until then it writes to the last one, where all
+    /// bytes are lost.
     is_accepted: bool,
     to_server: Vec<u8>,
     to_client: Output,
@@ -135,7 +136,7 @@ struct World {
     /// Messages that the node has not routed yet.
     unrouted: VecDeque<(QoS, Option<PacketId>)>,
     up: Traffic,
-    /// Messages of the client that it was told are done.
+    /// Number of the client's messages whose completion was reported.
     acknowledged: usize,
     down: Traffic,
 }
@@ -173,7 +174,7 @@ impl World {
             unrouted: VecDeque::new(),
             up: Traffic::default(),
             acknowledged: 0,
-            // Too large to be copied for each of its receivers.
+            // Too large to be copied for each receiver.
             down: Traffic {
                 padding: 4000,
                 ..Traffic::default()
@@ -282,15 +283,15 @@ impl World {
 
     fn accept(&mut self, connect: &Connect<'_>) {
         let handshake = Handshake::new(connect, "assigned", &self.limits).unwrap();
-        let welcome = Welcome {
+        let parts = ConnAckParts {
             session_present: self.session.is_some(),
-            ..Welcome::default()
+            ..ConnAckParts::default()
         };
         let limits = &self.limits;
         let session = self
             .session
             .get_or_insert_with(|| Session::new(1, &handshake, limits));
-        session.connect(handshake, welcome, NOW, &mut self.to_client);
+        session.connect(handshake, parts, NOW, &mut self.to_client);
         self.is_accepted = true;
     }
 
@@ -365,7 +366,7 @@ impl World {
         }
     }
 
-    /// A link that holds, until nothing is under way.
+    /// Runs an unbroken connection until no exchange is in progress.
     fn settle(&mut self) {
         for round in 0.. {
             assert!(round < 10_000, "the exchange does not end");
@@ -400,7 +401,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn messages_arrive_as_their_qos_promises_over_a_link_that_breaks(
+    fn delivery_guarantees_hold_over_a_connection_that_breaks(
         version in prop_oneof![Just(Version::V311), Just(Version::V5)],
         windows in (1_u16..5, 1_u16..5),
         steps in proptest::collection::vec(step(), 1..300),

@@ -1,5 +1,5 @@
-//! Speed of the index at three sizes, half of the filters with wildcards, and its memory; of shared
-//! groups and retained messages.
+//! Speed of the index at three sizes, half of the filters with wildcards, and its memory; speed of
+//! shared subscriptions and retained messages.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -11,18 +11,20 @@ use thrum_routing::{Allowance, Destination, Index, Retained, Strategy};
 const FILTERS: u32 = 1_000_000;
 /// Filters of the timed build.
 const BUILT: u32 = 200_000;
-/// Sizes below the largest, at which only the warm cases are of interest.
+/// Smaller sizes, measured only in the warm cases.
 const SMALLER: [(&str, u32); 2] = [("1k", 1_000), ("100k", 100_000)];
-/// Topics of a steady load: warm, and no more than the smallest index has exact filters.
+/// Topics of a steady load: warm in the cache, and not more than the exact filters of the smallest
+/// index.
 const WARM_TOPICS: u32 = 250;
 const GROUP_MEMBERS: u32 = 100;
-/// Deep filters, of so many levels each: what many clients may hold together.
+/// Number of deep filters, each with the same number of levels: as many as many clients together
+/// may have.
 const DEEP_FILTERS: u32 = 7_741;
 const DEEP_LEVELS: u32 = 126;
-/// Spreads consecutive numbers over all filters.
+/// Distributes consecutive numbers over all filters.
 const STRIDE: u32 = 7_919;
 
-/// As large as a session with the options of its subscription.
+/// Has the size of a session reference with subscription options.
 #[expect(dead_code, reason = "only the size of the options counts here")]
 #[derive(Clone)]
 struct Subscriber {
@@ -51,7 +53,7 @@ fn topic(number: u32) -> String {
     format!("site/{}/device/{number}", number % 1_000)
 }
 
-/// Every second one with a wildcard: `#` below a device, or `+` in place of the site.
+/// Every second filter has a wildcard: `#` below a device, or `+` in place of the site.
 fn filter(number: u32) -> String {
     match number % 4 {
         0 => format!("{}/#", topic(number)),
@@ -68,7 +70,7 @@ fn filled(filters: &[String]) -> Index<Subscriber> {
     index
 }
 
-/// Name, number of topics and the topic of a number.
+/// Name, number of topics, and the function from a number to its topic.
 type Case = (&'static str, u32, fn(u32) -> String);
 
 const WARM: [Case; 4] = [
@@ -85,7 +87,7 @@ const WARM: [Case; 4] = [
         format!("plant/{number}/state")
     }),
 ];
-/// With more topics than any cache holds.
+/// More topics than any cache holds.
 const COLD: [Case; 2] = [
     ("exact hit, cold", 200_000, |number| {
         topic(4 * (number * STRIDE % 250_000) + 1)
@@ -112,7 +114,7 @@ fn bench_match(criterion: &mut Criterion, size: &str, index: &Index<Subscriber>,
     group.finish();
 }
 
-/// Half of the levels are wildcards, by bits that look random.
+/// Half of the levels are wildcards, chosen by pseudorandom bits.
 fn deep_filter(number: u32) -> String {
     let bits = number.wrapping_mul(0x9E37_79B9);
     let levels: Vec<_> = (0..DEEP_LEVELS)
@@ -127,7 +129,7 @@ fn deep_filter(number: u32) -> String {
     levels.join("/")
 }
 
-/// A topic that is on the way of every filter and belongs to none.
+/// A topic that follows the path of every filter and matches none.
 fn bench_deep(criterion: &mut Criterion) {
     let filters: Vec<_> = (0..DEEP_FILTERS).map(deep_filter).collect();
     let index = filled(&filters);
@@ -160,7 +162,7 @@ fn bench_pick(criterion: &mut Criterion) {
         let mut choice = Choice::default();
         criterion.bench_function(strategy.name(), |bencher| {
             bencher.iter(|| {
-                // Spread over 64 bits, as hashes and random numbers are.
+                // Distributed over 64 bits, like hashes and random numbers.
                 choice.random = choice.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
                 choice.topic_hash = choice.random;
                 choice.client_hash = choice.random;
@@ -247,7 +249,7 @@ fn bench_retained(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Pages of this process in memory, in bytes.
+/// Resident memory of this process, in bytes.
 fn resident_bytes() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = statm

@@ -1,12 +1,12 @@
-//! What a million filters and a million retained topics cost: memory, changes, matches, pages.
+//! Cost of a million filters and a million retained topics: memory, changes, matches, pages.
 //!
 //! ```text
 //! cargo run --release -p thrum-routing --example million [COUNT]
 //! ```
 //!
-//! Times are those of the processor, and the best of several rounds: what else runs on the machine
-//! adds to them and never takes away. `resident` is the growth of this process with the allocator's
-//! own share, `counted` what the structures say.
+//! Times are processor times, the best of several rounds: other processes on the machine only add
+//! to them. `resident` is the growth of this process including the allocator's overhead, `counted`
+//! is the sum that the structures report.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use std::time::Duration;
 use thrum_routing::{Allowance, Destination, Index, Position, Retained};
 
 const ROUNDS: usize = 5;
-/// Topics of a steady load: warm, but more than the first cache holds.
+/// Topics of a steady load: warm in the cache, but more than the first-level cache holds.
 const WARM_TOPICS: u32 = 1_000;
-/// Spreads consecutive numbers over all filters.
+/// Distributes consecutive numbers over all filters.
 const STRIDE: u32 = 7_919;
 
-/// As large as a broker's session with the options of its subscription.
+/// Has the size of a broker's session reference with subscription options.
 #[expect(dead_code, reason = "only the size of the options counts here")]
 #[derive(Clone, Copy)]
 struct Subscriber {
@@ -44,7 +44,7 @@ fn subscriber(session: u32) -> Subscriber {
     }
 }
 
-/// Half exact, half with wildcards, in the shapes of a fleet of devices.
+/// Half exact, half with wildcards, in the patterns of a fleet of devices.
 fn filter(number: u32) -> String {
     let (site, line) = (number % 1_000, number % 50);
     match number % 8 {
@@ -57,7 +57,7 @@ fn filter(number: u32) -> String {
     }
 }
 
-/// Name and the topic of a number below [`WARM_TOPICS`].
+/// Name, and the function from a number below [`WARM_TOPICS`] to its topic.
 type Case = (&'static str, fn(u32) -> String);
 
 const CASES: [Case; 5] = [
@@ -83,14 +83,14 @@ fn report(line: &str) {
     println!("{line}");
 }
 
-/// Time of the processor that one run took, in steps of a tick.
+/// Processor time of one run, in multiples of a clock tick.
 fn timed<R>(run: impl FnOnce() -> R) -> (Duration, R) {
     let start = processor_time();
     let result = run();
     (processor_time().saturating_sub(start), result)
 }
 
-/// Of this thread, as Linux tells it.
+/// Processor time of this thread, as reported by Linux.
 fn processor_time() -> Duration {
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = schedstat
@@ -100,18 +100,18 @@ fn processor_time() -> Duration {
     Duration::from_nanos(nanoseconds.unwrap_or_default())
 }
 
-/// Nanoseconds for each of `count` operations, in the best round.
+/// Nanoseconds per operation, for `count` operations, in the best round.
 fn best(count: usize, mut round: impl FnMut()) -> f64 {
     let times = (0..ROUNDS).map(|_| timed(&mut round).0);
     per_one(times.min().unwrap_or_default(), count)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "for people")]
+#[expect(clippy::cast_precision_loss, reason = "the number is printed")]
 fn per_one(time: Duration, count: usize) -> f64 {
     time.as_secs_f64() * 1e9 / count as f64
 }
 
-/// Pages of this process in memory, in bytes.
+/// Resident memory of this process, in bytes.
 fn resident_bytes() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = statm
@@ -147,7 +147,7 @@ fn filters(count: u32) {
     for (name, topic) in CASES {
         let mut topics: Vec<_> = (0..WARM_TOPICS).map(topic).collect();
         if name == "several hits" {
-            // Beside `device/{n}/#`: an exact one, and two that many share.
+            // In addition to `device/{n}/#`: an exact filter, and two that many sessions share.
             for (session, topic) in (0..).zip(&topics) {
                 index.insert(topic, subscriber(session));
             }
@@ -243,7 +243,7 @@ fn retained(count: u32) {
     report(&format!("all at once: {time:.0} ns each"));
 }
 
-/// A whole replay in pages of 64 messages.
+/// A complete replay in pages of 64 messages.
 fn pages(retained: &Retained<u64>, filter: &str) {
     let (mut found, mut count) = (0, 0);
     let mut position: Option<Position> = None;

@@ -1,18 +1,21 @@
-//! Which topics a filter can match, told by one number for the filter and a few for the topic.
+//! Assigns one number to a filter and a few to a topic, such that a filter can match a topic only
+//! if its number is among them.
 //!
-//! A filter is anchored at its levels before the first wildcard, of which at most [`LEVELS_MAX`]
-//! count, or at its whole text if it has no wildcard. A topic that it matches begins alike, so the
-//! filter's anchor is among the topic's. Whoever remembers matches keeps a count for each anchor
-//! instead of one for all, and a new filter disturbs the topics of its own corner only.
+//! The anchor of a filter is its levels before the first wildcard, at most [`LEVELS_MAX`], or its
+//! whole text if it has no wildcard. A topic that it matches starts with the same levels, so the
+//! filter's anchor is among the topic's. A cache of matches keeps a change count for each anchor
+//! instead of one for all filters, so that a new filter invalidates only the topics with its
+//! anchor.
 
 use core::hash::Hasher;
 
 use crate::hashing::{Hashing, upper_half};
 
-/// Levels that tell anchors apart: `site/5/device/77` is as deep as most fleets go.
+/// Number of levels that distinguish anchors: `site/5/device/77` is as deep as most fleets are.
 const LEVELS_MAX: usize = 4;
 
-/// Names anchors by numbers. Different ones may get the same number, rarely; a copy names alike.
+/// Numbers of anchors. Different anchors rarely have the same number; copies assign the same
+/// numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Anchors(Hashing);
 
@@ -23,12 +26,12 @@ impl Default for Anchors {
 }
 
 impl Anchors {
-    /// Numbers that nobody outside can guess.
+    /// Creates numbers that a peer cannot predict.
     pub fn new() -> Self {
         Self(Hashing::random())
     }
 
-    /// Numbers that are the same in every process: for tests whose runs are repeated.
+    /// Creates numbers that are the same in every process, for tests with repeatable runs.
     #[cfg(feature = "testing")]
     pub const fn repeatable(seed: u64) -> Self {
         Self(Hashing::with_seed(seed))
@@ -46,7 +49,7 @@ impl Anchors {
         upper_half(hasher.finish())
     }
 
-    /// Hands over every anchor of a topic, six at most.
+    /// Calls `each` with every anchor of a topic, six at most.
     pub fn of_topic(&self, topic: &str, mut each: impl FnMut(u32)) {
         let mut hasher = self.0.hasher();
         each(upper_half(hasher.finish()));
@@ -57,7 +60,7 @@ impl Anchors {
     }
 }
 
-/// The levels that count, and what follows them as one.
+/// The first levels, each as one part, and the rest as another part.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.splitn(LEVELS_MAX + 1, '/')
 }

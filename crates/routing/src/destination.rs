@@ -1,4 +1,4 @@
-//! What a filter leads to, and the list of it that one filter keeps.
+//! Destinations of a filter, and their list.
 
 use alloc::boxed::Box;
 use core::hash::Hash;
@@ -6,16 +6,16 @@ use core::hash::Hash;
 use crate::hashing::Hashing;
 use crate::keyed_list::KeyedList;
 
-/// Somebody who wants messages: a session, a shared group, a rule, a peer node.
+/// A receiver of messages: a session, a shared subscription, a rule, a peer node.
 pub trait Destination {
-    /// Tells the destinations of one filter apart.
+    /// Type that identifies one of the destinations of a filter.
     type Key: Copy + Eq + Hash;
 
-    /// Must stay the same as long as the destination is stored.
+    /// Key of the destination; it must not change while the destination is stored.
     fn key(&self) -> Self::Key;
 }
 
-/// The destinations of one filter, never none: a single one lies in place.
+/// The destinations of one filter, at least one; a single one is stored inline.
 #[derive(Debug)]
 pub(crate) enum Destinations<D> {
     One(D),
@@ -47,7 +47,7 @@ impl<D: Destination> Destinations<D> {
         }
     }
 
-    /// A destination with the same key is replaced and returned.
+    /// Adds a destination; one with the same key is replaced and returned.
     pub(crate) fn insert(&mut self, destination: D, hashing: Hashing) -> Option<D> {
         if let Some(place) = self.find_mut(destination.key(), hashing) {
             return Some(core::mem::replace(place, destination));
@@ -65,7 +65,7 @@ impl<D: Destination> Destinations<D> {
         None
     }
 
-    /// Takes one of several out; the last one leaves with the filter itself.
+    /// Removes one of several destinations; the last one is removed with the filter itself.
     pub(crate) fn remove_one_of_many(&mut self, key: D::Key, hashing: Hashing) -> Option<D> {
         let Self::Many(list) = self else {
             return None;
@@ -85,7 +85,7 @@ impl<D: Destination> Destinations<D> {
         }
     }
 
-    /// Bytes on the heap.
+    /// Allocated bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
             Self::One(_) => 0,

@@ -1,4 +1,4 @@
-//! One keyed hash for every table of the crate, and the table from a hash to an id.
+//! One keyed hash for every table of the crate, and a table from hashes to ids.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -8,19 +8,19 @@ use foldhash::SharedSeed;
 use foldhash::fast::{FoldHasher, SeedableRandomState};
 use hashbrown::HashTable;
 
-/// A table gives memory back when fewer than one slot in this many is in use.
+/// A table is shrunk when fewer than one slot in this many is in use.
 const SHRINK_DIVISOR: usize = 8;
 /// Tables below this size are not worth shrinking.
 const SHRINK_CAPACITY_MIN: usize = 64;
 
-/// Parts of a large table; a power of two.
+/// Number of parts of a large table; a power of two.
 const PARTS: usize = 64;
-/// First of the bits of a hash that tell its part.
+/// Lowest of the hash bits that select the part.
 const PART_SHIFT: u32 = 19;
-/// Entries of a table that is not cut into parts: moving so many takes half a millisecond.
+/// Highest number of entries in an undivided table: moving them takes half a millisecond.
 const WHOLE_ENTRIES_MAX: usize = 28 * 1024;
 
-/// Keyed hash functions; a copy hashes alike.
+/// Keyed hash functions; copies compute the same hashes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hashing {
     seed: u64,
@@ -35,7 +35,7 @@ impl Hashing {
         }
     }
 
-    /// Alike in every process, for tests and counts that are repeated.
+    /// Hashes that are the same in every process, for tests and repeatable counts.
     pub(crate) const fn with_seed(seed: u64) -> Self {
         Self {
             seed,
@@ -66,8 +66,8 @@ impl Hashing {
     }
 }
 
-/// A hash that is the same in every process and of every version: places on the disk rest on it.
-/// Who chooses texts can make them collide.
+/// A hash that is the same in every process and every version, because positions on the disk depend
+/// on it. It does not resist deliberate collisions.
 pub fn stable_hash(text: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
     let mut hash = text.len() as u64;
@@ -80,31 +80,31 @@ pub fn stable_hash(text: &[u8]) -> u64 {
     hash
 }
 
-/// The better mixed half of a folded multiply.
+/// The better mixed half of a folded multiplication.
 pub(crate) fn upper_half(hash: u64) -> u32 {
     let [a, b, c, d, ..] = hash.to_be_bytes();
     u32::from_be_bytes([a, b, c, d])
 }
 
-/// A hash table takes its tag from the top bits and the bucket from the lowest.
+/// A hash table takes its tag from the top bits and the bucket from the lowest ones.
 fn spread(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
 }
 
-/// Keeps the hash beside the id, so that growing the table touches nothing but the table.
+/// The hash is stored beside the id, so that growing the table reads only the table.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     hash: u32,
     id: u32,
 }
 
-/// Ids by hash; what they stand for lies in the caller's slab.
+/// Ids by hash; the values are in the caller's slab.
 ///
-/// A large table is cut into parts that grow one by one: growing a table of a million entries at
-/// once would hold its user up for ten milliseconds.
+/// A large table is divided into parts that grow one by one: growing a table of a million entries
+/// at once would block the caller for ten milliseconds.
 #[derive(Debug)]
 pub(crate) struct IdTable {
-    /// One, or [`PARTS`] of them.
+    /// One part, or [`PARTS`] of them.
     parts: Vec<HashTable<Entry>>,
     len: usize,
 }
@@ -119,7 +119,8 @@ impl Default for IdTable {
 }
 
 impl IdTable {
-    /// Told by bits that neither the tag nor, in parts of ordinary size, the bucket is taken from.
+    /// Index of the part, from bits that are used neither for the tag nor, in parts of ordinary
+    /// size, for the bucket.
     const fn part(&self, hash: u32) -> usize {
         (hash >> PART_SHIFT) as usize & (self.parts.len() - 1)
     }
@@ -130,7 +131,7 @@ impl IdTable {
         Some(entry.id)
     }
 
-    /// The caller has made sure that the id is not in the table.
+    /// Adds an id; the caller ensures that it is not in the table.
     pub(crate) fn insert(&mut self, hash: u32, id: u32) {
         if self.parts.len() == 1 && self.len >= WHOLE_ENTRIES_MAX {
             self.split();
@@ -178,7 +179,8 @@ impl IdTable {
     }
 }
 
-/// Halves may come and go; only a table that is nearly empty is rebuilt, which keeps removal O(1).
+/// Rebuilds only a table that is nearly empty, so that removal stays O(1) when half of the entries
+/// are removed and added repeatedly.
 pub(crate) fn shrink_sparse<T>(table: &mut HashTable<T>, hash: impl Fn(&T) -> u64) {
     let (used, capacity) = (table.len(), table.capacity());
     if capacity >= SHRINK_CAPACITY_MIN && used < capacity / SHRINK_DIVISOR {
@@ -191,7 +193,7 @@ mod tests {
     use super::{Hashing, IdTable, PARTS, WHOLE_ENTRIES_MAX, stable_hash};
 
     #[test]
-    fn the_stable_hash_is_what_it_was() {
+    fn the_stable_hash_does_not_change() {
         let hashes =
             ["", "a", "temperature", "site/17/state"].map(|text| stable_hash(text.as_bytes()));
         assert_eq!(
@@ -206,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_found_before_and_after_the_table_is_cut_and_gone_after_removal() {
+    fn ids_are_found_before_and_after_the_table_is_divided_but_not_after_removal() {
         let hashing = Hashing::with_seed(1);
         let count = u32::try_from(4 * WHOLE_ENTRIES_MAX).unwrap();
         let hash = |id: u32| hashing.pair(id, id);

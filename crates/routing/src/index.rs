@@ -1,4 +1,4 @@
-//! Topic filters and where they lead: exact ones in a flat table, wildcards in a trie.
+//! Topic filters and their destinations: exact filters in a flat table, wildcards in a trie.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,11 +11,11 @@ use crate::slab::Slab;
 use crate::text::Text;
 use crate::wildcards::{End, Wildcards};
 
-/// Names a filter as long as it has a destination; the number is used again afterwards.
+/// Identifies a filter while it has a destination; the number is reused afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FilterId(NonZeroU32);
 
-/// Which of the two slabs a filter lies in.
+/// The slab that contains a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Exact(u32),
@@ -28,16 +28,16 @@ impl FilterId {
             Place::Exact(index) => (index, 0),
             Place::Wildcard(index) => (index, 1),
         };
-        // A slab stays below 2^30 values.
+        // A slab has fewer than 2^30 values.
         Self(NonZeroU32::MIN.saturating_add(index << 1 | kind))
     }
 
-    /// The name of a filter with a wildcard.
+    /// The id of a filter with a wildcard.
     pub(crate) const fn of_wildcard(index: u32) -> Self {
         Self::new(Place::Wildcard(index))
     }
 
-    /// Undoes [`Self::of_wildcard`].
+    /// The inverse of [`Self::of_wildcard`].
     pub(crate) const fn wildcard_index(self) -> u32 {
         (self.0.get() - 1) >> 1
     }
@@ -52,34 +52,34 @@ impl FilterId {
     }
 }
 
-/// What an insertion did.
+/// Result of an insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inserted<D> {
-    /// The filter's name.
+    /// Id of the filter.
     pub filter: FilterId,
-    /// The destination with the same key that was there before.
+    /// The earlier destination with the same key.
     pub replaced: Option<D>,
-    /// The filter had no destination before.
+    /// Whether the filter had no destination before.
     pub first: bool,
 }
 
-/// What a removal took out.
+/// Result of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Removed<D> {
-    /// The destination that is gone.
+    /// The removed destination.
     pub destination: D,
-    /// The filter has no destination left and its id is void.
+    /// Whether the filter has no destination left, so that its id is invalid.
     pub last: bool,
 }
 
 /// Maps topic filters to destinations.
 ///
-/// Filters come checked and without a share prefix. An exact filter costs about 70 bytes and its
-/// text beyond 22 bytes; a wildcard about 40, 40 for the levels on its way that no other filter
-/// shares and as much where they leave the way of another, 20 for levels in a row, 4 for each of
-/// them if they are more than three, and 50 for each level text that no other uses; both the
-/// destinations. Memory of removed filters is used again, and the arenas go back when the last
-/// filter leaves.
+/// Filters must be valid and without share prefix. An exact filter costs about 70 bytes plus its
+/// text beyond 22 bytes. A wildcard costs about 40 bytes, plus 40 for the levels on its path that
+/// no other filter shares and as much where they branch off the path of another, plus 20 for
+/// consecutive levels, 4 for each of them if they are more than three, and 50 for each level text
+/// that no other filter uses. Destinations are added to both. The memory of removed filters is
+/// reused, and the arenas are freed with the last filter.
 #[derive(Debug)]
 pub struct Index<D> {
     hashing: Hashing,
@@ -104,12 +104,13 @@ impl<D: Destination> Default for Index<D> {
 }
 
 impl<D: Destination> Index<D> {
-    /// An empty index with a hash seed taken from the addresses of the process.
+    /// Creates an empty index with a hash seed from the addresses of the process.
     pub fn new() -> Self {
         Self::with_hashing(Hashing::random())
     }
 
-    /// An empty index that hashes alike in every process: for tests and counts that are repeated.
+    /// Creates an empty index whose hashes are the same in every process, for tests and repeatable
+    /// counts.
     pub fn with_seed(seed: u64) -> Self {
         Self::with_hashing(Hashing::with_seed(seed))
     }
@@ -173,12 +174,12 @@ impl<D: Destination> Index<D> {
         }
     }
 
-    /// Takes a destination out of a filter.
+    /// Removes a destination from a filter.
     pub fn remove(&mut self, filter: &str, key: D::Key) -> Option<Removed<D>> {
         self.remove_by_id(self.find(filter)?, key)
     }
 
-    /// Takes a destination out of a filter, at a cost that does not grow with their number.
+    /// Removes a destination from a filter, at a cost that is independent of their number.
     pub fn remove_by_id(&mut self, filter: FilterId, key: D::Key) -> Option<Removed<D>> {
         let hashing = self.hashing;
         let destinations = self.entry_mut(filter)?;
@@ -239,7 +240,7 @@ impl<D: Destination> Index<D> {
         }
     }
 
-    /// The filter's name, if it has a destination.
+    /// Id of the filter, if it has a destination.
     pub fn find(&self, filter: &str) -> Option<FilterId> {
         if is_wildcard(filter) {
             self.trie.find(filter)
@@ -248,7 +249,7 @@ impl<D: Destination> Index<D> {
         }
     }
 
-    /// Compared byte for byte, without any normalisation.
+    /// Finds a filter byte for byte, without normalisation.
     fn find_exact(&self, filter: &str) -> Option<FilterId> {
         if self.exact.len() == 0 {
             return None;
@@ -266,12 +267,12 @@ impl<D: Destination> Index<D> {
         self.entry(filter)?.find(key, self.hashing)
     }
 
-    /// All destinations of a filter, in no lasting order; none for an id that is void.
+    /// All destinations of a filter in unspecified order; empty for an invalid id.
     pub fn destinations(&self, filter: FilterId) -> &[D] {
         self.entry(filter).map_or(&[], Destinations::as_slice)
     }
 
-    /// Appends the filter as it was inserted; allocates for wildcards.
+    /// Appends the text of the filter as it was inserted; allocates memory for wildcards.
     pub fn filter_text(&self, filter: FilterId, into: &mut String) {
         match filter.place() {
             Place::Exact(index) => {
@@ -287,12 +288,11 @@ impl<D: Destination> Index<D> {
         }
     }
 
-    /// Appends every filter that matches a topic name, in an order that is the same each time.
+    /// Appends every filter that matches a topic name, in a reproducible order.
     ///
-    /// Allocates nothing but what `into` may need. Filters that begin with a wildcard do not match
-    /// a topic that begins with `$` [MQTT-4.7.2-1]. Returns how many levels of filters it visited
-    /// but for two: those are there for any topic, if other filters share its first level by
-    /// chance.
+    /// Allocates only what `into` needs. Filters that start with a wildcard do not match a topic
+    /// that starts with `$` [MQTT-4.7.2-1]. Returns the number of visited filter levels minus two,
+    /// because two may be visited for any topic if other filters happen to share its first level.
     pub fn matches(&self, topic: &str, into: &mut Vec<FilterId>) -> usize {
         into.extend(self.find_exact(topic));
         if self.has_wildcards() {
@@ -302,27 +302,28 @@ impl<D: Destination> Index<D> {
         }
     }
 
-    /// Changes when the set of filters changes; matches found before are valid until then.
+    /// A number that changes with the set of filters; earlier matches are valid until then.
     pub const fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Filters with at least one destination.
+    /// Number of filters with at least one destination.
     pub const fn filter_count(&self) -> usize {
         self.exact.len() + self.wildcards.len()
     }
 
-    /// Destinations of all filters.
+    /// Number of destinations of all filters.
     pub const fn destination_count(&self) -> usize {
         self.destination_count
     }
 
-    /// Some filter has a `+` or a `#`.
+    /// Whether any filter has a `+` or a `#`.
     pub const fn has_wildcards(&self) -> bool {
         self.wildcards.len() > 0
     }
 
-    /// Memory held, without the allocator's own; visits every filter, so not for the hot path.
+    /// Allocated memory without the allocator's overhead; visits every filter, so not for the hot
+    /// path.
     pub fn memory_bytes(&self) -> usize {
         let exact: usize = self
             .exact

@@ -1,4 +1,4 @@
-//! A contiguous list whose elements are found by key: by scanning while short, by a map when long.
+//! A contiguous list with lookup by key: by scanning while short, by a map when long.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -8,14 +8,15 @@ use hashbrown::HashTable;
 use crate::destination::Destination;
 use crate::hashing::{Hashing, shrink_sparse};
 
-/// Longer lists keep a map of positions; shorter ones are scanned faster than hashed.
+/// Longer lists have a map of positions; scanning shorter ones is faster than hashing.
 const SCAN_LENGTH_MAX: usize = 32;
-/// The map is dropped well below the length that made it, so that one element cannot flip it.
+/// The map is dropped well below the length that created it, so that repeated changes of one
+/// element do not recreate it.
 const UNMAP_LENGTH: usize = SCAN_LENGTH_MAX / 2;
-/// No element lies here.
+/// A position without an element.
 const NOWHERE: u32 = u32::MAX;
 
-/// Elements in a slice, in no lasting order.
+/// Elements in a slice, in unspecified order.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyedList<T> {
     elements: Vec<T>,
@@ -51,7 +52,7 @@ impl<T: Destination> KeyedList<T> {
         Some(*found as usize)
     }
 
-    /// The caller has made sure that no element has the same key.
+    /// Adds an element; the caller ensures that no other has the same key.
     pub(crate) fn push(&mut self, element: T, hashing: Hashing) {
         self.elements.push(element);
         let elements = &self.elements;
@@ -68,7 +69,7 @@ impl<T: Destination> KeyedList<T> {
         }
     }
 
-    /// The last element takes the place of the removed one.
+    /// Removes an element; the last one moves to its position.
     pub(crate) fn swap_remove(&mut self, position: usize, hashing: Hashing) -> Option<T> {
         let last = self.elements.len().checked_sub(1)?;
         if position > last {
@@ -89,7 +90,7 @@ impl<T: Destination> KeyedList<T> {
         let (first_key, second_key) = (self.elements[first].key(), self.elements[second].key());
         if let Some(positions) = &mut self.positions {
             let (first, second) = (as_position(first), as_position(second));
-            // By way of a position that nobody has, so that the two entries are never alike.
+            // An unused position in between ensures that the two entries never have the same value.
             move_entry(positions, hashing.key(&first_key), first, NOWHERE);
             move_entry(positions, hashing.key(&second_key), second, first);
             move_entry(positions, hashing.key(&first_key), NOWHERE, second);
@@ -119,7 +120,7 @@ impl<T: Destination> KeyedList<T> {
         }
     }
 
-    /// The only element, if there is no other; the list is then empty.
+    /// Removes and returns the only element, if there is exactly one.
     pub(crate) fn take_only(&mut self) -> Option<T> {
         if self.elements.len() == 1 {
             self.elements.pop()
@@ -128,7 +129,7 @@ impl<T: Destination> KeyedList<T> {
         }
     }
 
-    /// Bytes on the heap.
+    /// Allocated bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         let map = self.positions.as_ref().map_or(0, |positions| {
             size_of::<HashTable<u32>>() + positions.allocation_size()
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn short_list_has_no_map() {
+    fn a_short_list_has_no_map() {
         let hashing = Hashing::with_seed(1);
         let mut list = KeyedList::new();
         for key in 0..u32::try_from(SCAN_LENGTH_MAX).unwrap() {

@@ -1,4 +1,4 @@
-//! Topic levels as small numbers: equal text has one id as long as somebody uses it.
+//! Topic levels as small numbers: equal texts have one id while they are in use.
 
 use core::num::NonZeroU32;
 
@@ -6,13 +6,13 @@ use crate::hashing::{Hashing, IdTable};
 use crate::slab::Slab;
 use crate::text::Text;
 
-/// Stands for the text of one topic level.
+/// Identifies the text of one topic level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LevelId(NonZeroU32);
 
 impl LevelId {
     pub(crate) const FIRST: Self = Self(NonZeroU32::MIN);
-    /// No text has it: a slab stays below 2^30 values.
+    /// An id without text: a slab has fewer than 2^30 values.
     pub(crate) const LAST: Self = Self(NonZeroU32::MAX);
 
     const fn from_index(index: u32) -> Self {
@@ -23,7 +23,7 @@ impl LevelId {
         self.0.get() - 1
     }
 
-    /// Nothing for 0; any other number must be one that [`Self::number`] gave.
+    /// `None` for 0; any other number must come from [`Self::number`].
     pub(crate) fn from_number(number: u32) -> Option<Self> {
         NonZeroU32::new(number).map(Self)
     }
@@ -33,7 +33,7 @@ impl LevelId {
     }
 }
 
-/// The texts in use, each stored once and counted.
+/// The texts in use, each stored once with a reference count.
 #[derive(Debug)]
 pub(crate) struct Levels {
     hashing: Hashing,
@@ -67,7 +67,7 @@ impl Levels {
             .find(hash, |index| self.texts[index].text.as_bytes() == text)
     }
 
-    /// Counts one more user; [`Self::release`] takes it back.
+    /// Adds a reference to a text; [`Self::release`] removes it.
     pub(crate) fn acquire(&mut self, text: &str) -> LevelId {
         let hash = self.hashing.text(text.as_bytes());
         let index = self.find_hashed(text.as_bytes(), hash).unwrap_or_else(|| {
@@ -83,7 +83,7 @@ impl Levels {
         LevelId::from_index(index)
     }
 
-    /// The text is forgotten with its last user.
+    /// Removes a reference; the text is removed with its last one.
     pub(crate) fn release(&mut self, id: LevelId) {
         let level = &mut self.texts[id.index()];
         level.users -= 1;
@@ -94,7 +94,7 @@ impl Levels {
         }
     }
 
-    /// Of a row of levels; those without a text have no id.
+    /// Releases several levels; those without a text have no id.
     pub(crate) fn release_all(&mut self, levels: &[Option<LevelId>]) {
         for level in levels.iter().flatten() {
             self.release(*level);
@@ -105,13 +105,13 @@ impl Levels {
         self.texts[id.index()].text.as_str()
     }
 
-    /// Texts in use.
+    /// Number of texts in use.
     #[cfg(test)]
     pub(crate) const fn len(&self) -> usize {
         self.texts.len()
     }
 
-    /// Users of a text.
+    /// Number of references to a text.
     #[cfg(test)]
     pub(crate) fn users(&self, id: LevelId) -> u32 {
         self.texts[id.index()].users

@@ -1,4 +1,5 @@
-//! Who wants this topic: the index of topic filters, shared groups and the retained messages.
+//! Finds the receivers of a topic: the index of topic filters, shared subscriptions and retained
+//! messages.
 //!
 //! ```text
 //!   PUBLISH topic --Index::matches--> filter ids --Index::destinations--> slices of destinations
@@ -6,8 +7,9 @@
 //!   $share group  --Group::pick-----> one member
 //! ```
 //!
-//! Invariant: plain data without a clock, a thread or a notion of who a destination is. The results
-//! depend only on the calls made, never on a hash: no iteration order of a hash table leaves here.
+//! Invariant: plain data without a clock, a thread or knowledge of the destinations. The results
+//! depend only on the calls made, never on a hash: the iteration order of a hash table is never
+//! visible outside.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,17 +1,18 @@
-//! The members of a group: found by key and by position, and cheap to change while somebody holds a
-//! copy.
+//! The members of a shared subscription, found by key and by position, and cheap to change while
+//! copies exist.
 
 use crate::destination::Destination;
 use crate::hashing::{Hashing, upper_half};
 use crate::persistent_list::{Elements, PersistentList};
 use crate::persistent_positions::Positions;
 
-/// Longer lists keep a map of positions; shorter ones are scanned faster than hashed.
+/// Longer lists have a map of positions; scanning shorter ones is faster than hashing.
 const SCAN_LENGTH_MAX: usize = 32;
-/// The map is dropped well below the length that made it, so that one element cannot flip it.
+/// The map is dropped well below the length that created it, so that repeated changes of one
+/// element do not recreate it.
 const UNMAP_LENGTH: usize = SCAN_LENGTH_MAX / 2;
 
-/// Elements by position, in no lasting order.
+/// Elements by position, in unspecified order.
 #[derive(Clone, Debug)]
 pub(crate) struct Members<T> {
     list: PersistentList<T>,
@@ -40,7 +41,7 @@ impl<T> Members<T> {
         self.list.range(range)
     }
 
-    /// About the bytes on the heap, those that copies share included.
+    /// Approximate number of allocated bytes, including those shared with copies.
     pub(crate) const fn heap_bytes(&self) -> usize {
         let map = match self.positions {
             Some(_) => self.list.len() * Positions::entry_heap_bytes(),
@@ -69,7 +70,7 @@ impl<T: Destination + Clone> Members<T> {
         self.list.get_mut(position)
     }
 
-    /// The caller has made sure that no element has the same key.
+    /// Adds an element; the caller ensures that no other has the same key.
     pub(crate) fn push(&mut self, element: T, hashing: Hashing) {
         let hash_of_new = hash(&element.key(), hashing);
         self.list.push(element);
@@ -85,7 +86,7 @@ impl<T: Destination + Clone> Members<T> {
         }
     }
 
-    /// The last element takes the place of the removed one.
+    /// Removes an element; the last one moves to its position.
     pub(crate) fn swap_remove(&mut self, position: usize, hashing: Hashing) -> Option<T> {
         let last = self.list.len().checked_sub(1)?;
         if position > last {

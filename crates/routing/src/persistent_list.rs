@@ -1,5 +1,5 @@
-//! A list whose copies share what they have in common: to change one of two copies takes the copy
-//! of a path through a tree, whatever the length.
+//! A list whose copies share memory: changing one of two copies duplicates only a path through a
+//! tree, for any length.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -7,17 +7,17 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::slice;
 
-/// Bits of a position that choose among the children of a node.
+/// Number of position bits that select a child of a node.
 const BITS: u32 = 5;
-/// Elements of a leaf, and children of a branch, at most.
+/// Highest number of elements of a leaf, and of children of a branch.
 const WIDTH: usize = 1 << BITS;
 const MASK: usize = WIDTH - 1;
 
-/// Elements by position; a few lie in one slice.
+/// Elements by position; a short list is stored in one slice.
 #[derive(Clone, Debug)]
 pub(crate) struct PersistentList<T> {
     root: Node<T>,
-    /// Bits of a position below those that choose among the root's children.
+    /// Number of position bits below those that select a child of the root.
     shift: u32,
     len: usize,
 }
@@ -59,7 +59,7 @@ impl<T> PersistentList<T> {
         }
     }
 
-    /// The leaf of a position; an empty one beyond the end.
+    /// The leaf of a position; empty beyond the end.
     fn leaf(&self, at: usize) -> &[T] {
         let (mut node, mut shift) = (&self.root, self.shift);
         if at >= self.len {
@@ -74,7 +74,7 @@ impl<T> PersistentList<T> {
         }
     }
 
-    /// About the bytes on the heap, those that other copies share included.
+    /// Approximate number of allocated bytes, including those shared with other copies.
     pub(crate) const fn heap_bytes(&self) -> usize {
         let nodes = self.len / (WIDTH / 2);
         self.len * size_of::<T>() + nodes * (size_of::<Node<T>>() + 3 * size_of::<usize>())
@@ -140,7 +140,7 @@ impl<T: Clone> PersistentList<T> {
 }
 
 impl<T: Clone> Node<T> {
-    /// `at` is the length of the list, which has room below this node.
+    /// Adds an element at position `at`, the length of the list, which has room below this node.
     fn push(&mut self, element: T, at: usize, shift: u32) {
         match self {
             Self::Leaf(elements) => elements.push(element),
@@ -192,7 +192,7 @@ impl<T: Clone> Node<T> {
 pub(crate) struct Elements<'a, T> {
     list: &'a PersistentList<T>,
     leaf: slice::Iter<'a, T>,
-    /// The first position behind the leaf.
+    /// The first position after the leaf.
     next: usize,
     end: usize,
 }
@@ -286,7 +286,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_list_equals_a_vector_and_its_copies_stay_what_they_were(
+        fn a_list_equals_a_vector_and_its_copies_do_not_change(
             changes in vec(change(), 1..40),
         ) {
             let (mut list, mut plain) = (PersistentList::new(), Vec::new());

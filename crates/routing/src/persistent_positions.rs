@@ -1,19 +1,19 @@
-//! Positions by hash; copies share what they have in common, as those of a
-//! [`PersistentList`](crate::persistent_list::PersistentList) do.
+//! Positions by hash; copies share memory, like those of a
+//! [`PersistentList`](crate::persistent_list::PersistentList).
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// Bits of a hash that choose among the children of a branch.
+/// Number of hash bits that select a child of a branch.
 const BITS: u32 = 4;
 const WIDTH: usize = 1 << BITS;
 const MASK: u32 = (1 << BITS) - 1;
-/// Entries of a leaf at most, unless their hashes are equal.
+/// Highest number of entries of a leaf, unless their hashes are equal.
 const LEAF_LEN_MAX: usize = 32;
-/// A branch with no more entries becomes a leaf.
+/// A branch with at most this many entries becomes a leaf.
 const MERGE_LEN: usize = LEAF_LEN_MAX / 2;
 
-/// What lies where is for the caller to say.
+/// A set of positions by hash; the caller knows the elements at them.
 #[derive(Clone, Debug)]
 pub(crate) struct Positions {
     root: Node,
@@ -41,7 +41,7 @@ impl Positions {
         }
     }
 
-    /// The position with that hash that is the one.
+    /// The position with that hash for which `is_it` returns true.
     pub(crate) fn find(&self, hash: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         let (mut node, mut shift) = (&self.root, 0);
         loop {
@@ -57,12 +57,12 @@ impl Positions {
         }
     }
 
-    /// The caller has made sure that the position is not there.
+    /// Adds a position; the caller ensures that it is not in the set.
     pub(crate) fn insert(&mut self, hash: u32, position: u32) {
         self.root.insert(Entry { hash, position }, 0);
     }
 
-    /// What lay at one position lies at another.
+    /// Replaces a position after its element moved to another.
     pub(crate) fn replace(&mut self, hash: u32, from: u32, to: u32) {
         let (mut node, mut shift) = (&mut self.root, 0);
         loop {
@@ -88,7 +88,7 @@ impl Positions {
         self.root.remove(Entry { hash, position }, 0);
     }
 
-    /// About the bytes on the heap for each entry.
+    /// Approximate number of allocated bytes per entry.
     pub(crate) const fn entry_heap_bytes() -> usize {
         2 * size_of::<Entry>()
     }
@@ -165,7 +165,7 @@ mod tests {
 
     use super::Positions;
 
-    /// Hashes of which many are alike, also in all their lower bits.
+    /// Hashes with many duplicates, including equal lower bits.
     fn hash(number: u32) -> u32 {
         match number % 3 {
             0 => number.wrapping_mul(0x9E37_79B9),
@@ -183,7 +183,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn positions_equal_a_set_and_their_copies_stay_what_they_were(
+        fn positions_equal_a_set_and_their_copies_do_not_change(
             changes in vec((0..200_u32, 0..4_u8), 1..600),
         ) {
             let (mut positions, mut plain) = (Positions::new(), BTreeSet::new());
@@ -197,7 +197,7 @@ mod tests {
                     positions.remove(hash(number), number);
                 } else {
                     plain.insert(number);
-                    // By way of a place of somebody else.
+                    // A temporary position tests the replacement.
                     positions.insert(hash(number), 1_000);
                     positions.replace(hash(number), 1_000, number);
                 }

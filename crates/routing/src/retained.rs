@@ -1,8 +1,8 @@
 //! The retained messages: one for each topic, found by topic or by filter, all at once or in pages.
 //!
-//! The topics form a trie whose edges lie in one ordered map. A walk visits siblings in the order
-//! of a hash of their texts that is the same in every process: that is what makes a walk resumable
-//! while others insert and remove, and after a restart.
+//! The topics form a trie whose edges are in one ordered map. A walk visits siblings in the order
+//! of a hash of their texts that is the same in every process. A walk can therefore be resumed
+//! after insertions and removals, and after a restart.
 
 use alloc::collections::BTreeMap;
 use core::cmp::Ordering;
@@ -13,18 +13,18 @@ pub use crate::retained_walk::Position;
 use crate::retained_walk::Walk;
 use crate::slab::Slab;
 
-/// Memory that a level of a topic is counted with, besides its text: a node, its edge and its entry
-/// in the table of levels, with some of what their containers keep in reserve. Right after one has
-/// doubled that is up to 60 bytes more, not written to yet.
+/// Accounted memory of a topic level without its text: a node, its edge and its entry in the table
+/// of levels, with a part of the spare capacity of their containers. Directly after one of these
+/// has doubled, up to 60 bytes more are allocated but not yet written.
 const LEVEL_BYTES: usize = 144;
 
-/// Levels of a filter that are looked up at the cost of a visit.
+/// Filter levels that are looked up at the cost of one visit.
 const FILTER_LEVELS_PER_VISIT: usize = 4;
 
-/// Where the way of a topic starts.
+/// Root of topics that do not start with `$`.
 const ROOT: u32 = 0;
-/// [MQTT-4.7.2-1] [MQTT3-4.7.2-1]: topics that begin with `$` have a root of their own, which a
-/// filter that begins with a wildcard does not start from.
+/// [MQTT-4.7.2-1] [MQTT3-4.7.2-1]: topics that start with `$` have their own root, from which a
+/// filter that starts with a wildcard does not start.
 const DOLLAR_ROOT: u32 = 1;
 
 pub(crate) fn root_of(text: &str) -> u32 {
@@ -35,17 +35,17 @@ pub(crate) fn root_of(text: &str) -> u32 {
     }
 }
 
-/// What a page may still take; one that begins with nothing left takes one step.
+/// Remaining budget of a page; a page without any budget takes one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
-    /// Messages to hand over.
+    /// Number of messages to return.
     pub messages: usize,
-    /// Branches to visit, about as costly as a look-up each. Half of them at most are taken by the
-    /// look-ups of the filter's levels and of those of the place where the page begins.
+    /// Number of branches to visit, each about as costly as a lookup. The lookups of the filter's
+    /// levels and of the page's start position take half of them at most.
     pub visits: usize,
 }
 
-/// A level below another one.
+/// A topic level below a parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Edge {
     pub(crate) order: u64,
@@ -62,12 +62,12 @@ impl Edge {
         }
     }
 
-    /// The same level below another node.
+    /// The same level below another parent.
     pub(crate) const fn below(self, parent: u32) -> Self {
         Self { parent, ..self }
     }
 
-    /// Before every child of the node.
+    /// Sorts before every child of the node.
     pub(crate) const fn first(parent: u32) -> Self {
         Self {
             order: 0,
@@ -76,7 +76,7 @@ impl Edge {
         }
     }
 
-    /// Behind every child of the node.
+    /// Sorts after every child of the node.
     pub(crate) const fn last(parent: u32) -> Self {
         Self {
             order: u64::MAX,
@@ -99,13 +99,13 @@ impl PartialOrd for Edge {
     }
 }
 
-/// Messages by topic. Keep `M` small, an `Arc` or two for instance: inner levels have room for one
-/// too.
+/// Messages by topic. `M` should be small, such as an `Arc`, because inner levels also have room
+/// for one.
 #[derive(Debug)]
 pub struct Retained<M> {
     pub(crate) levels: Levels,
     pub(crate) nodes: Slab<Node<M>>,
-    /// From parent and level to child.
+    /// Maps parent and level to the child.
     pub(crate) edges: BTreeMap<Edge, u32>,
     count: usize,
     tree_bytes: usize,
@@ -126,7 +126,7 @@ impl<M> Default for Retained<M> {
 }
 
 impl<M> Retained<M> {
-    /// A store without messages.
+    /// Creates a store without messages.
     pub fn new() -> Self {
         let mut nodes = Slab::new();
         for root in [ROOT, DOLLAR_ROOT] {
@@ -152,19 +152,18 @@ impl<M> Retained<M> {
         self.count
     }
 
-    /// There are no messages.
+    /// Whether there are no messages.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Memory in use for the levels of all topics, without the messages: an estimate that is not
-    /// below the truth. What removed topics had is used again, and held until the last message
-    /// goes.
+    /// Memory in use for the levels of all topics, without the messages: an estimate that is never
+    /// too low. The memory of removed topics is reused, and freed with the last message.
     pub const fn tree_bytes(&self) -> usize {
         self.tree_bytes
     }
 
-    /// By how much [`Self::tree_bytes`] would grow with a message for the topic.
+    /// Growth of [`Self::tree_bytes`] if a message for the topic were added.
     pub fn tree_bytes_of(&self, topic: &str) -> usize {
         let mut node = Some(root_of(topic));
         let new = topic.split('/').filter(|text| {
@@ -174,7 +173,7 @@ impl<M> Retained<M> {
         new.map(level_bytes).sum()
     }
 
-    /// Keeps a message for a topic and returns the one it replaces.
+    /// Stores the message of a topic and returns the one that it replaces.
     pub fn insert(&mut self, topic: &str, message: M) -> Option<M> {
         let mut node = root_of(topic);
         for text in topic.split('/') {
@@ -212,20 +211,20 @@ impl<M> Retained<M> {
         self.nodes[self.find(topic)?].message.as_ref()
     }
 
-    /// The message of a topic, to be replaced in place.
+    /// The message of a topic, for replacement in place.
     pub fn get_mut(&mut self, topic: &str) -> Option<&mut M> {
         let node = self.find(topic)?;
         self.nodes[node].message.as_mut()
     }
 
-    /// Topics are told apart byte for byte [MQTT-4.7.3-4].
+    /// Topics are compared byte for byte [MQTT-4.7.3-4].
     fn find(&self, topic: &str) -> Option<u32> {
         topic
             .split('/')
             .try_fold(root_of(topic), |node, text| self.child(node, text))
     }
 
-    /// Forgets the message of a topic, and the levels that only it needed.
+    /// Removes the message of a topic, and the levels that no other topic needs.
     pub fn remove(&mut self, topic: &str) -> Option<M> {
         let mut node = self.find(topic)?;
         let removed = self.nodes[node].message.take()?;
@@ -253,16 +252,16 @@ impl<M> Retained<M> {
         node.children == 0 && node.message.is_none()
     }
 
-    /// Hands over the next messages that match a filter, as many as are allowed, takes what they
-    /// cost from the allowance, and says where to go on.
+    /// Calls `each` with the next messages that match a filter, within the allowance, from which it
+    /// subtracts their cost, and returns the position to continue from.
     ///
-    /// Pages may be short or empty and still be followed by another; `None` is the end. Between
-    /// pages messages may come and go: one that stays is handed over once, whatever the others do.
-    /// Only who gives a level beside it the same hash, on purpose, can have it handed over twice or
-    /// never.
+    /// A page may be short or empty although another follows; `None` is the end. Messages may be
+    /// inserted and removed between pages: one that stays is returned exactly once. The only
+    /// exception is a sibling level with a deliberately equal hash, which can cause a message to be
+    /// returned twice or never.
     ///
-    /// Only the branches that can match are walked. Filters that begin with a wildcard do not match
-    /// a topic that begins with `$` [MQTT-4.7.2-1].
+    /// Only branches that can match are visited. Filters that start with a wildcard do not match a
+    /// topic that starts with `$` [MQTT-4.7.2-1].
     pub fn next_page_within(
         &self,
         filter: &str,
@@ -273,7 +272,8 @@ impl<M> Retained<M> {
         let levels = |text: &str| text.split('/').count();
         let place = after.and_then(Position::path).map_or(0, levels);
         let look_ups = place + levels(filter) / FILTER_LEVELS_PER_VISIT;
-        // Half of the visits go on, so that a page of few gets on at a place of many levels.
+        // Half of the visits remain, so that a page with few visits progresses even at a position
+        // of many levels.
         allowance.visits -= look_ups.min(allowance.visits / 2);
         let mut walk = Walk::new(self, filter)?;
         if let Some(position) = after {
@@ -282,8 +282,8 @@ impl<M> Retained<M> {
         Self::page(&mut walk, allowance, each)
     }
 
-    /// Hands over the messages of all topics, those that begin with `$` too, in pages of at most
-    /// `visits_max` branches.
+    /// Calls `each` with the messages of all topics, including those that start with `$`, in pages
+    /// of at most `visits_max` branches.
     pub fn next_page_of_all(
         &self,
         after: Option<&Position>,
@@ -335,7 +335,7 @@ mod tests {
     use super::Retained;
 
     #[test]
-    fn levels_go_with_the_last_topic_that_needs_them() {
+    fn levels_are_removed_with_the_last_topic_that_needs_them() {
         let mut retained = Retained::new();
         retained.insert("stays", 0);
         let sizes = |retained: &Retained<i32>| {
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_levels_of_topics_cost_is_counted() {
+    fn the_memory_of_topic_levels_is_counted() {
         let deep = |number: u32| {
             let levels: Vec<_> = (0..128).map(|level| format!("{level}-{number}")).collect();
             levels.join("/")
@@ -379,7 +379,7 @@ mod tests {
                 assert_eq!(retained.tree_bytes_of(&topic), 0);
             }
             let edge_bytes = size_of::<super::Edge>() + size_of::<u32>();
-            // Nodes of a B-tree are half full at least.
+            // Nodes of a B-tree are at least half full.
             let edges = 2 * edge_bytes * retained.edges.len();
             let real = retained.nodes.memory_bytes() + retained.levels.memory_bytes() + edges;
             let counted = retained.tree_bytes();
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_goes_on_in_another_process_where_it_stopped() {
+    fn a_walk_continues_in_another_process_where_it_stopped() {
         let topics: Vec<_> = (0..50).map(|number| format!("a/{number}/b")).collect();
         // Levels get other numbers, and the tables other hashes.
         let mut first = Retained::new();

@@ -1,4 +1,4 @@
-//! A walk over the topics that have a retained message, along the branches that a filter can match.
+//! A walk over the topics with a retained message, along the branches that a filter can match.
 
 use alloc::boxed::Box;
 use alloc::collections::btree_map::Range;
@@ -10,16 +10,16 @@ use core::ops::Bound::{Excluded, Included};
 use crate::levels::LevelId;
 use crate::retained::{Edge, Retained, root_of};
 
-/// Where a page ended. It means the same in every process.
+/// The end of a page, valid in every process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
     root: u32,
-    /// The levels down to the last node that was visited; none before the first.
+    /// The levels down to the last visited node; `None` before the first.
     path: Option<Box<str>>,
 }
 
 impl Position {
-    /// In a walk of the filter, behind what stands at these levels of topics.
+    /// The position in a walk of the filter after the node at these topic levels.
     pub fn of(filter: &str, path: &str) -> Self {
         Self {
             root: root_of(filter),
@@ -27,7 +27,7 @@ impl Position {
         }
     }
 
-    /// Levels of topics up to which the walk has come; none at its start.
+    /// The topic levels that the walk has reached; `None` at its start.
     pub fn path(&self) -> Option<&str> {
         self.path.as_deref()
     }
@@ -44,21 +44,21 @@ impl Position {
 /// One level of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The edge to it from the root; from another node it has the same order and level.
+    /// Its edge from the root; from another node it has the same order and level.
     Literal(Edge),
     SingleLevel,
     MultiLevel,
 }
 
-/// Visits the nodes that a filter can reach, parents first, children in the order of their edges.
+/// Visits the nodes that a filter can match, parents first, children in the order of their edges.
 pub(crate) struct Walk<'a, M> {
     retained: &'a Retained<M>,
     steps: Vec<Step>,
-    /// From the root down to the current node.
+    /// The nodes from the root down to the current one.
     path: Vec<Place<'a>>,
 }
 
-/// A node on the way, and which of its children are still to be visited.
+/// A node on the path, and its children that are still to be visited.
 struct Place<'a> {
     node: u32,
     children: Children<'a>,
@@ -80,7 +80,7 @@ impl Place<'_> {
 }
 
 impl<'a, M> Walk<'a, M> {
-    /// Nothing if a level of the filter occurs in no topic.
+    /// Creates a walk; `None` if a level of the filter occurs in no topic.
     pub(crate) fn new(retained: &'a Retained<M>, filter: &str) -> Option<Self> {
         let step = |level: &str| match level {
             "#" => Some(Step::MultiLevel),
@@ -94,7 +94,7 @@ impl<'a, M> Walk<'a, M> {
         Some(Self::from_root(retained, steps, root_of(filter)))
     }
 
-    /// Every topic below a root.
+    /// A walk over every topic below a root.
     pub(crate) fn of_all(retained: &'a Retained<M>, root: u32) -> Self {
         Self::from_root(retained, vec![Step::MultiLevel], root)
     }
@@ -107,7 +107,8 @@ impl<'a, M> Walk<'a, M> {
         }
     }
 
-    /// Goes to where another walk stood, or as near before what is left as the topics now allow.
+    /// Moves to the position of another walk, or, if its topics were removed, to the last existing
+    /// node before it.
     pub(crate) fn resume(&mut self, position: &Position) {
         let path = position.path.as_deref().into_iter();
         for text in path.flat_map(|path| path.split('/')) {
@@ -123,7 +124,7 @@ impl<'a, M> Walk<'a, M> {
         }
     }
 
-    /// Of the current node's children only those behind an edge are still to be visited.
+    /// Restricts the current node's children to those after an edge.
     fn leave_behind(&mut self, edge: Edge, step: Option<Step>) {
         let edges = &self.retained.edges;
         let Some(here) = self.path.last_mut() else {
@@ -157,19 +158,19 @@ impl<'a, M> Walk<'a, M> {
         self.path.last().map_or(0, |place| place.node)
     }
 
-    /// Levels from the root to the current node.
+    /// Number of levels from the root to the current node.
     fn depth(&self) -> usize {
         self.path.len() - 1
     }
 
-    /// What the filter asks of the children of the current node.
+    /// The filter level for the children of the current node.
     fn step(&self) -> Option<Step> {
         let last = self.steps.last().copied();
         let beyond = last.filter(|&step| step == Step::MultiLevel);
         self.steps.get(self.depth()).copied().or(beyond)
     }
 
-    /// To the next node; false at the end.
+    /// Moves to the next node; returns `false` at the end.
     pub(crate) fn advance(&mut self) -> bool {
         loop {
             if let Some(child) = self.next_child() {
@@ -207,7 +208,7 @@ impl<'a, M> Walk<'a, M> {
     pub(crate) fn message(&self) -> Option<&'a M> {
         let depth = self.depth();
         let is_whole = match self.steps.last() {
-            // `#` stands for its parent too.
+            // `#` also matches the parent level.
             Some(Step::MultiLevel) => depth + 1 >= self.steps.len(),
             _ => depth == self.steps.len(),
         };

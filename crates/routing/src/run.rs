@@ -1,11 +1,11 @@
-//! The levels of a filter as numbers, several in a row.
+//! The levels of a filter as numbers, several consecutive ones together.
 
 use alloc::boxed::Box;
 
 use crate::levels::LevelId;
 use crate::slab::Slab;
 
-/// A level of a filter: its text, or nothing for `+`.
+/// A level of a filter: its text, or `None` for `+`.
 pub(crate) type Step = Option<LevelId>;
 
 #[derive(Debug)]
@@ -14,7 +14,7 @@ enum ShortRun {
     Three([Step; 3]),
 }
 
-/// Rows of two steps and more. Most are short; those have no allocation of their own.
+/// Runs of two or more steps. Most are short; these need no allocation of their own.
 #[derive(Debug, Default)]
 pub(crate) struct Runs {
     short: Slab<ShortRun>,
@@ -22,7 +22,7 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    /// Returns the number of the row, which is below 2^31.
+    /// Adds a run and returns its number, which is below 2^31.
     pub(crate) fn insert(&mut self, steps: &[Step]) -> u32 {
         let short = match *steps {
             [first, second] => ShortRun::Two([first, second]),
@@ -42,7 +42,7 @@ impl Runs {
         }
     }
 
-    /// The number is used again afterwards.
+    /// Removes a run; its number is reused afterwards.
     pub(crate) fn remove(&mut self, number: u32) {
         if number & 1 == 1 {
             self.long.remove(number >> 1);

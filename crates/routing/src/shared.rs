@@ -1,4 +1,4 @@
-//! Shared subscriptions: a group of members of which each message goes to one.
+//! Shared subscriptions: each message goes to one member of the group.
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -11,21 +11,21 @@ use crate::destination::Destination;
 use crate::hashing::Hashing;
 use crate::members::Members;
 
-/// How a group chooses the member that gets a message.
+/// The method by which a group chooses the member for a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Strategy {
-    /// One after the other.
+    /// Members in turn.
     #[default]
     RoundRobin,
-    /// Any, with the same chance.
+    /// A random member, all with equal probability.
     Random,
-    /// The same one until it leaves or goes offline.
+    /// The same member until it leaves or goes offline.
     Sticky,
-    /// The same one for all messages of a publisher.
+    /// The same member for all messages of a publisher.
     HashClientId,
-    /// The same one for all messages of a topic.
+    /// The same member for all messages of a topic.
     HashTopic,
-    /// One after the other among the local ones; the others only if none is local.
+    /// Local members in turn; others only if none is local.
     Local,
 }
 
@@ -40,7 +40,7 @@ impl Strategy {
         Self::Local,
     ];
 
-    /// The name used in configuration.
+    /// Name in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::RoundRobin => "round_robin",
@@ -59,7 +59,7 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// No strategy has the name.
+/// The name of the strategy is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownStrategy;
 
@@ -90,43 +90,44 @@ impl FromStr for Strategy {
     }
 }
 
-/// Hash of a topic name or a client identifier, for [`Choice`]: it depends on the text alone, so
+/// Hash of a topic name or a client identifier, for [`Choice`]: it depends only on the text, so
 /// that every worker and every node chooses the same member.
 pub fn stable_hash(text: &str) -> u64 {
     FixedState::default().hash_one(text)
 }
 
-/// What a choice may depend on.
+/// The inputs of a choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// Hash of the publisher's client id.
+    /// Hash of the publisher's client identifier.
     pub client_hash: u64,
     /// Hash of the topic name.
     pub topic_hash: u64,
-    /// A fresh random number.
+    /// A new random number.
     pub random: u64,
 }
 
-/// Where one chooser stands in a group: its turn and the member it sticks to.
+/// State of one chooser in a group: its turn and its sticky member.
 ///
-/// A group chosen from by several threads has one cursor for each of them; each is then fair on its
-/// own.
+/// If several threads choose members of a group, each has its own cursor; each distributes its own
+/// messages evenly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor<K> {
     turn: u32,
-    sticky: Option<Stuck<K>>,
+    sticky: Option<StickyMember<K>>,
 }
 
-/// The member that a chooser sticks to.
+/// The sticky member of a chooser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stuck<K> {
+struct StickyMember<K> {
     key: K,
-    /// Where it was when it was chosen last.
+    /// Its position at the last choice.
     position: usize,
 }
 
 impl<K> Cursor<K> {
-    /// Begins at a turn; give each chooser another, lest all begin with the same member.
+    /// Creates a cursor with a turn; give each chooser a different one, otherwise all start with
+    /// the same member.
     pub const fn starting_at(turn: u32) -> Self {
         Self { turn, sticky: None }
     }
@@ -140,15 +141,15 @@ impl<K> Default for Cursor<K> {
 
 /// The members of a shared subscription.
 ///
-/// Choosing costs the same however many members there are, but for the hash strategies, which weigh
-/// each online member (a few nanoseconds each), and `local`, which passes over members elsewhere.
-/// A copy shares its members with the original: the first change after it costs some microseconds,
-/// however many they are.
+/// The cost of a choice is independent of the number of members, except for the hash strategies,
+/// which compute a weight for each online member (a few nanoseconds each), and `local`, which skips
+/// remote members. A copy shares its members with the original: the first change after it costs
+/// some microseconds for any number of members.
 #[derive(Clone, Debug)]
 pub struct Group<M> {
     strategy: Strategy,
     hashing: Hashing,
-    /// The online members first.
+    /// Online members come first.
     members: Members<Entry<M>>,
     online_count: usize,
 }
@@ -177,7 +178,7 @@ impl<M: Destination + Clone> Group<M> {
                 .get_mut(position)
                 .map(|entry| core::mem::replace(&mut entry.member, member))
         } else {
-            // A fixed seed: every worker and node must weigh alike.
+            // A fixed seed: every worker and node must compute the same weights.
             let weight = FixedState::default().hash_one(key);
             self.members.push(Entry { member, weight }, self.hashing);
             None
@@ -186,7 +187,7 @@ impl<M: Destination + Clone> Group<M> {
         replaced
     }
 
-    /// Takes a member out.
+    /// Removes a member.
     pub fn remove(&mut self, key: M::Key) -> Option<M> {
         self.set_online(key, false);
         let position = self.members.position(key, self.hashing)?;
@@ -194,7 +195,7 @@ impl<M: Destination + Clone> Group<M> {
         Some(entry.member)
     }
 
-    /// Notes whether a member can be reached now; false if there is no such member.
+    /// Sets whether a member is online; returns `false` if there is no such member.
     pub fn set_online(&mut self, key: M::Key, online: bool) -> bool {
         let Some(position) = self.members.position(key, self.hashing) else {
             return false;
@@ -212,7 +213,7 @@ impl<M: Destination + Clone> Group<M> {
 }
 
 impl<M: Destination> Group<M> {
-    /// A group without members.
+    /// Creates a group without members.
     pub fn new(strategy: Strategy) -> Self {
         Self {
             strategy,
@@ -222,12 +223,12 @@ impl<M: Destination> Group<M> {
         }
     }
 
-    /// How the group chooses.
+    /// The strategy of the group.
     pub const fn strategy(&self) -> Strategy {
         self.strategy
     }
 
-    /// There are no members.
+    /// Whether there are no members.
     pub const fn is_empty(&self) -> bool {
         self.members.len() == 0
     }
@@ -237,7 +238,7 @@ impl<M: Destination> Group<M> {
         self.members.len()
     }
 
-    /// Number of members that can be reached now.
+    /// Number of online members.
     pub const fn online_count(&self) -> usize {
         self.online_count
     }
@@ -249,19 +250,20 @@ impl<M: Destination> Group<M> {
         Some((&entry.member, position < self.online_count))
     }
 
-    /// About the memory held, without the allocator's own; what copies share counts for each.
+    /// Approximate memory without the allocator's overhead; memory shared by copies counts for
+    /// each.
     pub const fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.members.heap_bytes()
     }
 
-    /// Every member and whether it is online, in no lasting order.
+    /// Every member and whether it is online, in unspecified order.
     pub fn members(&self) -> impl Iterator<Item = (&M, bool)> {
         let entries = self.members.range(0..self.members.len()).enumerate();
         entries.map(|(position, entry)| (&entry.member, position < self.online_count))
     }
 
-    /// The members that a message may go to, beginning with any: those that are online, or all if
-    /// none is.
+    /// The members that a message may go to, starting at a random one: the online members, or all
+    /// if none is online.
     pub fn candidates(&self, random: u64) -> impl Iterator<Item = &M> {
         let count = self.candidate_count();
         let first = scaled(random, count);
@@ -270,7 +272,7 @@ impl<M: Destination> Group<M> {
         entries.map(|entry| &entry.member)
     }
 
-    /// How many those are; they stand first.
+    /// Number of candidates, which come first in the list.
     const fn candidate_count(&self) -> usize {
         match self.online_count {
             0 => self.members.len(),
@@ -280,7 +282,7 @@ impl<M: Destination> Group<M> {
 
     /// Chooses the member for a message: an online one, or an offline one if none is online.
     ///
-    /// `exclude` is passed over, as the member that a message comes back from must be.
+    /// `exclude` is skipped; it is the member that returned the message.
     pub fn pick(
         &self,
         cursor: &mut Cursor<M::Key>,
@@ -297,8 +299,8 @@ impl<M: Destination> Group<M> {
         Some(&self.members.get(position)?.member)
     }
 
-    /// Where the place in the group is not enough; apart, so that the others cost no more than they
-    /// need.
+    /// Handles the cases that need more than a position in the group; separate, so that the simple
+    /// cases stay fast.
     #[inline(never)]
     fn pick_otherwise(
         &self,
@@ -334,20 +336,20 @@ impl<M: Destination> Group<M> {
         cursor: &mut Cursor<M::Key>,
         random: u64,
     ) -> Option<&'a Entry<M>> {
-        if let Some(stuck) = &mut cursor.sticky {
-            let is_there = |entry: &Entry<M>| entry.key() == stuck.key;
-            if !self.members.get(stuck.position).is_some_and(is_there) {
-                let moved = self.members.position(stuck.key, self.hashing);
-                stuck.position = moved.unwrap_or(usize::MAX);
+        if let Some(sticky) = &mut cursor.sticky {
+            let is_there = |entry: &Entry<M>| entry.key() == sticky.key;
+            if !self.members.get(sticky.position).is_some_and(is_there) {
+                let moved = self.members.position(sticky.key, self.hashing);
+                sticky.position = moved.unwrap_or(usize::MAX);
             }
-            if let Some(entry) = candidates.at_position(stuck.position) {
+            if let Some(entry) = candidates.at_position(sticky.position) {
                 return Some(entry);
             }
         }
         let position = candidates.position(scaled(random, candidates.count));
         let entry = candidates.at_position(position)?;
         let key = entry.key();
-        cursor.sticky = Some(Stuck { key, position });
+        cursor.sticky = Some(StickyMember { key, position });
         Some(entry)
     }
 }
@@ -357,7 +359,7 @@ struct Candidates<'a, E> {
     members: &'a Members<E>,
     /// Their positions in the group.
     positions: Range<usize>,
-    /// Position in the group of the excluded one, if it is in the part.
+    /// Position of the excluded member in the group, if it is in this part.
     excluded: Option<usize>,
     count: usize,
 }
@@ -383,7 +385,7 @@ impl<'a, E> Candidates<'a, E> {
         }
     }
 
-    /// Position in the group of the candidate of that number.
+    /// Position in the group of the candidate with that number.
     fn position(&self, number: usize) -> usize {
         let position = self.positions.start + number;
         let is_behind = self.excluded.is_some_and(|excluded| position >= excluded);
@@ -394,13 +396,13 @@ impl<'a, E> Candidates<'a, E> {
         self.at_position(self.position(scaled(random, self.count)))
     }
 
-    /// The one whose turn it is.
+    /// The candidate whose turn it is.
     fn next(&self, turn: &mut u32) -> Option<&'a E> {
         let number = next_number(turn, self.count)?;
         self.members.get(self.position(number))
     }
 
-    /// The first wanted one, counted from the turn on.
+    /// The first candidate from the turn on for which `wanted` returns true.
     fn next_wanted(&self, turn: &mut u32, wanted: impl Fn(&E) -> bool) -> Option<&'a E> {
         let first = self.position((*turn as usize).checked_rem(self.count)?);
         let find = |positions: Range<usize>| {
@@ -421,7 +423,7 @@ impl<'a, E> Candidates<'a, E> {
 }
 
 impl<'a, M> Candidates<'a, Entry<M>> {
-    /// Rendezvous hashing: a member that leaves gives away only what it had itself.
+    /// Rendezvous hashing: if a member leaves, only its own share moves to others.
     fn heaviest(&self, hash: u64) -> Option<&'a Entry<M>> {
         let weight = |entry: &&Entry<M>| mix(entry.weight ^ mix(hash));
         let Range { start, end } = self.positions;
@@ -434,14 +436,14 @@ impl<'a, M> Candidates<'a, Entry<M>> {
     }
 }
 
-/// The number whose turn it is, of so many; none if there is none.
+/// The number whose turn it is, below `count`; `None` if `count` is 0.
 fn next_number(turn: &mut u32, count: usize) -> Option<usize> {
     let number = (*turn as usize).checked_rem(count)?;
     *turn = u32::try_from(number + 1).unwrap_or(0);
     Some(number)
 }
 
-/// One of so many numbers by a random one; 0 if there is none.
+/// Scales a random number to one below `count`; 0 if `count` is 0.
 fn scaled(random: u64, count: usize) -> usize {
     let scaled = (u128::from(random) * count as u128) >> 64;
     usize::try_from(scaled).unwrap_or(0)

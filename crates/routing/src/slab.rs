@@ -1,4 +1,4 @@
-//! Values at stable small indices; a vacant slot is used again before the slab grows.
+//! Values at stable small indices; vacant slots are reused before the slab grows.
 
 use alloc::vec::Vec;
 use core::ops;
@@ -6,7 +6,7 @@ use core::ops;
 /// Marks the end of the chain of vacant slots.
 const END: u32 = u32::MAX;
 
-/// A vector with holes. Its memory goes back when the last value leaves.
+/// A vector with vacant slots. Its memory is freed with the last value.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     slots: Vec<Slot<T>>,
@@ -50,11 +50,8 @@ impl<T> Slab<T> {
             return index;
         }
         let index = u32::try_from(self.slots.len()).unwrap_or(END);
-        // Three quarters of the range stay free, so that an id may carry two more bits.
-        assert!(
-            index < END / 4 - 1,
-            "more than a thousand million values in one index"
-        );
+        // Three quarters of the range stay unused, so that an id may contain two more bits.
+        assert!(index < END / 4 - 1, "more than 2^30 values in one index");
         self.slots.push(Slot::Live(value));
         index
     }
@@ -106,14 +103,14 @@ impl<T> ops::Index<u32> for Slab<T> {
 
     fn index(&self, index: u32) -> &T {
         self.get(index)
-            .expect("an id kept inside the crate names a live slot")
+            .expect("an id inside the crate refers to an occupied slot")
     }
 }
 
 impl<T> ops::IndexMut<u32> for Slab<T> {
     fn index_mut(&mut self, index: u32) -> &mut T {
         self.get_mut(index)
-            .expect("an id kept inside the crate names a live slot")
+            .expect("an id inside the crate refers to an occupied slot")
     }
 }
 
@@ -122,7 +119,7 @@ mod tests {
     use super::Slab;
 
     #[test]
-    fn vacant_slots_are_used_again_and_read_as_nothing() {
+    fn vacant_slots_are_reused_and_have_no_value() {
         let mut slab = Slab::new();
         let indices = ["a", "b", "c"].map(|value| slab.insert(value));
         assert_eq!(slab.remove(indices[1]), Some("b"));

@@ -1,8 +1,8 @@
-//! A string kept for long: short ones lie in place, without an allocation of their own.
+//! An immutable string; short ones are stored inline, without an allocation of their own.
 
 use alloc::boxed::Box;
 
-/// Fills the three words that a boxed string and its tag take anyway.
+/// Fills the three words that a boxed string and its tag occupy anyway.
 const SHORT_BYTES: usize = 22;
 
 /// An immutable string.
@@ -43,7 +43,7 @@ impl Text {
         }
     }
 
-    /// Bytes on the heap.
+    /// Allocated bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
             Self::Short { .. } => 0,

@@ -1,11 +1,11 @@
-//! A place in a topic that moves level by level, down and up.
+//! A cursor on the levels of a topic that moves down and up.
 
 use crate::levels::{LevelId, Levels};
 use crate::run::Step;
 
 /// The current level of a topic, or the end after the last one.
 ///
-/// Place and id of so many first levels are remembered, so that coming back to a level costs
+/// Offsets and ids of the first `LEVELS` levels are cached, so that returning to a level costs
 /// nothing. Deeper levels are looked up at each visit.
 pub(crate) struct TopicWalk<'a, const LEVELS: usize> {
     topic: &'a [u8],
@@ -13,10 +13,10 @@ pub(crate) struct TopicWalk<'a, const LEVELS: usize> {
     depth: usize,
     /// First byte of the current level; past the topic's length at the end.
     start: usize,
-    /// Byte after the current level; meaningless at the end.
+    /// Byte after the current level; undefined at the end.
     stop: usize,
     stops: [usize; LEVELS],
-    /// Nothing until it is looked up, then [`LevelId::LAST`] for a text that no filter has.
+    /// `None` until the first lookup; then [`LevelId::LAST`] for a text that no filter has.
     ids: [Option<LevelId>; LEVELS],
     remembered: usize,
 }
@@ -37,7 +37,7 @@ impl<'a, const LEVELS: usize> TopicWalk<'a, LEVELS> {
         walk
     }
 
-    /// The same place in a walk that remembers more levels.
+    /// The same position in a walk that caches more levels.
     pub(crate) fn with_more_memory<const MORE: usize>(&self) -> TopicWalk<'a, MORE> {
         let mut walk = TopicWalk {
             topic: self.topic,
@@ -52,23 +52,23 @@ impl<'a, const LEVELS: usize> TopicWalk<'a, LEVELS> {
         walk.stops[..LEVELS].copy_from_slice(&self.stops);
         walk.ids[..LEVELS].copy_from_slice(&self.ids);
         if !walk.is_at_end() {
-            // The current level may be the first that the other walk could not remember.
+            // The current level may be the first one that the other walk could not cache.
             walk.arrive();
         }
         walk
     }
 
-    /// Levels above the current one.
+    /// Number of levels above the current one.
     pub(crate) const fn depth(&self) -> usize {
         self.depth
     }
 
-    /// After the last level.
+    /// Whether the walk is after the last level.
     pub(crate) const fn is_at_end(&self) -> bool {
         self.start > self.topic.len()
     }
 
-    /// To the next level or the end. Must not be called at the end.
+    /// Moves to the next level or the end. Must not be called at the end.
     pub(crate) fn down(&mut self) {
         self.depth += 1;
         self.start = self.stop + 1;
@@ -77,7 +77,7 @@ impl<'a, const LEVELS: usize> TopicWalk<'a, LEVELS> {
         }
     }
 
-    /// Finds the end of the level that begins here.
+    /// Finds the end of the level that starts here.
     fn arrive(&mut self) {
         if self.depth < self.remembered {
             self.stop = self.stops[self.depth];
@@ -95,14 +95,14 @@ impl<'a, const LEVELS: usize> TopicWalk<'a, LEVELS> {
         }
     }
 
-    /// Goes down as far as the levels are those that are wanted, and returns how many are.
+    /// Moves down while the levels equal the given ones, and returns the number of equal levels.
     #[inline(never)]
     pub(crate) fn follow(&mut self, wanted: &[Step]) -> usize {
         let ids = self.ids.get(self.depth..self.remembered).unwrap_or(&[]);
         let is_same = |(step, id): &(&Step, &Option<LevelId>)| step.is_none() || step == id;
         let same = wanted.iter().zip(ids).take_while(is_same).count();
         if same > 0 {
-            // Down from the last of them, which may be the topic's last.
+            // Moves down from the last of them, which may be the last level of the topic.
             self.depth += same - 1;
             self.stop = self.stops[self.depth];
             self.down();
@@ -111,7 +111,7 @@ impl<'a, const LEVELS: usize> TopicWalk<'a, LEVELS> {
         same + rest.take_while(|step| self.down_if(**step)).count()
     }
 
-    /// Goes down if the level is the one that is wanted.
+    /// Moves down if the level equals the given one.
     fn down_if(&mut self, wanted: Step) -> bool {
         let is_wanted = !self.is_at_end() && (wanted.is_none() || self.level() == wanted);
         if is_wanted {
@@ -120,7 +120,7 @@ impl<'a, const LEVELS: usize> TopicWalk<'a, LEVELS> {
         is_wanted
     }
 
-    /// Goes up so many levels. Must not be called for more than there are above.
+    /// Moves up by this number of levels, which must not exceed the number above.
     pub(crate) fn up(&mut self, levels: usize) {
         self.depth -= levels;
         if let Some(stop) = self.stops.get(self.depth) {

@@ -1,4 +1,4 @@
-//! A node of the trie of filters: 20 bytes, whatever leads to it and lies below it.
+//! A node of the filter trie: 20 bytes in all cases.
 
 use core::num::NonZeroU32;
 
@@ -7,8 +7,8 @@ use crate::levels::LevelId;
 use crate::run::Step;
 use crate::slab::Slab;
 
-/// Set in numbers of the second of two kinds; a slab stays below 2^30 values, so no number has it
-/// of itself.
+/// Flag for numbers of the second of two kinds; a slab has fewer than 2^30 values, so no plain
+/// number has it.
 const SECOND_KIND: u32 = 1 << 31;
 
 /// A node of the trie.
@@ -17,8 +17,8 @@ pub(crate) struct NodeId(NonZeroU32);
 
 impl NodeId {
     const ROOT: Self = Self::from_index(0);
-    /// [MQTT-4.7.2-1] [MQTT3-4.7.2-1]: topics and filters that begin with `$` have a root of their
-    /// own, so that a filter that begins with a wildcard is never on the way of such a topic.
+    /// [MQTT-4.7.2-1] [MQTT3-4.7.2-1]: topics and filters that start with `$` have their own root,
+    /// so that a filter that starts with a wildcard is never on the path of such a topic.
     const DOLLAR_ROOT: Self = Self::from_index(1);
 
     pub(crate) const ROOTS: [Self; 2] = [Self::ROOT, Self::DOLLAR_ROOT];
@@ -48,20 +48,20 @@ impl NodeId {
 pub(crate) struct Node {
     /// A root is its own parent.
     pub(crate) parent: NodeId,
-    /// From the parent to here; without meaning at a root.
-    pub(crate) way: PackedWay,
-    /// Children whose way begins with a text.
+    /// The steps from the parent to this node; undefined at a root.
+    pub(crate) label: PackedLabel,
+    /// Children whose label starts with a text.
     pub(crate) literal: PackedChildren,
-    /// The child whose way begins with `+`.
+    /// The child whose label starts with `+`.
     pub(crate) single_level: Option<NodeId>,
     pub(crate) filters: PackedFilters,
 }
 
 impl Node {
-    pub(crate) const fn new(parent: NodeId, way: PackedWay) -> Self {
+    pub(crate) const fn new(parent: NodeId, label: PackedLabel) -> Self {
         Self {
             parent,
-            way,
+            label,
             literal: PackedChildren::NONE,
             single_level: None,
             filters: PackedFilters::NONE,
@@ -72,7 +72,7 @@ impl Node {
         self.literal.is_empty() && self.single_level.is_none() && self.filters.is_empty()
     }
 
-    /// The one child of a node that is there for nothing else.
+    /// The child of a node that has exactly one and no filter.
     pub(crate) fn only_use(&self) -> Option<NodeId> {
         match (self.literal.unpack(), self.single_level) {
             _ if !self.filters.is_empty() => None,
@@ -85,17 +85,17 @@ impl Node {
 
 /// The steps from a parent to a node, at least one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Way {
+pub(crate) enum Label {
     One(Step),
-    /// Which of the runs.
+    /// Number of the run.
     Run(u32),
 }
 
-/// A [`Way`] in four bytes.
+/// A [`Label`] in four bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PackedWay(u32);
+pub(crate) struct PackedLabel(u32);
 
-impl PackedWay {
+impl PackedLabel {
     pub(crate) fn one(step: Step) -> Self {
         Self(step.map_or(0, LevelId::number))
     }
@@ -104,11 +104,11 @@ impl PackedWay {
         Self(index | SECOND_KIND)
     }
 
-    pub(crate) fn unpack(self) -> Way {
+    pub(crate) fn unpack(self) -> Label {
         if self.0 & SECOND_KIND == 0 {
-            Way::One(LevelId::from_number(self.0))
+            Label::One(LevelId::from_number(self.0))
         } else {
-            Way::Run(self.0 & !SECOND_KIND)
+            Label::Run(self.0 & !SECOND_KIND)
         }
     }
 }
@@ -117,7 +117,7 @@ impl PackedWay {
 pub(crate) enum Children {
     None,
     One(NodeId),
-    /// In the table of edges; which of the fans.
+    /// The children are in the table of edges; the number is that of the child set.
     Several(u32),
 }
 
@@ -136,8 +136,8 @@ impl PackedChildren {
         Self(only.0.get())
     }
 
-    pub(crate) const fn several(fan: u32) -> Self {
-        Self(fan | SECOND_KIND)
+    pub(crate) const fn several(child_set: u32) -> Self {
+        Self(child_set | SECOND_KIND)
     }
 
     pub(crate) fn unpack(self) -> Children {
@@ -149,15 +149,16 @@ impl PackedChildren {
     }
 }
 
-/// What is known of several children without a look at the table of edges.
+/// The properties of several children that are known without the table of edges.
 #[derive(Debug)]
-pub(crate) struct Fan {
+pub(crate) struct ChildSet {
     count: NonZeroU32,
-    /// The exclusive or of their numbers: that of the last one when the others have left.
+    /// The exclusive or of their numbers, which is the number of the last child after the others
+    /// were removed.
     numbers: u32,
 }
 
-impl Fan {
+impl ChildSet {
     pub(crate) const fn of_one(child: NodeId) -> Self {
         Self {
             count: NonZeroU32::MIN,
@@ -170,7 +171,7 @@ impl Fan {
         self.numbers ^= child.0.get();
     }
 
-    /// Takes a child out that is not the last one; returns the last one if it is alone now.
+    /// Removes a child that is not the last one; returns the last one if it is the only one now.
     pub(crate) fn remove(&mut self, child: NodeId) -> Option<NodeId> {
         self.numbers ^= child.0.get();
         self.count = NonZeroU32::new(self.count.get() - 1)?;
@@ -185,13 +186,13 @@ impl Fan {
 /// The filters of a node.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Filters {
-    /// The one that ends there.
+    /// The filter that ends at the node.
     pub(crate) filter: Option<FilterId>,
-    /// The one that goes on with `#` and ends.
+    /// The filter that continues with `#` and ends.
     pub(crate) multi_level: Option<FilterId>,
 }
 
-/// [`Filters`] in four bytes: nothing, one of the two, or where both lie.
+/// [`Filters`] in four bytes: none, one of the two, or the position of both.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PackedFilters(u32);
 
@@ -208,7 +209,7 @@ impl PackedFilters {
         self.0 == 0
     }
 
-    /// Needs the slab for those that are two.
+    /// Packs the filters; two of them need the slab.
     pub(crate) fn pack(filters: Filters, both: &mut Slab<Filters>) -> Self {
         let (index, kind) = match (filters.filter, filters.multi_level) {
             (None, None) => return Self::NONE,
@@ -231,7 +232,7 @@ impl PackedFilters {
         filters
     }
 
-    /// Frees what [`Self::pack`] took.
+    /// Frees the slot that [`Self::pack`] used.
     pub(crate) fn free(self, both: &mut Slab<Filters>) {
         if self.0 & Self::KINDS == Self::BOTH {
             both.remove(self.0 >> Self::KIND_BITS);
@@ -239,7 +240,7 @@ impl PackedFilters {
     }
 }
 
-/// Where a filter ends: at a node, or at the `#` below it.
+/// The end of a filter: a node, or the `#` below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct End {
     pub(crate) node: NodeId,
@@ -248,23 +249,23 @@ pub(crate) struct End {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fan, Node, NodeId, PackedWay};
+    use super::{ChildSet, Node, NodeId, PackedLabel};
     use crate::run::Runs;
     use crate::slab::Slab;
 
     #[test]
-    fn sizes_are_those_of_the_costs_documented() {
+    fn sizes_match_the_documented_costs() {
         let mut nodes = Slab::new();
-        nodes.insert(Node::new(NodeId::ROOTS[0], PackedWay::one(None)));
+        nodes.insert(Node::new(NodeId::ROOTS[0], PackedLabel::one(None)));
         let mut runs = Runs::default();
         runs.insert(&[None; 3]);
-        let mut fans = Slab::new();
-        fans.insert(Fan::of_one(NodeId::ROOTS[0]));
-        // A slab begins with four slots.
+        let mut child_sets = Slab::new();
+        child_sets.insert(ChildSet::of_one(NodeId::ROOTS[0]));
+        // A slab starts with four slots.
         let bytes = [
             nodes.memory_bytes(),
             runs.memory_bytes(),
-            fans.memory_bytes(),
+            child_sets.memory_bytes(),
         ];
         assert_eq!(bytes.map(|bytes| bytes / 4), [20, 16, 8]);
     }

@@ -1,15 +1,15 @@
 //! The filters with wildcards: a trie of topic levels in one arena. A chain of levels without a
-//! branch is one node, and only nodes with several children need a table, one for all.
+//! branch is one node. Only nodes with several children need a table, and all nodes share one.
 //!
-//! Cost of a match: each node is reached from its parent only, so a topic visits at most as many
-//! levels as filters share a beginning with it (two branches a level, never more than the filters
-//! have: what somebody makes a match cost, he has paid for with subscriptions), and nothing depends
-//! on the number of levels below the deepest such filter. A level in the middle of a chain costs a
-//! comparison of numbers, a node some misses of the processor's caches. The walk keeps no stack: it
-//! goes back by parent links, so a topic of 65,535 levels costs no memory.
+//! Cost of a match: each node is reached only from its parent, so a topic visits at most as many
+//! levels as filters share a prefix with it (two branches per level, and never more than the
+//! filters have, so a client can make a match expensive only by paying with subscriptions). Nothing
+//! depends on the number of topic levels below the deepest such filter. A level in the middle of a
+//! chain costs a comparison of numbers, a node some cache misses. The walk has no stack: it returns
+//! by parent links, so a topic of 65,535 levels needs no memory.
 //!
-//! A new filter splits one node at most and a removed one joins one pair of them at most, at a cost
-//! of up to [`RUN_LEVELS_MAX`] levels each beside those of the filter.
+//! A new filter splits at most one node and a removed one joins at most one pair, at a cost of up
+//! to [`RUN_LEVELS_MAX`] levels each in addition to those of the filter.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -21,37 +21,38 @@ use crate::run::{Runs, Step};
 use crate::slab::Slab;
 pub(crate) use crate::trie_node::End;
 use crate::trie_node::{
-    Children, Fan, Filters, Node, NodeId, PackedChildren, PackedFilters, PackedWay, Way,
+    ChildSet, Children, Filters, Label, Node, NodeId, PackedChildren, PackedFilters, PackedLabel,
 };
 use crate::wildcards_walk::WildcardsWalk;
 
-/// Most levels of one node, so that the length of other filters does not make a change expensive.
+/// Highest number of levels of one node, so that the length of other filters does not make a change
+/// expensive.
 const RUN_LEVELS_MAX: usize = 128;
 
 /// Filters with wildcards, each once.
 ///
 /// A node has a filter or several children. Exceptions are the roots and, if filters have or had
-/// more levels than one node takes, nodes that were too long in one when the last of their other
-/// uses went.
+/// more levels than one node can have, nodes that could not be joined with their only child because
+/// the result would be too long.
 #[derive(Debug)]
 pub(crate) struct Wildcards {
     hashing: Hashing,
     pub(crate) levels: Levels,
     nodes: Slab<Node>,
     runs: Runs,
-    fans: Slab<Fan>,
-    /// Of nodes that have two.
+    child_sets: Slab<ChildSet>,
+    /// The filters of nodes with two.
     filters: Slab<Filters>,
-    /// From a node with several literal children and the first level of one to that.
+    /// Maps a node with several literal children and the first level of a child to the child.
     edges: IdTable,
 }
 
-/// The levels of a filter but for a `#`.
+/// The levels of a filter without a final `#`.
 #[derive(Clone)]
 struct FilterLevels<'a>(Option<&'a str>);
 
 impl<'a> FilterLevels<'a> {
-    /// And whether there is a `#`.
+    /// The levels, and whether there is a `#`.
     fn of(filter: &'a str) -> (Self, bool) {
         if filter == "#" {
             return (Self(None), true);
@@ -80,14 +81,14 @@ impl Wildcards {
     pub(crate) fn new(hashing: Hashing) -> Self {
         let mut nodes = Slab::new();
         for root in NodeId::ROOTS {
-            nodes.insert(Node::new(root, PackedWay::one(None)));
+            nodes.insert(Node::new(root, PackedLabel::one(None)));
         }
         Self {
             hashing,
             levels: Levels::new(hashing),
             nodes,
             runs: Runs::default(),
-            fans: Slab::new(),
+            child_sets: Slab::new(),
             filters: Slab::new(),
             edges: IdTable::default(),
         }
@@ -115,7 +116,7 @@ impl Wildcards {
         node.filters.unpack(&self.filters)
     }
 
-    /// Nothing if no filter has such a level.
+    /// The step for a level; `None` if no filter has the level.
     fn step(&self, level: &str) -> Option<Step> {
         if level == "+" {
             Some(None)
@@ -129,21 +130,21 @@ impl Wildcards {
     }
 
     fn first_step(&self, node: &Node) -> Step {
-        match node.way.unpack() {
-            Way::One(step) => step,
-            Way::Run(run) => self.runs.steps(run)[0],
+        match node.label.unpack() {
+            Label::One(step) => step,
+            Label::Run(run) => self.runs.steps(run)[0],
         }
     }
 
-    /// Nothing if there is only one.
+    /// The steps after the first; `None` if there is only one.
     pub(crate) fn steps_after_first(&self, node: &Node) -> Option<&[Step]> {
-        match node.way.unpack() {
-            Way::One(_) => None,
-            Way::Run(run) => Some(&self.runs.steps(run)[1..]),
+        match node.label.unpack() {
+            Label::One(_) => None,
+            Label::Run(run) => Some(&self.runs.steps(run)[1..]),
         }
     }
 
-    /// The child whose way begins so.
+    /// The child whose label starts with this step.
     fn child(&self, parent: NodeId, step: Step) -> Option<NodeId> {
         match step {
             None => self.node(parent).single_level,
@@ -171,7 +172,7 @@ impl Wildcards {
         self.hashing.pair(parent.index(), level.number())
     }
 
-    /// Makes the way to a filter that is not here yet.
+    /// Creates the path to a filter that is not in the trie yet.
     pub(crate) fn insert(&mut self, filter: &str) -> End {
         let (mut levels, is_multi_level) = FilterLevels::of(filter);
         let mut node = NodeId::root_of(filter);
@@ -195,7 +196,7 @@ impl Wildcards {
         }
     }
 
-    /// How many of the steps are the next levels of a filter, which are taken from it.
+    /// Removes the next levels of a filter while they equal the steps, and returns their number.
     fn shared_levels(&self, steps: &[Step], levels: &mut FilterLevels<'_>) -> usize {
         let is_next = |step: &&Step| {
             let mut ahead = levels.clone();
@@ -208,7 +209,7 @@ impl Wildcards {
         steps.iter().take_while(is_next).count()
     }
 
-    /// Makes nodes for levels that lead on from a node; returns the last one.
+    /// Creates nodes for the remaining levels below a node; returns the last one.
     fn append(&mut self, parent: NodeId, first: &str, rest: FilterLevels<'_>) -> NodeId {
         let first = self.acquire(first);
         if rest.0.is_none() {
@@ -226,32 +227,32 @@ impl Wildcards {
     }
 
     fn add(&mut self, parent: NodeId, steps: &[Step]) -> NodeId {
-        let way = self.pack(steps);
-        let node = NodeId::from_index(self.nodes.insert(Node::new(parent, way)));
+        let label = self.pack(steps);
+        let node = NodeId::from_index(self.nodes.insert(Node::new(parent, label)));
         self.link(parent, steps[0], node);
         node
     }
 
-    fn pack(&mut self, steps: &[Step]) -> PackedWay {
+    fn pack(&mut self, steps: &[Step]) -> PackedLabel {
         if let [step] = steps {
-            PackedWay::one(*step)
+            PackedLabel::one(*step)
         } else {
-            PackedWay::run(self.runs.insert(steps))
+            PackedLabel::run(self.runs.insert(steps))
         }
     }
 
-    /// Appends the steps of a way that nobody needs any more.
-    fn unpack(&mut self, way: PackedWay, into: &mut Vec<Step>) {
-        match way.unpack() {
-            Way::One(step) => into.push(step),
-            Way::Run(run) => {
+    /// Appends the steps of a label and frees it.
+    fn unpack(&mut self, label: PackedLabel, into: &mut Vec<Step>) {
+        match label.unpack() {
+            Label::One(step) => into.push(step),
+            Label::Run(run) => {
                 into.extend(self.runs.steps(run));
                 self.runs.remove(run);
             }
         }
     }
 
-    /// Makes a node a child.
+    /// Adds a node as a child.
     fn link(&mut self, parent: NodeId, first: Step, child: NodeId) {
         let Some(level) = first else {
             self.nodes[parent.index()].single_level = Some(child);
@@ -263,35 +264,35 @@ impl Wildcards {
                 return;
             }
             Children::One(only) => {
-                let mut fan = Fan::of_one(only);
-                fan.add(child);
-                let fan = self.fans.insert(fan);
-                self.nodes[parent.index()].literal = PackedChildren::several(fan);
+                let mut child_set = ChildSet::of_one(only);
+                child_set.add(child);
+                let child_set = self.child_sets.insert(child_set);
+                self.nodes[parent.index()].literal = PackedChildren::several(child_set);
                 if let Some(level) = self.first_step(self.node(only)) {
                     self.edges
                         .insert(self.edge_hash(parent, level), only.index());
                 }
             }
-            Children::Several(fan) => self.fans[fan].add(child),
+            Children::Several(child_set) => self.child_sets[child_set].add(child),
         }
         self.edges
             .insert(self.edge_hash(parent, level), child.index());
     }
 
-    /// Undoes [`Self::link`].
+    /// The inverse of [`Self::link`].
     fn unlink(&mut self, parent: NodeId, first: Step, child: NodeId) {
         let Some(level) = first else {
             self.nodes[parent.index()].single_level = None;
             return;
         };
-        let Children::Several(fan) = self.node(parent).literal.unpack() else {
+        let Children::Several(child_set) = self.node(parent).literal.unpack() else {
             self.nodes[parent.index()].literal = PackedChildren::NONE;
             return;
         };
         self.edges
             .remove(self.edge_hash(parent, level), child.index());
-        if let Some(last) = self.fans[fan].remove(child) {
-            self.fans.remove(fan);
+        if let Some(last) = self.child_sets[child_set].remove(child) {
+            self.child_sets.remove(child_set);
             self.nodes[parent.index()].literal = PackedChildren::one(last);
             if let Some(level) = self.first_step(self.node(last)) {
                 self.edges
@@ -300,22 +301,22 @@ impl Wildcards {
         }
     }
 
-    /// Puts a node above another, which keeps its identity and what lies below, for so many of its
-    /// first levels.
+    /// Inserts a node above another for that many of its first levels; the lower node keeps its id
+    /// and everything below it.
     fn split(&mut self, lower: NodeId, levels: usize) -> NodeId {
-        let Node { parent, way, .. } = *self.node(lower);
+        let Node { parent, label, .. } = *self.node(lower);
         let mut steps = Vec::new();
-        self.unpack(way, &mut steps);
+        self.unpack(label, &mut steps);
         self.unlink(parent, steps[0], lower);
         let upper = self.add(parent, &steps[..levels]);
-        let way = self.pack(&steps[levels..]);
+        let label = self.pack(&steps[levels..]);
         let node = &mut self.nodes[lower.index()];
-        (node.parent, node.way) = (upper, way);
+        (node.parent, node.label) = (upper, label);
         self.link(upper, steps[levels], lower);
         upper
     }
 
-    /// Undoes [`Self::split`] if the upper node is there for nothing but the lower one.
+    /// The inverse of [`Self::split`], if the upper node has no other use than the lower one.
     fn join(&mut self, upper: NodeId) {
         let node = self.node(upper);
         let Some(lower) = node.only_use().filter(|_| !upper.is_root()) else {
@@ -325,25 +326,25 @@ impl Wildcards {
         if levels[0] + levels[1] > RUN_LEVELS_MAX {
             return;
         }
-        let Some(Node { parent, way, .. }) = self.nodes.remove(upper.index()) else {
+        let Some(Node { parent, label, .. }) = self.nodes.remove(upper.index()) else {
             return;
         };
         let mut steps = Vec::with_capacity(levels[0] + levels[1]);
-        self.unpack(way, &mut steps);
+        self.unpack(label, &mut steps);
         self.unlink(parent, steps[0], upper);
-        self.unpack(self.node(lower).way, &mut steps);
-        let way = self.pack(&steps);
+        self.unpack(self.node(lower).label, &mut steps);
+        let label = self.pack(&steps);
         let node = &mut self.nodes[lower.index()];
-        (node.parent, node.way) = (parent, way);
+        (node.parent, node.label) = (parent, label);
         self.link(parent, steps[0], lower);
     }
 
-    /// Levels from a node's parent to it.
+    /// Number of levels from a node's parent to the node.
     pub(crate) fn level_count(&self, node: &Node) -> usize {
         1 + self.steps_after_first(node).map_or(0, <[Step]>::len)
     }
 
-    /// Names the filter that ends there.
+    /// Sets the filter that ends there.
     pub(crate) fn set(&mut self, end: End, filter: FilterId) {
         self.put(end, Some(filter));
     }
@@ -360,7 +361,7 @@ impl Wildcards {
         node.filters = PackedFilters::pack(filters, &mut self.filters);
     }
 
-    /// Forgets the filter and every node that only it needed.
+    /// Removes the filter and every node that no other filter needs.
     pub(crate) fn remove(&mut self, end: End) {
         self.put(end, None);
         let mut node = end.node;
@@ -376,12 +377,12 @@ impl Wildcards {
     /// Removes a node without children; returns its parent.
     fn cut(&mut self, id: NodeId) -> NodeId {
         let node = self.node(id);
-        let (parent, way) = (node.parent, node.way);
+        let (parent, label) = (node.parent, node.label);
         self.unlink(parent, self.first_step(node), id);
         self.nodes.remove(id.index());
-        match way.unpack() {
-            Way::One(step) => self.levels.release_all(&[step]),
-            Way::Run(run) => {
+        match label.unpack() {
+            Label::One(step) => self.levels.release_all(&[step]),
+            Label::Run(run) => {
                 self.levels.release_all(self.runs.steps(run));
                 self.runs.remove(run);
             }
@@ -389,14 +390,14 @@ impl Wildcards {
         parent
     }
 
-    /// The filter `#` needs no node but a root.
+    /// Whether the roots are unused; the filter `#` needs only a root.
     fn roots_are_unused(&self) -> bool {
         NodeId::ROOTS
             .into_iter()
             .all(|root| self.node(root).is_unused())
     }
 
-    /// Appends the filter that ends there.
+    /// Appends the text of the filter that ends there.
     pub(crate) fn text(&self, end: End, into: &mut String) {
         let mut steps = Vec::new();
         let mut id = end.node;
@@ -419,16 +420,16 @@ impl Wildcards {
         }
     }
 
-    /// Appends every filter that matches. Levels are compared byte for byte [MQTT-4.7.3-4].
-    /// Returns how many levels of filters were visited.
+    /// Appends every filter that matches. Levels are compared byte for byte [MQTT-4.7.3-4]. Returns
+    /// the number of visited filter levels.
     pub(crate) fn matches(&self, topic: &str, into: &mut Vec<FilterId>) -> usize {
         WildcardsWalk::new(self, topic, into).visit_from_root(NodeId::root_of(topic))
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
         let nodes = self.nodes.memory_bytes() + self.filters.memory_bytes();
-        let ways = self.runs.memory_bytes() + self.levels.memory_bytes();
-        nodes + ways + self.fans.memory_bytes() + self.edges.memory_bytes()
+        let labels = self.runs.memory_bytes() + self.levels.memory_bytes();
+        nodes + labels + self.child_sets.memory_bytes() + self.edges.memory_bytes()
     }
 }
 #[cfg(test)]
@@ -450,7 +451,7 @@ mod tests {
 
     const ROOTS: usize = NodeId::ROOTS.len();
 
-    /// Inserts filters whose ends lead nowhere and counts what a topic visits.
+    /// Inserts filters with unused ids and counts the levels that a topic visits.
     fn visits(filters: impl Iterator<Item = Vec<&'static str>>, topics: &[&str]) -> (usize, usize) {
         let mut wildcards = Wildcards::new(Hashing::with_seed(1));
         for filter in filters {
@@ -463,7 +464,7 @@ mod tests {
         (most.unwrap_or_default(), wildcards.nodes.len())
     }
 
-    /// Inserts filters, then removes all but the first in turn, and counts the nodes after each
+    /// Inserts filters, then removes all but the first one by one, and counts the nodes after each
     /// step.
     fn node_counts(filters: &[&str]) -> (Vec<usize>, Vec<usize>) {
         let mut wildcards = Wildcards::new(Hashing::with_seed(1));
@@ -497,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn chain_is_split_by_a_filter_and_whole_again_without_it() {
+    fn a_chain_is_split_by_a_filter_and_joined_after_its_removal() {
         check_node_counts(&["a/b/c/d/+", "a/b/x/+"], &[1, 3], &[1]);
         check_node_counts(&["a/+/c/+/e/f", "a/+"], &[1, 2], &[1]);
         check_node_counts(&["a/b/c/d/#", "a/b/#"], &[1, 2], &[1]);
@@ -510,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn last_of_several_children_is_joined_whichever_it_is() {
+    fn the_last_of_several_children_is_joined_for_any_order_of_removal() {
         let filters = ["a/b/+", "a/c/+", "a/d/+", "a/+/e"];
         for first in 0..filters.len() {
             let mut filters = filters;
@@ -529,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn chains_longer_than_a_node_are_several() {
+    fn chains_longer_than_a_node_have_several_nodes() {
         let long = ["+"; 2 * RUN_LEVELS_MAX + 1].join("/");
         let beside = ["+"; RUN_LEVELS_MAX + 7].join("/");
         check_node_counts(&[&*long, &*beside], &[3, 4], &[3]);
@@ -547,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn branches_double_only_as_far_as_filters_were_subscribed() {
+    fn branches_double_only_as_far_as_the_filters_do() {
         let all = (0..1 << 10).map(|bits| {
             let mut filter = either(bits, 10);
             filter.push("x");
@@ -557,7 +558,7 @@ mod tests {
         let deep = "a/".repeat(30_000);
         let topics = [&*format!("{topic}x"), &*format!("{topic}y"), &*deep];
         let (visits, nodes) = visits(all, &topics);
-        // A full binary tree of ten levels, and the ends below it, each of which is one node with
+        // A full binary tree of ten levels, and the leaves below it, each of which is one node with
         // the level above it.
         assert_eq!((visits, nodes), ((1 << 11) - 1 + (1 << 10), 1 << 11));
     }
@@ -571,8 +572,8 @@ mod tests {
         assert!(nodes <= ROOTS + 2 * 100);
     }
 
-    /// All that is held belongs to a node, and each node is on the way to a filter.
-    fn check_that_nothing_is_left_over(trie: &Wildcards, is_short: bool) {
+    /// Checks that all allocated parts belong to a node, and each node is on the path of a filter.
+    fn check_for_leaks(trie: &Wildcards, is_short: bool) {
         let ids = (0..).map(NodeId::from_index);
         let live = ids.filter(|id| trie.nodes.get(id.index()).is_some());
         let ids: Vec<_> = live.take(trie.nodes.len()).collect();
@@ -596,12 +597,12 @@ mod tests {
         }
         let nodes = ids.iter().map(|id| trie.node(*id));
         let runs = nodes.clone().filter(|node| trie.level_count(node) > 1);
-        let fans = children.values().filter(|count| **count > 1);
+        let child_sets = children.values().filter(|count| **count > 1);
         let filters = nodes.map(|node| trie.filters(node));
         let both = filters.filter(|ends| ends.filter.is_some() && ends.multi_level.is_some());
         assert_eq!(
-            (trie.runs.len(), trie.fans.len(), trie.edges.len()),
-            (runs.count(), fans.clone().count(), fans.sum()),
+            (trie.runs.len(), trie.child_sets.len(), trie.edges.len()),
+            (runs.count(), child_sets.clone().count(), child_sets.sum()),
         );
         assert_eq!(
             (trie.filters.len(), trie.levels.len()),
@@ -609,7 +610,7 @@ mod tests {
         );
     }
 
-    /// Filters that part early, or where nodes end.
+    /// Filters that branch off early, or where nodes end.
     fn filter(most: usize) -> impl Strategy<Value = String> {
         let alike = move || prop_oneof![4 => Just(0), 1 => 0..135.min(most), 1 => 0..most];
         let level = select(&["a", "a", "a", "a", "b", "", "+"][..]);
@@ -622,7 +623,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_only_removed_filters_needed_is_gone(
+        fn parts_of_removed_filters_are_removed(
             filters in prop_oneof![btree_set(filter(60), 1..24), btree_set(filter(300), 1..24)],
             changes in vec((any::<usize>(), weighted(0.6)), 1..80),
         ) {
@@ -640,7 +641,7 @@ mod tests {
                 } else if !comes && let Some(end) = ends.remove(filter) {
                     wildcards.remove(end);
                 }
-                check_that_nothing_is_left_over(&wildcards, is_short);
+                check_for_leaks(&wildcards, is_short);
                 for (filter, end) in &ends {
                     let mut text = String::new();
                     wildcards.text(*end, &mut text);

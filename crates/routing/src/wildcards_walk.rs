@@ -1,4 +1,4 @@
-//! A topic's way through the filters with wildcards.
+//! A topic's walk through the filters with wildcards.
 
 use alloc::vec::Vec;
 
@@ -8,13 +8,13 @@ use crate::topic_walk::TopicWalk;
 use crate::trie_node::{Node, NodeId};
 use crate::wildcards::Wildcards;
 
-/// Levels that are remembered of every topic.
+/// Number of cached levels for every topic.
 const SHALLOW: usize = 16;
-/// Levels that are remembered once filters of more levels are met: twice what the broker takes by
-/// default.
+/// Number of cached levels after a filter with more levels was found: twice the broker's default
+/// limit.
 const DEEP: usize = 256;
 
-/// Visits the nodes that a topic leads to.
+/// Visits the nodes that match a prefix of a topic.
 pub(crate) struct WildcardsWalk<'a, const LEVELS: usize> {
     trie: &'a Wildcards,
     topic: TopicWalk<'a, LEVELS>,
@@ -32,7 +32,7 @@ impl<'a> WildcardsWalk<'a, SHALLOW> {
         }
     }
 
-    /// Collects the filters; returns how many levels of filters were visited.
+    /// Collects the filters; returns the number of visited filter levels.
     pub(crate) fn visit_from_root(mut self, root: NodeId) -> usize {
         match self.visit_from(root) {
             None => self.visits,
@@ -54,8 +54,8 @@ impl<'a> WildcardsWalk<'a, SHALLOW> {
 }
 
 impl<'a, const LEVELS: usize> WildcardsWalk<'a, LEVELS> {
-    /// Visits a node and all after it. Stops before a node of more levels than a shallow walk
-    /// remembers, and returns it.
+    /// Visits a node and all nodes after it. Stops before a node whose levels exceed the cache of a
+    /// shallow walk, and returns it.
     fn visit_from(&mut self, mut node: NodeId) -> Option<NodeId> {
         loop {
             let here = self.trie.node(node);
@@ -84,11 +84,11 @@ impl<'a, const LEVELS: usize> WildcardsWalk<'a, LEVELS> {
         }
     }
 
-    /// Collects what ends at a node; returns the first child that the topic leads to.
+    /// Collects the filters that end at a node; returns the first matching child.
     fn take(&mut self, id: NodeId, node: &Node) -> Option<NodeId> {
         if !node.filters.is_empty() {
             let filters = self.trie.filters(node);
-            // `#` stands for its parent too, hence at the end as well.
+            // `#` also matches the parent level, so it is collected at the end of the topic too.
             self.found.extend(filters.multi_level);
             if self.topic.is_at_end() {
                 self.found.extend(filters.filter);
@@ -107,8 +107,8 @@ impl<'a, const LEVELS: usize> WildcardsWalk<'a, LEVELS> {
         self.trie.literal_child(id, self.topic.level()?)
     }
 
-    /// Goes up, so many levels to the parent first, until there is a `+` beside the way down, and
-    /// returns that.
+    /// Moves up, first by `levels` to the parent, until there is an unvisited `+` beside the path,
+    /// and returns it.
     fn next_branch(
         &mut self,
         mut id: NodeId,

@@ -1,4 +1,4 @@
-//! Anchors against examples and against the plain rules of matching.
+//! Anchors against examples and against a simple implementation of matching.
 
 mod oracle;
 
@@ -13,7 +13,7 @@ fn is_anchored(anchors: &Anchors, filter: &str, topic: &str) -> bool {
 }
 
 #[test]
-fn filters_of_other_beginnings_are_anchored_elsewhere() {
+fn filters_with_different_prefixes_have_different_anchors() {
     let anchors = Anchors::new();
     let topic = "site/5/device/77/temperature";
     for filter in [
@@ -23,7 +23,7 @@ fn filters_of_other_beginnings_are_anchored_elsewhere() {
         "site/5/#",
         "+/5/#",
         "#",
-        // Beyond the levels that count.
+        // After the levels that distinguish anchors.
         "site/5/device/77/humidity/+",
     ] {
         assert!(is_anchored(&anchors, filter, topic), "{filter}");
@@ -35,7 +35,7 @@ fn filters_of_other_beginnings_are_anchored_elsewhere() {
         "site/5/device/77",
         "site",
     ] {
-        // The shorter exact ones share a beginning with the topic, and so an anchor.
+        // The shorter exact filters share a prefix with the topic, and so an anchor.
         let is_beginning = topic.starts_with(filter);
         assert_eq!(
             is_anchored(&anchors, filter, topic),
@@ -47,7 +47,7 @@ fn filters_of_other_beginnings_are_anchored_elsewhere() {
 
 proptest! {
     #[test]
-    fn a_filter_that_matches_is_anchored_at_the_topic(
+    fn the_anchor_of_a_matching_filter_is_an_anchor_of_the_topic(
         filter in oracle::filter(),
         topic in oracle::topic(),
         tail in prop_oneof![Just(""), Just("/x/y"), Just("/x/y/z/$")],

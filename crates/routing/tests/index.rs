@@ -102,7 +102,7 @@ fn leading_wildcard_does_not_match_dollar_topics() {
         &["$SYS/#", "$SYS/monitor/+"],
     );
     check(&filters, "$", &[]);
-    // Only the first level is special.
+    // The rule applies only to the first level.
     check(
         &["a/+", "a/#", "+/+", "#"],
         "a/$SYS",
@@ -113,7 +113,7 @@ fn leading_wildcard_does_not_match_dollar_topics() {
 // [MQTT-4.7.3-4] [MQTT3-4.7.3-4]
 #[test]
 fn levels_are_compared_byte_for_byte() {
-    // The same letter composed and decomposed, other case, a space, empty levels.
+    // The same letter composed and decomposed, a different case, a space, empty levels.
     let filters = [
         "caf\u{e9}",
         "cafe\u{301}",
@@ -162,7 +162,7 @@ fn insert_reports_what_it_replaced_and_whether_the_filter_is_new() {
 }
 
 #[test]
-fn remove_reports_the_last_destination_and_voids_the_id() {
+fn remove_reports_the_last_destination_and_invalidates_the_id() {
     for filter in ["a/b", "a/+", "#", "$SYS/#"] {
         let mut index = index(&[filter]);
         let id = index.insert(filter, session(2)).filter;
@@ -200,7 +200,7 @@ fn generation_changes_with_the_set_of_filters_only() {
 }
 
 #[test]
-fn wildcards_are_noted_while_there_are_some() {
+fn has_wildcards_is_true_while_there_are_some() {
     let mut index = index(&["a/b", "a/#"]);
     assert!(index.has_wildcards());
     index.remove("a/#", 1);
@@ -208,7 +208,7 @@ fn wildcards_are_noted_while_there_are_some() {
 }
 
 #[test]
-fn every_filter_matches_when_all_branches_are_alive() {
+fn every_filter_of_a_full_tree_matches() {
     // All 2^10 filters of `a` and `+` in ten levels: the trie is a full binary tree.
     let filters: Vec<_> = (0..1 << 10)
         .map(|bits| {
@@ -225,7 +225,7 @@ fn every_filter_matches_when_all_branches_are_alive() {
 
 #[test]
 fn deepest_possible_topics_and_filters_are_matched() {
-    // 65,535 levels is what a topic of the greatest length can have.
+    // A topic of the greatest length has at most 65,535 levels.
     let topic = "/".repeat(65_534);
     let deep = ["+"].repeat(32_768).join("/");
     let deeper = format!("{}#", "/".repeat(65_534));
@@ -239,7 +239,7 @@ fn deepest_possible_topics_and_filters_are_matched() {
 }
 
 #[test]
-fn branches_beyond_the_remembered_levels_are_matched() {
+fn branches_beyond_the_cached_levels_are_matched() {
     let lead = "level/".repeat(20);
     let filters: Vec<_> = [
         "+/b/c/#", "a/+/c/#", "a/b/+/#", "+/+/+/d", "a/b/c/d", "+/x/+/d",
@@ -251,10 +251,10 @@ fn branches_beyond_the_remembered_levels_are_matched() {
     check(&filters, &format!("{lead}a/b/c/d"), &filters[..5]);
 }
 
-/// A walk that remembers more takes over at any level. The level where it began must be known to it
-/// when it comes back.
+/// A walk with more cached levels can take over at any level. It must know the level where it
+/// started when it returns to it.
 #[test]
-fn walks_that_come_back_to_the_level_where_they_began_go_on() {
+fn walks_continue_after_returning_to_their_start_level() {
     for begin in 8..300 {
         let lead = "a/".repeat(begin);
         let halves = ["a/".repeat(begin / 2), lead.clone()];
@@ -267,9 +267,9 @@ fn walks_that_come_back_to_the_level_where_they_began_go_on() {
     }
 }
 
-/// What a match visits is what its publisher is made to wait for.
+/// The visits of a match determine the delay of its publisher.
 #[test]
-fn visits_of_a_match_are_levels_whatever_other_filters_split_them() {
+fn visits_of_a_match_count_levels_independently_of_node_splits() {
     let deep = format!("{}/+", ["a"; 40].join("/"));
     let topic = ["a"; 41].join("/");
     let mut index = index(&[&deep]);
@@ -284,7 +284,7 @@ fn visits_of_a_match_are_levels_whatever_other_filters_split_them() {
 }
 
 #[test]
-fn memory_goes_back_when_the_filters_go() {
+fn memory_is_freed_when_the_filters_are_removed() {
     let mut index = Index::new();
     let empty = index.memory_bytes();
     let filters: Vec<_> = (0..10_000)
@@ -315,7 +315,7 @@ fn memory_goes_back_when_the_filters_go() {
 }
 
 #[test]
-fn filter_costs_at_most_120_bytes() {
+fn a_filter_costs_at_most_120_bytes() {
     let filters = 100_000;
     let mut index = Index::new();
     for number in 0..filters {
@@ -336,7 +336,7 @@ fn filter_costs_at_most_120_bytes() {
 }
 
 #[test]
-fn memory_of_removed_filters_is_used_again() {
+fn memory_of_removed_filters_is_reused() {
     let mut index = index(&["stays/+", "stays"]);
     let churn = |index: &mut Index<Subscriber>, round: u32| {
         let filters: Vec<_> = (0..1_000)
@@ -368,7 +368,7 @@ enum Change {
     Remove(usize, u32),
 }
 
-/// Enough sessions for a filter to outgrow the scanned list.
+/// Enough sessions for the destinations of a filter to exceed the scanned list.
 fn change() -> impl Strategy<Value = Change> {
     let subscriber =
         (0..60_u32, any::<u8>()).prop_map(|(session, options)| Subscriber { session, options });
@@ -466,14 +466,14 @@ proptest! {
     }
 
     #[test]
-    fn deep_filters_that_come_and_go_equal_a_plain_list(
+    fn changing_deep_filters_equal_a_plain_list(
         (filters, topics) in deep::filters_and_topics(),
         changes in vec((any::<usize>(), weighted(0.7)), 1..50),
     ) {
         let mut index = Index::with_seed(7);
         let empty = index.memory_bytes();
         let mut plain = Plain::new();
-        // Compared once, not after each change.
+        // The lists are compared once, not after each change.
         let fitting = |topic: &String| -> BTreeSet<_> {
             filters.iter().filter(|filter| oracle::matches(filter, topic)).collect()
         };

@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use thrum_routing::{Allowance, Position, Retained};
 
-/// The message of a topic is the topic.
+/// A store in which the message of each topic is the topic itself.
 fn retained<'a>(topics: &[&'a str]) -> Retained<&'a str> {
     let mut retained = Retained::new();
     for topic in topics {
@@ -19,7 +19,7 @@ fn retained<'a>(topics: &[&'a str]) -> Retained<&'a str> {
     retained
 }
 
-/// A page with so many visits for each message that one of few messages ends soon.
+/// A page with 16 visits for each message, so that a page of few messages ends soon.
 fn next_page<M>(
     retained: &Retained<M>,
     filter: &str,
@@ -101,7 +101,7 @@ fn filter_without_wildcards_finds_its_topic_only() {
 }
 
 #[test]
-fn wildcards_find_what_section_4_7_says() {
+fn wildcards_find_topics_as_in_section_4_7() {
     let topics = ["a", "a/", "a/b", "a/b/c", "a/c/c", "/a", "b/b"];
     check(&topics, "a/#", &["a", "a/", "a/b", "a/b/c", "a/c/c"]);
     check(&topics, "a/+", &["a/", "a/b"]);
@@ -132,7 +132,7 @@ fn leading_wildcard_does_not_find_dollar_topics() {
 
 // [MQTT-4.7.3-4] [MQTT3-4.7.3-4]
 #[test]
-fn retained_topics_are_told_apart_byte_for_byte() {
+fn retained_topics_are_compared_byte_for_byte() {
     let topics = [
         "caf\u{e9}",
         "cafe\u{301}",
@@ -163,12 +163,13 @@ fn page_ends_after_many_branches_without_a_match() {
         });
     }
     assert_eq!(found, [1_000]);
-    // 1,002 branches, 32 for each page of two messages, of which one is the way back to its place.
+    // 1,002 branches, 32 for each page of two messages, one of which is the lookup of its start
+    // position.
     assert_eq!(pages, 33);
 }
 
 #[test]
-fn page_visits_no_more_than_it_may() {
+fn a_page_visits_no_more_than_its_allowance() {
     let mut retained = Retained::new();
     for number in 0..1_000 {
         retained.insert(&format!("{number}/x"), number);
@@ -184,7 +185,7 @@ fn page_visits_no_more_than_it_may() {
         position = retained.next_page_within("+/y", position.as_ref(), &mut allowance, each);
         pages += 1;
         if position.is_none() {
-            // The end is found by the way.
+            // The end is found within the allowance.
             assert!(allowance.visits > 0);
             break;
         }
@@ -194,7 +195,7 @@ fn page_visits_no_more_than_it_may() {
 }
 
 #[test]
-fn the_way_back_to_a_place_costs_visits() {
+fn resuming_at_a_position_costs_visits() {
     let lead = "a/".repeat(126);
     let mut retained = Retained::new();
     for number in 0..10 {
@@ -207,23 +208,23 @@ fn the_way_back_to_a_place_costs_visits() {
         let end = retained.next_page_within(&filter, after, &mut allowance, |_| found += 1);
         (end, visits - allowance.visits, found)
     };
-    // The filter's levels, four for a visit, and down to the first message.
+    // The filter's levels, four for a visit, and the descent to the first message.
     let (first, visits, found) = page(None, 1_000);
     assert_eq!((visits, found), (128 / 4 + 128, 1));
-    // As many levels again, and two branches.
+    // The same number of levels again, and two branches.
     let (_, visits, found) = page(first.as_ref(), 1_000);
     assert_eq!((visits, found), (128 / 4 + 128 + 2, 1));
-    // Half of what there is goes on.
+    // Half of the visits remain for new branches.
     let (_, visits, found) = page(first.as_ref(), 4);
     assert_eq!((visits, found), (4, 1));
 }
 
 #[test]
-fn page_does_not_go_astray_when_the_levels_of_its_end_are_gone() {
+fn a_page_continues_after_the_levels_of_its_position_are_removed() {
     let mut retained = retained(&["a/1", "a/2", "stays"]);
     let mut found = Vec::new();
     let position = next_page(&retained, "a/+", None, 1, |&message| found.push(message));
-    // Other topics take the numbers that the levels of the position had.
+    // Other topics get the numbers that the levels of the position had.
     retained.remove("a/1");
     retained.remove("a/2");
     for topic in ["b/1", "b/2", "b/3", "a/2", "a/1"] {
@@ -261,7 +262,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// Applies a change to both and returns the topic.
+/// Applies a change to both stores and returns the topic.
 fn apply(
     retained: &mut Retained<String>,
     plain: &mut BTreeSet<String>,
@@ -307,7 +308,7 @@ proptest! {
     }
 
     #[test]
-    fn pages_of_all_hand_over_every_topic(
+    fn pages_of_all_return_every_topic(
         topics in vec(oracle::topic(), 0..60),
         visits in 1..9_usize,
     ) {
@@ -331,7 +332,7 @@ proptest! {
     }
 
     #[test]
-    fn pages_hand_over_once_what_stays_while_others_come_and_go(
+    fn pages_return_each_lasting_message_once_during_changes(
         topics in vec(oracle::topic(), 1..60),
         rounds in vec((vec(change(), 0..6), 0..4_usize, 0..9_usize, weighted(0.2)), 1..60),
         filter in prop_oneof![Just("#".to_owned()), Just("+/#".to_owned()), oracle::filter()],
@@ -354,7 +355,7 @@ proptest! {
                 break;
             };
             if *restarts {
-                // Levels get other numbers, and of the place its path is left.
+                // Levels get other numbers, and only the path of the position is kept.
                 position = stopped.path().map(|path| Position::of(&filter, path));
                 retained = Retained::new();
                 for topic in plain.iter().rev() {

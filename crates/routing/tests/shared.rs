@@ -1,4 +1,4 @@
-//! Shared groups: who is chosen, and what stays when members come and go.
+//! Shared subscriptions: the choice of a member, and its stability when members join and leave.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ impl Destination for Member {
 
 const ODD_IS_LOCAL: fn(&Member) -> bool = |member| member.key % 2 == 1;
 
-/// Members 0 to `count`, all online.
+/// A group with the members 0 to `count`, all online.
 fn group(strategy: Strategy, count: u32) -> Group<Member> {
     let mut group = Group::new(strategy);
     for key in 0..count {
@@ -31,7 +31,7 @@ fn group(strategy: Strategy, count: u32) -> Group<Member> {
     group
 }
 
-/// A well spread number for each message.
+/// Evenly distributed hashes for each message.
 fn message(number: u64) -> Choice {
     let hash = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     Choice {
@@ -47,7 +47,7 @@ fn pick(group: &Group<Member>, cursor: &mut Cursor<u32>, number: u64) -> Option<
         .map(Destination::key)
 }
 
-/// How often each member is chosen.
+/// Number of messages for each member.
 fn tally(group: &Group<Member>, messages: u64) -> BTreeMap<u32, u64> {
     let mut cursor = Cursor::default();
     let mut tally = BTreeMap::new();
@@ -84,7 +84,7 @@ fn strategy_names_are_read_and_written() {
 }
 
 #[test]
-fn empty_group_chooses_nobody() {
+fn an_empty_group_chooses_no_member() {
     for strategy in Strategy::ALL {
         let group = group(strategy, 0);
         assert!(group.is_empty());
@@ -106,7 +106,7 @@ fn round_robin_cursors_take_turns_on_their_own() {
     for _ in 0..5 {
         assert_ne!(pick(&group, &mut first, 0), pick(&group, &mut second, 0));
     }
-    // A turn beyond the end counts on from the beginning.
+    // A turn beyond the end starts again at the beginning.
     assert_eq!(
         pick(&group, &mut Cursor::starting_at(u32::MAX), 0),
         pick(&group, &mut Cursor::starting_at(u32::MAX % 3), 0),
@@ -149,7 +149,7 @@ fn sticky_member_stays_until_it_leaves_or_goes_offline() {
         let next = pick(&group, &mut cursor, 50).expect("others are left");
         assert_ne!(next, chosen);
         if !leave {
-            // It does not take its place back.
+            // It does not become sticky again.
             group.set_online(chosen, true);
             assert_eq!(pick(&group, &mut cursor, 51), Some(next));
         }
@@ -223,7 +223,7 @@ fn hash_choice_does_not_depend_on_the_order_of_joining() {
 }
 
 #[test]
-fn leaving_member_gives_away_only_its_own_share_of_the_hashes() {
+fn only_the_share_of_a_leaving_member_moves_to_others() {
     let mut group = group(Strategy::HashClientId, 10);
     let all = |group: &Group<Member>| -> Vec<_> {
         (0..5_000)
@@ -254,7 +254,7 @@ fn local_members_take_turns_before_all_others() {
     for key in [1, 3, 5] {
         group.set_online(key, false);
     }
-    // An online member elsewhere comes before a local one that is offline.
+    // An online remote member is preferred to a local one that is offline.
     assert_eq!(
         tally(&group, 30),
         BTreeMap::from([(0, 10), (2, 10), (4, 10)])
@@ -262,7 +262,7 @@ fn local_members_take_turns_before_all_others() {
 }
 
 #[test]
-fn offline_members_are_chosen_only_if_nobody_is_online() {
+fn offline_members_are_chosen_only_if_none_is_online() {
     for strategy in Strategy::ALL {
         let mut group = group(strategy, 4);
         for key in [0, 1, 3] {
@@ -276,13 +276,13 @@ fn offline_members_are_chosen_only_if_nobody_is_online() {
 }
 
 #[test]
-fn a_member_that_comes_online_takes_over_from_those_that_are_not() {
+fn a_member_that_comes_online_replaces_offline_ones() {
     for strategy in Strategy::ALL {
         let mut group = group(strategy, 4);
         for key in 0..4 {
             group.set_online(key, false);
         }
-        // What a cursor remembers of the time when nobody was there does not hold it back.
+        // The cursor's state from the time without online members has no effect.
         let mut cursor = Cursor::default();
         let offline = pick(&group, &mut cursor, 1).unwrap();
         let back = (offline + 1) % 4;
@@ -290,14 +290,14 @@ fn a_member_that_comes_online_takes_over_from_those_that_are_not() {
         for number in 0..10 {
             assert_eq!(pick(&group, &mut cursor, number), Some(back), "{strategy}");
         }
-        // Its queue is full: one that is away is better than none.
+        // The queue of the online member is full: an offline one is better than none.
         let other = group.pick(&mut cursor, message(1), ODD_IS_LOCAL, Some(back));
         assert!(other.is_some_and(|other| other.key != back), "{strategy}");
     }
 }
 
 #[test]
-fn excluded_member_is_passed_over_even_for_an_offline_one() {
+fn an_excluded_member_is_skipped_even_for_an_offline_one() {
     for strategy in Strategy::ALL {
         let mut group = group(strategy, 2);
         let mut cursor = Cursor::default();
@@ -370,7 +370,7 @@ fn apply(group: &mut Group<Member>, plain: &mut BTreeMap<u32, bool>, change: Cha
 
 proptest! {
     #[test]
-    fn choice_keeps_its_rules_whoever_comes_and_goes(
+    fn the_choice_follows_its_rules_during_all_changes(
         strategy in proptest::sample::select(&Strategy::ALL[..]),
         changes in vec(change(), 1..250),
         exclude in proptest::option::of(0..60_u32),
@@ -406,7 +406,7 @@ proptest! {
     }
 }
 
-/// A group as a plain list, the online members first.
+/// A group as a plain list, with the online members first.
 #[derive(Clone, Debug, Default)]
 struct PlainGroup {
     keys: Vec<u32>,
@@ -480,7 +480,7 @@ impl PlainGroup {
 
 proptest! {
     #[test]
-    fn members_have_their_turns_as_in_a_plain_list_also_in_copies(
+    fn members_take_turns_as_in_a_plain_list_also_in_copies(
         strategy in proptest::sample::select(
             &[Strategy::RoundRobin, Strategy::Random, Strategy::Local][..],
         ),
@@ -497,7 +497,7 @@ proptest! {
             if number % 100 == 0 {
                 copies.push((group.clone(), plain.clone()));
             }
-            // Spread over the whole of a large group.
+            // Distributed over the whole of a large group.
             let spread = |key| key + 60 * block * members.div_ceil(500);
             let change = match change {
                 Change::Add(key, online) => Change::Add(spread(key), online),
@@ -519,7 +519,7 @@ proptest! {
     }
 }
 
-/// What a plain list knows of the member that changes.
+/// The state of the changed member in the plain list.
 fn known(plain: &PlainGroup, change: Change) -> Option<(u32, bool)> {
     let (Change::Add(key, _) | Change::Remove(key) | Change::SetOnline(key, _)) = change;
     let position = plain.keys.iter().position(|known| *known == key)?;

@@ -1,5 +1,5 @@
-//! What the storage thread gets done for 64 workers when the disk costs nothing: the log lies in
-//! memory (`/dev/shm`, or the folder for temporary files).
+//! Throughput of the storage thread for 64 workers without the cost of a disk: the log is in memory
+//! (`/dev/shm`, or the temporary directory).
 
 use std::cell::RefCell;
 use std::fs;
@@ -20,12 +20,13 @@ use thrum_storage::{
 };
 
 const WORKERS: u64 = 64;
-/// Messages of `QoS` 1 that a worker takes for durable sessions in a turn, each of four changes.
+/// Messages with `QoS` 1 that a worker accepts for durable sessions in a turn, with four changes
+/// each.
 const MESSAGES: u64 = 64;
 const CHANGES: u64 = 4 * MESSAGES;
 const PAYLOAD: [u8; 256] = [b'x'; 256];
 
-/// A folder of its own, removed at the end.
+/// A separate directory, removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -38,12 +39,12 @@ impl Folder {
         };
         let path = below.join(format!("thrum-committer-{}", std::process::id()));
         drop(fs::remove_dir_all(&path));
-        fs::create_dir_all(&path).expect("a folder in memory");
+        fs::create_dir_all(&path).expect("a directory in memory");
         Self(path)
     }
 
     fn open(&self) -> Store<RealDisk> {
-        let disk = RealDisk::open(&self.0).expect("the folder is ours");
+        let disk = RealDisk::open(&self.0).expect("the directory is accessible");
         let options = Options {
             disk_bytes_max: 2 * 1024 * 1024 * 1024,
             ..Options::default()
@@ -58,7 +59,7 @@ impl Drop for Folder {
     }
 }
 
-/// What one worker writes: messages that come, are sent, and are acknowledged a turn later.
+/// The changes of one worker: messages arrive, are sent, and are acknowledged a turn later.
 struct Traffic {
     worker: u64,
     sent: u64,
@@ -71,7 +72,7 @@ impl Traffic {
             .collect()
     }
 
-    /// A hundred sessions take turns.
+    /// A hundred sessions in turn.
     fn session(&self, number: u64) -> u64 {
         self.worker + WORKERS * (1 + number % 100)
     }
@@ -138,7 +139,7 @@ fn turn_of_all(traffic: &mut [Traffic]) -> Vec<Batch> {
     traffic.iter_mut().map(batch).collect()
 }
 
-/// All that the thread does, for turns of all workers.
+/// The complete work of the thread, for turns of all workers.
 fn bench_thread(group: &mut BenchmarkGroup<'_, WallTime>) {
     let folder = Folder::new();
     let (_committer, mut stepper, mut submitters) = stepped(&folder);
@@ -158,7 +159,7 @@ fn bench_thread(group: &mut BenchmarkGroup<'_, WallTime>) {
     });
 }
 
-/// Its two parts: what it looks up, notes and copies, and what it frames and writes.
+/// Its two parts: to look up, record and copy changes, and to frame and write them.
 fn bench_parts(group: &mut BenchmarkGroup<'_, WallTime>) {
     let folder = Folder::new();
     let store = RefCell::new(folder.open());

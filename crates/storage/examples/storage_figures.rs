@@ -1,9 +1,9 @@
-//! What the store does on a disk:
-//! `cargo run --release -p thrum-storage --example storage_figures -- FOLDER`.
+//! Performance of the store on a disk: `cargo run --release -p thrum-storage --example
+//! storage_figures -- FOLDER`.
 //!
-//! The folder must be on the disk in question and empty; about 1 GiB is written. Each figure stands
-//! on its own line.
-#![expect(clippy::print_stdout, reason = "an example talks to its user")]
+//! The directory must be on the disk in question and empty; about 1 GiB is written. Each figure is
+//! printed on its own line.
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use std::error::Error;
 use std::fs;
@@ -29,7 +29,7 @@ const MILLION: u64 = 1_000_000;
 fn main() -> Outcome<()> {
     let folder = std::env::args()
         .nth(1)
-        .ok_or("name an empty folder on the disk in question")?;
+        .ok_or("name an empty directory on the disk in question")?;
     let folder = Path::new(&folder);
     bare_syncs(&folder.join("bare"))?;
     for per_commit in [1, 10, 100] {
@@ -41,13 +41,13 @@ fn main() -> Outcome<()> {
     million(&folder.join("million"))
 }
 
-#[expect(clippy::disallowed_methods, reason = "it measures")]
+#[expect(clippy::disallowed_methods, reason = "the example measures time")]
 fn now() -> Instant {
     Instant::now()
 }
 
 fn per_second(count: u64, since: Instant) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "a figure to read")]
+    #[expect(clippy::cast_precision_loss, reason = "the figure is printed")]
     let rate = count as f64 / since.elapsed().as_secs_f64();
     format!("{rate:.0}/s")
 }
@@ -100,7 +100,7 @@ fn session(id: u64) -> Change<'static> {
     })
 }
 
-/// One publish to one session.
+/// One PUBLISH to one session.
 fn publish(number: u64, batch: &mut Batch) {
     batch.push(&Change::Message(Message {
         id: number,
@@ -179,7 +179,7 @@ fn tickets(folder: &Path, workers: u64) -> Outcome<()> {
     let metrics = committer.metrics();
     let mean = metrics.commit_micros / metrics.commits.max(1);
     println!(
-        "{workers} workers with one publish under way each: {rate}, {} commits, mean {mean} µs",
+        "{workers} workers with one publish in flight each: {rate}, {} commits, mean {mean} µs",
         metrics.commits
     );
     committer.stop()?;

@@ -1,17 +1,17 @@
-//! The one place of the storage that reads the clock: for how long a commit took, never for what is
-//! stored.
+//! The only place in the storage that reads the clock: for the duration of a commit, never for
+//! stored times.
 
 use std::time::{Duration, Instant};
 
-/// Since when.
+/// Start of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
-    /// Starts now.
+    /// Starts a measurement.
     #[expect(
         clippy::disallowed_methods,
-        reason = "this module is where the clock is read"
+        reason = "only this module reads the clock"
     )]
     pub(crate) fn start() -> Self {
         Self(Instant::now())

@@ -1,4 +1,4 @@
-//! What is in a log, read from the outside: for looking into it and for checking a copy.
+//! The contents of a log, read from outside: for inspection and for checking a copy.
 
 use std::io;
 
@@ -9,20 +9,20 @@ use crate::log::{
 use crate::record::{Change, Message, Will, decode};
 use crate::state::{Recovered, Replay};
 
-/// Reads the segments of a snapshot, given oldest first, to the state they hold.
+/// Reads the segments of a snapshot, oldest first, and collects the state.
 #[derive(Debug, Default)]
 pub struct Contents {
     replay: Replay,
     report: LogReport,
     /// The last segment that was read.
     last: FoundSegment,
-    /// Topics, properties and payloads of messages and wills are left out.
+    /// Whether topics, properties and payloads of messages and wills are omitted.
     counts_only: bool,
 }
 
 impl Contents {
-    /// For the numbers alone: topics, properties and payloads of messages and wills come back
-    /// empty, and take no memory.
+    /// Collects only counts: topics, properties and payloads of messages and wills are empty and
+    /// use no memory.
     pub fn counted() -> Self {
         Self {
             counts_only: true,
@@ -30,13 +30,13 @@ impl Contents {
         }
     }
 
-    /// Reads the next segment, from its beginning to where its content ends.
+    /// Reads the next segment, from its beginning to the end of its content.
     ///
     /// # Errors
     ///
     /// [`OpenError::Newer`] if a later version wrote it, [`OpenError::Io`] of
-    /// [`io::ErrorKind::InvalidInput`] if no segment has that name. Damage is no error, but
-    /// counted.
+    /// [`io::ErrorKind::InvalidInput`] if the name is not that of a segment. Damage is not an
+    /// error, but counted.
     pub fn read(&mut self, name: &str, bytes: &[u8]) -> Result<(), OpenError> {
         let Self {
             replay,
@@ -55,12 +55,12 @@ impl Contents {
         })
     }
 
-    /// All segments were read. The report has no torn bytes: who made the snapshot cut them.
+    /// Finishes after all segments. The report has no torn bytes, because a snapshot contains none.
     pub fn finish(self) -> (Recovered, LogReport) {
         self.finish_before(None)
     }
 
-    /// As [`Contents::finish`], of a log that was safe up to there.
+    /// As [`Contents::finish`], for a log that was durable up to `end`.
     fn finish_before(mut self, end: Option<End>) -> (Recovered, LogReport) {
         let (_, recovered) = self.replay.finish();
         self.report.compare_end(end, self.last);
@@ -83,13 +83,13 @@ impl SnapshotTarget for Contents {
     }
 }
 
-/// Reads the state of a log without changing a byte, also while a broker writes to it.
+/// Reads the state of a log without changing it, even while a broker writes to it.
 ///
 /// # Errors
 ///
 /// As [`snapshot`].
 pub fn read_state(disk: &impl ReadDisk) -> Result<(Recovered, LogReport), SnapshotError> {
-    // Before the segments: what is safe now, they must hold.
+    // Read before the segments, which must contain everything that is durable now.
     let end = End::read(disk);
     let mut contents = Contents::default();
     snapshot(disk, &mut contents)?;

@@ -1,5 +1,4 @@
-//! What must survive a crash: sessions, subscriptions, deliveries, wills and retained messages, in
-//! a log of our own.
+//! Durable storage of sessions, subscriptions, deliveries, wills and retained messages in a log.
 //!
 //! ```text
 //!   workers -> Batch -> Submitter -> Committer (one thread) -> Store -> Log -> Disk
@@ -10,39 +9,38 @@
 //!
 //! # The contract
 //!
-//! - **What a durable ticket means.** With [`Durability::Fsync`] the batch is on the disk: neither
-//!   the end of the process nor the loss of power takes it back. With [`Durability::Os`] it is with
-//!   the operating system: it survives the end of the process; the loss of power may take the last
-//!   seconds, and then a last part, never something from the middle. Without durability there is no
-//!   store at all.
-//! - **Units.** A unit of a batch comes back whole or not at all. Units come back in the order in
-//!   which they were committed: if one is there, all before it are.
-//! - **Not yet durable** is not the same as gone: what was submitted may be found after a crash
-//!   though its ticket never became durable.
-//! - **A commit that fails** makes nothing durable, and forgets nothing: all of it is written
-//!   again, to a new segment, until that succeeds. A sync that failed is never called again for the
-//!   same bytes, because its second success would prove nothing. As long as it lasts,
-//!   [`Health::Failing`] is shown and no ticket moves.
-//! - **Space** is bounded by [`Options::disk_bytes_max`], of which three quarters can be state.
-//!   When that is reached, or the disk itself has too little left for the next segment,
-//!   [`Health::Full`] is shown while there is still room for changes that take away. The node has
-//!   to heed it: the store refuses nothing by itself before the limit.
-//! - **A message** is stored once and lives as long as a delivery or a topic refers to it. Its body
-//!   has to come in the unit of a reference or before; it may come without one if the reference
-//!   follows within two segments of writing.
-//! - **Damage** costs what it hits. A record whose check fails is reported with its place, saved in
-//!   the sub-folder `quarantine` and left out; what cannot be understood without it is left out as
-//!   well and counted in [`Recovered::orphans`]. A removal that is damaged brings back what it
-//!   removed. The torn end of a commit that was never finished is cut; nobody was told that it is
-//!   safe.
-//! - **One process** has the directory; a second one is refused. A directory of a later format is
+//! - **A durable ticket.** With [`Durability::Fsync`] the batch is on the disk: it survives the end
+//!   of the process and a power failure. With [`Durability::Os`] the operating system has it: it
+//!   survives the end of the process. A power failure may lose the last seconds, but only the last
+//!   part, never something from the middle. Without durability there is no store.
+//! - **Units.** A unit of a batch is recovered completely or not at all. Units are recovered in the
+//!   order of their commits: if one is recovered, all earlier ones are.
+//! - **Not yet durable** does not mean lost: a submitted batch may be recovered after a crash
+//!   although its ticket never became durable.
+//! - **A commit that fails** makes nothing durable, and discards nothing: all of it is written
+//!   again, to a new segment, until that succeeds. A failed sync is never repeated for the same
+//!   bytes, because a later success would prove nothing. Meanwhile the health is
+//!   [`Health::Failing`] and no ticket becomes durable.
+//! - **Space** is limited by [`Options::disk_bytes_max`], of which three quarters can be state.
+//!   When that limit is reached, or the disk has too little space for the next segment, the health
+//!   is [`Health::Full`] while there is still room for changes that remove state. The node has to
+//!   react: the store itself refuses nothing before the limit.
+//! - **A message** is stored once and exists as long as a delivery or a topic refers to it. Its
+//!   body has to be written in the unit of a reference or earlier. It may be written without a
+//!   reference if one follows within two segments.
+//! - **Damage** is limited to the damaged records. A record whose checksum fails is reported with
+//!   its position, saved in the subdirectory `quarantine` and omitted. Records that depend on it
+//!   are omitted as well and counted in [`Recovered::orphans`]. A damaged removal restores the
+//!   removed object. The torn end of an unfinished commit is cut; it was never reported as durable.
+//! - **One process** uses the directory; a second one is refused. A directory of a later format is
 //!   refused too.
-//! - **A snapshot** ([`snapshot`], [`read_state`]) may be taken by any process at any time: it is a
-//!   state that the log had at one moment while it was taken, with every unit whole or missing, and
-//!   all that was durable when it began. It changes nothing and holds nobody up.
+//! - **A snapshot** ([`snapshot`], [`read_state`]) may be taken by any process at any time. It is a
+//!   state that the log had at one moment while the snapshot was taken, with every unit complete or
+//!   missing, and everything that was durable at the start. It changes nothing and blocks no
+//!   process.
 //!
-//! Invariant: a ticket becomes durable only after the sync that covers its batch and all before it
-//! has succeeded.
+//! Invariant: a ticket becomes durable only after the sync that covers its batch and all earlier
+//! ones has succeeded.
 #![forbid(unsafe_code)]
 
 mod clock;

@@ -1,4 +1,4 @@
-//! What the committer counts, for anyone to read at any time.
+//! Counters of the committer, readable at any time from any thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use crate::store::{Committed, Usage};
 
-/// Classes of the histogram of commit times: the class `n` holds those below 2ⁿ microseconds that
-/// no class before holds; the last one holds everything from about four seconds on.
+/// Classes of the histogram of commit times: class `n` counts those below 2ⁿ microseconds that no
+/// earlier class counts; the last one counts everything from about four seconds on.
 pub const COMMIT_TIME_CLASSES: usize = 24;
 
-/// Counters of a committer; each only grows but for the queue and the usage.
+/// Counters of a committer; all except the queue and the usage only increase.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     commits: AtomicU64,
@@ -28,23 +28,23 @@ pub(crate) struct Metrics {
 /// The counters at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MetricsSnapshot {
-    /// Commits that became safe.
+    /// Commits that became durable.
     pub commits: u64,
     /// Commits that failed.
     pub failures: u64,
-    /// Changes written, and records moved.
+    /// Changes written, including moved records.
     pub records: u64,
-    /// Bytes written, without frames.
+    /// Bytes written, without framing.
     pub bytes: u64,
-    /// Times of commits, write and sync, by class ([`COMMIT_TIME_CLASSES`]).
+    /// Times of commits (write and sync), by class ([`COMMIT_TIME_CLASSES`]).
     pub commit_times: [u64; COMMIT_TIME_CLASSES],
-    /// Their sum in microseconds.
+    /// Sum of these times in microseconds.
     pub commit_micros: u64,
-    /// Bytes that wait in the queue.
+    /// Bytes in the queue.
     pub queue_bytes: u64,
-    /// Batches that found the queue full.
+    /// Batches that were refused because the queue was full.
     pub queue_full: u64,
-    /// What the store takes.
+    /// Usage of the store.
     pub usage: Usage,
 }
 

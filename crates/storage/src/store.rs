@@ -1,5 +1,5 @@
-//! The durable state of a node: changes in, one append and one sync per commit, the state back at
-//! start.
+//! The durable state of a node: changes are taken, each commit is one append and one sync, and the
+//! state is recovered at the start.
 
 use crate::disk::Disk;
 use crate::log::{Damage, Log, LogOptions, LogReport, OpenError, Size, WriteError};
@@ -8,28 +8,28 @@ use crate::state::{Index, Recovered, Replay};
 
 /// Smallest segment, in bytes.
 const SEGMENT_BYTES_MIN: u64 = 4096;
-/// Segments that fit into the limit of the disk at least.
+/// Minimum number of segments within the size limit.
 const SEGMENTS_MIN: u64 = 8;
-/// However little room the disk has, segments are not made smaller than this because of it, in
-/// bytes.
+/// Segments are not made smaller than this because of little disk space, in bytes.
 const SEGMENT_BYTES_ON_SMALL_DISK: u64 = 1024 * 1024;
-/// Bytes of the oldest segment that a commit reads besides, and as a multiple of what it writes. Of
-/// the log at most three quarters are needed, so reading four bytes frees one; six keep ahead.
+/// Bytes of the oldest segment that a commit reads in addition, and as a multiple of the bytes that
+/// it writes. At most three quarters of the log are current, so reading four bytes frees one; a
+/// factor of six stays ahead.
 const RECLAIM_BYTES: u64 = 64 * 1024;
 const RECLAIM_FACTOR: u64 = 6;
 
-/// Bytes of the next segment that a commit writes in advance when the present one is half full, as
+/// Bytes of the next segment that a commit writes in advance when the current one is half full, as
 /// a multiple of its own.
 const SPARE_FACTOR: u64 = 3;
 
-/// On a disk without room for the next segment, a segment of which too much is needed is looked at
-/// again when so much less is, in parts of a segment.
+/// On a disk without room for the next segment, a segment with too much current data is examined
+/// again after the current data shrank by this part of a segment.
 const CRAMPED_PART: u64 = 8;
 
-/// When a commit is safe.
+/// Point at which a commit counts as durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// When the disk has it: it survives the loss of power.
+    /// When the disk has it: it survives a power failure.
     #[default]
     Fsync,
     /// When the operating system has it: it survives the end of the process, not that of the
@@ -37,17 +37,17 @@ pub enum Durability {
     Os,
 }
 
-/// How a store works.
+/// Configuration of a store.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// When a commit is safe. Default [`Durability::Fsync`].
+    /// Point at which a commit counts as durable. Default [`Durability::Fsync`].
     pub durability: Durability,
-    /// Size of a segment file in bytes; at most an eighth of `disk_bytes_max`, and of what the disk
-    /// has free (then at least 1 MiB). Default 64 MiB: large enough that files come and go seldom,
-    /// small enough to be read into memory at start.
+    /// Size of a segment file in bytes; at most an eighth of `disk_bytes_max`, and of the free
+    /// space of the disk (but at least 1 MiB). Default 64 MiB: large enough that files are rarely
+    /// created and removed, small enough to be read into memory at the start.
     pub segment_bytes: u64,
-    /// Most bytes of all files; up to three quarters of it can be state. At least 32 KiB. Default
-    /// 16 GiB.
+    /// Limit of the bytes of all files; up to three quarters of it can be state. At least 32 KiB.
+    /// Default 16 GiB.
     pub disk_bytes_max: u64,
 }
 
@@ -61,77 +61,74 @@ impl Default for Options {
     }
 }
 
-/// Whether the node may promise anything.
+/// Whether the node may acknowledge messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Health {
     /// Commits succeed and there is room.
     #[default]
     Healthy = 0,
-    /// Little room is left, on the disk or below `disk_bytes_max`: accept nothing that adds to the
-    /// state. What takes away still finds room.
+    /// Little room is left, on the disk or below `disk_bytes_max`: accept no change that adds
+    /// state. Changes that remove state still find room.
     Full = 1,
     /// The last commit failed: nothing can be acknowledged until one succeeds.
     Failing = 2,
 }
 
-/// A commit that became safe.
+/// A commit that became durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Committed {
-    /// Changes of the node and records that moved.
+    /// Number of changes of the node and of moved records.
     pub records: u64,
-    /// Bytes written.
+    /// Number of bytes written.
     pub bytes: u64,
 }
 
-/// What the store takes and does.
+/// Space and activity of the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Bytes of the log that are needed; for deliveries an average.
+    /// Bytes of the log that are current; an estimate for deliveries.
     pub live_bytes: u64,
     /// Bytes of the files, without the quarantine.
     pub used_bytes: u64,
-    /// Their limit.
+    /// Limit of these bytes.
     pub disk_bytes_max: u64,
-    /// Files of the log.
+    /// Number of files of the log.
     pub segments: usize,
-    /// Bytes that wait for a commit.
+    /// Bytes that are waiting for a commit.
     pub pending_bytes: usize,
-    /// Sessions with state.
+    /// Number of sessions with state.
     pub sessions: usize,
-    /// Messages that something refers to.
+    /// Number of referenced messages.
     pub messages: usize,
     /// Segments reclaimed since the start.
     pub reclaimed_segments: u64,
     /// Records moved since the start.
     pub moved_records: u64,
-    /// Places found damaged since the start, when their segment was reclaimed.
+    /// Damaged places found since the start while their segment was reclaimed.
     pub damaged_places: u64,
-    /// Reads, renames and removals that failed while reclaiming; they are tried again.
+    /// Reads, renames and removals that failed while reclaiming; they are retried.
     pub reclaim_failures: u64,
 }
 
 /// The store of one data directory. One thread uses it; [`Committer`](crate::Committer) is that
 /// thread.
 #[derive(Debug)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "troubles that come and go independently of each other"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "independent conditions")]
 pub struct Store<D: Disk> {
     log: Log<D>,
     index: Index,
     options: Options,
-    /// Records that are not safe yet, oldest first.
+    /// Records that are not durable yet, oldest first.
     pending: Vec<u8>,
     pending_records: u64,
-    /// The last commit failed.
+    /// Whether the last commit failed.
     failing: bool,
-    /// The folder was not where it was when that was looked at last.
+    /// Whether the directory was not at its path at the last check.
     is_misplaced: bool,
-    /// The oldest segment cannot be moved on a full disk before no more than that is needed, in
-    /// bytes.
+    /// On a full disk the oldest segment cannot be moved until at most this number of bytes is
+    /// current.
     reclaim_below: Option<u64>,
-    /// The spare segment cannot be written.
+    /// Whether the spare segment cannot be written.
     cramped: bool,
     full: bool,
     moved_records: u64,
@@ -140,12 +137,13 @@ pub struct Store<D: Disk> {
 }
 
 impl<D: Disk> Store<D> {
-    /// Opens the data directory and reads the state. The time it takes grows with the log: about a
-    /// second per gibibyte or per million queued messages, whatever is more.
+    /// Opens the data directory and reads the state. The time grows with the log: about a second
+    /// per gibibyte or per million queued messages, whichever is more.
     ///
     /// # Errors
     ///
-    /// [`OpenError::Newer`] if a later version wrote it, [`OpenError::Io`] if the disk refuses.
+    /// [`OpenError::Newer`] if a later version wrote it, [`OpenError::Io`] if the disk returns an
+    /// error.
     pub fn open(disk: D, options: Options) -> Result<(Self, Recovered, LogReport), OpenError> {
         let disk_bytes_max = options.disk_bytes_max.max(SEGMENTS_MIN * SEGMENT_BYTES_MIN);
         let largest = (disk_bytes_max / SEGMENTS_MIN).min(largest_by_disk(&disk));
@@ -192,9 +190,9 @@ impl<D: Disk> Store<D> {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] never happens to what [`Batch::push`] wrote.
+    /// [`Malformed`] never occurs for changes that [`Batch::push`] wrote.
     pub fn apply(&mut self, batch: &Batch) -> Result<(), Malformed> {
-        // Where the word of the open unit's last record stands.
+        // Offset of the word of the open unit's last record.
         let mut last = None;
         for (payload, is_end) in batch.units() {
             let change = decode(payload)?;
@@ -213,13 +211,14 @@ impl<D: Disk> Store<D> {
         Ok(())
     }
 
-    /// Makes everything taken so far safe, with one append and one sync, and reclaims a little.
-    /// Does nothing if nothing is to do.
+    /// Makes all changes taken so far durable, with one append and one sync, and reclaims a part of
+    /// the oldest segment. Does nothing if there is nothing to do.
     ///
     /// # Errors
     ///
-    /// [`WriteError`]: nothing of it counts as safe then, all of it waits for the next commit, in a
-    /// new segment if the disk failed; so call again after a while. Changes can still be taken.
+    /// [`WriteError`]: no change counts as durable then, and all of them remain for the next
+    /// commit, in a new segment if the disk failed; call it again after a while. Further changes
+    /// can still be taken.
     pub fn commit(&mut self) -> Result<Committed, WriteError> {
         if self.is_misplaced {
             self.look()?;
@@ -249,8 +248,8 @@ impl<D: Disk> Store<D> {
         })
     }
 
-    /// Does some of the work that makes later commits cheaper, for a time when nothing waits; true
-    /// if more could follow.
+    /// Does maintenance that makes later commits cheaper, for idle times; returns whether more
+    /// could follow.
     ///
     /// # Errors
     ///
@@ -265,12 +264,12 @@ impl<D: Disk> Store<D> {
         Ok(!self.prepare(0))
     }
 
-    /// Looks whether the folder is still where it was, now and then: a file that is open does not
-    /// tell.
+    /// Checks that the directory is still at its path; an open file does not show that. Call it at
+    /// intervals.
     ///
     /// # Errors
     ///
-    /// [`WriteError::Misplaced`]: nothing is safe until it is back.
+    /// [`WriteError::Misplaced`]: nothing is durable until it is back.
     pub fn look(&mut self) -> Result<(), WriteError> {
         let place = self.log.check_place();
         self.is_misplaced = place.is_err();
@@ -278,12 +277,12 @@ impl<D: Disk> Store<D> {
         place
     }
 
-    /// Whether anything waits for a commit.
+    /// Whether changes are waiting for a commit.
     pub fn has_pending(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// Whether the node may promise anything.
+    /// Whether the node may acknowledge messages.
     pub fn health(&self) -> Health {
         if self.failing {
             Health::Failing
@@ -294,7 +293,7 @@ impl<D: Disk> Store<D> {
         }
     }
 
-    /// What it takes and does.
+    /// Space and activity of the store.
     pub fn usage(&self) -> Usage {
         let Size {
             used_bytes,
@@ -317,12 +316,12 @@ impl<D: Disk> Store<D> {
         }
     }
 
-    /// Commits what waits and ends in order, so that the next start can tell this end from a torn
-    /// one.
+    /// Commits the pending changes and closes the log, so that the next start can distinguish this
+    /// end from a torn one.
     ///
     /// # Errors
     ///
-    /// As [`Store::commit`]; nothing is lost that was acknowledged.
+    /// As [`Store::commit`]; no acknowledged change is lost.
     pub fn close(mut self) -> Result<(), WriteError> {
         self.commit()?;
         self.log.close()
@@ -333,7 +332,7 @@ impl<D: Disk> Store<D> {
         self.log.wants_reclaim(live_bytes, self.cramped)
     }
 
-    /// Moves what is needed of the oldest segment into the pending records, a step further.
+    /// Moves the current records of the next part of the oldest segment into the pending records.
     fn reclaim(&mut self) {
         if !self.wants_reclaim() {
             return;
@@ -365,8 +364,8 @@ impl<D: Disk> Store<D> {
                 self.pending_records += step.kept;
                 let kept_bytes = (self.pending.len() - before) as u64;
                 if self.cramped && kept_bytes > room / 2 {
-                    // The last room on a full disk is for what takes away: the segment waits until
-                    // less of it is needed.
+                    // The last room on a full disk is for changes that remove state: the segment
+                    // stays until less of it is current.
                     self.pending.truncate(before);
                     self.pending_records = records_before;
                     self.log.put_victim_off();
@@ -382,8 +381,7 @@ impl<D: Disk> Store<D> {
         }
     }
 
-    /// Writes down which segment is given back next, so that one that is missing can be told from
-    /// it.
+    /// Records the segment that is removed next, so that it can be distinguished from a lost one.
     fn note_reclaimed(&mut self) {
         let Some(segment) = self.log.read_victim() else {
             return;
@@ -392,15 +390,15 @@ impl<D: Disk> Store<D> {
         batch.push(&Change::Reclaimed { segment });
         batch.end_unit();
         let applied = self.apply(&batch);
-        debug_assert!(applied.is_ok(), "our own record can be read");
+        debug_assert!(applied.is_ok(), "a record of this program can be read");
     }
 
-    /// Writes on at the spare segment, at least `bytes`; true if there is nothing left to do, or
-    /// nothing that can be done now.
+    /// Writes at least `bytes` more of the spare segment; returns `true` if there is nothing left
+    /// to do, or nothing that can be done now.
     fn prepare(&mut self, bytes: u64) -> bool {
         let prepared = self.log.prepare_spare(bytes);
-        // A part of a file that fits says nothing about the rest of it: what is cramped stays so
-        // until there is room.
+        // If a part of the file fits, the rest may not: the store stays cramped until there is
+        // room.
         let is_in_doubt =
             prepared.is_err() || (self.cramped && !prepared.as_ref().is_ok_and(|done| *done));
         self.cramped = is_in_doubt
@@ -411,12 +409,13 @@ impl<D: Disk> Store<D> {
         prepared.unwrap_or(true)
     }
 
-    /// Sees whether there is room for more state.
+    /// Determines whether there is room for more state.
     fn judge_room(&mut self) {
         let segment = self.options.segment_bytes;
         let limit = (self.options.disk_bytes_max - 3 * segment) / 4 * 3;
         let live = self.index.live_bytes();
-        // Full means full until it is well below again, or it would say so twice a second.
+        // The state full lasts until the current data is well below the limit, otherwise it would
+        // change twice a second.
         self.full = live > if self.full { limit / 20 * 19 } else { limit };
         if self.cramped {
             self.prepare(0);
@@ -424,7 +423,7 @@ impl<D: Disk> Store<D> {
     }
 }
 
-/// Largest segment that a disk with little room should have: space is given back by whole segments.
+/// Largest segment for a disk with little space, because space is reclaimed in whole segments.
 fn largest_by_disk(disk: &impl Disk) -> u64 {
     let free = disk.free_bytes().unwrap_or(u64::MAX);
     (free / SEGMENTS_MIN).max(SEGMENT_BYTES_ON_SMALL_DISK)

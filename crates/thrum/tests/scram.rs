@@ -17,7 +17,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use thrum_codec::{Packet, ReasonCode, Version, decode, frame};
 use thrum_protocol::server::{
-    Action, AuthenticationStep, Handshake, Session, Welcome, refuse_connect,
+    Action, AuthenticationStep, ConnAckParts, Handshake, Session, refuse_connect,
 };
 use thrum_protocol::{Limits, Output, Time, Violation};
 
@@ -147,9 +147,9 @@ impl Broker {
         }
         let signature = keyed(&keyed(&salted, b"Server Key"), covered.as_bytes());
         let signature = format!("v={}", STANDARD.encode(signature));
-        let welcome = Welcome {
+        let welcome = ConnAckParts {
             authentication_data: Some(signature.as_bytes()),
-            ..Welcome::default()
+            ..ConnAckParts::default()
         };
         let session = Session::new(1, &handshake, &self.limits);
         self.session

@@ -1,13 +1,13 @@
-//! `cargo xtask check`: every gate in one command.
+//! `cargo xtask check`: all checks in one command.
 
 use anyhow::{Context, Result};
 
 use crate::workspace::{Workspace, cargo};
 use crate::{spec, tidy};
 
-/// Licences, sources and duplicate versions; advisories need the network.
+/// Licences, sources and duplicate versions; a check of advisories would need the network.
 const DENY: [&str; 5] = ["deny", "check", "bans", "licenses", "sources"];
-/// The program without the parts that can be left out; `make parts` does more.
+/// The program without its optional parts; `make parts` checks more combinations.
 const SMALLEST: [&str; 9] = [
     "clippy",
     "--package",
@@ -22,7 +22,7 @@ const SMALLEST: [&str; 9] = [
 const NOT_DENIED: &str = "cargo-deny was NOT run: it is not installed (`make deny` installs and runs it, \
     `make night` does too)";
 
-/// Runs every gate, also behind one that failed, and tells whether all passed.
+/// Runs every check, even after a failure, and returns whether all passed.
 pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     let mut failed = Vec::new();
     let mut gate = |name: &'static str, passed: bool| {

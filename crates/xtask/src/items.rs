@@ -1,10 +1,10 @@
-//! Items of Rust source by their brackets alone: blocks of methods, structs and functions.
+//! Finds items of Rust source by their brackets alone: blocks of methods, structs and functions.
 //!
-//! All of it reads masked source, in which comments and the insides of literals are blanks.
+//! All functions expect masked source, in which comments and the contents of literals are blank.
 
 use std::ops::Range;
 
-/// The methods of one `impl Type { … }`; a trait's are none.
+/// The methods of one `impl Type { … }`, not those of a trait.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Methods {
     /// The type, without its path and its parameters.
@@ -13,26 +13,26 @@ pub(crate) struct Methods {
     pub(crate) count: usize,
 }
 
-/// A type that is defined here.
+/// A type definition.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Definition {
     pub(crate) name: String,
     pub(crate) at: usize,
-    /// Named fields of a struct; none has an enum.
+    /// Number of named fields of a struct; 0 for an enum.
     pub(crate) fields: usize,
 }
 
-/// A function with its parameters as they are written.
+/// A function with its parameters as written.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Function {
     pub(crate) name: String,
     pub(crate) at: usize,
-    /// Callable from other crates, by its own word.
+    /// Whether it is declared `pub`, so that other crates can call it.
     pub(crate) is_public: bool,
     pub(crate) parameters: Vec<String>,
 }
 
-/// Words of the source in order, each with its place.
+/// Words of the source in order, each with its offset.
 pub(crate) fn words(masked: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_of_word = |letter: char| letter.is_alphanumeric() || letter == '_';
     let mut rest = 0;
@@ -95,7 +95,7 @@ pub(crate) fn definitions(masked: &str) -> Vec<Definition> {
     found
 }
 
-/// Functions and methods, also those of traits.
+/// Functions and methods, including those of traits.
 pub(crate) fn functions(masked: &str) -> Vec<Function> {
     let mut found = Vec::new();
     for (at, _) in words(masked).filter(|(_, word)| *word == "fn") {
@@ -122,7 +122,7 @@ pub(crate) fn functions(masked: &str) -> Vec<Function> {
     found
 }
 
-/// The braces of an item that begins with `impl` at `at`; none if the word belongs to a type.
+/// The braces of an item that starts with `impl` at `at`; `None` if the word belongs to a type.
 fn block_of_item(masked: &str, at: usize) -> Option<Range<usize>> {
     let before = masked[..at].trim_end();
     let begins_item = before.is_empty() || before.ends_with(['}', ';', '{', ']']);
@@ -131,7 +131,7 @@ fn block_of_item(masked: &str, at: usize) -> Option<Range<usize>> {
     is_block.then(|| open..masked.len().min(closing(masked, open) + 1))
 }
 
-/// The type of `<T> path::Type<T> where …`; none if a trait is implemented.
+/// The type of `<T> path::Type<T> where …`; `None` if a trait is implemented.
 fn inherent_type(header: &str) -> Option<String> {
     let behind = skip_generics(header, 0)?;
     let header = &header[behind..];
@@ -145,7 +145,7 @@ fn inherent_type(header: &str) -> Option<String> {
     (!is_of_trait && is_type).then(|| name.to_owned())
 }
 
-/// Named fields of a struct whose name ends at `behind`.
+/// Number of named fields of a struct whose name ends at `behind`.
 fn fields_behind(masked: &str, behind: usize) -> usize {
     let Some(open) = masked[behind..].find(['{', ';', '(']) else {
         return 0;
@@ -162,7 +162,7 @@ fn fields_behind(masked: &str, behind: usize) -> usize {
     names.count()
 }
 
-/// Whether what stands before `fn` says `pub`, and not `pub(crate)`.
+/// Whether the text before `fn` contains `pub`, and not `pub(crate)`.
 fn is_public(before: &str) -> bool {
     let mut rest = before.trim_end();
     while let Some(shorter) = ["const", "async", "unsafe", "extern"]
@@ -175,13 +175,13 @@ fn is_public(before: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.ends_with([' ', '\n', '{', '}', ';', ']']))
 }
 
-/// `fn name`, and not the type `fn(…)`.
+/// Whether this is `fn name`, and not the type `fn(…)`.
 fn is_named(masked: &str, at: usize) -> bool {
     let behind = masked[at + 2..].trim_start();
     behind.starts_with(|letter: char| letter.is_alphabetic() || letter == '_')
 }
 
-/// Where `<…>` ends that may begin at `at`, and the blanks behind it.
+/// Position after a `<…>` that may start at `at`, and after the blanks that follow.
 fn skip_generics(masked: &str, at: usize) -> Option<usize> {
     let begin = at + blanks(&masked[at..]);
     if !masked[begin..].starts_with('<') {
@@ -207,7 +207,7 @@ fn blanks(text: &str) -> usize {
     text.len() - text.trim_start().len()
 }
 
-/// Where the bracket closes that opens at `open`.
+/// Position of the bracket that closes the one at `open`.
 fn closing(masked: &str, open: usize) -> usize {
     let mut depth = 0_usize;
     for (at, byte) in masked.bytes().enumerate().skip(open) {
@@ -223,7 +223,7 @@ fn closing(masked: &str, open: usize) -> usize {
     masked.len()
 }
 
-/// Brackets that are open at a place, but `<`.
+/// Number of brackets other than `<` that are open at a position.
 fn depth_at(text: &str, at: usize) -> usize {
     text[..at].bytes().fold(0, |depth: usize, byte| match byte {
         b'{' | b'(' | b'[' => depth + 1,
@@ -232,7 +232,7 @@ fn depth_at(text: &str, at: usize) -> usize {
     })
 }
 
-/// Angle brackets that are open behind a text; `->` closes none.
+/// Number of angle brackets that are open after a text; `->` closes none.
 fn angle_depth(text: &str) -> usize {
     let mut before = b' ';
     let mut depth = 0_usize;
@@ -247,7 +247,7 @@ fn angle_depth(text: &str) -> usize {
     depth
 }
 
-/// What stands between the commas of a list, outside of all brackets.
+/// The parts of a list between its commas, outside of all brackets.
 fn parts(list: &str) -> Vec<String> {
     let mut found = vec![String::new()];
     let mut depth = 0_usize;
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_of_a_type_are_counted_and_a_trait_s_are_not() {
+    fn methods_of_a_type_are_counted_and_those_of_a_trait_are_not() {
         let text = "impl A { fn a() { fn inner() {} } pub(crate) const fn b() {} }\n\
             impl<T: Fn(u8) -> u8> path::B<T> where T: for<'a> C<'a> { fn c(call: fn(u8)) {} }\n\
             impl D for A { fn d() {} }\n\

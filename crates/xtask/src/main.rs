@@ -1,8 +1,8 @@
-//! `cargo xtask`: the checks that keep the repository in shape, the same at the desk and in CI.
+//! `cargo xtask`: the checks of the repository, the same on a developer's machine and in CI.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a command-line tool answers on the terminal"
+    reason = "a command-line tool prints to the terminal"
 )]
 
 mod check;
@@ -25,10 +25,10 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check                       fmt, clippy, tidy, spec, and cargo-deny if it is installed: what CI runs
-  tidy                        sizes of files and types, dependency direction, files and functions that nothing uses
-  spec [--list [STATEMENT]]   every normative statement of docs/spec is enforced and tested, and where
-  counts                      instructions per operation, against docs/performance (needs valgrind)
-  test [--list] [NAME…]       builds all tests and runs them side by side, or those named so";
+  tidy                        sizes of files and types, dependency direction, unused files and functions
+  spec [--list [STATEMENT]]   coverage of the normative statements in docs/spec, and the lines that enforce and test them
+  counts                      instructions per operation, compared with docs/performance (needs valgrind)
+  test [--list] [NAME…]       builds all tests and runs them at the same time, or only the named ones";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs one command and tells whether the repository passed.
+/// Runs one command and returns whether the repository passed.
 fn run(arguments: &[String]) -> Result<bool> {
     let (command, options) = match arguments.split_first() {
         Some((command, options)) => (command.as_str(), options),
@@ -58,6 +58,6 @@ fn run(arguments: &[String]) -> Result<bool> {
             println!("{USAGE}");
             Ok(true)
         }
-        _ => bail!("do not understand `{}`\n{USAGE}", arguments.join(" ")),
+        _ => bail!("unknown command `{}`\n{USAGE}", arguments.join(" ")),
     }
 }

@@ -1,10 +1,9 @@
-//! Rust source seen from outside the compiler: what is code, what is comment or text, what is a
-//! test.
+//! Classifies Rust source without the compiler: code, comments and literals, and tests.
 
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
-/// Folders that never ship.
+/// Folders that are not part of the product.
 const TEST_FOLDERS: [&str; 3] = ["tests", "simulation", "benches"];
 
 /// Whether a path names Rust source.
@@ -14,7 +13,7 @@ pub(crate) fn is_rust(path: &str) -> bool {
         .is_some_and(|extension| extension == "rs")
 }
 
-/// Whether all of a file is test, by its place or its name.
+/// Whether the whole file is test code, by its folder or its name.
 pub(crate) fn is_test_file(path: &str) -> bool {
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
     let mut folders = folders.split('/');
@@ -25,14 +24,14 @@ pub(crate) fn is_test_file(path: &str) -> bool {
         || !is_rust(path)
 }
 
-/// A copy of the source of the same length in which comments and the insides of literals are
-/// blanks, so that searching it finds code only.
+/// A copy of the source of the same length in which comments and the contents of literals are
+/// blank, so that a search finds only code.
 pub(crate) fn mask(text: &str) -> String {
     let masker = Masker::run(text);
     String::from_utf8_lossy(&masker.out).into_owned()
 }
 
-/// Where the insides of string literals are, in order.
+/// Positions of the contents of string literals, in order.
 pub(crate) fn string_literals(text: &str) -> Vec<Range<usize>> {
     Masker::run(text).strings
 }
@@ -144,7 +143,7 @@ impl<'a> Masker<'a> {
         self.keep(end.len());
     }
 
-    /// A character literal is blanked, a lifetime stays.
+    /// Blanks a character literal and keeps a lifetime.
     fn quote(&mut self) {
         let width = match self.peek(1) {
             Some(b'\\') => {
@@ -162,13 +161,13 @@ impl<'a> Masker<'a> {
     }
 }
 
-/// The number of the line an offset lies in, from 1.
+/// The number of the line at an offset, counted from 1.
 pub(crate) fn line_at(text: &str, offset: usize) -> usize {
     let before = text.get(..offset).unwrap_or(text);
     before.matches('\n').count() + 1
 }
 
-/// Where the item that begins at `from` ends: behind its `;` or its closing brace.
+/// End of the item that starts at `from`: after its `;` or its closing brace.
 pub(crate) fn item_end(masked: &str, from: usize) -> usize {
     let bytes = masked.as_bytes();
     let mut depth = 0_usize;
@@ -188,8 +187,8 @@ pub(crate) fn item_end(masked: &str, from: usize) -> usize {
     bytes.len()
 }
 
-/// The lines that belong to tests: `#[cfg(test)]` items, those of the feature `testing`, and
-/// `#[test]` functions, with the comments and attributes directly above them.
+/// The lines of tests: `#[cfg(test)]` items, those of the feature `testing`, and `#[test]`
+/// functions, with the comments and attributes directly above them.
 pub(crate) fn test_lines(text: &str, masked: &str) -> Vec<RangeInclusive<usize>> {
     let lines: Vec<&str> = text.lines().collect();
     let mut ranges = Vec::new();
@@ -212,7 +211,7 @@ pub(crate) fn test_lines(text: &str, masked: &str) -> Vec<RangeInclusive<usize>>
     ranges
 }
 
-/// `tokio::test]` is found in its middle: the item begins at the `#` before it.
+/// `tokio::test]` matches inside an attribute: the item starts at the `#` before it.
 fn attribute_start(masked: &str, offset: usize) -> usize {
     masked[..=offset].rfind('#').unwrap_or(offset)
 }
@@ -233,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_and_literals_are_blank_and_lengths_stay() {
+    fn comments_and_literals_are_blank_and_lengths_do_not_change() {
         let text = "let a = \"x { \\\" y\"; // { b\n/* { /* } */ */ let c = '{'; let d: &'a str = r#\"}\"}\"#;";
         let masked = mask(text);
         assert_eq!(masked.len(), text.len());
@@ -255,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn test_functions_include_what_stands_above_them() {
+    fn test_functions_include_the_comments_and_attributes_above_them() {
         let text = "fn a() {}\n\n// why\n#[test]\nfn b() {\n    c();\n}\nfn d() {}\n";
         assert_eq!(test_lines(text, &mask(text)), [3..=7]);
     }
@@ -267,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_feature_for_tests_of_other_crates_is_test() {
+    fn items_of_the_testing_feature_are_tests() {
         let text = "#[cfg(feature = \"testing\")]\nmod a;\n#[cfg(feature = \"tls\")]\nmod b;\n";
         assert_eq!(test_lines(text, &mask(text)), [1..=2]);
     }
@@ -285,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_a_test_file_is_test() {
+    fn a_test_file_is_test_code_as_a_whole() {
         for path in [
             "crates/a/tests/b.rs",
             "crates/a/benches/b.rs",

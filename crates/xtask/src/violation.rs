@@ -1,8 +1,8 @@
-//! One thing that is wrong: where, what, and how to put it right.
+//! A violation of a rule: its position, the problem and the remedy.
 
 use std::fmt;
 
-/// A finding, printed as `path:line: what and how to fix`.
+/// A finding, printed as `path:line: problem and remedy`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Violation {
     path: String,
@@ -11,7 +11,7 @@ pub(crate) struct Violation {
 }
 
 impl Violation {
-    /// A finding at a line of a file; lines count from 1.
+    /// Creates a finding at a line of a file, counted from 1.
     pub(crate) fn new(path: &str, line: usize, message: impl Into<String>) -> Self {
         Self {
             path: path.to_owned(),
@@ -27,7 +27,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Prints findings in order of place and tells whether there were none.
+/// Prints findings in order of position and returns whether there were none.
 pub(crate) fn report(area: &str, mut violations: Vec<Violation>) -> bool {
     violations.sort();
     violations.dedup();

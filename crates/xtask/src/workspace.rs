@@ -1,4 +1,4 @@
-//! The repository as the checks see it: its files and its packages.
+//! The repository as input of the checks: its files and packages.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// Folders that hold no source of ours, for trees without git.
+/// Folders without source of the repository, for trees without git.
 const FOREIGN_FOLDERS: [&str; 5] = [".git", "target", "node_modules", ".venv", "runs"];
 
 /// The repository on disk.
@@ -24,21 +24,21 @@ pub(crate) struct Package {
     pub(crate) name: String,
     /// Path of its `Cargo.toml`, relative to the root of the repository.
     pub(crate) manifest: String,
-    /// The files cargo gives to the compiler, relative to the root of the repository.
+    /// The source files that cargo passes to the compiler, relative to the root of the repository.
     pub(crate) targets: Vec<String>,
     pub(crate) dependencies: Vec<Dependency>,
 }
 
-/// A dependency a package names.
+/// A dependency of a package.
 #[derive(Debug)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
-    /// Used by tests and benches only.
+    /// Whether only tests and benches use it.
     pub(crate) dev: bool,
 }
 
 impl Workspace {
-    /// Finds the repository this tool was built in and lists its files.
+    /// Finds the repository in which this tool was built and lists its files.
     pub(crate) fn open() -> Result<Self> {
         let root = match std::env::var_os("CARGO_MANIFEST_DIR") {
             Some(own) => Path::new(&own).join("../..").canonicalize()?,
@@ -59,7 +59,7 @@ impl Workspace {
         Ok(Self { root, files })
     }
 
-    /// The text of every file with one of these endings under one of these folders; an empty folder
+    /// The text of every file with one of these extensions in one of these folders; an empty folder
     /// is the root.
     pub(crate) fn read(
         &self,
@@ -78,7 +78,7 @@ impl Workspace {
         Ok(texts)
     }
 
-    /// The packages as cargo reads them.
+    /// The packages as reported by cargo.
     pub(crate) fn packages(&self) -> Result<Vec<Package>> {
         let output = cargo(&self.root)
             .args(["metadata", "--no-deps", "--format-version", "1"])
@@ -132,7 +132,7 @@ fn walk(root: &Path) -> Result<Vec<String>> {
     Ok(files)
 }
 
-/// Reads the answer of `cargo metadata --no-deps`.
+/// Parses the output of `cargo metadata --no-deps`.
 fn packages_of(metadata: &Value) -> Result<Vec<Package>> {
     let root = text(metadata, "workspace_root")?;
     let packages = list(metadata, "packages")?;

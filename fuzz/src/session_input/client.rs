@@ -1,4 +1,4 @@
-//! What a client sees of the server: frames, checked one by one as they come.
+//! The client's view of the server: frames, checked one by one as they arrive.
 
 use std::collections::BTreeSet;
 
@@ -14,9 +14,9 @@ pub(super) struct Client {
     topic_alias_maximum: u16,
     is_accepted: bool,
     is_ended: bool,
-    /// Of enhanced authentication.
+    /// The authentication method.
     method: Option<String>,
-    /// Identifiers of the server's messages that this client has not acknowledged to the end.
+    /// Identifiers of the server's messages whose exchange this client has not completed.
     unacknowledged: BTreeSet<PacketId>,
     /// Identifiers that this client has used for its own messages and requests.
     used: BTreeSet<PacketId>,
@@ -43,7 +43,7 @@ impl Client {
         }
     }
 
-    /// The client has sent this packet and the session is about to see it.
+    /// Records a packet of the client before the session handles it.
     pub(super) fn sends(&mut self, packet: &Packet<'_>) {
         match packet {
             Packet::Publish(publish) => self.used.extend(publish.packet_id),
@@ -60,7 +60,7 @@ impl Client {
         self.unacknowledged.remove(&ack.packet_id);
     }
 
-    /// The server has sent these bytes; the number of the frames' kinds, for the sight.
+    /// Checks bytes of the server; returns a set of the frames' kinds for the observed behaviour.
     pub(super) fn reads(&mut self, mut bytes: &[u8]) -> u16 {
         let mut kinds = 0;
         while !bytes.is_empty() {
@@ -75,9 +75,9 @@ impl Client {
         kinds
     }
 
-    /// [MQTT-3.2.0-1] [MQTT-3.2.0-2] [MQTT-3.14.4-1] by way of the flags.
+    /// [MQTT-3.2.0-1] [MQTT-3.2.0-2] [MQTT-3.14.4-1], based on the flags.
     fn check(&mut self, packet: &Packet<'_>) {
-        assert!(!self.is_ended, "{packet:?} behind the last packet");
+        assert!(!self.is_ended, "{packet:?} after the last packet");
         if let Packet::Auth(auth) = packet {
             self.check_auth(auth);
             return;
@@ -97,13 +97,13 @@ impl Client {
             Packet::PubAck(ack) | Packet::PubRec(ack) | Packet::PubComp(ack) => {
                 assert!(
                     self.used.contains(&ack.packet_id),
-                    "{packet:?} answers nothing"
+                    "{packet:?} without a request"
                 );
             }
             Packet::SubAck(answer) | Packet::UnsubAck(answer) => {
                 assert!(
                     self.used.contains(&answer.packet_id),
-                    "{packet:?} answers nothing"
+                    "{packet:?} without a request"
                 );
             }
             Packet::PubRel(_) | Packet::PingResp | Packet::Auth(_) => {}
@@ -111,7 +111,7 @@ impl Client {
                 assert_eq!(
                     self.version,
                     Version::V5,
-                    "3.x knows no DISCONNECT of the server"
+                    "3.x has no DISCONNECT of the server"
                 );
                 self.is_ended = true;
             }
@@ -123,14 +123,14 @@ impl Client {
         }
     }
 
-    /// [MQTT-4.12.0-2] [MQTT-4.12.0-5] [MQTT-4.12.0-6] by way of the names.
+    /// [MQTT-4.12.0-2] [MQTT-4.12.0-5] [MQTT-4.12.0-6], based on the names.
     fn check_auth(&self, auth: &Auth<'_>) {
         assert!(self.method.is_some(), "AUTH to a client without method");
         let method = auth.properties.authentication_method;
         assert_eq!(method, self.method.as_deref());
         let is_done = auth.reason == ReasonCode::Success;
         assert!(is_done || auth.reason == ReasonCode::ContinueAuthentication);
-        assert!(self.is_accepted || !is_done, "done before CONNACK");
+        assert!(self.is_accepted || !is_done, "success before CONNACK");
     }
 
     fn check_publish(&mut self, publish: &Publish<'_>) {
@@ -142,7 +142,7 @@ impl Client {
             let is_known = !self.aliases.insert(alias.get());
             assert!(
                 is_known || !publish.topic.is_empty(),
-                "alias that stands for nothing"
+                "alias without a topic"
             );
         }
         let Some(packet_id) = publish.packet_id else {
@@ -159,7 +159,7 @@ impl Client {
     }
 }
 
-/// The number of a packet's kind on the wire.
+/// The packet type on the wire.
 pub(super) fn kind(packet: &Packet<'_>) -> u8 {
     match packet {
         Packet::Connect(_) => 1,

@@ -1,8 +1,7 @@
 //! Any behaviour of a client against the server's session: bytes, silence, lost connections.
 //!
-//! An input is a script: a byte that names a step, then what that step needs. Whatever the script,
-//! the session answers with frames that a client may get, keeps to its limits, or ends the
-//! connection.
+//! An input is a script: each step is a byte that selects it and its arguments. For any script the
+//! session replies with valid frames, stays within its limits, or ends the connection.
 
 mod client;
 mod node;
@@ -12,13 +11,14 @@ use thrum_codec::testing::Choices;
 use self::node::Node;
 use crate::{Sight, sight};
 
-/// Steps of one script; enough for several connections, few enough for many scripts a second.
+/// Number of steps of one script; enough for several connections, few enough for many scripts per
+/// second.
 const STEPS_MAX: usize = 400;
 
-/// Plays the script.
+/// Runs the script.
 ///
 /// # Panics
-/// If the session writes what a client may not get, or holds more than its limits.
+/// If the session writes an invalid frame, or exceeds its limits.
 pub fn target(input: &[u8]) -> Sight {
     let mut script = Script { rest: input };
     let mut node = Node::default();

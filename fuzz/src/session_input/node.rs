@@ -1,4 +1,4 @@
-//! A node of one client: what stands around a session in a broker, without sockets and routing.
+//! A node for one client: the environment of a session in a broker, without sockets and routing.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use thrum_codec::{DecodeError, Packet, PacketId, QoS, ReasonCode, Version, decod
 use thrum_protocol::limits::QueueLimits;
 use thrum_protocol::message::FrameCache;
 use thrum_protocol::server::{
-    Action, AuthenticationStep, DeliveryOptions, Handshake, Session, Timeout, Welcome,
+    Action, AuthenticationStep, ConnAckParts, DeliveryOptions, Handshake, Session, Timeout,
     refuse_connect,
 };
 use thrum_protocol::{Limits, MountPoint, Outgoing, Output, Publication, Time, Violation};
 
 use super::client::{Client, kind};
 
-/// Where every client with a user name lives, and everything is published.
+/// Mount point of every client with a user name, and the prefix of all published messages.
 const MOUNT: &str = "m/";
 
-/// Small, so that every limit is met.
+/// Small, so that every limit is reached.
 fn limits() -> Limits {
     Limits {
         packet_bytes_max: 16 * 1024,
@@ -40,24 +40,24 @@ fn limits() -> Limits {
     }
 }
 
-/// The node, its client, and what the script has shown so far.
+/// The node, its client, and the behaviour observed so far.
 pub(super) struct Node {
     limits: Arc<Limits>,
     now: Time,
-    /// Bytes of the client that are no whole packet yet.
+    /// Bytes of the client that are not a complete packet yet.
     input: Vec<u8>,
     out: Output,
     frames: FrameCache,
     session: Option<Session>,
     client: Option<Client>,
-    /// Between CONNECT and CONNACK.
+    /// The handshake between CONNECT and CONNACK.
     arriving: Option<(Handshake, Client)>,
-    /// Messages on their way through the node.
+    /// Messages that the node is routing.
     routing: VecDeque<(QoS, Option<PacketId>)>,
     shown: Shown,
 }
 
-/// What happened, in bits and counts that stay small.
+/// The observed behaviour, as bits and small counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Shown {
     kinds_sent: u16,
@@ -90,7 +90,7 @@ impl Node {
         self.shown
     }
 
-    /// Bytes arrive.
+    /// Handles bytes that arrive.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         let mut input = core::mem::take(&mut self.input);
         input.extend_from_slice(bytes);
@@ -98,15 +98,15 @@ impl Node {
         while let Some(len) = self.feed_frame(&input[at..]) {
             at += len;
         }
-        // A violation has ended the connection and dropped what it had.
+        // A violation has ended the connection and discarded its input.
         if self.has_connection() || self.session.is_none() {
             input.drain(..at);
             self.input = input;
         }
     }
 
-    /// The length of the frame that was handled; none if there was no whole one, or no connection
-    /// is left.
+    /// Handles one frame and returns its length; `None` if there was no complete one, or if the
+    /// connection ended.
     fn feed_frame(&mut self, stream: &[u8]) -> Option<usize> {
         let frame = match frame::split(stream, self.limits.packet_bytes_max) {
             Ok(frame) => frame?,
@@ -134,7 +134,7 @@ impl Node {
 
     #[expect(
         clippy::large_types_passed_by_value,
-        reason = "as the session takes it"
+        reason = "the session takes it by value"
     )]
     fn handle(&mut self, packet: Packet<'_>) {
         self.shown.kinds_received |= 1 << kind(&packet);
@@ -146,7 +146,7 @@ impl Node {
             if let Packet::Connect(connect) = packet {
                 self.connect(&connect);
             }
-            // Anything else closes the connection before it has begun.
+            // Any other packet closes the connection before it starts.
             return;
         }
         let (Some(session), Some(client)) = (&mut self.session, &mut self.client) else {
@@ -156,7 +156,7 @@ impl Node {
         match session.handle_packet(packet, self.now, &mut self.out) {
             Ok(Action::None) => {}
             Ok(Action::Authenticate(auth)) => {
-                // Who has nothing to say any more is known.
+                // A client without further data is authenticated.
                 let step = auth.properties.authentication_data.unwrap_or_default();
                 let answered = if step.is_empty() {
                     session.link_mut().authenticate_done(None, &mut self.out)
@@ -213,7 +213,7 @@ impl Node {
         }
     }
 
-    /// A packet before CONNACK.
+    /// Handles a packet before CONNACK.
     fn go_on(&mut self, mut handshake: Handshake, client: Client, packet: &Packet<'_>) {
         match handshake.authentication_step(packet) {
             Ok(AuthenticationStep::Data(step)) => self.answer_step(handshake, client, step),
@@ -225,10 +225,10 @@ impl Node {
         }
     }
 
-    /// Whoever has nothing to say any more comes in.
+    /// Accepts a client without further data, and challenges any other.
     fn answer_step(&mut self, mut handshake: Handshake, mut client: Client, step: &[u8]) {
         if step.is_empty() {
-            self.welcome(handshake, client);
+            self.accept(handshake, client);
             return;
         }
         match handshake.challenge(step, &mut self.out) {
@@ -250,7 +250,7 @@ impl Node {
         self.out.clear();
     }
 
-    fn welcome(&mut self, handshake: Handshake, client: Client) {
+    fn accept(&mut self, handshake: Handshake, client: Client) {
         let kept = self.session.take().filter(|session| {
             !handshake.clean_start() && session.client_id() == handshake.client_id()
         });
@@ -259,12 +259,12 @@ impl Node {
             self.routing.clear();
         }
         let mut session = kept.unwrap_or_else(|| Session::new(1, &handshake, &self.limits));
-        let welcome = Welcome {
+        let parts = ConnAckParts {
             session_present,
             response_information: Some("answers/"),
-            ..Welcome::default()
+            ..ConnAckParts::default()
         };
-        session.connect(handshake, welcome, self.now, &mut self.out);
+        session.connect(handshake, parts, self.now, &mut self.out);
         self.session = Some(session);
         self.client = Some(client);
         self.shown.connections = self.shown.connections.saturating_add(1).min(3);
@@ -283,7 +283,7 @@ impl Node {
         self.lose_connection();
     }
 
-    /// The connection is gone.
+    /// Handles the loss of the connection.
     pub(super) fn lose_connection(&mut self) {
         self.read_out();
         self.client = None;
@@ -292,9 +292,9 @@ impl Node {
         let Some(session) = &mut self.session else {
             return;
         };
-        let farewell = session.connection_lost(self.now);
+        let end = session.connection_lost(self.now);
         assert!(!session.link().is_connected());
-        if farewell.session_ended {
+        if end.session_ended {
             assert!(!session.lifetime().is_persistent());
             session.outbound_mut().take_shared(None);
             self.session = None;
@@ -302,7 +302,7 @@ impl Node {
         }
     }
 
-    /// The node is done with the oldest message.
+    /// Finishes the oldest message.
     pub(super) fn finish_publish(&mut self, choice: u8) {
         const OUTCOMES: [ReasonCode; 4] = [
             ReasonCode::Success,
@@ -318,14 +318,14 @@ impl Node {
         session.publish_done(qos, packet_id, outcome, &mut self.out);
     }
 
-    /// A message for the client.
+    /// Delivers a message to the client.
     pub(super) fn deliver(&mut self, choices: &mut Choices<'_>) {
         let Some(session) = &mut self.session else {
             return;
         };
         let topic = format!("{MOUNT}{}", choices.topic());
         let qos = choices.one_of(&[QoS::AtLeastOnce, QoS::ExactlyOnce, QoS::AtMostOnce]);
-        // Some small, some too large to be copied.
+        // Some payloads are small, some too large to be copied.
         let payload = vec![0x55; usize::from(choices.byte()) * 12];
         let publication = Publication {
             topic: &topic,
@@ -361,7 +361,7 @@ impl Node {
             }
             Timeout::NotAuthorized => {
                 let reason = ReasonCode::NotAuthorized;
-                self.end(Violation::new(reason, "admission over"));
+                self.end(Violation::new(reason, "time limit of the connection"));
             }
             Timeout::Expired(_) => {
                 self.shown.expired = true;
@@ -383,7 +383,7 @@ impl Node {
         }
     }
 
-    /// What must hold between any two steps.
+    /// Checks that hold between any two steps.
     pub(super) fn check(&mut self) {
         self.read_out();
         let Some(session) = &mut self.session else {
@@ -398,13 +398,13 @@ impl Node {
             "{inflight} inflight"
         );
         session.outbound_mut().take_dropped().for_each(drop);
-        // Nobody waits for a deadline that has passed and brings nothing.
+        // A deadline that has passed is handled at once.
         if session.next_deadline().is_some_and(|at| at <= self.now) {
             self.pass_time(0);
         }
     }
 
-    /// The client reads what was written.
+    /// Passes the output to the client.
     fn read_out(&mut self) {
         match &mut self.client {
             Some(client) => self.shown.kinds_sent |= client.reads(&self.out.to_vec()),

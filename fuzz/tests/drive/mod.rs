@@ -1,4 +1,5 @@
-//! Drives a target for a while: made-up inputs, and mutations of those that showed something new.
+//! Drives a target for a limited time: generated inputs, and mutations of inputs with new
+//! behaviour.
 
 mod mutate;
 mod random;

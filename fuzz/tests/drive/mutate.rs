@@ -1,14 +1,14 @@
-//! One input from another.
+//! Derives one input from another.
 
 use super::random::Random;
 
-/// Longest input; longer ones cost time and show nothing that shorter ones do not.
+/// Longest input; longer ones take time and show no behaviour that shorter ones do not.
 const INPUT_BYTES_MAX: usize = 8192;
 
-/// Values that sit at the borders of lengths and flags.
+/// Values at the boundaries of lengths and flags.
 const BORDERS: [u8; 12] = [0, 1, 2, 3, 4, 0x23, 0x2B, 0x2F, 0x7F, 0x80, 0xFE, 0xFF];
 
-/// Changes the input in one to four places; `other` is where spliced parts come from.
+/// Changes the input at one to four positions; `other` is the source of spliced parts.
 pub(crate) fn mutate(input: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
     let mut changed = input.to_vec();
     for _ in 0..=random.below(4) {
@@ -24,7 +24,7 @@ fn mutate_once(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
         0 => change(input, at, |byte| byte ^ (1 << random.below(8))),
         1 => change(input, at, |_| random.byte()),
         2 => change(input, at, |_| BORDERS[random.below(BORDERS.len())]),
-        // Lengths are off by one, and bytes next to each other are swapped.
+        // Lengths become off by one, and adjacent bytes are swapped.
         3 => change(input, at, |byte| byte.wrapping_add(1)),
         4 => change(input, at, |byte| byte.wrapping_sub(1)),
         5 => {

@@ -1,4 +1,4 @@
-//! Numbers from a seed.
+//! Random numbers from a seed.
 
 /// SplitMix64: one seed, one sequence.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Below `bound`, which is not 0.
+    /// A number below `bound`, which is not 0.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         let bound = u64::try_from(bound).expect("64 bits");
         usize::try_from(self.number() % bound).expect("below a usize")
@@ -32,7 +32,7 @@ impl Random {
         (0..len).map(|_| self.byte()).collect()
     }
 
-    /// Bytes that are mostly small: as decisions they give simple packets with low identifiers.
+    /// Bytes that are mostly small: as decisions they yield simple packets with low identifiers.
     pub(crate) fn small_bytes(&mut self, len: usize) -> Vec<u8> {
         (0..len)
             .map(|_| {

@@ -1,4 +1,4 @@
-//! The loop: how long, from which seed, and what is said of a failure.
+//! The loop: its duration, its seed, and the report of a failure.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -11,16 +11,16 @@ use thrum_fuzz::Sight;
 use super::mutate::mutate;
 use super::random::Random;
 
-/// Inputs that are kept because they showed something new.
+/// Highest number of inputs that are kept for their new behaviour.
 const KEPT_MAX: usize = 4096;
 
-/// Inputs between two looks at the clock.
+/// Number of inputs between two checks of the clock.
 const BATCH: usize = 64;
 
-/// Runs the target on inputs of `make_up` and their mutations until the time is over.
+/// Runs the target on inputs of `make_up` and their mutations until the time has passed.
 ///
 /// # Panics
-/// If the target panics: with the seed and the input, in hexadecimal.
+/// If the target panics: the message contains the seed and the input in hexadecimal.
 #[expect(
     clippy::print_stdout,
     reason = "the seed is needed to run the same inputs again"
@@ -56,7 +56,7 @@ pub(crate) fn drive(name: &str, target: fn(&[u8]) -> Sight, make_up: fn(&mut Ran
     );
     assert!(
         run.seen.len() > 1,
-        "{name}: every input looked the same, so nothing was tried"
+        "{name}: all inputs had the same behaviour, so nothing was tested"
     );
 }
 
@@ -108,7 +108,7 @@ impl Run<'_> {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "only how long to go on is measured here"
+    reason = "the clock only limits the duration"
 )]
 fn now() -> Instant {
     Instant::now()
@@ -124,7 +124,7 @@ fn number(variable: &str) -> Option<u64> {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string takes everything");
+        write!(text, "{byte:02x}").expect("writing to a string cannot fail");
         text
     })
 }

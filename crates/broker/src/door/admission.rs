@@ -477,7 +477,7 @@ impl Door<'_> {
 
 /// One that the broker gives is another one each time: nobody is known by it.
 fn sent_client_id(handshake: &Handshake) -> &str {
-    if handshake.is_client_id_ours() {
+    if handshake.is_client_id_assigned() {
         return "";
     }
     handshake.client_id()

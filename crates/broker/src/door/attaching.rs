@@ -6,7 +6,7 @@ use thrum_access::Admission;
 use thrum_codec::frame::Frame;
 use thrum_codec::packet::Connect;
 use thrum_codec::{DecodeError, ReasonCode, Version};
-use thrum_protocol::server::{Handshake, Welcome, refuse, refuse_connect};
+use thrum_protocol::server::{ConnAckParts, Handshake, refuse, refuse_connect};
 use thrum_protocol::{Limits, Violation};
 
 use super::Door;
@@ -362,10 +362,10 @@ impl Door<'_> {
         let Joined {
             slot, is_resumed, ..
         } = joined;
-        let welcome = Welcome {
+        let welcome = ConnAckParts {
             session_present: is_resumed,
             authentication_data: standing.data.as_deref(),
-            ..Welcome::default()
+            ..ConnAckParts::default()
         };
         self.engine
             .welcome(slot, handshake, welcome, standing.holder);

@@ -179,7 +179,7 @@ impl Checks<'_> {
     ) -> Result<(), Violation> {
         let username = identity.username.as_deref();
         let pattern = &self.engine.core.settings.client_id;
-        if handshake.is_client_id_ours() || pattern.admits(handshake.client_id(), username) {
+        if handshake.is_client_id_assigned() || pattern.admits(handshake.client_id(), username) {
             return Ok(());
         }
         self.engine.core.row().add(Counter::ClientIdsNotOfUser, 1);

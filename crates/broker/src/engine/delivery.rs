@@ -205,7 +205,7 @@ impl Core {
             && let Some(journal) = &mut self.durable.journal
             && let Some(list) = journal.spare_list()
         {
-            session.journal_mut().lend_steps(list);
+            session.journal_mut().reuse_list(list);
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use thrum_access::{Admission, Identity};
 use thrum_protection::ClientRef;
 use thrum_protocol::Message;
-use thrum_protocol::server::{Handshake, Session, Welcome};
+use thrum_protocol::server::{ConnAckParts, Handshake, Session};
 
 use super::Engine;
 use super::client::Client;
@@ -81,7 +81,7 @@ impl Engine {
         &mut self,
         slot: Slot,
         handshake: Handshake,
-        welcome: Welcome<'_>,
+        welcome: ConnAckParts<'_>,
         holder: Holder,
     ) {
         let was_durable = self.begin_durable(slot, &handshake);

@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 use thrum_codec::packet::SubscriptionOptions;
 use thrum_codec::properties::PublishProperties;
 use thrum_codec::{QoS, ReasonCode, Version};
-use thrum_protocol::server::{DropReason, Fate, MessageFate};
+use thrum_protocol::server::{DeliveryEvent, DropReason, MessageEvent};
 use thrum_protocol::{Message, Publication};
 
 use super::Engine;
@@ -302,7 +302,7 @@ impl Reporter<'_> {
 pub(super) fn watch_deliveries(core: &mut Core, slot: Slot) {
     if core.node.interest.listeners.want_deliveries() {
         let session = &mut core.sessions[slot].session;
-        session.outbound_mut().tell_fates();
+        session.outbound_mut().record_events();
     }
 }
 
@@ -310,24 +310,24 @@ pub(super) fn watch_deliveries(core: &mut Core, slot: Slot) {
 #[inline]
 pub(super) fn report_deliveries(core: &mut Core, slot: Slot) {
     let outbound = core.sessions[slot].session.outbound_mut();
-    if outbound.tells_fates() {
-        let fates = outbound.take_fates();
+    if outbound.records_events() {
+        let fates = outbound.take_events();
         report_fates(core, slot, fates);
     }
 }
 
 #[cold]
-fn report_fates(core: &mut Core, slot: Slot, fates: Vec<MessageFate>) {
+fn report_fates(core: &mut Core, slot: Slot, fates: Vec<MessageEvent>) {
     for told in fates {
         let publication = Publication {
             qos: told.qos,
             retain: told.retain,
             ..told.message.publication()
         };
-        let (kind, reason) = match told.fate {
-            Fate::Sent => (EventKind::MessageDelivered, None),
-            Fate::Acknowledged => (EventKind::MessageAcknowledged, None),
-            Fate::Dropped(reason) => (EventKind::DeliveryDropped, Some(reason)),
+        let (kind, reason) = match told.event {
+            DeliveryEvent::Sent => (EventKind::MessageDelivered, None),
+            DeliveryEvent::Acknowledged => (EventKind::MessageAcknowledged, None),
+            DeliveryEvent::Dropped(reason) => (EventKind::DeliveryDropped, Some(reason)),
         };
         if let Some(reporter) = core.reporter(kind) {
             reporter.delivery(slot, &publication, reason);

@@ -24,7 +24,8 @@ pub(super) fn ack(
     check_flags(frame.first, flags, version)?;
     let mut reader = Reader::new(frame.body);
     let packet_id = packet_id(&mut reader)?;
-    // Without a reason code the answer is a success: the only form of 3.x, the short one of 5.0.
+    // Without a reason code the response means success: the only form in 3.x, the short form in
+    // 5.0.
     if reader.is_empty() {
         let reason = ReasonCode::Success;
         return Ok(Ack {
@@ -89,7 +90,7 @@ pub(super) fn auth(frame: Frame<'_>) -> Result<Auth<'_>, DecodeError> {
     let reason = reason(&mut reader, Carrier::Auth)?;
     let properties = properties::auth(properties::block(&mut reader)?)?;
     reader.finish()?;
-    // A success without properties may be left out altogether, so it may also be written out.
+    // A success without properties may be omitted, and may also be written out.
     let is_short_form = reason == ReasonCode::Success && properties == AuthProperties::default();
     if properties.authentication_method.is_none() && !is_short_form {
         return Err(DecodeError::Protocol("AUTH without authentication method"));

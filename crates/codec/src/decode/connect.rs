@@ -11,7 +11,7 @@ use crate::wire::Reader;
 
 pub(super) fn connect(frame: Frame<'_>) -> Result<Connect<'_>, DecodeError> {
     let mut reader = Reader::new(frame.body);
-    // Before anything else, so that a later version of the protocol is told apart from garbage.
+    // The version is read first, so that a newer protocol version is distinguished from garbage.
     let (version, is_bridge) = version(&mut reader)?;
     check_header_len(frame, version)?;
     check_flags(frame.first, 0, version)?;
@@ -27,7 +27,7 @@ pub(super) fn connect(frame: Frame<'_>) -> Result<Connect<'_>, DecodeError> {
         .will
         .map(|(qos, retain)| will(&mut reader, version, qos, retain))
         .transpose()?;
-    // 3.1: the remaining length takes precedence over the flags, a missing string is valid.
+    // 3.1: the remaining length takes precedence over the flags; a missing string is valid.
     let may_be_missing = version == Version::V31;
     let is_present =
         |flag: bool, reader: &Reader<'_>| flag && !(may_be_missing && reader.is_empty());
@@ -59,7 +59,7 @@ pub(super) fn connect(frame: Frame<'_>) -> Result<Connect<'_>, DecodeError> {
     })
 }
 
-/// Protocol name and level, and whether the client says that it is a bridge.
+/// Protocol name and level, and whether the client identifies itself as a bridge.
 fn version(reader: &mut Reader<'_>) -> Result<(Version, bool), DecodeError> {
     // [MQTT-3.1.2-1] [MQTT-3.1.2-2] [MQTT3-3.1.2-1] [MQTT3-3.1.2-2]
     match (reader.binary()?, reader.u8()?) {
@@ -80,7 +80,7 @@ struct Flags {
 
 impl Flags {
     fn read(bits: u8, version: Version) -> Result<Self, DecodeError> {
-        // 3.1 disregards the reserved bit, and the will's bits where there is no will.
+        // 3.1 ignores the reserved bit, and the will bits without the will flag.
         let strict = version != Version::V31;
         // [MQTT-3.1.2-3] [MQTT3-3.1.2-3]
         if strict && bits & 0b1 != 0 {
@@ -148,7 +148,7 @@ pub(super) fn connack(frame: Frame<'_>, version: Version) -> Result<ConnAck<'_>,
     let mut reader = Reader::new(frame.body);
     let flags = reader.u8()?;
     let session_present = match version {
-        // The byte has no meaning yet in 3.1.
+        // The byte is reserved in 3.1.
         Version::V31 => false,
         Version::V311 | Version::V5 => {
             // [MQTT-3.2.2-1]

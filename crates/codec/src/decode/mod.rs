@@ -1,8 +1,7 @@
-//! One frame to one packet.
+//! Decodes one frame into one packet.
 //!
-//! Everything that the specification calls malformed or a protocol error and that shows in the
-//! packet alone is refused here. Whether a packet may be sent by a client or by a server, and at
-//! this moment, is decided by the session machine.
+//! The decoder refuses every malformed packet and every protocol error that is visible in the
+//! packet alone. The session decides whether a client or server may send a packet at this point.
 
 mod acks;
 mod connect;
@@ -16,11 +15,10 @@ use crate::packet::{Packet, PacketId, Publish, Version};
 use crate::reason::{Carrier, ReasonCode};
 use crate::wire::{Reader, variable_len};
 
-/// Decodes one frame; `version` is ignored for CONNECT, which names its own.
+/// Decodes one frame; `version` is ignored for CONNECT, which contains its own.
 ///
 /// # Errors
-/// Everything the specification calls malformed or a protocol error and that shows in the packet
-/// alone.
+/// Every malformed packet, and every protocol error that is visible in the packet alone.
 #[inline]
 pub fn decode(frame: Frame<'_>, version: Version) -> Result<Packet<'_>, DecodeError> {
     match frame.first >> 4 {
@@ -33,7 +31,7 @@ pub fn decode(frame: Frame<'_>, version: Version) -> Result<Packet<'_>, DecodeEr
     }
 }
 
-/// Decodes a frame whose packet type is PUBLISH; for those that have looked at it before.
+/// Decodes a frame that the caller knows to be a PUBLISH.
 ///
 /// # Errors
 /// As [`decode`]; any other packet type is malformed.
@@ -63,13 +61,13 @@ fn decode_rare(frame: Frame<'_>, version: Version) -> Result<Packet<'_>, DecodeE
     }
 }
 
-/// A packet that is nothing but its fixed header.
+/// A packet that consists of its fixed header only.
 fn empty(frame: Frame<'_>, version: Version) -> Result<(), DecodeError> {
     check_flags(frame.first, 0, version)?;
     Reader::new(frame.body).finish()
 }
 
-/// Only 5.0 demands the shortest form of the remaining length.
+/// Only 5.0 requires the shortest form of the remaining length.
 #[inline]
 fn check_header_len(frame: Frame<'_>, version: Version) -> Result<(), DecodeError> {
     let body_len = frame.body.len();
@@ -83,7 +81,7 @@ fn check_header_len(frame: Frame<'_>, version: Version) -> Result<(), DecodeErro
     Ok(())
 }
 
-/// The low four bits of the first byte, which are fixed for every packet but PUBLISH.
+/// Checks the low four bits of the first byte, which are fixed for every packet except PUBLISH.
 #[inline]
 fn check_flags(first: u8, expected: u8, version: Version) -> Result<(), DecodeError> {
     let flags = first & 0x0F;

@@ -1,6 +1,6 @@
 //! The property block of each packet.
 //!
-//! Identifiers fit into one byte: one of two bytes is unknown, or not in its shortest form.
+//! Every identifier fits into one byte; one of two bytes is unknown, or not in its shortest form.
 
 use core::num::NonZeroU16;
 
@@ -16,7 +16,7 @@ use crate::wire::Reader;
 
 type Outcome<T> = Result<T, DecodeError>;
 
-/// The block behind its length.
+/// The property block after its length field.
 #[inline]
 pub(super) fn block<'a>(reader: &mut Reader<'a>) -> Outcome<&'a [u8]> {
     // [MQTT-2.2.2-1]
@@ -227,7 +227,7 @@ pub(super) fn auth(block: &[u8]) -> Outcome<AuthProperties<'_>> {
 
 const MISPLACED: DecodeError = DecodeError::Malformed("property that this packet cannot have");
 
-/// Fills a property that may stand only once.
+/// Sets a property that may occur only once.
 #[inline]
 fn once<T>(slot: &mut Option<T>, value: T) -> Outcome<()> {
     match slot.replace(value) {
@@ -275,7 +275,7 @@ fn topic<'a>(reader: &mut Reader<'a>) -> Outcome<&'a str> {
     Ok(topic)
 }
 
-/// Checks one user property; the block stands for all of them.
+/// Checks one user property; the result refers to the whole block.
 #[inline]
 fn user<'a>(reader: &mut Reader<'a>, block: &'a [u8]) -> Outcome<UserProperties<'a>> {
     reader.pair()?;

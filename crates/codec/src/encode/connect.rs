@@ -6,7 +6,7 @@ use crate::error::EncodeError;
 use crate::packet::{ConnAck, Connect, Version, Will};
 use crate::reason::ReasonCode;
 
-/// Bit of the protocol level by which a bridge makes itself known.
+/// Bit of the protocol level that a bridge sets to identify itself.
 const BRIDGE: u8 = 0x80;
 
 pub(super) fn connect(connect: &Connect<'_>, out: &mut dyn Sink) {
@@ -73,7 +73,7 @@ pub(super) fn connack(connack: &ConnAck<'_>, version: Version, out: &mut dyn Sin
     // [MQTT-3.2.2-6] [MQTT3-3.2.2-4]
     let session_present = connack.session_present && connack.reason == ReasonCode::Success;
     match version {
-        // The byte has no meaning yet in 3.1.
+        // The byte is reserved in 3.1.
         Version::V31 => out.u8(0),
         Version::V311 | Version::V5 => out.u8(u8::from(session_present)),
     }

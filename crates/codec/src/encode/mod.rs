@@ -1,10 +1,10 @@
-//! One packet to bytes.
+//! Encodes one packet into bytes.
 //!
-//! The layout of each packet is written down once, as a function over a `Sink`: run over a
-//! counter it gives the length and every error, run over the output it cannot fail.
+//! The layout of each packet is defined once, as a function over a `Sink`. A run over a counter
+//! yields the length and every error; the run over the output then cannot fail.
 //!
-//! The contents of strings are not looked at: what a broker sends was checked when it came in, and
-//! a client checks its arguments with [`crate::topic`].
+//! The encoder does not check the contents of strings: a broker sends strings that it checked when
+//! it received them, and a client checks its arguments with [`crate::topic`].
 
 mod connect;
 mod properties;
@@ -24,12 +24,12 @@ use crate::wire::variable_len;
 
 /// Appends the packet to `out`; nothing is appended on error.
 ///
-/// Properties and reason codes that `version` does not have are left out. CONNECT is written in the
-/// version it names itself.
+/// Properties and reason codes that `version` does not have are omitted. CONNECT is written in the
+/// version that it contains.
 ///
 /// # Errors
-/// A field or the packet is too long for the wire format, lacks what the specification demands, or
-/// does not exist in this version.
+/// A field or the packet is too long for the wire format, a part that the specification requires is
+/// missing, or the packet does not exist in this version.
 #[inline]
 pub fn encode(packet: &Packet<'_>, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     match packet {
@@ -51,7 +51,7 @@ pub fn encode(packet: &Packet<'_>, version: Version, out: &mut Vec<u8>) -> Resul
     }
 }
 
-/// Bytes that [`encode`] would append.
+/// Number of bytes that [`encode`] would append.
 ///
 /// # Errors
 /// As [`encode`].
@@ -97,7 +97,7 @@ fn remaining_len(packet: &Packet<'_>, version: Version) -> Result<u32, EncodeErr
     counter.finish()
 }
 
-/// Packet type and the flags that are fixed; those of PUBLISH are its own.
+/// Packet type and fixed flags; those of PUBLISH are computed separately.
 #[inline]
 const fn first_byte(packet: &Packet<'_>) -> u8 {
     match packet {
@@ -122,12 +122,12 @@ const fn first_byte(packet: &Packet<'_>) -> u8 {
     }
 }
 
-/// Everything behind the fixed header.
+/// Everything after the fixed header.
 fn body(packet: &Packet<'_>, version: Version, out: &mut dyn Sink) {
     match packet {
         Packet::Connect(packet) => connect::connect(packet, out),
         Packet::ConnAck(packet) => connect::connack(packet, version, out),
-        // Written by its own file and never by way of a counter.
+        // These are written elsewhere and never counted.
         Packet::Publish(_) | Packet::PingReq | Packet::PingResp => {}
         Packet::PubAck(packet)
         | Packet::PubRec(packet)
@@ -142,7 +142,7 @@ fn body(packet: &Packet<'_>, version: Version, out: &mut dyn Sink) {
     }
 }
 
-/// A success without properties is left out.
+/// Whether the reason code and properties may be omitted: success without properties.
 #[inline]
 fn is_short(reason: ReasonCode, properties: &AckProperties<'_>) -> bool {
     reason == ReasonCode::Success

@@ -59,7 +59,7 @@ pub(super) fn connack(properties: &ConnAckProperties<'_>, out: &mut dyn Sink) {
         out,
     );
     match properties.maximum_qos {
-        // The absent property says it, and no value of it may.
+        // An absent property means 2; the value 2 itself is not allowed.
         None | Some(QoS::ExactlyOnce) => {}
         Some(QoS::AtMostOnce) => flag(id::MAXIMUM_QOS, Some(false), out),
         Some(QoS::AtLeastOnce) => flag(id::MAXIMUM_QOS, Some(true), out),

@@ -1,4 +1,4 @@
-//! PUBLISH: written in one go, as it is the packet that counts.
+//! PUBLISH, written in one pass because it is the most frequent packet.
 
 use alloc::vec::Vec;
 
@@ -9,17 +9,16 @@ use crate::packet::{PacketId, Publish, QoS, Version};
 use crate::properties::PublishProperties;
 use crate::wire::{VARIABLE_MAX, variable_len};
 
-/// Where a PUBLISH was written in the output, so that a copy can be given another packet
-/// identifier.
+/// Position of a PUBLISH in the output, so that a copy can be given another packet identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublishFrame {
     /// Length of the frame in bytes.
     pub len: usize,
-    /// Offset of the packet identifier from the frame's start; none with `QoS` 0.
+    /// Offset of the packet identifier from the start of the frame; `None` with `QoS` 0.
     pub packet_id_at: Option<usize>,
 }
 
-/// Appends a PUBLISH and tells where its packet identifier stands.
+/// Appends a PUBLISH and returns the position of its packet identifier.
 ///
 /// # Errors
 /// As [`encode`](super::encode).
@@ -36,7 +35,7 @@ pub fn encode_publish(
     Ok(plan.frame)
 }
 
-/// Appends a PUBLISH without its payload, for those that write the payload from where it stands.
+/// Appends a PUBLISH without its payload, for callers that write the payload from its own buffer.
 ///
 /// The length in the result is that of the whole frame, payload included.
 ///
@@ -54,7 +53,7 @@ pub fn encode_publish_head(
     Ok(plan.frame)
 }
 
-/// Bytes that [`encode_publish`] would append.
+/// Number of bytes that [`encode_publish`] would append.
 pub(super) fn frame_len(publish: &Publish<'_>, version: Version) -> Result<usize, EncodeError> {
     Plan::new(publish, version).map(|plan| plan.frame.len)
 }
@@ -66,7 +65,7 @@ pub(super) const fn first_byte(publish: &Publish<'_>) -> u8 {
     0x30 | (dup as u8) << 3 | publish.qos.as_u8() << 1 | publish.retain as u8
 }
 
-/// All lengths of a frame, worked out before the first byte is written.
+/// All lengths of a frame, computed before the first byte is written.
 struct Plan {
     frame: PublishFrame,
     topic_len: u16,
@@ -77,7 +76,7 @@ struct Plan {
 
 #[expect(
     clippy::inline_always,
-    reason = "every PUBLISH comes by here, and two callers are one too many for the compiler's own choice"
+    reason = "every PUBLISH takes this path, and with two callers the compiler would not inline it"
 )]
 impl Plan {
     #[inline(always)]
@@ -119,7 +118,7 @@ impl Plan {
         })
     }
 
-    /// Everything but the payload; [`Plan::new`] has seen every error.
+    /// Writes everything before the payload; [`Plan::new`] has reported every error.
     #[inline(always)]
     fn write_head(&self, publish: &Publish<'_>, version: Version, out: &mut Vec<u8>) {
         out.u8(first_byte(publish));
@@ -140,7 +139,7 @@ impl Plan {
     }
 }
 
-/// Length of the properties, and of the block that holds them.
+/// Length of the properties, and of the block with its length field.
 #[inline]
 fn block_len(properties: &PublishProperties<'_>) -> Result<(u32, usize), EncodeError> {
     let mut counter = Counter::default();

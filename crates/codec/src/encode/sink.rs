@@ -1,16 +1,16 @@
-//! Where encoded fields go.
+//! Destinations of encoded fields.
 
 use alloc::vec::Vec;
 
 use crate::error::EncodeError;
 use crate::wire::VARIABLE_MAX;
 
-/// Takes the fields of a packet in their order.
+/// Receives the fields of a packet in order.
 pub(super) trait Sink {
-    /// Takes bytes as they are.
+    /// Appends bytes unchanged.
     fn bytes(&mut self, bytes: &[u8]);
 
-    /// Notes that the packet cannot be written; only the counter ever sees it.
+    /// Records that the packet cannot be written; only the counter can receive this call.
     fn fail(&mut self, error: EncodeError);
 
     #[inline]
@@ -68,7 +68,7 @@ pub(super) trait Sink {
     }
 }
 
-/// Writes a property block behind its length, which is 0 without properties.
+/// Writes a property block after its length, which is 0 without properties.
 pub(super) fn block(out: &mut dyn Sink, write: &dyn Fn(&mut dyn Sink)) {
     let mut counter = Counter::default();
     write(&mut counter);
@@ -90,7 +90,7 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// The length, which fits into a variable byte integer.
+    /// The total length, which fits into a variable byte integer.
     pub(super) fn finish(self) -> Result<u32, EncodeError> {
         match (self.error, u32::try_from(self.len)) {
             (Some(error), _) => Err(error),
@@ -119,18 +119,18 @@ impl Sink for Vec<u8> {
     }
 
     fn fail(&mut self, error: EncodeError) {
-        debug_assert!(false, "the counter has missed an error: {error}");
+        debug_assert!(false, "the counter did not report an error: {error}");
     }
 }
 
-/// Seven bits of a variable byte integer, the last ones.
+/// The last seven bits of a variable byte integer.
 #[inline]
 const fn group(value: u32, position: u32) -> u8 {
     let [.., low] = (value >> (7 * position)).to_be_bytes();
     low & 0x7F
 }
 
-/// Seven bits of a variable byte integer that more bits follow.
+/// Seven bits of a variable byte integer, with the continuation bit set.
 #[inline]
 const fn more(value: u32, position: u32) -> u8 {
     group(value, position) | 0x80

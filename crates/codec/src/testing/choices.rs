@@ -1,15 +1,15 @@
-//! A string of bytes as a source of decisions.
+//! A byte string as a source of decisions.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Draws decisions from bytes; once they are used up every decision is the simplest one.
+/// Draws decisions from bytes; after the last byte, every decision is the simplest one.
 #[derive(Clone, Debug)]
 pub struct Choices<'a> {
     rest: &'a [u8],
 }
 
-/// Strings that decoders have tripped over.
+/// Strings that often expose faults in decoders.
 const TEXTS: [&str; 14] = [
     "a",
     "bc",
@@ -29,11 +29,11 @@ const TEXTS: [&str; 14] = [
 
 const LEVELS: [&str; 10] = ["a", "b", "sport", "", "$SYS", "$", "ü", " ", "A", "a b"];
 
-/// Lengths on both sides of every step of a variable byte integer that is worth its time.
+/// Lengths on both sides of each step of a variable byte integer, up to three bytes.
 const LENGTHS: [usize; 8] = [0, 1, 3, 20, 121, 127, 128, 16_384];
 
 impl<'a> Choices<'a> {
-    /// Decisions from these bytes.
+    /// Creates a source of decisions from these bytes.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
@@ -48,25 +48,25 @@ impl<'a> Choices<'a> {
         usize::from(self.byte()) % count
     }
 
-    /// Yes or no; no is the simpler one.
+    /// A boolean; `false` is the simpler value.
     pub fn flag(&mut self) -> bool {
         self.byte() & 1 == 1
     }
 
-    /// Any number of 16 bits.
+    /// Any 16-bit number.
     pub fn u16(&mut self) -> u16 {
         u16::from_be_bytes([self.byte(), self.byte()])
     }
 
-    /// Any number of 32 bits.
+    /// Any 32-bit number.
     pub fn u32(&mut self) -> u32 {
         u32::from_be_bytes([self.byte(), self.byte(), self.byte(), self.byte()])
     }
 
-    /// One of the values, the first being the simplest one.
+    /// One of the values; the first is the simplest.
     ///
     /// # Panics
-    /// If there are none.
+    /// If `values` is empty.
     pub fn one_of<T: Copy>(&mut self, values: &[T]) -> T {
         let index = self.below(values.len());
         values
@@ -75,7 +75,7 @@ impl<'a> Choices<'a> {
             .expect("the index is below the length")
     }
 
-    /// A value or none, which is the simpler one.
+    /// A value or `None`, which is simpler.
     pub fn maybe<T>(&mut self, draw: impl FnOnce(&mut Self) -> T) -> Option<T> {
         if self.flag() { Some(draw(self)) } else { None }
     }
@@ -127,7 +127,7 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// The share prefix of a filter, most often an empty one.
+    /// The share prefix of a filter, usually empty.
     pub fn share_prefix(&mut self) -> &'static str {
         self.one_of(&[
             "",

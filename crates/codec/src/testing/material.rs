@@ -1,4 +1,4 @@
-//! What a packet borrows from: its strings and lists.
+//! The strings and lists that a generated packet borrows from.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -58,7 +58,7 @@ const GRANTED_OR_FAILURE: [ReasonCode; 4] = [
     ReasonCode::UnspecifiedError,
 ];
 
-/// The reason codes that this packet of 5.0 may have, success first where it is one of them.
+/// The reason codes that this 5.0 packet may have, success first if it is one of them.
 pub(super) fn possible(carrier: Carrier) -> Vec<ReasonCode> {
     (0..=u8::MAX)
         .filter_map(ReasonCode::from_u8)
@@ -93,7 +93,7 @@ fn request(choices: &mut Choices<'_>, version: Version) -> (String, Subscription
 
 pub(super) const QOS: [QoS; 3] = [QoS::AtMostOnce, QoS::AtLeastOnce, QoS::ExactlyOnce];
 
-/// The parts as packets borrow them.
+/// The parts in the form that packets borrow.
 pub(super) struct Lists<'a> {
     texts: Vec<&'a str>,
     topics: Vec<&'a str>,

@@ -1,7 +1,7 @@
-//! Arbitrary valid packets for tests, drawn from a string of bytes.
+//! Arbitrary valid packets for tests, generated from a byte string.
 //!
-//! Any bytes give a packet, so a property test or a fuzzer need only make up bytes; the same bytes
-//! give the same packet, and fewer or smaller bytes a simpler one.
+//! Any bytes yield a packet, so a property test or a fuzzer only has to generate bytes. The same
+//! bytes yield the same packet; fewer or smaller bytes yield a simpler one.
 
 mod choices;
 mod material;
@@ -12,9 +12,10 @@ pub use self::choices::Choices;
 pub use self::oracle::naive_matches;
 use crate::packet::{Packet, Version};
 
-/// Calls `visit` with the packet that the bytes stand for.
+/// Calls `visit` with the packet that the bytes yield.
 ///
-/// It holds nothing that `version` cannot express: encoding and decoding it gives an equal packet.
+/// The packet contains only parts that `version` can express: encoding and decoding it yields an
+/// equal packet.
 pub fn with_packet<R>(choices: &[u8], version: Version, visit: impl FnOnce(&Packet<'_>) -> R) -> R {
     let mut choices = Choices::new(choices);
     let kind = choices.below(if version == Version::V5 { 15 } else { 14 });

@@ -1,8 +1,8 @@
-//! Topic matching written for plainness, to hold the fast one against.
+//! A simple implementation of topic matching, as an oracle for the fast one.
 
 use alloc::vec::Vec;
 
-/// Whether the topic fits the filter, by the definition, one level at a time.
+/// Whether the topic matches the filter by definition, one level at a time.
 pub fn naive_matches(filter: &str, topic: &str) -> bool {
     let filter_levels: Vec<&str> = filter.split('/').collect();
     let topic_levels: Vec<&str> = topic.split('/').collect();

@@ -1,4 +1,4 @@
-//! Each packet from its material.
+//! Builds each kind of packet from its material.
 
 use core::num::NonZeroU16;
 
@@ -206,7 +206,7 @@ impl<'a> Draw<'a, '_, '_> {
         ConnAckProperties {
             session_expiry: self.maybe_u32(),
             receive_maximum: self.choices.maybe(positive),
-            // 2 is said by leaving the property out.
+            // An absent property means 2.
             maximum_qos: self
                 .choices
                 .maybe(|choices| choices.one_of(&[QoS::AtMostOnce, QoS::AtLeastOnce])),

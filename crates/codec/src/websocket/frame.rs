@@ -1,4 +1,4 @@
-//! The header of one frame, RFC 6455 section 5.2, and whole frames to send.
+//! Frame headers of RFC 6455 section 5.2, and complete frames to send.
 
 use alloc::vec::Vec;
 
@@ -13,11 +13,11 @@ pub const CONTROL_BYTES_MAX: usize = 125;
 const FIN: u8 = 0x80;
 const RESERVED: u8 = 0x70;
 const MASKED: u8 = 0x80;
-/// The seven bits of the length say that two or eight bytes of length follow.
+/// Seven-bit lengths that announce an extended length of two or eight bytes.
 const LENGTH_16: u8 = 126;
 const LENGTH_64: u8 = 127;
 
-/// What a frame carries.
+/// The type of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opcode {
     /// A further fragment of a message.
@@ -28,9 +28,9 @@ pub enum Opcode {
     Binary,
     /// The end of the connection.
     Close,
-    /// A question that a pong answers.
+    /// A ping, which requires a pong.
     Ping,
-    /// The answer to a ping, or a sign of life.
+    /// The answer to a ping, or an unsolicited heartbeat.
     Pong,
 }
 
@@ -39,7 +39,7 @@ pub enum Opcode {
 pub struct Header {
     /// The last fragment of its message.
     pub fin: bool,
-    /// What the frame carries.
+    /// The type of the frame.
     pub opcode: Opcode,
     /// The key that the payload is masked with.
     pub mask: Option<[u8; 4]>,
@@ -48,7 +48,7 @@ pub struct Header {
 }
 
 impl Opcode {
-    /// A frame of the connection, not of a message.
+    /// Whether the frame is a control frame, which belongs to no message.
     pub const fn is_control(self) -> bool {
         match self {
             Self::Close | Self::Ping | Self::Pong => true,
@@ -81,17 +81,18 @@ impl Opcode {
 }
 
 impl Header {
-    /// The header at the start of the bytes and its length; `Ok(None)` when more bytes are needed.
+    /// Decodes the header at the start of the bytes and returns its length; `Ok(None)` if more
+    /// bytes are needed.
     ///
     /// # Errors
-    /// Bits or an opcode that no extension was agreed for, a length that is not in its shortest
-    /// form, a control frame that is fragmented or too long.
+    /// Reserved bits or an opcode that no extension defined, a length that is not in its shortest
+    /// form, or a control frame that is fragmented or too long.
     #[inline]
     pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize)>, FrameError> {
         let [first, second, rest @ ..] = bytes else {
             return Ok(None);
         };
-        // Section 5.2: without an extension the three bits are 0 and other opcodes fail.
+        // Section 5.2: without an extension the three bits are 0 and other opcodes are errors.
         if first & RESERVED != 0 {
             return Err(FrameError::Malformed("reserved bits are set"));
         }
@@ -148,7 +149,7 @@ impl Header {
     }
 }
 
-/// The length of the payload behind its first seven bits; none when it is not complete.
+/// The payload length after its first seven bits; `None` if it is incomplete.
 fn length(short: u8, rest: &[u8]) -> Result<Option<(u64, &[u8])>, FrameError> {
     let (length, rest, shortest) = match short {
         LENGTH_16 => {
@@ -174,7 +175,7 @@ fn length(short: u8, rest: &[u8]) -> Result<Option<(u64, &[u8])>, FrameError> {
     Ok(Some((length, rest)))
 }
 
-/// Appends a frame that is a whole message or a control frame; a client gives a masking key.
+/// Appends a frame that is a complete message or a control frame; a client passes a masking key.
 ///
 /// The payload of a control frame has at most [`CONTROL_BYTES_MAX`] bytes.
 #[inline]

@@ -1,8 +1,9 @@
 //! Masking of a payload, RFC 6455 section 5.3.
 
-/// Masks or unmasks a part of a payload that begins `position` bytes into the frame's payload.
+/// Masks or unmasks a part of a payload that starts at offset `position` of the frame's payload.
 ///
-/// Eight bytes at a time; twice with the same key and position gives the bytes back.
+/// It processes eight bytes at a time; applied twice with the same key and position, it restores
+/// the bytes.
 #[inline]
 pub fn apply_mask(mask: [u8; 4], position: u64, bytes: &mut [u8]) {
     let shift = usize::try_from(position % 4).unwrap_or_default();

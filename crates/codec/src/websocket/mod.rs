@@ -5,7 +5,7 @@
 //!   payload           --encode_frame-------> bytes for the peer
 //! ```
 //!
-//! The opening handshake is HTTP and belongs to whoever owns the connection.
+//! The opening handshake is HTTP and belongs to the owner of the connection.
 
 mod frame;
 mod mask;
@@ -21,7 +21,7 @@ pub const SUBPROTOCOL: &str = "mqtt";
 /// The close code of a normal end, RFC 6455 section 7.4.1.
 pub const CLOSE_NORMAL: u16 = 1000;
 
-/// Which end of the connection reads or writes.
+/// The end of the connection that reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Writes masked frames and reads unmasked ones.
@@ -30,16 +30,16 @@ pub enum Role {
     Server,
 }
 
-/// Why the frames of a peer are refused.
+/// Reason why the frames of a peer are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// Against the grammar of frames or of their order.
+    /// The frame or the order of frames violates the protocol.
     #[error("malformed frame: {0}")]
     Malformed(&'static str),
-    /// A text frame.
-    #[error("text frame: MQTT travels in binary frames only")]
+    /// The peer sent a text frame.
+    #[error("text frame: MQTT uses binary frames only")]
     NotBinary,
-    /// A payload over the limit of the receiver.
+    /// The payload exceeds the limit of the receiver.
     #[error("frame of {bytes} bytes, the limit is {bytes_max}")]
     TooLarge {
         /// Length of the payload that the header announces.

@@ -1,4 +1,4 @@
-//! A stream of frames taken apart: payload here, control frames there.
+//! Separates a stream of frames into payload and control frames.
 
 use alloc::vec::Vec;
 
@@ -6,16 +6,16 @@ use crate::websocket::{FrameError, HEADER_BYTES_MAX, Header, Opcode, Role, apply
 
 /// Reads the frames of one peer, in pieces of any size.
 ///
-/// Payload is handed on as it arrives, so a long frame costs no memory; only a header and the
-/// payload of a control frame are held until they are complete, 125 bytes at most.
+/// Payload is passed on as it arrives, so a long frame needs no memory. Only a header and the
+/// payload of a control frame are buffered until they are complete, 125 bytes at most.
 #[derive(Debug)]
 pub struct FrameReader {
     role: Role,
     frame_bytes_max: u64,
-    /// A message has begun and its last fragment has not come.
+    /// A message has begun and its last fragment has not arrived.
     in_message: bool,
     state: State,
-    /// The beginning of a header, or of the payload of a control frame.
+    /// The incomplete header, or the incomplete payload of a control frame.
     held: Vec<u8>,
 }
 
@@ -24,38 +24,38 @@ enum State {
     Header,
     Payload(Rest),
     Control(Header),
-    /// The control frame in `held` was handed out.
+    /// The control frame in `held` was returned to the caller.
     HandedOut,
     Closed,
 }
 
-/// What of a payload has not come yet.
+/// The part of a payload that has not arrived yet.
 #[derive(Clone, Copy, Debug)]
 struct Rest {
     mask: Option<[u8; 4]>,
-    /// Bytes of the payload before it.
+    /// Number of payload bytes before it.
     position: u64,
     bytes: u64,
 }
 
-/// A whole control frame, section 5.5.
+/// A complete control frame, section 5.5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control<'a> {
-    /// To be answered by a pong with the same payload.
+    /// The receiver answers with a pong that has the same payload.
     Ping(&'a [u8]),
-    /// Needs no answer.
+    /// The receiver does not answer.
     Pong,
-    /// To be answered by a close frame, unless one was sent; nothing is read after it.
+    /// The receiver answers with a close frame, unless it sent one; nothing is read after it.
     Close {
-        /// Why, if the peer says it.
+        /// The close code, if the peer sent one.
         code: Option<u16>,
-        /// Words for a person, often none.
+        /// Diagnostics for a person, often empty.
         reason: &'a str,
     },
 }
 
 impl FrameReader {
-    /// Reads on behalf of `role`; a frame may announce up to `frame_bytes_max` bytes.
+    /// Creates a reader for `role`; a frame may announce up to `frame_bytes_max` bytes.
     pub const fn new(role: Role, frame_bytes_max: u64) -> Self {
         Self {
             role,
@@ -66,18 +66,18 @@ impl FrameReader {
         }
     }
 
-    /// The peer has sent its close frame.
+    /// Whether the peer has sent its close frame.
     pub const fn is_closed(&self) -> bool {
         matches!(self.state, State::Closed)
     }
 
-    /// Takes bytes off the input up to and including the next control frame, or all of them.
+    /// Reads the input up to and including the next control frame, or all of it.
     ///
-    /// The payload of data frames is appended to `payload` without regard to where frames end.
-    /// `Ok(None)` when the input is used up; after a control frame the caller calls again.
+    /// The payload of data frames is appended to `payload` regardless of frame boundaries. Returns
+    /// `Ok(None)` if the input is used up; after a control frame the caller calls again.
     ///
     /// # Errors
-    /// A frame against the rules; the connection is over, the reader must not be used again.
+    /// A frame violates the protocol; the connection is over and the reader must not be used again.
     #[inline]
     pub fn read(
         &mut self,
@@ -103,7 +103,7 @@ impl FrameReader {
                     self.state = State::Header;
                 }
                 State::Closed => {
-                    // Section 1.4: what follows a close frame is discarded.
+                    // Section 1.4: bytes after a close frame are discarded.
                     *input = &[];
                     return Ok(None);
                 }
@@ -117,7 +117,7 @@ impl FrameReader {
                 *input = input.get(len..).unwrap_or_default();
                 return Ok(Some(header));
             }
-            // Less than a header, so less than HEADER_BYTES_MAX.
+            // The input is shorter than a header, so shorter than HEADER_BYTES_MAX.
             self.held.extend_from_slice(input);
             *input = &[];
             return Ok(None);
@@ -136,7 +136,7 @@ impl FrameReader {
         Err(FrameError::Malformed("header too long"))
     }
 
-    /// Checks a header against the frames before it.
+    /// Checks a header against the preceding frames.
     fn enter(&mut self, header: Header) -> Result<State, FrameError> {
         // Section 5.1: a client masks, a server does not.
         match (self.role, header.mask) {
@@ -146,16 +146,19 @@ impl FrameReader {
             }
             (Role::Server, Some(_)) | (Role::Client, None) => {}
         }
-        // Section 5.4: fragments of one message follow each other; control frames may come between.
+        // Section 5.4: the fragments of one message are consecutive; only control frames may be
+        // interleaved.
         match (header.opcode, self.in_message) {
             (Opcode::Close | Opcode::Ping | Opcode::Pong, _) => return Ok(State::Control(header)),
             // [MQTT-6.0.0-1] [MQTT3-6.0.0-1]
             (Opcode::Text, _) => return Err(FrameError::NotBinary),
             (Opcode::Continuation, false) => {
-                return Err(FrameError::Malformed("continuation of no message"));
+                return Err(FrameError::Malformed("continuation without a message"));
             }
             (Opcode::Binary, true) => {
-                return Err(FrameError::Malformed("message inside another message"));
+                return Err(FrameError::Malformed(
+                    "new message before the end of the last one",
+                ));
             }
             (Opcode::Continuation, true) | (Opcode::Binary, false) => {}
         }
@@ -173,7 +176,7 @@ impl FrameReader {
         }))
     }
 
-    /// Holds the payload of a control frame until it is complete.
+    /// Buffers the payload of a control frame until it is complete.
     fn take_control(
         &mut self,
         header: Header,
@@ -203,7 +206,7 @@ impl FrameReader {
 }
 
 impl Rest {
-    /// Moves payload from the input to the output and unmasks it; what is left then.
+    /// Moves payload from the input to the output and unmasks it; returns the rest of the payload.
     #[inline]
     fn take(self, input: &mut &[u8], payload: &mut Vec<u8>) -> Option<Self> {
         let count = usize::try_from(self.bytes).map_or(input.len(), |bytes| bytes.min(input.len()));
@@ -223,7 +226,7 @@ impl Rest {
     }
 }
 
-/// Code and reason of a close frame, section 5.5.1.
+/// Code and reason in a close frame, section 5.5.1.
 fn close(payload: &[u8]) -> Result<Control<'_>, FrameError> {
     if payload.is_empty() {
         return Ok(Control::Close {
@@ -233,11 +236,11 @@ fn close(payload: &[u8]) -> Result<Control<'_>, FrameError> {
     }
     let (code, reason) = payload
         .split_first_chunk()
-        .ok_or(FrameError::Malformed("half a close code"))?;
+        .ok_or(FrameError::Malformed("incomplete close code"))?;
     let code = u16::from_be_bytes(*code);
-    // Section 7.4: 1004 to 1006 and 1015 never travel, 1012 to 1014 were registered later.
+    // Section 7.4: 1004 to 1006 and 1015 must not be sent; 1012 to 1014 were registered later.
     if !matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999) {
-        return Err(FrameError::Malformed("close code that must not travel"));
+        return Err(FrameError::Malformed("close code that must not be sent"));
     }
     let reason = core::str::from_utf8(reason)
         .map_err(|_| FrameError::Malformed("close reason is not UTF-8"))?;
@@ -257,7 +260,7 @@ mod tests {
 
     const KEY: Option<[u8; 4]> = Some([0x37, 0xfa, 0x21, 0x3d]);
 
-    /// Everything the reader says about bytes that arrive in the given pieces.
+    /// The result of reading bytes that arrive in the given pieces.
     fn read<'a>(
         role: Role,
         pieces: impl IntoIterator<Item = &'a [u8]>,
@@ -282,7 +285,7 @@ mod tests {
         let error = read(role, [bytes]).unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
         assert_eq!(error.close_code(), close_code);
-        // The same when every byte comes alone.
+        // The result is the same if every byte arrives alone.
         assert_eq!(read(role, bytes.chunks(1)), Err(error));
     }
 
@@ -295,7 +298,8 @@ mod tests {
         out
     }
 
-    /// Two messages, one of them fragmented with control frames between, then the end.
+    /// Two messages, one of them fragmented and interleaved with control frames, then a close
+    /// frame.
     fn conversation(mask: Option<[u8; 4]>) -> Vec<u8> {
         [
             frame(true, Opcode::Binary, mask, b"Hello"),
@@ -307,13 +311,13 @@ mod tests {
             frame(true, Opcode::Continuation, mask, &[b'x'; 300]),
             frame(true, Opcode::Ping, mask, b""),
             frame(true, Opcode::Close, mask, b"\x03\xE8bye"),
-            b"what follows is no frame".to_vec(),
+            b"not a frame".to_vec(),
         ]
         .concat()
     }
 
     #[test]
-    fn payload_is_a_stream_and_control_frames_come_between() {
+    fn control_frames_are_separated_from_the_payload_stream() {
         let (payload, controls) = client(&conversation(None)).unwrap();
         assert_eq!(payload, [b"Hellofrag".as_slice(), &[b'x'; 300]].concat());
         assert_eq!(
@@ -328,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_read_alike_however_their_bytes_are_cut() {
+    fn frames_are_read_alike_however_their_bytes_are_split() {
         for (role, mask) in [(Role::Client, None), (Role::Server, KEY)] {
             let bytes = conversation(mask);
             let whole = read(role, [bytes.as_slice()]).unwrap();
@@ -349,7 +353,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn arbitrary_bytes_are_read_alike_however_they_are_cut(
+        fn arbitrary_bytes_are_read_alike_however_they_are_split(
             bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300),
             size in 1_usize..20,
         ) {
@@ -412,17 +416,17 @@ mod tests {
             frame(false, Opcode::Binary, None, b"a"),
             frame(true, Opcode::Continuation, None, b"b"),
         );
-        refused(Role::Client, &last, "continuation of no message", 1002);
+        refused(Role::Client, &last, "continuation without a message", 1002);
         refused(
             Role::Client,
             &[first.clone(), last.clone(), last].concat(),
-            "continuation of no message",
+            "continuation without a message",
             1002,
         );
         refused(
             Role::Client,
             &[first.clone(), first].concat(),
-            "message inside another",
+            "new message before the end",
             1002,
         );
     }
@@ -446,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn close_frames_say_why_or_are_refused() {
+    fn close_frames_have_a_valid_code_and_reason_or_are_refused() {
         let close = |payload: &[u8]| frame(true, Opcode::Close, None, payload);
         let (_, controls) = client(&close(b"")).unwrap();
         assert_eq!(controls, ["Close { code: None, reason: \"\" }"]);
@@ -457,16 +461,16 @@ mod tests {
             refused(
                 Role::Client,
                 &close(&code.to_be_bytes()),
-                "close code",
+                "close code that must not be sent",
                 1002,
             );
         }
-        refused(Role::Client, &close(b"\x03"), "half a close code", 1002);
+        refused(Role::Client, &close(b"\x03"), "incomplete close code", 1002);
         refused(Role::Client, &close(b"\x03\xE8\xFF"), "not UTF-8", 1002);
     }
 
     #[test]
-    fn after_a_close_frame_nothing_is_read() {
+    fn nothing_is_read_after_a_close_frame() {
         let mut reader = FrameReader::new(Role::Client, 100);
         let mut payload = Vec::new();
         let close = frame(true, Opcode::Close, None, b"");

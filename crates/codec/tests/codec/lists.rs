@@ -1,4 +1,4 @@
-//! Lists inside packets: equal by what they hold, and harmless whatever their bytes.
+//! Lists inside packets: equality by content, and no panic for any bytes.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -62,7 +62,7 @@ fn wire_bytes_equal_the_list_they_hold() {
 }
 
 #[test]
-fn lists_know_how_many_they_are() {
+fn lists_know_their_length() {
     let block = b"\x26\x00\x01k\x00\x01v\x26\x00\x00\x00\x00\x0B\x81\x01";
     assert_eq!(UserProperties::Wire(block).len(), 2);
     assert_eq!(
@@ -79,7 +79,7 @@ fn lists_know_how_many_they_are() {
 }
 
 #[test]
-fn qos_and_packet_identifiers_hold_no_bad_value() {
+fn qos_and_packet_identifiers_hold_no_invalid_value() {
     use thrum_codec::PacketId;
     for bits in 0..=u8::MAX {
         let qos = QoS::from_u8(bits);
@@ -105,7 +105,7 @@ fn reason_codes_keep_their_byte() {
 }
 
 proptest! {
-    /// Whoever makes a list from bytes that no decoder has seen gets a shorter list, no panic.
+    /// A list made from unchecked bytes ends early; it does not panic.
     #[test]
     fn unchecked_bytes_end_a_list_early(bytes in vec(any::<u8>(), 0..60)) {
         let at_most = bytes.len();

@@ -1,4 +1,4 @@
-//! The codec from outside: bytes in, packets out, and back.
+//! Black-box tests of the codec: decoding, encoding and round trips.
 
 mod lists;
 mod packets;

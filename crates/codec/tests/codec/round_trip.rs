@@ -39,14 +39,14 @@ proptest! {
             let bytes = encoded(packet, version);
             prop_assert_eq!(&decoded(&bytes, version), packet);
             prop_assert_eq!(encoded_len(packet, version), Ok(bytes.len()));
-            // What was decoded can be written again, byte by byte the same.
+            // A decoded packet is encoded to the same bytes again.
             prop_assert_eq!(encoded(&decoded(&bytes, version), version), bytes);
             Ok(())
         })?;
     }
 
     #[test]
-    fn a_part_of_a_frame_is_no_frame_yet(
+    fn an_incomplete_frame_needs_more_bytes(
         choices in vec(any::<u8>(), 0..220),
         version in version(),
     ) {
@@ -66,7 +66,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_behind_a_frame_are_left_alone(
+    fn bytes_after_a_frame_are_left_in_the_buffer(
         choices in vec(any::<u8>(), 0..220),
         version in version(),
         tail in vec(any::<u8>(), 0..20),
@@ -87,7 +87,7 @@ proptest! {
         choices in vec(any::<u8>(), 0..220),
         version in version(),
     ) {
-        // The first choice is the kind of packet; 0 is PUBLISH.
+        // The first choice selects the kind of packet; 0 is PUBLISH.
         let choices = [&[0][..], &choices].concat();
         with_packet(&choices, version, |packet| {
             let Packet::Publish(publish) = packet else { panic!("kind 0 is PUBLISH") };
@@ -133,7 +133,7 @@ proptest! {
             bytes[at] = byte;
             let Ok(Some(frame)) = frame::split(&bytes, u32::MAX) else { return Ok(()) };
             let Ok(first) = decode(frame, version) else { return Ok(()) };
-            // Whatever was accepted is a packet that can be written and read again.
+            // Every accepted packet can be encoded and decoded again.
             let version = match first { Packet::Connect(connect) => connect.version, _ => version };
             let again = encoded(&first, version);
             prop_assert_eq!(decoded(&again, version), first);
@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn a_filter_is_valid_as_its_definition_says(text in "[a+#/$\u{0}]{0,6}") {
+    fn filter_validity_agrees_with_its_definition(text in "[a+#/$\u{0}]{0,6}") {
         let levels: Vec<&str> = text.split('/').collect();
         let expected = !text.is_empty()
             && !text.contains('\0')

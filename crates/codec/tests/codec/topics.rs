@@ -1,4 +1,4 @@
-//! Topic names, topic filters and which fits which.
+//! Topic names, topic filters and matching.
 
 use thrum_codec::topic::{TopicError, is_valid_name, level_count, levels, matches};
 use thrum_codec::{FIELD_BYTES_MAX, SharedFilter, TopicFilter};
@@ -65,7 +65,7 @@ const DO_NOT_FIT: [(&str, &str); 30] = [
     ("a/+/#", "a"),
     ("a/b/#", "a"),
     ("sport/+", "sport"),
-    // The same to the eye: composed and decomposed.
+    // They look the same: composed and decomposed.
     ("\u{E9}", "e\u{301}"),
     ("a ", "a"),
     ("\u{FEFF}a", "a"),
@@ -82,14 +82,14 @@ fn filters_match_level_by_level() {
             TopicFilter::parse(filter).is_ok() && is_valid_name(topic),
             "{filter} {topic}"
         );
-        assert!(matches(filter, topic), "{filter} fits {topic}");
+        assert!(matches(filter, topic), "{filter} matches {topic}");
     }
     for (filter, topic) in DO_NOT_FIT {
         assert!(
             TopicFilter::parse(filter).is_ok() && is_valid_name(topic),
             "{filter} {topic}"
         );
-        assert!(!matches(filter, topic), "{filter} does not fit {topic}");
+        assert!(!matches(filter, topic), "{filter} does not match {topic}");
     }
 }
 
@@ -189,7 +189,7 @@ fn shared_filters_have_a_group_and_a_filter() {
     ] {
         assert_eq!(TopicFilter::parse(text), Err(TopicError), "{text:?}");
     }
-    // Near misses are filters like any other.
+    // A prefix that differs slightly makes an ordinary filter.
     for text in [
         "$Share/g/a",
         "$shared/g/a",

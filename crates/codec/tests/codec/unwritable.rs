@@ -1,4 +1,4 @@
-//! Packets that cannot be written, and leave the output as it was.
+//! Packets that cannot be written, and leave the output unchanged.
 
 use core::num::NonZeroU16;
 
@@ -112,7 +112,7 @@ fn fields_over_the_limit() {
         }),
         error,
     );
-    // 3.x leaves it out.
+    // 3.x omits the property.
     let packet = Packet::Publish(Publish {
         properties,
         ..publish("t", b"")
@@ -146,7 +146,7 @@ fn packets_over_the_limit() {
         codes,
     });
     check(FIVE, packet, EncodeError::PacketTooLong);
-    // 16 MiB and a little: no limit but the wire's.
+    // 16 MiB and a little more: only the wire format limits the packet.
     let just_fits = UserProperties::Listed(&pairs[..256]);
     let properties = PublishProperties {
         user: just_fits,
@@ -161,7 +161,7 @@ fn packets_over_the_limit() {
 
 /// [MQTT3-3.1.2-22]
 #[test]
-fn what_3_x_has_no_words_for() {
+fn packets_that_3_x_cannot_express() {
     let error = EncodeError::NotInVersion;
     let properties = AuthProperties {
         authentication_method: Some("m"),
@@ -204,7 +204,7 @@ fn what_3_x_has_no_words_for() {
 /// [MQTT-2.2.1-3] [MQTT-2.2.1-4] [MQTT-3.8.3-2] [MQTT-3.10.3-2] [MQTT-4.7.3-1]
 /// [MQTT3-2.3.1-1] [MQTT3-3.8.3-3] [MQTT3-3.10.3-2]
 #[test]
-fn what_lacks_a_part() {
+fn packets_without_a_required_part() {
     let error = EncodeError::Incomplete;
     for qos in [QoS::AtLeastOnce, QoS::ExactlyOnce] {
         check(
@@ -296,9 +296,9 @@ fn values_out_of_range() {
     );
 }
 
-/// What the round trips rest on: the made-up packets are of every kind, with and without lists.
+/// The round trips depend on this: generated packets are of every kind, with and without lists.
 #[test]
-fn made_up_packets_are_of_every_kind() {
+fn generated_packets_are_of_every_kind() {
     let mut kinds = std::collections::BTreeSet::new();
     for kind in 0..15 {
         for filler in 0..=u8::MAX {

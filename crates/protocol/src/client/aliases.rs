@@ -4,18 +4,18 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::num::NonZeroU16;
 
-/// Topics by alias; grows to the highest alias used, which the receiver's topic alias maximum
-/// bounds.
+/// Topics by alias; grows to the highest alias used, which the topic alias maximum of the receiver
+/// limits.
 #[derive(Debug, Default)]
 pub(super) struct Aliases(Vec<Option<Rc<str>>>);
 
 impl Aliases {
-    /// The topic that the alias stands for.
+    /// The topic assigned to the alias.
     pub(super) fn topic(&self, alias: NonZeroU16) -> Option<&Rc<str>> {
         self.0.get(usize::from(alias.get()) - 1)?.as_ref()
     }
 
-    /// Gives the alias a topic, a new one if it had another.
+    /// Assigns a topic to the alias and replaces an earlier one.
     pub(super) fn set(&mut self, alias: NonZeroU16, topic: &str) {
         let at = usize::from(alias.get());
         if self.0.len() < at {

@@ -1,5 +1,5 @@
-//! What is under way between a client and its server: absent while there is nothing, so that an
-//! idle client is small.
+//! Exchanges in progress between a client and its server; allocated only while there are any, so
+//! that an idle client is small.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -20,16 +20,16 @@ const DUP: u8 = 0b1000;
 /// The RETAIN flag in the first byte of a PUBLISH.
 const RETAIN: u8 = 0b0001;
 
-/// A message sent with QoS 1 or 2 and neither acknowledged nor received (PUBREC) yet.
+/// A message sent with QoS 1 or 2 that has no PUBACK or PUBREC yet.
 #[derive(Debug)]
 pub(super) struct Flight {
     pub(super) packet_id: PacketId,
     pub(super) qos: QoS,
-    /// The packet to send again, without topic alias; kept only for sessions that can be resumed.
+    /// The packet to retransmit, without topic alias; kept only for sessions that can be resumed.
     pub(super) frame: Option<Box<[u8]>>,
 }
 
-/// A SUBSCRIBE or UNSUBSCRIBE without its answer.
+/// A SUBSCRIBE or UNSUBSCRIBE that has not been answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Request {
     packet_id: PacketId,
@@ -37,35 +37,36 @@ struct Request {
     filters: usize,
 }
 
-/// Which answer a request waits for.
+/// The acknowledgement that a request expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestKind {
     Subscribe,
     Unsubscribe,
 }
 
-/// Exchanges that are not finished; bounded by the windows of both sides and by the packet
+/// Unfinished exchanges; limited by the receive maximum of both sides and by the packet
 /// identifiers.
 #[derive(Debug, Default)]
 pub(super) struct Exchanges {
-    /// In the order they were sent first.
+    /// Messages in the order of their first transmission.
     publishes: VecDeque<Flight>,
-    /// How many at the end of `publishes` are still to be sent again on this connection.
+    /// Number of messages at the end of `publishes` that are still to be retransmitted on this
+    /// connection.
     unsent: usize,
-    /// PUBREL sent, PUBCOMP awaited; in the order of the PUBRECs.
+    /// Messages whose PUBREL was sent and whose PUBCOMP is expected, in the order of their PUBRECs.
     releases: VecDeque<PacketId>,
-    /// QoS 2 messages of the server between PUBREC and PUBREL, ascending.
+    /// QoS 2 messages of the server between PUBREC and PUBREL, in ascending order.
     received: VecDeque<PacketId>,
     requests: Vec<Request>,
     inbound_aliases: Aliases,
     outbound_aliases: Aliases,
 }
 
-/// What a PUBREC leads to.
+/// The action that a PUBREC requires.
 pub(super) enum PubRecAnswer {
-    /// PUBREL with this reason.
+    /// Send a PUBREL with this reason code.
     Release(ReasonCode),
-    /// The exchange is over.
+    /// The exchange is complete.
     Over,
 }
 
@@ -79,17 +80,17 @@ impl Exchanges {
             .chain(requests)
     }
 
-    /// Messages that count against the server's receive maximum.
+    /// Number of messages that count against the server's receive maximum.
     pub(super) fn inflight(&self) -> usize {
         self.publishes.len() - self.unsent + self.releases.len()
     }
 
-    /// Messages not yet acknowledged, sent on this connection or not.
+    /// Number of unacknowledged messages, whether sent on this connection or not.
     pub(super) fn unacknowledged(&self) -> usize {
         self.publishes.len() + self.releases.len()
     }
 
-    /// Forgets what ends with the connection.
+    /// Discards the state that ends with the connection.
     pub(super) fn end_connection(&mut self) {
         // [MQTT-3.3.2-7]
         self.inbound_aliases.clear();
@@ -105,7 +106,7 @@ impl Exchanges {
             && self.outbound_aliases.is_empty()
     }
 
-    /// Drops the session state.
+    /// Discards the session state.
     pub(super) fn discard_session(&mut self) {
         self.publishes.clear();
         self.releases.clear();
@@ -113,12 +114,12 @@ impl Exchanges {
         self.unsent = 0;
     }
 
-    /// A message was sent for the first time.
+    /// Adds a message that was sent for the first time.
     pub(super) fn push(&mut self, flight: Flight) {
         self.publishes.push_back(flight);
     }
 
-    /// Ends the exchange of a PUBACK.
+    /// Completes the exchange of a PUBACK.
     pub(super) fn puback(&mut self, packet_id: PacketId) -> Result<(), Violation> {
         let at = self.sent_at(packet_id, QoS::AtLeastOnce)?;
         // [MQTT-4.4.0-2]
@@ -128,7 +129,7 @@ impl Exchanges {
         Ok(())
     }
 
-    /// Lets go of the message of a PUBREC.
+    /// Releases the message of a PUBREC.
     pub(super) fn pubrec(&mut self, ack: &Ack<'_>) -> Result<PubRecAnswer, Violation> {
         let packet_id = ack.packet_id;
         let at = self.sent_at(packet_id, QoS::ExactlyOnce)?;
@@ -138,7 +139,7 @@ impl Exchanges {
             return Ok(PubRecAnswer::Over);
         }
         let reason = if known {
-            // From here on only PUBREL is sent again. [MQTT-4.3.3-5] [MQTT-4.3.3-6]
+            // From here on only PUBREL is retransmitted. [MQTT-4.3.3-5] [MQTT-4.3.3-6]
             self.releases.push_back(packet_id);
             ReasonCode::Success
         } else if ack.reason.is_error() {
@@ -152,7 +153,7 @@ impl Exchanges {
         Ok(PubRecAnswer::Release(reason))
     }
 
-    /// Ends the exchange of a PUBCOMP; true if there was one.
+    /// Completes the exchange of a PUBCOMP; returns whether there was one.
     pub(super) fn pubcomp(&mut self, packet_id: PacketId) -> Result<bool, Violation> {
         let at = self.releases.iter().position(|id| *id == packet_id);
         if at.and_then(|at| self.releases.remove(at)).is_some() {
@@ -165,26 +166,26 @@ impl Exchanges {
         Ok(false)
     }
 
-    /// The session goes on with a server of these limits: every message that it takes is to be sent
-    /// again.
+    /// Resumes the session with a server of these limits: every message that the server allows is
+    /// to be retransmitted.
     pub(super) fn resume(&mut self, server: &ServerLimits) {
         self.publishes.retain(|flight| flight.is_allowed(server));
         self.unsent = self.publishes.len();
     }
 
-    /// Messages that await PUBCOMP, in the order of the PUBRECs.
+    /// Messages that expect a PUBCOMP, in the order of their PUBRECs.
     pub(super) fn releases(&self) -> impl Iterator<Item = PacketId> {
         self.releases.iter().copied()
     }
 
-    /// Writes messages of the resumed session again while fewer than `window` are under way; true
-    /// if there were any to write.
-    pub(super) fn send_again(&mut self, window: usize, out: &mut Vec<u8>) -> bool {
+    /// Retransmits messages of the resumed session while fewer than `window` are in flight; returns
+    /// whether there were any to write.
+    pub(super) fn retransmit(&mut self, window: usize, out: &mut Vec<u8>) -> bool {
         if self.unsent == 0 {
             return false;
         }
         while self.unsent != 0 && self.inflight() < window {
-            // In the order they were sent first. [MQTT-4.6.0-1] [MQTT3-4.6.0-1]
+            // In the order of the first transmission. [MQTT-4.6.0-1] [MQTT3-4.6.0-1]
             let at = self.publishes.len() - self.unsent;
             self.unsent -= 1;
             if let Some([first, rest @ ..]) = self.publishes[at].frame.as_deref() {
@@ -196,17 +197,18 @@ impl Exchanges {
         true
     }
 
-    /// The topic that an alias towards the server stands for.
+    /// The topic that the client assigned to an alias.
     pub(super) fn outbound_topic(&self, alias: NonZeroU16) -> Option<&str> {
         self.outbound_aliases.topic(alias).map(|topic| &**topic)
     }
 
-    /// An alias was sent with its topic.
+    /// Records an alias that was sent with its topic.
     pub(super) fn set_outbound_alias(&mut self, alias: NonZeroU16, topic: &str) {
         self.outbound_aliases.set(alias, topic);
     }
 
-    /// Looks up or learns an alias of the server; the topic if the packet has only the alias.
+    /// Looks up or stores an alias of the server; returns the topic if the packet has only the
+    /// alias.
     pub(super) fn resolve_alias(
         &mut self,
         alias: NonZeroU16,
@@ -222,8 +224,9 @@ impl Exchanges {
         Ok(None)
     }
 
-    /// Notes a message with QoS 2; false if it came before and its PUBREL has not.
-    pub(super) fn note_received(
+    /// Records a message with QoS 2; returns `false` if it was received before and not yet
+    /// released.
+    pub(super) fn record_received(
         &mut self,
         packet_id: PacketId,
         window: usize,
@@ -241,14 +244,14 @@ impl Exchanges {
         }
     }
 
-    /// Ends the exchange of a PUBREL; true if there was one.
+    /// Completes the exchange of a PUBREL; returns whether there was one.
     pub(super) fn pubrel(&mut self, packet_id: PacketId) -> bool {
         let found = self.received.binary_search(&packet_id);
         // [MQTT-4.3.3-12]
         found.is_ok_and(|at| self.received.remove(at).is_some())
     }
 
-    /// A SUBSCRIBE or UNSUBSCRIBE was sent.
+    /// Records that a SUBSCRIBE or UNSUBSCRIBE was sent.
     pub(super) fn expect_answer(&mut self, packet_id: PacketId, kind: RequestKind, filters: usize) {
         self.requests.push(Request {
             packet_id,
@@ -257,7 +260,7 @@ impl Exchanges {
         });
     }
 
-    /// How many filters the answered request has.
+    /// Removes the answered request and returns its number of filters.
     pub(super) fn take_request(
         &mut self,
         packet_id: PacketId,
@@ -270,7 +273,7 @@ impl Exchanges {
         Ok(self.requests.remove(at).filters)
     }
 
-    /// Where the message with this identifier stands, if it was sent on this connection.
+    /// Position of the message with this identifier, if it was sent on this connection.
     fn sent_at(&self, packet_id: PacketId, qos: QoS) -> Result<Option<usize>, Violation> {
         let sent = self.publishes.len() - self.unsent;
         let at = self
@@ -288,7 +291,7 @@ impl Exchanges {
 }
 
 impl Flight {
-    /// The server of the new connection still takes this message.
+    /// Whether the server of the new connection still allows this message.
     fn is_allowed(&self, server: &ServerLimits) -> bool {
         self.frame.as_deref().is_some_and(|frame| {
             let retained = frame.first().is_some_and(|first| first & RETAIN != 0);

@@ -1,4 +1,4 @@
-//! What the server sends: which packet means what, and the answers to it.
+//! Packets from the server: their meaning, and the replies to them.
 
 use alloc::vec::Vec;
 
@@ -14,10 +14,11 @@ use super::{Client, Event};
 use crate::{Time, Violation};
 
 impl Client {
-    /// One packet from the server. Any packet counts as a sign of life.
+    /// Handles one packet from the server. Any packet counts as activity.
     ///
     /// # Errors
-    /// The server broke the protocol: call [`Client::disconnect`] with the reason and close.
+    /// The server violated the protocol: call [`Client::disconnect`] with the reason and close the
+    /// connection.
     pub fn handle_packet<'p>(
         &mut self,
         packet: Packet<'p>,
@@ -35,8 +36,8 @@ impl Client {
             }
             Phase::Connected => {}
         }
-        // A PINGRESP may stand in line behind the messages that arrive now.
-        self.link.heard(now);
+        // The PINGRESP may still be queued behind the messages that arrive now.
+        self.link.record_activity(now);
         match packet {
             Packet::Publish(publish) => self.handle_publish(publish, now, out),
             Packet::PubAck(ack) => self.handle_puback(&ack, now, out),
@@ -73,15 +74,14 @@ impl Client {
             return Ok(Event::Refused(ack));
         }
         let method = ack.properties.authentication_method;
-        // Servers that forget to repeat the method exist; one that names another has authenticated
-        // somebody else.
-        // [MQTT-4.12.0-5] [MQTT-4.12.0-6]
+        // Some servers do not repeat the method. A server that names another method has not
+        // authenticated this client. [MQTT-4.12.0-5] [MQTT-4.12.0-6]
         if method.is_some() && method != self.options.authentication_method.as_deref() {
             return Err(protocol_error(
                 "CONNACK with a method the client did not ask for",
             ));
         }
-        let clean = self.options.cleans(&self.id);
+        let clean = self.options.starts_clean(&self.id);
         if ack.session_present && clean {
             // [MQTT-3.2.2-4]
             return Err(protocol_error("session present after a clean start"));
@@ -92,7 +92,8 @@ impl Client {
         // [MQTT-3.1.2-21] [MQTT-3.2.2-21]
         let limits = ServerLimits::new(&ack.properties, &self.options, &self.id);
         self.link.accept(limits);
-        // 3.1 servers cannot tell; they keep the session of a client that does not clean it.
+        // 3.1 servers have no session present flag; they keep the session of a client that does not
+        // clean it.
         if ack.session_present || (self.options.version == Version::V31 && !clean) {
             self.resume(now, out)?;
         } else {
@@ -115,8 +116,8 @@ impl Client {
             (ReasonCode::Success, Turn::Server, Phase::Connected) => Turn::Over,
             _ => return Err(protocol_error("AUTH out of turn")),
         };
-        // The method may take many steps: each has its own time.
-        self.link.heard(now);
+        // The method may take many steps: each has the whole timeout.
+        self.link.record_activity(now);
         Ok(Event::Authenticate(auth))
     }
 
@@ -147,8 +148,7 @@ impl Client {
         match (publish.qos, publish.packet_id) {
             (QoS::AtMostOnce, _) => {}
             (QoS::AtLeastOnce, Some(packet_id)) => {
-                // Packets are answered as they come, which keeps their order. [MQTT-4.6.0-2]
-                // [MQTT3-4.6.0-2]
+                // Replies are written in the order of the packets. [MQTT-4.6.0-2] [MQTT3-4.6.0-2]
                 // [MQTT-4.3.2-4] [MQTT-4.3.2-5] [MQTT3-4.3.2-2]
                 self.link
                     .reply(&Packet::PubAck(success(packet_id)), now, out)?;
@@ -156,7 +156,7 @@ impl Client {
             (QoS::ExactlyOnce, Some(packet_id)) => {
                 let window = usize::from(self.options.window_announced());
                 let exchanges = self.exchanges.get_or_insert_default();
-                let new = exchanges.note_received(packet_id, window)?;
+                let new = exchanges.record_received(packet_id, window)?;
                 // [MQTT-4.3.3-8] [MQTT-4.6.0-3] [MQTT3-4.3.3-2] [MQTT3-4.6.0-3]
                 self.link
                     .reply(&Packet::PubRec(success(packet_id)), now, out)?;
@@ -182,7 +182,7 @@ impl Client {
     ) -> Result<Event<'p>, Violation> {
         let exchanges = self.exchanges.get_or_insert_default();
         exchanges.puback(ack.packet_id)?;
-        self.send_again(now, out);
+        self.retransmit(now, out);
         Ok(Event::Acknowledged {
             packet_id: ack.packet_id,
             reason: ack.reason,
@@ -199,7 +199,7 @@ impl Client {
         let exchanges = self.exchanges.get_or_insert_default();
         match exchanges.pubrec(ack)? {
             PubRecAnswer::Over => {
-                self.send_again(now, out);
+                self.retransmit(now, out);
                 Ok(Event::Acknowledged {
                     packet_id,
                     reason: ack.reason,
@@ -225,8 +225,8 @@ impl Client {
     ) -> Result<Event<'p>, Violation> {
         let exchanges = self.exchanges.as_mut();
         let is_known = exchanges.is_some_and(|exchanges| exchanges.pubrel(ack.packet_id));
-        // After a lost PUBCOMP the server repeats PUBREL for an exchange that is over here.
-        // [MQTT-3.7.2-1]
+        // After a lost PUBCOMP the server retransmits the PUBREL of an exchange that the client has
+        // completed. [MQTT-3.7.2-1]
         let reason = if is_known {
             ReasonCode::Success
         } else {
@@ -250,11 +250,11 @@ impl Client {
         let packet_id = ack.packet_id;
         let exchanges = self.exchanges.get_or_insert_default();
         if !exchanges.pubcomp(packet_id)? {
-            // Answers the PUBREL to a PUBREC that was not expected either.
+            // This PUBCOMP answers the PUBREL to an unexpected PUBREC.
             return Ok(Event::None);
         }
-        self.send_again(now, out);
-        // The server took the message with its PUBREC, also if it has forgotten the identifier
+        self.retransmit(now, out);
+        // The server accepted the message with its PUBREC, even if it has discarded the identifier
         // since.
         Ok(Event::Acknowledged {
             packet_id,
@@ -296,7 +296,7 @@ impl Client {
         Ok(Event::Disconnected(disconnect))
     }
 
-    /// The session goes on: sends again what the server has not acknowledged, as far as its window
+    /// Resumes the session: retransmits unacknowledged messages as far as the server's window
     /// allows.
     fn resume(&mut self, now: Time, out: &mut Vec<u8>) -> Result<(), Violation> {
         let Some(exchanges) = &mut self.exchanges else {
@@ -308,23 +308,23 @@ impl Client {
             let release = Packet::PubRel(success(packet_id));
             self.link.reply(&release, now, out)?;
         }
-        self.send_again(now, out);
+        self.retransmit(now, out);
         self.release_exchanges();
         Ok(())
     }
 
-    /// Sends messages of the resumed session again while the window is open.
-    fn send_again(&mut self, now: Time, out: &mut Vec<u8>) {
+    /// Retransmits messages of the resumed session while the window is open.
+    fn retransmit(&mut self, now: Time, out: &mut Vec<u8>) {
         let window = self.window_max();
         if let Some(exchanges) = &mut self.exchanges
-            && exchanges.send_again(window, out)
+            && exchanges.retransmit(window, out)
         {
             self.link.mark_sent(now);
         }
     }
 }
 
-/// An acknowledgement without anything to add.
+/// An acknowledgement with the reason code `Success` and without properties.
 // [MQTT-2.2.1-5] [MQTT3-2.3.1-6]
 fn success<'a>(packet_id: PacketId) -> Ack<'a> {
     Ack {

@@ -1,4 +1,4 @@
-//! The connection to the server: how far it is, and what is written to it.
+//! The connection to the server: its phase, and the packets written to it.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -9,38 +9,38 @@ use thrum_codec::{EncodeError, ReasonCode, Version, encode};
 use super::server_limits::ServerLimits;
 use crate::{Time, Violation};
 
-/// The connection: its phase, what the server allows on it, and when each side has to be heard.
+/// The connection: its phase, the server's limits, and the deadlines of both sides.
 #[derive(Debug)]
 pub(super) struct ServerLink {
     limits: ServerLimits,
     last_sent: Time,
-    /// Since when a CONNACK or PINGRESP is awaited.
+    /// Time since when a CONNACK or PINGRESP has been expected.
     awaiting: Option<Time>,
     version: Version,
     phase: Phase,
 }
 
-/// How far the connection is.
+/// Phase of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// No connection, or one that must carry nothing more.
+    /// There is no connection, or nothing more may be written to it.
     Disconnected,
-    /// CONNECT sent.
+    /// CONNECT was sent.
     Connecting,
-    /// Accepted.
+    /// The server accepted the connection.
     Connected,
 }
 
-/// Why a packet was not written.
+/// Reason why a packet was not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SendError {
-    /// Over the server's maximum packet size.
+    /// The packet exceeds the server's maximum packet size.
     TooLarge,
     Encode(EncodeError),
 }
 
 impl ServerLink {
-    /// There is none yet.
+    /// Creates a link without connection.
     pub(super) fn new(version: Version, limits: ServerLimits) -> Self {
         Self {
             limits,
@@ -51,25 +51,25 @@ impl ServerLink {
         }
     }
 
-    /// CONNECT was written.
+    /// Records that CONNECT was written.
     pub(super) fn begin(&mut self, now: Time) {
         self.phase = Phase::Connecting;
         self.last_sent = now;
         self.awaiting = Some(now);
     }
 
-    /// The server accepts the connection.
+    /// Records that the server accepted the connection.
     pub(super) fn accept(&mut self, limits: ServerLimits) {
         self.limits = limits;
         self.phase = Phase::Connected;
     }
 
-    /// The connection must carry nothing more.
+    /// Stops writing to the connection.
     pub(super) fn close(&mut self) {
         self.phase = Phase::Disconnected;
     }
 
-    /// The connection is gone.
+    /// Records that the connection is lost.
     pub(super) fn end(&mut self) {
         self.phase = Phase::Disconnected;
         self.awaiting = None;
@@ -79,42 +79,43 @@ impl ServerLink {
         self.phase
     }
 
-    /// The server has accepted the connection.
+    /// Whether the server has accepted the connection.
     pub(super) fn is_connected(&self) -> bool {
         self.phase == Phase::Connected
     }
 
-    /// What the server allows.
+    /// The server's limits.
     pub(super) fn limits(&self) -> &ServerLimits {
         &self.limits
     }
 
-    /// DISCONNECT decides whether the session can be resumed.
+    /// Sets whether the session can be resumed, which the DISCONNECT decides.
     pub(super) fn set_resumable(&mut self, is_resumable: bool) {
         self.limits.resumable = is_resumable;
     }
 
-    /// A packet came, behind which the awaited one may stand in line.
-    pub(super) fn heard(&mut self, now: Time) {
+    /// Restarts the response timeout: a packet arrived, and the expected one may be queued behind
+    /// it.
+    pub(super) fn record_activity(&mut self, now: Time) {
         self.awaiting = self.awaiting.map(|_| now);
     }
 
-    /// The awaited packet came.
+    /// Records that the expected packet arrived.
     pub(super) fn answered(&mut self) {
         self.awaiting = None;
     }
 
-    /// A PINGRESP is awaited, if nothing was already.
+    /// Expects a PINGRESP, unless a packet is already expected.
     pub(super) fn await_pong(&mut self, now: Time) {
         self.awaiting.get_or_insert(now);
     }
 
-    /// Until when the awaited packet has to come.
+    /// Deadline for the expected packet.
     pub(super) fn response_deadline(&self, timeout: Duration) -> Option<Time> {
         Some(self.awaiting?.plus(timeout))
     }
 
-    /// Up to a second before the keep alive is over, so that a late wake-up does not overdraw it.
+    /// Up to a second before the keep alive ends, so that a late wake-up does not exceed it.
     pub(super) fn ping_deadline(&self) -> Option<Time> {
         let keep_alive = u64::from(self.limits.keep_alive) * 1000;
         let early = (keep_alive / 4).min(1000);
@@ -124,7 +125,7 @@ impl ServerLink {
         })
     }
 
-    /// Writes a packet unless it is over the server's maximum packet size.
+    /// Writes a packet unless it exceeds the server's maximum packet size.
     pub(super) fn write(
         &mut self,
         packet: &Packet<'_>,
@@ -136,7 +137,7 @@ impl ServerLink {
         Ok(())
     }
 
-    /// As [`Self::write`], for a packet behind which the connection ends.
+    /// As [`Self::write`], for the last packet of the connection.
     pub(super) fn write_last(
         &self,
         packet: &Packet<'_>,
@@ -147,8 +148,7 @@ impl ServerLink {
         self.check_size(start, out)
     }
 
-    /// Takes back what was written from `start` on if the server does not accept a packet of that
-    /// size.
+    /// Removes the bytes from `start` on if the server does not accept a packet of that size.
     pub(super) fn check_size(&self, start: usize, out: &mut Vec<u8>) -> Result<(), SendError> {
         // [MQTT-3.2.2-15]
         if self.limits.fits(out.len() - start) {
@@ -158,7 +158,7 @@ impl ServerLink {
         Err(SendError::TooLarge)
     }
 
-    /// Writes a packet that the protocol demands now.
+    /// Writes a packet that the protocol requires now.
     pub(super) fn reply(
         &mut self,
         packet: &Packet<'_>,
@@ -168,12 +168,12 @@ impl ServerLink {
         self.write(packet, now, out).map_err(|_| {
             Violation::new(
                 ReasonCode::PacketTooLarge,
-                "maximum packet size leaves no room for an answer",
+                "maximum packet size leaves no room for a reply",
             )
         })
     }
 
-    /// Something was written.
+    /// Records the time of the last write.
     pub(super) fn mark_sent(&mut self, now: Time) {
         self.last_sent = now;
     }

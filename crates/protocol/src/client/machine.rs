@@ -1,4 +1,4 @@
-//! The client: how connections come and go, and what the passing of time means.
+//! The client: start and end of connections, and timeouts.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -15,8 +15,8 @@ use super::server_limits::ServerLimits;
 use crate::packet_ids::PacketIds;
 use crate::{Time, Violation};
 
-/// Protocol state of one client; outlives connections. At most 200 bytes and the identifier while
-/// nothing is under way.
+/// Protocol state of one client; outlives connections. At most 200 bytes plus the client identifier
+/// while no exchange is in progress.
 #[derive(Debug)]
 pub struct Client {
     pub(super) options: Arc<ClientOptions>,
@@ -27,17 +27,17 @@ pub struct Client {
     pub(super) turn: Turn,
 }
 
-/// Whose step of an enhanced authentication is next.
+/// The side that takes the next step of an enhanced authentication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// Nobody's: none is under way.
+    /// No authentication is in progress.
     Over,
     Client,
     Server,
 }
 
 impl Client {
-    /// A client that is not connected. An empty identifier lets the server choose one.
+    /// Creates a client that is not connected. With an empty identifier the server assigns one.
     pub fn new(options: Arc<ClientOptions>, client_id: &str) -> Self {
         Self {
             link: ServerLink::new(
@@ -52,18 +52,19 @@ impl Client {
         }
     }
 
-    /// A new connection is up: writes CONNECT, the first packet on it.
+    /// Starts the protocol on a new connection: writes CONNECT, its first packet.
     ///
     /// # Errors
-    /// An option or the client identifier does not fit the wire format; nothing was written.
+    /// An option or the client identifier exceeds the limits of the wire format; nothing was
+    /// written.
     pub fn connect(&mut self, now: Time, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let options = Arc::clone(&self.options);
         let first = options.authentication_data.as_deref();
         self.connect_with(first, now, out)
     }
 
-    /// As [`Client::connect`] with this first step of the authentication method in place of that in
-    /// the options, for methods whose first step is never the same.
+    /// As [`Client::connect`], with this first step of the authentication method instead of the one
+    /// in the options, for methods with a different first step each time.
     ///
     /// # Errors
     /// As [`Client::connect`].
@@ -81,7 +82,7 @@ impl Client {
             connect.properties.authentication_data = first_step;
             encode(&Packet::Connect(connect), version, out)
         })?;
-        if self.options.cleans(&self.id) {
+        if self.options.starts_clean(&self.id) {
             // [MQTT-3.1.2-4] [MQTT3-3.1.2-6]
             self.discard_session();
         }
@@ -93,8 +94,8 @@ impl Client {
     /// Writes DISCONNECT; then close the connection and call [`Client::connection_lost`].
     ///
     /// `session_expiry` replaces the seconds given in CONNECT (5.0), unless those were 0. A 3.x
-    /// server learns of an error, or that the will is wanted, only by the end of the connection, so
-    /// nothing is written then.
+    /// server detects an error, or that the will is wanted, only by the end of the connection, so
+    /// nothing is written in these cases.
     pub fn disconnect(
         &mut self,
         reason: ReasonCode,
@@ -108,7 +109,7 @@ impl Client {
         self.disconnect_with(&Disconnect { reason, properties }, out);
     }
 
-    /// As [`Client::disconnect`], with properties of the caller's choice.
+    /// As [`Client::disconnect`], with the caller's properties.
     pub fn disconnect_with(&mut self, disconnect: &Disconnect<'_>, out: &mut Vec<u8>) {
         if self.link.phase() == Phase::Disconnected {
             return;
@@ -138,11 +139,12 @@ impl Client {
             && let Some(expiry) = session_expiry
         {
             self.link
-                .set_resumable(expiry != 0 && !self.options.cleans(&self.id));
+                .set_resumable(expiry != 0 && !self.options.starts_clean(&self.id));
         }
     }
 
-    /// The connection is gone, for whatever cause. Keeps what a later connect can resume.
+    /// Records that the connection is lost, for any cause. Keeps the state that a later connect can
+    /// resume.
     pub fn connection_lost(&mut self) {
         self.link.end();
         // [MQTT-3.1.2-23] [MQTT-4.1.0-1] [MQTT3-4.1.0-1]
@@ -155,28 +157,28 @@ impl Client {
         self.release_exchanges();
     }
 
-    /// The server has accepted the connection.
+    /// Whether the server has accepted the connection.
     pub fn is_connected(&self) -> bool {
         self.link.is_connected()
     }
 
-    /// The identifier: as given, or as assigned by the server.
+    /// The client identifier, as given or as assigned by the server.
     pub fn client_id(&self) -> &str {
         &self.id
     }
 
-    /// The options this client was made with.
+    /// The options that the client was created with.
     pub fn options(&self) -> &Arc<ClientOptions> {
         &self.options
     }
 
-    /// Seconds of silence after which the client pings: the server's keep alive if it set one; 0 is
-    /// off.
+    /// Seconds of silence after which the client sends a PINGREQ: the server keep alive if the
+    /// server set one; 0 turns it off.
     pub fn keep_alive(&self) -> u16 {
         self.link.limits().keep_alive
     }
 
-    /// When [`Client::handle_timeout`] wants to be called; none while there is nothing to wait for.
+    /// Time of the next call to [`Client::handle_timeout`]; `None` without a deadline.
     pub fn next_deadline(&self) -> Option<Time> {
         let response = self.link.response_deadline(self.options.response_timeout);
         match self.link.phase() {
@@ -189,7 +191,8 @@ impl Client {
         }
     }
 
-    /// Time has passed: writes a PINGREQ if the connection was silent for the keep alive.
+    /// Handles the passing of time: writes a PINGREQ if the connection was silent for the keep
+    /// alive.
     ///
     /// # Errors
     /// The server did not answer in time: close the connection.
@@ -220,7 +223,7 @@ impl Client {
         }
     }
 
-    /// Drops the session state.
+    /// Discards the session state.
     pub(super) fn discard_session(&mut self) {
         if let Some(exchanges) = &mut self.exchanges {
             exchanges.discard_session();
@@ -228,18 +231,18 @@ impl Client {
         self.release_exchanges();
     }
 
-    /// Gives the memory back once nothing is under way.
+    /// Frees the memory once no exchange is in progress.
     pub(super) fn release_exchanges(&mut self) {
         self.exchanges.take_if(|exchanges| exchanges.is_empty());
     }
 }
 
-/// A violation of the rule that the words name.
+/// A protocol error with this description.
 pub(super) const fn protocol_error(what: &'static str) -> Violation {
     Violation::new(ReasonCode::ProtocolError, what)
 }
 
-/// The reason itself if a client may send it in DISCONNECT.
+/// The reason code itself if a client may send it in DISCONNECT, otherwise `UnspecifiedError`.
 fn disconnect_reason(reason: ReasonCode) -> ReasonCode {
     // [MQTT-3.14.2-1]
     match reason {

@@ -1,5 +1,5 @@
-//! The client's side of one connection and session: what to send, what the server's packets mean,
-//! when to ping.
+//! The client side of one connection and session: packets to send, the meaning of the server's
+//! packets, and the keep alive.
 //!
 //! ```text
 //!   connect --CONNECT--> out     Packet -> handle_packet -> at most one Event for the application
@@ -7,8 +7,8 @@
 //!   clock -> handle_timeout --PINGREQ--> out
 //! ```
 //!
-//! Invariant: what a server may not send is a [`Violation`](crate::Violation), never a panic, and
-//! nothing the server did not allow in CONNACK is ever written.
+//! Invariant: a packet that a server may not send is a [`Violation`](crate::Violation), never a
+//! panic; the client never writes anything that the server's CONNACK does not allow.
 
 mod aliases;
 mod error;
@@ -32,40 +32,41 @@ pub use machine::Client;
 pub use options::{ClientOptions, WillOptions};
 pub use outbound::FILTERS_PER_PACKET;
 
-/// What one packet of the server means for the application. Replies are in the output buffer
-/// already.
+/// Meaning of one packet of the server for the application. Replies are already in the output
+/// buffer.
 #[derive(Clone, Debug)]
 pub enum Event<'p> {
-    /// Nothing beyond the replies.
+    /// Nothing except the replies.
     None,
-    /// The connection is accepted. Without session present nothing is left of an earlier session:
-    /// subscribe again.
+    /// The server accepted the connection. Without session present, an earlier session no longer
+    /// exists: subscribe again.
     Connected(ConnAck<'p>),
-    /// The connection is refused: close it.
+    /// The server refused the connection: close it.
     Refused(ConnAck<'p>),
-    /// A message; it is acknowledged already.
+    /// A message; its acknowledgement is already written.
     Message {
-        /// The packet; its topic is empty if `alias` holds it.
+        /// The packet; its topic is empty if `alias` contains it.
         publish: Publish<'p>,
         /// Topic from the alias table.
         alias: Option<Rc<str>>,
     },
-    /// A message sent with QoS 1 or 2 is done: accepted by the server or, with an error, refused.
+    /// An exchange with QoS 1 or 2 is complete: the server accepted the message, or refused it with
+    /// an error.
     Acknowledged {
-        /// As returned by [`Client::publish`].
+        /// The identifier that [`Client::publish`] returned.
         packet_id: PacketId,
-        /// What the server said.
+        /// Reason code of the server.
         reason: ReasonCode,
     },
-    /// Answer to [`Client::subscribe`].
+    /// Acknowledgement of [`Client::subscribe`].
     Subscribed(SubAck<'p>),
-    /// Answer to [`Client::unsubscribe`].
+    /// Acknowledgement of [`Client::unsubscribe`].
     Unsubscribed(SubAck<'p>),
-    /// The server ends the connection (5.0): close it.
+    /// The server sent DISCONNECT (5.0): close the connection.
     Disconnected(Disconnect<'p>),
-    /// Answer to a PINGREQ.
+    /// Reply to a PINGREQ.
     Pong,
     /// A step of enhanced authentication: answer with [`Client::authenticate`], unless its reason
-    /// is [`ReasonCode::Success`], which ends what [`Client::reauthenticate`] began.
+    /// is [`ReasonCode::Success`], which completes [`Client::reauthenticate`].
     Authenticate(Auth<'p>),
 }

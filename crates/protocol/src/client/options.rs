@@ -1,4 +1,4 @@
-//! What a client asks for when it connects; one value serves many clients.
+//! Options of a client; one value serves many clients.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use thrum_codec::packet::{Connect, Will};
 use thrum_codec::properties::{ConnectProperties, UserProperties, WillProperties};
 use thrum_codec::{QoS, Version};
 
-/// Options of a client but its identifier, shared by all clients that use the same ones.
+/// All options of a client except its identifier, shared by all clients that use the same ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientOptions {
     /// Protocol version. Default 5.0.
@@ -20,18 +20,19 @@ pub struct ClientOptions {
     pub keep_alive: u16,
     /// Seconds that the session outlives the connection (5.0). Default 0.
     pub session_expiry: u32,
-    /// QoS 1 and 2 messages the server may have unacknowledged towards this client (5.0); 0 leaves
-    /// it to the protocol's 65,535. Default 1,024, as the server's limit.
+    /// QoS 1 and 2 messages that the server may have unacknowledged towards this client (5.0); 0
+    /// means the protocol's 65,535. Default 1,024, like the server's limit.
     pub receive_maximum: u16,
-    /// Most unacknowledged QoS 1 and 2 messages of this client, whatever larger receive maximum the
-    /// server announces (3.x servers announce none). Default 1,024, as the server's limit.
+    /// Highest number of unacknowledged QoS 1 and 2 messages of this client, even if the server
+    /// announces a larger receive maximum (3.x servers announce none). Default 1,024, like the
+    /// server's limit.
     pub inflight_max: u16,
-    /// Largest packet accepted, in bytes; 0 leaves it to the protocol's 256 MiB. Default 0.
+    /// Largest packet accepted, in bytes; 0 means the protocol's 256 MiB. Default 0.
     pub maximum_packet_size: u32,
     /// Highest topic alias the server may use (5.0). Default 0: the table costs memory per client.
     pub topic_alias_maximum: u16,
-    /// How long CONNACK and PINGRESP may take. Default 20 s: longer than a loaded broker's worst
-    /// pause.
+    /// Time limit for CONNACK and PINGRESP. Default 20 s, which exceeds the longest pause of a
+    /// loaded broker.
     pub response_timeout: Duration,
     /// User name.
     pub username: Option<String>,
@@ -39,13 +40,13 @@ pub struct ClientOptions {
     pub password: Option<Vec<u8>>,
     /// Will message.
     pub will: Option<WillOptions>,
-    /// Ask for response information in CONNACK (5.0).
+    /// Asks for response information in CONNACK (5.0).
     pub request_response_information: Option<bool>,
-    /// False: reason strings only where they cannot be left out (5.0).
+    /// False asks the server to omit reason strings and user properties where it may (5.0).
     pub request_problem_information: Option<bool>,
-    /// Method of enhanced authentication (5.0).
+    /// Authentication method (5.0).
     pub authentication_method: Option<String>,
-    /// Data of that method in CONNECT.
+    /// Authentication data in CONNECT.
     pub authentication_data: Option<Vec<u8>>,
     /// User properties of CONNECT (5.0).
     pub user_properties: Vec<(String, String)>,
@@ -62,7 +63,7 @@ pub struct WillOptions {
     pub qos: QoS,
     /// Publish as retained.
     pub retain: bool,
-    /// Seconds after the end of the connection.
+    /// Will delay interval: seconds after the end of the connection.
     pub delay: Option<u32>,
     /// True: the payload is UTF-8.
     pub payload_format_indicator: Option<bool>,
@@ -103,9 +104,9 @@ impl Default for ClientOptions {
 }
 
 impl ClientOptions {
-    /// Largest packet accepted in bytes: the limit to split frames with.
+    /// Largest packet accepted in bytes, to be used as the limit for splitting frames.
     pub fn packet_bytes_max(&self) -> u32 {
-        // A fixed header of five bytes and the longest remaining length.
+        // A fixed header of five bytes and the largest remaining length.
         const PROTOCOL_MAX: u32 = 5 + 268_435_455;
         match self.maximum_packet_size {
             0 => PROTOCOL_MAX,
@@ -113,7 +114,8 @@ impl ClientOptions {
         }
     }
 
-    /// Builds the CONNECT and lends it to `send`; lists of the properties live only that long.
+    /// Builds the CONNECT and passes it to `send`; the lists of its properties exist only during
+    /// the call.
     pub(super) fn with_connect<R>(
         &self,
         client_id: &str,
@@ -132,7 +134,7 @@ impl ClientOptions {
         send(&Connect {
             version: self.version,
             is_bridge: false,
-            clean_start: self.cleans(client_id),
+            clean_start: self.starts_clean(client_id),
             keep_alive: self.keep_alive,
             client_id,
             will: self.will.as_ref().map(|will| will.as_packet(&will_user)),
@@ -153,7 +155,7 @@ impl ClientOptions {
         })
     }
 
-    /// QoS 1 and 2 messages the server may have unacknowledged.
+    /// QoS 1 and 2 messages that the server may have unacknowledged.
     pub(super) const fn window_announced(&self) -> u16 {
         match (self.version, self.receive_maximum) {
             (Version::V31 | Version::V311, _) | (Version::V5, 0) => u16::MAX,
@@ -161,9 +163,9 @@ impl ClientOptions {
         }
     }
 
-    /// Whether a connect with this identifier begins a new session.
-    pub(super) fn cleans(&self, client_id: &str) -> bool {
-        // A 3.x server has no way to tell the identifier it made up. [MQTT3-3.1.3-7]
+    /// Whether a connect with this identifier starts a new session.
+    pub(super) fn starts_clean(&self, client_id: &str) -> bool {
+        // A 3.x server cannot return an assigned identifier. [MQTT3-3.1.3-7]
         self.clean_start || (client_id.is_empty() && self.version != Version::V5)
     }
 }

@@ -1,4 +1,4 @@
-//! What the application asks for: messages, subscriptions, and steps of authentication.
+//! Requests of the application: messages, subscriptions and authentication steps.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -20,20 +20,19 @@ use super::machine::Turn;
 use super::{Client, PublishError, SubscribeError};
 use crate::Time;
 
-/// Topic filters that a client puts into one SUBSCRIBE or UNSUBSCRIBE: servers limit what a packet
-/// may ask for, and as many as this every one of them takes.
+/// Topic filters that a client puts into one SUBSCRIBE or UNSUBSCRIBE; servers limit the number,
+/// and all known ones accept this many.
 pub const FILTERS_PER_PACKET: usize = 100;
 
 impl Client {
-    /// Writes a PUBLISH; its packet identifier and DUP flag are ignored, and so are subscription
-    /// identifiers.
+    /// Writes a PUBLISH; its packet identifier, DUP flag and subscription identifiers are ignored.
     ///
     /// A topic alias is used as given: with a topic it is set, with an empty topic it must have
-    /// been set on this connection. Returns the identifier that [`Event::Acknowledged`] will name;
-    /// none with QoS 0.
+    /// been set on this connection. Returns the packet identifier that [`Event::Acknowledged`] will
+    /// have; `None` with QoS 0.
     ///
     /// # Errors
-    /// Nothing was written: the server does not allow the message, or not now.
+    /// Nothing was written: the server does not allow the message, or not at present.
     ///
     /// [`Event::Acknowledged`]: super::Event::Acknowledged
     pub fn publish(
@@ -50,7 +49,7 @@ impl Client {
         self.check_topic(publish)?;
         let packet_id = match publish.qos {
             QoS::AtMostOnce => None,
-            // Only PUBLISH above QoS 0 waits for the window. [MQTT-3.3.4-7] [MQTT-3.3.4-8]
+            // Only PUBLISH with QoS 1 or 2 depends on the window. [MQTT-3.3.4-7] [MQTT-3.3.4-8]
             // [MQTT-4.9.0-2]
             QoS::AtLeastOnce | QoS::ExactlyOnce if self.window() == 0 => {
                 return Err(PublishError::WindowFull);
@@ -95,7 +94,7 @@ impl Client {
         Ok(packet_id)
     }
 
-    /// How many QoS 1 and 2 messages the server would take now.
+    /// Number of QoS 1 and 2 messages that the server accepts at present.
     pub fn window(&self) -> usize {
         if !self.link.is_connected() {
             return 0;
@@ -103,19 +102,19 @@ impl Client {
         let Some(exchanges) = &self.exchanges else {
             return self.window_max();
         };
-        // While messages are still to be sent again the window is full, so nothing new overtakes
-        // them.
+        // While messages are still to be retransmitted the window is full, so no new message
+        // overtakes them.
         self.window_max().saturating_sub(exchanges.inflight())
     }
 
-    /// Messages sent with QoS 1 or 2 that are not acknowledged.
+    /// Number of unacknowledged messages with QoS 1 or 2.
     pub fn inflight(&self) -> usize {
         self.exchanges
             .as_ref()
             .map_or(0, |exchanges| exchanges.unacknowledged())
     }
 
-    /// Writes a SUBSCRIBE; [`Event::Subscribed`] answers it with one code per request.
+    /// Writes a SUBSCRIBE; [`Event::Subscribed`] returns one reason code per request.
     ///
     /// # Errors
     /// Nothing was written: the server does not allow one of the requests.
@@ -145,11 +144,11 @@ impl Client {
         Ok(packet_id)
     }
 
-    /// Writes an UNSUBSCRIBE; [`Event::Unsubscribed`] answers it with one code per filter (none in
+    /// Writes an UNSUBSCRIBE; [`Event::Unsubscribed`] returns one reason code per filter (none in
     /// 3.x).
     ///
     /// # Errors
-    /// Nothing was written: no connection or no filter.
+    /// Nothing was written: there is no connection or no filter.
     ///
     /// [`Event::Unsubscribed`]: super::Event::Unsubscribed
     pub fn unsubscribe(
@@ -179,8 +178,9 @@ impl Client {
         Ok(packet_id)
     }
 
-    /// Answers [`Event::Authenticate`] with the next step of the method named in the options; false
-    /// if the server did not ask for one, or takes none that large, and nothing was written.
+    /// Answers [`Event::Authenticate`] with the next step of the method in the options. Returns
+    /// `false`, and writes nothing, if the server did not ask for a step or does not accept a
+    /// packet of that size.
     ///
     /// [`Event::Authenticate`]: super::Event::Authenticate
     pub fn authenticate(&mut self, step: &[u8], now: Time, out: &mut Vec<u8>) -> bool {
@@ -189,13 +189,13 @@ impl Client {
         self.turn == Turn::Client && self.write_auth(reason, step, now, out)
     }
 
-    /// Begins to authenticate again on an accepted connection, with the method named in the
-    /// options; false if there is none, if that is under way already, or if the connection is not
-    /// accepted, and nothing was written.
+    /// Starts a re-authentication on an accepted connection, with the method in the options.
+    /// Returns `false`, and writes nothing, if there is no method, if a re-authentication is in
+    /// progress, or if the connection is not accepted.
     ///
-    /// [`Event::Authenticate`] brings the server's steps, with [`ReasonCode::Success`] the last
-    /// one; a server that refuses ends the connection. Everything else goes on meanwhile.
-    /// [MQTT-4.12.1-2]
+    /// [`Event::Authenticate`] carries the server's steps; the last one has
+    /// [`ReasonCode::Success`]. A server that refuses ends the connection. All other packets
+    /// continue meanwhile. [MQTT-4.12.1-2]
     ///
     /// [`Event::Authenticate`]: super::Event::Authenticate
     pub fn reauthenticate(&mut self, step: &[u8], now: Time, out: &mut Vec<u8>) -> bool {
@@ -243,7 +243,7 @@ impl Client {
         self.packet_ids.next(|| exchanges.packet_ids())
     }
 
-    /// The topic is valid, or has an alias that was set on this connection.
+    /// Checks that the topic is valid, or has an alias that was set on this connection.
     fn check_topic(&self, publish: &Publish<'_>) -> Result<(), PublishError> {
         match publish.properties.topic_alias {
             Some(_) if publish.topic.is_empty() => match self.aliased_topic(publish) {
@@ -261,8 +261,8 @@ impl Client {
         exchanges.outbound_topic(publish.properties.topic_alias?)
     }
 
-    /// The packet to send again in a later connection, where this connection's aliases mean
-    /// nothing.
+    /// The packet to retransmit on a later connection, on which the aliases of this connection are
+    /// unknown.
     fn kept_frame(
         &self,
         packet: &Publish<'_>,
@@ -298,7 +298,7 @@ impl Client {
         Ok(Some(frame.into()))
     }
 
-    /// How many QoS 1 and 2 messages may be under way at once.
+    /// Highest number of QoS 1 and 2 messages in flight at once.
     pub(super) fn window_max(&self) -> usize {
         // [MQTT-4.9.0-1]
         usize::from(

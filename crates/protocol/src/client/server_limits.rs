@@ -1,4 +1,4 @@
-//! What a server allows, and what of a client's wishes goes beyond it.
+//! The server's limits, and checks of the client's requests against them.
 
 use thrum_codec::packet::{Publish, SubscriptionRequest};
 use thrum_codec::properties::{ConnAckProperties, SubscribeProperties};
@@ -6,7 +6,7 @@ use thrum_codec::{QoS, Version};
 
 use super::{ClientOptions, PublishError, SubscribeError};
 
-/// What the server allows on this connection, as CONNACK says.
+/// The server's limits for this connection, from the CONNACK.
 #[derive(Clone, Copy, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -22,7 +22,7 @@ pub(super) struct ServerLimits {
     pub(super) wildcard_available: bool,
     pub(super) shared_available: bool,
     pub(super) identifiers_available: bool,
-    /// The session outlives the connection and the next connect will resume it.
+    /// Whether the session outlives the connection, so that the next connect resumes it.
     pub(super) resumable: bool,
 }
 
@@ -47,16 +47,16 @@ impl ServerLimits {
             identifiers_available: properties
                 .subscription_identifiers_available
                 .unwrap_or(true),
-            resumable: outlives && !options.cleans(client_id),
+            resumable: outlives && !options.starts_clean(client_id),
         }
     }
 
-    /// A packet of this many bytes is accepted.
+    /// Whether the server accepts a packet of this many bytes.
     pub(super) fn fits(&self, bytes: usize) -> bool {
         u32::try_from(bytes).is_ok_and(|bytes| bytes <= self.packet_bytes_max)
     }
 
-    /// The server takes a message of this kind.
+    /// Checks that the server accepts the message.
     pub(super) fn check_publish(&self, publish: &Publish<'_>) -> Result<(), PublishError> {
         // [MQTT-3.2.2-11]
         if publish.qos > self.maximum_qos {
@@ -74,7 +74,7 @@ impl ServerLimits {
         Ok(())
     }
 
-    /// The server takes these requests, as the specification allows them.
+    /// Checks that the specification and the server allow these requests.
     pub(super) fn check_subscribe(
         &self,
         properties: &SubscribeProperties<'_>,

@@ -1,4 +1,5 @@
-//! An application message: borrowed while it passes through, owned once something must keep it.
+//! An application message: borrowed while it is forwarded, owned once a part of the node has to
+//! keep it.
 
 mod outgoing;
 mod properties;
@@ -16,28 +17,28 @@ pub use outgoing::{FrameCache, Outgoing};
 use crate::output::SHARED_PAYLOAD_BYTES_MIN;
 use crate::time::Time;
 
-/// Number of a session that published a message, unique on the node; 0 is the node itself.
+/// Number of the session that published a message, unique on the node; 0 is the node itself.
 pub type PublisherId = u64;
 
-/// A message on its way, borrowed from a read buffer or from a [`Message`].
+/// A message to be forwarded, borrowed from a read buffer or from a [`Message`].
 #[derive(Clone, Copy, Debug)]
 pub struct Publication<'a> {
     /// Topic name; never empty.
     pub topic: &'a str,
     /// Payload.
     pub payload: &'a [u8],
-    /// As published, without topic alias, subscription identifiers and message expiry.
+    /// Properties as published, without topic alias, subscription identifiers and message expiry.
     pub properties: PublishProperties<'a>,
     /// Quality of service as published.
     pub qos: QoS,
     /// Retain flag as published.
     pub retain: bool,
-    /// When the message is no longer to be delivered.
+    /// Time after which the message must not be delivered.
     pub expires_at: Option<Time>,
-    /// Who published it (for no local).
+    /// Session that published the message (for no local).
     pub publisher: PublisherId,
-    /// Hash of the publisher's client identifier, for shared groups that choose by it; 0 if none
-    /// does.
+    /// Hash of the publisher's client identifier, for shared subscriptions that choose members by
+    /// it; 0 if none does.
     pub publisher_hash: u32,
 }
 
@@ -47,20 +48,20 @@ impl Publication<'_> {
         self.expires_at.is_some_and(|at| at <= now)
     }
 
-    /// What [`Message::bytes_len`] is once it is kept.
+    /// The value of [`Message::bytes_len`] for the owned message.
     pub fn bytes_len(&self) -> usize {
         Message::bytes_of(self.topic, &self.properties, self.payload)
     }
 
-    /// Whether its receivers share one copy of the payload.
+    /// Whether the receivers share one copy of the payload.
     #[inline]
     pub(crate) fn is_large(&self) -> bool {
         self.payload.len() >= SHARED_PAYLOAD_BYTES_MIN
     }
 }
 
-/// A message that is kept: queued, inflight, retained or on its way to another worker. One
-/// allocation for all its text.
+/// An owned message: queued, in flight, retained or sent to another worker. One allocation contains
+/// all its text.
 #[derive(Debug)]
 pub struct Message {
     /// Topic, property block, payload.
@@ -69,22 +70,22 @@ pub struct Message {
     properties_len: u32,
     publisher_hash: u32,
     publisher: PublisherId,
-    /// [`NEVER`] if it does not.
+    /// [`NEVER`] without an expiry.
     expires_at: Time,
-    /// Number under which its text was written down; 0 if it was not.
+    /// Number of its persisted text; 0 if the text is not persisted.
     stored_id: AtomicU64,
     qos: QoS,
     retain: bool,
 }
 
-/// What a [`Message`] is made of when it was written down.
+/// The parts of a persisted [`Message`].
 #[derive(Debug)]
 pub struct MessageParts {
     /// Topic, property block ([`Message::properties_block`]) and payload.
     pub bytes: Box<[u8]>,
-    /// Bytes of the topic.
+    /// Length of the topic in bytes.
     pub topic_len: usize,
-    /// Bytes of the property block.
+    /// Length of the property block in bytes.
     pub properties_len: usize,
     /// As [`Publication::publisher`].
     pub publisher: PublisherId,
@@ -96,12 +97,11 @@ pub struct MessageParts {
     pub retain: bool,
 }
 
-/// The end of time, at which nothing expires.
+/// The expiry of a message that never expires.
 const NEVER: Time = Time::from_millis(u64::MAX);
 
 impl Message {
-    /// Copies a publication; topic alias, subscription identifiers and message expiry are left
-    /// behind.
+    /// Copies a publication without topic alias, subscription identifiers and message expiry.
     pub fn new(publication: &Publication<'_>) -> Self {
         let Publication { topic, payload, .. } = *publication;
         let properties_len = properties::block_len(&publication.properties);
@@ -122,7 +122,8 @@ impl Message {
         }
     }
 
-    /// From what was written down. A length that goes beyond the bytes ends with them.
+    /// Builds a message from its persisted parts. A length that exceeds the bytes is truncated to
+    /// them.
     pub fn from_parts(parts: MessageParts) -> Self {
         let topic_len = parts.topic_len.min(parts.bytes.len());
         let properties_len = parts.properties_len.min(parts.bytes.len() - topic_len);
@@ -139,7 +140,7 @@ impl Message {
         }
     }
 
-    /// A copy of the same content that was not written down.
+    /// A copy with the same content that is not persisted.
     #[must_use]
     pub fn copy_unstored(&self) -> Self {
         Self {
@@ -149,7 +150,7 @@ impl Message {
         }
     }
 
-    /// Borrows it again.
+    /// Borrows the message as a publication.
     pub fn publication(&self) -> Publication<'_> {
         Publication {
             topic: self.topic(),
@@ -170,7 +171,7 @@ impl Message {
         core::str::from_utf8(topic).unwrap_or_default()
     }
 
-    /// The properties as they are to be written down: what [`Message::from_parts`] reads.
+    /// The properties in the form to be persisted, which [`Message::from_parts`] reads.
     pub fn properties_block(&self) -> &[u8] {
         &self.bytes[self.topic_end()..self.payload_start()]
     }
@@ -191,28 +192,28 @@ impl Message {
         self.retain
     }
 
-    /// Who published it.
+    /// Session that published the message.
     pub fn publisher(&self) -> PublisherId {
         self.publisher
     }
 
-    /// When it is no longer to be delivered.
+    /// Time after which the message must not be delivered.
     pub fn expires_at(&self) -> Option<Time> {
         Some(self.expires_at).filter(|at| *at != NEVER)
     }
 
-    /// Number under which its text was written down; 0 if it was not.
+    /// Number of its persisted text; 0 if the text is not persisted.
     pub fn stored_id(&self) -> u64 {
-        // Whoever has the message from another thread has what that thread set before.
+        // A thread that received the message from another also sees the value set by that thread.
         self.stored_id.load(Ordering::Relaxed)
     }
 
-    /// Its text is written down under this number.
+    /// Records the number of its persisted text.
     pub fn set_stored_id(&self, id: u64) {
         self.stored_id.store(id, Ordering::Relaxed);
     }
 
-    /// What [`Message::bytes_len`] is of a message that is made of these.
+    /// The value of [`Message::bytes_len`] for a message with these parts.
     pub fn bytes_of(topic: &str, properties: &PublishProperties<'_>, payload: &[u8]) -> usize {
         topic.len() + properties::block_len(properties) + payload.len()
     }
@@ -227,13 +228,12 @@ impl Message {
         self.expires_at <= now
     }
 
-    /// Tells shared groups whose it is, as [`Publication::publisher_hash`].
+    /// Sets the hash of the publisher, as [`Publication::publisher_hash`].
     pub fn set_publisher_hash(&mut self, hash: u32) {
         self.publisher_hash = hash;
     }
 
-    /// Says who publishes it and until when it is to be delivered, which a will learns only when it
-    /// is due.
+    /// Sets the publisher and the expiry time, which are known for a will only when it is due.
     pub(crate) fn publish_as(&mut self, publisher: PublisherId, expires_at: Option<Time>) {
         self.publisher = publisher;
         self.expires_at = expires_at.unwrap_or(NEVER);
@@ -248,7 +248,8 @@ impl Message {
     }
 }
 
-/// The length of a topic or of properties: neither is longer than a packet, which is below 4 GiB.
+/// Converts the length of a topic or of properties: neither is longer than a packet, which is below
+/// 4 GiB.
 fn short(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_comes_back_from_its_parts() {
+    fn a_message_is_restored_from_its_parts() {
         let user = [("b", "2")];
         let message = Message::new(&publication(&user));
         let block = message.properties_block();
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_go_beyond_the_bytes_end_with_them() {
+    fn lengths_that_exceed_the_bytes_are_truncated() {
         for (topic_len, properties_len) in [(usize::MAX, usize::MAX), (3, usize::MAX), (4, 0)] {
             let message = Message::from_parts(MessageParts {
                 bytes: Box::from(&b"a/b"[..]),
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_never_expires_says_so() {
+    fn a_message_without_expiry_never_expires() {
         let mut never = publication(&[]);
         never.expires_at = None;
         let message = Message::new(&never);
@@ -364,7 +365,7 @@ mod tests {
     // [MQTT-3.3.2-4] [MQTT-3.3.2-15] [MQTT-3.3.2-16] [MQTT-3.3.2-17] [MQTT-3.3.2-18]
     // [MQTT-3.3.2-20]
     #[test]
-    fn a_kept_message_is_what_was_published() {
+    fn an_owned_message_equals_the_publication() {
         let user = [("b", "2"), ("a", "1"), ("b", "2"), ("", "")];
         check(&publication(&user));
         check(&publication(&[]));

@@ -1,4 +1,4 @@
-//! One publication on its way to many receivers: encoded once per form, owned once if anyone must
+//! One publication sent to many receivers: encoded once per form, and owned once if a receiver must
 //! keep it.
 
 use alloc::sync::Arc;
@@ -15,55 +15,55 @@ use super::{Message, Publication};
 use crate::output::Output;
 use crate::time::Time;
 
-/// Memory that a frame cache keeps between publications; more than this is given back.
+/// Memory that a frame cache keeps between publications; a larger buffer is freed.
 const RETAINED_BYTES_MAX: usize = 256 * 1024;
 
-/// Stands in a cached frame where each copy gets its own packet identifier.
+/// Placeholder for the packet identifier in a cached frame; each copy gets its own.
 const PLACEHOLDER: PacketId = PacketId(NonZeroU16::MIN);
 
-/// Stands for every form in the notes about what was asked for; [`Form::cache_index`] stays below.
+/// Bit of any form in [`FrameCache::asked`]; all values of [`Form::cache_index`] are smaller.
 const ANY_FORM: u16 = 1 << 15;
 
-/// The same for forms with a part of the topic.
+/// Bit of any form with a shortened topic.
 const CUT_FORM: u16 = 1 << 14;
 
-/// Added to the number of a form with a part of the topic.
+/// Added to the index of a form with a shortened topic.
 const CUT: u8 = 1 << 7;
 
-/// A publication on its way to many sessions: the encoded frames are made once per (version, `QoS`,
-/// retain) and the owned form once, when the first session has to keep it or the second one gets a
-/// large payload.
+/// A publication sent to many sessions. Frames are encoded once per (version, `QoS`, retain); the
+/// owned message is made once, when the first session has to keep it or the second one gets a large
+/// payload.
 #[derive(Debug)]
 pub struct Outgoing<'a> {
     publication: Publication<'a>,
-    /// What it was made from: borrowed, as its count of owners is written by every worker that has
-    /// it.
+    /// The message that it was made from; borrowed, because every worker that has the message
+    /// writes its reference count.
     given: Option<&'a Arc<Message>>,
     made: Option<Arc<Message>>,
     frames: &'a mut FrameCache,
 }
 
-/// Encoded forms of the publication at hand; the caller keeps one and reuses its memory.
+/// Encoded forms of the current publication; the caller keeps the cache and reuses its memory.
 #[derive(Debug, Default)]
 pub struct FrameCache {
     bytes: Vec<u8>,
     made: Vec<CachedFrame>,
-    /// One bit per form that was asked for at least once.
+    /// One bit per form that was requested at least once.
     asked: u16,
 }
 
-/// A frame, or what stands in front of the payload if that is large.
+/// A frame, or its part before the payload if that is large.
 #[derive(Clone, Copy, Debug)]
 struct CachedFrame {
     index: u8,
-    /// Bytes of the topic that are left out; not looked at but with [`CUT`].
+    /// Number of omitted bytes of the topic; used only with [`CUT`].
     cut: usize,
     start: usize,
     end: usize,
     frame: PublishFrame,
 }
 
-/// What a receiver's copy of a publication may differ in.
+/// The properties in which the copies of a publication differ.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form<'a> {
     pub(crate) version: Version,
@@ -72,16 +72,16 @@ pub(crate) struct Form<'a> {
     pub(crate) dup: bool,
     pub(crate) packet_id: Option<PacketId>,
     pub(crate) identifiers: &'a [u32],
-    /// Alias to send, and whether the receiver knows its topic already.
+    /// Alias to send, and whether the receiver already knows its topic.
     pub(crate) alias: Option<(NonZeroU16, bool)>,
-    /// Longest packet that the receiver takes.
+    /// Largest packet that the receiver accepts.
     pub(crate) bytes_max: u32,
-    /// When it is sent.
+    /// Time of sending.
     pub(crate) now: Time,
 }
 
 impl<'a> Outgoing<'a> {
-    /// Starts with an empty frame cache.
+    /// Creates it from a publication, with an empty frame cache.
     pub fn new(publication: Publication<'a>, frames: &'a mut FrameCache) -> Self {
         frames.reset();
         Self {
@@ -92,7 +92,7 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// Starts from a message that is owned already.
+    /// Creates it from an owned message.
     pub fn from_message(message: &'a Arc<Message>, frames: &'a mut FrameCache) -> Self {
         frames.reset();
         Self {
@@ -108,7 +108,7 @@ impl<'a> Outgoing<'a> {
         &self.publication
     }
 
-    /// The owned form, made at the first call.
+    /// The owned message, made at the first call.
     pub fn message(&mut self) -> &Arc<Message> {
         match self.given {
             Some(message) => message,
@@ -118,11 +118,11 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// Appends this receiver's copy, at most as long as it takes, and returns its length.
+    /// Appends this receiver's copy, if the receiver accepts its size, and returns its length.
     ///
     /// # Errors
-    /// [`EncodeError::PacketTooLong`] when it is longer, else as [`encode_publish`]; nothing is
-    /// appended then.
+    /// [`EncodeError::PacketTooLong`] if the copy is too long for the receiver, otherwise as
+    /// [`encode_publish`]; nothing is appended on error.
     pub(crate) fn append(
         &mut self,
         form: &Form<'_>,
@@ -132,16 +132,15 @@ impl<'a> Outgoing<'a> {
             return self.append_large(form, out);
         }
         let index = form.cache_index();
-        // The first receiver gets its copy without the detour over the cache: often it is the only
-        // one.
+        // The copy of the first receiver bypasses the cache, because there is often no second one.
         match index.filter(|index| !self.frames.is_first(1 << index)) {
             None => form.append(&self.publication, out.own()),
             Some(index) => self.append_cached(index, form, out.own()),
         }
     }
 
-    /// Appends a copy whose payload is shared, but for the first receiver: often it is the only
-    /// one.
+    /// Appends a copy with a shared payload. The first receiver gets its own, because there is
+    /// often no second one.
     #[inline(never)]
     fn append_large(&mut self, form: &Form<'_>, out: &mut Output) -> Result<usize, EncodeError> {
         let is_owned = self.given.is_some() || self.made.is_some();
@@ -160,7 +159,7 @@ impl<'a> Outgoing<'a> {
     /// the whole frame.
     #[expect(
         clippy::inline_always,
-        reason = "every delivery of a fan-out comes by here; the call is a tenth of its instructions"
+        reason = "every delivery of a fan-out takes this path; a call would add a tenth of its instructions"
     )]
     #[inline(always)]
     fn append_cached(
@@ -177,8 +176,7 @@ impl<'a> Outgoing<'a> {
         frames.copy(place, form, out)
     }
 
-    /// As [`Outgoing::append`], for a receiver that does not see the first `cut` bytes of the
-    /// topic.
+    /// As [`Outgoing::append`], without the first `cut` bytes of the topic.
     pub(crate) fn append_behind(
         &mut self,
         cut: usize,
@@ -221,7 +219,7 @@ impl FrameCache {
         }
     }
 
-    /// Notes that a form is asked for; true if it was not before.
+    /// Records that a form was requested; returns whether this is the first time.
     #[inline]
     fn is_first(&mut self, form: u16) -> bool {
         let before = self.asked;
@@ -233,18 +231,18 @@ impl FrameCache {
         self.made.iter().position(|made| made.index == index)
     }
 
-    /// As [`Self::place`], for a form with a part of the topic.
+    /// As [`Self::place`], for a form with a shortened topic.
     fn place_behind(&self, index: u8, cut: usize) -> Option<usize> {
         self.made
             .iter()
             .position(|made| made.index == index && made.cut == cut)
     }
 
-    /// Appends the frame at that place with the receiver's own packet identifier, and returns the
-    /// length of the whole.
+    /// Appends the frame at that position with the receiver's own packet identifier, and returns
+    /// the length of the whole frame.
     #[expect(
         clippy::inline_always,
-        reason = "every delivery of a fan-out comes by here; the call is a tenth of its instructions"
+        reason = "every delivery of a fan-out takes this path; a call would add a tenth of its instructions"
     )]
     #[inline(always)]
     fn copy(&self, place: usize, form: &Form<'_>, out: &mut Vec<u8>) -> Result<usize, EncodeError> {
@@ -260,7 +258,7 @@ impl FrameCache {
         Ok(cached.frame.len)
     }
 
-    /// Encodes a form and returns its place.
+    /// Encodes a form and returns its position.
     #[inline(never)]
     fn make(
         &mut self,
@@ -292,8 +290,8 @@ impl FrameCache {
 }
 
 impl<'a> Form<'a> {
-    /// Number of the frame that all receivers with this form share; none if the copy is this
-    /// receiver's own.
+    /// Index of the frame that all receivers with this form share; `None` if the copy is specific
+    /// to this receiver.
     fn cache_index(&self) -> Option<u8> {
         let own_properties = !self.identifiers.is_empty() || self.alias.is_some();
         let class = match self.version {
@@ -304,7 +302,7 @@ impl<'a> Form<'a> {
         (!self.dup).then(|| class + 2 * self.qos.as_u8() + u8::from(self.retain))
     }
 
-    /// Appends the copy without a cache; as [`Outgoing::append`].
+    /// Appends the copy without using the cache; as [`Outgoing::append`].
     fn append(
         &self,
         publication: &Publication<'_>,
@@ -317,7 +315,7 @@ impl<'a> Form<'a> {
         Ok(frame.len)
     }
 
-    /// Appends what stands in front of the payload, which is to follow; returns the length of both.
+    /// Appends the part before the payload, which the caller appends; returns the length of both.
     fn append_head(
         &self,
         publication: &Publication<'_>,
@@ -330,7 +328,7 @@ impl<'a> Form<'a> {
         Ok(frame.len)
     }
 
-    /// Appends the copy of a message that is owned; as [`Outgoing::append`].
+    /// Appends the copy of an owned message; as [`Outgoing::append`].
     pub(crate) fn append_owned(
         &self,
         message: &Arc<Message>,

@@ -1,8 +1,7 @@
-//! The properties of a kept message as bytes: which are there, the fields, then the user
+//! The properties of an owned message as bytes: a set of present fields, the fields, then the user
 //! properties.
 //!
-//! User properties stand there as on the wire, because [`UserProperties::Wire`] can read them in
-//! place.
+//! User properties have their wire format, because [`UserProperties::Wire`] can read it in place.
 
 use alloc::vec::Vec;
 
@@ -17,7 +16,7 @@ const CORRELATION_DATA: u8 = 1 << 4;
 /// Identifier of a user property on the wire.
 const USER_PROPERTY: u8 = 0x26;
 
-/// Bytes that [`write`] appends: none without properties.
+/// Number of bytes that [`write`] appends; 0 without properties.
 pub(super) fn block_len(properties: &PublishProperties<'_>) -> usize {
     let user_len: usize = pairs(properties)
         .map(|(name, value)| 5 + name.len() + value.len())
@@ -73,8 +72,8 @@ fn presence(properties: &PublishProperties<'_>) -> u8 {
     fields(properties).fold(format, |presence, (flag, _)| presence | flag)
 }
 
-/// Fields in the order they are written. What is longer than a field can be never came off the wire
-/// and is left out.
+/// Fields in the order they are written. A field longer than the wire format allows cannot have
+/// been received and is omitted.
 fn fields<'a>(properties: &PublishProperties<'a>) -> impl Iterator<Item = (u8, &'a [u8])> {
     [
         (CONTENT_TYPE, properties.content_type.map(str::as_bytes)),

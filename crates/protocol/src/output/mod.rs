@@ -1,4 +1,4 @@
-//! What waits to be sent to one client: bytes of its own, and payloads that it shares with other
+//! Output to be sent to one client: bytes of its own, and payloads that it shares with other
 //! clients.
 
 #[cfg(test)]
@@ -11,58 +11,58 @@ use alloc::vec::Vec;
 
 use crate::Message;
 
-/// Payloads of this many bytes and more are shared; to copy a smaller one costs less than to keep
-/// account of it (docs/decisions/0011-shared-payloads.md has the measurement).
+/// Payloads of at least this many bytes are shared; copying a smaller one costs less than the
+/// bookkeeping (docs/decisions/0011-shared-payloads.md has the measurement).
 pub(crate) const SHARED_PAYLOAD_BYTES_MIN: usize = 2048;
 
-/// Output of one connection: a queue of bytes that the session machine appends to and the
-/// connection takes from.
+/// Output of one connection: a byte queue that the session appends to and the connection writes
+/// from.
 ///
-/// Everything small stands in one buffer. A large payload that more than one client gets is not
-/// copied: the queue holds a reference to the [`Message`] and the place among the other bytes where
-/// its payload belongs.
+/// Small parts are in one buffer. A large payload with more than one receiver is not copied: the
+/// queue contains a reference to the [`Message`] and the position of its payload among the other
+/// bytes.
 #[derive(Debug, Default)]
 pub struct Output {
-    /// The bytes that are this connection's own, in order.
+    /// The connection's own bytes, in order.
     own: Vec<u8>,
-    /// Payloads that stand among them; nothing until there is one, as most connections never have
-    /// one.
+    /// Shared payloads between them; allocated with the first one, because most connections have
+    /// none.
     shared: Option<Box<Shared>>,
 }
 
-/// The payloads among the bytes of an output.
+/// The shared payloads of an output.
 #[derive(Debug, Default)]
 struct Shared {
     chunks: VecDeque<Chunk>,
-    /// Bytes of the chunks that are still to be sent.
+    /// Number of unsent bytes in the chunks.
     len: usize,
-    /// Bytes of the first chunk that have been sent.
+    /// Number of bytes of the first chunk that have been sent.
     sent: usize,
-    /// Own bytes in front of the last chunk.
+    /// Number of own bytes before the last chunk.
     own_before: usize,
 }
 
 /// The payload of a message.
 #[derive(Debug)]
 struct Chunk {
-    /// Own bytes between the chunk before and this one.
+    /// Number of own bytes between the previous chunk and this one.
     gap: usize,
     message: Arc<Message>,
 }
 
-/// The bytes of an [`Output`] in order, in pieces that are each contiguous and not empty.
+/// The bytes of an [`Output`] in order, as contiguous, non-empty pieces.
 #[derive(Clone, Debug)]
 pub struct Pieces<'a> {
     own: &'a [u8],
     chunks: vec_deque::Iter<'a, Chunk>,
-    /// Bytes of the next chunk that have been sent.
+    /// Number of bytes of the next chunk that have been sent.
     sent: usize,
-    /// A chunk's payload, when the own bytes in front of it were given out.
+    /// The payload of a chunk whose preceding own bytes were returned.
     next: Option<&'a [u8]>,
 }
 
 impl Output {
-    /// Empty, without memory.
+    /// Creates an empty output without allocated memory.
     pub const fn new() -> Self {
         Self {
             own: Vec::new(),
@@ -70,7 +70,7 @@ impl Output {
         }
     }
 
-    /// Bytes that wait, those of shared payloads included.
+    /// Number of unsent bytes, including those of shared payloads.
     #[inline]
     pub fn len(&self) -> usize {
         match &self.shared {
@@ -79,13 +79,13 @@ impl Output {
         }
     }
 
-    /// Nothing waits.
+    /// Whether there are no unsent bytes.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.own.is_empty() && self.shared.as_ref().is_none_or(|shared| shared.len == 0)
     }
 
-    /// Memory in bytes that stays with it when it is empty.
+    /// Memory in bytes that the output keeps when it is empty.
     #[inline]
     pub fn capacity(&self) -> usize {
         match &self.shared {
@@ -94,7 +94,7 @@ impl Output {
         }
     }
 
-    /// Everything that waits, if it stands in one piece; none while a shared payload is in it.
+    /// All unsent bytes, if they are contiguous; `None` if they include a shared payload.
     #[inline]
     pub fn as_contiguous(&self) -> Option<&[u8]> {
         match &self.shared {
@@ -103,7 +103,7 @@ impl Output {
         }
     }
 
-    /// Everything that waits, piece by piece: for a vectored write, or for a layer that encrypts.
+    /// All unsent bytes, piece by piece: for a vectored write, or for encryption.
     pub fn pieces(&self) -> Pieces<'_> {
         let shared = self.shared.as_deref();
         Pieces {
@@ -116,7 +116,7 @@ impl Output {
         }
     }
 
-    /// A copy of everything that waits, in one piece.
+    /// A contiguous copy of all unsent bytes.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.len());
         for piece in self.pieces() {
@@ -125,7 +125,7 @@ impl Output {
         bytes
     }
 
-    /// The first `len` bytes were taken; payloads that are through are let go.
+    /// Removes the first `len` bytes, which were written; completely written payloads are released.
     pub fn advance(&mut self, len: usize) {
         if len >= self.len() {
             self.clear();
@@ -138,7 +138,7 @@ impl Output {
         self.own.drain(..own);
     }
 
-    /// Throws everything away and keeps the memory.
+    /// Discards all bytes and keeps the memory.
     #[inline]
     pub fn clear(&mut self) {
         self.own.clear();
@@ -147,8 +147,8 @@ impl Output {
         }
     }
 
-    /// Moves everything that waits in another output behind what waits here; payloads that it
-    /// shares stay shared.
+    /// Moves all unsent bytes of another output to the end of this one; shared payloads stay
+    /// shared.
     pub fn append(&mut self, other: Self) {
         if self.capacity() == 0 {
             *self = other;
@@ -163,7 +163,7 @@ impl Output {
                 self.own.extend_from_slice(gap);
                 match core::mem::take(&mut sent) {
                     0 => self.push(chunk.message),
-                    // Only the first payload of an output can be half sent.
+                    // Only the first payload of an output can be partly sent.
                     sent => self.own.extend_from_slice(&chunk.message.payload()[sent..]),
                 }
             }
@@ -171,8 +171,8 @@ impl Output {
         self.own.extend_from_slice(own);
     }
 
-    /// Takes out what stands behind the first `len` bytes; payloads that are whole on their side
-    /// stay shared.
+    /// Removes and returns the bytes after the first `len`; payloads that are not split stay
+    /// shared.
     #[must_use]
     pub fn split_off(&mut self, len: usize) -> Self {
         let whole = core::mem::take(self);
@@ -200,7 +200,7 @@ impl Output {
         behind
     }
 
-    /// Appends so many of the bytes here, and the rest of them to another output.
+    /// Appends the first part of the bytes to this output and the rest to another one.
     fn divide(&mut self, behind: &mut Self, bytes: &[u8], left: &mut usize) {
         let (front, back) = bytes.split_at(bytes.len().min(*left));
         *left -= front.len();
@@ -208,7 +208,7 @@ impl Output {
         behind.own.extend_from_slice(back);
     }
 
-    /// The connection's own bytes, to append to; what stood there before the call must stay.
+    /// The connection's own bytes, to append to; the caller must not change the existing bytes.
     #[inline]
     pub(crate) fn own(&mut self) -> &mut Vec<u8> {
         &mut self.own
@@ -237,7 +237,8 @@ impl Shared {
         self.chunks.push_back(Chunk { gap, message });
     }
 
-    /// Lets go of what is within the next `len` bytes and returns how many of these are own ones.
+    /// Releases the chunks within the next `len` bytes and returns how many of these bytes are own
+    /// ones.
     fn advance(&mut self, len: usize) -> usize {
         let mut rest = len;
         let mut own = 0;

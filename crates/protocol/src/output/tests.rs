@@ -1,4 +1,4 @@
-//! An output is the bytes that were put in, whatever is shared and however it is taken.
+//! An output contains exactly the appended bytes, with any sharing and any order of removal.
 
 use proptest::prelude::*;
 use thrum_codec::QoS;
@@ -9,7 +9,7 @@ use crate::Publication;
 
 fn message(payload: &[u8]) -> Arc<Message> {
     Arc::new(Message::new(&Publication {
-        topic: "not to be sent",
+        topic: "not sent",
         payload,
         properties: PublishProperties::default(),
         qos: QoS::AtMostOnce,
@@ -20,16 +20,16 @@ fn message(payload: &[u8]) -> Arc<Message> {
     }))
 }
 
-/// What is done to an output.
+/// An operation on an output.
 #[derive(Clone, Debug)]
 enum Step {
     Append(Vec<u8>),
     Share(Vec<u8>),
     Advance(usize),
     Clear,
-    /// What stands behind so many bytes is taken out, and put there again.
+    /// Splits off the bytes after the given number, and appends them again.
     Split(usize),
-    /// Another output, to which all this was done, is appended.
+    /// Appends another output, which results from these operations.
     Join(Vec<Self>),
 }
 
@@ -51,7 +51,7 @@ fn step_or_join() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// An output, and the plain bytes that it stands for.
+/// An output, and the plain bytes that it must contain.
 #[derive(Default)]
 struct Pair {
     output: Output,
@@ -119,7 +119,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn an_output_is_the_bytes_that_were_put_in(steps in proptest::collection::vec(step_or_join(), 1..60)) {
+    fn an_output_contains_the_appended_bytes(steps in proptest::collection::vec(step_or_join(), 1..60)) {
         let mut pair = Pair::default();
         for step in &steps {
             pair.step(step);
@@ -147,7 +147,7 @@ fn two_writes_may_end_at_any_byte() {
             let mut pair = Pair::new(&steps);
             pair.step(&Step::Advance(first));
             pair.check();
-            // What comes in between stands behind the rest.
+            // New bytes are appended after the rest.
             pair.step(&append(b"new"));
             pair.step(&share(b"fourth"));
             pair.check();
@@ -158,7 +158,7 @@ fn two_writes_may_end_at_any_byte() {
 }
 
 #[test]
-fn a_payload_is_let_go_with_its_last_byte() {
+fn a_payload_is_released_after_its_last_byte() {
     let payload = message(b"payload");
     let mut output = Output::new();
     output.own().extend_from_slice(b"head");
@@ -173,7 +173,7 @@ fn a_payload_is_let_go_with_its_last_byte() {
 }
 
 #[test]
-fn a_payload_is_sent_from_where_the_message_has_it() {
+fn a_payload_is_sent_without_a_copy() {
     let payload = message(b"payload");
     let mut output = Output::new();
     output.share(&payload);
@@ -182,7 +182,7 @@ fn a_payload_is_sent_from_where_the_message_has_it() {
 }
 
 #[test]
-fn an_output_without_memory_takes_that_of_the_appended_one() {
+fn an_output_without_memory_reuses_that_of_the_appended_one() {
     let mut other = Output::new();
     other.own().extend_from_slice(b"held back");
     let place = other.own().as_ptr();
@@ -194,7 +194,7 @@ fn an_output_without_memory_takes_that_of_the_appended_one() {
 }
 
 #[test]
-fn capacity_tells_all_memory_that_an_emptied_output_keeps() {
+fn capacity_includes_all_memory_that_an_emptied_output_keeps() {
     let mut output = Output::new();
     assert_eq!(output.capacity(), 0);
     output.own().extend_from_slice(&[0; 100]);

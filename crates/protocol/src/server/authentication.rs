@@ -1,11 +1,12 @@
-//! Enhanced authentication of 5.0: steps between CONNECT and CONNACK, and again while the
-//! connection is in use.
+//! Enhanced authentication of 5.0: steps between CONNECT and CONNACK, and re-authentication.
 //!
 //! ```text
-//!   CONNECT with a method -> Handshake -> the node asks its authority -> challenge -> AUTH -> authentication_step -> …
-//!                                      -> Session::connect, or Handshake::refuse
-//!   AUTH 0x19 -> Action::Authenticate  -> authenticate_continue -> AUTH -> Action::Authenticate -> …
-//!                                      -> authenticate_done, or disconnect
+//!   CONNECT with a method -> Handshake -> the node asks its authenticator
+//!       -> challenge -> AUTH -> authentication_step -> …
+//!       -> Session::connect, or Handshake::refuse
+//!   AUTH 0x19 -> Action::Authenticate
+//!       -> authenticate_continue -> AUTH -> Action::Authenticate -> …
+//!       -> authenticate_done, or disconnect
 //! ```
 
 use alloc::boxed::Box;
@@ -18,35 +19,35 @@ use super::packets::protocol_error;
 use super::{Action, Handshake, Link};
 use crate::{Output, Violation};
 
-/// The method that a client named in CONNECT, and how far it is.
+/// The method that a client named in CONNECT, and the state of the authentication.
 #[derive(Debug)]
 pub(super) struct Method {
     pub(super) name: Box<str>,
     turn: Turn,
 }
 
-/// Whose step is next.
+/// The side that takes the next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
-    /// Nobody's: the client is authenticated.
+    /// None: the client is authenticated.
     Over,
     /// The client has to answer a challenge.
     Client,
-    /// The node has to say what comes of the client's step.
+    /// The node has to decide about the client's step.
     Node,
 }
 
-/// What a client said between CONNECT and CONNACK.
+/// A packet of the client between CONNECT and CONNACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthenticationStep<'p> {
-    /// Its answer to the challenge: the authentication data, empty if it sent none.
+    /// The answer to the challenge: the authentication data, empty if there is none.
     Data(&'p [u8]),
-    /// It gave up: close the connection; nothing is left to do.
+    /// The client disconnected: close the connection; nothing else is required.
     Disconnected,
 }
 
 impl Method {
-    /// As CONNECT names it, with the first step of the client.
+    /// Creates the state after a CONNECT that contains the client's first step.
     pub(super) fn new(name: &str) -> Self {
         Self {
             name: name.into(),
@@ -54,7 +55,7 @@ impl Method {
         }
     }
 
-    /// The client is authenticated.
+    /// The state after a successful authentication.
     pub(super) fn finished(self) -> Self {
         Self {
             turn: Turn::Over,
@@ -66,9 +67,8 @@ impl Method {
         auth.properties.authentication_method == Some(&*self.name)
     }
 
-    /// An AUTH of the server. It has neither reason string nor user properties. [MQTT-3.15.2-2]
-    /// [MQTT-3.15.2-3]
-    /// [MQTT-3.1.2-29]
+    /// An AUTH packet of the server. It has neither reason string nor user properties.
+    /// [MQTT-3.15.2-2] [MQTT-3.15.2-3] [MQTT-3.1.2-29]
     fn packet<'a>(&'a self, reason: ReasonCode, data: Option<&'a [u8]>) -> Packet<'a> {
         // [MQTT-3.15.2-1] [MQTT-4.12.0-5]
         Packet::Auth(Auth {
@@ -83,9 +83,9 @@ impl Method {
 }
 
 impl Handshake {
-    /// The method of enhanced authentication that the client asks for. Who does not support it
-    /// refuses the client with [`ReasonCode::BadAuthenticationMethod`] and never connects a session
-    /// with it. [MQTT-4.12.0-1]
+    /// The authentication method that the client requests. A node that does not support it refuses
+    /// the client with [`ReasonCode::BadAuthenticationMethod`] and never connects a session with
+    /// it. [MQTT-4.12.0-1]
     pub fn authentication_method(&self) -> Option<&str> {
         self.method.as_ref().map(|method| &*method.name)
     }
@@ -94,7 +94,7 @@ impl Handshake {
     /// named no method.
     ///
     /// # Errors
-    /// The client takes no packets of that size: refuse it.
+    /// The packet exceeds the client's maximum packet size: refuse the client.
     // [MQTT-4.12.0-6]
     pub fn challenge(&mut self, data: &[u8], out: &mut Output) -> Result<(), Violation> {
         let Some(method) = &mut self.method else {
@@ -107,16 +107,16 @@ impl Handshake {
         if len.is_none_or(|len| u32::try_from(len).is_ok_and(|len| len > self.packet_bytes_max)) {
             return Err(no_room());
         }
-        // It has a length, so it can be encoded.
+        // Its length was checked, so encoding succeeds.
         encode(&packet, Version::V5, out.own()).ok();
         method.turn = Turn::Client;
         Ok(())
     }
 
-    /// A packet that came before CONNACK was sent.
+    /// Handles a packet that arrived before CONNACK was sent.
     ///
     /// # Errors
-    /// The refusal to encode with [`Handshake::refuse`]: it is no answer to a challenge.
+    /// The packet does not answer a challenge: encode the refusal with [`Handshake::refuse`].
     /// [MQTT-3.1.2-30]
     pub fn authentication_step<'p>(
         &mut self,
@@ -135,7 +135,7 @@ impl Handshake {
                 // [MQTT-4.12.0-3]
                 if auth.reason != ReasonCode::ContinueAuthentication || method.turn != Turn::Client
                 {
-                    return Err(protocol_error("AUTH that answers no challenge"));
+                    return Err(protocol_error("AUTH without a challenge"));
                 }
                 method.turn = Turn::Node;
                 auth
@@ -150,16 +150,16 @@ impl Handshake {
 }
 
 impl Link {
-    /// The method of enhanced authentication of this connection.
+    /// The authentication method of this connection.
     pub fn authentication_method(&self) -> Option<&str> {
         self.method().map(|method| &*method.name)
     }
 
     /// Answers [`Action::Authenticate`]: the client has to take another step. Nothing is written if
-    /// no answer is due.
+    /// no answer is expected.
     ///
     /// # Errors
-    /// The client takes no packets of that size: call [`Session::disconnect`] and close.
+    /// The packet exceeds the client's maximum packet size: call [`Session::disconnect`] and close.
     ///
     /// [`Session::disconnect`]: super::Session::disconnect
     pub fn authenticate_continue(
@@ -172,13 +172,14 @@ impl Link {
         self.answer_auth(reason, Some(data), Turn::Client, out)
     }
 
-    /// Answers [`Action::Authenticate`]: the client is authenticated again. Nothing is written if
-    /// no answer is due.
+    /// Answers [`Action::Authenticate`]: the client is re-authenticated. Nothing is written if no
+    /// answer is expected.
     ///
-    /// If it is not, call [`Session::disconnect`] with the reason and close. [MQTT-4.12.1-2]
+    /// If the re-authentication failed, call [`Session::disconnect`] with the reason and close
+    /// instead. [MQTT-4.12.1-2]
     ///
     /// # Errors
-    /// The client takes no packets of that size: call [`Session::disconnect`] and close.
+    /// The packet exceeds the client's maximum packet size: call [`Session::disconnect`] and close.
     ///
     /// [`Session::disconnect`]: super::Session::disconnect
     pub fn authenticate_done(
@@ -189,7 +190,8 @@ impl Link {
         self.answer_auth(ReasonCode::Success, data, Turn::Over, out)
     }
 
-    /// AUTH of the client, who may send anything else meanwhile.
+    /// Handles an AUTH packet of the client, which may send other packets during a
+    /// re-authentication.
     pub(super) fn handle_auth<'p>(&mut self, auth: Auth<'p>) -> Result<Action<'p>, Violation> {
         // [MQTT-4.12.0-6] [MQTT-4.12.0-7]
         let Some(method) = self.method_mut() else {

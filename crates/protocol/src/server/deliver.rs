@@ -1,21 +1,21 @@
-//! How a session delivers: new messages, the queue behind the window, and redelivery.
+//! Delivery by a session: new messages, the queue behind the window, and retransmission.
 
 use thrum_codec::QoS;
 
 use super::held::{Held, held_bytes};
 use super::link::HeldPacket;
-use super::outbound::{Newcomer, Next};
+use super::outbound::{NewMessage, Next};
 use super::{Delivered, DeliveryOptions, DropReason, Session};
 use crate::limits::QueuePolicy;
 use crate::{Limits, Message, Outgoing, Output, Time};
 
-/// Bytes of messages after which one packet of the client, or its connect, triggers no further
-/// ones.
+/// Bytes of messages after which one packet of the client, or its CONNECT, triggers no more
+/// messages.
 const BURST_BYTES: usize = 256 * 1024;
 
 impl Session {
-    /// A message for this client: into `out` if there is a connection, a window and room, else
-    /// queued or dropped.
+    /// Delivers a message to this client: written to `out` if there is a connection, room in the
+    /// window and in the output, otherwise queued or dropped.
     pub fn deliver(
         &mut self,
         outgoing: &mut Outgoing<'_>,
@@ -39,13 +39,13 @@ impl Session {
         self.enqueue(outgoing, &options, now)
     }
 
-    /// Whether a message would have to wait in the queue, instead of being sent at once or dropped.
+    /// Whether a message would be queued instead of being sent at once or dropped.
     pub fn would_queue(&self, qos: QoS) -> bool {
         let is_up = self.link.is_up();
         if qos == QoS::AtMostOnce {
             let is_kept = self.limits.queue.qos0 && self.lifetime.is_persistent();
             return if is_up {
-                self.link.may_send() && self.outbound.queue.has_fleeting()
+                self.link.may_send() && self.outbound.queue.has_qos0()
             } else {
                 is_kept
             };
@@ -54,14 +54,14 @@ impl Session {
         !is_sent && (is_up || self.lifetime.is_persistent())
     }
 
-    /// Whether a message that is sent or queued now finds room.
+    /// Whether a message needs no room in the queue, or finds it.
     pub fn has_room_for(&self, message: &Message, qos: QoS, identifiers: usize) -> bool {
         let bytes = held_bytes(message, identifiers);
         !self.would_queue(qos) || self.outbound.queue.has_room(bytes, &self.limits)
     }
 
     /// Moves queued messages into `out` while the window is open and `out` is below `bytes_max`;
-    /// true if more could follow at once.
+    /// returns whether more could follow at once.
     pub fn pump(&mut self, now: Time, bytes_max: usize, out: &mut Output) -> bool {
         loop {
             let moved = match self.outbound.next() {
@@ -77,7 +77,7 @@ impl Session {
         }
     }
 
-    /// Messages with `QoS` 1 and 2 that are certain to be sent at once.
+    /// Number of messages with `QoS` 1 and 2 that are certain to be sent at once.
     pub fn free_window(&self) -> usize {
         if self.link.may_send() {
             self.outbound.room()
@@ -103,9 +103,9 @@ impl Session {
         if !self.link.may_send() {
             return Delivered::Dropped(DropReason::SlowConsumer);
         }
-        // Nothing new overtakes what has waited since the client was away. [MQTT-4.6.0-6]
-        // [MQTT3-4.6.0-6]
-        if self.outbound.queue.has_fleeting() {
+        // A new message must not overtake those queued while the client was disconnected.
+        // [MQTT-4.6.0-6] [MQTT3-4.6.0-6]
+        if self.outbound.queue.has_qos0() {
             return self.enqueue(outgoing, options, now);
         }
         // [MQTT-4.3.1-1] [MQTT3-4.3.1-1]
@@ -131,7 +131,7 @@ impl Session {
         let form = self.link.first_form(options, Some(packet_id), now);
         let must_keep = self.must_keep(options.group.is_some());
         if must_keep && outgoing.publication().is_large() {
-            // Once it is owned, it is sent without a copy.
+            // An owned message is sent without a copy.
             outgoing.message();
         }
         if let Err(reason) = self.link.send(outgoing, form, out) {
@@ -139,7 +139,7 @@ impl Session {
         }
         if must_keep {
             let message = outgoing.message();
-            let seq = self.journal.note_queued(message, options);
+            let seq = self.journal.record_queued(message, options);
             let held = Held::new(message, options, seq, now);
             self.outbound.begin(packet_id, held, &mut self.journal);
         } else {
@@ -148,19 +148,19 @@ impl Session {
         Delivered::Sent
     }
 
-    /// Only a session that can be resumed, or a shared group, may need the message again; and what
-    /// was written down must be removed there.
+    /// Whether the message must be kept: a session that can be resumed, or a shared subscription,
+    /// may need it again, and a persisted message must be removed from the storage.
     fn must_keep(&self, is_shared: bool) -> bool {
         is_shared
             || self.lifetime.is_persistent()
             || self.journal.is_on()
-            // Its bytes are counted for as long as it is kept.
+            // The bytes of a message are counted for as long as it is kept.
             || self.outbound.inflight.counts_bytes()
-            // Or nobody knows at its end what it was.
-            || self.outbound.fates.tells_each()
+            // A delivery event contains the message.
+            || self.outbound.events.records_each()
     }
 
-    /// Puts a message into the queue, if there is room or others make some.
+    /// Queues a message if there is room, or if other messages can be dropped for it.
     fn enqueue(
         &mut self,
         outgoing: &mut Outgoing<'_>,
@@ -172,28 +172,26 @@ impl Session {
         if self.limits.queue.age_max.is_some() {
             self.drop_stale(now);
         }
-        let newcomer = Newcomer {
+        let new = NewMessage {
             bytes: held_bytes(message, options.identifiers.len()),
             priority,
             qos: options.qos,
         };
         let limits = &*self.limits;
-        if !self.outbound.queue.has_room(newcomer.bytes, limits)
-            && !self
-                .outbound
-                .make_room(newcomer, now, limits, &mut self.journal)
+        if !self.outbound.queue.has_room(new.bytes, limits)
+            && !self.outbound.make_room(new, now, limits, &mut self.journal)
             && !may_exceed_limits(options, limits)
         {
             return Delivered::Dropped(DropReason::QueueFull);
         }
         // [MQTT-4.5.0-1] [MQTT3-4.5.0-1] [MQTT3-3.1.2-5]
-        let seq = self.journal.note_queued(message, options);
+        let seq = self.journal.record_queued(message, options);
         let held = Held::new(message, options, seq, now);
         self.outbound.queue.push(held, priority);
         Delivered::Queued
     }
 
-    /// Sends or drops the message whose turn it is; none if there is none.
+    /// Sends or drops the first queued message; `None` if the queue is empty.
     fn send_queued(&mut self, now: Time, out: &mut Output) -> Option<()> {
         let held = self.outbound.queue.pop()?;
         if let Some(cause) = held.staleness(&self.limits, now) {
@@ -202,7 +200,7 @@ impl Session {
         }
         let packet_id = match held.qos {
             QoS::AtMostOnce => None,
-            // The window is open, so fewer identifiers are in use than there are.
+            // The window is open, so some packet identifier is free.
             QoS::AtLeastOnce | QoS::ExactlyOnce => Some(self.outbound.inflight.next_packet_id()?),
         };
         if let Err(cause) = self
@@ -212,7 +210,7 @@ impl Session {
             self.outbound.drop_held(&held, cause, &mut self.journal);
             return Some(());
         }
-        self.outbound.fates.sent(&held);
+        self.outbound.events.sent(&held);
         match packet_id {
             None => {}
             Some(packet_id) if self.must_keep(held.group.is_some()) => {
@@ -223,10 +221,10 @@ impl Session {
         Some(())
     }
 
-    /// Sends one message again, in the order they were sent first; none if there is none.
+    /// Retransmits one message, in the order of the first transmission; `None` if there is none.
     // [MQTT-4.6.0-1] [MQTT3-4.6.0-1]
     fn redeliver_next(&mut self, now: Time, out: &mut Output) -> Option<()> {
-        // Its expiry no longer matters. [MQTT-4.3.3-7]
+        // A retransmission ignores the message expiry. [MQTT-4.3.3-7]
         let (place, packet_id, held) = self.outbound.inflight.take_unsent()?;
         // [MQTT-3.3.1-1] [MQTT3-3.3.1-1]
         match self
@@ -234,7 +232,7 @@ impl Session {
             .send_held(&held, HeldPacket::again(packet_id), now, out)
         {
             Ok(()) => {
-                self.outbound.fates.sent(&held);
+                self.outbound.events.sent(&held);
                 self.outbound.inflight.put_back(place, held);
             }
             // [MQTT-3.1.2-25]
@@ -246,28 +244,28 @@ impl Session {
         Some(())
     }
 
-    /// Drops what waits and may not be delivered any more: `is_allowed` is asked about each topic
-    /// and quality of service. Messages of shared groups stay: whether they are given to another
-    /// member is decided with their subscription. How many there were.
+    /// Drops the queued messages that may no longer be delivered: `is_allowed` is called with each
+    /// topic and quality of service. Messages of shared subscriptions stay; the node decides about
+    /// them when it checks the subscription. Returns the number of dropped messages.
     pub fn drop_forbidden(&mut self, is_allowed: impl FnMut(&str, QoS) -> bool) -> usize {
         self.outbound.drop_forbidden(is_allowed, &mut self.journal)
     }
 
-    /// Drops the messages at the front of the queue that are no longer to be delivered.
+    /// Drops the messages at the front of the queue that must no longer be delivered.
     pub fn drop_stale(&mut self, now: Time) {
         self.outbound
             .drop_stale(now, &self.limits, &mut self.journal);
     }
 }
 
-/// How far one packet of the client, or its connect, may fill the output with messages.
+/// Output length up to which one packet of the client, or its CONNECT, may cause messages.
 pub(super) fn burst_end(out: &Output) -> usize {
     out.len().saturating_add(BURST_BYTES)
 }
 
-/// What was acknowledged is taken in any case, but by a queue that takes back what it has
-/// acknowledged.
+/// Whether a message may exceed the limits of the queue: its publisher has an acknowledgement, and
+/// the policy does not drop acknowledged messages.
 fn may_exceed_limits(options: &DeliveryOptions<'_>, limits: &Limits) -> bool {
-    let takes_back = limits.queue.policy == QueuePolicy::DropOldest;
-    options.is_acknowledged && options.qos != QoS::AtMostOnce && !takes_back
+    let drops_acknowledged = limits.queue.policy == QueuePolicy::DropOldest;
+    options.is_acknowledged && options.qos != QoS::AtMostOnce && !drops_acknowledged
 }

@@ -1,5 +1,5 @@
-//! What goes between a session and the node: what to do because of a packet, a delivery, an end or
-//! a deadline.
+//! Types exchanged between a session and the node: the results of a packet, a delivery, the end of
+//! a connection and a deadline.
 
 use alloc::rc::Rc;
 use alloc::sync::Arc;
@@ -10,13 +10,13 @@ use thrum_codec::packet::{Auth, Publish, Subscribe, Unsubscribe};
 use super::Seq;
 use crate::Message;
 
-/// Number of a shared group on the node.
+/// Number of a shared subscription on the node.
 pub type GroupId = u32;
 
-/// What the node has to do because of one packet. Replies are in the output buffer already.
+/// The action that one packet requires of the node. Replies are already in the output buffer.
 #[derive(Debug)]
 pub enum Action<'p> {
-    /// Nothing beyond the replies.
+    /// Nothing except the replies.
     None,
     /// Route this message, then call [`Session::publish_done`](super::Session::publish_done).
     Publish {
@@ -25,117 +25,118 @@ pub enum Action<'p> {
         /// Topic from the alias table.
         alias: Option<Rc<str>>,
     },
-    /// Subscribe each filter, then call [`Link::suback`](super::Link::suback) with one code
-    /// per filter.
+    /// Subscribe to each filter, then call [`Link::suback`](super::Link::suback) with one code per
+    /// filter.
     Subscribe(Subscribe<'p>),
-    /// Unsubscribe each filter, then call [`Link::unsuback`](super::Link::unsuback).
+    /// Unsubscribe from each filter, then call [`Link::unsuback`](super::Link::unsuback).
     Unsubscribe(Unsubscribe<'p>),
-    /// The client said goodbye: close the connection, then call
+    /// The client sent DISCONNECT: close the connection, then call
     /// [`Session::connection_lost`](super::Session::connection_lost).
     Disconnected,
-    /// The client wants to be authenticated again (0x19), or goes on with that (0x18): call
+    /// The client starts a re-authentication (0x19) or continues it (0x18): call
     /// [`Link::authenticate_continue`](super::Link::authenticate_continue) or
     /// [`Link::authenticate_done`](super::Link::authenticate_done), or
-    /// [`Session::disconnect`](super::Session::disconnect) and close. Until then what the client
-    /// may do stays as it is.
+    /// [`Session::disconnect`](super::Session::disconnect) and close. Until then the client's
+    /// permissions do not change.
     Authenticate(Auth<'p>),
 }
 
-/// How and to whom one message is delivered.
+/// Parameters of the delivery of one message to one session.
 #[derive(Clone, Copy, Debug)]
 pub struct DeliveryOptions<'a> {
-    /// Already the lower one of message and subscription.
+    /// The lower QoS of message and subscription.
     pub qos: QoS,
     /// Retain flag to send.
     pub retain: bool,
     /// Subscription identifiers of the matched subscriptions.
     pub identifiers: &'a [u32],
-    /// Shared group it was chosen for; such a message is kept until acknowledged, to be given to
-    /// another member.
+    /// Shared subscription that the session was chosen for; its message is kept until acknowledged,
+    /// so that another member can get it.
     pub group: Option<GroupId>,
-    /// Its publisher was told that this session has it: a full queue takes it beyond its limits.
+    /// Whether the publisher has an acknowledgement for this delivery: a full queue accepts the
+    /// message beyond its limits.
     pub is_acknowledged: bool,
 }
 
-/// What became of a delivery.
+/// Result of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivered {
-    /// In the output buffer.
+    /// The message is in the output buffer.
     Sent,
-    /// In the session's queue.
+    /// The message is in the session's queue.
     Queued,
-    /// Not delivered.
+    /// The message was not delivered.
     Dropped(DropReason),
 }
 
-/// Why a message was not delivered to one session.
+/// Reason why a message was not delivered to one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
-    /// Queue full by count or bytes.
+    /// The queue was full, by number of messages or bytes.
     QueueFull,
-    /// It waited in a full queue and made room for another.
+    /// The message was dropped from a full queue to make room for another.
     QueueDropped,
-    /// It waited in the queue for longer than the limit.
+    /// The message was in the queue for longer than the limit.
     QueueAge,
-    /// `QoS` 0 while the client is away (if that is not queued), or any message after a session
-    /// that ends with its connection.
+    /// A message with `QoS` 0 while the client is disconnected (unless these are queued), or any
+    /// message after the end of a session without expiry.
     Offline,
-    /// `QoS` 0 while the output is congested.
+    /// A message with `QoS` 0 while the output is congested.
     SlowConsumer,
-    /// Over the client's maximum packet size.
+    /// The message exceeds the client's maximum packet size.
     TooLarge,
-    /// Message expiry passed.
+    /// The message expiry has passed.
     Expired,
-    /// The topic is not below the connection's mount point, so the client has no name for it: the
-    /// session had another one when it subscribed.
+    /// The topic is outside of the connection's mount point, so the client cannot see it: the
+    /// session had another mount point when it subscribed.
     OutsideMount,
-    /// It waited for a client that may not have it any more.
+    /// The queued message may no longer be delivered to the client.
     NotAllowed,
-    /// It would have had to wait, and the node has no memory for that.
+    /// The message would have to be queued, and the node is short of memory.
     MemoryShort,
 }
 
-/// Server limits plus texts that go into CONNACK.
+/// Parts of the CONNACK that the node supplies.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Welcome<'a> {
-    /// The node kept a session for this client.
+pub struct ConnAckParts<'a> {
+    /// Whether the node kept a session for this client.
     pub session_present: bool,
     /// Sent if the client asked for response information.
     pub response_information: Option<&'a str>,
-    /// Last step of enhanced authentication; left out without a method, and where the client has no
-    /// room for it.
+    /// Last step of enhanced authentication; omitted without a method, and if it exceeds the
+    /// client's maximum packet size.
     pub authentication_data: Option<&'a [u8]>,
 }
 
-/// What is left to do when a connection ended.
+/// Remaining actions for the node after the end of a connection.
 #[derive(Debug, Default)]
-pub struct Farewell {
+pub struct ConnectionEnd {
     /// Will to publish now.
     pub will: Option<Message>,
     /// The session ended with the connection: remove it and its subscriptions.
     pub session_ended: bool,
 }
 
-/// A message of a shared group that its member gives back.
+/// A message of a shared subscription to be given to another member.
 #[derive(Clone, Debug)]
 pub struct Taken {
-    /// The group.
+    /// The shared subscription.
     pub group: GroupId,
-    /// What.
+    /// The message.
     pub message: Arc<Message>,
-    /// The place it had, if it was written down: no [`Step::Removed`](super::Step::Removed) is
-    /// noted for it, so that it can be moved.
+    /// Its sequence number, if it was persisted: no [`Step::Removed`](super::Step::Removed) is
+    /// recorded for it, so that the caller can move it.
     pub seq: Option<Seq>,
 }
 
-/// What a deadline brought.
+/// Result of a deadline.
 #[derive(Debug)]
 pub enum Timeout {
-    /// Nothing yet.
+    /// No deadline has passed.
     Pending,
-    /// Nothing came for one and a half keep alives: close with 0x8D.
+    /// No packet arrived for one and a half times the keep alive: close with 0x8D.
     KeepAlive,
-    /// The time of [`Link::set_valid_until`](super::Link::set_valid_until) has come: close
+    /// The time given to [`Link::set_valid_until`](super::Link::set_valid_until) has passed: close
     /// with 0x87.
     NotAuthorized,
     /// The delayed will is due.

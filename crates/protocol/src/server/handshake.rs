@@ -1,4 +1,4 @@
-//! A CONNECT against the limits: what the session will be like, or why there is none.
+//! Checks a CONNECT against the limits, and derives the parameters of the session or a refusal.
 
 use alloc::boxed::Box;
 
@@ -7,41 +7,42 @@ use thrum_codec::topic::level_count;
 use thrum_codec::{QoS, ReasonCode, Version};
 
 use super::authentication::Method;
-use super::connack::{append_refusal, has_room_for_welcome};
+use super::connack::{append_refusal, connack_fits};
 use super::will::Will;
 use crate::{Limits, Message, MountPoint, Output, Violation};
 
-/// A client that passed the checks of the handshake but has no session yet.
+/// A client whose CONNECT passed the checks but that has no session yet.
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "independent wishes of one CONNECT"
+    reason = "independent options of one CONNECT"
 )]
 pub struct Handshake {
     pub(super) version: Version,
     pub(super) is_bridge: bool,
     pub(super) clean_start: bool,
-    /// Seconds that hold for the connection; 0 turns keep alive off.
+    /// Effective keep alive in seconds; 0 turns it off.
     pub(super) keep_alive: u16,
-    /// The same if it is not what the client asked for.
+    /// The effective keep alive, if it differs from the client's.
     pub(super) server_keep_alive: Option<u16>,
-    /// Seconds that hold for the session; 0 ends it with the connection, `u32::MAX` never.
+    /// Effective session expiry in seconds; with 0 the session ends with the connection, with
+    /// `u32::MAX` it never expires.
     pub(super) session_expiry: u32,
-    /// The same if it is not what the client asked for.
+    /// The effective session expiry, if it differs from the client's.
     pub(super) changed_session_expiry: Option<u32>,
     pub(super) receive_maximum: u16,
     pub(super) packet_bytes_max: u32,
     pub(super) topic_alias_maximum: u16,
     pub(super) wants_response_information: bool,
-    pub(super) wants_words: bool,
-    /// The client has to be told its identifier.
-    pub(super) is_client_id_ours: bool,
+    pub(super) wants_problem_information: bool,
+    /// Whether the CONNACK must contain the assigned client identifier.
+    pub(super) is_client_id_assigned: bool,
     pub(super) client_id: Box<str>,
     pub(super) will: Option<Box<Will>>,
-    /// Of enhanced authentication.
+    /// State of the enhanced authentication.
     pub(super) method: Option<Method>,
     pub(super) mount: Option<MountPoint>,
-    /// What the client publishes may be retained.
+    /// Whether the client may publish retained messages.
     pub(super) retain_available: bool,
 }
 
@@ -49,24 +50,26 @@ impl Handshake {
     /// Checks a CONNECT against the limits. `assigned` is the identifier to use if the client sent
     /// none.
     ///
-    /// Nobody is authenticated by that: a client with an
-    /// [`authentication_method`](Handshake::authentication_method) waits for the steps of it.
+    /// The call does not authenticate the client: a client with an
+    /// [`authentication_method`](Handshake::authentication_method) still has to take the steps of
+    /// it.
     ///
     /// # Errors
-    /// The refusal to encode with [`refuse_connect`](super::refuse_connect): reason and words.
+    /// The refusal to encode with [`refuse_connect`](super::refuse_connect): reason code and
+    /// description.
     pub fn new(connect: &Connect<'_>, assigned: &str, limits: &Limits) -> Result<Self, Violation> {
         check_client_id(connect, limits)?;
         let will = connect.will.map(|will| WillPacket {
-            // 3.x cannot be told that nothing is retained.
+            // 3.x has no way to announce that retained messages are unavailable.
             retain: will.retain && (limits.retain_available || connect.version == Version::V5),
             ..will
         });
         if let Some(will) = &will {
             check_will(will, limits)?;
         }
-        let is_client_id_ours = connect.client_id.is_empty();
+        let is_client_id_assigned = connect.client_id.is_empty();
         // [MQTT-3.1.3-6] [MQTT-3.1.3-7] [MQTT3-3.1.3-6]
-        let client_id = if is_client_id_ours {
+        let client_id = if is_client_id_assigned {
             assigned
         } else {
             connect.client_id
@@ -89,8 +92,8 @@ impl Handshake {
             packet_bytes_max: properties.maximum_packet_size.unwrap_or(u32::MAX),
             topic_alias_maximum: properties.topic_alias_maximum.unwrap_or(0),
             wants_response_information: properties.request_response_information.unwrap_or(false),
-            wants_words: properties.request_problem_information.unwrap_or(true),
-            is_client_id_ours,
+            wants_problem_information: properties.request_problem_information.unwrap_or(true),
+            is_client_id_assigned,
             client_id: client_id.into(),
             // [MQTT-3.1.2-7] [MQTT3-3.1.2-8] [MQTT3-3.1.2-12]
             will: will.as_ref().map(|will| Box::new(Will::new(will))),
@@ -98,8 +101,9 @@ impl Handshake {
             mount: None,
             retain_available: limits.retain_available,
         };
-        // [MQTT-3.1.2-24] [MQTT-3.2.0-1]: who cannot be sent a CONNACK cannot be accepted.
-        if !has_room_for_welcome(&handshake, limits) {
+        // [MQTT-3.1.2-24] [MQTT-3.2.0-1]: a client that cannot receive a CONNACK cannot be
+        // accepted.
+        if !connack_fits(&handshake, limits) {
             return Err(Violation::new(
                 ReasonCode::PacketTooLarge,
                 "the maximum packet size leaves no room for CONNACK",
@@ -108,7 +112,7 @@ impl Handshake {
         Ok(handshake)
     }
 
-    /// The will's message, and its topic as the client names it.
+    /// The message of the will, and its topic as the client sees it.
     pub fn will(&self) -> Option<(&Message, &str)> {
         let message = self.will.as_deref()?.view().message;
         let seen = match &self.mount {
@@ -118,7 +122,7 @@ impl Handshake {
         Some((message, seen))
     }
 
-    /// What the client does not see of its topics.
+    /// The mount point of the connection.
     pub fn mount_point(&self) -> Option<&MountPoint> {
         self.mount.as_ref()
     }
@@ -128,9 +132,9 @@ impl Handshake {
         &self.client_id
     }
 
-    /// The client sent none, and has to be told.
-    pub fn is_client_id_ours(&self) -> bool {
-        self.is_client_id_ours
+    /// Whether the client sent no identifier, so that the CONNACK contains an assigned one.
+    pub fn is_client_id_assigned(&self) -> bool {
+        self.is_client_id_assigned
     }
 
     /// Protocol version.
@@ -138,7 +142,7 @@ impl Handshake {
         self.version
     }
 
-    /// Seconds that the session outlives its connection; 0 not at all.
+    /// Seconds that the session outlives its connection; 0 if it ends with it.
     pub fn session_expiry(&self) -> u32 {
         self.session_expiry
     }
@@ -148,18 +152,19 @@ impl Handshake {
         self.clean_start
     }
 
-    /// Puts the client behind a mount point, for this connection: its will gets the prefix now, and
-    /// what it is sent will lose it. The node adds it to what the client publishes and filters. To
-    /// be called at most once.
+    /// Sets the mount point of this connection: the prefix is added to the topic of the will now,
+    /// and removed from the topics that the client receives. The node adds it to the topics and
+    /// filters that the client sends. Call it at most once.
     ///
     /// # Errors
-    /// The will's topic is too long behind it: the refusal to encode with [`Handshake::refuse`].
+    /// The topic of the will with the prefix is too long: encode the refusal with
+    /// [`Handshake::refuse`].
     pub fn mount(&mut self, mount: MountPoint) -> Result<(), Violation> {
         if let Some(will) = &mut self.will {
             will.mount(&mount).ok_or_else(|| {
                 Violation::new(
                     ReasonCode::TopicNameInvalid,
-                    "topic name of the will too long behind the listener's mount point",
+                    "topic name of the will is too long with the listener's mount point",
                 )
             })?;
         }
@@ -180,16 +185,16 @@ impl Handshake {
     }
 }
 
-/// Letters, digits and everything else that is text are accepted up to the limit. [MQTT-3.1.3-5]
+/// Accepts any UTF-8 text up to the limit, including all letters and digits. [MQTT-3.1.3-5]
 /// [MQTT3-3.1.3-5]
 fn check_client_id(connect: &Connect<'_>, limits: &Limits) -> Result<(), Violation> {
     let refused = |what| Err(Violation::new(ReasonCode::ClientIdentifierNotValid, what));
     if connect.client_id.is_empty() {
         return match connect.version {
             _ if !limits.assigns_client_ids => {
-                refused("a client identifier is needed (limits.allow_zero_length_clientid)")
+                refused("a client identifier is required (limits.allow_zero_length_clientid)")
             }
-            Version::V31 => refused("MQTT 3.1 needs a client identifier"),
+            Version::V31 => refused("MQTT 3.1 requires a client identifier"),
             // [MQTT3-3.1.3-7] [MQTT3-3.1.3-8]
             Version::V311 if !connect.clean_start => {
                 refused("a session without client identifier must be clean")
@@ -244,15 +249,15 @@ pub(super) fn check_topic(topic: &str, limits: &Limits) -> Result<(), Violation>
         return refused("topic name longer than the limit");
     }
     let levels_max = usize::from(limits.topic_levels_max);
-    // A topic no longer than the limit of levels cannot have more of them.
+    // A topic with fewer bytes than the highest number of levels cannot exceed it.
     if topic.len() >= levels_max && level_count(topic) > levels_max {
         return refused("topic name with more levels than the limit");
     }
     Ok(())
 }
 
-/// The client's keep alive, or a shorter one of ours. 3.x has no way to tell, so there the client's
-/// holds.
+/// The client's keep alive, or a shorter one of the server. 3.x cannot announce it, so the client's
+/// keep alive applies there.
 fn keep_alive(connect: &Connect<'_>, limits: &Limits) -> u16 {
     let asked = connect.keep_alive;
     let max = limits.keep_alive_max;

@@ -1,4 +1,4 @@
-//! A message that a session holds: queued, or inflight and perhaps to be sent again.
+//! A message that a session holds: queued, or in flight and possibly to be retransmitted.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -6,34 +6,34 @@ use alloc::vec::Vec;
 
 use thrum_codec::QoS;
 
-use super::fates::Cause;
-use super::journal::UNNOTED;
+use super::delivery_events::Cause;
+use super::journal::UNRECORDED;
 use super::{DeliveryOptions, GroupId, Seq, StoredDelivery, Taken};
 use crate::{Limits, Message, Time};
 
-/// A message with what its delivery to this session needs.
+/// A message with the parameters of its delivery to this session.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) message: Arc<Message>,
-    /// Its place in the journal, [`UNNOTED`] in none.
+    /// Its sequence number in the journal; [`UNRECORDED`] if it is not recorded.
     pub(super) seq: Seq,
     pub(super) identifiers: Identifiers,
     pub(super) group: Option<GroupId>,
-    /// When it was delivered to the session, in whole seconds.
+    /// Time at which it was delivered to the session, in whole seconds.
     since_secs: u32,
     pub(super) qos: QoS,
     pub(super) retain: bool,
 }
 
-/// Memory that a held message takes beside its text and its list of identifiers, with what
-/// allocators add: its place in a list whose first block grows by doubling, and the message, as if
-/// nobody shared it.
+/// Memory of a held message beyond its text and its list of identifiers, with the overhead of the
+/// allocator: its entry in a list whose first block grows by doubling, and the message as if it
+/// were not shared.
 pub(super) const ENTRY_BYTES: usize =
     2 * size_of::<Held>() + size_of::<Message>() + 2 * size_of::<usize>() + 2 * ALLOCATION_BYTES;
-/// What an allocator adds to a piece of memory.
+/// Overhead of the allocator for one allocation.
 const ALLOCATION_BYTES: usize = 16;
 
-/// Memory that a message takes which a session holds with so many subscription identifiers.
+/// Memory of a held message with this number of subscription identifiers.
 pub(super) fn held_bytes(message: &Message, identifiers: usize) -> usize {
     let list = match identifiers {
         0 | 1 => 0,
@@ -60,7 +60,7 @@ impl Held {
         }
     }
 
-    /// A delivery that was written down; none without its message.
+    /// Restores a persisted delivery; `None` if its message is missing.
     pub(super) fn restore(stored: StoredDelivery, qos: QoS) -> Option<Self> {
         Some(Self {
             message: stored.message?,
@@ -73,12 +73,12 @@ impl Held {
         })
     }
 
-    /// Memory that it takes.
+    /// Memory that it occupies.
     pub(super) fn bytes(&self) -> usize {
         held_bytes(&self.message, self.identifiers.as_slice().len())
     }
 
-    /// How it is to be delivered.
+    /// The parameters of its delivery.
     pub(super) fn options(&self) -> DeliveryOptions<'_> {
         DeliveryOptions {
             qos: self.qos,
@@ -89,7 +89,7 @@ impl Held {
         }
     }
 
-    /// Why it is no longer to be delivered.
+    /// The cause for which it must no longer be delivered, if any.
     pub(super) fn staleness(&self, limits: &Limits, now: Time) -> Option<Cause> {
         // [MQTT-3.3.2-5]
         if self.message.is_expired(now) {
@@ -99,17 +99,17 @@ impl Held {
         (self.age_secs(now) > age_max).then_some(Cause::TooOld)
     }
 
-    /// Time since it was delivered to the session: whole seconds that began.
+    /// Time since it was delivered to the session, in seconds, rounded up.
     fn age_secs(&self, now: Time) -> u32 {
         whole_secs(now).saturating_sub(self.since_secs)
     }
 
-    /// What another member of its group needs.
+    /// The message for another member of its shared subscription.
     pub(super) fn into_taken(self) -> Option<Taken> {
         Some(Taken {
             group: self.group?,
             message: self.message,
-            seq: Some(self.seq).filter(|seq| *seq != UNNOTED),
+            seq: Some(self.seq).filter(|seq| *seq != UNRECORDED),
         })
     }
 }
@@ -118,7 +118,7 @@ fn whole_secs(time: Time) -> u32 {
     u32::try_from(time.as_millis() / 1000).unwrap_or(u32::MAX)
 }
 
-/// Subscription identifiers: most often none or one.
+/// Subscription identifiers: usually none or one.
 #[derive(Debug)]
 pub(super) enum Identifiers {
     None,
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn identifiers_come_back_in_their_order() {
+    fn identifiers_keep_their_order() {
         for list in [&[][..], &[7], &[3, 1, 268_435_455]] {
             assert_eq!(Identifiers::new(list).as_slice(), list);
         }

@@ -1,4 +1,4 @@
-//! What the client publishes: its topic aliases, and which of its messages are not done.
+//! Messages that the client publishes: its topic aliases, and its incomplete exchanges.
 
 use alloc::rc::Rc;
 
@@ -16,30 +16,30 @@ use crate::{Limits, Violation};
 pub struct Inbound {
     received: Received,
     aliases: InboundAliases,
-    /// `QoS` 1 and 2 messages of this connection less the exchanges that ended on it: what the
-    /// client counts against the receive maximum.
+    /// Number of `QoS` 1 and 2 messages of this connection minus the number of exchanges that ended
+    /// on it: the client's count against the receive maximum.
     unacknowledged: i32,
-    /// `QoS` 1 messages of this connection whose outcome the node has not told yet.
+    /// `QoS` 1 messages of this connection for which the node has not reported an outcome yet.
     routing: u16,
-    /// The same of earlier connections: their PUBACK must not be sent on this one.
+    /// The same for earlier connections: their PUBACK must not be sent on this one.
     routing_before: u16,
 }
 
-/// What is to be done with a PUBLISH.
+/// The action that a PUBLISH requires.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Arrival {
-    /// Its message goes to the node.
+pub(super) enum PublishAction {
+    /// Pass the message to the node.
     New,
-    /// A `QoS` 2 exchange has its packet identifier: PUBACK says so.
+    /// A `QoS` 2 exchange uses the packet identifier: answer with PUBACK and that reason code.
     InUse(PacketId),
-    /// The node has its message, and has said what became of it: PUBREC says so once more.
+    /// The node has the message and reported the outcome: send PUBREC again.
     Routed(PacketId),
-    /// The node has its message: PUBREC follows.
+    /// The node has the message and will report the outcome: PUBREC follows.
     Routing,
 }
 
 impl Inbound {
-    /// What was taken over before the node was started.
+    /// Restores the messages that were received before the node started.
     pub(super) fn restore(received: Received) -> Self {
         Self {
             received,
@@ -47,9 +47,9 @@ impl Inbound {
         }
     }
 
-    /// The topic of a PUBLISH that [`Session::handle_packet`] has not seen yet, the one its alias
-    /// stands for if it has none itself; none if that alias is not known, so that the packet breaks
-    /// the protocol. Changes nothing.
+    /// The topic of a PUBLISH before its call to [`Session::handle_packet`]: its own, or the one
+    /// assigned to its alias. `None` if the alias is unknown, so that the packet is a protocol
+    /// error. Changes nothing.
     ///
     /// [`Session::handle_packet`]: super::Session::handle_packet
     pub fn topic_of<'a>(&'a self, publish: &Publish<'a>) -> Option<&'a str> {
@@ -59,8 +59,8 @@ impl Inbound {
         self.aliases.topic(publish.properties.topic_alias?)
     }
 
-    /// Whether a PUBLISH that [`Session::handle_packet`] has not seen yet repeats one that the node
-    /// has: it is answered without the node. Changes nothing.
+    /// Whether a PUBLISH, before its call to [`Session::handle_packet`], repeats one that the node
+    /// has: the session answers it without the node. Changes nothing.
     ///
     /// [`Session::handle_packet`]: super::Session::handle_packet
     pub fn is_repeated(&self, publish: &Publish<'_>) -> bool {
@@ -70,7 +70,7 @@ impl Inbound {
                 .is_some_and(|packet_id| self.received.contains(packet_id))
     }
 
-    /// The topic that the alias of a PUBLISH stands for, if it has one; an alias may be set by it.
+    /// The topic assigned to the alias of a PUBLISH, if it has one; the PUBLISH may set the alias.
     pub(super) fn resolve_alias(
         &mut self,
         publish: &Publish<'_>,
@@ -85,16 +85,16 @@ impl Inbound {
         }
     }
 
-    /// Begins the exchange of a PUBLISH, or finds the one that it repeats.
+    /// Starts the exchange of a PUBLISH, or finds the one that it repeats.
     pub(super) fn begin(
         &mut self,
         publish: &Publish<'_>,
         version: Version,
         limits: &Limits,
         journal: &mut SessionJournal,
-    ) -> Result<Arrival, Violation> {
+    ) -> Result<PublishAction, Violation> {
         match (publish.qos, publish.packet_id) {
-            (QoS::AtMostOnce, _) => Ok(Arrival::New),
+            (QoS::AtMostOnce, _) => Ok(PublishAction::New),
             (QoS::AtLeastOnce, Some(packet_id)) => self.begin_qos1(packet_id, version, limits),
             (QoS::ExactlyOnce, Some(packet_id)) => {
                 self.begin_qos2(packet_id, version, limits, journal)
@@ -103,11 +103,11 @@ impl Inbound {
         }
     }
 
-    /// The node is done with the oldest `QoS` 1 message; true if it came on this connection, which
-    /// awaits its PUBACK.
+    /// Records the outcome of the oldest `QoS` 1 message; returns whether it was received on this
+    /// connection, which expects its PUBACK.
     ///
-    /// The client sends the message again on its new connection; a PUBACK for the old one could be
-    /// taken for that of a later message with the same identifier.
+    /// After a reconnect the client retransmits the message; a PUBACK for the earlier transmission
+    /// could be taken for that of a later message with the same identifier.
     pub(super) fn qos1_done(&mut self) -> bool {
         if self.routing_before > 0 {
             self.routing_before -= 1;
@@ -118,8 +118,8 @@ impl Inbound {
         true
     }
 
-    /// The node is done with a `QoS` 2 message, which may end its exchange; true if this connection
-    /// awaits its PUBREC.
+    /// Records the outcome of a `QoS` 2 message, which may complete its exchange; returns whether
+    /// this connection expects its PUBREC.
     pub(super) fn qos2_done(
         &mut self,
         packet_id: PacketId,
@@ -140,15 +140,15 @@ impl Inbound {
         on_connection
     }
 
-    /// A `QoS` 2 exchange ends without PUBREL.
+    /// Ends a `QoS` 2 exchange without PUBREL.
     pub(super) fn forget(&mut self, packet_id: PacketId, journal: &mut SessionJournal) {
         if let Some(exchange) = self.received.remove(packet_id) {
-            journal.note(Step::ReceivedRemoved { packet_id });
+            journal.record(Step::ReceivedRemoved { packet_id });
             self.unacknowledged -= i32::from(exchange.on_connection);
         }
     }
 
-    /// Ends the exchange of a PUBREL: the reason for its PUBCOMP.
+    /// Completes the exchange of a PUBREL and returns the reason code for its PUBCOMP.
     pub(super) fn pubrel(
         &mut self,
         packet_id: PacketId,
@@ -161,19 +161,19 @@ impl Inbound {
             Some(_) => {
                 // [MQTT-4.3.3-12]
                 self.received.remove(packet_id);
-                journal.note(Step::ReceivedRemoved { packet_id });
+                journal.record(Step::ReceivedRemoved { packet_id });
                 ReasonCode::Success
             }
             None => ReasonCode::PacketIdentifierNotFound,
         };
         // A client counts every PUBCOMP as room in its window, also for an exchange of an earlier
-        // connection, so the number may fall below 0: nobody who keeps the rules is refused for
-        // such a one.
+        // connection. The number may therefore fall below 0, so that no client that conforms is
+        // refused.
         self.unacknowledged = self.unacknowledged.saturating_sub(1);
         Ok(reason)
     }
 
-    /// The connection is gone, and what belonged to it is forgotten.
+    /// Discards the state that ends with the connection.
     pub(super) fn end_connection(&mut self) {
         self.received.end_connection();
         self.routing_before = self.routing_before.saturating_add(self.routing);
@@ -183,7 +183,7 @@ impl Inbound {
         self.aliases.clear();
     }
 
-    /// Every identifier of a `QoS` 2 exchange, ascending.
+    /// Every packet identifier of a `QoS` 2 exchange, in ascending order.
     #[cfg(test)]
     pub(super) fn packet_ids(&self) -> impl Iterator<Item = PacketId> {
         self.received.packet_ids()
@@ -194,19 +194,18 @@ impl Inbound {
         packet_id: PacketId,
         version: Version,
         limits: &Limits,
-    ) -> Result<Arrival, Violation> {
-        // 3.x could only be told that all is well, so there the two kinds of exchange are kept
-        // apart.
+    ) -> Result<PublishAction, Violation> {
+        // 3.x has no reason code for this case, so the two kinds of exchange are kept apart there.
         if version == Version::V5 && self.received.contains(packet_id) {
-            return Ok(Arrival::InUse(packet_id));
+            return Ok(PublishAction::InUse(packet_id));
         }
         // [MQTT-4.3.2-5] [MQTT3-4.3.2-2]
         self.count_unacknowledged(version, limits)?;
         self.routing = self.routing.saturating_add(1);
-        Ok(Arrival::New)
+        Ok(PublishAction::New)
     }
 
-    // It would make a message with another quality of service slower.
+    // Inlining would slow down messages with another quality of service.
     #[inline(never)]
     fn begin_qos2(
         &mut self,
@@ -214,25 +213,24 @@ impl Inbound {
         version: Version,
         limits: &Limits,
         journal: &mut SessionJournal,
-    ) -> Result<Arrival, Violation> {
+    ) -> Result<PublishAction, Violation> {
         let Some(exchange) = self.received.find(packet_id) else {
             self.count_unacknowledged(version, limits)?;
             self.received.insert(packet_id);
-            journal.note(Step::Received { packet_id });
-            return Ok(Arrival::New);
+            journal.record(Step::Received { packet_id });
+            return Ok(PublishAction::New);
         };
-        // Once begun, the exchange has nothing to do with the expiry of the message.
-        // [MQTT-4.3.3-13]
-        // [MQTT-4.3.3-10] [MQTT3-4.3.3-2]
+        // An exchange that has started ignores the message expiry. [MQTT-4.3.3-13] [MQTT-4.3.3-10]
+        // [MQTT3-4.3.3-2]
         let is_routed = exchange.routed;
         if !exchange.on_connection {
             exchange.on_connection = true;
             self.count_unacknowledged(version, limits)?;
         }
         Ok(if is_routed {
-            Arrival::Routed(packet_id)
+            PublishAction::Routed(packet_id)
         } else {
-            Arrival::Routing
+            PublishAction::Routing
         })
     }
 

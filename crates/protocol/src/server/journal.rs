@@ -1,8 +1,7 @@
-//! What a durable session tells the node to write down: one step for each change that must survive
-//! a crash.
+//! Journal of a durable session: one step for each change that must survive a crash.
 //!
-//! Invariant: while a session is durable, applying its steps in their order to what it was before
-//! gives what it is now, in everything that [`Stored`](super::Stored) can say.
+//! Invariant: while a session is durable, applying its steps in order to its earlier state yields
+//! its current state, in everything that [`Stored`](super::Stored) contains.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -14,13 +13,13 @@ use super::held::Held;
 use super::{DeliveryOptions, GroupId};
 use crate::Message;
 
-/// Place of a delivery in its session: from 1, never used again in the session.
+/// Sequence number of a delivery in its session: from 1, never reused in the session.
 pub type Seq = u64;
 
-/// In place of a [`Seq`]: the delivery is in no journal.
-pub(super) const UNNOTED: Seq = 0;
+/// The [`Seq`] of a delivery that is not recorded in the journal.
+pub(super) const UNRECORDED: Seq = 0;
 
-/// What the client has to answer next to a delivery.
+/// The acknowledgement that a delivery expects next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaiting {
     /// `QoS` 1.
@@ -32,7 +31,7 @@ pub enum Awaiting {
 }
 
 impl Awaiting {
-    /// The first answer to a message; none to `QoS` 0.
+    /// The first acknowledgement of a message; `None` with `QoS` 0.
     pub(super) fn first(qos: QoS) -> Option<Self> {
         match qos {
             QoS::AtMostOnce => None,
@@ -45,12 +44,12 @@ impl Awaiting {
 /// A change of a durable session.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// A message is to be delivered: it waits, or was sent at once, and then [`Step::Sent`]
+    /// A message is to be delivered: it was queued, or sent at once, in which case [`Step::Sent`]
     /// follows.
     Queued {
-        /// Its place.
+        /// Its sequence number.
         seq: Seq,
-        /// What.
+        /// The message.
         message: Arc<Message>,
         /// Quality of service of the delivery, 1 or 2.
         qos: QoS,
@@ -58,129 +57,134 @@ pub enum Step {
         retain: bool,
         /// Subscription identifiers.
         identifiers: Box<[u32]>,
-        /// Shared group it was chosen for.
+        /// Shared subscription that the session was chosen for.
         group: Option<GroupId>,
     },
-    /// A delivery was sent, or went from PUBREC to PUBCOMP.
+    /// A delivery was sent, or its PUBREC arrived.
     Sent {
-        /// Which one.
+        /// Its sequence number.
         seq: Seq,
-        /// The identifier it was sent with; it stays.
+        /// The packet identifier of the transmission; it does not change.
         packet_id: PacketId,
-        /// What the client has to answer next.
+        /// The acknowledgement that the delivery expects next.
         awaiting: Awaiting,
     },
-    /// A delivery is over: acknowledged, expired or dropped.
+    /// A delivery is complete: acknowledged, expired or dropped.
     Removed {
-        /// Which one.
+        /// Its sequence number.
         seq: Seq,
     },
-    /// A `QoS` 2 message of the client was taken over.
+    /// A `QoS` 2 message of the client was accepted.
     Received {
-        /// Of its PUBLISH.
+        /// Packet identifier of the PUBLISH.
         packet_id: PacketId,
     },
-    /// PUBREL came for it, or it was refused.
+    /// PUBREL arrived for a `QoS` 2 message, or the message was refused.
     ReceivedRemoved {
-        /// Of the PUBLISH.
+        /// Packet identifier of the PUBLISH.
         packet_id: PacketId,
     },
-    /// The will was taken to be published, or withdrawn. [`Session::connect`] puts another one (or
-    /// none) in its place without this step.
+    /// The will was taken for publication, or deleted. [`Session::connect`] replaces the will
+    /// (possibly with none) without this step.
     WillRemoved,
 }
 
-/// The steps of a session that were not taken yet, and the places of its deliveries. Nothing in a
-/// session that was never durable.
+/// The steps of a session that the node has not taken yet, and the sequence numbers of its
+/// deliveries. Empty in a session that was never durable.
 #[derive(Debug, Default)]
-pub struct SessionJournal(Option<Box<Notes>>);
+pub struct SessionJournal(Option<Box<JournalState>>);
 
 #[derive(Debug)]
-struct Notes {
-    /// Off in a session that was durable and is to end with its connection; it keeps the last
-    /// place, as none may be used twice.
+struct JournalState {
+    /// Off in a session that was durable and will end with its connection; it keeps the last
+    /// sequence number, which must not be reused.
     is_on: bool,
-    /// The last place given.
+    /// The last assigned sequence number.
     seq_last: Seq,
-    /// The highest place of a delivery that was sent.
+    /// The highest sequence number of a delivery that was sent.
     sent_last: Seq,
-    #[expect(clippy::box_collection, reason = "it goes to the caller and back")]
+    #[expect(
+        clippy::box_collection,
+        reason = "the caller takes the list and returns it"
+    )]
     steps: Option<Box<Vec<Step>>>,
 }
 
 impl SessionJournal {
-    /// On, behind the last place that was given and the last that was sent.
-    pub(super) fn behind_places(seq_last: Seq, sent_last: Seq) -> Self {
-        Self(Some(Box::new(Notes::behind(seq_last, sent_last))))
+    /// Creates an active journal; sequence numbers continue after the last assigned and the last
+    /// sent one.
+    pub(super) fn continue_after(seq_last: Seq, sent_last: Seq) -> Self {
+        Self(Some(Box::new(JournalState::after(seq_last, sent_last))))
     }
 
-    /// Steps are noted from here on, or no longer; what was noted and not taken is forgotten with
-    /// the latter.
+    /// Starts or stops the recording of steps; stopping discards the steps that were not taken.
     ///
-    /// To be turned on before the first delivery: what the session holds at that moment is in no
-    /// step. It is turned off when the session is resumed with an expiry of 0.
+    /// Start it before the first delivery, because the current contents of the session are not
+    /// recorded as steps. It is stopped when the session is resumed with an expiry of 0.
     pub fn set_on(&mut self, is_on: bool) {
         if is_on {
-            let new = || Box::new(Notes::behind(UNNOTED, UNNOTED));
+            let new = || Box::new(JournalState::after(UNRECORDED, UNRECORDED));
             self.0.get_or_insert_with(new).is_on = true;
-        } else if let Some(notes) = &mut self.0 {
-            notes.is_on = false;
-            notes.steps = None;
+        } else if let Some(state) = &mut self.0 {
+            state.is_on = false;
+            state.steps = None;
         }
     }
 
-    /// Steps are noted.
+    /// Whether steps are recorded.
     #[inline]
     pub(super) fn is_on(&self) -> bool {
-        self.0.as_ref().is_some_and(|notes| notes.is_on)
+        self.0.as_ref().is_some_and(|state| state.is_on)
     }
 
-    /// There are steps to take.
+    /// Whether there are steps to take.
     #[cfg(test)]
     pub(super) fn has_steps(&self) -> bool {
-        let steps = self.0.as_ref().and_then(|notes| notes.steps.as_ref());
+        let steps = self.0.as_ref().and_then(|state| state.steps.as_ref());
         steps.is_some_and(|steps| !steps.is_empty())
     }
 
-    /// The steps since the last call, in order; the caller may empty the list and lend it again.
-    /// None if nothing was noted; an empty list only if that was lent.
+    /// Removes and returns the steps since the last call, in order; the caller may return the list
+    /// with [`Self::reuse_list`]. `None` if no step was recorded; an empty list only if one was
+    /// returned before.
     pub fn take_steps(&mut self) -> Option<Box<Vec<Step>>> {
         self.0.as_mut()?.steps.take()
     }
 
-    /// There is a list to note steps in, or steps in it.
+    /// Whether the journal has a list, empty or with steps.
     #[must_use]
     pub fn has_list(&self) -> bool {
-        self.0.as_ref().is_some_and(|notes| notes.steps.is_some())
+        self.0.as_ref().is_some_and(|state| state.steps.is_some())
     }
 
-    /// A list to note the next steps in, so that steady traffic allocates nothing. It is emptied,
-    /// and let go if the session has one or is not durable.
-    pub fn lend_steps(&mut self, mut empty: Box<Vec<Step>>) {
-        if let Some(notes) = &mut self.0
-            && notes.is_on
-            && notes.steps.is_none()
+    /// Returns a list for the next steps, so that steady traffic allocates no memory. It is
+    /// emptied, and freed if the journal has a list or is off.
+    pub fn reuse_list(&mut self, mut empty: Box<Vec<Step>>) {
+        if let Some(state) = &mut self.0
+            && state.is_on
+            && state.steps.is_none()
         {
             empty.clear();
-            notes.steps = Some(empty);
+            state.steps = Some(empty);
         }
     }
 
-    /// Gives a delivery its place; [`UNNOTED`] with `QoS` 0 and in a session that is not durable.
-    pub(super) fn note_queued(
+    /// Assigns a sequence number to a delivery and records it; [`UNRECORDED`] with `QoS` 0 and in a
+    /// session that is not durable.
+    pub(super) fn record_queued(
         &mut self,
         message: &Arc<Message>,
         options: &DeliveryOptions<'_>,
     ) -> Seq {
-        let Some(notes) = self.0.as_mut().filter(|notes| notes.is_on) else {
-            return UNNOTED;
+        let Some(state) = self.0.as_mut().filter(|state| state.is_on) else {
+            return UNRECORDED;
         };
         if options.qos == QoS::AtMostOnce {
-            return UNNOTED;
+            return UNRECORDED;
         }
-        notes.seq_last += 1;
-        let seq = notes.seq_last;
-        notes.push(Step::Queued {
+        state.seq_last += 1;
+        let seq = state.seq_last;
+        state.push(Step::Queued {
             seq,
             message: Arc::clone(message),
             qos: options.qos,
@@ -191,31 +195,32 @@ impl SessionJournal {
         seq
     }
 
-    /// A delivery was sent for the first time. If a later one of a higher priority was sent before
-    /// it, it gets a new place, so that places tell in which order to send again.
+    /// Records the first transmission of a delivery. If a later one with a higher priority was sent
+    /// before it, it gets a new sequence number, so that sequence numbers give the order of
+    /// retransmission.
     #[inline]
-    pub(super) fn note_first_sent(&mut self, held: &mut Held, packet_id: PacketId) {
-        if held.seq == UNNOTED {
+    pub(super) fn record_first_sent(&mut self, held: &mut Held, packet_id: PacketId) {
+        if held.seq == UNRECORDED {
             return;
         }
-        let sent_last = self.0.as_ref().map(|notes| notes.sent_last);
+        let sent_last = self.0.as_ref().map(|state| state.sent_last);
         if sent_last.is_some_and(|sent_last| held.seq < sent_last) && self.is_on() {
             let overtaken = held.seq;
-            held.seq = self.note_queued(&held.message, &held.options());
-            self.note_removed(overtaken);
+            held.seq = self.record_queued(&held.message, &held.options());
+            self.record_removed(overtaken);
         }
-        if let Some(notes) = &mut self.0 {
-            notes.sent_last = held.seq;
+        if let Some(state) = &mut self.0 {
+            state.sent_last = held.seq;
         }
         if let Some(awaiting) = Awaiting::first(held.qos) {
-            self.note_sent(held.seq, packet_id, awaiting);
+            self.record_sent(held.seq, packet_id, awaiting);
         }
     }
 
     #[inline]
-    pub(super) fn note_sent(&mut self, seq: Seq, packet_id: PacketId, awaiting: Awaiting) {
-        if seq != UNNOTED {
-            self.note(Step::Sent {
+    pub(super) fn record_sent(&mut self, seq: Seq, packet_id: PacketId, awaiting: Awaiting) {
+        if seq != UNRECORDED {
+            self.record(Step::Sent {
                 seq,
                 packet_id,
                 awaiting,
@@ -224,24 +229,24 @@ impl SessionJournal {
     }
 
     #[inline]
-    pub(super) fn note_removed(&mut self, seq: Seq) {
-        if seq != UNNOTED {
-            self.note(Step::Removed { seq });
+    pub(super) fn record_removed(&mut self, seq: Seq) {
+        if seq != UNRECORDED {
+            self.record(Step::Removed { seq });
         }
     }
 
     #[inline]
-    pub(super) fn note(&mut self, step: Step) {
-        if let Some(notes) = &mut self.0
-            && notes.is_on
+    pub(super) fn record(&mut self, step: Step) {
+        if let Some(state) = &mut self.0
+            && state.is_on
         {
-            notes.push(step);
+            state.push(step);
         }
     }
 }
 
-impl Notes {
-    fn behind(seq_last: Seq, sent_last: Seq) -> Self {
+impl JournalState {
+    fn after(seq_last: Seq, sent_last: Seq) -> Self {
         Self {
             is_on: true,
             seq_last,

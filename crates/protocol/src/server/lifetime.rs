@@ -1,4 +1,4 @@
-//! How long a connection may be silent, and how long its session outlives it.
+//! Keep alive of a connection and expiry of its session.
 
 use core::time::Duration;
 
@@ -8,21 +8,21 @@ use super::Handshake;
 use super::packets::protocol_error;
 use crate::{Limits, Time, Violation};
 
-/// Keep alive and session expiry of the connection, or of the last one.
+/// Keep alive and session expiry of the current or last connection.
 #[derive(Debug, Default)]
 pub struct Lifetime {
-    /// While connected the last sign of life, while away the end of the connection.
-    seen: Time,
-    /// Seconds; 0 ends the session with the connection, `u32::MAX` never.
+    /// Time of the last packet while connected, of the end of the connection while disconnected.
+    last_activity: Time,
+    /// Seconds; with 0 the session ends with the connection, with `u32::MAX` it never expires.
     session_expiry: u32,
     /// Seconds; 0 turns it off.
     keep_alive: u16,
-    /// The last connection began with an expiry above 0, or the session was restored.
+    /// Whether the last connection started with an expiry above 0, or the session was restored.
     was_persistent_at_connect: bool,
 }
 
 impl Lifetime {
-    /// Of a session that waits for its first connection.
+    /// Lifetime of a session before its first connection.
     pub(super) fn new(session_expiry: u32) -> Self {
         Self {
             session_expiry,
@@ -30,48 +30,48 @@ impl Lifetime {
         }
     }
 
-    /// Of a session that was written down.
+    /// Lifetime of a restored session.
     pub(super) fn restore(session_expiry: u32, away_since: Time) -> Self {
         Self {
-            seen: away_since,
+            last_activity: away_since,
             session_expiry,
             keep_alive: 0,
             was_persistent_at_connect: session_expiry > 0,
         }
     }
 
-    /// How long the session outlives its connection: seconds, `u32::MAX` for ever.
+    /// Seconds that the session outlives its connection; `u32::MAX` for ever.
     pub fn session_expiry(&self) -> u32 {
         self.session_expiry
     }
 
-    /// The session can outlive its connection (expiry above 0).
+    /// Whether the session can outlive its connection (expiry above 0).
     pub fn is_persistent(&self) -> bool {
         self.session_expiry > 0
     }
 
-    /// The same as it stood when the client connected: DISCONNECT may have taken it back.
+    /// The same at the time of CONNECT: DISCONNECT may have reduced the expiry to 0.
     pub fn was_persistent_at_connect(&self) -> bool {
         self.was_persistent_at_connect
     }
 
-    /// A connection begins.
+    /// Records the start of a connection.
     pub(super) fn begin_connection(&mut self, handshake: &Handshake, now: Time) {
-        self.seen = now;
+        self.last_activity = now;
         self.session_expiry = handshake.session_expiry;
         self.keep_alive = handshake.keep_alive;
         self.was_persistent_at_connect = handshake.session_expiry > 0;
     }
 
-    /// The client gave a sign of life, or its connection ended.
+    /// Records a packet of the client, or the end of its connection.
     #[inline]
-    pub(super) fn saw_client(&mut self, now: Time) {
-        self.seen = now;
+    pub(super) fn record_activity(&mut self, now: Time) {
+        self.last_activity = now;
     }
 
-    /// When that was.
-    pub(super) fn seen(&self) -> Time {
-        self.seen
+    /// Time of the last packet, or of the end of the connection.
+    pub(super) fn last_activity(&self) -> Time {
+        self.last_activity
     }
 
     /// DISCONNECT may change the session expiry, but not make the session persistent.
@@ -85,21 +85,21 @@ impl Lifetime {
         };
         if self.session_expiry == 0 && asked > 0 {
             return Err(protocol_error(
-                "session expiry at DISCONNECT but none at CONNECT",
+                "session expiry in DISCONNECT but none in CONNECT",
             ));
         }
         self.session_expiry = asked.min(limits.session_expiry_max);
         Ok(())
     }
 
-    /// One and a half keep alives after the last packet.
+    /// One and a half times the keep alive after the last packet.
     pub(super) fn keep_alive_deadline(&self) -> Option<Time> {
         let silence_max = Duration::from_millis(u64::from(self.keep_alive) * 1500);
-        (self.keep_alive > 0).then(|| self.seen.plus(silence_max))
+        (self.keep_alive > 0).then(|| self.last_activity.plus(silence_max))
     }
 
-    /// When the session ends without its client.
+    /// Time at which the session expires without a connection.
     pub(super) fn expiry_deadline(&self) -> Option<Time> {
-        (self.session_expiry != u32::MAX).then(|| self.seen.plus_secs(self.session_expiry))
+        (self.session_expiry != u32::MAX).then(|| self.last_activity.plus_secs(self.session_expiry))
     }
 }

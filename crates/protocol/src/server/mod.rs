@@ -1,35 +1,37 @@
-//! The server's side of one client: handshake, inbound, outbound, will, and the session that holds
-//! them.
+//! The server side of one client: handshake, inbound and outbound messages, will, and the session
+//! that contains them.
 //!
 //! ```text
-//!   CONNECT -> Handshake::new -> Session::new or the kept Session -> connect -> CONNACK, redelivery
+//!   CONNECT -> Handshake::new -> Session::new or the kept Session -> connect
+//!           -> CONNACK, retransmissions
 //!   Packet  -> handle_packet  -> Action for the node -> publish_done, suback, unsuback
 //!   message -> deliver        -> frame in `out`, or the queue, or a drop with its reason
-//!   close   -> connection_lost -> Farewell, then next_deadline and handle_timeout until the session expires
-//!   durable -> every call     -> Steps to be written down; Session::restore begins where they end
+//!   close   -> connection_lost -> ConnectionEnd
+//!           -> next_deadline and handle_timeout until the session expires
+//!   durable -> every call     -> Steps to be persisted; Session::restore starts from them
 //! ```
 //!
-//! Invariant: a client makes the session answer, wait or fail with a
-//! [`Violation`](crate::Violation); what it holds for a client is bounded by
-//! [`Limits`](crate::Limits) at every moment.
+//! Invariant: for any packet of a client the session replies, waits or fails with a
+//! [`Violation`](crate::Violation); its memory for a client is bounded by [`Limits`](crate::Limits)
+//! at all times.
 
 mod authentication;
 mod connack;
 mod deliver;
+mod delivery_events;
 mod effect;
-mod fates;
 mod handshake;
 mod held;
 mod inbound;
 mod inflight;
 mod journal;
-mod lane;
 mod lifetime;
 mod link;
+mod link_extras;
 mod outbound;
 mod packets;
+mod priority_level;
 mod queue;
-mod rare;
 mod received;
 mod restore;
 mod ring;
@@ -43,10 +45,11 @@ mod tests;
 
 pub use authentication::AuthenticationStep;
 pub use connack::{refuse, refuse_connect};
+pub use delivery_events::{DeliveryEvent, MessageEvent};
 pub use effect::{
-    Action, Delivered, DeliveryOptions, DropReason, Farewell, GroupId, Taken, Timeout, Welcome,
+    Action, ConnAckParts, ConnectionEnd, Delivered, DeliveryOptions, DropReason, GroupId, Taken,
+    Timeout,
 };
-pub use fates::{Fate, MessageFate};
 pub use handshake::Handshake;
 pub use inbound::Inbound;
 pub use journal::{Awaiting, Seq, SessionJournal, Step};

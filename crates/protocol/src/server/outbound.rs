@@ -1,11 +1,11 @@
-//! What goes to the client: messages that are under way, and those that wait behind them.
+//! Messages to the client: those in flight, and those queued behind them.
 
 use alloc::vec::Vec;
 
 use thrum_codec::packet::Ack;
 use thrum_codec::{PacketId, QoS, ReasonCode};
 
-use super::fates::{Cause, Fates, MessageFate};
+use super::delivery_events::{Cause, DeliveryEvents, MessageEvent};
 use super::held::Held;
 use super::inflight::{Inflight, Kept, Place};
 use super::packets::protocol_error;
@@ -14,58 +14,59 @@ use super::{Awaiting, DropReason, GroupId, SessionJournal, Taken};
 use crate::limits::QueuePolicy;
 use crate::{Limits, Time, Violation};
 
-/// The messages that a session holds for its client, and a count of those that it dropped.
+/// The messages that a session holds for its client, and the number of those that it dropped.
 #[derive(Debug, Default)]
 pub struct Outbound {
     pub(super) inflight: Inflight,
     pub(super) queue: Queue,
-    pub(super) fates: Fates,
+    pub(super) events: DeliveryEvents,
 }
 
-/// What can be sent next.
+/// Kind of message that can be sent next.
 pub(super) enum Next {
     Nothing,
     Redelivery,
     Queued,
 }
 
-/// What a PUBREC leads to.
+/// The action that a PUBREC requires.
 pub(super) enum AfterPubRec {
     Nothing,
-    /// PUBREL with this reason.
+    /// Send PUBREL with this reason code.
     Release(ReasonCode),
-    /// The exchange is over.
+    /// The exchange is complete.
     Over,
 }
 
-/// A message for which room is wanted in the queue.
+/// A message that needs room in the queue.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Newcomer {
-    /// Memory that it takes.
+pub(super) struct NewMessage {
+    /// Memory that it occupies.
     pub(super) bytes: usize,
     pub(super) priority: u8,
     pub(super) qos: QoS,
 }
 
 impl Outbound {
-    /// Messages queued, bytes of memory that they take, messages inflight.
+    /// Number of queued messages, bytes of memory that they occupy, number of messages in flight.
     pub fn backlog(&self) -> (usize, usize, usize) {
         (self.queue.len(), self.queue.bytes(), self.inflight.len())
     }
 
-    /// Messages and bytes queued that no message with `QoS` 1 or 2 displaces.
-    pub fn lasting_backlog(&self) -> (usize, usize) {
-        self.queue.lasting()
+    /// Number and bytes of queued messages with `QoS` 1 and 2, for which those with `QoS` 0 are
+    /// dropped.
+    pub fn qos1_and_2_backlog(&self) -> (usize, usize) {
+        self.queue.qos1_and_2()
     }
 
-    /// What waits, but for messages of shared groups: topic and quality of service of each.
+    /// Topic and quality of service of each queued message, except those of shared subscriptions.
     pub fn waiting(&self) -> impl Iterator<Item = (&str, QoS)> {
         let all = self.queue.iter().filter(|held| held.group.is_none());
         all.map(|held| (held.message.topic(), held.qos))
     }
 
-    /// Whether a stored message waits here or is under way: one that may come a second time after a
-    /// crash.
+    /// Whether the session holds a persisted message, which could be delivered a second time after
+    /// a crash.
     pub fn holds(&self, stored_id: u64) -> bool {
         let is_it = |held: &Held| held.message.stored_id() == stored_id;
         let is_under_way = |kept: Option<&Kept>| match kept {
@@ -76,18 +77,19 @@ impl Outbound {
         inflight.any(|(_, _, kept)| is_under_way(kept)) || self.queue.kept().any(is_it)
     }
 
-    /// The last packet identifier that was given to a delivery, 0 before the first: a hint for
+    /// The last packet identifier of a delivery, 0 before the first: a hint for
     /// [`Stored::last_packet_id`](super::Stored::last_packet_id).
     pub fn last_packet_id(&self) -> u16 {
         self.inflight.last_packet_id()
     }
 
-    /// Takes the messages of shared groups, to give them to other members: called when the session
-    /// ends (`None`) and for groups that the session leaves, in the order of their numbers.
+    /// Removes the messages of shared subscriptions, to give them to other members: called at the
+    /// end of the session (`None`) and for shared subscriptions that the session leaves, in
+    /// ascending order.
     ///
-    /// Leaving groups takes what is queued only: a delivery that has begun is completed. At the end
-    /// of the session `QoS` 1 messages without PUBACK are taken too, `QoS` 2 messages that were
-    /// sent are not. What was written down of them is left to the caller, who moves or removes it.
+    /// On leaving, only queued messages are removed: a delivery that has started is completed. At
+    /// the end of the session `QoS` 1 messages without PUBACK are removed too; `QoS` 2 messages
+    /// that were sent are not. The caller moves or removes the persisted deliveries.
     pub fn take_shared(&mut self, groups: Option<&[GroupId]>) -> Vec<Taken> {
         let mut taken = Vec::new();
         // [MQTT-3.10.4-3] [MQTT3-3.10.4-3]
@@ -98,46 +100,46 @@ impl Outbound {
         taken
     }
 
-    /// Messages that the session held and dropped since the last call, by reason: to make room for
-    /// another, too old, expired, or too large when their turn came.
+    /// Removes and returns the number of messages that the session held and dropped since the last
+    /// call, by reason: to make room for another, too old, expired, or too large.
     pub fn take_dropped(&mut self) -> impl Iterator<Item = (DropReason, u32)> + use<> {
-        self.fates.take_dropped()
+        self.events.take_dropped()
     }
 
-    /// Of each message that is sent later, acknowledged or dropped the session tells from now on,
-    /// until [`Self::take_fates`].
-    pub fn tell_fates(&mut self) {
-        self.fates.tell_each();
+    /// Records each message that is sent later, acknowledged or dropped from now on, until
+    /// [`Self::take_events`].
+    pub fn record_events(&mut self) {
+        self.events.record_each();
     }
 
-    /// The session tells of each message.
+    /// Whether the session records each message.
     #[inline]
-    pub fn tells_fates(&self) -> bool {
-        self.fates.tells_each()
+    pub fn records_events(&self) -> bool {
+        self.events.records_each()
     }
 
-    /// What became of single messages since [`Self::tell_fates`].
-    pub fn take_fates(&mut self) -> Vec<MessageFate> {
-        self.fates.take_each()
+    /// Removes and returns the events since [`Self::record_events`].
+    pub fn take_events(&mut self) -> Vec<MessageEvent> {
+        self.events.take_each()
     }
 
-    /// Without messages; packet identifiers go on behind that one.
-    pub(super) fn behind(last_packet_id: u16) -> Self {
+    /// Creates it without messages; packet identifiers continue after the given one.
+    pub(super) fn after(last_packet_id: u16) -> Self {
         Self {
-            inflight: Inflight::behind(last_packet_id),
+            inflight: Inflight::after(last_packet_id),
             ..Self::default()
         }
     }
 
-    /// A new message may be sent at once: none waits, and the window is open.
-    // Nothing new overtakes what waits. [MQTT-4.6.0-5] [MQTT-4.6.0-6] [MQTT3-4.6.0-5]
+    /// Whether a new message may be sent at once: none is queued, and the window is open.
+    // A new message must not overtake queued ones. [MQTT-4.6.0-5] [MQTT-4.6.0-6] [MQTT3-4.6.0-5]
     // [MQTT3-4.6.0-6]
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.queue.is_empty() && self.inflight.is_open()
     }
 
-    /// What is to be sent next to a client that can be sent something.
+    /// Kind of message to send next to a client that accepts messages.
     #[inline]
     pub(super) fn next(&self) -> Next {
         if self.inflight.unsent() > 0 {
@@ -147,15 +149,15 @@ impl Outbound {
                 Next::Redelivery
             };
         }
-        // QoS 0 needs no place in the window.
-        if !self.queue.is_empty() && (!self.inflight.is_full() || self.queue.next_is_fleeting()) {
+        // QoS 0 needs no room in the window.
+        if !self.queue.is_empty() && (!self.inflight.is_full() || self.queue.next_is_qos0()) {
             Next::Queued
         } else {
             Next::Nothing
         }
     }
 
-    /// Messages with `QoS` 1 and 2 that are certain to be sent at once.
+    /// Number of messages with `QoS` 1 and 2 that are certain to be sent at once.
     pub(super) fn room(&self) -> usize {
         if self.queue.is_empty() {
             self.inflight.room()
@@ -164,18 +166,18 @@ impl Outbound {
         }
     }
 
-    /// A message that is kept was sent for the first time.
+    /// Records the first transmission of a message that is kept.
     pub(super) fn begin(
         &mut self,
         packet_id: PacketId,
         mut held: Held,
         journal: &mut SessionJournal,
     ) {
-        journal.note_first_sent(&mut held, packet_id);
+        journal.record_first_sent(&mut held, packet_id);
         self.inflight.push(packet_id, held);
     }
 
-    /// Ends the exchange of a PUBACK; true if there was one.
+    /// Completes the exchange of a PUBACK; returns whether there was one.
     #[inline]
     pub(super) fn puback(
         &mut self,
@@ -194,7 +196,7 @@ impl Outbound {
         Ok(true)
     }
 
-    /// Lets go of the message of a PUBREC.
+    /// Releases the message of a PUBREC.
     pub(super) fn pubrec(
         &mut self,
         ack: &Ack<'_>,
@@ -218,11 +220,11 @@ impl Outbound {
         // [MQTT-4.3.3-3] [MQTT-4.3.3-4] [MQTT3-4.3.3-1]
         self.acknowledged(place);
         let seq = self.inflight.release(place);
-        journal.note_sent(seq, ack.packet_id, Awaiting::PubComp);
+        journal.record_sent(seq, ack.packet_id, Awaiting::PubComp);
         Ok(AfterPubRec::Release(ReasonCode::Success))
     }
 
-    /// Ends the exchange of a PUBCOMP; true if there was one.
+    /// Completes the exchange of a PUBCOMP; returns whether there was one.
     pub(super) fn pubcomp(
         &mut self,
         packet_id: PacketId,
@@ -239,7 +241,7 @@ impl Outbound {
         Ok(true)
     }
 
-    /// Drops a message that was to be sent again.
+    /// Drops a message that was to be retransmitted.
     pub(super) fn drop_unsent(
         &mut self,
         place: Place,
@@ -252,33 +254,33 @@ impl Outbound {
         self.drop_held(held, cause, journal);
     }
 
-    /// Counts a message that is dropped and forgets what was written down of it.
+    /// Counts a dropped message and removes its persisted delivery.
     pub(super) fn drop_held(&mut self, held: &Held, cause: Cause, journal: &mut SessionJournal) {
-        journal.note_removed(held.seq);
-        self.fates.dropped(held, cause);
+        journal.record_removed(held.seq);
+        self.events.dropped(held, cause);
     }
 
-    /// Drops what has to make room for a message; true if there is room then.
+    /// Drops messages to make room for another; returns whether there is room.
     #[cold]
     pub(super) fn make_room(
         &mut self,
-        newcomer: Newcomer,
+        new: NewMessage,
         now: Time,
         limits: &Limits,
         journal: &mut SessionJournal,
     ) -> bool {
-        if !Queue::could_have_room(newcomer.bytes, limits) {
+        if !Queue::could_have_room(new.bytes, limits) {
             return false;
         }
         self.drop_stale(now, limits, journal);
-        while !self.queue.has_room(newcomer.bytes, limits) {
+        while !self.queue.has_room(new.bytes, limits) {
             let takes_oldest = limits.queue.policy == QueuePolicy::DropOldest;
-            let held = match newcomer.qos {
-                QoS::AtMostOnce if takes_oldest => self.queue.pop_fleeting(),
+            let held = match new.qos {
+                QoS::AtMostOnce if takes_oldest => self.queue.pop_qos0(),
                 QoS::AtMostOnce => None,
-                QoS::AtLeastOnce | QoS::ExactlyOnce => self.queue.pop_fleeting().or_else(|| {
+                QoS::AtLeastOnce | QoS::ExactlyOnce => self.queue.pop_qos0().or_else(|| {
                     takes_oldest
-                        .then(|| self.queue.pop_lowest(newcomer.priority))
+                        .then(|| self.queue.pop_lowest(new.priority))
                         .flatten()
                 }),
             };
@@ -288,7 +290,7 @@ impl Outbound {
         true
     }
 
-    /// Drops the messages at the front of the queue that are no longer to be delivered.
+    /// Drops the messages at the front of the queue that must no longer be delivered.
     pub(super) fn drop_stale(&mut self, now: Time, limits: &Limits, journal: &mut SessionJournal) {
         let mut cause = None;
         while let Some(held) = self.queue.pop_if(|held| {
@@ -299,7 +301,7 @@ impl Outbound {
         }
     }
 
-    /// Drops what waits and may not be delivered any more. How many there were.
+    /// Drops the queued messages that may no longer be delivered; returns their number.
     pub(super) fn drop_forbidden(
         &mut self,
         mut is_allowed: impl FnMut(&str, QoS) -> bool,
@@ -316,21 +318,21 @@ impl Outbound {
         forbidden.len()
     }
 
-    /// The client has the message at that place.
+    /// Records that the client has the message at that position.
     #[inline]
     fn acknowledged(&mut self, place: Place) {
-        if self.fates.tells_each()
+        if self.events.records_each()
             && let Some(held) = self.inflight.held(place)
         {
-            self.fates.acknowledged(held);
+            self.events.acknowledged(held);
         }
     }
 
-    /// The exchange at that place is over.
+    /// Completes the exchange at that position.
     #[inline]
     fn finish(&mut self, place: Place, journal: &mut SessionJournal) {
         let seq = self.inflight.finish(place);
-        journal.note_removed(seq);
+        journal.record_removed(seq);
         self.inflight.trim();
     }
 }

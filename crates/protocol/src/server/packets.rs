@@ -1,20 +1,20 @@
-//! What the client sends: which packet means what, and how the node's outcome is answered.
+//! Packets from the client: their meaning, and the replies to the node's outcome.
 
 use thrum_codec::packet::{Packet, Publish};
 use thrum_codec::{PacketId, QoS, ReasonCode, Version};
 
 use super::deliver::burst_end;
 use super::handshake::{check_qos, check_retain, check_topic};
-use super::inbound::Arrival;
+use super::inbound::PublishAction;
 use super::outbound::AfterPubRec;
 use super::{Action, Session};
 use crate::{Output, Time, Violation};
 
 impl Session {
-    /// One packet from the client. Any packet counts as a sign of life.
+    /// Handles one packet from the client. Any packet counts as activity.
     ///
     /// # Errors
-    /// The client broke the protocol: call [`Session::disconnect`] and close.
+    /// The client violated the protocol: call [`Session::disconnect`] and close the connection.
     // [MQTT-4.13.1-1] [MQTT3-4.8.0-1]
     pub fn handle_packet<'p>(
         &mut self,
@@ -25,7 +25,7 @@ impl Session {
         if !self.link.is_up() {
             return Ok(Action::None);
         }
-        self.lifetime.saw_client(now);
+        self.lifetime.record_activity(now);
         let is_exchange_over = match packet {
             Packet::Publish(publish) => return self.handle_publish(publish, out),
             Packet::PubAck(ack) => self.outbound.puback(ack.packet_id, &mut self.journal)?,
@@ -79,11 +79,12 @@ impl Session {
         Ok(Action::None)
     }
 
-    /// Outcome of [`Action::Publish`]: PUBACK or PUBREC with it (nothing for `QoS` 0).
+    /// Reports the outcome of [`Action::Publish`]: writes PUBACK or PUBREC with it (nothing for
+    /// `QoS` 0).
     ///
-    /// To be called once for every [`Action::Publish`], in their order, and also if the connection
-    /// is gone by then: it is how the session tells which acknowledgements belong to the connection
-    /// it has now.
+    /// Call it once for every [`Action::Publish`], in order, even if the connection is lost by
+    /// then: the session uses these calls to determine which acknowledgements belong to the current
+    /// connection.
     pub fn publish_done(
         &mut self,
         qos: QoS,
@@ -115,10 +116,10 @@ impl Session {
         }
     }
 
-    /// In place of [`Session::publish_done`]: the node does not take the message, and the
-    /// connection is to end for it, because the client's version has no way to be told or because
-    /// it is not allowed to publish it. Nothing is answered and the exchange is forgotten, so that
-    /// the client may begin it again; the caller ends the connection.
+    /// Replaces [`Session::publish_done`] if the node refuses the message and the connection must
+    /// end for it, because the client's version has no reason code for it or the client is not
+    /// allowed to publish it. Nothing is written and the exchange is discarded, so that the client
+    /// may start it again; the caller ends the connection.
     pub fn publish_withdrawn(&mut self, qos: QoS, packet_id: Option<PacketId>) {
         let Some(packet_id) = packet_id else { return };
         match qos {
@@ -155,21 +156,21 @@ impl Session {
             .inbound
             .begin(&publish, version, &self.limits, journal)?
         {
-            Arrival::New => {
+            PublishAction::New => {
                 link.count_received();
-                // 3.x cannot be told that nothing is retained.
+                // 3.x has no way to announce that retained messages are unavailable.
                 let retain = publish.retain && retain_available;
                 let publish = Publish { retain, ..publish };
                 return Ok(Action::Publish { publish, alias });
             }
-            Arrival::InUse(packet_id) => {
+            PublishAction::InUse(packet_id) => {
                 let reason = ReasonCode::PacketIdentifierInUse;
                 link.answer_publish(Packet::PubAck, packet_id, reason, out);
             }
-            Arrival::Routed(packet_id) => {
+            PublishAction::Routed(packet_id) => {
                 link.answer_publish(Packet::PubRec, packet_id, ReasonCode::Success, out);
             }
-            Arrival::Routing => {}
+            PublishAction::Routing => {}
         }
         Ok(Action::None)
     }

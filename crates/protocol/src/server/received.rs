@@ -6,24 +6,26 @@ use alloc::vec::Vec;
 
 use thrum_codec::PacketId;
 
-/// Places that stay allocated while nothing is under way; a burst above it is given back.
+/// Entries that stay allocated while no exchange is in progress; the memory of a larger burst is
+/// freed.
 const IDLE_CAPACITY_MAX: usize = 64;
 
 /// One message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exchange {
     packet_id: PacketId,
-    /// The node has said what became of it, so PUBREC may be sent.
+    /// Whether the node has reported the outcome, so that PUBREC may be sent.
     pub(super) routed: bool,
-    /// Its PUBLISH came on this connection: it counts against the receive maximum and awaits its
-    /// PUBREC here.
+    /// Whether its PUBLISH arrived on this connection: it counts against the receive maximum, and
+    /// its PUBREC is expected here.
     pub(super) on_connection: bool,
 }
 
 /// The messages by packet identifier; at most as many as there are identifiers.
 #[derive(Debug, Default)]
 pub(super) struct Received {
-    /// Ascending by identifier: clients count upwards, so most changes are at the ends.
+    /// Ascending by identifier: clients allocate identifiers in ascending order, so most changes
+    /// are at the ends.
     #[expect(
         clippy::box_collection,
         reason = "absent for most clients, so it is one pointer"
@@ -44,7 +46,7 @@ impl Received {
         list.get_mut(place)
     }
 
-    /// Notes a message that goes to the node now.
+    /// Records a message that is passed to the node now.
     pub(super) fn insert(&mut self, packet_id: PacketId) {
         let list = self.exchanges.get_or_insert_default();
         let exchange = Exchange {
@@ -69,7 +71,8 @@ impl Received {
         removed
     }
 
-    /// What was taken over before the node was started: it was routed, on another connection.
+    /// Restores the messages that were received before the node started: they were routed, on
+    /// another connection.
     pub(super) fn restore(mut packet_ids: Vec<PacketId>) -> Self {
         packet_ids.sort_unstable();
         packet_ids.dedup();
@@ -84,14 +87,14 @@ impl Received {
         }
     }
 
-    /// Every identifier, ascending.
+    /// Every packet identifier, in ascending order.
     #[cfg(test)]
     pub(super) fn packet_ids(&self) -> impl Iterator<Item = PacketId> {
         let exchanges = self.exchanges.iter().flat_map(|list| list.iter());
         exchanges.map(|exchange| exchange.packet_id)
     }
 
-    /// The connection is gone, and with it what was said on it.
+    /// Discards the state that ends with the connection.
     pub(super) fn end_connection(&mut self) {
         if self.exchanges.as_ref().is_some_and(|list| list.is_empty()) {
             self.exchanges = None;

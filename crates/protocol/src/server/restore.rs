@@ -1,4 +1,4 @@
-//! A session as the node finds it written down when it starts.
+//! A session that the node restores from the storage at its start.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -7,12 +7,12 @@ use alloc::vec::Vec;
 use thrum_codec::{PacketId, QoS, Version};
 
 use super::held::Held;
-use super::journal::UNNOTED;
+use super::journal::UNRECORDED;
 use super::outbound::Outbound;
 use super::{Awaiting, GroupId, Seq, SessionJournal, Step};
 use crate::{Limits, Message, Time};
 
-/// All of a session that survives a crash.
+/// The part of a session that survives a crash.
 #[derive(Debug)]
 pub struct Stored {
     /// Number on the node.
@@ -21,32 +21,32 @@ pub struct Stored {
     pub client_id: Box<str>,
     /// Protocol version of the last connection.
     pub version: Version,
-    /// Seconds; `u32::MAX` is never.
+    /// Seconds; `u32::MAX` means never.
     pub session_expiry: u32,
-    /// End of the last connection: expiry and will delay count from it.
+    /// End of the last connection; expiry and will delay count from this time.
     pub away_since: Time,
-    /// [`Session::last_packet_id`] at some time before; identifiers go on behind it.
+    /// [`Session::last_packet_id`] at an earlier time; packet identifiers continue after it.
     pub last_packet_id: u16,
-    /// Highest place that a delivery had; places go on behind it.
+    /// Highest sequence number of a delivery; sequence numbers continue after it.
     pub seq_max: Seq,
-    /// Deliveries in the order of their places.
+    /// Deliveries in the order of their sequence numbers.
     pub deliveries: Vec<StoredDelivery>,
-    /// `QoS` 2 messages of the client that were taken over and have had no PUBREL.
+    /// `QoS` 2 messages of the client that were accepted and not released.
     pub received: Vec<PacketId>,
     /// The will.
     pub will: Option<StoredWill>,
 }
 
-/// A delivery that waits or is under way.
+/// A delivery that is queued or in flight.
 #[derive(Debug)]
 pub struct StoredDelivery {
-    /// Its place.
+    /// Its sequence number.
     pub seq: Seq,
-    /// When it was queued, for the limit of age; the time at which its message came is as good.
+    /// Time at which it was queued, for the age limit; the arrival time of its message will do.
     pub queued_at: Time,
-    /// What; none if only PUBCOMP is awaited.
+    /// The message; `None` if only a PUBCOMP is expected.
     pub message: Option<Arc<Message>>,
-    /// With which identifier it was sent and what is awaited; none while it waits.
+    /// Its packet identifier and the expected acknowledgement; `None` while it is queued.
     pub inflight: Option<(PacketId, Awaiting)>,
     /// Quality of service of the delivery.
     pub qos: QoS,
@@ -54,7 +54,7 @@ pub struct StoredDelivery {
     pub retain: bool,
     /// Subscription identifiers.
     pub identifiers: Box<[u32]>,
-    /// Shared group it was chosen for.
+    /// Shared subscription that the session was chosen for.
     pub group: Option<GroupId>,
 }
 
@@ -65,41 +65,42 @@ pub struct StoredWill {
     pub message: Message,
     /// Seconds from the end of the connection until it is due.
     pub delay_secs: u32,
-    /// Message expiry in seconds, counted from when it is published.
+    /// Message expiry in seconds, counted from its publication.
     pub message_expiry: Option<u32>,
 }
 
-/// A will as it is to be written down.
+/// A will in the form to be persisted.
 #[derive(Clone, Copy, Debug)]
 pub struct WillView<'a> {
     /// Its message.
     pub message: &'a Message,
     /// Seconds from the end of the connection until it is due.
     pub delay_secs: u32,
-    /// Message expiry in seconds, counted from when it is published.
+    /// Message expiry in seconds, counted from its publication.
     pub message_expiry: Option<u32>,
 }
 
 impl Outbound {
-    /// What was written down, in the order of its places. Packet identifiers go on behind the last.
+    /// Restores the deliveries in the order of their sequence numbers. Packet identifiers continue
+    /// after the last.
     pub(super) fn restore(
         deliveries: Vec<StoredDelivery>,
         last_packet_id: u16,
         limits: &Limits,
         journal: &mut SessionJournal,
     ) -> Self {
-        let mut outbound = Self::behind(last_packet_id);
+        let mut outbound = Self::after(last_packet_id);
         let replaced = replaced(&deliveries);
         for delivery in deliveries {
             let seq = delivery.seq;
             if replaced.contains(&seq) || outbound.restore_delivery(delivery, limits).is_none() {
-                journal.note(Step::Removed { seq });
+                journal.record(Step::Removed { seq });
             }
         }
         outbound
     }
 
-    /// None if it cannot be completed.
+    /// Restores one delivery; `None` if it cannot be completed.
     fn restore_delivery(&mut self, delivery: StoredDelivery, limits: &Limits) -> Option<()> {
         let StoredDelivery { seq, qos, .. } = delivery;
         match delivery.inflight {
@@ -123,20 +124,20 @@ impl Outbound {
 }
 
 impl SessionJournal {
-    /// Behind these deliveries, which are in the order of their places, and the highest place that
-    /// there was.
-    pub(super) fn behind(deliveries: &[StoredDelivery], seq_max: Seq) -> Self {
-        let seq_last = deliveries.last().map_or(UNNOTED, |last| last.seq);
+    /// Creates a journal that continues after these deliveries, which are in the order of their
+    /// sequence numbers, and after the highest sequence number ever assigned.
+    pub(super) fn after(deliveries: &[StoredDelivery], seq_max: Seq) -> Self {
+        let seq_last = deliveries.last().map_or(UNRECORDED, |last| last.seq);
         let sent = deliveries
             .iter()
             .filter(|delivery| delivery.inflight.is_some());
         let sent_last = sent.map(|delivery| delivery.seq).max();
-        Self::behind_places(seq_last.max(seq_max), sent_last.unwrap_or(UNNOTED))
+        Self::continue_after(seq_last.max(seq_max), sent_last.unwrap_or(UNRECORDED))
     }
 }
 
-/// Places of the deliveries whose packet identifier a later one has: they were answered, but the
-/// record of that is damaged.
+/// Sequence numbers of the deliveries whose packet identifier a later one has: they were
+/// acknowledged, but the record of the acknowledgement is damaged.
 fn replaced(deliveries: &[StoredDelivery]) -> Vec<Seq> {
     let ids = deliveries
         .iter()

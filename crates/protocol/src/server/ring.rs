@@ -1,16 +1,16 @@
-//! A list, first in, first out, in blocks.
+//! A first-in, first-out list in blocks.
 //!
-//! Its memory follows its length: what leaves a long list gives back blocks that another one takes,
-//! where a list in one piece would keep its room, or be copied to a smaller one. A thousand queues
-//! that grow at the same moment take no more than they hold.
+//! Its memory follows its length: a shrinking list frees blocks that another list can use, whereas
+//! a contiguous list would keep its capacity or be copied to a smaller one. A thousand queues that
+//! grow at the same time use only the memory of their contents.
 
 use alloc::collections::VecDeque;
 
-/// Items of a block: with messages it is 1.5 KiB.
+/// Items of a block; a block of messages has 1.5 KiB.
 const BLOCK: usize = 32;
 
-/// Each block but the first and the last one is full, and none is empty but an only one, which a
-/// list that goes on filling and emptying keeps.
+/// Every block except the first and the last is full. No block is empty except a single one, which
+/// a list keeps that is filled and emptied repeatedly.
 #[derive(Debug)]
 pub(super) struct Ring<T> {
     blocks: VecDeque<VecDeque<T>>,
@@ -49,7 +49,7 @@ impl<T> Ring<T> {
         }
     }
 
-    /// The first block grows with its items, as most lists are short.
+    /// The first block grows with its items, because most lists are short.
     #[inline(never)]
     fn push_block(&mut self, item: T) {
         let mut block = VecDeque::new();
@@ -71,7 +71,7 @@ impl<T> Ring<T> {
         Some(item)
     }
 
-    /// The list of blocks shrinks too, seldom enough that it costs nothing.
+    /// The list of blocks shrinks too, so rarely that the cost is negligible.
     #[inline(never)]
     fn drop_block(&mut self) {
         self.blocks.pop_front();
@@ -95,7 +95,7 @@ impl<T> Ring<T> {
         self.blocks.get_mut(block)?.get_mut(place)
     }
 
-    /// The block of a place, and the place in that.
+    /// The block of a position, and the index in that block.
     fn find(&self, place: usize) -> Option<(usize, usize)> {
         let first = self.blocks.front()?.len();
         Some(match place.checked_sub(first) {
@@ -108,7 +108,7 @@ impl<T> Ring<T> {
         self.blocks.iter().flatten()
     }
 
-    /// Takes out what is not wanted, at the cost of a new list.
+    /// Keeps the items that `is_wanted` selects, at the cost of a new list.
     pub(super) fn retain(&mut self, mut is_wanted: impl FnMut(&T) -> bool) {
         let before = core::mem::take(self);
         let items = before.blocks.into_iter().flatten();
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     impl<T> Ring<T> {
-        /// Items that there is memory for.
+        /// Number of items with allocated memory.
         fn capacity(&self) -> usize {
             self.blocks.iter().map(VecDeque::capacity).sum()
         }
@@ -143,10 +143,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_ring_is_a_list_in_one_piece(steps in prop::collection::vec(0..8_u8, 0..600)) {
+        fn a_ring_behaves_like_a_contiguous_list(steps in prop::collection::vec(0..8_u8, 0..600)) {
             let (mut ring, mut list) = (Ring::default(), VecDeque::new());
             for (number, step) in steps.into_iter().enumerate() {
-                // It grows in the first half and empties in the second, on average.
+                // On average it grows in the first half and empties in the second.
                 match step {
                     0..=2 if number > 300 => prop_assert_eq!(ring.pop_front(), list.pop_front()),
                     0 => prop_assert_eq!(ring.pop_front(), list.pop_front()),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_follows_the_length() {
+    fn memory_is_proportional_to_the_length() {
         let mut ring = Ring::default();
         let check = |ring: &Ring<u32>| {
             assert!(ring.capacity() <= ring.len() + 2 * BLOCK);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_goes_on_filling_and_emptying_keeps_its_block() {
+    fn a_list_that_is_filled_and_emptied_repeatedly_keeps_its_block() {
         let mut ring = Ring::default();
         ring.push_back(1);
         let capacity = ring.capacity();

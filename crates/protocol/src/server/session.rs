@@ -1,4 +1,4 @@
-//! The protocol state of one client, and how connections come and go.
+//! The protocol state of one client, and the start and end of its connections.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -11,13 +11,12 @@ use super::link::LinkState;
 use super::received::Received;
 use super::will::PendingWill;
 use super::{
-    Farewell, Handshake, Inbound, Lifetime, Link, Outbound, SessionJournal, Stored, Timeout,
-    Welcome, WillView, connack,
+    ConnAckParts, ConnectionEnd, Handshake, Inbound, Lifetime, Link, Outbound, SessionJournal,
+    Stored, Timeout, WillView, connack,
 };
 use crate::{Limits, Message, Output, Time};
 
-/// Protocol state of one client; outlives connections. Small when idle: at most 184 bytes without
-/// queue.
+/// Protocol state of one client; outlives connections. At most 184 bytes without queue.
 #[derive(Debug)]
 pub struct Session {
     pub(super) id: u64,
@@ -32,8 +31,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session for a client that has none (or starts clean). `id` is unique on the node and never
-    /// 0.
+    /// Creates a session for a client that has none or requests a clean start. `id` is unique on
+    /// the node and never 0.
     pub fn new(id: u64, handshake: &Handshake, limits: &Arc<Limits>) -> Self {
         Self {
             id,
@@ -48,14 +47,14 @@ impl Session {
         }
     }
 
-    /// A session that was written down: away and durable.
+    /// Restores a persisted session: disconnected and durable.
     ///
-    /// What cannot be true any more is left out and noted as [`Step::Removed`](super::Step): a
-    /// delivery without its message, and one whose packet identifier a later delivery has.
+    /// Inconsistent deliveries are omitted and recorded as [`Step::Removed`](super::Step): those
+    /// without their message, and those whose packet identifier a later delivery has.
     pub fn restore(stored: Stored, limits: &Arc<Limits>) -> Self {
         let mut deliveries = stored.deliveries;
         deliveries.sort_by_key(|delivery| delivery.seq);
-        let mut journal = SessionJournal::behind(&deliveries, stored.seq_max);
+        let mut journal = SessionJournal::after(&deliveries, stored.seq_max);
         let last_packet_id = stored.last_packet_id;
         let outbound = Outbound::restore(deliveries, last_packet_id, limits, &mut journal);
         Self {
@@ -71,8 +70,8 @@ impl Session {
         }
     }
 
-    /// Other limits, for a session that is about to be resumed: they hold from its next connection
-    /// on, so call it before [`Session::connect`].
+    /// Sets other limits for a session that is about to be resumed: they apply from its next
+    /// connection on, so call it before [`Session::connect`].
     pub fn set_limits(&mut self, limits: &Arc<Limits>) {
         if self.limits.queue.priorities != limits.queue.priorities {
             self.outbound.queue.prioritise(limits);
@@ -90,23 +89,23 @@ impl Session {
         &self.client_id
     }
 
-    /// Client identifier, boxed.
+    /// Removes and returns the client identifier.
     pub fn into_client_id(self) -> Box<str> {
         self.client_id
     }
 
-    /// The limits that hold for the session.
+    /// The limits of the session.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Steps are noted.
+    /// Whether steps are recorded.
     #[inline]
     pub fn is_durable(&self) -> bool {
         self.journal.is_on()
     }
 
-    /// What the session tells the node to write down.
+    /// The steps for the node to persist.
     pub fn journal_mut(&mut self) -> &mut SessionJournal {
         &mut self.journal
     }
@@ -121,40 +120,39 @@ impl Session {
         &mut self.link
     }
 
-    /// How long the connection and the session last.
+    /// Keep alive and session expiry.
     pub fn lifetime(&self) -> &Lifetime {
         &self.lifetime
     }
 
-    /// What the client publishes.
+    /// Messages from the client.
     pub fn inbound(&self) -> &Inbound {
         &self.inbound
     }
 
-    /// What goes to the client.
+    /// Messages to the client.
     pub fn outbound(&self) -> &Outbound {
         &self.outbound
     }
 
-    /// What goes to the client.
+    /// Messages to the client.
     pub fn outbound_mut(&mut self) -> &mut Outbound {
         &mut self.outbound
     }
 
-    /// The will, to be written down.
+    /// The will in the form to be persisted.
     pub fn will(&self) -> Option<WillView<'_>> {
         self.will.view()
     }
 
-    /// The connection is up: CONNACK, then redelivery of what is inflight, then the queue, into
-    /// `out`.
+    /// Starts a connection: writes CONNACK, then retransmissions, then queued messages into `out`.
     ///
     /// At most about 256 KiB of messages are written at once; the rest follows with the client's
     /// acknowledgements or by [`Session::pump`].
     pub fn connect(
         &mut self,
         mut handshake: Handshake,
-        welcome: Welcome<'_>,
+        parts: ConnAckParts<'_>,
         now: Time,
         out: &mut Output,
     ) {
@@ -162,16 +160,15 @@ impl Session {
             self.link.end();
             self.inbound.end_connection();
         }
-        connack::append_welcome(&handshake, welcome, &self.limits, out);
-        // A pending will of the last connection ends here, and this connection's takes its place.
-        // [MQTT-3.1.3-9]
+        connack::append_accepted(&handshake, parts, &self.limits, out);
+        // The will of this connection replaces a pending will of the last one. [MQTT-3.1.3-9]
         self.will = PendingWill::new(handshake.will.take());
         self.lifetime.begin_connection(&handshake, now);
         let inflight = &mut self.outbound.inflight;
         inflight.begin_connection(handshake.receive_maximum, &self.limits);
         self.link.begin(handshake, &self.limits, now);
-        // What is inflight comes first. [MQTT-4.4.0-1] [MQTT3-4.4.0-1]
-        // PUBREL is no part of the window: a client may get all of them at once. [MQTT-3.3.4-10]
+        // In-flight messages come first. [MQTT-4.4.0-1] [MQTT3-4.4.0-1] PUBREL does not count
+        // against the window: a client may get all of them at once. [MQTT-3.3.4-10]
         for packet_id in self.outbound.inflight.released() {
             let reason = ReasonCode::Success;
             self.link.append_ack(Packet::PubRel, packet_id, reason, out);
@@ -179,28 +176,28 @@ impl Session {
         self.pump(now, burst_end(out), out);
     }
 
-    /// The server ends the connection: DISCONNECT with the reason (5.0; nothing in 3.x). Then
-    /// close, then `connection_lost`.
+    /// Writes DISCONNECT with the reason (5.0; nothing in 3.x). The caller then closes the
+    /// connection and calls `connection_lost`.
     pub fn disconnect(&mut self, reason: ReasonCode, what: Option<&str>, out: &mut Output) {
         // [MQTT-3.14.0-1]
         if !self.link.is_up() {
             return;
         }
-        // "Do not send the will message" is what 0x00 means from either side.
+        // 0x00 deletes the will, whichever side sends it.
         if reason == ReasonCode::Success {
             self.will.take(&mut self.journal);
         }
         self.link.disconnect(reason, what, out);
     }
 
-    /// The connection is gone, for whatever cause.
-    pub fn connection_lost(&mut self, now: Time) -> Farewell {
+    /// Records that the connection is lost, for any cause.
+    pub fn connection_lost(&mut self, now: Time) -> ConnectionEnd {
         if !self.link.is_connected() {
-            return Farewell::default();
+            return ConnectionEnd::default();
         }
         self.link.end();
         self.inbound.end_connection();
-        self.lifetime.saw_client(now);
+        self.lifetime.record_activity(now);
         // [MQTT-3.1.2-23] [MQTT-4.1.0-2] [MQTT3-3.1.2-6]
         let session_ended = !self.lifetime.is_persistent();
         // [MQTT-3.1.2-8] [MQTT-3.1.2-10] [MQTT3-3.1.2-8] [MQTT3-3.1.2-10]
@@ -209,37 +206,37 @@ impl Session {
         } else {
             self.will.take_undelayed(&mut self.journal)
         };
-        Farewell {
+        ConnectionEnd {
             will: will.map(|will| will.into_message(self.id, now)),
             session_ended,
         }
     }
 
-    /// What remains of the will, to be published now: another connection with the same client
-    /// identifier takes over, or the session is being removed by an administrator.
+    /// Removes and returns the will, to be published now: another connection with the same client
+    /// identifier takes over, or an administrator removes the session.
     pub fn take_will_at(&mut self, now: Time) -> Option<Message> {
         let will = self.will.take(&mut self.journal)?;
         Some(will.into_message(self.id, now))
     }
 
-    /// When [`Session::handle_timeout`] wants to be called; may be earlier than needed, never
+    /// Time of the next call to [`Session::handle_timeout`]; may be earlier than necessary, never
     /// later.
     pub fn next_deadline(&self) -> Option<Time> {
         let (one, other) = match self.link.state() {
             LinkState::New | LinkState::Closing => return None,
             LinkState::Up => (self.lifetime.keep_alive_deadline(), self.link.valid_until()),
             LinkState::Away => (
-                self.will.due(self.lifetime.seen()),
+                self.will.due(self.lifetime.last_activity()),
                 self.lifetime.expiry_deadline(),
             ),
         };
         [one, other].into_iter().flatten().min()
     }
 
-    /// Time has passed.
+    /// Handles the passing of time.
     pub fn handle_timeout(&mut self, now: Time) -> Timeout {
         let is_over = |deadline: Option<Time>| deadline.is_some_and(|at| at <= now);
-        let (lifetime, will_due) = (&self.lifetime, self.will.due(self.lifetime.seen()));
+        let (lifetime, will_due) = (&self.lifetime, self.will.due(self.lifetime.last_activity()));
         match self.link.state() {
             LinkState::Up if is_over(self.link.valid_until()) => Timeout::NotAuthorized,
             // [MQTT-3.1.2-22] [MQTT3-3.1.2-24]

@@ -10,10 +10,10 @@ use thrum_codec::ReasonCode;
 
 use crate::Violation;
 
-/// Shorter topics gain nothing: the alias takes three bytes itself.
+/// Shorter topics gain nothing: the alias itself takes three bytes.
 const TOPIC_BYTES_MIN: usize = 4;
 
-/// Aliases that the client set, up to the maximum it was told.
+/// Aliases that the client set, up to the announced maximum.
 #[derive(Debug, Default)]
 #[expect(
     clippy::box_collection,
@@ -59,7 +59,7 @@ impl InboundAliases {
         Ok(None)
     }
 
-    /// The topic that the alias stands for.
+    /// The topic assigned to the alias.
     pub(super) fn topic(&self, alias: NonZeroU16) -> Option<&str> {
         let topics = self.0.as_ref()?;
         topics.get(usize::from(alias.get()) - 1)?.as_deref()
@@ -70,20 +70,20 @@ impl InboundAliases {
     }
 }
 
-/// Aliases set towards the client: the first topics it is sent get one each. None while there may
-/// be none, as for most clients.
+/// Aliases set towards the client, one for each of the first topics that it is sent. `None` if
+/// aliases are off, as for most clients.
 #[derive(Debug, Default)]
 pub(super) struct OutboundAliases(Option<Box<AliasTable>>);
 
 #[derive(Debug)]
 struct AliasTable {
-    /// The lower one of what the client accepts and the server wants.
+    /// The lower maximum of client and server.
     maximum: u16,
     by_topic: HashMap<Box<str>, NonZeroU16>,
 }
 
 impl OutboundAliases {
-    /// Up to that many; 0 turns aliases off. [MQTT-3.1.2-27]
+    /// Creates it for up to `maximum` aliases; 0 turns aliases off. [MQTT-3.1.2-27]
     pub(super) fn new(maximum: u16) -> Self {
         let table = || {
             Box::new(AliasTable {
@@ -94,7 +94,7 @@ impl OutboundAliases {
         Self((maximum > 0).then(table))
     }
 
-    /// The alias to send with this topic, and whether the client knows it already.
+    /// The alias to send with this topic, and whether the client already knows it.
     pub(super) fn choose(&self, topic: &str) -> Option<(NonZeroU16, bool)> {
         let AliasTable { maximum, by_topic } = self.0.as_deref()?;
         if topic.len() < TOPIC_BYTES_MIN {
@@ -111,7 +111,7 @@ impl OutboundAliases {
             .map(|alias| (alias, false))
     }
 
-    /// What came of the choice: a new alias that was sent with its topic is known from now on.
+    /// Records the chosen alias if it was sent: the client knows a new one from now on.
     pub(super) fn sent(&mut self, topic: &str, chosen: Option<(NonZeroU16, bool)>, is_sent: bool) {
         if let Some((alias, false)) = chosen
             && is_sent

@@ -1,57 +1,56 @@
-//! What one connection has carried.
+//! Counters of one connection.
 
 use crate::Time;
 
-/// The messages of a session's connection, for whoever asks when it ends. Twelve bytes: each client
-/// has one.
+/// Message counters of a session's connection, read when it ends. Twelve bytes, because every
+/// client has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Whole seconds of the node's clock.
+    /// Start of the connection in whole seconds of the node's clock.
     began: u32,
-    /// PUBLISH packets from the client whose messages were new; ends at the highest number.
+    /// PUBLISH packets from the client with new messages; saturates.
     pub received: u32,
-    /// PUBLISH packets to the client, those that were sent again among them; ends at the highest
-    /// number.
+    /// PUBLISH packets to the client, including retransmissions; saturates.
     pub sent: u32,
 }
 
-/// Messages that were not sent when they were delivered to the session.
+/// Messages that were sent later than they were delivered to the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SentLater {
-    /// PUBLISH packets.
+    /// Number of PUBLISH packets.
     pub messages: u32,
-    /// Their payload in bytes.
+    /// Payload bytes of these packets.
     pub payload_bytes: u64,
 }
 
-/// Both together, without a gap between them.
+/// Both counters together, without padding between them.
 #[derive(Debug, Default)]
 pub(super) struct Carried {
-    /// Far from its end: they are taken whenever the session has written something.
+    /// Far below its maximum: the bytes are taken whenever the session has written something.
     later_payload_bytes: u32,
     later_messages: u32,
     pub(super) traffic: Traffic,
 }
 
 impl Carried {
-    /// A connection begins.
+    /// Records the start of a connection.
     pub(super) fn begin(&mut self, now: Time) {
         self.traffic = Traffic::begins(now);
     }
 
-    /// A PUBLISH with a new message came.
+    /// Counts a PUBLISH with a new message.
     #[inline]
     pub(super) fn received(&mut self) {
         self.traffic.received = self.traffic.received.saturating_add(1);
     }
 
-    /// A PUBLISH was encoded, or was too large to be.
+    /// Counts a PUBLISH if it was encoded; it may have been too large.
     #[inline]
     pub(super) fn sent(&mut self, is_sent: bool) {
         self.traffic.sent = self.traffic.sent.saturating_add(u32::from(is_sent));
     }
 
-    /// A message was sent that was not when it was delivered.
+    /// Counts a message that was sent later than it was delivered.
     pub(super) fn sent_later(&mut self, payload_bytes: usize) {
         self.sent(true);
         self.later_messages += 1;
@@ -59,7 +58,7 @@ impl Carried {
         self.later_payload_bytes = self.later_payload_bytes.saturating_add(bytes);
     }
 
-    /// Those that were not taken yet.
+    /// Removes and returns the counters that were not taken yet.
     pub(super) fn take_later(&mut self) -> SentLater {
         SentLater {
             messages: core::mem::take(&mut self.later_messages),
@@ -69,7 +68,7 @@ impl Carried {
 }
 
 impl Traffic {
-    /// Of a connection that begins.
+    /// Counters of a connection that starts now.
     fn begins(now: Time) -> Self {
         Self {
             began: u32::try_from(now.as_millis() / 1000).unwrap_or(u32::MAX),

@@ -1,4 +1,4 @@
-//! The will: taken from CONNECT, kept with the session, published by the node when it is due.
+//! The will: received with CONNECT, kept with the session, published by the node when it is due.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -11,7 +11,7 @@ use super::{SessionJournal, Step, StoredWill, WillView};
 use crate::message::PublisherId;
 use crate::{Message, MountPoint, Publication, Time};
 
-/// The will of a session until it is published or withdrawn; each of the two is noted.
+/// The will of a session until it is published or deleted; both are recorded in the journal.
 #[derive(Debug, Default)]
 pub(super) struct PendingWill(Option<Box<Will>>);
 
@@ -24,24 +24,25 @@ impl PendingWill {
         Self(stored.map(|will| Box::new(Will::restore(will))))
     }
 
-    /// The will, to be written down.
+    /// The will in the form to be persisted.
     pub(super) fn view(&self) -> Option<WillView<'_>> {
         self.0.as_deref().map(Will::view)
     }
 
-    /// When it is to be published if the connection ended at that time and the session lives on.
+    /// Time at which it is to be published if the connection ended at the given time and the
+    /// session continues.
     pub(super) fn due(&self, away_since: Time) -> Option<Time> {
         Some(away_since.plus(self.0.as_ref()?.delay()))
     }
 
-    /// Takes it, to be published or withdrawn.
+    /// Removes it for publication or deletion.
     pub(super) fn take(&mut self, journal: &mut SessionJournal) -> Option<Box<Will>> {
         let will = self.0.take()?;
-        journal.note(Step::WillRemoved);
+        journal.record(Step::WillRemoved);
         Some(will)
     }
 
-    /// Takes it, to be published, if it does not wait after the connection is gone.
+    /// Removes it for publication, if it has no delay after the end of the connection.
     pub(super) fn take_undelayed(&mut self, journal: &mut SessionJournal) -> Option<Box<Will>> {
         let is_undelayed = self.0.as_ref()?.delay().is_zero();
         is_undelayed.then(|| self.take(journal)).flatten()
@@ -85,7 +86,7 @@ impl Will {
         }
     }
 
-    /// Puts the prefix before its topic; none if that is longer than a topic may be.
+    /// Adds the prefix to its topic; `None` if the result is too long for a topic.
     pub(super) fn mount(&mut self, mount: &MountPoint) -> Option<()> {
         let mut scratch = String::new();
         let topic = mount.mounted_topic(self.message.topic(), &mut scratch)?;
@@ -112,12 +113,12 @@ impl Will {
         }
     }
 
-    /// How long it waits after the connection is gone, if the session lives that long.
+    /// Its delay after the end of the connection, if the session lasts that long.
     fn delay(&self) -> Duration {
         Duration::from_secs(u64::from(self.delay_secs))
     }
 
-    /// The message to publish at this moment, from which its expiry counts.
+    /// The message to publish now, from which its expiry counts.
     pub(super) fn into_message(self, publisher: PublisherId, now: Time) -> Message {
         let mut message = self.message;
         let expires_at = self.message_expiry.map(|seconds| now.plus_secs(seconds));

@@ -1,12 +1,12 @@
-//! Topics and filters of many levels that begin alike and part where a walk or a node may end.
+//! Topics and filters of many levels with common prefixes that end where a walk or a node may end.
 
 use proptest::bool::weighted;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Most of what belongs together parts about here: anywhere early, where a walk becomes deep, where
-/// a node is full, where a deep walk forgets.
+/// Depth around which the filters and topics of one case differ: anywhere early, where a walk
+/// becomes deep, where a node is full, where the cache of a deep walk ends.
 fn center() -> impl Strategy<Value = usize> {
     prop_oneof![3 => 1..41_usize, 2 => 13..19_usize, 2 => 120..136_usize, 2 => 250..261_usize]
 }
@@ -34,7 +34,7 @@ fn depth() -> impl Strategy<Value = Depth> {
     ]
 }
 
-/// How many levels, whether they begin with `$`, and which are unlike the rest.
+/// Number of levels, whether they start with `$`, and the levels that differ from the rest.
 type Shape = (Depth, bool, Vec<(Depth, &'static str)>);
 
 fn shape(others: &'static [&'static str]) -> impl Strategy<Value = Shape> {
@@ -43,7 +43,7 @@ fn shape(others: &'static [&'static str]) -> impl Strategy<Value = Shape> {
 }
 
 fn levels(center: usize, (length, is_dollar, others): Shape) -> Vec<&'static str> {
-    // Some have more than one node takes beyond the others.
+    // Some have more levels after the others than one node can have.
     let length = 2 + length.below(center + 140, center);
     let mut levels = vec!["a"; length];
     for (position, other) in others {

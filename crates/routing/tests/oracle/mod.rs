@@ -1,10 +1,10 @@
-//! What must hold, written the slow and plain way, and the topics and filters to try it with.
+//! Simple and slow implementations of the rules, as an oracle, and topics and filters to test with.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Few and alike, so that filters meet topics; one too long to be stored in place.
+/// Few and similar levels, so that filters often match topics; one is too long to be stored inline.
 const LEVELS: [&str; 7] = [
     "",
     "a",
@@ -15,7 +15,7 @@ const LEVELS: [&str; 7] = [
     "a level of more than twenty-two bytes",
 ];
 
-/// Matches level by level, as section 4.7 tells it.
+/// Matches level by level, as section 4.7 specifies.
 pub(crate) fn matches(filter: &str, topic: &str) -> bool {
     if topic.starts_with('$') && filter.starts_with(['+', '#']) {
         return false;

@@ -1,5 +1,5 @@
-//! The thread that writes for all workers: what they hand in while one commit is under way is the
-//! next commit.
+//! The thread that writes for all workers: the batches submitted during one commit form the next
+//! commit.
 
 #[cfg(feature = "testing")]
 mod stepper;
@@ -21,29 +21,29 @@ use crate::record::Batch;
 use crate::store::{Health, Store};
 use writer::Writer;
 
-/// Number of a batch, counted from 1 for each worker.
+/// Number of a batch, starting at 1 for each worker.
 pub type Ticket = u64;
 
 /// Called by the committer's thread when a worker's durable ticket or the health has changed; must
 /// not block.
 pub type Wake = Box<dyn Fn() + Send>;
 
-/// Bytes of batches that wait at most by default: a commit of 64 MiB takes some tenths of a second,
-/// longer nobody should wait.
+/// Default limit of the bytes in queued batches: a commit of 64 MiB takes some tenths of a second,
+/// and nothing should be delayed longer.
 pub const QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Starts, watches and stops the thread.
+/// Starts, monitors and stops the thread.
 #[derive(Debug)]
 pub struct Committer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<Result<(), WriteError>>>,
 }
 
-/// A worker's way to the thread.
+/// A worker's handle to the thread.
 #[derive(Debug)]
 pub struct Submitter {
     shared: Arc<Shared>,
-    /// Its last ticket whose batch is durable.
+    /// The worker's last ticket with a durable batch.
     durable: Arc<OwnLines<AtomicU64>>,
     worker: usize,
     last: Ticket,
@@ -51,18 +51,19 @@ pub struct Submitter {
 
 #[derive(Debug)]
 struct Shared {
-    /// Guards what waits; held for a push or a take, never during a write.
+    /// Guards the queue; held for a push or a take, never during a write.
     queue: Mutex<Queue>,
     arrived: Condvar,
     queue_bytes_max: usize,
-    /// Read by workers for each message, and written when it changes.
+    /// Read by workers for each message; written only when it changes.
     health: OwnLines<AtomicU8>,
-    /// Guards the text of the last failure; taken when a commit fails and when someone asks.
+    /// Guards the text of the last failure; taken when a commit fails and when the text is read.
     failure: Mutex<Option<String>>,
     metrics: Metrics,
 }
 
-/// On cache lines of its own: what one worker reads often is not where others write.
+/// A value on cache lines of its own, so that writes of other threads elsewhere do not slow down
+/// its readers.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct OwnLines<T>(T);
@@ -72,7 +73,7 @@ struct Queue {
     waiting: VecDeque<Submitted>,
     bytes: usize,
     spare: Vec<Batch>,
-    /// Somebody wants to know whether the folder is still where it was.
+    /// Whether a worker asked to check the location of the directory.
     looks: bool,
     stopping: bool,
 }
@@ -86,11 +87,12 @@ struct Submitted {
 
 impl Committer {
     /// Starts the thread, with a submitter for each worker in the order of `wakes`.
-    /// `queue_bytes_max` bounds what waits, in bytes; one batch is always taken.
+    /// `queue_bytes_max` limits the queued batches, in bytes; an empty queue accepts a batch of any
+    /// size.
     ///
     /// # Errors
     ///
-    /// The operating system has no thread to give.
+    /// The operating system cannot start a thread.
     pub fn start<D>(
         store: Store<D>,
         wakes: Vec<Wake>,
@@ -107,12 +109,12 @@ impl Committer {
         Ok((Self { shared, thread }, submitters))
     }
 
-    /// Whether the node may promise anything.
+    /// Whether the node may acknowledge messages.
     pub fn health(&self) -> Health {
         self.shared.health()
     }
 
-    /// Why the last commit failed, if it did.
+    /// Text of the last failure, if the last commit failed.
     pub fn failure(&self) -> Option<String> {
         self.shared.failure().clone()
     }
@@ -122,12 +124,13 @@ impl Committer {
         self.shared.metrics.snapshot()
     }
 
-    /// Writes what waits, ends the log in order and ends the thread. What is submitted afterwards
-    /// is never written.
+    /// Writes the queued batches, closes the log and ends the thread. Batches submitted afterwards
+    /// are never written.
     ///
     /// # Errors
     ///
-    /// [`WriteError`] if the last commit fails: what was not durable before is not.
+    /// [`WriteError`] if the last commit fails: the batches that were not durable before are not
+    /// durable.
     pub fn stop(mut self) -> Result<(), WriteError> {
         self.end()
     }
@@ -145,15 +148,16 @@ impl Committer {
 
 impl Drop for Committer {
     fn drop(&mut self) {
-        // Who wants to know how it ended calls `stop`.
+        // A caller that needs the result calls `stop`.
         self.end().unwrap_or_default();
     }
 }
 
 impl Submitter {
-    /// Hands in a batch and leaves an empty one; its ticket, or none if the queue is full and the
-    /// batch stays as it is. Never waits. An empty batch gets the last ticket again.
-    #[must_use = "without a ticket nobody learns when the batch is durable, or that it stayed behind"]
+    /// Submits a batch and replaces it by an empty one. Returns its ticket, or `None` if the queue
+    /// is full, in which case the batch is unchanged. Never blocks. An empty batch gets the last
+    /// ticket again.
+    #[must_use = "the ticket shows when the batch is durable, and its absence that the batch was not taken"]
     pub fn submit(&mut self, batch: &mut Batch) -> Option<Ticket> {
         if batch.is_empty() {
             return Some(self.last);
@@ -180,19 +184,19 @@ impl Submitter {
         Some(self.last)
     }
 
-    /// Has the thread look whether the folder is still where it was; the health tells what it
-    /// found.
+    /// Asks the thread to check that the directory is still at its path; the health shows the
+    /// result.
     pub fn look(&self) {
         self.shared.queue().looks = true;
         self.shared.arrived.notify_one();
     }
 
-    /// The last ticket whose batch is durable, and with it all before.
+    /// The last ticket whose batch is durable, along with all earlier ones.
     pub fn durable(&self) -> Ticket {
         self.durable.0.load(Ordering::Acquire)
     }
 
-    /// The last ticket given.
+    /// The last assigned ticket.
     pub fn last(&self) -> Ticket {
         self.last
     }
@@ -202,12 +206,12 @@ impl Submitter {
         self.shared.metrics.snapshot()
     }
 
-    /// Whether the node may promise anything.
+    /// Whether the node may acknowledge messages.
     pub fn health(&self) -> Health {
         self.shared.health()
     }
 
-    /// Why the last commit failed, if it did.
+    /// Text of the last failure, if the last commit failed.
     pub fn failure(&self) -> Option<String> {
         self.shared.failure().clone()
     }

@@ -1,5 +1,4 @@
-//! The thread's work done step by step, for tests that decide when and in which order everything
-//! happens.
+//! The work of the thread in single steps, for tests that control the order of all events.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +9,8 @@ use crate::disk::Disk;
 use crate::log::WriteError;
 use crate::store::{Store, Usage};
 
-/// The work of a [`Committer`] without its thread. Dropped, it ends as a process that is killed.
+/// The work of a [`Committer`] without its thread. Dropping it is equivalent to killing the
+/// process.
 pub struct Stepper<D: Disk>(Writer<D>);
 
 impl<D: Disk> fmt::Debug for Stepper<D> {
@@ -20,8 +20,8 @@ impl<D: Disk> fmt::Debug for Stepper<D> {
 }
 
 impl Committer {
-    /// As [`Committer::start`], but the caller does the work of the thread: the committer only
-    /// shows how it goes, and its [`Committer::stop`] writes nothing.
+    /// As [`Committer::start`], but the caller does the work of the thread. The committer only
+    /// shows the state, and its [`Committer::stop`] writes nothing.
     pub fn stepped<D: Disk>(
         store: Store<D>,
         wakes: Vec<Wake>,
@@ -38,27 +38,27 @@ impl Committer {
 }
 
 impl<D: Disk> Stepper<D> {
-    /// Commits what waits, as the thread does when it is woken and, after a failure, when it tries
-    /// again; false if nothing was to do.
+    /// Commits the queued batches, as the thread does after a wake-up and, after a failure, in its
+    /// retry; returns `false` if there was nothing to do.
     ///
     /// # Errors
     ///
-    /// [`WriteError`]: nothing became durable, all of it waits for the next step.
+    /// [`WriteError`]: no batch became durable, and all of them remain for the next step.
     pub fn step(&mut self) -> Result<bool, WriteError> {
         self.0.step()
     }
 
-    /// What the thread does when it has nothing else to do; true if more of it could follow.
+    /// Does the work of an idle thread; returns whether more could follow.
     pub fn tidy_step(&mut self) -> bool {
         self.0.tidy()
     }
 
-    /// What the store takes and does.
+    /// Space and activity of the store.
     pub fn usage(&self) -> Usage {
         self.0.store().usage()
     }
 
-    /// Commits what waits and ends the log in order, as [`Committer::stop`] does with a thread.
+    /// Commits the queued batches and closes the log, as [`Committer::stop`] does with a thread.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The work of the thread: take what waits, apply it, commit it, tell the workers.
+//! The work of the thread: take queued batches, apply and commit them, inform the workers.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -12,41 +12,41 @@ use crate::metrics::Metrics;
 use crate::record::Batch;
 use crate::store::{Health, Store};
 
-/// Bytes that one commit takes from the queue.
+/// Bytes after which a commit takes no further batches from the queue.
 const COMMIT_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// A commit that failed is tried again after this.
+/// Delay before a failed commit is retried.
 const RETRY: Duration = Duration::from_millis(200);
-/// Emptied batches that are kept for the next ones.
+/// Highest number of empty batches that are kept for reuse.
 const SPARE_BATCHES_MAX: usize = 64;
-/// A larger one is not kept.
+/// Largest capacity of a batch that is kept for reuse.
 const SPARE_BYTES_MAX: usize = 1024 * 1024;
 
-/// What the thread has.
+/// The state of the thread.
 pub(super) struct Writer<D: Disk> {
     store: Store<D>,
     wakes: Vec<Wake>,
     shared: Arc<Shared>,
-    /// By worker.
+    /// Tickets by worker.
     tickets: Vec<Tickets>,
-    /// Workers with batches in the commit at hand, each once.
+    /// Workers with batches in the current commit, each once.
     committing: Vec<usize>,
-    /// Batches for the commit at hand; empty between two steps.
+    /// Batches of the current commit; empty between two steps.
     taken: Vec<Submitted>,
 }
 
 /// The tickets of one worker.
 #[derive(Debug, Default)]
 struct Tickets {
-    /// The last one that the store has taken.
+    /// The last ticket that the store has applied.
     applied: Ticket,
-    /// It waits for its commit.
+    /// Whether it is part of the current commit.
     is_committing: bool,
-    /// The last one that is durable, for the worker to read.
+    /// The last durable ticket, for the worker to read.
     durable: Arc<OwnLines<AtomicU64>>,
 }
 
 impl<D: Disk> Writer<D> {
-    /// With a submitter for each worker.
+    /// Creates a writer, and a submitter for each worker.
     pub(super) fn new(
         store: Store<D>,
         wakes: Vec<Wake>,
@@ -81,13 +81,13 @@ impl<D: Disk> Writer<D> {
         (writer, submitters)
     }
 
-    /// The store, for who has no other thread to ask.
+    /// The store, for tests without another thread.
     #[cfg(feature = "testing")]
     pub(super) fn store(&self) -> &Store<D> {
         &self.store
     }
 
-    /// Commits what waits and ends the log in order.
+    /// Commits the queued batches and closes the log.
     #[cfg(feature = "testing")]
     pub(super) fn stop(mut self) -> Result<(), WriteError> {
         self.shared.queue().stopping = true;
@@ -99,13 +99,13 @@ impl<D: Disk> Writer<D> {
         &self.shared
     }
 
-    /// The thread: ends when it is told to.
+    /// Runs the thread until it is stopped.
     pub(super) fn run(mut self) -> Result<(), WriteError> {
         let mut may_tidy = true;
         loop {
             let stopping = self.wait(may_tidy);
             may_tidy = match self.step() {
-                // An error ends the thread only when there is no time left to try again.
+                // An error ends the thread only when it is being stopped, without time for a retry.
                 Err(error) if stopping => return Err(error),
                 Ok(true) | Err(_) => true,
                 Ok(false) if stopping => return self.store.close(),
@@ -114,7 +114,7 @@ impl<D: Disk> Writer<D> {
         }
     }
 
-    /// Commits what waits; false if nothing does.
+    /// Commits the queued batches; returns `false` if there are none.
     pub(super) fn step(&mut self) -> Result<bool, WriteError> {
         self.look_if_asked()?;
         self.take();
@@ -126,7 +126,7 @@ impl<D: Disk> Writer<D> {
         Ok(true)
     }
 
-    /// Makes use of a time without work; true if more could follow at once.
+    /// Uses idle time for maintenance; returns whether more could follow at once.
     pub(super) fn tidy(&mut self) -> bool {
         let result = self.store.tidy();
         if let Err(error) = &result {
@@ -137,7 +137,7 @@ impl<D: Disk> Writer<D> {
         result.unwrap_or(false)
     }
 
-    /// Waits for work; true if the committer is to stop.
+    /// Waits for work; returns whether the committer must stop.
     fn wait(&self, may_tidy: bool) -> bool {
         let queue = self.shared.queue();
         let arrived = &self.shared.arrived;
@@ -171,7 +171,7 @@ impl<D: Disk> Writer<D> {
         let is_failing = self.is_failing();
         let mut queue = self.shared.queue();
         if is_failing && !queue.stopping {
-            // What waits stays in the queue, so that it fills and the publishers are held back.
+            // The batches stay in the queue, so that it fills up and the publishers are held back.
             return;
         }
         let mut bytes = 0;
@@ -188,8 +188,8 @@ impl<D: Disk> Writer<D> {
     fn apply(&mut self) {
         for submitted in &mut self.taken {
             let applied = self.store.apply(&submitted.batch);
-            // Only a bug of ours makes a batch that cannot be read, and to acknowledge it would be
-            // a lie.
+            // Only a bug in this program produces a batch that cannot be read, and such a batch
+            // must not be acknowledged.
             assert!(applied.is_ok(), "a batch that cannot be read");
             let tickets = &mut self.tickets[submitted.worker];
             tickets.applied = submitted.ticket;
@@ -227,7 +227,7 @@ impl<D: Disk> Writer<D> {
         result.map(|_| ())
     }
 
-    /// Tells the workers whose batches are safe, and no others.
+    /// Wakes only the workers whose batches became durable.
     fn publish_tickets(&mut self) {
         for worker in self.committing.drain(..) {
             let tickets = &mut self.tickets[worker];

@@ -1,4 +1,4 @@
-//! What the log needs of a disk, small enough to be simulated.
+//! The disk operations that the log needs, few enough to be simulated.
 
 mod real;
 #[cfg(feature = "testing")]
@@ -8,89 +8,89 @@ use std::io;
 
 pub use real::{OpenDirError, RealDisk, RealFile, RealReader};
 
-/// A folder that one process has to itself.
+/// A directory that one process uses exclusively.
 ///
-/// Names are plain, or one level deep below [`QUARANTINE`]. Nothing that happens to the folder
-/// itself (create, rename, remove) is safe before [`Disk::sync_dir`].
+/// Names are plain, or one level deep below [`QUARANTINE`]. Changes of the directory itself
+/// (create, rename, remove) are durable only after [`Disk::sync_dir`].
 pub trait Disk: Send + std::fmt::Debug {
     /// An open file.
     type File: File + std::fmt::Debug;
 
-    /// Names of the files in the folder, in any order; those of sub-folders are left out.
+    /// Names of the files in the directory, in any order, without those of subdirectories.
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says.
+    /// Any error of the operating system.
     fn list(&self) -> io::Result<Vec<String>>;
 
-    /// A new, empty file to read and write; what had this name is emptied.
+    /// Creates an empty file for reading and writing; an existing file of that name is truncated.
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says; [`io::ErrorKind::StorageFull`] without space.
+    /// Any error of the operating system; [`io::ErrorKind::StorageFull`] without space.
     fn create(&self, name: &str) -> io::Result<Self::File>;
 
-    /// An existing file to read and write.
+    /// Opens an existing file for reading and writing.
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says.
+    /// Any error of the operating system.
     fn open(&self, name: &str) -> io::Result<Self::File>;
 
-    /// Another name; a file that has it is replaced.
+    /// Renames a file; an existing file of the new name is replaced.
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says.
+    /// Any error of the operating system.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     /// Removes a file.
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says.
+    /// Any error of the operating system.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Returns when the names in the folder are safe.
+    /// Returns after the names in the directory are durable.
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says.
+    /// Any error of the operating system.
     fn sync_dir(&self) -> io::Result<()>;
 
-    /// Bytes that could still be written.
+    /// Number of bytes that can still be written.
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says.
+    /// Any error of the operating system.
     fn free_bytes(&self) -> io::Result<u64>;
 
-    /// Looks whether the folder is still at its path, and ours.
+    /// Checks that the directory is still at its path and locked by this process.
     ///
     /// # Errors
     ///
-    /// It was moved, removed or replaced: what is written to it, nobody would find.
+    /// The directory was moved, removed or replaced: data written to it could not be found again.
     fn check_place(&self) -> io::Result<()>;
 }
 
-/// A folder that is only read; another process may write to it meanwhile.
+/// A directory for reading only; another process may write to it meanwhile.
 pub trait ReadDisk {
-    /// An open file, which nobody writes through.
+    /// An open file that is never written.
     type File: File;
 
-    /// As [`Disk::list`]; what is created or removed meanwhile may be in it or not.
+    /// As [`Disk::list`]; files created or removed meanwhile may be listed or not.
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says.
+    /// Any error of the operating system.
     fn list(&self) -> io::Result<Vec<String>>;
 
-    /// An existing file to read. It stays what it is when its name goes to another one.
+    /// Opens an existing file for reading. Its content does not change if its name is given to
+    /// another file.
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says; [`io::ErrorKind::NotFound`] if there is none of that
-    /// name.
+    /// Any error of the operating system; [`io::ErrorKind::NotFound`] if no file has that name.
     fn open(&self, name: &str) -> io::Result<Self::File>;
 }
 
@@ -108,44 +108,45 @@ impl<D: Disk> ReadDisk for D {
 
 /// A file.
 pub trait File: Send {
-    /// Its size in bytes.
+    /// Size in bytes.
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says.
+    /// Any error of the operating system.
     fn size(&self) -> io::Result<u64>;
 
-    /// Reads up to as many bytes as `into` holds; 0 is the end.
+    /// Reads at most as many bytes as `into` has; 0 means the end of the file.
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says.
+    /// Any error of the operating system.
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Writes some of the bytes and says how many; not safe before [`File::sync`].
+    /// Writes a part of the bytes and returns its length; the bytes are durable only after
+    /// [`File::sync`].
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says; [`io::ErrorKind::StorageFull`] without space.
+    /// Any error of the operating system; [`io::ErrorKind::StorageFull`] without space.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
-    /// Returns when everything written so far is safe.
+    /// Returns after all bytes written so far are durable.
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says. What was written since the last success may be lost
-    /// then, and a second call that succeeds proves nothing about it.
+    /// Any error of the operating system. Bytes written since the last success may be lost then,
+    /// and a second call that succeeds proves nothing about them.
     fn sync(&self) -> io::Result<()>;
 }
 
-/// Sub-folder for what was found damaged.
+/// Subdirectory for damaged records.
 pub const QUARANTINE: &str = "quarantine";
 
-/// Writes everything, however short the single writes are.
+/// Writes all bytes, even if the single writes are short.
 ///
 /// # Errors
 ///
-/// Those of [`File::write_at`]; a write of nothing counts as one.
+/// Those of [`File::write_at`]; a write of 0 bytes is an error too.
 pub fn write_all(file: &impl File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write_at(bytes, offset) {
@@ -161,7 +162,8 @@ pub fn write_all(file: &impl File, mut bytes: &[u8], mut offset: u64) -> io::Res
     Ok(())
 }
 
-/// Fills `into` as far as the file reaches, however short the single reads are, and says how far.
+/// Fills `into` as far as the file reaches, even if the single reads are short, and returns the
+/// number of bytes.
 ///
 /// # Errors
 ///

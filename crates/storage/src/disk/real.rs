@@ -1,4 +1,4 @@
-//! A folder of the file system.
+//! A directory of the file system.
 
 use std::ffi::OsStr;
 use std::fs::{self, TryLockError};
@@ -10,45 +10,45 @@ use thrum_files::Folder;
 
 use super::{Disk, File, QUARANTINE, ReadDisk};
 
-/// Its lock says that a broker uses the folder; it stays when the broker is gone.
+/// A lock on this file shows that a broker uses the directory; the file remains when the broker
+/// ends.
 const LOCK: &str = "lock";
 
-/// The folder cannot be used.
+/// Reason why a directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenDirError {
-    /// Another process has it.
+    /// Another process uses the directory.
     #[error(
         "the data directory {} is in use by another broker; stop that one or name another directory",
         .0.display()
     )]
     InUse(PathBuf),
-    /// There is no such folder.
+    /// The directory does not exist.
     #[error("there is no directory {}; name the data directory of a broker", .0.display())]
     Missing(PathBuf),
-    /// The file system refuses.
+    /// The file system returned an error.
     #[error("the data directory {} cannot be used; check that it can be created, read and written", .path.display())]
     Io {
-        /// Which folder.
+        /// The directory.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// A folder, locked against other brokers for as long as this lives.
+/// A directory, locked against other brokers for the lifetime of this value.
 #[derive(Debug)]
 pub struct RealDisk {
-    /// It holds a lock too, which stays when files are removed; some network file systems know no
-    /// locks of folders.
+    /// The directory itself is locked too, because that lock remains if files are removed; some
+    /// network file systems do not support locks of directories.
     folder: Folder,
     is_folder_locked: bool,
-    /// Holds the lock.
+    /// The open file with the lock.
     lock: fs::File,
 }
 
-/// Opens a folder and creates it, and those above it, if there are none; when this returns, the
-/// loss of power takes none of them. The folder itself must not be a link: it stands in a directory
-/// whose owner may be somebody else.
+/// Opens a directory and creates it and its parents if they do not exist; they are durable when
+/// this returns. The directory itself must not be a link, because another user may own its parent.
 fn create_folders(path: &Path) -> io::Result<Folder> {
     let parent = parent(path);
     let above = match Folder::open(parent) {
@@ -58,12 +58,12 @@ fn create_folders(path: &Path) -> io::Result<Folder> {
     let name = path.file_name().and_then(|name| name.to_str());
     let name = name.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidFilename))?;
     let folder = above.make(name)?;
-    // An earlier start may have ended between creating it and this.
+    // An earlier start may have ended between the creation and this sync.
     above.sync()?;
     Ok(folder)
 }
 
-/// Looks as [`create_folders`] and what follows it do.
+/// Performs the same checks as [`create_folders`] and the following steps.
 fn check_folders(path: &Path) -> io::Result<()> {
     let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     let mut above = Folder::open(parent(path));
@@ -99,12 +99,12 @@ fn parent(path: &Path) -> &Path {
 }
 
 impl RealDisk {
-    /// Takes the folder, and creates it if there is none.
+    /// Opens and locks the directory, and creates it if it does not exist.
     ///
     /// # Errors
     ///
-    /// [`OpenDirError::InUse`] if another process holds it, [`OpenDirError::Io`] if the file system
-    /// refuses, or if the folder or a file in it is a link or somebody else's.
+    /// [`OpenDirError::InUse`] if another process uses it, [`OpenDirError::Io`] if the file system
+    /// returns an error, or if the directory or a file in it is a link or belongs to another user.
     pub fn open(path: &Path) -> Result<Self, OpenDirError> {
         let refused = |source| OpenDirError::Io {
             path: path.to_owned(),
@@ -125,13 +125,14 @@ impl RealDisk {
             is_folder_locked,
             lock,
         };
-        // Another one may have moved the folder, or removed the lock, before it was ours.
+        // Another process may have moved the directory, or removed the lock, before this one got
+        // it.
         disk.check_place().map_err(refused)?;
         Ok(disk)
     }
 
-    /// Whether [`RealDisk::open`] could take the folder if no other process has it. Nothing is
-    /// created.
+    /// Checks whether [`RealDisk::open`] would succeed if no other process uses the directory.
+    /// Nothing is created.
     ///
     /// # Errors
     ///
@@ -143,7 +144,7 @@ impl RealDisk {
         })
     }
 
-    /// The folder.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -186,7 +187,7 @@ impl Disk for RealDisk {
         if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) {
             return Ok(());
         }
-        Err(io::Error::other("its lock is another one than before"))
+        Err(io::Error::other("its lock file was replaced"))
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
@@ -194,17 +195,17 @@ impl Disk for RealDisk {
     }
 }
 
-/// A folder to look into, whoever has it; nothing in it is changed, not even created.
+/// A directory to be read, even if another process uses it; nothing in it is changed or created.
 #[derive(Debug)]
 pub struct RealReader(Folder);
 
 impl RealReader {
-    /// Looks whether the folder is there.
+    /// Opens an existing directory.
     ///
     /// # Errors
     ///
-    /// [`OpenDirError::Missing`] if it is not, [`OpenDirError::Io`] if the file system does not
-    /// tell or it is a link.
+    /// [`OpenDirError::Missing`] if it does not exist, [`OpenDirError::Io`] if the file system
+    /// returns an error or it is a link.
     pub fn open(path: &Path) -> Result<Self, OpenDirError> {
         let name = path.file_name().and_then(|name| name.to_str());
         let opened = match name {
@@ -235,7 +236,7 @@ impl ReadDisk for RealReader {
     }
 }
 
-/// Opens a file of the folder, or of the one in it that its name names.
+/// Opens a file of the directory, or of the subdirectory in its name.
 fn within(
     folder: &Folder,
     name: &str,
@@ -248,7 +249,7 @@ fn within(
     file.map(RealFile)
 }
 
-/// A file of the folder.
+/// A file of the directory.
 #[derive(Debug)]
 pub struct RealFile(fs::File);
 

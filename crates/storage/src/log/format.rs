@@ -1,33 +1,33 @@
-//! The bytes of segment, group and record.
+//! Byte format of segments, groups and records.
 
 use crc32c::{crc32c, crc32c_append};
 
-/// Version of the format; a data directory with a higher one is refused. What a version can no
-/// longer read is replayed by the code of its own version and written anew behind it, and its
-/// segments go when that is safe.
+/// Version of the format; a data directory with a higher one is refused. State in an older format
+/// that the current code cannot read is replayed by the code of that format and written again in
+/// the current one; the old segments are removed once that is durable.
 pub(super) const VERSION: u32 = 1;
 pub(super) const SEGMENT_HEADER_LEN: usize = 40;
 pub(super) const GROUP_HEADER_LEN: usize = 16;
 pub(super) const RECORD_HEADER_LEN: usize = 8;
-/// Groups begin at multiples of this, which makes them quick to find behind damage.
+/// Groups start at multiples of this, so that they can be found quickly after damage.
 pub(super) const GROUP_ALIGN: usize = 8;
-/// A group takes whole units up to this size, or a larger one alone: it is what reclaiming reads at
-/// a time.
+/// A group contains complete units up to this size, or a single larger unit; reclaiming reads one
+/// group at a time.
 pub(super) const GROUP_BYTES_MAX: usize = 256 * 1024;
 
 const SEGMENT_MAGIC: [u8; 8] = *b"thrumlog";
 const GROUP_MAGIC: [u8; 4] = *b"\xC7thr";
-/// Everything before the group was safe when it was written.
+/// Everything before the group was durable when the group was written.
 const FLAG_SAFE_BEFORE: u32 = 1;
 
-/// First bytes of a segment. They are the same in every version.
+/// First bytes of a segment, the same in every version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SegmentHeader {
     pub(super) version: u32,
     pub(super) number: u64,
-    /// The segment before it; 0 for the first.
+    /// Number of the previous segment; 0 for the first.
     pub(super) previous: u64,
-    /// Where that one ends: what stands behind is of no account.
+    /// Length of the previous segment; bytes after it are ignored.
     pub(super) previous_len: u64,
 }
 
@@ -44,7 +44,7 @@ impl SegmentHeader {
         bytes
     }
 
-    /// None if the bytes are no header, or a damaged one.
+    /// `None` if the bytes are not a header, or a damaged one.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut bytes = *bytes.first_chunk::<SEGMENT_HEADER_LEN>()?;
         let check = u32_at(&bytes, 12)?;
@@ -61,25 +61,25 @@ impl SegmentHeader {
     }
 }
 
-/// A group as its header says.
+/// A group according to its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Group {
-    /// Where its header stands.
+    /// Offset of its header.
     pub(super) offset: usize,
-    /// Bytes of its records.
+    /// Length of its records in bytes.
     pub(super) len: usize,
     pub(super) safe_before: bool,
 }
 
 impl Group {
-    /// The group whose header stands at that offset of a segment, if one does and all of it, with
-    /// what fills it up, is before `limit`.
+    /// The group whose header is at that offset of a segment, if the group including its padding
+    /// ends before `limit`.
     pub(super) fn at(segment: &[u8], offset: usize, number: u64, limit: usize) -> Option<Self> {
         let header = segment.get(offset..)?;
         Self::decode(header, number, offset).filter(|group| group.next() <= limit)
     }
 
-    /// From the bytes of its header.
+    /// Decodes the header of a group.
     pub(super) fn decode(header: &[u8], number: u64, offset: usize) -> Option<Self> {
         let header = header.first_chunk::<GROUP_HEADER_LEN>()?;
         if header[..4] != GROUP_MAGIC {
@@ -93,23 +93,23 @@ impl Group {
         })
     }
 
-    /// Where its records begin.
+    /// Offset of its records.
     pub(super) fn start(&self) -> usize {
         self.offset + GROUP_HEADER_LEN
     }
 
-    /// Where its records end.
+    /// End of its records.
     pub(super) fn end(&self) -> usize {
         self.start().saturating_add(self.len)
     }
 
-    /// Where the next group begins.
+    /// Offset of the next group.
     pub(super) fn next(&self) -> usize {
         self.end().next_multiple_of(GROUP_ALIGN)
     }
 }
 
-/// Appends a group of records; `offset` is its place in the segment.
+/// Appends a group of records; `offset` is its position in the segment.
 pub(super) fn append_group<'a>(
     records: impl Iterator<Item = &'a [u8]>,
     number: u64,
@@ -143,20 +143,20 @@ pub(super) fn append_group<'a>(
     }
 }
 
-/// A record that passed its check.
+/// A record with a valid checksum.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record<'a> {
     pub(super) payload: &'a [u8],
 }
 
 impl Record<'_> {
-    /// Bytes it takes in the group.
+    /// Its length in the group in bytes, including its header.
     pub(super) fn framed_len(&self) -> usize {
         RECORD_HEADER_LEN + self.payload.len()
     }
 }
 
-/// The record at the beginning of these bytes, if its check holds.
+/// The record at the beginning of these bytes, if its checksum is valid.
 pub(super) fn record_at(bytes: &[u8], seed: u32) -> Option<Record<'_>> {
     let (len, check) = (*bytes.first_chunk::<4>()?, u32_at(bytes, 4)?);
     let end = RECORD_HEADER_LEN.checked_add(u32::from_le_bytes(len) as usize)?;
@@ -164,7 +164,7 @@ pub(super) fn record_at(bytes: &[u8], seed: u32) -> Option<Record<'_>> {
     (record_check(seed, len, payload) == check).then_some(Record { payload })
 }
 
-/// What the checks of a segment's records begin with.
+/// Initial value of the checksums of a segment's records.
 pub(super) fn seed(number: u64) -> u32 {
     crc32c(&number.to_le_bytes())
 }
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_none_in_another_segment_or_place() {
+    fn a_group_is_invalid_in_another_segment_or_position() {
         let mut bytes = vec![0; 40];
         append_group([&b"abc"[..]].into_iter(), 5, 40, true, &mut bytes);
         let end = bytes.len();

@@ -1,44 +1,44 @@
-//! What the log once held and does not hold any more: segments that are missing or shorter than
-//! others say.
+//! Detection of lost parts of the log: segments that are missing, or shorter than recorded
+//! elsewhere.
 //!
-//! The end of a sealed segment stands in the header of the next one. That of the newest stands in a
-//! file beside the segments, written behind commits that are safe: never ahead of them, and behind
-//! them by a few at most.
+//! The end of a sealed segment is recorded in the header of the next one. The end of the newest
+//! segment is recorded in a separate file after commits that are durable: never ahead of them, and
+//! at most a few commits behind.
 
 use super::open::LogReport;
 use crate::disk::{Disk, File, ReadDisk, read_full, write_all};
 use crc32c::crc32c;
 
-/// Parts that are listed one by one; beyond they are only counted.
+/// Number of parts that are listed individually; further ones are only counted.
 const LISTED_MAX: usize = 100;
 /// Name of the file with the end of the newest segment.
 pub(super) const END: &str = "end";
 const END_MAGIC: [u8; 8] = *b"thrumend";
 pub(super) const END_LEN: usize = 36;
 
-/// A part of the log that is gone.
+/// A lost part of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone {
     /// Number of the segment.
     pub segment: u64,
-    /// How one knows.
+    /// Kind of loss.
     pub what: Loss,
-    /// Bytes that are gone at least.
+    /// Minimum number of lost bytes.
     pub bytes: u64,
-    /// Records that are gone at least; 0 where nothing says how many there were.
+    /// Minimum number of lost records; 0 if it is unknown.
     pub records: u64,
 }
 
-/// How a part of the log is gone.
+/// Kind of loss of a part of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// There is no such file.
+    /// The file does not exist.
     Missing,
-    /// The file ends before its content did, or zeros stand where its content was.
+    /// The file is shorter than its content was, or has zeros in place of its content.
     Shortened,
 }
 
-/// Up to where the newest segment was safe.
+/// The durable end of the newest segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct End {
     pub(super) segment: u64,
@@ -46,17 +46,17 @@ pub(crate) struct End {
     pub(super) records: u64,
 }
 
-/// A segment as it was found.
+/// A segment in its present state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FoundSegment {
     pub(super) number: u64,
-    /// Where its content ends.
+    /// End of its content.
     pub(super) len: u64,
     pub(super) records: u64,
 }
 
 impl LogReport {
-    /// Counts a part that is gone.
+    /// Counts a lost part.
     pub(crate) fn note_gone(&mut self, gone: Gone) {
         self.gone_count += 1;
         self.gone_bytes += gone.bytes;
@@ -65,7 +65,7 @@ impl LogReport {
         }
     }
 
-    /// A segment is missing that another one names.
+    /// Counts a missing segment that another one refers to.
     pub(super) fn note_missing(&mut self, segment: u64, bytes: u64) {
         self.note_gone(Gone {
             segment,
@@ -75,7 +75,7 @@ impl LogReport {
         });
     }
 
-    /// Compares the newest segment with what was noted of its end.
+    /// Compares the newest segment with its recorded end.
     pub(crate) fn compare_end(&mut self, end: Option<End>, newest: FoundSegment) {
         let Some(end) = end else { return };
         let (what, before) = match end.segment {
@@ -93,8 +93,8 @@ impl LogReport {
         });
     }
 
-    /// The oldest segment that is there names one before it; up to `reclaimed` they were given
-    /// back, if that is known. Where something else is damaged or gone, that record may be as well.
+    /// Checks the segment before the oldest existing one: up to `reclaimed` they were removed, if
+    /// that is known. If other parts are damaged or lost, that record may be lost as well.
     pub(crate) fn compare_oldest(&mut self, reclaimed: Option<u64>) {
         if let (Some((segment, bytes)), Some(reclaimed)) = (self.before_oldest, reclaimed)
             && segment > reclaimed
@@ -117,7 +117,7 @@ impl End {
         bytes
     }
 
-    /// None if the bytes are no note, or half of one.
+    /// `None` if the bytes are not a complete record of the end.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut bytes = *bytes.first_chunk::<END_LEN>()?;
         let check = *bytes.get(8..12)?.first_chunk()?;
@@ -136,8 +136,8 @@ impl End {
         })
     }
 
-    /// What was noted last; none in a folder of a version that did not, in a backup, or if it
-    /// cannot be read.
+    /// Reads the last recorded end; `None` in a directory of a version that did not record it, in a
+    /// backup, or if it cannot be read.
     pub(crate) fn read(disk: &impl ReadDisk) -> Option<Self> {
         let mut bytes = [0; END_LEN];
         let read = read_full(&disk.open(END).ok()?, &mut bytes, 0).ok()?;
@@ -160,7 +160,8 @@ impl<F: File> EndFile<F> {
         }
     }
 
-    /// Notes what is safe. It is not synced: after a loss of power it says less, and nothing wrong.
+    /// Records the durable end. It is not synced: after a power failure it may be outdated, but not
+    /// wrong.
     pub(super) fn note<D: Disk<File = F>>(&mut self, disk: &D, end: End) {
         if self.noted == Some(end) {
             return;
@@ -169,7 +170,7 @@ impl<F: File> EndFile<F> {
             self.file = disk.open(END).or_else(|_| disk.create(END)).ok();
         }
         let file = self.file.as_ref();
-        // Without the note less is known about losses, and nothing is lost.
+        // Without the record fewer losses can be detected, but no data is lost.
         let written = file.is_some_and(|file| write_all(file, &end.encode(), 0).is_ok());
         self.noted = written.then_some(end);
     }
@@ -180,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_has_these_bytes_and_no_other_ones() {
+    fn the_end_has_exactly_these_bytes() {
         let end = End {
             segment: 0x0102,
             len: 3,

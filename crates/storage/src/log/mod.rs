@@ -1,22 +1,23 @@
-//! The log: segments of checked records in a ring, written at one end and reclaimed at the other.
+//! The log: segments of checksummed records in a ring, written at one end and reclaimed at the
+//! other.
 //!
 //! ```text
-//!   segment = header, group*            group  = header, record*, up to 7 bytes of nothing
+//!   segment = header, group*            group  = header, record*, up to 7 bytes of padding
 //!   header  = magic 8 | version 4 | check 4 | number 8 | number before 8 | its length 8
 //!   group   = magic 4 | length 4 | flags 4 | check 4
 //!   record  = length 4 | check 4 | payload
 //! ```
 //!
-//! A group holds whole units, so that the end of a torn commit is cut between units.
+//! A group contains complete units, so that the end of a torn commit is cut between units.
 //!
-//! All numbers are little-endian, all checks CRC-32C and seeded with the segment's number (those of
-//! groups also with their place), so that what a reused file held before is never taken for its
-//! content. A group is what one commit writes; it says whether everything before it was safe when
-//! it was written. That tells damage (quarantined, the rest is served) from the torn end of the
-//! last commit (cut).
+//! All numbers are little-endian. All checksums are CRC-32C, seeded with the segment's number
+//! (those of groups also with their position), so that the earlier content of a reused file is
+//! never taken for valid. A group is the output of one commit. It records whether everything before
+//! it was durable when it was written. This distinguishes damage (quarantined, the rest is used)
+//! from the torn end of the last commit (cut).
 //!
-//! Reclaiming takes the oldest segment, never another one: then a removal in it has nothing left to
-//! be needed against, and no record needs a count of who still depends on it.
+//! Only the oldest segment is reclaimed: no older record exists that its removals apply to, so no
+//! record needs a count of its dependents.
 
 mod format;
 mod gone;

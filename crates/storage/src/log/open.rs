@@ -1,4 +1,4 @@
-//! Finds the segments that count, reads them oldest first, and makes safe what was read.
+//! Finds the valid segments, reads them oldest first, and makes their content durable.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +13,7 @@ use super::spare::{READY, Spare, UNFINISHED};
 use super::tolerant::read_tolerant;
 use crate::disk::{Disk, File, QUARANTINE, ReadDisk, write_all};
 
-/// Damaged places that are listed and saved one by one; beyond they are only counted.
+/// Number of damaged places that are listed and saved individually; further ones are only counted.
 const LISTED_MAX: usize = 100;
 
 /// A damaged place of the log.
@@ -21,50 +21,51 @@ const LISTED_MAX: usize = 100;
 pub struct Damage {
     /// Number of the segment.
     pub segment: u64,
-    /// Where it begins, in bytes from the beginning of the segment.
+    /// Its offset in the segment in bytes.
     pub offset: u64,
-    /// How many bytes.
+    /// Its length in bytes.
     pub len: u64,
 }
 
-/// What the start found.
+/// Result of reading the log at the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogReport {
-    /// Segments read.
+    /// Number of segments read.
     pub segments: usize,
-    /// Records read.
+    /// Number of records read.
     pub records: u64,
-    /// Bytes read.
+    /// Number of bytes read.
     pub bytes: u64,
     /// Bytes of the last commit that were cut because it was never finished, and so never
     /// acknowledged.
     pub torn_bytes: u64,
-    /// The first hundred damaged places; each is saved as `quarantine/<segment>-<offset>` and
-    /// served no more.
+    /// The first hundred damaged places; each is saved as `quarantine/<segment>-<offset>` and no
+    /// longer used.
     pub damaged: Vec<Damage>,
-    /// All damaged places.
+    /// Number of all damaged places.
     pub damaged_count: u64,
-    /// Their bytes.
+    /// Number of bytes in them.
     pub damaged_bytes: u64,
-    /// Bytes that the disk did not give out; they count as damaged as well if something was there.
+    /// Number of bytes that the disk could not read; they also count as damaged if they had
+    /// content.
     pub unreadable_bytes: u64,
-    /// The first hundred parts of the log that are gone.
+    /// The first hundred lost parts of the log.
     pub gone: Vec<Gone>,
-    /// All parts that are gone.
+    /// Number of all lost parts.
     pub gone_count: u64,
-    /// Their bytes, at least.
+    /// Minimum number of bytes in them.
     pub gone_bytes: u64,
-    /// The segment that the oldest one names as the one before it, and its length.
+    /// The segment before the oldest existing one, according to its header, and its length.
     pub(super) before_oldest: Option<(u64, u64)>,
 }
 
 impl LogReport {
-    /// Something that was acknowledged may not be there any more.
+    /// Whether acknowledged data may be missing.
     pub fn is_damaged(&self) -> bool {
         self.damaged_count > 0 || self.gone_count > 0
     }
 
-    /// Counts a damaged place; true if it is one of those that are listed.
+    /// Counts a damaged place; returns whether it is listed.
     pub(super) fn note(&mut self, damage: Damage) -> bool {
         self.damaged_count += 1;
         self.damaged_bytes += damage.len;
@@ -76,44 +77,44 @@ impl LogReport {
     }
 }
 
-/// The log cannot be opened.
+/// Reason why the log cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// A later version wrote it.
     #[error(
-        "the data directory has format {found} and this version knows formats up to {VERSION}; \
+        "the data directory has format {found} and this version supports formats up to {VERSION}; \
          run the version that wrote it, or name another data directory"
     )]
     Newer {
-        /// Its format.
+        /// Version of its format.
         found: u32,
     },
-    /// The disk refuses.
+    /// The disk returned an error.
     #[error("the data directory cannot be read; check the disk and its permissions")]
     Io(#[from] io::Error),
 }
 
-/// A segment's file before it is read.
+/// The file of a segment before it is read.
 pub(super) struct Candidate<F> {
     pub(super) number: u64,
     pub(super) file: F,
     pub(super) header: Option<SegmentHeader>,
 }
 
-/// What is known of the segment before the one just accepted.
+/// Knowledge about the segment before the one just accepted.
 #[derive(Clone, Copy)]
 enum Before {
-    /// There is none accepted yet.
+    /// No segment has been accepted yet.
     Newest,
-    /// This one, up to there.
+    /// Its number and length.
     Known(u64, u64),
-    /// The header that would say it is damaged.
+    /// The header with its number and length is damaged.
     Unknown,
 }
 
 impl<D: Disk> Log<D> {
-    /// Reads the log; `visit` gets every record that counts, oldest first, and says whether it
-    /// means something.
+    /// Reads the log; `visit` gets every valid record, oldest first, and returns whether the record
+    /// can be decoded.
     pub(crate) fn open(
         disk: D,
         options: LogOptions,
@@ -163,28 +164,28 @@ impl<D: Disk> Log<D> {
         let next_number = next_number.max(beyond(end));
         let mut log = Self::new(disk, options, sealed, next_number, spares);
         if let Some((file, tail)) = newest {
-            log.go_on_in(file, tail)?;
+            log.continue_in(file, tail)?;
         }
         Ok((log, report))
     }
 }
 
-/// A number that was used is not used again, even if its segment is gone.
+/// A used number is not reused, even if its segment is lost.
 fn beyond(end: Option<End>) -> u64 {
     end.map_or(0, |end| end.segment + 1)
 }
 
-/// What stands behind the content of the newest segment, and how much is before.
+/// The end of the newest segment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tail {
     pub(super) records: u64,
-    /// Bytes of the torn commit that were cut.
+    /// Number of bytes of the torn commit that were cut.
     pub(super) torn_bytes: u64,
-    /// The content ends where the file says, so it can go on there.
+    /// Whether the content ends where the file says, so that writing can continue there.
     pub(super) is_clear: bool,
 }
 
-/// Numbers of the segments among these files, ascending.
+/// Numbers of the segments among these files, in ascending order.
 pub(super) fn numbers_of(names: &[String]) -> Vec<u64> {
     let mut numbers: Vec<u64> = names.iter().filter_map(|name| number_of(name)).collect();
     numbers.sort_unstable();
@@ -213,7 +214,7 @@ pub(super) fn candidate<D: ReadDisk>(
     })
 }
 
-/// A later version wrote this segment, or one that is known.
+/// Checks that this version can read the segment.
 pub(super) fn check_version(header: Option<SegmentHeader>) -> Result<(), OpenError> {
     match header {
         Some(header) if header.version > VERSION => Err(OpenError::Newer {
@@ -223,19 +224,19 @@ pub(super) fn check_version(header: Option<SegmentHeader>) -> Result<(), OpenErr
     }
 }
 
-/// The segments that count, and what is known of others.
+/// The valid segments, and information about others.
 pub(super) struct Chain<F> {
-    /// Oldest first, each with how much of it counts.
+    /// The segments, oldest first, each with its valid extent.
     pub(super) segments: Vec<(Candidate<F>, Extent)>,
     /// Files without content.
     pub(super) superfluous: Vec<u64>,
-    /// Segments that the header of the next one names and that are not there, though older ones
-    /// are: number and length.
+    /// Number and length of segments that the header of the next one refers to and that do not
+    /// exist, although older ones do.
     pub(super) missing: Vec<(u64, u64)>,
 }
 
 impl<F> Chain<F> {
-    /// The segment that the oldest one names.
+    /// The segment that the oldest one refers to.
     pub(super) fn before_oldest(&self) -> Option<(u64, u64)> {
         let header = self.segments.first()?.0.header?;
         (header.previous != 0).then_some((header.previous, header.previous_len))
@@ -258,7 +259,8 @@ pub(super) fn chain<F: File>(candidates: Vec<Candidate<F>>) -> Chain<F> {
             chain.superfluous.push(number);
             continue;
         }
-        // Only the oldest is ever given back: where an older one is, none is missing lawfully.
+        // Only the oldest segment is ever removed: if an older one exists, the missing one was
+        // lost.
         if let Before::Known(known, len) = before
             && number < known
         {
@@ -279,9 +281,9 @@ pub(super) fn chain<F: File>(candidates: Vec<Candidate<F>>) -> Chain<F> {
     chain
 }
 
-/// Whether nothing in the file counts: it was renamed to be reused and never written, or its first
-/// commit is torn. A file whose header was damaged later holds a first group, or one that says that
-/// what was before it was safe.
+/// Whether the file has no valid content: it was renamed for reuse and never written, or its first
+/// commit is torn. A file whose header was damaged later has a first group, or one that records
+/// that everything before it was durable.
 fn is_empty<F: File>(candidate: &Candidate<F>) -> bool {
     if let Some(header) = candidate.header {
         return header.number != candidate.number;
@@ -311,13 +313,13 @@ fn find_spare<D: Disk>(
     Ok(Spare::None)
 }
 
-/// Makes the end of the log safe, which may so far be in the page cache only.
+/// Makes the end of the log durable, which may exist only in the page cache.
 ///
-/// It is written anew, not just synced: if a sync failed before the last process ended, its pages
-/// count as clean, and another sync would find nothing to do.
+/// It is written again instead of only synced: if a sync failed before the last process ended, its
+/// pages count as clean, and another sync would do nothing.
 fn make_safe<F: File>(file: &F, bytes: &[u8], scanned: &Scanned) -> io::Result<()> {
     let start = match scanned.safe_until {
-        // The header came with the first group.
+        // The header was written with the first group.
         SEGMENT_HEADER_LEN => 0,
         safe_until => safe_until,
     };
@@ -346,7 +348,7 @@ impl<D: Disk> Reading<'_, D> {
         };
         let unreadable = read_tolerant(&candidate.file, wanted, buffer);
         self.report.unreadable_bytes += unreadable;
-        // Where sectors are missing, an end that looks torn may be one that was acknowledged.
+        // If sectors are missing, an end that looks torn may have been acknowledged.
         let extent = match extent {
             Extent::Open if unreadable > 0 => Extent::SealedSomewhere,
             extent => extent,
@@ -392,7 +394,8 @@ impl<D: Disk> Reading<'_, D> {
         Ok((Sealed { number, len, size }, tail))
     }
 
-    /// Where the segment's content ends; of a file that is shorter than it was, the rest is gone.
+    /// Determines the end of the segment's content; if the file is shorter than recorded, the rest
+    /// is lost.
     fn end(&mut self, number: u64, extent: Extent, scanned: &Scanned, buffer: &[u8]) -> u64 {
         match extent {
             Extent::Sealed(len) => {
@@ -423,7 +426,7 @@ impl<D: Disk> Reading<'_, D> {
         let damaged = bytes.get(offset..).unwrap_or_default();
         let damaged = damaged.get(..len).unwrap_or(damaged);
         let name = format!("{QUARANTINE}/{segment:020}-{offset:010}");
-        // The copy is for the curious; the place is reported with or without it.
+        // The copy is only for inspection; the place is reported even without it.
         let saved = self
             .disk
             .create(&name)

@@ -1,16 +1,18 @@
-//! Reads a log from the outside, also while its broker writes to it and reclaims.
+//! Reads a log from outside, even while its broker writes to it and reclaims segments.
 //!
-//! Why what is read is a state that the log had at one moment, not before the reading began:
-//! - What passes its check is final: a segment is written forwards only, and the checks of a reused
-//!   file hold another number.
-//! - The broker gives back the oldest segment only, when what is still needed of it stands at the
-//!   newest end, and under its old name nothing is overwritten. So a segment whose name is still
-//!   there after it was read was read as it is, and so were all that follow it.
-//! - The newest one is read last and to its end, and it was the newest also when the folder had
-//!   been listed: what was needed of segments that were gone by then stands before that end.
-//! - Each segment names the one before it, so none is missing between them.
+//! The result is a state that the log had at one moment, not before the start of the reading,
+//! because:
+//! - A record with a valid checksum is final: a segment is written only forwards, and the checksums
+//!   of a reused file depend on another segment number.
+//! - The broker removes only the oldest segment, after its current records were written to the
+//!   newest end, and nothing is overwritten under the old name. If a segment's name still exists
+//!   after the segment was read, then the segment and all later ones were read unchanged.
+//! - The newest segment is read last and to its end, and it was also the newest when the directory
+//!   had been listed: the current records of segments that were removed by then are before that
+//!   end.
+//! - Each segment refers to the one before it, so none is missing between them.
 //!
-//! Where one of that does not hold, the reading starts over.
+//! If one of these conditions is not met, the reading starts over.
 
 use std::io;
 
@@ -24,41 +26,41 @@ use super::scan::{Extent, Found, scan};
 use super::tolerant::read_tolerant;
 use crate::disk::{File, ReadDisk};
 
-/// Readings that are begun before it is given up: a broker that reclaims what is just being read
-/// does so for long.
+/// Number of attempts before the reading is given up: a broker that reclaims the segment being read
+/// may do so repeatedly.
 const ATTEMPTS: u32 = 100;
-/// Of these, readings in which a segment that is missing, or its header, is taken for one that came
-/// while the folder was listed.
+/// Number of these attempts in which a missing segment or header is attributed to a segment that
+/// was created while the directory was listed.
 const UNLINKED_ATTEMPTS: u32 = 10;
 
-/// Takes the segments of a log, oldest first.
+/// Receives the segments of a log, oldest first.
 pub trait SnapshotTarget {
-    /// What was taken so far does not count: the broker reclaimed the segment that was to come
-    /// next.
+    /// Discards the segments received so far: the broker removed the next segment before it was
+    /// read.
     ///
     /// # Errors
     ///
-    /// What the target cannot do.
+    /// An error of the target.
     fn start_over(&mut self) -> io::Result<()>;
 
-    /// Takes the next segment, from its beginning to where its content ends.
+    /// Receives the next segment, from its beginning to the end of its content.
     ///
     /// # Errors
     ///
-    /// What the target cannot do.
+    /// An error of the target.
     fn segment(&mut self, name: &str, bytes: &[u8]) -> io::Result<()>;
 }
 
-/// There is no snapshot.
+/// Reason why no snapshot was taken.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     /// The log cannot be read.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The target refuses.
+    /// The target returned an error.
     #[error("the snapshot cannot be written")]
     Target(#[source] io::Error),
-    /// The broker gives back segments sooner than they can be read.
+    /// The broker reclaims segments faster than they can be read.
     #[error(
         "the log is rewritten faster than it can be read; try again when the broker has less to do, or a faster disk to copy to"
     )]
@@ -71,12 +73,13 @@ impl From<io::Error> for SnapshotError {
     }
 }
 
-/// Copies a log as it is at one moment after the call, also while a broker writes to it: what it
-/// had made durable by then is in it, and each unit is whole or missing. Memory: one segment.
+/// Copies a log in a state that it had at one moment after the call, even while a broker writes to
+/// it: everything that was durable before the call is included, and each unit is complete or
+/// missing. Memory: one segment.
 ///
 /// # Errors
 ///
-/// [`SnapshotError`]; what the target has is of no use then.
+/// [`SnapshotError`]; the content of the target is invalid then.
 pub fn snapshot(
     disk: &impl ReadDisk,
     target: &mut impl SnapshotTarget,
@@ -100,8 +103,8 @@ pub fn snapshot(
     Err(SnapshotError::Outrun)
 }
 
-/// Reads a segment that ends where its bytes do. Each record goes to `visit`, which says whether it
-/// means something.
+/// Reads a segment that ends with its bytes. Each record is passed to `visit`, which returns
+/// whether it can be decoded.
 pub(crate) fn read_segment(
     name: &str,
     bytes: &[u8],
@@ -158,11 +161,11 @@ pub(crate) fn read_segment(
     Ok(())
 }
 
-/// All segments, oldest first; none if the folder changed meanwhile.
+/// All segments, oldest first; `None` if the directory changed meanwhile.
 fn candidates<D: ReadDisk>(disk: &D) -> Result<Option<Vec<Candidate<D::File>>>, OpenError> {
     let numbers = numbers_of(&disk.list()?);
-    // What was needed of a segment that vanished while the folder was listed may stand in one that
-    // appeared meanwhile.
+    // The current records of a segment that was removed during the listing may be in one that was
+    // created meanwhile.
     if numbers_of(&disk.list()?).last() != numbers.last() {
         return Ok(None);
     }
@@ -179,7 +182,7 @@ fn candidates<D: ReadDisk>(disk: &D) -> Result<Option<Vec<Candidate<D::File>>>, 
     Ok(Some(candidates))
 }
 
-/// Whether each segment names the one before it.
+/// Whether each segment refers to the one before it.
 fn are_linked<F>(segments: &[(Candidate<F>, Extent)]) -> bool {
     let mut before = None;
     segments.iter().all(|(candidate, _)| {
@@ -191,7 +194,7 @@ fn are_linked<F>(segments: &[(Candidate<F>, Extent)]) -> bool {
     })
 }
 
-/// Hands over the segments; false if one was given back before it was read.
+/// Passes the segments to the target; returns `false` if one was removed before it was read.
 fn copy<D: ReadDisk>(
     disk: &D,
     segments: Vec<(Candidate<D::File>, Extent)>,
@@ -213,7 +216,7 @@ fn copy<D: ReadDisk>(
     Ok(true)
 }
 
-/// Reads a segment up to where its content ends. What cannot be read is zero.
+/// Reads a segment up to the end of its content. Unreadable bytes are zero.
 fn read<F: File>(candidate: &Candidate<F>, extent: Extent, buffer: &mut Vec<u8>) -> io::Result<()> {
     let (file, number) = (&candidate.file, candidate.number);
     if let Extent::Sealed(len) = extent {
@@ -222,8 +225,7 @@ fn read<F: File>(candidate: &Candidate<F>, extent: Extent, buffer: &mut Vec<u8>)
         return Ok(());
     }
     let unreadable = read_tolerant(file, file.size()?, buffer);
-    // As at the start: where sectors are missing, an end that looks torn may be one that was
-    // acknowledged.
+    // As at the start: if sectors are missing, an end that looks torn may have been acknowledged.
     let extent = if unreadable > 0 {
         Extent::SealedSomewhere
     } else {
@@ -235,8 +237,8 @@ fn read<F: File>(candidate: &Candidate<F>, extent: Extent, buffer: &mut Vec<u8>)
         is_whole &= matches!(found, Found::Record { .. });
     });
     if !is_whole && extent == Extent::Open {
-        // A group may have been written while its pieces were read. What a later one says was safe
-        // is read again, and is final now.
+        // A group may have been written while its parts were read. The bytes that a later group
+        // records as durable are read again, and are final now.
         let mut again = Vec::new();
         read_tolerant(file, scanned.safe_until as u64, &mut again);
         if let Some(before) = buffer.get_mut(..again.len()) {

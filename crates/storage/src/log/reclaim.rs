@@ -1,5 +1,5 @@
-//! The oldest segment gives back its space, a little with each commit: what is still needed moves
-//! to the other end.
+//! Reclaims the space of the oldest segment, step by step with each commit: its current records
+//! move to the newest end.
 
 use std::io;
 
@@ -12,15 +12,15 @@ use super::scan::{Extent, Found, scan};
 use super::tolerant::read_tolerant;
 use crate::disk::{Disk, File, read_full};
 
-/// Segments that must lie behind one before it is reclaimed. A message whose first reference comes
-/// with a later commit has this long to get it.
+/// Number of segments that must follow one before it is reclaimed. A message whose first reference
+/// is written by a later commit has this long to get it.
 const YOUNGER_MIN: usize = 2;
 
-/// After so many failed reads the segment is served without what cannot be read, or the log would
-/// never be reclaimed again.
+/// After this many failed reads the segment is reclaimed without its unreadable parts, otherwise
+/// the log would never be reclaimed again.
 const READ_FAILURES_MAX: u32 = 8;
 
-/// Segments that the log may always take, however little of it is needed.
+/// Number of segments that the log may always have, even if it contains little current data.
 const SEGMENTS_FREE: u64 = 4;
 
 /// The segment that is being reclaimed.
@@ -29,24 +29,24 @@ pub(super) struct Victim<F> {
     number: u64,
     file: F,
     len: u64,
-    /// Where the next group begins.
+    /// Offset of the next group.
     at: u64,
-    /// Reads that failed.
+    /// Number of failed reads.
     failures: u32,
 }
 
-/// What a step of reclaiming did.
+/// Result of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reclaimed {
-    /// Bytes that were read.
+    /// Number of bytes read.
     pub(crate) bytes: u64,
-    /// Records that move on.
+    /// Number of records that move.
     pub(crate) kept: u64,
 }
 
 impl<D: Disk> Log<D> {
-    /// Whether there is more garbage than the log should carry: it may be twice as large as what is
-    /// needed, or, on a disk without room for the next segment, two segments larger.
+    /// Whether the log contains too much garbage: it may be twice as large as its current data or,
+    /// on a disk without room for the next segment, two segments larger.
     pub(crate) fn wants_reclaim(&self, live_bytes: u64, is_cramped: bool) -> bool {
         if self.victim.is_some() {
             return true;
@@ -60,8 +60,8 @@ impl<D: Disk> Log<D> {
             && used.saturating_sub(live_bytes) > 2 * segment
     }
 
-    /// Reads on in the oldest segment, at least a group and about `budget` bytes. Each record goes
-    /// to `keep`; those it wants are appended to `kept`, each a unit of its own.
+    /// Reads the next part of the oldest segment, at least a group and about `budget` bytes. Each
+    /// record is passed to `keep`, which copies the current ones and returns whether it did.
     pub(crate) fn reclaim_step(
         &mut self,
         budget: u64,
@@ -96,23 +96,22 @@ impl<D: Disk> Log<D> {
         Ok(reclaimed)
     }
 
-    /// The oldest segment is read from its beginning another time; what was kept of it so far is
-    /// superfluous.
+    /// Restarts the reading of the oldest segment later; the records copied so far are redundant.
     pub(crate) fn put_victim_off(&mut self) {
         self.victim = None;
     }
 
-    /// The oldest segment, once it was read to its end and is to be given back.
+    /// Number of the oldest segment if it was completely read and is to be removed.
     pub(crate) fn read_victim(&self) -> Option<u64> {
         let victim = self.victim.as_ref()?;
         (victim.at >= victim.len).then_some(victim.number)
     }
 
-    /// Gives back the oldest segment if it was read to its end. Only right when everything that was
-    /// kept is safe, and every change that made a record superfluous.
+    /// Removes the oldest segment if it was completely read. Call it only when all copied records
+    /// are durable, and every change that made a record obsolete.
     pub(crate) fn retire(&mut self) -> io::Result<bool> {
-        // The next one must not go while this one could come back: its removals are what keeps this
-        // one's records dead.
+        // The next segment must not be removed while this one could reappear, because its removals
+        // apply to records of this one.
         self.sync_names()?;
         if self
             .victim
@@ -121,7 +120,7 @@ impl<D: Disk> Log<D> {
         {
             return Ok(false);
         }
-        // Without a sync per commit the copies may be in the page cache only.
+        // Without a sync per commit the copies may exist only in the page cache.
         self.sync_active()?;
         let Some(victim) = self.victim.take() else {
             return Ok(false);
@@ -151,7 +150,7 @@ impl<D: Disk> Log<D> {
         Ok(())
     }
 
-    /// Writes on at the spare file, at least `bytes`; true when nothing is left to do.
+    /// Writes at least `bytes` more of the spare file; returns `true` when nothing is left to do.
     pub(crate) fn prepare_spare(&mut self, bytes: u64) -> io::Result<bool> {
         let planned = self.content_bytes() + self.options.segment_bytes + END_LEN as u64;
         if planned > self.options.disk_bytes_max {
@@ -210,7 +209,7 @@ impl<F: File> Victim<F> {
     }
 
     fn salvage(&mut self, found: &mut dyn FnMut(&[u8]), damaged: &mut dyn FnMut(Damage)) {
-        // What is damaged is read as whole as it can be.
+        // All readable parts of the damaged region are used.
         let mut bytes = Vec::new();
         read_tolerant(&self.file, self.len, &mut bytes);
         let start = usize::try_from(self.at).unwrap_or(usize::MAX);

@@ -1,5 +1,5 @@
-//! A small file that is kept for the time when the disk is full: what takes away needs a place in
-//! the log first.
+//! A small file that is kept for the time when the disk is full: changes that remove state need
+//! room in the log before they free space.
 
 use std::io;
 
@@ -10,15 +10,15 @@ const READY: &str = "reserve";
 const UNFINISHED: &str = "reserve.new";
 
 /// Its size in bytes, or that of a segment if that is smaller: room for the acknowledgements of
-/// some twenty thousand messages, by which whole segments become free.
+/// about twenty thousand messages, by which whole segments become free.
 const BYTES_MAX: u64 = 1024 * 1024;
 
-/// The file, if it is there: its size.
+/// The size of the file, if it exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reserve(Option<u64>);
 
 impl Reserve {
-    /// What an earlier process left.
+    /// Finds the file of an earlier process.
     pub(super) fn find(disk: &impl Disk, names: &[String]) -> io::Result<Self> {
         if names.iter().any(|name| name == UNFINISHED) {
             disk.remove(UNFINISHED)?;
@@ -29,17 +29,17 @@ impl Reserve {
         Ok(Self(Some(disk.open(READY)?.size()?)))
     }
 
-    /// Bytes it takes.
+    /// Bytes that it occupies.
     pub(super) fn bytes(self) -> u64 {
         self.0.unwrap_or(0)
     }
 
-    /// Bytes that it takes when it is there.
+    /// Bytes that it occupies when it exists.
     pub(super) fn wanted(options: &LogOptions) -> u64 {
         options.segment_bytes.min(BYTES_MAX)
     }
 
-    /// Writes it, all at once: its bytes must be the disk's own before they are needed.
+    /// Writes it completely: its blocks must be allocated before they are needed.
     pub(super) fn prepare(&mut self, disk: &impl Disk, options: &LogOptions) -> io::Result<()> {
         if self.0.is_some() {
             return Ok(());
@@ -54,7 +54,7 @@ impl Reserve {
         written
     }
 
-    /// The file under its new name, and its size, if it is there and has room for so much.
+    /// Renames the file and returns it with its size, if it exists and has room for `bytes_min`.
     pub(super) fn take<D: Disk>(
         &mut self,
         disk: &D,
@@ -68,7 +68,7 @@ impl Reserve {
         Ok(Some((disk.open(name)?, size)))
     }
 
-    /// Gives its space back.
+    /// Removes the file.
     pub(super) fn discard(&mut self, disk: &impl Disk) -> io::Result<()> {
         match self.0.take() {
             Some(_) => disk.remove(READY),

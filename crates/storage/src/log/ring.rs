@@ -1,4 +1,4 @@
-//! The ring of segments: where a commit goes, and what happens when the disk refuses.
+//! The ring of segments: the destination of commits, and the reaction to errors of the disk.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,26 +19,30 @@ use crate::record::{Units, WORD_LEN};
 /// Bytes after which a large commit is synced before more of it is written.
 const SYNC_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Commits after which the end is noted also when there is always more to write.
+/// Number of commits after which the end is recorded even without a pause in the writing.
 const UNNOTED_MAX: u32 = 64;
-/// Bytes that the newest segment must have left to be gone on in.
+/// Free bytes that the newest segment must have for writing to continue in it.
 const ROOM_MIN: u64 = 1024;
 
-/// A commit did not become safe.
+/// Reason why a commit did not become durable.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The log is as large as it may be.
+    /// The log has reached its size limit.
     #[error("the log has reached disk_bytes_max; raise it, or let sessions and queues be removed")]
     LimitReached,
     /// The disk has no space left.
-    #[error("the disk of the data directory is full; free some space, writing goes on by itself")]
+    #[error(
+        "the disk of the data directory is full; free some space, writing resumes automatically"
+    )]
     NoSpace(#[source] io::Error),
     /// The disk failed.
-    #[error("the disk of the data directory failed; what waits is written anew until it succeeds")]
-    Io(#[source] io::Error),
-    /// The folder is not where it was: what is written to it, the next start would not find.
     #[error(
-        "the folder of the state was moved, removed or replaced while the broker runs; put it back, or stop the broker"
+        "the disk of the data directory failed; the pending changes are written again until that succeeds"
+    )]
+    Io(#[source] io::Error),
+    /// The directory is not at its path: the next start would not find the written data.
+    #[error(
+        "the directory of the state was moved, removed or replaced while the broker is running; put it back, or stop the broker"
     )]
     Misplaced(#[source] io::Error),
 }
@@ -52,14 +56,14 @@ impl From<io::Error> for WriteError {
     }
 }
 
-/// What the log takes.
+/// Size of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Size {
-    /// Bytes of its files, the spare one included.
+    /// Bytes of its files, including the spare one.
     pub(crate) used_bytes: u64,
-    /// Files with content.
+    /// Number of files with content.
     pub(crate) segments: usize,
-    /// Segments that were reclaimed.
+    /// Number of reclaimed segments.
     pub(crate) reclaimed: u64,
 }
 
@@ -67,26 +71,26 @@ pub(crate) struct Size {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sealed {
     pub(super) number: u64,
-    /// Where its content ends.
+    /// End of its content.
     pub(super) len: u64,
-    /// Of its file.
+    /// Size of its file.
     pub(super) size: u64,
 }
 
-/// The segment that is written.
+/// The segment that is being written.
 #[derive(Debug)]
 struct Active<F> {
     number: u64,
     file: F,
-    /// Behind the last group that counts.
+    /// End of the last valid group.
     len: u64,
     size: u64,
-    /// Everything in it is safe.
+    /// Whether all of it is durable.
     is_synced: bool,
     records: u64,
 }
 
-/// Files that wait to become segments.
+/// Files that will become segments.
 #[derive(Debug)]
 pub(super) struct Spares<F> {
     pub(super) spare: Spare<F>,
@@ -98,18 +102,18 @@ pub(super) struct Spares<F> {
 pub(crate) struct Log<D: Disk> {
     pub(super) disk: D,
     pub(super) options: LogOptions,
-    /// Oldest first.
+    /// Closed segments, oldest first.
     pub(super) sealed: VecDeque<Sealed>,
     active: Option<Active<D::File>>,
     next_number: u64,
     pub(super) spare: Spare<D::File>,
     pub(super) reserve: Reserve,
     end: EndFile<D::File>,
-    /// Commits since the end was noted.
+    /// Number of commits since the end was recorded.
     unnoted: u32,
     pub(super) victim: Option<Victim<D::File>>,
     pub(super) reclaimed: u64,
-    /// A segment was given back, and the folder has not been synced since.
+    /// Whether a segment was removed and the directory has not been synced since.
     pub(super) names_unsafe: bool,
     frame: Vec<u8>,
 }
@@ -144,7 +148,7 @@ impl<D: Disk> Log<D> {
         }
     }
 
-    /// What it takes on disk.
+    /// Its size on the disk.
     pub(crate) fn size(&self) -> Size {
         Size {
             used_bytes: self.content_bytes()
@@ -162,26 +166,26 @@ impl<D: Disk> Log<D> {
         sealed + self.active.as_ref().map_or(0, |active| active.size)
     }
 
-    /// The segment that is written is more than half full.
+    /// Whether the current segment is more than half full.
     pub(crate) fn is_half_full(&self) -> bool {
         let half = |active: &Active<_>| active.len > active.size / 2;
         self.active.as_ref().is_none_or(half)
     }
 
-    /// Bytes that the segment that is written can still take.
+    /// Number of bytes that the current segment can still take.
     pub(crate) fn room(&self) -> u64 {
         let room = |active: &Active<_>| active.size.saturating_sub(active.len);
         self.active.as_ref().map_or(0, room)
     }
 
-    /// Bytes that could still be written to the disk.
+    /// Number of bytes that can still be written to the disk.
     pub(crate) fn disk_free_bytes(&self) -> io::Result<u64> {
         self.disk.free_bytes()
     }
 
-    /// A disk without room for the next segment: the newest one goes on where it ends, if it has
-    /// room, so that what takes away can still be written. To be called at the start.
-    pub(super) fn go_on_in(&mut self, file: D::File, tail: Tail) -> io::Result<()> {
+    /// On a disk without room for the next segment, continues at the end of the newest one, if it
+    /// has room, so that changes that remove state can still be written. Call it at the start.
+    pub(super) fn continue_in(&mut self, file: D::File, tail: Tail) -> io::Result<()> {
         let segment = self.options.segment_bytes;
         let planned = self.content_bytes() + 2 * segment;
         let is_tight = planned > self.options.disk_bytes_max || self.has_no_room();
@@ -192,7 +196,7 @@ impl<D: Disk> Log<D> {
         let Some(last) = self.sealed.pop_back() else {
             return Ok(());
         };
-        // What is left of a torn commit must not be taken for what follows the next one.
+        // The rest of a torn commit must not be taken for a continuation of the next one.
         let zeros = vec![0; usize::try_from(tail.torn_bytes).unwrap_or(0)];
         write_all(&file, &zeros, last.len)?;
         file.sync()?;
@@ -207,19 +211,19 @@ impl<D: Disk> Log<D> {
         Ok(())
     }
 
-    /// The disk could not take the next segment and some more.
+    /// Whether the disk has too little space for the next segment and some reserve.
     pub(crate) fn has_no_room(&self) -> bool {
         let wanted = 2 * self.options.segment_bytes;
         matches!(self.spare, Spare::None) && self.disk.free_bytes().is_ok_and(|free| free < wanted)
     }
 
-    /// The folder is where it was.
+    /// Checks that the directory is still at its path.
     pub(crate) fn check_place(&self) -> Result<(), WriteError> {
         self.disk.check_place().map_err(WriteError::Misplaced)
     }
 
-    /// Notes beside the segments what is safe, for the next start to compare with what it finds.
-    /// With the system's syncs only the end of the log is known to be safe.
+    /// Records the durable end in a separate file, for the next start to compare with the segments.
+    /// Without a sync per commit only the end at the close is known to be durable.
     pub(crate) fn note_end(&mut self) {
         if self.options.sync {
             self.note_end_now();
@@ -238,16 +242,17 @@ impl<D: Disk> Log<D> {
         }
     }
 
-    /// Writes records and makes them safe; how many bytes of `records` are, and why not all.
+    /// Writes records and makes them durable; returns how many bytes of `records` are durable, and
+    /// the error for the rest.
     ///
-    /// What is not safe has to be given again, all of it and in the same order; it may be found
+    /// The caller must write the rest again, all of it and in the same order; it may be recovered
     /// after a crash nevertheless.
     pub(crate) fn write(&mut self, records: &[u8]) -> (usize, Result<(), WriteError>) {
         let mut done = 0;
         while let Some(rest) = records.get(done..).filter(|rest| !rest.is_empty()) {
             match self.write_some(rest) {
                 Ok(len) => done += len,
-                Err(error) if self.goes_on(&error, rest) => {}
+                Err(error) if self.continues_after(&error, rest) => {}
                 Err(error) => return (done, Err(error)),
             }
         }
@@ -258,7 +263,7 @@ impl<D: Disk> Log<D> {
         (done, Ok(()))
     }
 
-    /// Says on disk that everything is safe, so that the end of a log that was closed is never
+    /// Records on the disk that everything is durable, so that the end of a closed log is never
     /// taken for a torn one.
     pub(crate) fn close(&mut self) -> Result<(), WriteError> {
         let Some(active) = &mut self.active else {
@@ -268,8 +273,8 @@ impl<D: Disk> Log<D> {
         self.frame.clear();
         let (number, offset) = (active.number, active.len);
         append_group(std::iter::empty(), number, offset, true, &mut self.frame);
-        // Its few bytes may lie behind the end of a full segment; a full disk that does not take
-        // them has all the rest.
+        // These few bytes may exceed the end of a full segment; if a full disk refuses them, it
+        // still has everything before.
         match write_all(&active.file, &self.frame, active.len) {
             Ok(()) => {
                 active.file.sync()?;
@@ -282,7 +287,7 @@ impl<D: Disk> Log<D> {
         Ok(())
     }
 
-    /// Writes what fits into one segment; how many bytes of the records that was.
+    /// Writes the records that fit into one segment; returns their length in bytes.
     fn write_some(&mut self, records: &[u8]) -> Result<usize, WriteError> {
         let first = first_unit(records);
         let room = self
@@ -331,7 +336,7 @@ impl<D: Disk> Log<D> {
         Ok(taken)
     }
 
-    /// Makes safe what has only been written.
+    /// Syncs the current segment if it has unsynced bytes.
     pub(super) fn sync_active(&mut self) -> io::Result<()> {
         if let Some(active) = self.active.as_mut().filter(|active| !active.is_synced) {
             active.file.sync()?;
@@ -340,7 +345,7 @@ impl<D: Disk> Log<D> {
         Ok(())
     }
 
-    /// Goes on in a new segment with room for `bytes_min`.
+    /// Continues in a new segment with room for `bytes_min`.
     fn roll(&mut self, bytes_min: u64) -> Result<(), WriteError> {
         self.seal()?;
         let size = bytes_min.max(self.options.segment_bytes);
@@ -370,9 +375,9 @@ impl<D: Disk> Log<D> {
         self.begin(number, file, size)
     }
 
-    /// A write failed, which ends its segment. On a full disk a spare file that was not finished
-    /// gives its space back, or the log goes on in the file that is kept for that.
-    fn goes_on(&mut self, error: &WriteError, records: &[u8]) -> bool {
+    /// Handles a failed write, which ends its segment. On a full disk an unfinished spare file is
+    /// removed, or the log continues in the reserve file. Returns whether to try again.
+    fn continues_after(&mut self, error: &WriteError, records: &[u8]) -> bool {
         self.abandon();
         if !matches!(error, WriteError::NoSpace(_)) {
             return false;
@@ -383,8 +388,8 @@ impl<D: Disk> Log<D> {
         self.roll_to_reserve(records).unwrap_or(false)
     }
 
-    /// Goes on in the file that is kept for a full disk; false if it is not there or too small for
-    /// the first unit.
+    /// Continues in the reserve file; returns `false` if it does not exist or is too small for the
+    /// first unit.
     fn roll_to_reserve(&mut self, records: &[u8]) -> Result<bool, WriteError> {
         let number = self.next_number;
         let name = segment_name(number);
@@ -414,17 +419,17 @@ impl<D: Disk> Log<D> {
         Ok(())
     }
 
-    /// Ends the segment that is written.
+    /// Syncs and closes the current segment.
     fn seal(&mut self) -> Result<(), WriteError> {
         self.sync_active()?;
         self.abandon();
         Ok(())
     }
 
-    /// Nothing more is written to this segment: what it holds up to its length counts, what stands
-    /// behind does not.
+    /// Closes the current segment: its content up to its length is valid, and bytes after it are
+    /// not.
     ///
-    /// After a failed sync nobody knows what is on disk, and a second sync that succeeds would
+    /// After a failed sync the state of the disk is unknown, and a second sync that succeeds would
     /// prove nothing.
     fn abandon(&mut self) {
         let Some(active) = self.active.take() else {
@@ -435,8 +440,8 @@ impl<D: Disk> Log<D> {
             return;
         }
         if !self.options.sync && !active.is_synced {
-            // What was written before should be safe before something behind it can be; nobody was
-            // promised more.
+            // Earlier bytes should be durable before later ones; without a sync per commit nothing
+            // more is guaranteed.
             active.file.sync().unwrap_or_default();
         }
         self.sealed.push_back(Sealed {
@@ -447,7 +452,7 @@ impl<D: Disk> Log<D> {
     }
 
     /// Removes a segment without content. If that fails, the next start finds that no other one
-    /// names it.
+    /// refers to it.
     fn discard(&self, number: u64) {
         self.disk.remove(&segment_name(number)).unwrap_or_default();
     }
@@ -474,7 +479,7 @@ fn first_unit(records: &[u8]) -> &[u8] {
     records.get(..len).unwrap_or_default()
 }
 
-/// Bytes of the first units that fit into one group and into `room`.
+/// Length of the first units that fit into one group and into `room`.
 fn group_part(records: &[u8], room: u64) -> usize {
     let mut part = 0;
     let mut framed = (GROUP_HEADER_LEN + GROUP_ALIGN) as u64;
@@ -491,7 +496,7 @@ fn group_part(records: &[u8], room: u64) -> usize {
     part
 }
 
-/// Bytes that these records take at most as a group of their own.
+/// Highest number of bytes that these records occupy as a separate group.
 fn framed_len(records: &[u8]) -> u64 {
     let count = Units(records).count();
     let framed = records.len() + count * (RECORD_HEADER_LEN - WORD_LEN);

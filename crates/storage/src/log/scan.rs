@@ -1,16 +1,15 @@
-//! Reads one segment: what is whole, what is damaged, what is the torn end of the last commit.
+//! Reads one segment and distinguishes valid records, damage and the torn end of the last commit.
 
 use super::format::{GROUP_ALIGN, Group, RECORD_HEADER_LEN, record_at, seed};
 
-/// How much of a segment counts.
+/// The valid part of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// A later segment says where it ends: everything before is safe.
+    /// A later segment records its end: everything before is durable.
     Sealed(u64),
-    /// A later segment is there, but does not say where this one ends: every group that is found is
-    /// safe.
+    /// A later segment exists, but does not record this end: every group found is durable.
     SealedSomewhere,
-    /// It was being written: the last commit may be torn.
+    /// The segment was being written: its last commit may be torn.
     Open,
 }
 
@@ -19,36 +18,36 @@ pub(super) enum Extent {
 pub(super) enum Found<'a> {
     /// A record.
     Record {
-        /// Where it begins, with its frame.
+        /// Its offset, including its header.
         offset: usize,
-        /// What it says.
+        /// Its content.
         payload: &'a [u8],
     },
-    /// Bytes that should be records and are not.
+    /// Bytes that are not valid records.
     Damaged {
-        /// Where they begin.
+        /// Their offset.
         offset: usize,
-        /// How many.
+        /// Their number.
         len: usize,
     },
 }
 
-/// How a scan ended.
+/// Result of a scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Scanned {
-    /// Behind the last group that counts.
+    /// End of the last valid group.
     pub(super) end: usize,
-    /// Up to here everything was safe when what follows was written.
+    /// Offset up to which everything was durable when the next group was written.
     pub(super) safe_until: usize,
-    /// Bytes of the torn commit that was cut.
+    /// Number of bytes of the torn commit that were cut.
     pub(super) torn_bytes: usize,
 }
 
-/// How many bytes a search for records behind damage checks at most, as a multiple of the damaged
-/// bytes: bytes that look like long records must not make the start take for ever.
+/// Limit of the bytes that a search for records after damage checks, as a multiple of the damaged
+/// bytes: bytes that look like long records must not delay the start indefinitely.
 const SEARCH_FACTOR: usize = 64;
 
-/// Reads the groups of a segment from `start`, the place of one, on.
+/// Reads the groups of a segment from `start`, the offset of a group, on.
 pub(super) fn scan<'a>(
     segment: &'a [u8],
     number: u64,
@@ -103,7 +102,7 @@ pub(super) fn scan<'a>(
     scanned
 }
 
-/// Every group, those behind damage too.
+/// Every group, including those after damage.
 fn groups(bytes: &[u8], number: u64, start: usize) -> Vec<Group> {
     let mut groups = Vec::new();
     let mut at = start;
@@ -126,7 +125,7 @@ struct Reader<'a, 'f> {
 }
 
 impl<'a> Reader<'a, '_> {
-    /// Gives out what is whole and reports the rest.
+    /// Reports the valid records of a group, and the rest as damage.
     fn safe_group(&mut self, group: &Group) {
         let mut at = group.start();
         let end = group.end();
@@ -141,7 +140,8 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// Gives out a group of the last commit, or nothing of it if it is torn; whether it was whole.
+    /// Reports a group of the last commit, or nothing of it if it is torn; returns whether it was
+    /// complete.
     fn last_group(&mut self, group: &Group) -> bool {
         let mut records = Vec::new();
         let mut at = group.start();
@@ -158,7 +158,7 @@ impl<'a> Reader<'a, '_> {
         true
     }
 
-    /// A region without group header: records may be whole in it.
+    /// Searches a region without group header, which may contain valid records.
     fn search(&mut self, start: usize, end: usize) {
         let mut at = start;
         while at < end {
@@ -170,7 +170,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// Reports damage up to the next whole record and returns where that is.
+    /// Reports damage up to the next valid record and returns the offset of that record.
     fn skip(&mut self, start: usize, end: usize) -> usize {
         let mut budget = (end - start).saturating_mul(SEARCH_FACTOR);
         let mut at = start + 1;
@@ -191,7 +191,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn record(&self, at: usize, end: usize) -> Option<super::format::Record<'a>> {
-        // A record of nothing is none of ours, and a run of zeros must not look like many.
+        // An empty record is never written, and a run of zeros must not look like many of them.
         record_at(self.bytes.get(at..end)?, self.seed).filter(|record| !record.payload.is_empty())
     }
 

@@ -1,4 +1,4 @@
-//! A file written in advance: a sync of overwritten bytes changes nothing of the file system's own,
+//! A file written in advance: a sync of overwritten bytes changes no metadata of the file system
 //! and takes half the time.
 
 use std::io;
@@ -9,20 +9,20 @@ use crate::disk::{Disk, File, write_all};
 pub(super) const READY: &str = "spare";
 pub(super) const UNFINISHED: &str = "spare.new";
 
-/// Steps in which it is written.
+/// Number of steps in which it is written.
 const STEPS: u64 = 64;
 
-/// The next segment's file.
+/// The file of the next segment.
 #[derive(Debug)]
 pub(super) enum Spare<F> {
     None,
-    /// Written up to here.
+    /// The file, and the number of bytes written.
     Unfinished(F, u64),
     Ready,
 }
 
 impl<F: File> Spare<F> {
-    /// Bytes it takes.
+    /// Bytes that it occupies.
     pub(super) fn size(&self, options: &LogOptions) -> u64 {
         match self {
             Self::None => 0,
@@ -31,7 +31,7 @@ impl<F: File> Spare<F> {
         }
     }
 
-    /// Bytes it takes if it is not used for a new segment of that size.
+    /// Bytes that it occupies in addition if it is not used for a new segment of that size.
     pub(super) fn size_beside(&self, size: u64, options: &LogOptions) -> u64 {
         match self {
             Self::Ready if size == options.segment_bytes => 0,
@@ -39,7 +39,7 @@ impl<F: File> Spare<F> {
         }
     }
 
-    /// Gives its space back.
+    /// Removes the file.
     pub(super) fn discard<D: Disk<File = F>>(&mut self, disk: &D) -> io::Result<()> {
         match std::mem::replace(self, Self::None) {
             Self::None => Ok(()),
@@ -48,7 +48,7 @@ impl<F: File> Spare<F> {
         }
     }
 
-    /// Writes and syncs a little of it, at least `bytes`; true if it is ready.
+    /// Writes and syncs at least `bytes` more of it; returns whether it is complete.
     pub(super) fn prepare<D: Disk<File = F>>(
         &mut self,
         disk: &D,
@@ -57,14 +57,14 @@ impl<F: File> Spare<F> {
     ) -> io::Result<bool> {
         let result = self.prepare_step(disk, options.segment_bytes, bytes);
         if result.is_err() {
-            // Its space is worth more than what was written of it.
+            // Its space is worth more than the written part of it.
             *self = Self::None;
             disk.remove(UNFINISHED).unwrap_or_default();
         }
         result
     }
 
-    /// The file under its new name, if one is ready.
+    /// Renames the file and returns it, if it is complete.
     pub(super) fn take<D: Disk<File = F>>(
         &mut self,
         disk: &D,
@@ -78,7 +78,7 @@ impl<F: File> Spare<F> {
         disk.open(name).map(Some)
     }
 
-    /// A segment's file becomes the spare one, or is removed if there is one.
+    /// Turns a segment's file into the spare one, or removes it if there is one.
     pub(super) fn put<D: Disk<File = F>>(
         &mut self,
         disk: &D,
@@ -90,7 +90,7 @@ impl<F: File> Spare<F> {
         }
         disk.rename(name, READY)?;
         if let Self::Unfinished(..) = std::mem::replace(self, Self::Ready) {
-            // What stays of it is removed at the next start.
+            // The next start removes the rest of it.
             disk.remove(UNFINISHED).unwrap_or_default();
         }
         Ok(())

@@ -1,20 +1,21 @@
-//! Reads a file as far as it can be read: a bad sector costs what is in it, not the start.
+//! Reads a file as far as possible: a bad sector loses only its own content and does not prevent
+//! the start.
 
 use std::io;
 
 use crate::disk::{File, read_full};
 
-/// Read at a time while all is well.
+/// Bytes per read without errors.
 const PIECE: usize = 1024 * 1024;
-/// Read at a time where a piece failed.
+/// Bytes per read after an error.
 const BLOCK: usize = 4096;
-/// Attempts at a block before it is given up.
+/// Number of attempts to read a block.
 const ATTEMPTS: u32 = 4;
 
-/// Fills `into` with the first `len` bytes of the file; zeros stand for what cannot be read. How
-/// many bytes that are.
+/// Fills `into` with the first `len` bytes of the file, with zeros in place of unreadable bytes,
+/// and returns the number of unreadable bytes.
 pub(super) fn read_tolerant(file: &impl File, len: u64, into: &mut Vec<u8>) -> u64 {
-    // What is in it is overwritten, so only what is new is made zero.
+    // Existing bytes are overwritten, so only new ones are set to zero.
     into.resize(usize::try_from(len).unwrap_or(usize::MAX), 0);
     let mut unreadable = 0;
     let mut end = 0;

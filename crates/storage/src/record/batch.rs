@@ -1,38 +1,38 @@
-//! Changes on their way to the log: encoded where they arise, in units that come back whole or not
-//! at all.
+//! Changes to be logged: encoded by their origin, in units that are recovered completely or not at
+//! all.
 
 use super::encode::encode;
 use super::{Change, Malformed};
 
-/// Length of the word before each record: its length, and whether a unit ends with it.
+/// Length of the word before each record, which contains its length and whether it ends a unit.
 pub(crate) const WORD_LEN: usize = 4;
 /// Set in the word of a unit's last record.
 pub(crate) const UNIT_END: u32 = 1 << 31;
 
 /// Encoded changes of one worker, in order, divided into units.
 ///
-/// After a crash a unit is there with all its changes or with none, so what belongs together goes
-/// into one: the message and the deliveries of a publish, the old and the new retained message. A
-/// buffer that is reused costs no allocation.
+/// After a crash all changes of a unit are recovered or none, so related changes belong into one:
+/// the message and the deliveries of a PUBLISH, the old and the new retained message. A reused
+/// buffer needs no allocation.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// Word and payload of each record.
     bytes: Vec<u8>,
-    /// Where the word of the last record stands, while its unit is open.
+    /// Offset of the last record's word while its unit is open.
     open: Option<usize>,
     records: u32,
 }
 
 impl Batch {
-    /// Appends a change to the unit that is open, or opens one. Variable parts must stay below 2³¹
-    /// bytes together.
+    /// Appends a change to the open unit, or opens one. The variable parts must be below 2³¹ bytes
+    /// in total.
     pub fn push(&mut self, change: &Change<'_>) {
         let at = self.bytes.len();
         self.bytes.extend_from_slice(&[0; WORD_LEN]);
         encode(change, &mut self.bytes);
         let len = self.bytes.len() - at - WORD_LEN;
-        // What cannot be written must not be acknowledged, and only a bug of ours makes such a
-        // change.
+        // A change that cannot be written must not be acknowledged; only a bug in this program
+        // produces one.
         assert!(len < UNIT_END as usize, "a change of {len} bytes");
         self.set_word(at, u32::try_from(len).unwrap_or(0));
         self.open = Some(at);
@@ -47,34 +47,34 @@ impl Batch {
         }
     }
 
-    /// Nothing is in it.
+    /// Whether it has no changes.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Encoded bytes.
+    /// Length of the encoded changes in bytes.
     pub fn bytes_len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Changes.
+    /// Number of changes.
     pub fn records(&self) -> u32 {
         self.records
     }
 
-    /// Bytes of memory it holds.
+    /// Allocated bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Empties it and keeps its memory.
+    /// Removes all changes and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.open = None;
         self.records = 0;
     }
 
-    /// The records; the caller has ended the last unit.
+    /// The records; the caller must have ended the last unit.
     pub(crate) fn units(&self) -> Units<'_> {
         Units(&self.bytes)
     }
@@ -86,12 +86,12 @@ impl Batch {
     }
 }
 
-/// Walks over records that follow each other as word and payload.
+/// Iterates over consecutive records, each a word and a payload.
 #[derive(Debug)]
 pub(crate) struct Units<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Iterator for Units<'a> {
-    /// The payload, and whether its unit ends here.
+    /// The payload, and whether it ends a unit.
     type Item = (&'a [u8], bool);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -109,11 +109,11 @@ fn word_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 impl Batch {
-    /// Reads the changes back, each with whether its unit ends with it.
+    /// Decodes the changes, each with whether it ends a unit.
     ///
     /// # Errors
     ///
-    /// [`Malformed`] never happens to what [`Batch::push`] wrote.
+    /// [`Malformed`] never occurs for changes that [`Batch::push`] wrote.
     pub fn changes(&self) -> impl Iterator<Item = Result<(Change<'_>, bool), Malformed>> {
         self.units()
             .map(|(payload, is_end)| Ok((super::decode(payload)?, is_end)))
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_come_back_in_order_and_in_their_units() {
+    fn changes_are_decoded_in_order_and_in_their_units() {
         let mut batch = Batch::default();
         batch.push(&removed(1));
         batch.push(&removed(2));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cleared_batch_is_as_new() {
+    fn a_cleared_batch_equals_a_new_one() {
         let mut batch = Batch::default();
         batch.push(&removed(1));
         batch.clear();

@@ -1,36 +1,37 @@
-//! What the wall clock showed at moments of the log's own time, and how the next start goes on from
-//! that.
+//! Wall-clock times recorded at moments of the log time, from which the next start derives the log
+//! time.
 
-/// Milliseconds of the log's own time, which is what is stored: it begins as the wall clock at the
-/// first start, goes on with the monotonic clock of each process, and no setting of the wall clock
-/// moves it.
+/// Milliseconds of log time, which all stored times use. It starts with the wall clock at the first
+/// start and continues with the monotonic clock of each process; setting the wall clock does not
+/// affect it.
 pub type LogMillis = u64;
 
 /// Milliseconds of wall-clock time since the Unix epoch.
 pub type WallMillis = u64;
 
-/// A wall clock before this (the first of January 2024) was never set: machines without a battery
-/// begin in 1970, or when their system was built.
+/// A wall clock before this time (1 January 2024) was never set: machines without a battery start
+/// in 1970, or at the build time of their system.
 const WALL_CLOCK_UNSET_BEFORE: WallMillis = 1_704_067_200_000;
 
-/// What the wall clock showed at a moment of the log's time.
+/// The wall-clock time at a moment of the log time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockNote {
-    /// The moment.
+    /// Log time of the moment.
     pub at: LogMillis,
-    /// What the wall clock showed then.
+    /// Wall-clock time of the moment.
     pub wall: WallMillis,
-    /// The moment up to then at which the wall clock showed the latest time.
+    /// Log time of the moment, up to this one, with the latest wall-clock time.
     pub latest_at: LogMillis,
-    /// That time.
+    /// That wall-clock time.
     pub latest_wall: WallMillis,
 }
 
 impl ClockNote {
-    /// A note is written at least so often, in milliseconds: by so much the log's time may stand
-    /// still at a start whose wall clock is behind.
+    /// Longest time between two notes, in milliseconds: the log time may lose at most that much at
+    /// a start with a wall clock that is behind.
     pub const INTERVAL_MILLIS: u64 = 3_600_000;
-    /// A wall clock that moved by less against the log's time was only trimmed: no note is needed.
+    /// Wall-clock deviations from the log time below this come from clock adjustment and need no
+    /// note.
     pub const TRIMMED_MILLIS: u64 = 1000;
 
     /// The next note after `before`.
@@ -47,11 +48,12 @@ impl ClockNote {
         }
     }
 
-    /// The log's time at a start whose wall clock shows this: never before the note. How long
-    /// nobody ran is what the wall clock has moved since, if it can be believed.
+    /// The log time at a start with the given wall-clock time; never before the note. The time
+    /// without a running process is the change of the wall clock since the note, if that is
+    /// plausible.
     pub fn resume(self, wall: WallMillis) -> LogMillis {
         // A clock that was behind when the node ended, and is not any more, was set meanwhile: only
-        // what it showed before it fell behind can be compared.
+        // its time before it fell behind can be compared.
         let (since_at, since_wall) = if wall >= self.latest_wall {
             (self.latest_at, self.latest_wall)
         } else {
@@ -76,11 +78,10 @@ mod tests {
     const MINUTE: u64 = 60_000;
     const HOUR: u64 = 60 * MINUTE;
     const DAY: u64 = 24 * HOUR;
-    /// A right time.
+    /// A correct wall-clock time.
     const NOW: u64 = 1_795_000_000_000;
 
-    /// The log's time when the node starts again with that wall clock, after notes of (moment, wall
-    /// clock).
+    /// The log time at a start with that wall clock, after notes of (moment, wall clock).
     fn resumed(notes: &[(u64, u64)], wall: u64) -> u64 {
         let mut note = None;
         for &(at, wall) in notes {
@@ -90,39 +91,40 @@ mod tests {
     }
 
     #[test]
-    fn time_goes_on_by_what_the_wall_clock_moved() {
+    fn log_time_advances_with_the_wall_clock() {
         assert_eq!(resumed(&[(NOW, NOW)], NOW + HOUR), NOW + HOUR);
     }
 
     #[test]
-    fn a_clock_that_was_behind_and_was_set_right_costs_nothing() {
+    fn a_corrected_clock_that_was_behind_loses_no_time() {
         let behind = NOW - 8 * DAY;
         let notes = [(behind, behind), (behind + MINUTE, NOW + MINUTE)];
         assert_eq!(resumed(&notes, NOW + 2 * MINUTE), behind + 2 * MINUTE);
     }
 
     #[test]
-    fn a_clock_that_was_ahead_and_was_set_back_is_followed() {
+    fn a_corrected_clock_that_was_ahead_is_followed() {
         let notes = [
             (NOW + HOUR, NOW + HOUR),
             (NOW + HOUR + MINUTE, NOW + MINUTE),
         ];
         let at = resumed(&notes, NOW + 3 * MINUTE);
         assert_eq!(at, NOW + HOUR + 3 * MINUTE);
-        // Beyond what it showed at first nobody can tell; time is then counted late, never early.
+        // Beyond its first value the time without a process is unknown; it then counts too little,
+        // never too much.
         let at = resumed(&notes, NOW + 5 * HOUR);
         assert_eq!(at, NOW + 5 * HOUR);
     }
 
     #[test]
-    fn a_start_with_a_clock_that_is_behind_does_not_go_back() {
+    fn log_time_does_not_go_back_at_a_start_with_a_clock_that_is_behind() {
         for wall in [NOW - HOUR, NOW - 8 * DAY, 5000, 0] {
             assert_eq!(resumed(&[(NOW, NOW)], wall), NOW);
         }
     }
 
     #[test]
-    fn a_clock_set_right_between_two_starts_counts_from_when_it_was_right_before() {
+    fn a_clock_corrected_between_two_starts_counts_from_its_last_correct_time() {
         for behind in [5000, NOW - 8 * DAY] {
             let notes = [(NOW, NOW), (NOW, behind), (NOW + MINUTE, behind + MINUTE)];
             assert_eq!(resumed(&notes, NOW + HOUR), NOW + HOUR, "{behind}");
@@ -133,14 +135,14 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_never_set_says_nothing_about_how_long_the_node_was_away() {
+    fn a_clock_that_was_never_set_does_not_advance_log_time() {
         assert_eq!(resumed(&[(5000, 5000)], NOW), 5000);
         assert_eq!(resumed(&[(5000, 5000)], 7000), 7000);
     }
 
     proptest! {
-        /// Whatever is done to the wall clock, between starts and while the node runs: the log's
-        /// time never goes back.
+        /// For all changes of the wall clock, between starts and while the node runs, the log time
+        /// never goes back.
         #[test]
         fn time_never_goes_back(walls in prop::collection::vec((0..2 * NOW, 0..DAY), 1..20)) {
             let mut note: Option<ClockNote> = None;
@@ -153,9 +155,9 @@ mod tests {
             }
         }
 
-        /// A wall clock that is always right counts all the time, running or not.
+        /// A wall clock that is always correct counts all time, with or without a running node.
         #[test]
-        fn a_right_clock_is_followed(spans in prop::collection::vec((0..DAY, 0..DAY), 1..20)) {
+        fn a_correct_clock_is_followed(spans in prop::collection::vec((0..DAY, 0..DAY), 1..20)) {
             let mut now = NOW;
             let mut note = ClockNote::next(None, now, now);
             for (runs, rests) in spans {

@@ -1,4 +1,4 @@
-//! Bytes to changes. Every byte is checked: what does not decode is treated as damaged.
+//! Decodes changes. Every byte is checked: bytes that cannot be decoded are treated as damaged.
 
 use thrum_codec::packet::{RetainHandling, SubscriptionOptions};
 use thrum_codec::{PacketId, QoS, Version};
@@ -9,12 +9,12 @@ use super::{
     Retained, Session, Subscription, Will,
 };
 
-/// The bytes are no change.
+/// The bytes are not a valid change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the bytes are no record of this format")]
+#[error("the bytes are not a record of this format")]
 pub struct Malformed;
 
-/// Reads a change.
+/// Decodes a change.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Change<'_>, Malformed> {
     let mut fields = Fields(bytes);
     let change = match fields.byte()? {
@@ -125,7 +125,7 @@ fn subscription<'a>(fields: &mut Fields<'a>, is_owed: bool) -> Result<Change<'a>
     }))
 }
 
-/// Bytes behind their length.
+/// Bytes after a length field.
 fn bytes<'a>(fields: &mut Fields<'a>) -> Result<&'a [u8], Malformed> {
     let len = fields.u32()? as usize;
     fields.take(len)
@@ -246,7 +246,7 @@ fn text(bytes: &[u8]) -> Result<&str, Malformed> {
     core::str::from_utf8(bytes).map_err(|_| Malformed)
 }
 
-/// What has not been read yet.
+/// The bytes that have not been read yet.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {

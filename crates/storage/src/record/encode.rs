@@ -1,5 +1,5 @@
-//! Changes to bytes: a tag, fixed fields in little-endian order, then texts with their lengths; the
-//! last one has none.
+//! Encodes changes: a tag, fixed fields in little-endian order, then texts with their lengths; the
+//! last text has no length.
 
 use thrum_codec::packet::{RetainHandling, SubscriptionOptions};
 use thrum_codec::{QoS, Version};
@@ -8,7 +8,7 @@ use super::{
     Change, ClockNote, Inflight, Message, Owner, Queued, Retained, Session, Subscription, Will,
 };
 
-/// First byte of a record. A layout that changes gets a new tag.
+/// First byte of a record. A changed layout gets a new tag.
 pub(super) mod tag {
     pub(in crate::record) const SESSION: u8 = 1;
     pub(in crate::record) const SESSION_REMOVED: u8 = 2;
@@ -26,7 +26,7 @@ pub(super) mod tag {
     pub(in crate::record) const RETAINED_REMOVED: u8 = 14;
     /// A session with an owner.
     pub(in crate::record) const OWNED_SESSION: u8 = 15;
-    /// A subscription with retained messages that are owed.
+    /// A subscription with retained messages that are still to be sent.
     pub(in crate::record) const OWED_SUBSCRIPTION: u8 = 20;
     pub(in crate::record) const CLOCK: u8 = 24;
     pub(in crate::record) const RECLAIMED: u8 = 25;
@@ -34,19 +34,19 @@ pub(super) mod tag {
     pub(in crate::record) const SOURCED_RETAINED: u8 = 26;
 }
 
-/// Bits of the flag bytes; the two lowest are a quality of service where there is one.
+/// Bits of the flag bytes; the two lowest are the quality of service, if there is one.
 pub(super) mod flag {
     pub(in crate::record) const QOS: u8 = 0b11;
     pub(in crate::record) const RETAIN: u8 = 1 << 2;
-    /// A time or a duration is there.
+    /// A time or a duration is present.
     pub(in crate::record) const EXPIRES: u8 = 1 << 3;
     pub(in crate::record) const NO_LOCAL: u8 = 1 << 2;
     pub(in crate::record) const RETAIN_AS_PUBLISHED: u8 = 1 << 3;
-    /// Two bits from here.
+    /// Two bits, starting at this one.
     pub(in crate::record) const RETAIN_HANDLING_SHIFT: u8 = 4;
 }
 
-/// Appends the bytes of a change.
+/// Appends the encoded change.
 pub(super) fn encode(change: &Change<'_>, out: &mut Vec<u8>) {
     match change {
         Change::Session(session) => encode_session(session, out),
@@ -117,7 +117,7 @@ fn encode_session(session: &Session<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(&session.id.to_le_bytes());
     out.push(level(session.version));
     out.extend_from_slice(&session.expiry_secs.to_le_bytes());
-    // The last millisecond of time stands for "never".
+    // The last millisecond of time represents "never".
     out.extend_from_slice(&session.away_since.unwrap_or(u64::MAX).to_le_bytes());
     out.extend_from_slice(&session.packet_id_hint.to_le_bytes());
     if let Some(user) = user {
@@ -233,7 +233,7 @@ fn options(options: SubscriptionOptions) -> u8 {
         | (handling << flag::RETAIN_HANDLING_SHIFT)
 }
 
-/// The protocol level on the wire.
+/// The protocol level in CONNECT.
 fn level(version: Version) -> u8 {
     match version {
         Version::V31 => 3,
@@ -242,7 +242,7 @@ fn level(version: Version) -> u8 {
     }
 }
 
-/// What MQTT can carry is below 2²⁸ bytes.
+/// Every part of an MQTT packet is below 2²⁸ bytes.
 fn length(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }

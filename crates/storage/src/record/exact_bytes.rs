@@ -1,4 +1,4 @@
-//! The format on disk, byte by byte: a change here is a change of the format.
+//! The format on disk, byte by byte: a change of this file is a change of the format.
 
 use thrum_codec::packet::{RetainHandling, SubscriptionOptions};
 use thrum_codec::{PacketId, QoS, Version};
@@ -9,7 +9,8 @@ use super::{
     Subscription, Will, decode,
 };
 
-/// Encodes to exactly these bytes and back, and no shorter prefix decodes to the same.
+/// Checks that the change encodes to exactly these bytes and back, and that no shorter prefix
+/// decodes to the same.
 fn check(change: &Change<'_>, parts: &[&[u8]]) {
     let mut bytes = Vec::new();
     encode(change, &mut bytes);
@@ -280,15 +281,15 @@ fn segments_given_back() {
 }
 
 #[test]
-fn bytes_that_mean_nothing_are_refused() {
+fn invalid_bytes_are_refused() {
     for bytes in [
         &b""[..],
         &[0],
         &[15, 0, 0],
         &[2, 1, 2, 3],
-        // Text that is none.
+        // Invalid UTF-8.
         &[&[14][..], &NINE, &[0xFF]].concat(),
-        // A message numbered 0.
+        // Message number 0.
         &[&[13][..], &NINE, &[0; 8]].concat(),
         // Packet identifier 0.
         &[&[9][..], &NINE, &[0, 0]].concat(),
@@ -298,7 +299,7 @@ fn bytes_that_mean_nothing_are_refused() {
         &[&[26][..], &NINE, &NINE, &[4, 0, 0, 0], b"who"].concat(),
         // More identifiers than bytes.
         &[&[6][..], &NINE, &NINE, &NINE, &[0, 255, 255, 255, 255]].concat(),
-        // Bytes behind the end.
+        // Trailing bytes.
         &[&[2][..], &NINE, &[0]].concat(),
     ] {
         assert!(decode(bytes).is_err(), "{bytes:?}");

@@ -1,4 +1,4 @@
-//! What the node writes down: typed changes of its durable state, and their bytes.
+//! Typed changes of the node's durable state, and their encoding.
 
 mod batch;
 mod clock_note;
@@ -16,93 +16,93 @@ pub use clock_note::{ClockNote, LogMillis, WallMillis};
 pub use decode::Malformed;
 pub(crate) use decode::decode;
 
-/// Number of a session, unique on the node and never used again, not even after a restart.
+/// Number of a session, unique on the node and never reused, not even after a restart.
 pub type SessionId = u64;
 
-/// Number of a stored message, unique on the node and never used again; 1 to 2⁶² − 1.
+/// Number of a stored message, unique on the node and never reused; 1 to 2⁶² − 1.
 pub type MessageId = u64;
 
-/// Place of a delivery in its session: rises with each, and is never used again in the session.
+/// Sequence number of a delivery in its session: ascending, and never reused in the session.
 pub type Seq = u64;
 
 /// Largest [`MessageId`].
 pub const MESSAGE_ID_MAX: MessageId = (1 << 62) - 1;
 
-/// One step of the node's durable state.
+/// One change of the node's durable state.
 ///
-/// What a change names and the state lacks is let be: removing twice is removing once.
+/// A change of an object that does not exist is ignored, so a removal can be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'a> {
-    /// A session exists, with these values; written again when one of them changes.
+    /// A session exists with these values; written again when one of them changes.
     Session(Session<'a>),
-    /// A session ended, and with it all that is its own.
+    /// A session ended, along with everything that belongs to it.
     SessionRemoved {
-        /// Which one.
+        /// Number of the session.
         session: SessionId,
     },
-    /// A session has this subscription, or has it now with these options.
+    /// A session has this subscription, or changed its options.
     Subscription(Subscription<'a>),
     /// A subscription ended.
     SubscriptionRemoved {
-        /// Whose.
+        /// Number of the session.
         session: SessionId,
         /// Its filter, as in [`Subscription::filter`].
         filter: &'a str,
     },
-    /// A message, stored once however many sessions queue it. It is kept as long as something
-    /// refers to it.
+    /// A message, stored once for any number of sessions that queue it. It is kept as long as it is
+    /// referenced.
     Message(Message<'a>),
     /// A message is to be delivered to a session.
     Queued(Queued<'a>),
-    /// A delivery was sent, or went a step further.
+    /// A delivery was sent, or advanced by a step.
     Inflight(Inflight),
-    /// A delivery is over: acknowledged, expired or dropped.
+    /// A delivery is complete: acknowledged, expired or dropped.
     DeliveryRemoved {
-        /// Whose.
+        /// Number of the session.
         session: SessionId,
-        /// Which one.
+        /// Sequence number of the delivery.
         seq: Seq,
     },
-    /// A `QoS` 2 message of the client was taken over; PUBREL has not come yet.
+    /// A `QoS` 2 message of the client was accepted; its PUBREL has not arrived yet.
     Received {
-        /// Whose.
+        /// Number of the session.
         session: SessionId,
-        /// Of its PUBLISH.
+        /// Packet identifier of its PUBLISH.
         packet_id: PacketId,
     },
-    /// PUBREL came.
+    /// PUBREL arrived.
     ReceivedRemoved {
-        /// Whose.
+        /// Number of the session.
         session: SessionId,
-        /// Of the PUBLISH.
+        /// Packet identifier of the PUBLISH.
         packet_id: PacketId,
     },
     /// A session has this will.
     Will(Will<'a>),
-    /// The will was published or withdrawn.
+    /// The will was published or deleted.
     WillRemoved {
-        /// Whose.
+        /// Number of the session.
         session: SessionId,
     },
-    /// A message became its topic's retained one.
+    /// A message became the retained message of its topic.
     Retained(Retained<'a>),
-    /// A topic has no retained message any more.
+    /// The retained message of a topic was removed.
     RetainedRemoved {
         /// As [`Retained::change`].
         change: u64,
         /// Topic name.
         topic: &'a str,
     },
-    /// What the wall clock shows; the last one counts.
+    /// The wall-clock time; the last note applies.
     Clock(ClockNote),
-    /// The store gives back the segments of the log up to this one; only it writes that.
+    /// The store removes the segments of the log up to this one; only the store writes this change.
     Reclaimed {
         /// Its number.
         segment: u64,
     },
 }
 
-/// A session; nothing of its connection.
+/// A session without the state of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session<'a> {
     /// Its number.
@@ -111,20 +111,20 @@ pub struct Session<'a> {
     pub client_id: &'a str,
     /// Protocol version of its last connection.
     pub version: Version,
-    /// Session expiry in seconds; `u32::MAX` is never.
+    /// Session expiry in seconds; `u32::MAX` means never.
     pub expiry_secs: u32,
-    /// Since when it has no connection; `None` while it has one.
+    /// Time since when it has no connection; `None` while it has one.
     pub away_since: Option<LogMillis>,
-    /// The last packet identifier handed out when this was written (0: none), to go on behind it.
+    /// The last packet identifier allocated at the time of writing (0: none), to continue after it.
     pub packet_id_hint: u16,
-    /// Whose it is.
+    /// The owner of the session.
     pub owner: Owner<&'a str>,
 }
 
-/// The user that a session belongs to.
+/// The user that owns a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Owner<T> {
-    /// It was written by a version that did not say, or is no client's.
+    /// An earlier version wrote the session without an owner, or it belongs to no client.
     #[default]
     Unknown,
     /// A client without user name.
@@ -142,7 +142,7 @@ impl<'a> Owner<&'a str> {
         }
     }
 
-    /// With a name of its own.
+    /// A copy that owns the name.
     pub fn boxed(self) -> Owner<Box<str>> {
         match self {
             Self::Unknown => Owner::Unknown,
@@ -153,7 +153,7 @@ impl<'a> Owner<&'a str> {
 }
 
 impl Owner<Box<str>> {
-    /// With a name that is lent.
+    /// A copy that borrows the name.
     pub fn as_deref(&self) -> Owner<&str> {
         match self {
             Self::Unknown => Owner::Unknown,
@@ -166,16 +166,16 @@ impl Owner<Box<str>> {
 /// A subscription of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subscription<'a> {
-    /// Whose.
+    /// Number of the session.
     pub session: SessionId,
     /// Filter as the client sent it, with the `$share/…/` prefix of a shared one.
     pub filter: &'a str,
     /// Options as granted.
     pub options: SubscriptionOptions,
-    /// Subscription identifier; 0 is none.
+    /// Subscription identifier; 0 for none.
     pub identifier: u32,
-    /// Retained messages that the session is still owed, as a place among them in whatever form the
-    /// owner gives it; none if it is owed no more.
+    /// Position among the retained messages that are still to be sent to the session, in a format
+    /// of the caller; `None` if all were sent.
     pub owed: Option<&'a [u8]>,
 }
 
@@ -186,9 +186,9 @@ pub struct Message<'a> {
     pub id: MessageId,
     /// Session that published it; 0 is the node.
     pub publisher: SessionId,
-    /// When it came, for limits of age.
+    /// Time of arrival, for age limits.
     pub published_at: LogMillis,
-    /// When it is no longer to be delivered.
+    /// Time after which it must not be delivered.
     pub expires_at: Option<LogMillis>,
     /// Quality of service as published.
     pub qos: QoS,
@@ -196,20 +196,20 @@ pub struct Message<'a> {
     pub retain: bool,
     /// Topic name.
     pub topic: &'a str,
-    /// Properties, in whatever form the owner gives them.
+    /// Properties, in a format of the caller.
     pub properties: &'a [u8],
     /// Payload.
     pub payload: &'a [u8],
 }
 
-/// A delivery that waits or is under way.
+/// A delivery that is queued or in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queued<'a> {
-    /// To whom.
+    /// Number of the session.
     pub session: SessionId,
-    /// Its place.
+    /// Its sequence number.
     pub seq: Seq,
-    /// What.
+    /// Number of the message.
     pub message: MessageId,
     /// Quality of service of the delivery.
     pub qos: QoS,
@@ -217,11 +217,12 @@ pub struct Queued<'a> {
     pub retain: bool,
     /// Subscription identifiers.
     pub identifiers: Identifiers<'a>,
-    /// The shared subscription it was chosen for, as in [`Subscription::filter`]; empty for none.
+    /// The shared subscription that the session was chosen for, as in [`Subscription::filter`];
+    /// empty for none.
     pub group: &'a str,
 }
 
-/// What the client has to answer next to a delivery.
+/// The acknowledgement that a delivery expects next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Awaiting {
     /// `QoS` 1.
@@ -232,27 +233,27 @@ pub enum Awaiting {
     PubComp = 3,
 }
 
-/// A delivery under way. Steps go forward only, and the packet identifier stays.
+/// A delivery in flight. Steps only advance, and the packet identifier does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inflight {
-    /// To whom.
+    /// Number of the session.
     pub session: SessionId,
-    /// Place of the delivery.
+    /// Sequence number of the delivery.
     pub seq: Seq,
-    /// Packet identifier it was sent with.
+    /// Packet identifier of its PUBLISH.
     pub packet_id: PacketId,
-    /// Next step.
+    /// The expected acknowledgement.
     pub awaiting: Awaiting,
 }
 
 /// A will that may have to be published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Will<'a> {
-    /// Whose.
+    /// Number of the session.
     pub session: SessionId,
     /// Seconds after [`Session::away_since`] at which it is due, unless the session ends before.
     pub delay_secs: u32,
-    /// Message expiry in seconds, counted from when it is published.
+    /// Message expiry in seconds, counted from its publication.
     pub message_expiry_secs: Option<u32>,
     /// Quality of service.
     pub qos: QoS,
@@ -269,32 +270,32 @@ pub struct Will<'a> {
 /// A retained message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retained<'a> {
-    /// Number of the change: of all changes to a topic the one with the highest counts, in whatever
-    /// order the workers' batches come. Count it up where the retained messages are locked.
+    /// Number of the change: of all changes to a topic the one with the highest number applies, in
+    /// any order of the workers' batches. Increment it while the retained messages are locked.
     pub change: u64,
-    /// Topic name, that of the message.
+    /// Topic name of the message.
     pub topic: &'a str,
     /// The message.
     pub message: MessageId,
-    /// The client that published it, in whatever form the owner gives it; none if the owner keeps
-    /// none.
+    /// The client that published it, in a format of the caller; `None` if the caller does not
+    /// record it.
     pub source: Option<&'a [u8]>,
 }
 
-/// Subscription identifiers: listed by the owner, or as they stand in a record.
+/// Subscription identifiers: a list of the caller, or bytes of a record.
 #[derive(Clone, Copy, Debug)]
 pub enum Identifiers<'a> {
-    /// From memory.
+    /// A list in memory.
     Listed(&'a [u32]),
     /// Little-endian, 4 bytes each.
     Stored(&'a [u8]),
 }
 
 impl<'a> Identifiers<'a> {
-    /// None.
+    /// No identifiers.
     pub const NONE: Self = Identifiers::Listed(&[]);
 
-    /// One after the other.
+    /// Iterates over the identifiers.
     pub fn iter(self) -> impl Iterator<Item = u32> + 'a {
         let (listed, stored) = match self {
             Identifiers::Listed(list) => (list, &[][..]),

@@ -1,42 +1,40 @@
-//! Messages while the records are read, and their places once all of them are.
+//! Messages while the records are read, and their positions afterwards.
 //!
-//! Numbers are given out one after the other, so a plain table leads from a number to a place: it
-//! is filled in the order of the numbers, nearly, where a hash table would miss the cache once a
-//! message.
+//! Numbers are assigned consecutively, so a plain table maps a number to a position. It is filled
+//! nearly in the order of the numbers, whereas a hash table would cause a cache miss per message.
 
 use super::recovered::RecoveredMessage;
 use crate::record::{Message, MessageId};
 
-/// The table from number to place has this many entries for each message at most; beyond, places
-/// are searched.
+/// Highest number of table entries for each message; above it, positions are found by a search.
 const SPREAD_MAX: u64 = 8;
 
-/// No message has this place.
+/// A position without message.
 const NOWHERE: u32 = u32::MAX;
 
-/// Messages as their records come.
+/// Collects messages from their records.
 #[derive(Debug, Default)]
 pub(super) struct Bodies {
     list: Vec<RecoveredMessage>,
 }
 
-/// Messages that are found by their number.
+/// Messages with lookup by number.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     list: Vec<RecoveredMessage>,
     first: MessageId,
-    /// From a number, less the first one, to a place; empty if the numbers are spread too far and
-    /// the list is sorted.
+    /// Maps a number minus the first one to a position; empty if the numbers are too sparse and the
+    /// list is sorted.
     table: Vec<u32>,
 }
 
 impl Bodies {
-    /// Takes a message whose record fills so many bytes of the log.
+    /// Adds a message whose record occupies `record_len` bytes of the log.
     pub(super) fn add(&mut self, message: &Message<'_>, record_len: u64) {
         self.list.push(RecoveredMessage::new(message, record_len));
     }
 
-    /// All records were read. Of copies of one record one is found.
+    /// Finishes after all records. Of several copies of one record one is kept.
     pub(super) fn found(mut self) -> Found {
         let ids = || self.list.iter().map(|message| message.id);
         let first = ids().min().unwrap_or(0);
@@ -59,7 +57,7 @@ impl Found {
         self.list.len()
     }
 
-    /// Place of the message with that number.
+    /// Position of the message with that number.
     pub(super) fn place(&self, id: MessageId) -> Option<usize> {
         if self.table.is_empty() {
             return self.list.binary_search_by_key(&id, |one| one.id).ok();
@@ -74,7 +72,7 @@ impl Found {
     }
 }
 
-/// Empty if it would be much larger than the list.
+/// The table, or an empty one if it would be much larger than the list.
 fn table(list: &[RecoveredMessage], first: MessageId, span: u64) -> Vec<u32> {
     let is_spread = span / SPREAD_MAX >= list.len() as u64;
     let (Ok(span), Ok(_), false) = (usize::try_from(span), u32::try_from(list.len()), is_spread)
@@ -129,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_found_by_their_number_wherever_their_records_stand() {
+    fn messages_are_found_by_their_number_for_any_order_of_records() {
         check(&[]);
         check(&[7]);
         check(&[1, 2, 3, 4]);

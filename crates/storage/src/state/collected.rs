@@ -1,4 +1,4 @@
-//! One session while its records are read: they come in any order, copies of old ones last.
+//! One session while its records are read: they arrive in any order, copies of old ones last.
 
 use hashbrown::HashMap;
 use thrum_codec::packet::SubscriptionOptions;
@@ -11,10 +11,11 @@ use super::print::Print;
 use super::recovered::{RecoveredDelivery, RecoveredSession, RecoveredSubscription, RecoveredWill};
 use crate::record::{Awaiting, LogMillis, MessageId, Owner, Seq, SessionId};
 
-/// Collected deliveries of a session that are put in order at the earliest.
+/// Number of collected deliveries before they are merged for the first time.
 const FOLD_MIN: usize = 1024;
 
-/// What is known of a delivery: records of one may come in any order, and the furthest step counts.
+/// One record of a delivery: the records may arrive in any order, and the most advanced step
+/// applies.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) seq: Seq,
@@ -30,7 +31,7 @@ pub(super) enum Step {
     Over,
 }
 
-/// Subscription identifiers and group, which most deliveries do not have.
+/// Subscription identifiers and shared subscription, which most deliveries do not have.
 pub(super) type Extras = (Box<[u32]>, Box<str>);
 
 #[derive(Debug)]
@@ -72,7 +73,7 @@ pub(super) struct Collected {
 }
 
 impl Collected {
-    /// Notes what a record says of a delivery.
+    /// Adds one record of a delivery.
     pub(super) fn see(&mut self, seen: Seen) {
         self.seq_max = self.seq_max.max(seen.seq);
         self.deliveries.push(seen);
@@ -81,8 +82,8 @@ impl Collected {
         }
     }
 
-    /// One entry per delivery, in order, without those that are over: no record of such comes
-    /// later.
+    /// Merges the records of each delivery, in order, and removes completed deliveries, which have
+    /// no later records.
     fn fold(&mut self) {
         self.deliveries.sort_by_key(|seen| seen.seq);
         self.deliveries.dedup_by(|later, kept| {
@@ -98,8 +99,8 @@ impl Collected {
         self.folded = self.deliveries.len();
     }
 
-    /// The session for index and node and the number of deliveries that are lost; none without its
-    /// own record.
+    /// The session for index and node, and the number of lost deliveries; `None` without its own
+    /// record.
     pub(super) fn finish(
         mut self,
         id: SessionId,
@@ -163,7 +164,7 @@ impl Collected {
 }
 
 impl Seen {
-    /// For index and node; none if a part is missing.
+    /// The delivery for index and node; `None` if a part is missing.
     fn finish(self, messages: &Found) -> Option<(Delivery, RecoveredDelivery)> {
         let inflight = match self.step {
             Step::Queued => None,
@@ -209,7 +210,7 @@ fn subscription(filter: Box<str>, subscribed: Subscribed) -> RecoveredSubscripti
     }
 }
 
-/// One more reference to the message at that place.
+/// Adds a reference to the message at that position.
 pub(super) fn count(references: &mut [u32], place: usize) {
     if let Some(count) = references.get_mut(place) {
         *count += 1;

@@ -1,19 +1,19 @@
-//! Which deliveries a session has, in 16 bytes each.
+//! The deliveries of a session, in 16 bytes each.
 
 use std::collections::VecDeque;
 
 use crate::record::{Awaiting, MessageId, Seq};
 
-/// Places of deliveries that are over which are tolerated before they are swept out.
+/// Number of completed deliveries whose entries are tolerated before they are removed.
 const HOLES_SLACK: usize = 32;
-/// Places that stay allocated while nothing waits.
+/// Entries that stay allocated while nothing is queued.
 const IDLE_CAPACITY_MAX: usize = 64;
 
 const STEP_SHIFT: u32 = 62;
 const MESSAGE: u64 = (1 << STEP_SHIFT) - 1;
 
-/// The message of a delivery and how far it got: a message as long as it is needed, and the last
-/// step in the two highest bits. All zero is a delivery that is over and only keeps its place.
+/// The message of a delivery and its step: the message number while it is needed, and the last step
+/// in the two highest bits. Zero is a completed delivery whose entry still exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Delivery(u64);
 
@@ -24,7 +24,7 @@ impl Delivery {
         Self(message & MESSAGE)
     }
 
-    /// Only PUBCOMP is awaited.
+    /// A delivery that only expects a PUBCOMP.
     pub(super) fn released() -> Self {
         Self::OVER.after(Awaiting::PubComp)
     }
@@ -43,13 +43,13 @@ impl Delivery {
         Some(self.0 & MESSAGE).filter(|&message| message != 0)
     }
 
-    /// The last step: none while it is queued.
+    /// The last step; 0 while it is queued.
     fn step(self) -> u64 {
         self.0 >> STEP_SHIFT
     }
 }
 
-/// Deliveries in ascending order; most come at the end and leave near the front.
+/// Deliveries in ascending order; most are added at the end and removed near the front.
 #[derive(Debug, Default)]
 pub(super) struct Deliveries {
     places: VecDeque<(Seq, Delivery)>,
@@ -66,7 +66,7 @@ impl Deliveries {
         self.at(place)
     }
 
-    /// Adds one; false if it is there already, or was.
+    /// Adds a delivery; returns `false` if it exists already, or existed.
     pub(super) fn insert(&mut self, seq: Seq, delivery: Delivery) -> bool {
         let is_last = self.places.back().is_none_or(|&(last, _)| last < seq);
         if is_last {
@@ -82,7 +82,8 @@ impl Deliveries {
         }
     }
 
-    /// Takes a step; the delivery as it was, or none if there is no such or it is further.
+    /// Advances a delivery by a step; returns its earlier value, or `None` if it does not exist or
+    /// is more advanced.
     pub(super) fn step(&mut self, seq: Seq, awaiting: Awaiting) -> Option<Delivery> {
         let place = self.find(seq).ok()?;
         let before = self.at(place)?;
@@ -93,13 +94,13 @@ impl Deliveries {
         Some(before)
     }
 
-    /// Whether this step is the last one that was taken.
+    /// Whether this is the last step of the delivery.
     pub(super) fn is_at(&self, seq: Seq, awaiting: Awaiting) -> bool {
         self.get(seq)
             .is_some_and(|delivery| delivery.step() == awaiting as u64)
     }
 
-    /// Ends one, and tells what it was.
+    /// Removes a delivery and returns it.
     pub(super) fn remove(&mut self, seq: Seq) -> Option<Delivery> {
         let place = self.find(seq).ok()?;
         let before = self.at(place)?;
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_go_forward_only() {
+    fn steps_only_advance() {
         let mut deliveries = queue(1..4);
         assert!(deliveries.step(2, Awaiting::PubRec).is_some());
         assert!(deliveries.step(2, Awaiting::PubRec).is_none());
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_a_long_queue_is_given_back() {
+    fn memory_of_a_long_queue_is_freed() {
         let mut deliveries = queue(0..100_000);
         for seq in 0..99_990 {
             deliveries.remove(seq);

@@ -1,9 +1,8 @@
-//! Which records are the current ones: what decides whether a record moves on when its segment is
-//! reclaimed.
+//! The current records, which must move when their segment is reclaimed.
 //!
-//! A record is never looked up by its place. Records that are written once (messages, deliveries)
-//! are current as long as their number is known; of those written again (sessions, subscriptions,
-//! wills) a fingerprint of the bytes tells.
+//! A record is never looked up by its position. Records that are written once (messages,
+//! deliveries) are current as long as their number is known; records that are written repeatedly
+//! (sessions, subscriptions, wills) are identified by a fingerprint of their bytes.
 
 use std::hash::BuildHasher;
 
@@ -15,18 +14,18 @@ use super::print::{Print, record_len, swap};
 use super::recovered::RecoveredMessage;
 use crate::record::{Change, Inflight, MessageId, Queued, Retained, Seq, SessionId};
 
-/// Bytes of the log that a delivery is taken to fill: its record and frame, without identifiers and
-/// group.
+/// Estimated bytes of the log per delivery: its record and frame, without identifiers and shared
+/// subscription.
 const DELIVERY_BYTES: u64 = 46;
 /// A session.
 #[derive(Debug, Default)]
 pub(super) struct Entry {
     pub(super) own: Print,
     pub(super) will: Print,
-    /// By the filter's hash, ascending.
+    /// Subscriptions by the hash of the filter, in ascending order.
     pub(super) subscriptions: Vec<(u64, Print)>,
     pub(super) deliveries: Deliveries,
-    /// Packet identifiers, ascending.
+    /// Packet identifiers, in ascending order.
     pub(super) received: Vec<u16>,
 }
 
@@ -40,8 +39,8 @@ struct Body {
 #[derive(Clone, Copy, Debug)]
 struct Topic {
     change: u64,
-    /// None if it was removed: the entry keeps older changes from coming back until its record is
-    /// passed.
+    /// `None` if it was removed: the entry prevents older changes from taking effect until its own
+    /// record has been reclaimed.
     message: Option<MessageId>,
     len: u64,
 }
@@ -59,18 +58,18 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Bytes of the log that are needed, framed: exact for messages, taken from an average for
+    /// Bytes of the log that are current, with frames: exact for messages, estimated for
     /// deliveries.
     pub(crate) fn live_bytes(&self) -> u64 {
         self.live_bytes
     }
 
-    /// Sessions and messages.
+    /// Number of sessions and of messages.
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.sessions.len(), self.messages.len())
     }
 
-    /// Notes a change; false if it changes nothing and need not be written.
+    /// Records a change; returns `false` if it changes nothing and need not be written.
     pub(crate) fn apply(&mut self, change: &Change<'_>, payload: &[u8]) -> bool {
         match *change {
             Change::Session(session) => {
@@ -133,8 +132,8 @@ impl Index {
         }
     }
 
-    /// Whether a record of the oldest segment has to move on. What only waited for its record to be
-    /// passed is forgotten.
+    /// Whether a record of the oldest segment has to move. Entries that existed only until their
+    /// record is reclaimed are removed.
     pub(crate) fn is_current(&mut self, change: &Change<'_>, payload: &[u8]) -> bool {
         let entry = |session| self.sessions.get(&session);
         match *change {
@@ -172,7 +171,7 @@ impl Index {
             }
             Change::Clock(_) => self.clock == self.print(payload),
             Change::Reclaimed { .. } => self.reclaimed == self.print(payload),
-            // Nothing older is left that a removal could be needed against.
+            // No older record exists that a removal applies to.
             Change::SessionRemoved { .. }
             | Change::SubscriptionRemoved { .. }
             | Change::DeliveryRemoved { .. }
@@ -181,7 +180,7 @@ impl Index {
         }
     }
 
-    /// Takes over a session as it was replayed; its messages follow.
+    /// Restores a replayed session; its messages follow.
     pub(super) fn restore_session(&mut self, id: SessionId, entry: Entry) {
         let subscriptions: u64 = entry.subscriptions.iter().map(|(_, print)| print.len).sum();
         self.live_bytes += entry.own.len + entry.will.len + subscriptions;
@@ -189,31 +188,31 @@ impl Index {
         self.sessions.insert(id, entry);
     }
 
-    /// Takes over the last note of the clock.
+    /// Restores the last note of the clock.
     pub(super) fn restore_clock(&mut self, print: Print) {
         self.live_bytes += print.len;
         self.clock = print;
     }
 
-    /// Takes over the last segment that was given back.
+    /// Restores the last segment that was removed.
     pub(super) fn restore_reclaimed(&mut self, print: Print) {
         self.live_bytes += print.len;
         self.reclaimed = print;
     }
 
-    /// Makes room for so many messages.
+    /// Reserves room for that many messages.
     pub(super) fn expect_messages(&mut self, count: usize) {
         self.messages.reserve(count);
     }
 
-    /// Takes over a message with its references.
+    /// Restores a message with its references.
     pub(super) fn restore_message(&mut self, message: &RecoveredMessage, references: u32) {
         let len = message.record_len;
         self.live_bytes += u64::from(len);
         self.messages.insert(message.id, Body { len, references });
     }
 
-    /// Takes over a topic; the message's reference is counted there.
+    /// Restores a topic; the reference to its message is already counted.
     pub(super) fn restore_topic(
         &mut self,
         topic: &str,
@@ -262,7 +261,7 @@ impl Index {
         match list.get_mut(at) {
             Some((same, kept)) if *same == filter => swap(kept, print, &mut self.live_bytes),
             _ => {
-                // Most sessions have one subscription: the first step of growth would be four.
+                // Most sessions have one subscription: growth by default would allocate four.
                 list.reserve_exact(usize::from(list.is_empty()));
                 list.insert(at, (filter, print));
                 self.live_bytes += print.len;

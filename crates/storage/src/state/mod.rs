@@ -1,4 +1,5 @@
-//! The durable state: as the log needs it while it runs, and as the node gets it at start.
+//! The durable state: in the form that the log needs, and in the form that the node gets at the
+//! start.
 
 mod bodies;
 mod collected;

@@ -1,4 +1,4 @@
-//! What the node finds at start.
+//! The state that the node gets at the start.
 
 use std::sync::Arc;
 
@@ -9,51 +9,51 @@ use crate::record::{
     Awaiting, ClockNote, LogMillis, Message, MessageId, Owner, Seq, SessionId, WallMillis, Will,
 };
 
-/// The whole state, as the acknowledged changes left it.
+/// The complete state after all acknowledged changes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// By ascending number.
     pub sessions: Vec<RecoveredSession>,
-    /// Every message that something refers to, once; the others speak of its place in this list.
+    /// Every message that is referenced, once; references are positions in this list.
     pub messages: Vec<RecoveredMessage>,
     /// By topic.
     pub retained: Vec<RecoveredRetained>,
-    /// Highest number of a session seen; new ones go on behind it.
+    /// Highest session number that occurred; new ones continue after it.
     pub session_id_max: SessionId,
-    /// Highest number of a message seen; new ones go on behind it.
+    /// Highest message number that occurred; new ones continue after it.
     pub message_id_max: MessageId,
-    /// Highest number of a retained change seen; new ones go on behind it.
+    /// Highest number of a retained change that occurred; new ones continue after it.
     pub retained_change_max: u64,
-    /// What the wall clock showed last; none in a log of a version that did not note it.
+    /// The last note of the clock; `None` in a log of a version that did not record it.
     pub clock: Option<ClockNote>,
-    /// The latest moment that the log speaks of as past.
+    /// The latest time in the log that has passed.
     pub latest: LogMillis,
-    /// Up to this one the segments were given back; none in a log that never said so.
+    /// Number of the last segment that was removed; `None` in a log without such a record.
     pub reclaimed: Option<u64>,
-    /// What was left out because a part of it is missing.
+    /// Objects that were omitted because a part of them is missing.
     pub orphans: Orphans,
 }
 
 impl Recovered {
-    /// The log's time when the wall clock shows this: what is stored counts from it. It is never
-    /// before what the log speaks of as past, so nothing lives longer than was asked for.
+    /// The log time for the given wall-clock time, on which all stored times are based. It is never
+    /// before a time that has passed according to the log, so that nothing outlives its expiry.
     pub fn log_time(&self, wall: WallMillis) -> LogMillis {
         let Some(note) = self.clock else {
             return wall.max(self.latest);
         };
-        // Two notes in a row may be missing, if that is where the log is damaged; more is no time
-        // that was ever now.
+        // Two consecutive notes may be missing if the log is damaged; a later time was never the
+        // present.
         let latest_max = note.at.saturating_add(2 * ClockNote::INTERVAL_MILLIS);
         note.resume(wall).max(self.latest.min(latest_max))
     }
 
-    /// Milliseconds by which a wall clock that shows this is ahead of the log's time.
+    /// Milliseconds by which the given wall-clock time is ahead of the log time.
     pub fn wall_ahead(&self, wall: WallMillis) -> i64 {
         let signed = |millis: u64| i64::try_from(millis).unwrap_or(i64::MAX);
         signed(wall) - signed(self.log_time(wall))
     }
 
-    /// With all times as a wall clock shows them that shows `wall` now: for people to read.
+    /// Converts all times to wall-clock times, given the present one, for display.
     #[must_use]
     pub fn in_wall_time(mut self, wall: WallMillis) -> Self {
         let ahead = self.wall_ahead(wall);
@@ -69,11 +69,11 @@ impl Recovered {
     }
 }
 
-/// What could not be given back because the record it rests on is damaged or was never
+/// Objects that could not be recovered because a required record is damaged or was never
 /// acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Orphans {
-    /// Sessions whose own record is missing: the client identifier is not known.
+    /// Sessions without their own record: the client identifier is unknown.
     pub sessions: u64,
     /// Deliveries without their message.
     pub deliveries: u64,
@@ -90,29 +90,30 @@ pub struct RecoveredSession {
     pub client_id: Box<str>,
     /// Protocol version of its last connection.
     pub version: Version,
-    /// Session expiry in seconds; `u32::MAX` is never.
+    /// Session expiry in seconds; `u32::MAX` means never.
     pub expiry_secs: u32,
-    /// Since when it has no connection; `None` if it had one when the broker ended.
+    /// Time since when it has no connection; `None` if it had one when the broker ended.
     pub away_since: Option<LogMillis>,
     /// As [`Session::packet_id_hint`](crate::Session::packet_id_hint).
     pub packet_id_hint: u16,
-    /// Whose it is.
+    /// The owner of the session.
     pub owner: Owner<Box<str>>,
     /// By filter.
     pub subscriptions: Vec<RecoveredSubscription>,
-    /// In their order: what was sent, and what waits behind it.
+    /// Deliveries in order: first those that were sent, then those that are queued.
     pub deliveries: Vec<RecoveredDelivery>,
-    /// Packet identifiers of `QoS` 2 messages taken over whose PUBREL has not come, ascending.
+    /// Packet identifiers of accepted `QoS` 2 messages without PUBREL, in ascending order.
     pub received: Vec<PacketId>,
     /// Its will.
     pub will: Option<RecoveredWill>,
-    /// Highest number of a delivery seen; new ones go on behind it.
+    /// Highest sequence number of a delivery that occurred; new ones continue after it.
     pub seq_max: Seq,
 }
 
 impl RecoveredSession {
-    /// The node's own, and no client's: it holds what was on its way within the node. Client
-    /// identifiers do not contain U+0000, and those of such sessions begin with it.
+    /// Whether the session belongs to the node instead of a client: it contains messages that were
+    /// being forwarded within the node. Client identifiers do not contain U+0000; those of these
+    /// sessions start with it.
     pub fn is_of_node(&self) -> bool {
         self.client_id.starts_with('\0')
     }
@@ -125,7 +126,7 @@ pub struct RecoveredSubscription {
     pub filter: Box<str>,
     /// Options as granted.
     pub options: SubscriptionOptions,
-    /// Subscription identifier; 0 is none.
+    /// Subscription identifier; 0 for none.
     pub identifier: u32,
     /// As [`Subscription::owed`](crate::Subscription::owed).
     pub owed: Option<Box<[u8]>>,
@@ -134,20 +135,19 @@ pub struct RecoveredSubscription {
 /// A delivery.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RecoveredDelivery {
-    /// Its place in the session.
+    /// Its sequence number in the session.
     pub seq: Seq,
-    /// Place in [`Recovered::messages`]; none if only PUBCOMP is awaited.
+    /// Position in [`Recovered::messages`]; `None` if only a PUBCOMP is expected.
     pub message: Option<usize>,
-    /// With which identifier it was sent and what the client has to answer; none while it is
-    /// queued.
+    /// Packet identifier and the expected acknowledgement; `None` while it is queued.
     pub inflight: Option<(PacketId, Awaiting)>,
-    /// Quality of service; [`QoS::ExactlyOnce`] if only PUBCOMP is awaited.
+    /// Quality of service; [`QoS::ExactlyOnce`] if only a PUBCOMP is expected.
     pub qos: QoS,
     /// Retain flag.
     pub retain: bool,
     /// Subscription identifiers.
     pub identifiers: Box<[u32]>,
-    /// The shared subscription it was chosen for.
+    /// The shared subscription that the session was chosen for.
     pub group: Option<Box<str>>,
 }
 
@@ -158,15 +158,15 @@ pub struct RecoveredMessage {
     pub id: MessageId,
     /// Session that published it; 0 is the node.
     pub publisher: SessionId,
-    /// When it came.
+    /// Time of arrival.
     pub published_at: LogMillis,
-    /// When it is no longer to be delivered.
+    /// Time after which it must not be delivered.
     pub expires_at: Option<LogMillis>,
     /// Quality of service as published.
     pub qos: QoS,
     /// Retain flag as published.
     pub retain: bool,
-    /// Bytes its record takes in the log.
+    /// Number of bytes that its record occupies in the log.
     pub(super) record_len: u32,
     /// Topic, properties and payload.
     pub content: Content,
@@ -192,9 +192,10 @@ pub struct RecoveredWill {
 pub struct RecoveredRetained {
     /// Topic name.
     pub topic: Box<str>,
-    /// Place in [`Recovered::messages`].
+    /// Position in [`Recovered::messages`].
     pub message: usize,
-    /// As [`Retained::source`](crate::Retained::source); those of one client share theirs.
+    /// As [`Retained::source`](crate::Retained::source); all messages of one client share one
+    /// value.
     pub source: Option<Arc<[u8]>>,
 }
 
@@ -222,11 +223,11 @@ impl Content {
     /// Topic name.
     pub fn topic(&self) -> &str {
         let (topic, _) = self.bytes.split_at(self.topic_len);
-        // These bytes were a `str` when it was made.
+        // These bytes were a `str` when the content was made.
         std::str::from_utf8(topic).unwrap_or_default()
     }
 
-    /// Properties as the owner gave them.
+    /// Properties in the format of the caller.
     pub fn properties(&self) -> &[u8] {
         self.bytes
             .get(self.topic_len..self.topic_len + self.properties_len)

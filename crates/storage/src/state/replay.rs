@@ -1,4 +1,4 @@
-//! From the records, oldest first, to the state.
+//! Replays the records, oldest first, to the state.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub(crate) struct Replay {
     sessions: HashMap<SessionId, Collected>,
     messages: Bodies,
     topics: HashMap<Box<str>, Topic>,
-    /// Sources of retained messages, each once: a client publishes many.
+    /// Sources of retained messages, each once, because a client publishes many.
     sources: HashSet<Arc<[u8]>>,
     session_id_max: SessionId,
     message_id_max: MessageId,
@@ -50,7 +50,7 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
-    /// Takes the next record.
+    /// Applies the next record.
     pub(crate) fn apply(&mut self, change: &Change<'_>, payload: &[u8]) {
         match *change {
             Change::Session(session) => self.session(&session, payload),
@@ -73,11 +73,11 @@ impl Replay {
             }
             Change::Message(message) => {
                 self.message_id_max = self.message_id_max.max(message.id);
-                // A session that published something may be gone, but its number must not mean
-                // another one.
+                // A session that published a message may have ended, but its number must not be
+                // reused.
                 self.session_id_max = self.session_id_max.max(message.publisher);
                 if message.publisher != 0 {
-                    // What was imported may be dated as anybody likes.
+                    // Imported messages may have arbitrary times.
                     self.latest = self.latest.max(message.published_at);
                 }
                 self.messages.add(&message, record_len(payload));
@@ -131,7 +131,7 @@ impl Replay {
         }
     }
 
-    /// All records were read.
+    /// Finishes after all records.
     pub(crate) fn finish(mut self) -> (Index, Recovered) {
         let messages = std::mem::take(&mut self.messages).found();
         let mut references = vec![0; messages.len()];
@@ -281,7 +281,7 @@ impl Replay {
         retained
     }
 
-    /// The messages that something refers to, and where each of all messages went.
+    /// The referenced messages, and the new position of each message.
     fn finish_messages(
         &mut self,
         messages: Found,

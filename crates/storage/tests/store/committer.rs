@@ -1,4 +1,4 @@
-//! The thread: tickets, wakes, a queue with an end, and failures that pass.
+//! The thread: tickets, wakes, a bounded queue, and temporary failures.
 
 use std::sync::mpsc::{Receiver, channel};
 
@@ -24,7 +24,7 @@ fn session(id: u64, client_id: &str) -> Batch {
     batch
 }
 
-/// A committer for that many workers, and where each is told that something is new.
+/// A committer for that many workers, and the channel on which each is woken.
 fn start(
     storage: &SimStorage,
     workers: usize,
@@ -49,7 +49,7 @@ fn wait_for(heard: &Receiver<()>, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn each_worker_learns_of_its_own_tickets() {
+fn each_worker_is_woken_for_its_own_tickets() {
     let storage = SimStorage::new(1);
     let (committer, workers) = start(&storage, 3, QUEUE_BYTES_MAX);
     std::thread::scope(|scope| {
@@ -58,7 +58,7 @@ fn each_worker_learns_of_its_own_tickets() {
                 let mut batch = session(1000 * worker as u64 + number, "c");
                 assert_eq!(submitter.submit(&mut batch), Some(number));
                 assert!(batch.is_empty());
-                // Every tenth is waited for.
+                // The test waits for every tenth ticket.
                 wait_for(&heard, || submitter.durable() >= number / 10 * 10);
             };
             scope.spawn(move || (1..=200).for_each(&mut submit));
@@ -76,7 +76,7 @@ fn each_worker_learns_of_its_own_tickets() {
 }
 
 #[test]
-fn stopping_writes_what_waits() {
+fn stopping_writes_the_queued_batches() {
     let storage = SimStorage::new(2);
     let (committer, mut workers) = start(&storage, 1, QUEUE_BYTES_MAX);
     for id in 1..=500 {
@@ -110,9 +110,9 @@ fn a_disk_that_fails_moves_no_ticket_and_fills_the_queue_until_it_works_again() 
             break batch;
         }
     };
-    assert!(id < 20, "the queue ends: {id}");
+    assert!(id < 20, "the queue is bounded: {id}");
     assert_eq!(submitter.durable(), 0);
-    assert!(!stayed.is_empty(), "what found no room is still there");
+    assert!(!stayed.is_empty(), "the refused batch is unchanged");
     assert!(committer.metrics().queue_full > 0);
     storage.set_faults(Faults::default());
     wait_for(heard, || submitter.durable() == id - 1);
@@ -126,7 +126,7 @@ fn a_disk_that_fails_moves_no_ticket_and_fills_the_queue_until_it_works_again() 
 }
 
 #[test]
-fn stopping_while_the_disk_fails_says_so() {
+fn stopping_while_the_disk_fails_returns_an_error() {
     let storage = SimStorage::new(4);
     let (committer, mut workers) = start(&storage, 1, QUEUE_BYTES_MAX);
     storage.set_faults(Faults {
@@ -139,7 +139,7 @@ fn stopping_while_the_disk_fails_says_so() {
 }
 
 #[test]
-fn a_step_at_a_time_does_what_the_thread_does() {
+fn single_steps_do_the_work_of_the_thread() {
     let storage = SimStorage::new(6);
     let (store, ..) = open(&storage);
     let (sender, heard) = channel();
@@ -162,7 +162,11 @@ fn a_step_at_a_time_does_what_the_thread_does() {
     storage.set_faults(Faults::default());
     assert_eq!(submitter.submit(&mut session(3, "c")), Some(3));
     assert!(stepper.step().unwrap());
-    assert_eq!(submitter.durable(), 2, "what came during the failure waits");
+    assert_eq!(
+        submitter.durable(),
+        2,
+        "batches submitted during the failure are queued"
+    );
     assert_eq!(committer.health(), Health::Healthy);
     while stepper.tidy_step() {}
     stepper.stop().unwrap();

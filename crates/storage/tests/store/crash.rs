@@ -1,4 +1,4 @@
-//! Crashes at any write: what comes back is a state between the last acknowledged one and the last
+//! Crashes at any write: the recovered state is between the last acknowledged one and the last
 //! applied one.
 
 use std::ops::Range;
@@ -10,17 +10,17 @@ use crate::model::Model;
 use crate::script::Script;
 use crate::{SEGMENT_BYTES, open, options};
 
-/// Runs of the simulation; each takes a few milliseconds. For a night:
+/// Runs of the simulation; each takes a few milliseconds. For a long test:
 /// `THRUM_STORAGE_SEEDS=1000..1000000 cargo test --release -p thrum-storage --test store crash`.
 const SEEDS: Range<u64> = 0..1000;
 const GENERATIONS: u32 = 5;
 const UNITS: u32 = 120;
 
-/// What a process did with the store before it ended.
+/// The operations of a process on the store before it ended.
 #[derive(Default)]
 pub(crate) struct Life {
     pub(crate) units: Vec<Batch>,
-    /// How many of them were acknowledged.
+    /// Number of acknowledged units.
     pub(crate) acknowledged: usize,
 }
 
@@ -70,7 +70,7 @@ fn state_after(units: usize, base: &Model, life: &Life) -> Model {
     model.settled()
 }
 
-/// The state after how many units of the life is this one?
+/// The model after the acknowledged or later units of the life, if it equals the found state.
 pub(crate) fn find(found: &Model, base: &Model, life: &Life) -> Option<Model> {
     let mut model = base.clone();
     for (number, unit) in life.units.iter().enumerate() {
@@ -93,8 +93,8 @@ pub(crate) fn seeds(default: Range<u64>) -> Range<u64> {
 }
 
 fn run(seed: u64) {
-    // Without a sync per commit nothing is promised but order, and a sync that fails breaks even
-    // that.
+    // Without a sync per commit only the order is guaranteed, and not even that after a failed
+    // sync.
     let is_synced = !seed.is_multiple_of(5);
     let durability = if is_synced {
         Durability::Fsync

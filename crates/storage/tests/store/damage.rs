@@ -1,4 +1,5 @@
-//! Bit rot and garbage: it costs what it hits, is reported, and never ends the start.
+//! Bit rot and garbage: only the damaged records are lost, the damage is reported, and the start
+//! succeeds.
 
 use proptest::prelude::*;
 use thrum_storage::disk::sim::{Faults, SimStorage};
@@ -8,7 +9,7 @@ use crate::model::Model;
 use crate::script::Script;
 use crate::{open, options, segments};
 
-/// A log that was closed in order, and what is in it.
+/// A log that was closed, its content, and its number of records.
 fn written(seed: u64) -> (SimStorage, Model, u64) {
     let storage = SimStorage::new(seed);
     let (mut store, ..) = open(&storage);
@@ -27,7 +28,7 @@ fn written(seed: u64) -> (SimStorage, Model, u64) {
     (storage, model, report.records)
 }
 
-/// What is found was once written: no text and no name is made up.
+/// Checks that everything recovered was once written: no text and no name is invented.
 fn check_nothing_is_invented(recovered: &Recovered, model: &Model) {
     for message in &recovered.messages {
         if let Some(text) = model.messages.get(&message.id) {
@@ -68,7 +69,7 @@ fn a_flipped_bit_costs_one_record_at_most() {
 }
 
 #[test]
-fn a_damaged_record_is_saved_in_quarantine_and_the_rest_served() {
+fn a_damaged_record_is_saved_in_quarantine_and_the_rest_is_read() {
     let (storage, model, _) = written(7);
     let place_of = |(name, bytes): (String, Vec<u8>)| {
         let at = bytes.windows(7).position(|text| text == b"client-")?;
@@ -92,7 +93,7 @@ fn a_damaged_record_is_saved_in_quarantine_and_the_rest_served() {
 }
 
 #[test]
-fn damage_everywhere_never_ends_the_start() {
+fn the_start_succeeds_with_damage_everywhere() {
     for seed in 0..200 {
         let (storage, model, _) = written(seed);
         for (name, bytes) in storage.files() {
@@ -124,7 +125,7 @@ fn damage_everywhere_never_ends_the_start() {
 }
 
 #[test]
-fn reads_that_fail_now_and_then_lose_nothing() {
+fn occasional_read_errors_lose_nothing() {
     for seed in 0..50 {
         let (storage, model, _) = written(seed);
         storage.set_faults(Faults {
@@ -169,7 +170,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn arbitrary_bytes_are_no_log_but_no_harm(
+    fn arbitrary_bytes_are_read_as_an_empty_log(
         bytes in prop::collection::vec(any::<u8>(), 0..5000),
         number in 0_u64..3,
     ) {

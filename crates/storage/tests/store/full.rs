@@ -1,4 +1,4 @@
-//! A start on a disk without a free byte: what takes away still finds room.
+//! A start on a disk without free space: changes that remove state still find room.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ fn open(storage: &SimStorage) -> (Store<SimDisk>, Recovered, LogReport) {
     Store::open(storage.open().unwrap(), options).unwrap()
 }
 
-/// Somebody else took what the store has not.
+/// Fills the space that the store does not use.
 fn fill_up(storage: &SimStorage) {
     let used: usize = storage.files().values().map(Vec::len).sum();
     storage.set_faults(Faults {
@@ -29,7 +29,7 @@ fn fill_up(storage: &SimStorage) {
     });
 }
 
-/// A disk that is full, with as many messages as were taken before that was said.
+/// A full disk, with all messages that were accepted before the store reported it as full.
 fn filled(seed: u64) -> SimStorage {
     let storage = SimStorage::new(seed);
     let (mut store, ..) = open(&storage);
@@ -50,7 +50,7 @@ fn filled(seed: u64) -> SimStorage {
         next += 1;
     }
     assert_eq!(store.health(), Health::Full);
-    // What came in the moment before is not on the disk, or half of it.
+    // The last unit is not on the disk, or only a part of it.
     if storage.random(2) == 0 {
         store.apply(&publish(next, &[8; PAYLOAD_BYTES])).unwrap();
         storage.set_faults(Faults {
@@ -66,7 +66,7 @@ fn filled(seed: u64) -> SimStorage {
     storage
 }
 
-/// The process ends, the disk stays full, and the next one starts.
+/// Ends the process and starts the next one while the disk stays full.
 fn again(storage: &SimStorage, store: Store<SimDisk>) -> (Store<SimDisk>, Recovered) {
     match storage.random(3) {
         0 => storage.crash(),

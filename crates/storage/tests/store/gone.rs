@@ -1,4 +1,5 @@
-//! Segments that somebody removed, emptied or shortened: the start says so, and serves the rest.
+//! Segments that were removed, truncated or overwritten by others: the start reports them and reads
+//! the rest.
 
 use proptest::prelude::*;
 use thrum_storage::disk::sim::SimStorage;
@@ -7,7 +8,7 @@ use thrum_storage::{LogReport, Loss, read_state};
 use crate::script::Script;
 use crate::{open, segments};
 
-/// A log that was closed in order, of several segments, the first of which were given back.
+/// A log of several segments that was closed, and whose first segments were removed by the store.
 fn written(seed: u64) -> SimStorage {
     let storage = SimStorage::new(seed);
     let (mut store, ..) = open(&storage);
@@ -22,7 +23,7 @@ fn written(seed: u64) -> SimStorage {
     storage
 }
 
-/// The length in the file beside the segments.
+/// The length recorded in the separate file.
 fn end_of(storage: &SimStorage) -> u64 {
     let bytes = &storage.files()["end"];
     u64::from_le_bytes(*bytes[20..28].first_chunk().unwrap())
@@ -32,8 +33,8 @@ fn number_of(name: &str) -> u64 {
     name.strip_suffix(".log").unwrap().parse().unwrap()
 }
 
-/// What the start and who looks from outside say of the log; the latter comes first, as the start
-/// changes it.
+/// Reports of the start and of a reader from outside; the reader comes first, because the start
+/// changes the log.
 fn reports(storage: &SimStorage) -> [LogReport; 2] {
     let (_, outside) = read_state(&storage.reader()).unwrap();
     let (_, _, inside) = open(storage);
@@ -41,7 +42,7 @@ fn reports(storage: &SimStorage) -> [LogReport; 2] {
 }
 
 #[test]
-fn a_whole_log_has_nothing_gone() {
+fn a_complete_log_has_no_losses() {
     for seed in 0..20 {
         let storage = written(seed);
         for report in reports(&storage) {
@@ -52,7 +53,7 @@ fn a_whole_log_has_nothing_gone() {
 }
 
 #[test]
-fn a_missing_segment_is_told_wherever_it_stood() {
+fn a_missing_segment_is_reported_at_any_position() {
     for seed in 0..40 {
         let storage = written(seed);
         let logs = segments(&storage);
@@ -70,7 +71,7 @@ fn a_missing_segment_is_told_wherever_it_stood() {
 }
 
 #[test]
-fn the_newest_segment_tells_how_many_records_are_gone() {
+fn the_number_of_lost_records_of_the_newest_segment_is_known() {
     let storage = written(1);
     let (newest, bytes) = segments(&storage).pop().unwrap();
     storage.put(&newest, &bytes[..60]);
@@ -83,11 +84,11 @@ fn the_newest_segment_tells_how_many_records_are_gone() {
 }
 
 #[test]
-fn zeros_in_the_place_of_what_was_acknowledged_are_told() {
+fn zeros_in_place_of_acknowledged_records_are_reported() {
     for seed in 0..40 {
         let storage = written(seed);
         let (newest, mut bytes) = segments(&storage).pop().unwrap();
-        // What is noted of its end, less the group that says that it was closed.
+        // The recorded end, without the group written at the close.
         let len = usize::try_from(end_of(&storage)).unwrap() - 16;
         let from = 40 + usize::try_from(storage.random(len as u64 - 40)).unwrap();
         bytes[from..].fill(0);
@@ -103,7 +104,7 @@ fn zeros_in_the_place_of_what_was_acknowledged_are_told() {
 }
 
 #[test]
-fn the_newest_segment_is_missed_also_after_a_kill() {
+fn a_missing_newest_segment_is_reported_after_a_kill() {
     let storage = SimStorage::new(3);
     let (mut store, ..) = open(&storage);
     let mut script = Script::new(&storage);
@@ -124,10 +125,9 @@ fn the_newest_segment_is_missed_also_after_a_kill() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Of a segment that ends anywhere before its end something is told, and nothing is made up or
-    /// left out twice.
+    /// The loss of any part of the end is reported, and nothing is invented or counted twice.
     #[test]
-    fn a_shortened_segment_is_told(
+    fn a_shortened_segment_is_reported(
         seed in 0_u64..8,
         at in any::<prop::sample::Index>(),
         len in 0_usize..100,
@@ -139,7 +139,7 @@ proptest! {
         for report in reports(&storage) {
             prop_assert!(report.is_damaged(), "{:?}", report);
         }
-        // The next start has nothing new to tell of the end.
+        // The next start has no new loss to report.
         let (mut store, recovered, _) = open(&storage);
         let mut script = Script::new(&storage);
         script.resume(crate::model::Model::from(&recovered), &recovered);

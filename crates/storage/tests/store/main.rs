@@ -1,9 +1,6 @@
-//! The store against a simulated disk: what was acknowledged is there, what was never applied is
-//! not.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test ends with what it did not expect"
-)]
+//! The store against a simulated disk: acknowledged changes are recovered, changes never applied
+//! are not.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod committer;
 mod crash;
@@ -21,7 +18,7 @@ mod turns;
 use thrum_storage::disk::sim::{SimDisk, SimStorage};
 use thrum_storage::{LogReport, Options, Recovered, Store};
 
-/// Small, so that segments are many.
+/// Small, so that there are many segments.
 const SEGMENT_BYTES: u64 = 4096;
 
 fn options() -> Options {

@@ -1,4 +1,4 @@
-//! The naive model: maps that do what each change says.
+//! A simple model of the state: maps to which the changes are applied.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,19 +6,19 @@ use thrum_codec::packet::SubscriptionOptions;
 use thrum_codec::{PacketId, QoS};
 use thrum_storage::{Awaiting, Change, ClockNote, Content, Owner, Recovered};
 
-/// Text of a message and everything said about it.
+/// The fields of a message.
 pub(crate) type Text = (u64, u64, Option<u64>, u8, bool, String, Vec<u8>, Vec<u8>);
 
-/// Text of a will and everything said about it.
+/// The fields of a will.
 pub(crate) type WillText = (u32, Option<u32>, u8, bool, String, Vec<u8>, Vec<u8>);
 
-/// Client identifier, level, expiry, away since, hint, owner.
+/// Client identifier, level, expiry, disconnection time, hint, owner.
 type Own = (String, String, u32, Option<u64>, u16, Owner<Box<str>>);
 
-/// Number and source of a retained message.
+/// Message number and source of a retained message.
 type Kept = (u64, Option<Vec<u8>>);
 
-/// The options, the identifier, and what is owed of the retained messages.
+/// The options, the identifier, and the position in the retained messages to be sent.
 type Wanted = (u8, bool, bool, u8, u32, Option<Vec<u8>>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,12 +40,12 @@ pub(crate) struct ModelDelivery {
     pub(crate) group: String,
 }
 
-/// Everything that must survive.
+/// The state that must survive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Model {
     pub(crate) sessions: BTreeMap<u64, ModelSession>,
     pub(crate) messages: BTreeMap<u64, Text>,
-    /// Topic to change and message.
+    /// Topic to change number and message.
     pub(crate) retained: BTreeMap<String, (u64, Option<Kept>)>,
     pub(crate) clock: Option<ClockNote>,
 }
@@ -142,7 +142,7 @@ impl Model {
         }
     }
 
-    /// What is left when nothing is kept that nothing refers to.
+    /// The state without unreferenced messages.
     pub(crate) fn settled(&self) -> Self {
         let mut settled = self.clone();
         settled.retained.retain(|_, (_, message)| message.is_some());
@@ -164,7 +164,7 @@ impl Model {
             .chain(retained)
     }
 
-    /// What one has and the other has not, in short.
+    /// The differences between two states, in short form.
     pub(crate) fn differences(&self, other: &Self) -> String {
         let mut lines = Vec::new();
         for (has, lacks, name) in [(self, other, "found"), (other, self, "missing")] {
@@ -275,7 +275,7 @@ fn wanted(options: SubscriptionOptions, identifier: u32, owed: Option<&[u8]>) ->
     )
 }
 
-/// Only PUBCOMP is awaited: the rest is no longer known.
+/// A delivery that only expects a PUBCOMP: its other fields are unknown.
 fn released(packet_id: PacketId) -> ModelDelivery {
     ModelDelivery {
         message: None,

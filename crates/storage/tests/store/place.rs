@@ -1,4 +1,4 @@
-//! The folder of the state: who has it, and whether it is still where it was.
+//! The directory of the state: its lock, and its path.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::model::Model;
 use crate::open;
 use crate::script::Script;
 
-/// A folder of its own, which goes with it.
+/// A separate directory that is removed with this value.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -29,7 +29,7 @@ impl Drop for Folder {
 }
 
 #[test]
-fn a_folder_is_refused_also_when_its_lock_was_removed() {
+fn a_used_directory_is_refused_even_if_its_lock_was_removed() {
     let folder = Folder::new("lock");
     let state = folder.0.join("state");
     let disk = RealDisk::open(&state).unwrap();
@@ -44,7 +44,7 @@ fn a_folder_is_refused_also_when_its_lock_was_removed() {
 }
 
 #[test]
-fn a_folder_that_was_moved_or_replaced_is_noticed() {
+fn a_moved_or_replaced_directory_is_detected() {
     let folder = Folder::new("moved");
     let (state, away) = (folder.0.join("state"), folder.0.join("away"));
     let disk = RealDisk::open(&state).unwrap();
@@ -52,14 +52,17 @@ fn a_folder_that_was_moved_or_replaced_is_noticed() {
     fs::rename(&state, &away).unwrap();
     assert!(disk.check_place().is_err());
     fs::create_dir(&state).unwrap();
-    assert!(disk.check_place().is_err(), "another folder has its name");
+    assert!(
+        disk.check_place().is_err(),
+        "another directory has its name"
+    );
     fs::remove_dir(&state).unwrap();
     fs::rename(&away, &state).unwrap();
     disk.check_place().unwrap();
 }
 
 #[test]
-fn nothing_is_safe_while_the_folder_is_away() {
+fn nothing_is_durable_while_the_directory_is_moved() {
     let storage = SimStorage::new(1);
     let (mut store, ..) = open(&storage);
     let mut script = Script::new(&storage);

@@ -1,4 +1,4 @@
-//! What is not opened: a directory in use, and one of a later format.
+//! Directories that are refused: one in use, and one of a later format.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::model::Model;
 use crate::script::Script;
 use crate::{open, options, segments};
 
-/// A folder of its own for one test.
+/// A separate directory for one test.
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("thrum-storage-{name}-{}", std::process::id()));
     if folder.exists() {
@@ -31,13 +31,13 @@ fn a_second_process_is_refused() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_says_so() {
+fn a_directory_that_cannot_be_created_is_an_error() {
     let error = RealDisk::open(std::path::Path::new("/proc/none/such")).unwrap_err();
     assert!(error.to_string().contains("/proc/none/such"), "{error}");
 }
 
 #[test]
-fn a_real_folder_keeps_what_was_committed() {
+fn a_real_directory_keeps_committed_changes() {
     let folder = folder("real");
     let options = Options {
         segment_bytes: 64 * 1024,
@@ -62,7 +62,7 @@ fn a_real_folder_keeps_what_was_committed() {
 }
 
 #[test]
-fn a_later_format_is_refused_and_left_alone() {
+fn a_later_format_is_refused_and_not_changed() {
     let storage = SimStorage::new(1);
     let (mut store, ..) = open(&storage);
     let mut batch = Batch::default();

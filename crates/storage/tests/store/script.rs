@@ -1,4 +1,4 @@
-//! Arbitrary units of changes, as a node would make them.
+//! Arbitrary units of changes, like those of a node.
 
 use thrum_codec::packet::{RetainHandling, SubscriptionOptions};
 use thrum_codec::{PacketId, QoS, Version};
@@ -13,7 +13,7 @@ use crate::model::Model;
 const FILTERS: [&str; 4] = ["a/+", "#", "$share/g/a/b", "\u{fc}ber/stra\u{df}e"];
 const TOPICS: [&str; 3] = ["a/b", "a", "\u{fc}ber/stra\u{df}e"];
 
-/// Where the node's numbers stand.
+/// The next numbers of the node.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Numbers {
     session: u64,
@@ -22,12 +22,12 @@ pub(crate) struct Numbers {
     seq: u64,
 }
 
-/// Makes changes and applies them to the model.
+/// Generates changes and applies them to the model.
 pub(crate) struct Script<'a> {
     pub(crate) random: &'a SimStorage,
     pub(crate) model: Model,
     pub(crate) numbers: Numbers,
-    /// Deliveries above which the script rather removes.
+    /// Number of deliveries above which the script prefers removals.
     pub(crate) deliveries_max: usize,
     batch: Batch,
 }
@@ -43,10 +43,10 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Goes on with what was recovered, numbering on as a node would.
+    /// Continues with the recovered state, and with the numbers as a node would.
     pub(crate) fn resume(&mut self, model: Model, recovered: &Recovered) {
         self.model = model;
-        // A node that starts knows nothing of what was removed before.
+        // A node that starts does not know the removed objects.
         self.model
             .retained
             .retain(|_, (_, message)| message.is_some());

@@ -1,4 +1,4 @@
-//! Looking into a log from the outside, above all while a broker writes to it.
+//! Reading a log from outside, in particular while a broker writes to it.
 
 use std::io;
 use std::ops::Range;
@@ -16,7 +16,8 @@ use crate::script::Script;
 use crate::turns::{Present, Side, Taking, Turns};
 use crate::{open, options, segments};
 
-/// Runs of the simulation. For a night: as in the runs of crashes, with `snapshot` for `crash`.
+/// Runs of the simulation. For a long test: as in the crash tests, with `snapshot` instead of
+/// `crash`.
 const SEEDS: Range<u64> = 0..300;
 
 /// The segments of a snapshot.
@@ -40,7 +41,7 @@ impl SnapshotTarget for Copy {
 }
 
 impl Copy {
-    /// A disk with nothing but this.
+    /// A disk with exactly these segments.
     fn restored(&self) -> SimStorage {
         let storage = SimStorage::new(0);
         for (name, bytes) in &self.segments {
@@ -64,7 +65,7 @@ fn copy(storage: &SimStorage) -> Copy {
     copy
 }
 
-/// Applies some units and commits, or tidies.
+/// Applies some units and commits, or does maintenance.
 fn write(script: &mut Script<'_>, store: &mut Store<Taking<SimDisk>>, life: &mut Life) {
     for _ in 0..script.random.random(6) {
         let unit = script.unit();
@@ -72,7 +73,7 @@ fn write(script: &mut Script<'_>, store: &mut Store<Taking<SimDisk>>, life: &mut
         life.units.push(unit);
     }
     if script.random.random(8) == 0 {
-        // What fails is written again with the next commit.
+        // A failed write is repeated with the next commit.
         store.tidy().ok();
     }
     if script.random.random(3) > 0 && store.commit().is_ok() {
@@ -80,8 +81,8 @@ fn write(script: &mut Script<'_>, store: &mut Store<Taking<SimDisk>>, life: &mut
     }
 }
 
-/// A snapshot taken while a writer goes on, between any two calls of either. How often it had to
-/// start over; none if it gave up.
+/// Takes a snapshot while a writer continues, with a random interleaving of their calls. Returns
+/// the number of restarts; `None` if the reader gave up.
 fn run(seed: u64) -> Option<u32> {
     let storage = SimStorage::new(seed);
     let turns = Turns::new(&storage);
@@ -151,7 +152,7 @@ fn run(seed: u64) -> Option<u32> {
 }
 
 #[test]
-fn a_snapshot_beside_a_writer_is_a_state_of_one_moment_with_all_that_was_durable_before() {
+fn a_snapshot_during_writes_is_a_consistent_state_with_all_durable_changes() {
     let (mut runs, mut outrun, mut started_over) = (0, 0, 0);
     for seed in seeds(SEEDS) {
         runs += 1;
@@ -161,11 +162,11 @@ fn a_snapshot_beside_a_writer_is_a_state_of_one_moment_with_all_that_was_durable
             None => outrun += 1,
         }
     }
-    assert!(started_over > 0, "no run started over, so none proved it");
+    assert!(started_over > 0, "no run started over, so none tested it");
     assert!(outrun * 20 <= runs, "{outrun} of {runs} gave up");
 }
 
-/// A log that was closed or cut off, and a script that knows what is in it.
+/// A log that was closed or crashed, and the model of its content.
 fn written(storage: &SimStorage) -> Model {
     let (mut store, ..) = open(storage);
     let mut script = Script::new(storage);
@@ -177,7 +178,7 @@ fn written(storage: &SimStorage) -> Model {
 }
 
 #[test]
-fn the_state_of_a_log_without_a_broker_is_read_and_nothing_is_changed() {
+fn the_state_of_a_log_without_a_broker_is_read_without_changes() {
     let storage = SimStorage::new(1);
     let model = written(&storage);
     let before = storage.files();
@@ -190,7 +191,7 @@ fn the_state_of_a_log_without_a_broker_is_read_and_nothing_is_changed() {
 }
 
 #[test]
-fn the_end_of_a_torn_commit_is_left_out() {
+fn the_end_of_a_torn_commit_is_omitted() {
     let storage = SimStorage::new(2);
     written(&storage);
     let (_, whole) = read_state(&storage.reader()).unwrap();
@@ -208,7 +209,7 @@ fn the_end_of_a_torn_commit_is_left_out() {
 }
 
 #[test]
-fn damage_is_counted_and_copied_as_it_is() {
+fn damage_is_counted_and_copied_unchanged() {
     for seed in 0..50 {
         let storage = SimStorage::new(seed);
         written(&storage);
@@ -229,7 +230,7 @@ fn damage_is_counted_and_copied_as_it_is() {
 }
 
 #[test]
-fn counting_alone_finds_as_many_of_everything() {
+fn counting_finds_the_same_numbers_as_reading() {
     let storage = SimStorage::new(3);
     written(&storage);
     let copy = copy(&storage);
@@ -246,7 +247,7 @@ fn counting_alone_finds_as_many_of_everything() {
 }
 
 #[test]
-fn what_no_segment_is_called_is_refused() {
+fn a_name_that_is_not_of_a_segment_is_refused() {
     let error = Contents::default().read("1.log", &[]).unwrap_err();
     assert!(matches!(error, OpenError::Io(_)), "{error}");
 }
@@ -268,7 +269,7 @@ fn a_log_of_a_later_format_is_not_copied() {
     assert!(matches!(read, Err(OpenError::Newer { found: 2 })));
 }
 
-/// Lists files that are gone when they are opened.
+/// Lists files that no longer exist when they are opened.
 struct Vanishing;
 
 impl ReadDisk for Vanishing {
@@ -284,7 +285,7 @@ impl ReadDisk for Vanishing {
 }
 
 #[test]
-fn who_is_always_too_late_gives_up() {
+fn a_reader_that_is_always_too_late_gives_up() {
     let error = snapshot(&Vanishing, &mut Copy::default()).unwrap_err();
     assert!(matches!(error, SnapshotError::Outrun), "{error}");
 }

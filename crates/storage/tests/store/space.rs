@@ -1,4 +1,4 @@
-//! Bounded space, reclaiming, and what happens when disk or limit are reached.
+//! Limited space, reclaiming, and the behaviour at the limits of the disk and of the configuration.
 
 use thrum_codec::{QoS, Version};
 use thrum_storage::disk::sim::{Faults, SimDisk, SimStorage};
@@ -69,7 +69,7 @@ fn fill(store: &mut Store<SimDisk>, first: u64) -> u64 {
 }
 
 #[test]
-fn endless_traffic_stays_within_the_limit_and_next_to_what_is_needed() {
+fn endless_traffic_stays_within_the_limit_and_close_to_the_current_data() {
     let storage = SimStorage::new(1);
     let (mut store, ..) = open(&storage);
     store.apply(&session(1)).unwrap();
@@ -101,7 +101,7 @@ fn endless_traffic_stays_within_the_limit_and_next_to_what_is_needed() {
 }
 
 #[test]
-fn what_is_kept_for_long_is_moved_along_and_never_lost() {
+fn long_lived_records_are_moved_and_never_lost() {
     let storage = SimStorage::new(2);
     let mut script = Script::new(&storage);
     let (mut store, ..) = open(&storage);
@@ -148,7 +148,7 @@ fn the_limit_is_announced_in_time_and_ends_with_removals() {
 }
 
 #[test]
-fn who_goes_on_beyond_the_limit_is_stopped_by_it() {
+fn commits_beyond_the_limit_fail() {
     let storage = SimStorage::new(4);
     let (mut store, ..) = open(&storage);
     store.apply(&session(1)).unwrap();
@@ -166,7 +166,7 @@ fn who_goes_on_beyond_the_limit_is_stopped_by_it() {
     assert!(usage.used_bytes <= usage.disk_bytes_max, "{usage:?}");
     drop(store);
     let (store, recovered, _) = open(&storage);
-    // What was not acknowledged may be there nevertheless.
+    // A commit without acknowledgement may be recovered nevertheless.
     let found = recovered.sessions[0].deliveries.len() as u64;
     assert!((number - 1..=number).contains(&found), "{found} {number}");
     drop(store);
@@ -214,7 +214,7 @@ fn a_full_disk_stops_commits_until_there_is_space() {
 }
 
 #[test]
-fn after_a_failed_sync_the_commit_is_written_anew_and_only_then_acknowledged() {
+fn after_a_failed_sync_the_commit_is_written_again_and_only_then_acknowledged() {
     for seed in 0..100 {
         let storage = SimStorage::new(seed);
         let (mut store, ..) = open(&storage);
@@ -254,7 +254,7 @@ fn a_message_larger_than_a_segment_gets_one_of_its_own() {
 }
 
 #[test]
-fn a_message_may_come_before_its_first_reference() {
+fn a_message_may_be_written_before_its_first_reference() {
     let storage = SimStorage::new(7);
     let (mut store, ..) = open(&storage);
     store.apply(&session(1)).unwrap();
@@ -265,7 +265,7 @@ fn a_message_may_come_before_its_first_reference() {
         batch.push(&part);
         store.apply(&batch).unwrap();
         store.commit().unwrap();
-        // Filling one segment is well within the time it has.
+        // Filling one segment is well within the allowed delay.
         for number in 100..110 {
             store.apply(&publish(number, &[1; 200])).unwrap();
             store.apply(&acknowledge(number)).unwrap();

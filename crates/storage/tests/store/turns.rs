@@ -1,4 +1,4 @@
-//! Two processes on one simulated disk: before each call to it, chance decides whose turn is next.
+//! Two processes on one simulated disk, with a random scheduling of their calls.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -6,28 +6,28 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use thrum_storage::disk::sim::{SimDisk, SimFile, SimReader, SimStorage};
 use thrum_storage::disk::{Disk, File, ReadDisk};
 
-/// Which of the two.
+/// One of the two processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Writer,
     Reader,
 }
 
-/// Who may call next.
+/// The state of the scheduling.
 #[derive(Debug)]
 struct State {
     next: Side,
-    /// There is no reader, or none any more: no turns are taken.
+    /// Whether there is no reader, so that no scheduling takes place.
     is_alone: bool,
-    /// The reader waits for its first turn.
+    /// Whether the reader is waiting for its first turn.
     has_come: bool,
 }
 
-/// The turns of one run.
+/// The scheduling of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct Turns {
     storage: SimStorage,
-    /// One of so many calls passes the turn on.
+    /// One of this many calls passes the turn to the other process.
     calls: u64,
     shared: Arc<(Mutex<State>, Condvar)>,
 }
@@ -46,12 +46,12 @@ impl Turns {
         }
     }
 
-    /// From now on there are two, once the reader has come.
+    /// Starts the scheduling as soon as the reader is there.
     pub(crate) fn begin(&self) {
         self.state().is_alone = false;
     }
 
-    /// Waits until the reader has come: a run must not depend on how threads start.
+    /// Waits for the reader: a run must not depend on the start of threads.
     pub(crate) fn expect_reader(&self) {
         let state = self.state();
         drop(
@@ -62,12 +62,12 @@ impl Turns {
         );
     }
 
-    /// The reader is gone.
+    /// Whether the reader has ended.
     pub(crate) fn are_over(&self) -> bool {
         self.state().is_alone
     }
 
-    /// Waits for the turn of this one, which it has until its next call.
+    /// Waits for the turn of a process, which lasts until its next call.
     fn wait(&self, side: Side) {
         let mut state = self.state();
         state.has_come |= side == Side::Reader;
@@ -87,7 +87,7 @@ impl Turns {
     }
 }
 
-/// Says when it goes, however that comes, that there is only one left.
+/// Reports the end of a process when it is dropped.
 pub(crate) struct Present(pub(crate) Turns);
 
 impl Drop for Present {
@@ -99,7 +99,7 @@ impl Drop for Present {
     }
 }
 
-/// The disk of one of them.
+/// The disk of one process.
 #[derive(Debug)]
 pub(crate) struct Taking<D> {
     pub(crate) disk: D,
@@ -161,7 +161,8 @@ impl Disk for Taking<SimDisk> {
 impl ReadDisk for Taking<SimReader> {
     type File = Taking<SimFile>;
 
-    /// As a real folder is listed: what comes or goes meanwhile may be in it or not.
+    /// Like the listing of a real directory: files created or removed meanwhile may be listed or
+    /// not.
     fn list(&self) -> io::Result<Vec<String>> {
         let before = self.call().list()?;
         for _ in 0..self.turns.storage.random(20) {

@@ -374,7 +374,7 @@ fn frames_against_the_rules_close_with_their_code() {
         (
             frame(true, Opcode::Continuation, b"x"),
             1002,
-            "continuation of no message",
+            "continuation without a message",
         ),
         (vec![0x83, 0x80], 1002, "unknown opcode"),
         (vec![0xC2, 0x80], 1002, "reserved bits"),

@@ -1,4 +1,4 @@
-//! Builds the program of cases and lets callgrind count the instructions of each.
+//! Builds the program of cases and counts the instructions of each case with callgrind.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -12,26 +12,25 @@ use super::Counts;
 use crate::workspace::{Workspace, cargo};
 
 const PACKAGE: &str = "thrum-counts";
-/// The function of the program in which callgrind collects, by the end of its path.
+/// The function of the program in which callgrind collects, matched by the end of its path.
 const COUNTED: &str = "*thrum_counts*counted*";
-/// Operations that are counted of each case: enough to go through its topics once.
+/// Number of operations counted for each case: enough to use each of its topics once.
 const TIMES: u32 = 1_000;
-/// The C library chooses among its copies of `memcpy` by what the processor can. Without these
-/// features it takes the same one on every x86-64 machine: what else it looks at, the maker and the
-/// model, are valgrind's own, whatever the machine has. Names that a version of the library does
-/// not know are passed over.
+/// The C library selects a version of `memcpy` by the features of the processor. Without these
+/// features it selects the same one on every x86-64 machine; its other criteria, vendor and model,
+/// are emulated by valgrind and equal everywhere. The library ignores names that it does not know.
 const C_LIBRARY: &str =
     "glibc.cpu.hwcaps=-AVX2,-AVX2_Usable,-AVX_Fast_Unaligned_Load,-AVX512F,-AVX512VL,-ERMS,-FSRM";
 
-/// The program of cases, built.
+/// The compiled program of cases.
 pub(super) struct Counter {
     program: PathBuf,
     compiler: String,
 }
 
 impl Counter {
-    /// Builds the program as the release of thrum is built, whatever flags the environment asks
-    /// for.
+    /// Builds the program with the settings of a release of thrum, regardless of compiler flags in
+    /// the environment.
     pub(super) fn build(workspace: &Workspace) -> Result<Self> {
         if Command::new("valgrind").arg("--version").output().is_err() {
             bail!("valgrind is missing: apt-get install valgrind (`make setup` does it)");
@@ -46,20 +45,20 @@ impl Counter {
             bail!("{PACKAGE} does not build");
         }
         let program = executable(&String::from_utf8_lossy(&build.stdout))
-            .with_context(|| format!("cargo names no program of {PACKAGE}"))?;
+            .with_context(|| format!("the messages of cargo contain no program of {PACKAGE}"))?;
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
         let version = Command::new(rustc).arg("-vV").output()?;
         let compiler = compiler_of(&String::from_utf8_lossy(&version.stdout))
-            .context("rustc -vV does not say its release and host")?;
+            .context("the output of rustc -vV lacks the release or the host")?;
         Ok(Self { program, compiler })
     }
 
-    /// Version and host of the compiler: counts of another one are not comparable.
+    /// Version and host of the compiler: counts of different compilers are not comparable.
     pub(super) fn compiler(&self) -> &str {
         &self.compiler
     }
 
-    /// Counts all cases, as many at a time as there are cores.
+    /// Counts all cases, as many at the same time as there are cores.
     pub(super) fn count_all(&self) -> Result<Counts> {
         let list = Command::new(&self.program).arg("list").output()?;
         let list = checked(&list, "the list of cases")?;
@@ -88,7 +87,7 @@ impl Counter {
     /// Instructions of one operation of a case.
     fn count(&self, name: &str) -> Result<f64> {
         let profile = self.profile(name);
-        // An empty environment, so that nothing in it moves the stack or changes a choice.
+        // An empty environment, so that no variable changes the stack layout or a decision.
         let output = Command::new("valgrind")
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
@@ -102,18 +101,18 @@ impl Counter {
         let text =
             std::fs::read_to_string(&profile).with_context(|| format!("{}", profile.display()))?;
         let instructions = instructions_of(&text)
-            .with_context(|| format!("callgrind has collected nothing of {name}"))?;
+            .with_context(|| format!("callgrind collected nothing for {name}"))?;
         Ok(f64::from(instructions) / f64::from(TIMES))
     }
 
-    /// Where callgrind's profile of a case lies afterwards, for `callgrind_annotate`.
+    /// Path of callgrind's profile of a case, for `callgrind_annotate`.
     fn profile(&self, name: &str) -> PathBuf {
         self.program
             .with_file_name(format!("{PACKAGE}.{name}.callgrind"))
     }
 }
 
-/// The output of a program that has succeeded.
+/// The output of a program if it succeeded.
 fn checked(output: &Output, what: &str) -> Result<String> {
     if !output.status.success() {
         let error = String::from_utf8_lossy(&output.stderr);
@@ -122,7 +121,7 @@ fn checked(output: &Output, what: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The program that cargo's messages name.
+/// The program in the messages of cargo.
 fn executable(messages: &str) -> Option<PathBuf> {
     messages
         .lines()
@@ -131,7 +130,7 @@ fn executable(messages: &str) -> Option<PathBuf> {
         .find_map(|message| Some(message["executable"].as_str()?.into()))
 }
 
-/// Release and host out of `rustc -vV`.
+/// Release and host from the output of `rustc -vV`.
 fn compiler_of(version: &str) -> Option<String> {
     let field = |name| version.lines().find_map(|line| line.strip_prefix(name));
     Some(format!(
@@ -141,7 +140,7 @@ fn compiler_of(version: &str) -> Option<String> {
     ))
 }
 
-/// The sum in a profile; none if nothing was collected.
+/// The sum in a profile; `None` if nothing was collected.
 fn instructions_of(profile: &str) -> Option<u32> {
     let totals = profile
         .lines()
@@ -154,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sum_of_a_profile_is_read_and_nothing_is_no_sum() {
+    fn the_sum_of_a_profile_is_read_and_an_empty_profile_has_none() {
         let profile = |count: &str| {
             format!(
                 "version: 1\nevents: Ir\nsummary: {count}\n\nfn=(1) main\n1 5\n\ntotals: {count}\n"
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_compiler_is_named_by_release_and_host() {
+    fn the_compiler_is_identified_by_release_and_host() {
         let version = "rustc 1.95.0 (x 2026-04-14)\nbinary: rustc\nhost: x86_64-unknown-linux-gnu\nrelease: 1.95.0\n";
         let name = "rustc 1.95.0 x86_64-unknown-linux-gnu";
         assert_eq!(compiler_of(version).as_deref(), Some(name));

@@ -1,14 +1,14 @@
-//! The committed counts: how they are read, written, and what differs from them.
+//! The committed counts: reading, writing and comparison.
 
 use anyhow::{Context, Result};
 use toml_edit::{DocumentMut, Item};
 
 use super::Counts;
 
-/// A count may differ by this part of it: the C library and the paths of a machine move counts by
-/// up to 2 %.
+/// Relative deviation that is allowed: the C library and paths of a machine change counts by up to
+/// 2 %.
 const TOLERANCE: f64 = 0.05;
-/// A short case may differ by so many instructions all the same.
+/// Absolute deviation in instructions that is always allowed, for short cases.
 const TOLERANCE_MIN: f64 = 3.0;
 
 const HEADER: &str = "\
@@ -16,7 +16,7 @@ const HEADER: &str = "\
 # README.md beside this file says what to do then. Written by `UPDATE_COUNTS=1 cargo xtask counts`.
 ";
 
-/// What the file holds.
+/// Content of the file.
 #[derive(Debug)]
 pub(super) struct Committed {
     pub(super) compiler: String,
@@ -48,7 +48,7 @@ impl Committed {
     }
 }
 
-/// The file with these counts.
+/// Content of the file for these counts.
 pub(super) fn text(compiler: &str, counts: &Counts) -> String {
     let lines: Vec<String> = counts
         .iter()
@@ -60,7 +60,7 @@ pub(super) fn text(compiler: &str, counts: &Counts) -> String {
     )
 }
 
-/// Every case with its count, and how far it is from the committed one.
+/// Every case with its count and the deviation from the committed one.
 pub(super) fn table(counts: &Counts, committed: &Counts) -> String {
     let width = counts.keys().map(String::len).max().unwrap_or(0);
     let lines = counts.iter().map(|(name, now)| match committed.get(name) {
@@ -77,12 +77,12 @@ pub(super) fn table(counts: &Counts, committed: &Counts) -> String {
         .concat()
 }
 
-/// Cases that cost more or less than committed, are new, or are gone.
+/// Cases that cost more or less than committed, are new, or no longer exist.
 pub(super) fn differences(committed: &Counts, counts: &Counts) -> Vec<String> {
     let mut found = Vec::new();
     for (name, before) in committed {
         let Some(now) = counts.get(name) else {
-            found.push(format!("`{name}` is no case any more"));
+            found.push(format!("`{name}` is no longer a case"));
             continue;
         };
         let tolerated = (before * TOLERANCE).max(TOLERANCE_MIN);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_counts_are_read_again() {
         let counts = counts(&[("a", 12.3), ("b", 1000.0)]);
         let committed = Committed::parse(&text("rustc 1 x", &counts)).unwrap();
         assert_eq!(committed.compiler, "rustc 1 x");

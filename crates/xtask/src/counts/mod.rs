@@ -1,8 +1,8 @@
-//! `cargo xtask counts`: instructions per operation of the hot path, against those that are
-//! committed.
+//! `cargo xtask counts`: instructions per operation of the hot path, compared with the committed
+//! counts.
 //!
-//! Instructions are counted and not timed, because a clock on a shared machine differs by more from
-//! run to run than a change worth noticing. docs/performance/README.md says how to read them.
+//! Instructions are counted instead of time, because times on a shared machine vary from run to run
+//! by more than a relevant change. docs/performance/README.md explains the counts.
 
 mod callgrind;
 mod committed;
@@ -16,14 +16,14 @@ use callgrind::Counter;
 use committed::Committed;
 
 const FILE: &str = "docs/performance/instructions.toml";
-/// Set to anything, the counts are written instead of compared.
+/// If this variable is set, the counts are written instead of compared.
 const UPDATE: &str = "UPDATE_COUNTS";
 
-/// Instructions per operation by the name of the case.
+/// Instructions per operation by name of the case.
 type Counts = BTreeMap<String, f64>;
 
-/// Counts every case and tells whether all are as committed, or writes them if `UPDATE_COUNTS` is
-/// set.
+/// Counts every case and returns whether all match the committed counts; writes them instead if
+/// `UPDATE_COUNTS` is set.
 pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     let counter = Counter::build(workspace)?;
     let counts = counter.count_all()?;
@@ -48,14 +48,15 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     match found.len() {
         0 => println!("counts: ok"),
         count => println!(
-            "counts: {count} to look at; if it is meant to be so: {UPDATE}=1 cargo xtask counts, and commit the file"
+            "counts: {count} to review; if the changes are intended: {UPDATE}=1 cargo xtask counts, and commit the file"
         ),
     }
     Ok(found.is_empty())
 }
 
-/// Says that counts of two compilers are not compared. For another kind of machine nobody keeps
-/// counts, so that passes; another version of the compiler is not the repository's, and fails.
+/// Reports that counts of two compilers are not compared. On another kind of machine the check
+/// passes, because there are no committed counts for it. Another version of the compiler differs
+/// from the repository's, and the check fails.
 fn verdict_without_comparison(committed: &str, own: &str) -> Option<bool> {
     if committed == own {
         return None;
@@ -63,13 +64,13 @@ fn verdict_without_comparison(committed: &str, own: &str) -> Option<bool> {
     let host = |compiler: &str| compiler.rsplit(' ').next().map(str::to_owned);
     let is_foreign = host(committed) != host(own);
     let cure = if is_foreign {
-        "nothing to do on this kind of machine".to_owned()
+        "there are no counts for this kind of machine".to_owned()
     } else {
         format!(
-            "use the one of rust-toolchain.toml; if that has changed: {UPDATE}=1 cargo xtask counts"
+            "use the version of rust-toolchain.toml; if that has changed: {UPDATE}=1 cargo xtask counts"
         )
     };
-    println!("counts: not compared: {FILE} is of {committed}, and this is {own}; {cure}");
+    println!("counts: not compared: {FILE} is for {committed}, and this is {own}; {cure}");
     Some(is_foreign)
 }
 

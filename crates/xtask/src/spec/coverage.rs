@@ -1,4 +1,4 @@
-//! Statements against tags: what is enforced and tested, and where.
+//! Compares statements with tags: which statements are enforced and tested, and where.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::spec::statements::{Document, Statement};
 use crate::spec::tags::Tag;
 use crate::violation::Violation;
 
-/// How far one list is covered.
+/// The coverage of one list.
 #[derive(Debug)]
 pub(crate) struct Coverage<'a> {
     document: &'a Document,
@@ -31,7 +31,7 @@ struct Counts {
 }
 
 impl<'a> Coverage<'a> {
-    /// Looks up every statement of the list among the tags.
+    /// Finds the tags of every statement in the list.
     pub(crate) fn of(document: &'a Document, tags: &'a [Tag]) -> Self {
         let mut found: BTreeMap<&str, Places<'_>> = BTreeMap::new();
         for tag in tags {
@@ -48,11 +48,11 @@ impl<'a> Coverage<'a> {
         }
     }
 
-    /// A row per section and one for the whole.
+    /// A row per section and a row of totals.
     pub(crate) fn table(&self) -> String {
         let mut text = format!(
             "{:<30}{:>10}{:>10}{:>8}{:>8}{:>10}\n",
-            self.document.name, "statements", "enforced", "tested", "both", "left out"
+            self.document.name, "statements", "enforced", "tested", "both", "excluded"
         );
         for section in &self.document.sections {
             let counts = self.counts(section.statements.iter());
@@ -62,7 +62,7 @@ impl<'a> Coverage<'a> {
         text
     }
 
-    /// Each wanted statement with the lines that enforce it and the tests that prove it.
+    /// Each selected statement with the lines that enforce it and the tests that prove it.
     pub(crate) fn list(&self, wanted: Option<&str>) -> String {
         let mut text = String::new();
         for statement in self.document.statements() {
@@ -73,15 +73,14 @@ impl<'a> Coverage<'a> {
         text
     }
 
-    /// Statements that count and lack an enforcing line or a test, and those that do not count but
-    /// lack neither.
+    /// Required statements without an enforcing line or a test, and excluded ones that have both.
     pub(crate) fn violations(&self) -> Vec<Violation> {
         let path = self.path();
         let violation = |statement: &Statement| {
             let (enforced, tested) = self.state(statement);
             let what = match (statement.counts, enforced, tested) {
                 (true, false, false) => "is neither enforced nor tested; tag the line and the test",
-                (true, false, true) => "is not enforced; tag the line that does it",
+                (true, false, true) => "is not enforced; tag the line that enforces it",
                 (true, true, false) => "is not tested; tag the test that proves it",
                 (false, true, true) => "is enforced and tested; clear its status",
                 (true, true, true) | (false, _, _) => return None,
@@ -100,9 +99,9 @@ impl<'a> Coverage<'a> {
             line,
             counts,
         } = statement;
-        let left_out = if *counts { "" } else { " (left out)" };
+        let excluded = if *counts { "" } else { " (excluded)" };
         let mut lines = vec![
-            format!("{id} ({binds}){left_out}: {demand}"),
+            format!("{id} ({binds}){excluded}: {demand}"),
             format!("  listed at   {}:{line}", self.path()),
         ];
         if let Some(Places { enforced, tested }) = self.tags.get(id.as_str()) {
@@ -150,8 +149,8 @@ impl<'a> Coverage<'a> {
     }
 }
 
-/// Whether an id is the wanted one or begins with it: `MQTT-3.3` has `MQTT-3.3.1-2` and not
-/// `MQTT-3.30.1-2`.
+/// Whether an id equals the wanted one or starts with it: `MQTT-3.3` includes `MQTT-3.3.1-2` and
+/// not `MQTT-3.30.1-2`.
 fn is_within(id: &str, wanted: &str) -> bool {
     id.strip_prefix(wanted)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))
@@ -173,7 +172,8 @@ mod tests {
     use super::*;
     use crate::spec::tags;
 
-    /// A list of four statements of which three count; one is enforced and tested, one only tested.
+    /// A list of four statements, three of them required; one is enforced and tested, one only
+    /// tested.
     fn example() -> (Document, Vec<Tag>) {
         let list = "## 3.1 CONNECT\n| MQTT-3.1.0-1 | both | A. | |\n| MQTT-3.1.0-2 | both | B. | |\n\
             ## 6 WebSocket\n| MQTT-6.0.0-1 | both | C. | not yet: none |\n| MQTT-6.0.0-2 | both | D. | |\n";
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn statements_that_are_left_out_do_not_count() {
+    fn excluded_statements_are_not_counted() {
         let (document, tags) = example();
         let coverage = Coverage::of(&document, &tags);
         let expected = Counts {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn every_statement_that_counts_must_be_enforced_and_tested() {
+    fn every_required_statement_must_be_enforced_and_tested() {
         let (document, tags) = example();
         let found = lines(&Coverage::of(&document, &tags).violations());
         assert_eq!(found.len(), 2, "{found:?}");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_that_is_no_longer_true_is_reported() {
+    fn an_outdated_status_is_reported() {
         let (document, mut tags) = example();
         tags.extend(read("src/a.rs", "// [MQTT-6.0.0-1]"));
         let found = lines(&Coverage::of(&document, &tags).violations());
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(statements(None), 4);
         assert_eq!(statements(Some("MQTT-3.1")), 2);
         assert_eq!(statements(Some("MQTT-3.1.0-")), 0);
-        assert!(coverage.list(Some("MQTT-6.0.0-1")).contains("(left out)"));
+        assert!(coverage.list(Some("MQTT-6.0.0-1")).contains("(excluded)"));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! `cargo xtask spec`: which normative statements are enforced and tested, by the tags in the
-//! source.
+//! `cargo xtask spec`: determines which normative statements are enforced and tested, by the tags
+//! in the source.
 
 mod coverage;
 mod statements;
@@ -13,18 +13,18 @@ use crate::spec::tags::Tag;
 use crate::violation::{Violation, report};
 use crate::workspace::Workspace;
 
-/// Where tags are looked for; this tool talks about tags and has none.
+/// Folders that are searched for tags; this tool mentions tags without using them.
 const TAGGED_FOLDERS: [&str; 3] = ["crates/", "fuzz/", "tests/"];
 const TAGGED_FILES: [&str; 5] = [".rs", ".py", ".mjs", ".js", ".sh"];
 const OWN_FOLDER: &str = "crates/xtask/";
 
-/// What is printed beside the findings.
+/// Output in addition to the findings.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum View {
-    /// How many statements of each section are enforced and tested.
+    /// Numbers of enforced and tested statements in each section.
     Table,
-    /// Where each statement is enforced and tested: the one of this id, those whose id begins so,
-    /// or all.
+    /// Lines that enforce and test each statement: the one with this id, those whose id starts with
+    /// it, or all.
     List(Option<String>),
 }
 
@@ -39,14 +39,14 @@ impl View {
                 Ok(Self::List(Some(id.to_owned())))
             }
             _ => bail!(
-                "spec does not understand `{}`; it knows --list [STATEMENT]",
+                "unknown arguments of spec: `{}`; use --list [STATEMENT]",
                 arguments.join(" ")
             ),
         }
     }
 }
 
-/// Prints the coverage and tells whether every tag is known and every statement that counts is
+/// Prints the coverage and returns whether every tag is known and every required statement is
 /// enforced and tested.
 pub(crate) fn run(workspace: &Workspace, view: &View) -> Result<bool> {
     let mut documents = Vec::new();
@@ -67,14 +67,14 @@ pub(crate) fn run(workspace: &Workspace, view: &View) -> Result<bool> {
             .collect(),
     };
     if text.is_empty() {
-        bail!("docs/spec has no such statement");
+        bail!("no statement in docs/spec has this id");
     }
     print!("{text}");
     found.extend(covered.iter().flat_map(Coverage::violations));
     Ok(report("spec", found))
 }
 
-/// Every tag in the source, and everything that looks like a tag and is none.
+/// Every tag in the source, and every malformed tag.
 fn scan(workspace: &Workspace) -> Result<(Vec<Tag>, Vec<Violation>)> {
     let mut tags = Vec::new();
     let mut found = Vec::new();
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_of_all_statements_or_of_those_that_are_named() {
+    fn a_list_contains_all_statements_or_the_selected_ones() {
         let parse = |line: &str| {
             let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
             View::parse(&arguments)

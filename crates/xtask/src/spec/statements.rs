@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail};
 
-/// One list: the statements of one version of the protocol.
+/// One list: the statements of one protocol version.
 #[derive(Debug)]
 pub(crate) struct Document {
-    /// The file's name without ending.
+    /// File name without extension.
     pub(crate) name: String,
     pub(crate) sections: Vec<Section>,
 }
@@ -28,12 +28,12 @@ pub(crate) struct Statement {
     pub(crate) demand: String,
     /// Its line in the list.
     pub(crate) line: usize,
-    /// False where the status says `not yet` or `n/a`.
+    /// False if the status is `not yet` or `n/a`.
     pub(crate) counts: bool,
 }
 
 impl Document {
-    /// Reads a list; a file without statements is prose and gives nothing.
+    /// Reads a list; returns `None` for a file without statements.
     pub(crate) fn parse(path: &str, text: &str) -> Result<Option<Self>> {
         let mut sections: Vec<Section> = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -55,7 +55,7 @@ impl Document {
         let mut ids = BTreeSet::new();
         for statement in sections.iter().flat_map(|section| &section.statements) {
             if !ids.insert(statement.id.as_str()) {
-                bail!("{path}: {} stands there twice", statement.id);
+                bail!("{path}: {} is listed twice", statement.id);
             }
         }
         let name = path
@@ -80,7 +80,7 @@ impl Statement {
             bail!("a row has four cells: id, binds, demand, status");
         };
         if !["server", "client", "both"].contains(binds) {
-            bail!("`{binds}` is none of server, client, both");
+            bail!("`{binds}` is not one of server, client, both");
         }
         let explained = |word: &str| {
             status
@@ -89,7 +89,7 @@ impl Statement {
         };
         let counts = status.is_empty();
         if !counts && !explained("not yet:") && !explained("n/a:") {
-            bail!("`{status}` is neither `not yet: reason` nor `n/a: reason`");
+            bail!("the status `{status}` must be `not yet: reason` or `n/a: reason`");
         }
         Ok(Self {
             id: (*id).to_owned(),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn prose_is_no_list() {
+    fn prose_is_not_a_list() {
         assert!(
             Document::parse("docs/spec/README.md", "# Prose\n\n## Use\n")
                 .unwrap()
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_refused() {
+    fn mistakes_are_refused() {
         for (from, to) in [
             ("| client |", "| clients |"),
             ("| not yet: no listener |", "| later |"),

@@ -6,13 +6,13 @@ use crate::source::{is_test_file, line_at, mask, test_lines};
 use crate::spec::statements::Document;
 use crate::violation::Violation;
 
-/// A statement named in the source.
+/// A reference to a statement in the source.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Tag {
     pub(crate) id: String,
     path: String,
     line: usize,
-    /// On a test; otherwise on a line that enforces the statement.
+    /// Whether the tag is on a test; otherwise it is on a line that enforces the statement.
     pub(crate) test: bool,
 }
 
@@ -23,7 +23,7 @@ impl Tag {
     }
 }
 
-/// The tags of a file, and what looks like a tag and is none.
+/// The tags of a file, and the malformed ones.
 pub(crate) fn read(path: &str, text: &str) -> (Vec<Tag>, Vec<Violation>) {
     let is_test_file = is_test_file(path);
     let mut tags = Vec::new();
@@ -57,7 +57,7 @@ pub(crate) fn read(path: &str, text: &str) -> (Vec<Tag>, Vec<Violation>) {
     (tags, bad)
 }
 
-/// Tags that name no statement.
+/// Tags that refer to no statement.
 pub(crate) fn unknown(tags: &[Tag], documents: &[Document]) -> Vec<Violation> {
     let known: BTreeSet<&str> = documents
         .iter()
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_counts_by_where_it_stands() {
+    fn the_position_of_a_tag_determines_its_kind() {
         let text = "fn a() {\n    b(); // [MQTT-3.1.0-1] [MQTT3-3.1.0-1]\n}\n\n\
             /// Proves [MQTT-3.1.0-2].\n#[test]\nfn c() {\n    // [MQTT-3.1.2-1]\n}\n\
             #[cfg(test)]\nmod tests {\n    // [MQTT-3.1.2-2]\n}\n";
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_tag_is_reported() {
+    fn a_malformed_tag_is_reported() {
         for slip in [
             "[MQTT-3.3.1]",
             "[MQTT-3.3-1]",

@@ -1,4 +1,4 @@
-//! What cargo has built: the tests and the program under test.
+//! The programs built by cargo: the tests and the program under test.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -8,20 +8,20 @@ use serde_json::Value;
 
 use crate::workspace::{Workspace, cargo};
 
-/// Everything is built once in this profile: the program under test, the tests and the tools.
+/// The profile in which everything is built once: the program under test, the tests and the tools.
 const PROFILE: &str = "gate";
 
 /// A test program.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TestProgram {
-    /// Package without `thrum-`, then the target unless that is the package's library or program.
+    /// Package without `thrum-`, then the target, unless it is the package's library or program.
     pub(super) name: String,
     pub(super) path: PathBuf,
     /// Folder of the package, in which cargo runs its tests.
     pub(super) folder: PathBuf,
 }
 
-/// All of it.
+/// All built programs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Built {
     pub(super) tests: Vec<TestProgram>,
@@ -29,7 +29,7 @@ pub(super) struct Built {
     pub(super) thrum: PathBuf,
 }
 
-/// Builds it.
+/// Builds all programs.
 pub(super) fn build(workspace: &Workspace) -> Result<Built> {
     let build = cargo(&workspace.root)
         .args(["test", "--profile", PROFILE, "--workspace"])
@@ -44,7 +44,7 @@ pub(super) fn build(workspace: &Workspace) -> Result<Built> {
     read(&String::from_utf8_lossy(&build.stdout))
 }
 
-/// Reads cargo's messages, one a line.
+/// Reads cargo's messages, one per line.
 fn read(messages: &str) -> Result<Built> {
     let mut built = Built::default();
     for message in messages.lines() {
@@ -67,7 +67,7 @@ fn read(messages: &str) -> Result<Built> {
         }
     }
     if built.thrum.as_os_str().is_empty() || built.tests.is_empty() {
-        bail!("cargo names no tests, or not the program `thrum`");
+        bail!("the messages of cargo contain no tests, or not the program `thrum`");
     }
     Ok(built)
 }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_program_under_test_nothing_is_run() {
+    fn a_build_without_the_program_under_test_is_an_error() {
         let only = message(
             "path+file:///r/crates/codec#thrum-codec@0.1.0",
             "lib",

@@ -1,7 +1,8 @@
-//! `cargo xtask test`: every test of the repository, several suites side by side.
+//! `cargo xtask test`: runs every test of the repository, several suites at the same time.
 //!
-//! Most suites wait: for timers of a broker, for a database to start, for a disk. So a few run at
-//! the same time, the long ones first, and those that measure time run alone at the end.
+//! Most suites spend their time waiting: for timers of a broker, for the start of a database, for a
+//! disk. Several suites therefore run at the same time, the long ones first, and those that measure
+//! time run alone at the end.
 
 mod built;
 mod plan;
@@ -14,27 +15,27 @@ use anyhow::{Context, Result, bail};
 use crate::workspace::Workspace;
 use plan::Suite;
 
-/// Suites at the same time for each core: at two cores four, which keeps both busy while no suite
-/// waits for a core for long enough that its broker seems to hang.
+/// Number of simultaneous suites per core. With two cores these are four, which use both cores
+/// without delaying any suite so long that its broker seems to hang.
 const SUITES_OF_CORE: usize = 2;
 
-/// What the command line asks for.
+/// Options of the command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// Only suites whose name contains one of these; all if there is none.
+    /// Selects suites whose name contains one of these; empty for all.
     only: Vec<String>,
-    /// Print the names and run nothing.
+    /// Only print the names.
     lists: bool,
 }
 
 impl Options {
-    /// Reads what follows `test`.
+    /// Parses the arguments after `test`.
     pub(crate) fn parse(arguments: &[String]) -> Result<Self> {
         let mut options = Self::default();
         for argument in arguments {
             match argument.as_str() {
                 "--list" => options.lists = true,
-                name if name.starts_with('-') => bail!("do not understand `{name}` behind `test`"),
+                name if name.starts_with('-') => bail!("unknown argument `{name}` of `test`"),
                 name => options.only.push(name.to_owned()),
             }
         }
@@ -50,13 +51,13 @@ impl Options {
     }
 }
 
-/// Builds all tests, runs those asked for, and tells whether all passed.
+/// Builds all tests, runs the selected ones, and returns whether all passed.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     let built = built::build(workspace)?;
     let mut suites = plan::suites(workspace, &built)?;
     suites.retain(|suite| options.wants(suite));
     if suites.is_empty() {
-        bail!("no suite is named so; `cargo xtask test --list` prints the names");
+        bail!("no suite has this name; `cargo xtask test --list` prints the names");
     }
     if options.lists {
         for suite in &suites {
@@ -65,10 +66,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
         return Ok(true);
     }
     let cores = std::thread::available_parallelism().context("the number of cores")?;
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a tool that runs for minutes tells how long"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "the tool reports its duration")]
     let began = Instant::now();
     let failed = running::run(suites, SUITES_OF_CORE * cores.get())?;
     let seconds = began.elapsed().as_secs();

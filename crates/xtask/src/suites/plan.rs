@@ -1,4 +1,4 @@
-//! Which suites there are, and in which order they begin.
+//! The suites, and the order in which they start.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use super::built::{Built, TestProgram};
 use crate::workspace::Workspace;
 
-/// Long ones, which begin first, with about as many seconds as each took on two cores.
+/// Long suites, which start first, with the approximate number of seconds of each on two cores.
 const LONG: [(&str, u32); 16] = [
     ("bench selfcheck", 70),
     ("interop", 60),
@@ -29,8 +29,8 @@ const LONG: [(&str, u32); 16] = [
     ("thrum clients", 10),
 ];
 
-/// They measure time or memory, or end a broker so soon after the clock was set that its disk has
-/// to be quick, so they run alone, after the others.
+/// Suites that run alone, after the others: they measure time or memory, or end a broker so soon
+/// after the clock was set that its disk must not be slow.
 const ALONE: [&str; 4] = [
     "backends mqtt",
     "bench agents",
@@ -38,17 +38,17 @@ const ALONE: [&str; 4] = [
     "crash storm",
 ];
 
-/// Suites of the conformance that are run again with a broker that has a data directory.
+/// Conformance suites that run a second time with a broker that has a data directory.
 const DURABLE: [&str; 3] = [
     "conformance abuse",
     "conformance malformed",
     "conformance normative",
 ];
 
-/// What may run at the same time.
+/// Suites that may run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Company {
-    /// Everything: it takes the time that the others leave.
+    /// All suites: it runs in the background.
     Beside,
     /// Other suites.
     Others,
@@ -56,11 +56,11 @@ pub(super) enum Company {
     Alone,
 }
 
-/// Programs that run once and say by their exit code whether they passed.
+/// Programs that run once and report success by their exit code.
 #[derive(Debug)]
 pub(super) struct Suite {
     pub(super) name: String,
-    /// About how long it runs.
+    /// Approximate duration.
     pub(super) seconds: u32,
     pub(super) company: Company,
     pub(super) program: PathBuf,
@@ -95,7 +95,7 @@ impl Suite {
         suite
     }
 
-    /// `xtask check`, which compiles: it takes the time that the others spend waiting.
+    /// `xtask check`, which compiles in the background while the others wait.
     fn of_check(workspace: &Workspace) -> Result<Self> {
         let own = std::env::current_exe().context("the path of xtask")?;
         let mut suite = Self::new("check".to_owned(), "nice".into(), &workspace.root);
@@ -117,7 +117,7 @@ impl Suite {
     }
 }
 
-/// All suites, in the order in which they begin.
+/// All suites, in the order of their start.
 pub(super) fn suites(workspace: &Workspace, built: &Built) -> Result<Vec<Suite>> {
     let mut suites: Vec<Suite> = built.tests.iter().map(Suite::of_test).collect();
     for name in DURABLE {
@@ -149,7 +149,8 @@ pub(super) fn suites(workspace: &Workspace, built: &Built) -> Result<Vec<Suite>>
     Ok(suites)
 }
 
-/// A suite that is renamed would lose its place without a word.
+/// Reports an entry of the lists without suite, which would otherwise lose its special order after
+/// a rename.
 fn check_names(suites: &[Suite]) -> Result<()> {
     let named = LONG.iter().map(|(name, _)| name).chain(&ALONE);
     for name in named {
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_that_is_gone_is_named() {
+    fn a_suite_that_no_longer_exists_is_reported() {
         let error = suites(&workspace(), &built(&DURABLE)).unwrap_err();
         assert!(error.to_string().contains("`bench selfcheck`"), "{error}");
     }

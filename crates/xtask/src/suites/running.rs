@@ -1,4 +1,4 @@
-//! Runs suites side by side and prints what those that failed have said.
+//! Runs suites at the same time and prints the output of those that failed.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 use super::plan::{Company, Suite};
 
-/// What became of one.
+/// Result of a suite.
 struct Ended {
     name: String,
     took: Duration,
@@ -19,7 +19,7 @@ struct Ended {
     is_passed: bool,
 }
 
-/// Runs all of them, at most `most` at a time, and gives back the names of those that failed.
+/// Runs all suites, at most `most` at the same time, and returns the names of those that failed.
 pub(super) fn run(suites: Vec<Suite>, most: usize) -> Result<Vec<String>> {
     let total = suites.len();
     let (mut beside, mut together, mut alone) = (Vec::new(), Vec::new(), Vec::new());
@@ -52,7 +52,7 @@ pub(super) fn run(suites: Vec<Suite>, most: usize) -> Result<Vec<String>> {
 
 fn side_by_side(suites: Vec<Suite>, most: usize, ended: &SyncSender<Result<Ended>>) {
     let threads = most.min(suites.len());
-    // The lock is held to take the next one.
+    // The lock is held to take the next suite.
     let waiting = Mutex::new(VecDeque::from(suites));
     let run_next = || Some(run_one(&next(&waiting)?));
     std::thread::scope(|scope| {
@@ -67,10 +67,7 @@ fn next(waiting: &Mutex<VecDeque<Suite>>) -> Option<Suite> {
     waiting.pop_front()
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a tool that runs for minutes tells how long"
-)]
+#[expect(clippy::disallowed_methods, reason = "the tool reports its duration")]
 fn run_one(suite: &Suite) -> Result<Ended> {
     let began = Instant::now();
     let (mut reader, writer) = io::pipe().context("a pipe")?;
@@ -81,7 +78,7 @@ fn run_one(suite: &Suite) -> Result<Ended> {
     let mut child = command
         .spawn()
         .with_context(|| format!("{} does not start", suite.program.display()))?;
-    // Else our own end of the pipe keeps it open.
+    // Otherwise this end of the pipe keeps it open.
     drop(command);
     let mut output = Vec::new();
     reader
@@ -122,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn every_suite_is_run_and_those_that_fail_are_named() {
+    fn every_suite_is_run_and_failed_ones_are_reported() {
         let suites = [
             suite("a", "true"),
             suite("b", "false"),
@@ -146,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_suite_prints_is_kept() {
+    fn the_output_of_a_suite_is_kept() {
         let ended = run_one(&suite("a", "pwd")).unwrap();
         assert!(ended.is_passed && !ended.output.is_empty());
     }

@@ -1,4 +1,4 @@
-//! No large files: a repository never forgets them.
+//! Refuses large files, because the history of a repository keeps them forever.
 
 use anyhow::Result;
 
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_mebibyte_is_the_limit() {
+    fn the_limit_is_one_mebibyte() {
         assert_eq!(check_one("a.bin", BYTES_MAX), None);
         assert!(check_one("a.bin", BYTES_MAX + 1).is_some());
     }

@@ -1,4 +1,5 @@
-//! Lines of at most 100 columns: rustfmt keeps code so, and this rule comments and the rest.
+//! Lines of at most 100 columns: rustfmt formats code; this rule covers comments and everything
+//! else.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +7,19 @@ use crate::source::{is_rust, string_literals};
 use crate::tidy::known::{Counts, Known, Limit, count_one};
 use crate::violation::Violation;
 
-/// As in rustfmt.toml.
+/// The same limit as in rustfmt.toml.
 const COLUMNS_MAX: usize = 100;
 
-/// Lines that are too long, by crate or top folder.
+/// Overlong lines, by crate or top folder.
 pub(super) const COLUMNS: Limit = Limit {
     table: "columns",
     at_most: 0,
     what: "lines over 100 columns",
-    why_and_cure: "two files do not fit beside each other; break the line. What is inside a string \
+    why_and_cure: "two files do not fit side by side; break the line. The content of a string \
         literal is not counted, and a line with a URL may be longer",
 };
 
-/// Finds lines that are too long, in every Rust file.
+/// Finds overlong lines in every Rust file.
 pub(super) fn check(source: &BTreeMap<String, String>, known: &Known) -> Vec<Violation> {
     let mut counts = Counts::new();
     for (path, text) in source.iter().filter(|(path, _)| is_rust(path)) {
@@ -29,7 +30,7 @@ pub(super) fn check(source: &BTreeMap<String, String>, known: &Known) -> Vec<Vio
     known.check(&COLUMNS, &counts)
 }
 
-/// The numbers of the lines that have more columns without the insides of their string literals.
+/// Numbers of the lines that exceed the limit without the contents of their string literals.
 fn long_lines(text: &str) -> Vec<usize> {
     let is_long = |line: &str| line.chars().count() > COLUMNS_MAX && !line.contains("://");
     if !text.lines().any(is_long) {

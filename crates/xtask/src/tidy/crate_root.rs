@@ -1,10 +1,10 @@
-//! What the first lines of a library promise: its invariant, and for a pure crate that it can touch
-//! nothing.
+//! The first lines of a library: its invariant and, for a pure crate, the attributes that exclude
+//! I/O and unsafe code.
 
 use crate::tidy::layers;
 use crate::violation::Violation;
 
-/// Finds what a `lib.rs` lacks.
+/// Finds missing parts of a `lib.rs`.
 pub(super) fn check(path: &str, text: &str) -> Vec<Violation> {
     let Some(folder) = path
         .strip_prefix("crates/")
@@ -18,7 +18,7 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Violation> {
         found.push(Violation::new(
             path,
             1,
-            "the `//!` header lacks a line `Invariant: …` that holds in the whole crate",
+            "the `//!` header lacks a line `Invariant: …` for the whole crate",
         ));
     }
     if layers::is_pure(folder) {
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pure_crate_promises_three_things() {
+    fn a_pure_crate_has_an_invariant_and_two_attributes() {
         let whole =
             "//! Matches topics.\n//! Invariant: no I/O.\n#![no_std]\n#![forbid(unsafe_code)]\n";
         assert_eq!(check("crates/routing/src/lib.rs", whole), []);

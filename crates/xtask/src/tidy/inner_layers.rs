@@ -1,7 +1,7 @@
-//! Parts of the program that could be crates of their own: what of the other crates they may use.
+//! Parts of the program that could be separate crates: the crates that they must not use.
 //!
-//! Cargo lets every module of a crate see all of its dependencies, so an edge that would be refused
-//! between crates is invisible within one.
+//! Cargo allows every module of a crate to use all of its dependencies, so a dependency that would
+//! be refused between crates is not visible within one.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::items::words;
 use crate::source::{is_rust, line_at, mask};
 use crate::violation::Violation;
 
-/// Folders, and the crates that must not be named below them.
+/// Folders, and the crates that must not be used in them.
 const PARTS: [(&str, &[&str]); 3] = [
     (
         "crates/thrum/src/config/",
@@ -31,7 +31,7 @@ const PARTS: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// Finds modules that use a crate which their part must not know.
+/// Finds modules that use a crate that their part must not use.
 pub(super) fn check(source: &BTreeMap<String, String>) -> Vec<Violation> {
     let mut found = Vec::new();
     for (path, text) in source.iter().filter(|(path, _)| is_rust(path)) {
@@ -41,7 +41,7 @@ pub(super) fn check(source: &BTreeMap<String, String>) -> Vec<Violation> {
             let uses = words(&masked).filter(|(_, word)| forbidden.contains(word));
             found.extend(uses.map(|(at, word)| {
                 let message = format!(
-                    "{folder} must not use `{word}`, or neither can be changed or built without \
+                    "{folder} must not use `{word}`, otherwise neither can be changed or built without \
                      the other; move the shared part to a crate below both, as `settings`"
                 );
                 Violation::new(path, line_at(text, at), message)
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_does_not_know_the_benchmark() {
+    fn the_configuration_must_not_use_the_benchmark() {
         let path = "crates/thrum/src/config/mosquitto/scope.rs";
         let found = findings(path, "use a::b;\nuse thrum_bench::scenario::nearest;\n");
         assert_eq!(found.len(), 1);
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_may_know_all_parts() {
+    fn a_command_may_use_all_parts() {
         let text = "use thrum_bench::scenario;\n";
         assert_eq!(findings("crates/thrum/src/command/a.rs", text), [""; 0]);
     }

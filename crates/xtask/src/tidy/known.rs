@@ -1,4 +1,4 @@
-//! Known exceptions: how far what already breaks a limit may break it, so that it only shrinks.
+//! Known exceptions: ceilings for existing violations of a limit, which may only decrease.
 
 use std::collections::BTreeMap;
 
@@ -8,32 +8,32 @@ use toml_edit::Document;
 use crate::source::line_at;
 use crate::violation::Violation;
 
-/// Where they are written.
+/// Path of the file.
 pub(super) const FILE: &str = "crates/xtask/src/tidy/known.toml";
 
-/// A limit, and what to say to whoever exceeds it.
+/// A limit, and the message for a violation.
 pub(super) struct Limit {
-    /// The table of known exceptions.
+    /// The table of its known exceptions.
     pub(super) table: &'static str,
     pub(super) at_most: usize,
-    /// What is counted, behind the number.
+    /// The counted items, as printed after the number.
     pub(super) what: &'static str,
-    /// Why there is a limit and how to keep it.
+    /// The reason for the limit and the remedy.
     pub(super) why_and_cure: &'static str,
 }
 
-/// How often something occurs, and where to look first.
+/// A number of occurrences, and the first place.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Count {
     pub(super) total: usize,
     pub(super) path: String,
     pub(super) line: usize,
-    /// The other places, as `path:line`.
+    /// Further places, as `path:line`.
     pub(super) others: Vec<String>,
 }
 
 impl Count {
-    /// So many at one place.
+    /// All occurrences at one place.
     pub(super) fn at(path: &str, line: usize, count: usize) -> Self {
         Self {
             total: count,
@@ -44,7 +44,7 @@ impl Count {
     }
 }
 
-/// Counts by the name of what they are of.
+/// Counts by the name of the counted object.
 pub(super) type Counts = BTreeMap<String, Count>;
 
 /// Adds one to the count of a name.
@@ -58,7 +58,7 @@ pub(super) fn count_one(counts: &mut Counts, name: String, path: &str, line: usi
     }
 }
 
-/// The file of known exceptions.
+/// The file with the known exceptions.
 pub(super) struct Known {
     ceilings: BTreeMap<String, BTreeMap<String, Ceiling>>,
 }
@@ -70,14 +70,14 @@ struct Ceiling {
 }
 
 impl Known {
-    /// Reads tables of numbers.
+    /// Parses tables of numbers.
     pub(super) fn parse(text: &str) -> Result<Self> {
         let document = Document::parse(text)?;
         let mut ceilings = BTreeMap::new();
         for (table, entries) in document.iter() {
             let entries = entries
                 .as_table()
-                .with_context(|| format!("`{table}` is no table"))?;
+                .with_context(|| format!("`{table}` is not a table"))?;
             let mut named = BTreeMap::new();
             for (name, item) in entries {
                 let at_most = item
@@ -94,7 +94,8 @@ impl Known {
         Ok(Self { ceilings })
     }
 
-    /// Finds what exceeds its limit, or its ceiling if it is known, and ceilings that are too high.
+    /// Finds counts above the limit, or above the ceiling of a known exception, and ceilings that
+    /// are too high.
     pub(super) fn check(&self, limit: &Limit, counts: &Counts) -> Vec<Violation> {
         let none = BTreeMap::new();
         let ceilings = self.ceilings.get(limit.table).unwrap_or(&none);
@@ -111,7 +112,7 @@ impl Known {
         over.chain(stale).collect()
     }
 
-    /// Finds tables that no rule reads.
+    /// Finds tables without a rule.
     pub(super) fn check_tables(&self, limits: &[&Limit]) -> Vec<Violation> {
         let unread = self
             .ceilings
@@ -133,11 +134,11 @@ fn exceeded(limit: &Limit, name: &str, count: &Count, known: Option<usize>) -> V
         ..
     } = limit;
     let known = known.map_or_else(String::new, |ceiling| {
-        format!(", and of {ceiling} that are known in {FILE}")
+        format!(", and than the {ceiling} that are known in {FILE}")
     });
     let others = match count.others.as_slice() {
         [] => String::new(),
-        others => format!("; the others: {}", others.join(", ")),
+        others => format!("; further places: {}", others.join(", ")),
     };
     let message = format!(
         "`{name}` has {} {what}, more than the limit of {at_most}{known}: {why_and_cure}{others}",
@@ -149,11 +150,9 @@ fn exceeded(limit: &Limit, name: &str, count: &Count, known: Option<usize>) -> V
 fn too_high(limit: &Limit, name: &str, count: usize, ceiling: Ceiling) -> Violation {
     let what = limit.what;
     let message = if count <= limit.at_most {
-        format!(
-            "`{name}` has {count} {what}, within the limit; remove this line so that it stays so"
-        )
+        format!("`{name}` has {count} {what}, within the limit; remove this line")
     } else {
-        format!("`{name}` has {count} {what} now; lower this to {count} so that it stays so")
+        format!("`{name}` has {count} {what} now; lower this to {count}")
     };
     Violation::new(FILE, ceiling.line, message)
 }
@@ -178,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_holds_where_nothing_is_known() {
+    fn a_limit_applies_without_a_known_exception() {
         assert_eq!(findings("", 40), [""; 0]);
         let found = findings("", 41);
         assert!(found[0].starts_with("a.rs:7: `a::A` has 41 methods"));
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn all_places_are_named() {
+    fn all_places_are_listed() {
         let mut counts = Counts::new();
         for line in [3, 5] {
             count_one(&mut counts, "a".to_owned(), "a.rs", line);
@@ -200,18 +199,18 @@ mod tests {
         };
         let found = Known::parse("").unwrap().check(&limit, &counts);
         let text = found[0].to_string();
-        assert!(text.starts_with("a.rs:3: ") && text.ends_with("; the others: a.rs:5"));
+        assert!(text.starts_with("a.rs:3: ") && text.ends_with("; further places: a.rs:5"));
     }
 
     #[test]
-    fn a_known_exception_may_not_grow() {
+    fn a_known_exception_must_not_grow() {
         let known = "[methods]\n\"a::A\" = 50\n";
         assert_eq!(findings(known, 50), [""; 0]);
-        assert!(findings(known, 51)[0].contains("and of 50 that are known"));
+        assert!(findings(known, 51)[0].contains("and than the 50 that are known"));
     }
 
     #[test]
-    fn a_known_exception_shrinks_with_what_it_is_about() {
+    fn the_ceiling_of_a_known_exception_follows_a_decrease() {
         let known = "[methods]\n\"a::A\" = 50\n";
         let found = findings(known, 49);
         assert!(found[0].starts_with(&format!("{FILE}:2: ")), "{found:?}");

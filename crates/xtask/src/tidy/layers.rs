@@ -1,11 +1,12 @@
-//! Dependencies point downwards: a row of the table in ARCHITECTURE.md sees only the rows below it.
+//! Dependencies point downwards: a row of the table in ARCHITECTURE.md may use only the rows below
+//! it.
 
 use std::collections::BTreeMap;
 
 use crate::violation::Violation;
 use crate::workspace::Package;
 
-/// Rows from bottom to top, by the name of the crate's folder.
+/// Rows from bottom to top; each entry is the folder of a crate.
 const ROWS: [(&str, &[&str]); 7] = [
     ("wire", &["codec"]),
     ("pure", &["access", "figures", "protocol", "routing"]),
@@ -18,7 +19,7 @@ const ROWS: [(&str, &[&str]); 7] = [
     ("parts", &["auth"]),
     ("program", &["thrum"]),
 ];
-/// Tools of development: they may see everything, and nothing that ships may see them.
+/// Development tools: they may use everything, and the product may not use them.
 const DEVELOPMENT: [&str; 7] = [
     "attacks",
     "backends",
@@ -34,7 +35,7 @@ pub(super) fn is_pure(folder: &str) -> bool {
     row_of(folder).is_some_and(|row| ROWS[row].0 == "wire" || ROWS[row].0 == "pure")
 }
 
-/// Finds dependencies that point sideways or upwards, and crates that have no row.
+/// Finds dependencies that point sideways or upwards, and crates without a row.
 pub(super) fn check(packages: &[Package], source: &BTreeMap<String, String>) -> Vec<Violation> {
     let mut found = Vec::new();
     for package in packages {

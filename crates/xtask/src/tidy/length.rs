@@ -1,16 +1,15 @@
-//! Files stay short enough to be read in one sitting.
+//! Limits the length of files, so that each can be read in one sitting.
 
 use crate::violation::Violation;
 
-/// Hard limit, tests included; the aim is 400 without tests.
+/// Hard limit including tests; the aim is 400 without tests.
 const LINES_MAX: usize = 700;
 
-/// Finds a file that has grown too long.
+/// Finds overlong files.
 pub(super) fn check(path: &str, text: &str) -> Option<Violation> {
     let lines = text.lines().count();
     (lines > LINES_MAX).then(|| {
-        let message =
-            format!("{lines} lines, the limit is {LINES_MAX}; split it along its purposes");
+        let message = format!("{lines} lines, the limit is {LINES_MAX}; split it by purpose");
         Violation::new(path, LINES_MAX + 1, message)
     })
 }

@@ -1,16 +1,16 @@
-//! Paths that exist on one machine only.
+//! Refuses paths that exist on one machine only.
 
 use crate::source::line_at;
 use crate::violation::Violation;
 
-/// Spelt in two halves so that this file passes.
+/// Written as two literals so that this file passes.
 const PREFIXES: [&str; 3] = [
     concat!("/wo", "rk/"),
     concat!("/ho", "me/"),
     concat!("/ro", "ot/"),
 ];
 
-/// Finds such paths. A path begins a word, so a topic such as `a/home/b` is none.
+/// Finds such paths. A path starts a word, so a topic such as `a/home/b` is not one.
 pub(super) fn check(path: &str, text: &str) -> Vec<Violation> {
     let mut found = Vec::new();
     for prefix in PREFIXES {
@@ -19,7 +19,7 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Violation> {
             if before.is_none_or(|letter| letter.is_whitespace() || "\"'`=(:<>,[".contains(letter))
             {
                 let message =
-                    format!("`{prefix}…` is a path of one machine; use a path in the repository");
+                    format!("`{prefix}…` exists on one machine only; use a path in the repository");
                 found.push(Violation::new(path, line_at(text, offset), message));
             }
         }

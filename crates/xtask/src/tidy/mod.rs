@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the rules of the repository that neither rustc nor clippy knows.
+//! `cargo xtask tidy`: the rules of the repository that neither rustc nor clippy checks.
 
 mod blobs;
 mod columns;
@@ -23,7 +23,7 @@ use crate::tidy::product::product_files;
 use crate::violation::report;
 use crate::workspace::Workspace;
 
-/// What a person writes by hand; lock files, captures and pictures are not.
+/// Extensions of files written by hand, without lock files, captures and pictures.
 const SOURCE: [&str; 9] = [
     ".rs", ".py", ".js", ".mjs", ".ts", ".svelte", ".sh", ".toml", "Makefile",
 ];
@@ -32,7 +32,7 @@ const TEXT: [&str; 15] = [
     ".yml", ".yaml", ".conf", ".ci/run",
 ];
 
-/// The rules that know exceptions.
+/// The rules with known exceptions.
 const LIMITS: [&Limit; 6] = [
     &type_size::METHODS,
     &type_size::FILES,
@@ -42,7 +42,7 @@ const LIMITS: [&Limit; 6] = [
     &uncalled::UNCALLED,
 ];
 
-/// Runs every check and tells whether the tree is tidy.
+/// Runs every check and returns whether all passed.
 pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     let packages = workspace.packages()?;
     let source = workspace.read(&[""], &SOURCE)?;

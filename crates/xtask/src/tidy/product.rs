@@ -1,4 +1,4 @@
-//! Product code: what ships of `crates/`, without its tests.
+//! Product code: the source in `crates/` without tests and development tools.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,18 +10,18 @@ use crate::tidy::unnamed_files::{module_of, modules_named_in};
 pub(super) struct ProductFile<'a> {
     pub(super) path: &'a str,
     pub(super) text: &'a str,
-    /// Its code alone: comments, the insides of literals and tests are blanks.
+    /// Its code only: comments, the contents of literals and tests are blank.
     pub(super) masked: String,
 }
 
 impl ProductFile<'_> {
-    /// The name of its crate's folder.
+    /// Folder name of its crate.
     pub(super) fn crate_name(&self) -> &str {
         let rest = self.path.strip_prefix("crates/").unwrap_or(self.path);
         rest.split('/').next().unwrap_or(rest)
     }
 
-    /// `worker::queue` for `crates/broker/src/worker/queue.rs`; nothing for the root of a crate.
+    /// `worker::queue` for `crates/broker/src/worker/queue.rs`; empty for the root of a crate.
     pub(super) fn module(&self) -> String {
         let (_, inside) = self.path.split_once("/src/").unwrap_or(("", self.path));
         let module = module_of(inside);
@@ -31,13 +31,13 @@ impl ProductFile<'_> {
         }
     }
 
-    /// The line of a place in the masked text.
+    /// The line of a position in the masked text.
     pub(super) fn line(&self, at: usize) -> usize {
         line_at(&self.masked, at)
     }
 }
 
-/// Reads the product code out of all source.
+/// Extracts the product code from all source files.
 pub(super) fn product_files(source: &BTreeMap<String, String>) -> Vec<ProductFile<'_>> {
     let shipped = source.iter().filter(|(path, _)| {
         path.starts_with("crates/")
@@ -60,7 +60,7 @@ pub(super) fn product_files(source: &BTreeMap<String, String>) -> Vec<ProductFil
     files
 }
 
-/// The masked text with its tests as blanks, and the lines of the tests.
+/// The masked text with blanked tests, and the lines of the tests.
 fn without_tests(text: &str) -> (String, String) {
     let masked = mask(text);
     let ranges = test_lines(text, &masked);
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tests_are_no_product_code() {
+    fn tests_are_not_product_code() {
         let source = BTreeMap::from(
             [
                 (

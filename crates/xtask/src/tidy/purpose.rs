@@ -1,4 +1,4 @@
-//! Every Rust file begins by saying what it is for.
+//! Requires every Rust file to start with its purpose.
 
 use crate::source::is_rust;
 use crate::violation::Violation;
@@ -10,7 +10,7 @@ pub(super) fn check(path: &str, text: &str) -> Option<Violation> {
         Violation::new(
             path,
             1,
-            "begin the file with a `//!` line that says its purpose",
+            "start the file with a `//!` line that states its purpose",
         )
     })
 }

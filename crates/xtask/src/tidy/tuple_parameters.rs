@@ -1,4 +1,5 @@
-//! A parameter is a name: two values that belong together have a type whose fields name them.
+//! Refuses tuple patterns as parameters: two values that belong together need a type with named
+//! fields.
 
 use crate::items::functions;
 use crate::tidy::known::{Counts, Known, Limit, count_one};
@@ -10,11 +11,11 @@ pub(super) const TUPLES: Limit = Limit {
     table: "tuple_parameters",
     at_most: 0,
     what: "tuple parameters",
-    why_and_cure: "the caller cannot see what the parts mean; make them two parameters, or give the \
+    why_and_cure: "the caller cannot see the meaning of the parts; make them two parameters, or give the \
         pair a struct that names them",
 };
 
-/// Finds functions that take a tuple apart in their list of parameters; closures may.
+/// Finds functions with a tuple pattern in their parameter list; closures may have one.
 pub(super) fn check(files: &[ProductFile<'_>], known: &Known) -> Vec<Violation> {
     let mut counts = Counts::new();
     for file in files {
@@ -55,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tuple_is_not_taken_apart_in_a_list_of_parameters() {
+    fn a_tuple_pattern_in_a_parameter_list_is_found() {
         for text in [
             "fn a((b, c): (u8, u8)) {}",
             "fn a(d: u8, &(b, c): &(u8, u8)) {}",
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn closures_types_and_names_are_free() {
+    fn closures_types_and_named_patterns_are_allowed() {
         for text in [
             "fn a(pair: (u8, u8)) { b(|(c, d)| c) }",
             "fn a(call: fn((u8, u8))) -> (u8, u8) {}",

@@ -1,4 +1,5 @@
-//! The size of a type: methods, files with methods, and fields. A limit on files is none on types.
+//! The size of a type: methods, files with methods, and fields. A limit on files does not limit
+//! types.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ pub(super) const METHODS: Limit = Limit {
     table: "methods",
     at_most: 40,
     what: "methods",
-    why_and_cure: "nobody can keep that many in mind, and each may change every field; move a part \
+    why_and_cure: "a reader cannot keep that many in mind, and each may change every field; move a part \
         of the fields with their methods into a type of its own",
 };
 /// Files in which a type has `impl Type` blocks.
@@ -28,7 +29,7 @@ pub(super) const FIELDS: Limit = Limit {
     table: "fields",
     at_most: 20,
     what: "fields",
-    why_and_cure: "so many are never needed together; group those that change together in a struct \
+    why_and_cure: "a function never needs so many; group those that change together in a struct \
         of their own",
 };
 
@@ -72,7 +73,7 @@ fn field_counts(files: &[ProductFile<'_>], types: &Types) -> Counts {
     counts
 }
 
-/// Where types are defined, to tell those of one name apart.
+/// Definitions of types, to distinguish those with the same name.
 struct Types {
     /// The modules of each `crate::Name`.
     modules: BTreeMap<String, BTreeSet<String>>,
@@ -90,8 +91,8 @@ impl Types {
         Self { modules }
     }
 
-    /// `crate::Name`, or with its module if the crate has several of that name: what is written in
-    /// a file is about the nearest one.
+    /// `crate::Name`, or with its module if the crate has several types of that name: a file refers
+    /// to the nearest one.
     fn name(&self, file: &ProductFile<'_>, name: &str) -> String {
         let short = format!("{}::{name}", file.crate_name());
         let Some(modules) = self.modules.get(&short).filter(|all| all.len() > 1) else {
@@ -108,7 +109,7 @@ impl Types {
     }
 }
 
-/// How many modules two paths have in common from the root on.
+/// Number of common modules of two paths, starting at the root.
 fn shared_parts(left: &str, right: &str) -> usize {
     let parts = left.split("::").zip(right.split("::"));
     parts.take_while(|(left, right)| left == right).count()
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn types_of_one_name_are_told_apart_by_their_modules() {
+    fn types_of_the_same_name_are_distinguished_by_their_modules() {
         let two = ["b", "c"].map(|path| (path, format!("struct A;\n{}", block("A", 30))));
         assert_eq!(findings(&two, ""), [""; 0]);
         let [b, c] = two;

@@ -1,4 +1,4 @@
-//! Public functions that nothing calls: rustc does not see across crates.
+//! Finds public functions without callers: rustc does not check across crates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,16 +7,16 @@ use crate::tidy::known::{Counts, Known, Limit, count_one};
 use crate::tidy::product::ProductFile;
 use crate::violation::Violation;
 
-/// Public functions of libraries that product code names nowhere but where they are defined.
+/// Public functions of libraries that product code mentions only in their definition.
 pub(super) const UNCALLED: Limit = Limit {
     table: "uncalled",
     at_most: 0,
     what: "definition and no use in product code",
-    why_and_cure: "what only tests call is kept for nothing; remove it, or make it \
+    why_and_cure: "only tests call it; remove it, or make it \
         `#[cfg(test)]` or private to what uses it",
 };
 
-/// Finds `pub fn`s of libraries that only tests call, by their words.
+/// Finds `pub fn`s of libraries that only tests call, by their names.
 pub(super) fn check(files: &[ProductFile<'_>], known: &Known) -> Vec<Violation> {
     let libraries: BTreeSet<&str> = files
         .iter()
@@ -43,7 +43,7 @@ pub(super) fn check(files: &[ProductFile<'_>], known: &Known) -> Vec<Violation> 
     known.check(&UNCALLED, &counts)
 }
 
-/// `#[serde(default = "path::function")]` names a function in a literal.
+/// `#[serde(default = "path::function")]` refers to a function in a literal.
 fn words_of_attributes<'a>(file: &'a ProductFile<'_>) -> impl Iterator<Item = &'a str> {
     let lines = file.masked.lines().zip(file.text.lines());
     lines
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_product_code_names_is_used() {
+    fn functions_mentioned_by_product_code_are_used() {
         for user in [
             "fn b() { a::used() }",
             "#[serde(default = \"a::used\")]\nb: u8,",
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_and_what_is_not_public_are_left_to_rustc() {
+    fn programs_and_private_functions_are_left_to_rustc() {
         let files = [
             (
                 "a/src/lib",

@@ -1,4 +1,5 @@
-//! Every Rust file is compiled: a target of cargo, a `mod` or a `#[path]` names it.
+//! Requires that every Rust file is compiled: a target of cargo, a `mod` or a `#[path]` refers to
+//! it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,9 +7,9 @@ use crate::source::is_rust;
 use crate::violation::Violation;
 use crate::workspace::Package;
 
-/// Finds files that nothing names.
+/// Finds files without a reference.
 pub(super) fn check(packages: &[Package], source: &BTreeMap<String, String>) -> Vec<Violation> {
-    let message = "no `mod` names this file; declare it or delete it";
+    let message = "no `mod` refers to this file; declare it or delete it";
     let files = source.iter().filter(|(path, _)| is_rust(path));
     let targets = packages.iter().flat_map(|package| &package.targets);
     let named: BTreeSet<String> = files
@@ -22,8 +23,8 @@ pub(super) fn check(packages: &[Package], source: &BTreeMap<String, String>) -> 
         .collect()
 }
 
-/// What the declarations of a file may mean: a file of its folder, or one of the folder that has
-/// its name.
+/// Possible files of a module declaration: in the same folder, or in the folder with the name of
+/// the file.
 pub(super) fn modules_named_in(path: &str, text: &str) -> Vec<String> {
     let folder = folder_of(path);
     let mut named = Vec::new();

@@ -34,7 +34,7 @@ fn bare_will() -> Will<'static> {
 /// [MQTT3-3.1.2-1] [MQTT3-3.1.3-1] [MQTT3-3.1.3-3]
 #[test]
 fn connect_names_its_version() {
-    // The version passed in is of no account for CONNECT.
+    // The version argument is ignored for CONNECT.
     let bytes = b"\x10\x10\x00\x06MQIsdp\x03\x02\x00\x3C\x00\x02ab";
     check(EVERY, bytes, Packet::Connect(bare_connect(V31)));
     let bytes = b"\x10\x0E\x00\x04MQTT\x04\x02\x00\x3C\x00\x02ab";
@@ -91,7 +91,7 @@ fn connect_with_will_user_name_and_password() {
 /// [MQTT3-3.1.2-18] [MQTT3-3.1.2-20] [MQTT3-3.1.2-11] [MQTT3-3.1.2-13] [MQTT3-3.1.2-14]
 /// [MQTT3-3.1.2-15]
 #[test]
-fn connect_flags_tell_what_the_payload_has() {
+fn connect_flags_announce_the_payload_fields() {
     let base = bare_connect(V5);
     let will = |qos, retain| {
         Some(Will {
@@ -222,7 +222,7 @@ fn connect_of_3_1_may_lack_the_strings_its_flags_announce() {
 }
 
 #[test]
-fn connect_of_3_1_disregards_flags_without_meaning() {
+fn connect_of_3_1_ignores_reserved_flags() {
     let bytes = b"\x10\x10\x00\x06MQIsdp\x03\x3B\x00\x3C\x00\x02ab";
     check_read(EVERY, bytes, Packet::Connect(bare_connect(V31)));
 }
@@ -237,7 +237,7 @@ fn bare_connack(reason: ReasonCode) -> ConnAck<'static> {
 
 /// [MQTT-3.2.2-1]
 #[test]
-fn connack_tells_of_the_session() {
+fn connack_has_the_session_present_flag() {
     let accepted = bare_connack(ReasonCode::Success);
     let resumed = ConnAck {
         session_present: true,
@@ -247,14 +247,14 @@ fn connack_tells_of_the_session() {
     check(&[V311], b"\x20\x02\x01\x00", Packet::ConnAck(resumed));
     check(FIVE, b"\x20\x03\x00\x00\x00", Packet::ConnAck(accepted));
     check(FIVE, b"\x20\x03\x01\x00\x00", Packet::ConnAck(resumed));
-    // 3.1 has no session present flag yet.
+    // 3.1 has no session present flag.
     check_read(&[V31], b"\x20\x02\x01\x00", Packet::ConnAck(accepted));
     check_written(V31, Packet::ConnAck(resumed), b"\x20\x02\x00\x00");
 }
 
 /// [MQTT-3.2.2-6] [MQTT3-3.2.2-4]
 #[test]
-fn connack_of_a_refusal_never_tells_of_a_session() {
+fn connack_of_a_refusal_never_has_session_present() {
     let refused = ConnAck {
         session_present: true,
         ..bare_connack(ReasonCode::NotAuthorized)
@@ -336,7 +336,7 @@ fn connack_with_every_property() {
 }
 
 #[test]
-fn connack_says_maximum_qos_2_by_saying_nothing() {
+fn connack_omits_a_maximum_qos_of_2() {
     let properties = ConnAckProperties {
         maximum_qos: Some(QoS::ExactlyOnce),
         ..ConnAckProperties::default()

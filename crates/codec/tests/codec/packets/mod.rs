@@ -15,7 +15,7 @@ pub(super) const FIVE: &[Version] = &[V5];
 
 pub(super) const PAIRS: UserProperties<'static> = UserProperties::Listed(&[("k", "v"), ("k", "")]);
 
-/// The bytes are the packet and the packet is the bytes.
+/// Checks that the bytes decode to the packet, and that the packet encodes to the bytes.
 #[expect(
     clippy::large_types_passed_by_value,
     reason = "the samples are made in place"
@@ -35,7 +35,7 @@ pub(super) fn check(versions: &[Version], bytes: &[u8], packet: Packet<'_>) {
     }
 }
 
-/// The bytes are the packet, though it is written in another way.
+/// Checks that the bytes decode to the packet, which is encoded in another form.
 #[expect(
     clippy::large_types_passed_by_value,
     reason = "the samples are made in place"

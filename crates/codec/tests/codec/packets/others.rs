@@ -1,4 +1,4 @@
-//! Pings, DISCONNECT, AUTH and what all packets share, byte by byte.
+//! Pings, DISCONNECT, AUTH and rules for all packets, byte by byte.
 
 use super::connect::bare_connect;
 use super::publish::bare_publish;
@@ -15,7 +15,7 @@ fn pings_are_two_bytes() {
 }
 
 #[test]
-fn disconnect_leaves_out_what_goes_without_saying() {
+fn disconnect_omits_defaults() {
     let bare = DisconnectProperties::default();
     let normal = Disconnect {
         reason: ReasonCode::Success,
@@ -90,7 +90,7 @@ fn a_byte_order_mark_is_a_character() {
 
 /// [MQTT-1.5.5-1]
 #[test]
-fn lengths_on_both_sides_of_each_step_are_as_short_as_can_be() {
+fn remaining_lengths_use_the_shortest_form_on_both_sides_of_each_step() {
     let steps: [(usize, &[u8]); 6] = [
         (0x7F, b"\x7F"),
         (0x80, b"\x80\x01"),
@@ -111,7 +111,7 @@ fn lengths_on_both_sides_of_each_step_are_as_short_as_can_be() {
     }
 }
 
-/// Only 5.0 asks for the shortest form of the remaining length.
+/// Only 5.0 requires the shortest form of the remaining length.
 #[test]
 fn a_padded_remaining_length_is_accepted_in_3_x() {
     check_read(THREE, b"\xC0\x80\x00", Packet::PingReq);

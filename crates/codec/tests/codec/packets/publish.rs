@@ -1,4 +1,4 @@
-//! PUBLISH and its answers, byte by byte.
+//! PUBLISH and its acknowledgements, byte by byte.
 
 use super::{EVERY, FIVE, PAIRS, THREE, check, check_read, check_written, id, read};
 use thrum_codec::Version::{V5, V31, V311};
@@ -149,7 +149,7 @@ fn acks_are_four_bytes_after_success() {
     check(EVERY, b"\x50\x02\x01\x02", Packet::PubRec(ack));
     check(EVERY, b"\x62\x02\x01\x02", Packet::PubRel(ack));
     check(EVERY, b"\x70\x02\x01\x02", Packet::PubComp(ack));
-    // The longer forms of the same.
+    // The longer forms of the same packet.
     check_read(FIVE, b"\x40\x03\x01\x02\x00", Packet::PubAck(ack));
     check_read(FIVE, b"\x40\x04\x01\x02\x00\x00", Packet::PubAck(ack));
 }
@@ -200,7 +200,7 @@ fn acks_with_reason_and_properties() {
         &[b"\x70\x15", &body[..]].concat(),
         Packet::PubComp(explained),
     );
-    // 3.x has no words for it.
+    // 3.x has no reason codes.
     for version in [V31, V311] {
         check_written(version, Packet::PubAck(refused), b"\x40\x02\x00\x01");
         check_written(version, Packet::PubRel(explained), b"\x62\x02\x00\x01");

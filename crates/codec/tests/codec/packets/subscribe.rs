@@ -1,4 +1,4 @@
-//! SUBSCRIBE, UNSUBSCRIBE and their answers, byte by byte.
+//! SUBSCRIBE, UNSUBSCRIBE and their acknowledgements, byte by byte.
 
 use super::{FIVE, PAIRS, THREE, check, check_written, filter, id, read};
 use thrum_codec::Version::{V31, V311};
@@ -79,7 +79,7 @@ fn subscribe_with_every_option_and_property() {
     });
     let head = b"\x82\x37\x00\x01\x10\x0B\xAC\x02\x26\x00\x01k\x00\x01v\x26\x00\x01k\x00\x00";
     check(FIVE, &[&head[..], &payload].concat(), packet);
-    // 3.x has the quality of service alone.
+    // 3.x has only the quality of service.
     let mut written = Vec::new();
     encode(&packet, V311, &mut written).expect("valid");
     let options: Vec<u8> = written[4..].iter().skip(3).step_by(4).copied().collect();
@@ -87,7 +87,7 @@ fn subscribe_with_every_option_and_property() {
 }
 
 #[test]
-fn subscribe_of_3_1_disregards_the_upper_bits_of_the_requested_qos() {
+fn subscribe_of_3_1_ignores_the_upper_bits_of_the_requested_qos() {
     let Packet::Subscribe(subscribe) = read(V31, b"\x82\x06\x00\x01\x00\x01a\xFD") else {
         panic!("a SUBSCRIBE")
     };

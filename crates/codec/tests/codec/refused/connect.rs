@@ -11,7 +11,7 @@ const OF_3_1: &[u8] = b"\x00\x06MQIsdp\x03";
 const OF_3_1_1: &[u8] = b"\x00\x04MQTT\x04";
 const OF_5: &[u8] = b"\x00\x04MQTT\x05";
 
-/// Refuses a CONNECT whatever the version argument, which is of no account.
+/// Checks that a CONNECT is refused for every version argument, which is ignored.
 #[track_caller]
 fn refuse_connect(head: &[u8], rows: &[(&[u8], thrum_codec::DecodeError)]) {
     for &(tail, error) in rows {
@@ -47,7 +47,7 @@ fn unknown_protocol_name_or_level() {
             }
         }
     }
-    // A later version may have any bytes behind its level, and other flags in front.
+    // A later version may have any bytes after its level, and other flags before it.
     refuse(EVERY, &[(0x10, b"\x00\x04MQTT\x06", UnsupportedVersion)]);
     refuse(
         EVERY,
@@ -117,7 +117,7 @@ fn password_without_user_name_before_5() {
 /// [MQTT-3.1.2-16] [MQTT-3.1.2-17] [MQTT-3.1.2-18] [MQTT-3.1.2-19] [MQTT-3.1.3-3]
 /// [MQTT3-3.1.2-18] [MQTT3-3.1.2-19] [MQTT3-3.1.2-20] [MQTT3-3.1.2-21] [MQTT3-3.1.3-3]
 #[test]
-fn payload_that_does_not_fit_the_flags() {
+fn payload_that_does_not_match_the_flags() {
     refuse_connect(
         OF_3_1_1,
         &[
@@ -138,7 +138,7 @@ fn payload_that_does_not_fit_the_flags() {
             (b"\x82\x00\x00\x00\x00\x00\x00\x01u\x00\x01p", TRAILING),
         ],
     );
-    // A string that has begun is not missing.
+    // A string that has started is not missing.
     refuse_connect(OF_3_1, &[(b"\x82\x00\x00\x00\x00\x00", TRUNCATED)]);
     refuse_connect(OF_3_1, &[(b"\x02\x00\x00\x00\x00\x00\x01u", TRAILING)]);
 }

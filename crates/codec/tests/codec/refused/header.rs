@@ -5,7 +5,7 @@ use thrum_codec::{DecodeError, frame};
 
 use super::{EVERY, FIVE, THREE, TRAILING, accept, malformed, read, refuse};
 
-/// A body for each packet type that all three versions accept, its flags included.
+/// A body for each packet type that all three versions accept, with its flags.
 const SAMPLES: [(u8, &[u8]); 4] = [
     (0x10, b"\x00\x04MQTT\x04\x02\x00\x00\x00\x00"),
     (0xC0, b""),
@@ -47,7 +47,7 @@ fn flags_other_than_the_fixed_ones() {
         let own: &[(u8, &[u8])] = if version == V5 { &OF_5 } else { &OF_3 };
         for &(first, body) in SAMPLES.iter().chain(&ACKS).chain(own) {
             accept(&[version], first, body);
-            // 3.1 has DUP on packets at QoS 1.
+            // 3.1 has DUP on packets with QoS 1.
             let may_repeat = version == V31 && first & 0x0F == 2;
             let refused =
                 (0..16).filter(|flags| first & 0x0F != *flags && !(may_repeat && *flags == 0x0A));
@@ -74,7 +74,7 @@ fn packet_types_that_do_not_exist() {
 }
 
 #[test]
-fn bodies_of_packets_that_have_none() {
+fn bodies_of_packets_without_body() {
     refuse(
         EVERY,
         &[(0xC0, b"\x00", TRAILING), (0xD0, b"\x00", TRAILING)],

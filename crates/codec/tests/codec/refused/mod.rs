@@ -1,4 +1,4 @@
-//! Bytes that are no packet, each refused with its reason.
+//! Invalid bytes, each refused with its reason.
 
 mod connect;
 mod header;
@@ -17,7 +17,7 @@ pub(crate) const STRICT: &[Version] = &[V311, V5];
 pub(crate) const THREE: &[Version] = &[V31, V311];
 pub(crate) const FIVE: &[Version] = &[V5];
 
-/// A first byte, the bytes behind the fixed header, and why they are refused.
+/// The first byte, the bytes after the fixed header, and the expected error.
 pub(crate) type Row<'a> = (u8, &'a [u8], DecodeError);
 
 pub(crate) const fn malformed(cause: &'static str) -> DecodeError {
@@ -58,13 +58,13 @@ pub(crate) fn accept(versions: &[Version], first: u8, body: &[u8]) {
     }
 }
 
-/// The outcome alone.
+/// The outcome without the packet.
 pub(crate) fn read(version: Version, bytes: &[u8]) -> Result<(), DecodeError> {
     let frame = frame::split(bytes, u32::MAX)?.expect("a whole frame");
     decode(frame, version).map(|_: Packet<'_>| ())
 }
 
-/// The body behind a fixed header whose remaining length fits.
+/// The body after a fixed header with the matching remaining length.
 pub(crate) fn framed(first: u8, body: &[u8]) -> Vec<u8> {
     let mut bytes = vec![first];
     bytes.extend(variable(body.len()));

@@ -1,4 +1,4 @@
-//! Property blocks: identifiers in the wrong packet, twice, out of range or cut off.
+//! Property blocks: identifiers in the wrong packet, twice, out of range or truncated.
 
 use thrum_codec::DecodeError;
 
@@ -37,16 +37,16 @@ const SAMPLES: [Sample; 27] = [
     (0x2A, b"\x01"),
 ];
 
-/// Where a property block may stand.
+/// A position in a packet that has a property block.
 struct Place {
     first: u8,
     before: &'static [u8],
     after: &'static [u8],
-    /// Identifiers of table 2-4 that may stand here.
+    /// Identifiers of table 2-4 that are allowed here.
     allowed: &'static [u8],
-    /// Those that may stand more than once.
+    /// Identifiers that are allowed more than once.
     repeatable: &'static [u8],
-    /// A property that goes in front: AUTH must name its method, and so must a CONNECT with data.
+    /// A property that must come first: AUTH must name its method, and so must a CONNECT with data.
     needed: &'static [u8],
 }
 
@@ -165,7 +165,7 @@ impl Place {
         self.allowed.contains(&identifier)
     }
 
-    /// What must stand in front of this property.
+    /// The property that must precede this one.
     fn needed_by(&self, identifier: u8) -> &'static [u8] {
         if identifier == 0x15 { b"" } else { self.needed }
     }
@@ -204,7 +204,7 @@ fn identifiers_that_do_not_exist() {
 }
 
 #[test]
-fn properties_that_stand_twice() {
+fn properties_that_occur_twice() {
     for place in places() {
         for sample in SAMPLES.into_iter().filter(|sample| place.allows(sample.0)) {
             let once = bytes_of(sample);
@@ -219,12 +219,12 @@ fn properties_that_stand_twice() {
 }
 
 #[test]
-fn properties_that_are_cut_off() {
+fn properties_that_are_truncated() {
     for place in places() {
         for sample in SAMPLES.into_iter().filter(|sample| place.allows(sample.0)) {
             let whole = bytes_of(sample);
             for end in 1..whole.len() {
-                // The block ends within the property, whatever stands behind it.
+                // The block ends within the property, regardless of the bytes after it.
                 place.refuse(
                     &[place.needed_by(sample.0), &whole[..end]].concat(),
                     TRUNCATED,

@@ -1,4 +1,4 @@
-//! PUBLISH, its answers, DISCONNECT and AUTH.
+//! PUBLISH, its acknowledgements, DISCONNECT and AUTH.
 
 use super::{EVERY, FIVE, THREE, TRAILING, TRUNCATED, accept, malformed, protocol, refuse};
 

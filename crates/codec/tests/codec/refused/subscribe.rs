@@ -1,4 +1,4 @@
-//! SUBSCRIBE, UNSUBSCRIBE and their answers.
+//! SUBSCRIBE, UNSUBSCRIBE and their acknowledgements.
 
 use thrum_codec::Version::{V31, V311};
 use thrum_codec::{DecodeError, QoS};
@@ -90,7 +90,7 @@ fn no_local_on_a_shared_subscription() {
         accept(FIVE, 0x82, &subscribe_5(filter, 0x2A));
     }
     accept(FIVE, 0x82, &subscribe_5(b"$shared/g/a", 0x04));
-    // Also when it is not the first one.
+    // The rule also applies to a later filter.
     let body = [&subscribe_5(b"a", 0x04)[..], b"\x00\x0A$share/g/a\x04"].concat();
     refuse(FIVE, &[(0x82, &body, error)]);
 }
@@ -98,7 +98,7 @@ fn no_local_on_a_shared_subscription() {
 /// [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1] [MQTT-4.8.2-1] [MQTT-4.8.2-2]
 /// [MQTT3-4.7.1-2] [MQTT3-4.7.1-3] [MQTT3-4.7.3-1]
 #[test]
-fn filters_that_are_none() {
+fn invalid_filters() {
     let error = malformed("invalid topic filter");
     let filters: [&[u8]; 22] = [
         b"",
@@ -141,7 +141,7 @@ fn refuse_filter(filter: &[u8], error: DecodeError) {
         FIVE,
         &[(0x82, &of_5, error), (0xA2, &of_5[..of_5.len() - 1], error)],
     );
-    // Behind a good one.
+    // The invalid filter follows a valid one.
     let behind = [&subscribe_3(b"a", 0)[..], &of_3[2..]].concat();
     refuse(THREE, &[(0x82, &behind, error)]);
 }

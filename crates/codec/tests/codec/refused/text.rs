@@ -5,7 +5,7 @@ use thrum_codec::{DecodeError, Version};
 
 use super::{framed, malformed, read};
 
-/// Packets whose every string field is `@@@@`, and every binary one `%%%%`.
+/// Packets with `@@@@` in every string field and `%%%%` in every binary one.
 const PACKETS: [(Version, u8, &[u8]); 12] = [
     (V311, 0x10, b"\x00\x04MQTT\x04\xC6\x00\x00\x00\x04@@@@\x00\x04@@@@\x00\x04%%%%\x00\x04@@@@\x00\x04%%%%"),
     (V5, 0x10, b"\x00\x04MQTT\x05\xC6\x00\x00\x19\x15\x00\x04@@@@\x16\x00\x04%%%%\x26\x00\x04@@@@\x00\x02kk\
@@ -24,7 +24,7 @@ const PACKETS: [(Version, u8, &[u8]); 12] = [
     (V5, 0xF0, b"\x18\x22\x15\x00\x04@@@@\x16\x00\x04%%%%\x1F\x00\x04@@@@\x26\x00\x04@@@@\x00\x04@@@@"),
 ];
 
-/// Four bytes each: surrogates, overlong forms, above U+10FFFF, cut off, stray, never valid.
+/// Four bytes each: surrogates, overlong forms, above U+10FFFF, truncated, stray, never valid.
 const NOT_UTF8: [&[u8; 4]; 14] = [
     b"\xED\xA0\x80a",
     b"\xED\xBF\xBFa",
@@ -42,7 +42,7 @@ const NOT_UTF8: [&[u8; 4]; 14] = [
     b"abc\xFF",
 ];
 
-/// Unusual, but text: control characters, noncharacters, a byte order mark, planes above 0.
+/// Unusual but valid text: control characters, noncharacters, a byte order mark, planes above 0.
 const TEXT: [&[u8; 4]; 6] = [
     b"\x01\x02\x7Fa",
     b"\xC2\x80ab",

@@ -1,4 +1,4 @@
-//! Bodies that end early or go on too long, behind a remaining length that agrees.
+//! Bodies that are too short or too long for the packet, with a matching remaining length.
 
 use thrum_codec::testing::with_packet;
 use thrum_codec::{DecodeError, Packet, Version, encode, frame};
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::{framed, read};
 
-/// Cut short there, the body is a shorter packet: a payload or list has no length of its own.
+/// Whether a truncated body can be valid: a payload or list has no length field.
 fn may_end_early(packet: &Packet<'_>) -> bool {
     match packet {
         Packet::Publish(_)
@@ -22,7 +22,7 @@ fn may_end_early(packet: &Packet<'_>) -> bool {
         | Packet::UnsubAck(_)
         | Packet::Disconnect(_)
         | Packet::Auth(_) => true,
-        // Strings at the end of a CONNECT of 3.1 may be missing.
+        // Strings at the end of a 3.1 CONNECT may be missing.
         Packet::Connect(connect) => connect.version == Version::V31,
         Packet::ConnAck(_) | Packet::PingReq | Packet::PingResp => false,
     }
@@ -30,7 +30,7 @@ fn may_end_early(packet: &Packet<'_>) -> bool {
 
 proptest! {
     #[test]
-    fn a_cut_body_is_refused_as_malformed(
+    fn a_truncated_body_is_refused_as_malformed(
         choices in vec(any::<u8>(), 0..120),
         five in any::<bool>(),
     ) {
@@ -42,7 +42,7 @@ proptest! {
             for end in 0..frame.body.len().min(400) {
                 match read(version, &framed(frame.first, &frame.body[..end])) {
                     Ok(()) => prop_assert!(may_end_early(packet), "{packet:?} cut at {end}"),
-                    // A list or a method that is missing altogether is an error of its own.
+                    // A missing list or method is an error of its own.
                     Err(DecodeError::Protocol(_)) => prop_assert!(may_end_early(packet)),
                     Err(error) => prop_assert!(matches!(error, DecodeError::Malformed(_)), "{error}"),
                 }
@@ -52,7 +52,7 @@ proptest! {
     }
 
     #[test]
-    fn a_byte_too_many_is_refused(
+    fn a_trailing_byte_is_refused(
         choices in vec(any::<u8>(), 0..120),
         five in any::<bool>(),
         byte in any::<u8>(),
@@ -65,7 +65,7 @@ proptest! {
             let longer = framed(frame.first, &[frame.body, &[byte]].concat());
             let outcome = read(version, &longer);
             let takes_more = match packet {
-                // The payload; a return code more; what the short form has left out.
+                // The byte extends the payload, adds a return code, or completes the short form.
                 Packet::Publish(_) | Packet::SubAck(_) => true,
                 Packet::UnsubAck(_) | Packet::PubAck(_) | Packet::PubRec(_) | Packet::PubRel(_)
                 | Packet::PubComp(_) | Packet::Disconnect(_) => five,

@@ -1,4 +1,4 @@
-//! Enhanced authentication before CONNACK, and again on an accepted connection.
+//! Enhanced authentication before CONNACK, and re-authentication.
 
 use thrum_codec::packet::{Auth, Connect};
 use thrum_codec::properties::AuthProperties;
@@ -68,7 +68,7 @@ fn check_connect(bytes: &[u8], check: impl FnOnce(&Connect<'_>)) {
 
 // [MQTT-3.1.2-30] [MQTT-4.12.0-3]
 #[test]
-fn enhanced_authentication_goes_on_before_connack_with_auth_only() {
+fn enhanced_authentication_allows_only_auth_before_connack() {
     let mut peer = connecting(options());
     assert_eq!(peer.receive(step(METHOD)).unwrap(), "authenticate 0x18");
     assert!(authenticate(&mut peer));
@@ -85,7 +85,7 @@ fn enhanced_authentication_goes_on_before_connack_with_auth_only() {
 
 // [MQTT-4.12.0-7]
 #[test]
-fn a_client_without_method_sends_no_auth_and_takes_none() {
+fn a_client_without_method_sends_no_auth_and_accepts_none() {
     let mut peer = connecting(clean(Version::V5));
     assert!(!authenticate(&mut peer));
     assert!(peer.receive(step(METHOD)).is_err());
@@ -97,7 +97,7 @@ fn a_client_without_method_sends_no_auth_and_takes_none() {
 
 // [MQTT-4.12.0-5] [MQTT-4.12.0-6]
 #[test]
-fn another_method_than_that_of_connect_breaks_the_protocol() {
+fn a_method_other_than_that_of_connect_is_a_violation() {
     let mut peer = connecting(options());
     let violation = peer.receive(step("other")).unwrap_err();
     assert_eq!(violation.reason, ReasonCode::ProtocolError);
@@ -114,7 +114,7 @@ fn another_method_than_that_of_connect_breaks_the_protocol() {
 }
 
 #[test]
-fn a_server_that_authenticates_out_of_turn_breaks_the_protocol() {
+fn an_auth_of_the_server_out_of_turn_is_a_violation() {
     for reason in [ReasonCode::Success, ReasonCode::ReAuthenticate] {
         assert!(connecting(options()).receive(auth(reason, METHOD)).is_err());
         assert!(accepted().receive(auth(reason, METHOD)).is_err());
@@ -129,7 +129,7 @@ fn a_server_that_authenticates_out_of_turn_breaks_the_protocol() {
 }
 
 #[test]
-fn a_step_that_nobody_asked_for_is_not_sent() {
+fn a_step_that_the_server_did_not_ask_for_is_not_sent() {
     let mut peer = connecting(options());
     assert!(!authenticate(&mut peer));
     assert!(!reauthenticate(&mut peer), "not accepted yet");
@@ -144,7 +144,7 @@ fn a_step_that_nobody_asked_for_is_not_sent() {
 
 // [MQTT-4.12.1-1] [MQTT-4.12.0-3] [MQTT-4.12.0-5]
 #[test]
-fn an_accepted_client_can_authenticate_again_while_it_goes_on() {
+fn an_accepted_client_can_reauthenticate_while_it_publishes() {
     let mut peer = accepted();
     for _ in 0..2 {
         assert!(reauthenticate(&mut peer));
@@ -159,7 +159,7 @@ fn an_accepted_client_can_authenticate_again_while_it_goes_on() {
 
 // [MQTT-4.12.1-2]
 #[test]
-fn a_client_that_is_not_known_again_is_disconnected() {
+fn a_client_that_fails_reauthentication_is_disconnected() {
     let mut peer = accepted();
     assert!(reauthenticate(&mut peer));
     let disconnect = Packet::Disconnect(thrum_codec::packet::Disconnect {
@@ -171,7 +171,7 @@ fn a_client_that_is_not_known_again_is_disconnected() {
 }
 
 #[test]
-fn every_connection_can_begin_with_a_step_of_its_own() {
+fn every_connection_can_start_with_a_different_step() {
     let mut peer = Peer::new(options());
     for first in [&b"nonce 1"[..], b"nonce 2"] {
         peer.out.clear();
@@ -203,6 +203,6 @@ fn an_auth_over_the_servers_packet_size_is_not_sent() {
     let (now, out) = (peer.now, &mut peer.out);
     assert!(!peer.client.reauthenticate(&long, now, out));
     assert!(out.is_empty());
-    assert!(reauthenticate(&mut peer), "a shorter one is");
+    assert!(reauthenticate(&mut peer), "a shorter one is sent");
     assert_eq!(peer.sent(), ["AUTH 0x19"]);
 }

@@ -1,4 +1,4 @@
-//! CONNECT and its options, CONNACK, DISCONNECT, and what a server may not send.
+//! CONNECT and its options, CONNACK, DISCONNECT, and packets that a server may not send.
 
 use alloc::string::ToString;
 use alloc::vec;
@@ -244,7 +244,7 @@ fn packets_that_only_clients_send_are_violations() {
 }
 
 #[test]
-fn nothing_but_connack_and_auth_may_come_first() {
+fn only_connack_and_auth_are_accepted_first() {
     let mut peer = Peer::new(clean(Version::V5));
     assert!(
         peer.receive(Packet::PingResp).is_err(),

@@ -1,4 +1,4 @@
-//! PINGREQ, and answers that do not come.
+//! PINGREQ, and missing replies.
 
 use alloc::vec;
 
@@ -13,7 +13,7 @@ fn keep_alive(seconds: u16) -> ClientOptions {
 
 // [MQTT-3.1.2-20] [MQTT3-3.1.2-23]
 #[test]
-fn a_silent_client_pings_before_the_keep_alive_is_over() {
+fn a_silent_client_pings_before_the_keep_alive_ends() {
     let mut peer = Peer::connected(keep_alive(10));
     assert_eq!(peer.client.next_deadline(), Some(Time::from_millis(14_000)));
     assert_eq!(peer.timeout_at(13_999), Ok(vec![]));
@@ -23,7 +23,7 @@ fn a_silent_client_pings_before_the_keep_alive_is_over() {
 }
 
 #[test]
-fn anything_sent_puts_the_ping_off() {
+fn every_packet_sent_delays_the_ping() {
     let mut peer = Peer::connected(keep_alive(10));
     peer.now = Time::from_millis(12_000);
     peer.publish(QoS::AtMostOnce, "t").unwrap();
@@ -52,7 +52,7 @@ fn the_keep_alive_of_the_server_replaces_the_clients() {
 }
 
 #[test]
-fn a_ping_without_answer_is_an_error_unless_packets_still_come() {
+fn a_ping_without_reply_is_an_error_unless_packets_still_arrive() {
     let mut peer = Peer::connected(keep_alive(10));
     assert_eq!(peer.timeout_at(14_000).unwrap(), ["PINGREQ"]);
     peer.now = Time::from_millis(20_000);
@@ -67,7 +67,7 @@ fn a_ping_without_answer_is_an_error_unless_packets_still_come() {
 }
 
 #[test]
-fn a_connack_that_does_not_come_is_an_error() {
+fn a_missing_connack_is_an_error() {
     let mut peer = Peer::new(keep_alive(10));
     peer.client.connect(peer.now, &mut peer.out).unwrap();
     peer.out.clear();

@@ -1,5 +1,5 @@
-//! Scenarios of one client: the server's packets in, the client's packets and events out, both as
-//! short text.
+//! Scenarios of one client: packets of the server as input, packets and events of the client as
+//! output, both as short text.
 
 mod authentication;
 mod connection;
@@ -38,8 +38,8 @@ impl Peer {
         }
     }
 
-    /// Connects to a server without limits that has no session; the CONNECT is not in `out` any
-    /// more.
+    /// Connects to a server without limits and without a session; the CONNECT is removed from
+    /// `out`.
     fn connected(options: ClientOptions) -> Self {
         let mut peer = Self::new(options);
         peer.reconnect(&accept(false));
@@ -59,7 +59,7 @@ impl Peer {
 
     #[expect(
         clippy::large_types_passed_by_value,
-        reason = "made for the call, as the machine takes it"
+        reason = "the packet is built for the call"
     )]
     fn receive(&mut self, packet: Packet<'_>) -> Result<String, Violation> {
         let event = self.client.handle_packet(packet, self.now, &mut self.out)?;
@@ -73,7 +73,7 @@ impl Peer {
         Ok(sent.map_or(0, PacketId::as_u16))
     }
 
-    /// What the client wrote since the last call.
+    /// Packets that the client wrote since the last call.
     fn sent(&mut self) -> Vec<String> {
         let version = self.version();
         let bytes = core::mem::take(&mut self.out);
@@ -83,7 +83,7 @@ impl Peer {
             packets.push(render(&decode(frame, version).unwrap()));
             rest = &rest[frame.len..];
         }
-        assert!(rest.is_empty(), "half a packet: {rest:?}");
+        assert!(rest.is_empty(), "incomplete packet: {rest:?}");
         packets
     }
 

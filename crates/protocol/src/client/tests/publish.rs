@@ -91,7 +91,7 @@ fn an_error_in_puback_or_pubrec_ends_the_exchange() {
 
 // [MQTT-3.6.2-1]
 #[test]
-fn a_pubrec_for_nothing_is_answered_with_packet_identifier_not_found() {
+fn an_unexpected_pubrec_is_answered_with_packet_identifier_not_found() {
     let mut peer = Peer::connected(clean(Version::V5));
     peer.receive(Packet::PubRec(ack(7))).unwrap();
     assert_eq!(peer.sent(), ["PUBREL #7 0x92"]);
@@ -165,7 +165,7 @@ fn a_full_window_stops_qos1_and_qos2_and_nothing_else() {
 }
 
 #[test]
-fn the_clients_own_limit_holds_where_the_server_has_none() {
+fn the_limit_of_the_client_applies_if_the_server_has_none() {
     let mut peer = Peer::connected(ClientOptions {
         inflight_max: 1,
         ..clean(Version::V311)
@@ -179,7 +179,7 @@ fn the_clients_own_limit_holds_where_the_server_has_none() {
 
 // [MQTT-3.2.2-11] [MQTT-3.2.2-14] [MQTT-3.2.2-15]
 #[test]
-fn what_the_server_does_not_support_is_not_sent() {
+fn messages_that_the_server_does_not_support_are_not_sent() {
     let mut peer = limited(ConnAckProperties {
         maximum_qos: Some(QoS::AtLeastOnce),
         retain_available: Some(false),
@@ -223,7 +223,7 @@ fn an_invalid_topic_is_not_sent() {
 
 // [MQTT-3.3.4-6]
 #[test]
-fn subscription_identifiers_are_left_out() {
+fn subscription_identifiers_are_omitted() {
     let mut peer = Peer::connected(clean(Version::V5));
     let mut publish = message(QoS::AtMostOnce, "t");
     publish.properties.subscription_identifiers = SubscriptionIdentifiers::Listed(&[5]);
@@ -265,7 +265,7 @@ fn topic_aliases_stay_within_the_maximum_and_the_connection() {
     assert_eq!(
         publish(&mut peer, "", 2),
         refused,
-        "gone with the connection"
+        "the alias ended with the connection"
     );
     let mut peer = limited(ConnAckProperties::default());
     assert_eq!(publish(&mut peer, "t", 1), refused, "no maximum announced");

@@ -8,7 +8,7 @@ use super::*;
 // [MQTT3-4.6.0-2]
 // [MQTT3-4.6.0-3] [MQTT-4.3.2-4] [MQTT-4.3.3-8] [MQTT3-2.3.1-6] [MQTT-3.4.2-1] [MQTT-3.5.2-1]
 #[test]
-fn every_message_is_acknowledged_as_its_qos_asks_and_in_order() {
+fn every_message_is_acknowledged_by_its_qos_and_in_order() {
     for version in [Version::V311, Version::V5] {
         let mut peer = Peer::connected(clean(version));
         assert_eq!(

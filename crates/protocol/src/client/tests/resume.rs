@@ -1,4 +1,4 @@
-//! What survives a connection and what does not.
+//! State that survives a connection, and state that does not.
 
 use core::num::NonZeroU16;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const VERSIONS: [Version; 2] = [Version::V311, Version::V5];
 
-/// Three messages sent, the QoS 2 one among them released.
+/// A client that sent three messages and released the one with QoS 2.
 fn interrupted(options: ClientOptions) -> Peer {
     let mut peer = Peer::connected(options);
     peer.publish(QoS::ExactlyOnce, "a").unwrap();
@@ -22,7 +22,7 @@ fn interrupted(options: ClientOptions) -> Peer {
 // [MQTT3-4.4.0-1]
 // [MQTT3-3.3.1-1] [MQTT3-2.3.1-3] [MQTT3-4.6.0-1] [MQTT3-4.1.0-1] [MQTT-3.1.3-2] [MQTT3-3.1.3-2]
 #[test]
-fn a_resumed_session_sends_again_what_is_unacknowledged_in_order() {
+fn a_resumed_session_retransmits_unacknowledged_messages_in_order() {
     for version in VERSIONS {
         let mut peer = interrupted(persistent(version));
         assert_eq!(peer.client.inflight(), 3);
@@ -48,7 +48,7 @@ fn a_resumed_session_sends_again_what_is_unacknowledged_in_order() {
 }
 
 #[test]
-fn a_resumed_session_of_a_3_1_server_has_no_session_present_to_go_by() {
+fn a_session_of_a_3_1_server_is_resumed_without_session_present() {
     let mut peer = interrupted(persistent(Version::V31));
     peer.reconnect(&accept(false));
     assert_eq!(
@@ -72,7 +72,7 @@ fn without_session_present_the_state_is_discarded() {
 }
 
 impl Peer {
-    /// A QoS 2 message that the server has not released when the connection is lost.
+    /// Receives a QoS 2 message that the server has not released when the connection is lost.
     fn receive_before_loss(&mut self) {
         self.reconnect(&accept(true));
         self.receive(delivery(QoS::ExactlyOnce, 9, "old")).unwrap();
@@ -142,7 +142,7 @@ fn a_session_without_expiry_ends_with_its_connection() {
 
 // [MQTT-3.3.4-7] [MQTT-4.9.0-1]
 #[test]
-fn messages_are_sent_again_no_faster_than_the_window_allows() {
+fn retransmission_stays_within_the_window() {
     let mut peer = Peer::connected(persistent(Version::V5));
     for topic in ["a", "b", "c", "d"] {
         peer.publish(QoS::AtLeastOnce, topic).unwrap();
@@ -170,7 +170,7 @@ fn messages_are_sent_again_no_faster_than_the_window_allows() {
 
 // [MQTT-3.2.2-11] [MQTT-3.2.2-14] [MQTT-3.2.2-15]
 #[test]
-fn what_the_server_no_longer_takes_is_discarded() {
+fn messages_that_the_server_no_longer_accepts_are_discarded() {
     let mut peer = Peer::connected(persistent(Version::V5));
     peer.publish(QoS::ExactlyOnce, "a").unwrap();
     peer.publish(QoS::AtLeastOnce, "b").unwrap();
@@ -196,7 +196,7 @@ fn what_the_server_no_longer_takes_is_discarded() {
 
 // [MQTT-3.3.2-7]
 #[test]
-fn a_message_with_topic_alias_is_sent_again_with_its_topic() {
+fn a_message_with_topic_alias_is_retransmitted_with_its_topic() {
     let allowing = ConnAckProperties {
         topic_alias_maximum: Some(5),
         ..Default::default()

@@ -1,4 +1,4 @@
-//! SUBSCRIBE, UNSUBSCRIBE and their answers.
+//! SUBSCRIBE, UNSUBSCRIBE and their acknowledgements.
 
 use thrum_codec::packet::{ReasonCodes, SubAck, SubscriptionOptions, SubscriptionRequest};
 use thrum_codec::properties::{SubscribeProperties, UserProperties};
@@ -85,7 +85,7 @@ fn a_shared_subscription_with_no_local_is_not_sent() {
 }
 
 #[test]
-fn what_the_server_does_not_offer_is_not_asked_for() {
+fn requests_that_the_server_does_not_support_are_not_sent() {
     let mut peer = Peer::new(clean(Version::V5));
     let properties = ConnAckProperties {
         wildcard_subscription_available: Some(false),
@@ -129,7 +129,7 @@ fn a_request_over_the_servers_packet_size_is_not_sent() {
 }
 
 #[test]
-fn an_answer_that_does_not_fit_its_request_is_a_violation() {
+fn an_acknowledgement_that_does_not_match_its_request_is_a_violation() {
     let check = |packet: Packet<'_>| {
         let mut peer = Peer::connected(clean(Version::V5));
         peer.subscribe(&[request("a")]).unwrap();
@@ -155,7 +155,7 @@ fn an_answer_that_does_not_fit_its_request_is_a_violation() {
 }
 
 #[test]
-fn requests_without_answer_end_with_the_connection() {
+fn unanswered_requests_end_with_the_connection() {
     let mut peer = Peer::connected(persistent(Version::V5));
     peer.subscribe(&[request("a")]).unwrap();
     peer.reconnect(&accept(true));

@@ -1,4 +1,4 @@
-//! Messages with `QoS` 1 and 2 on their way to the client, in the order they were sent first.
+//! Messages with `QoS` 1 and 2 in flight to the client, in the order of their first transmission.
 
 #[cfg(test)]
 mod tests;
@@ -12,170 +12,172 @@ use thrum_codec::{PacketId, QoS};
 
 use self::window::SendWindow;
 use super::held::Held;
-use super::journal::UNNOTED;
+use super::journal::UNRECORDED;
 use super::ring::Ring;
 use super::{Awaiting, Seq, Taken};
 use crate::Limits;
 use crate::packet_ids::PacketIds;
 
-/// Entries that stay allocated while nothing is inflight; a burst above it is given back.
+/// Entries that stay allocated while nothing is in flight; the memory of a larger burst is freed.
 const IDLE_CAPACITY_MAX: usize = 64;
 
-/// Finished entries between unfinished ones that are tolerated before they are swept out, so that a
-/// sweep costs less than the acknowledgements it follows.
+/// Acknowledged entries between unacknowledged ones that are tolerated before they are removed, so
+/// that a removal costs less than the acknowledgements before it.
 const FINISHED_SLACK: usize = 32;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     packet_id: PacketId,
-    /// None: answered, it only keeps its place until everything before it is answered too.
+    /// `None` if the entry is acknowledged; it stays until all entries before it are acknowledged.
     awaiting: Option<Awaiting>,
-    /// Sent on an earlier connection and waiting to be sent again on this one.
+    /// Whether it was sent on an earlier connection and is to be retransmitted on this one.
     unsent: bool,
 }
 
-/// What is kept of a message beside its entry.
+/// The data kept for a message beside its entry.
 #[derive(Debug)]
 pub(super) enum Kept {
     Nothing,
     Message(Held),
-    /// The client has the message; what was written down is still to be removed.
+    /// The client has the message; its persisted delivery is still to be removed.
     Released(Seq),
 }
 
 impl Kept {
     fn seq(&self) -> Seq {
         match self {
-            Self::Nothing => UNNOTED,
+            Self::Nothing => UNRECORDED,
             Self::Message(held) => held.seq,
             Self::Released(seq) => *seq,
         }
     }
 }
 
-/// The messages, and what is kept of them.
+/// The messages, and the data kept for them.
 #[derive(Debug, Default)]
 struct Lists {
     entries: VecDeque<Entry>,
-    /// What is kept of `entries`, place for place, if there is anything.
+    /// The data kept for `entries`, at the same positions; `None` if there is none.
     kept: Option<Box<Ring<Kept>>>,
 }
 
-/// Unacknowledged messages, and the window and the packet identifiers for more of them.
+/// Unacknowledged messages, and the window and the packet identifiers for further ones.
 #[derive(Debug, Default)]
 pub(super) struct Inflight {
-    /// None before the first message, as for clients that are sent `QoS` 0 or nothing: it is one
-    /// pointer.
+    /// `None` before the first message, as for clients that receive only `QoS` 0 or nothing; it
+    /// takes one pointer.
     lists: Option<Box<Lists>>,
-    /// At most as many as there are packet identifiers, as all that is counted here.
+    /// At most the number of packet identifiers, like all counts here.
     unanswered: u32,
     unsent: u32,
-    /// No entry before this place is unsent.
+    /// No entry before this position is unsent.
     first_unsent: u32,
     window: SendWindow,
     ids: PacketIds,
 }
 
-/// Place of an entry; valid until the next [`Inflight::trim`].
+/// Position of an entry; valid until the next [`Inflight::trim`].
 pub(super) type Place = usize;
 
 impl Inflight {
-    /// Unanswered messages.
+    /// Number of unacknowledged messages.
     pub(super) fn len(&self) -> usize {
         self.unanswered as usize
     }
 
-    /// Unanswered messages that were sent on this connection: those that count against the receive
+    /// Number of unacknowledged messages sent on this connection, which count against the receive
     /// maximum.
     fn window_used(&self) -> usize {
         (self.unanswered - self.unsent) as usize
     }
 
-    /// As many messages, or as many bytes of them, are on their way as may be.
+    /// Whether the number of messages or of payload bytes in flight has reached its limit.
     // [MQTT-3.3.4-9] [MQTT-4.9.0-2]
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.window_used() >= self.window.messages_max() || self.window.is_out_of_bytes()
     }
 
-    /// A new message may be sent: nothing older waits to be sent again and the window is open.
+    /// Whether a new message may be sent: no older one is to be retransmitted, and the window is
+    /// open.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.unsent == 0 && !self.is_full()
     }
 
-    /// New messages that may be sent, whatever their size.
+    /// Number of new messages that may be sent, of any size.
     pub(super) fn room(&self) -> usize {
         if !self.is_open() {
             return 0;
         }
         if self.window.counts_bytes() {
-            // The next one may use up the bytes.
+            // The next message may exhaust the bytes.
             return 1;
         }
         self.window.messages_max() - self.window_used()
     }
 
-    /// Bytes of payload on their way are limited. They are counted for as long as their messages
-    /// are kept.
+    /// Whether the payload bytes in flight are limited. They are counted for as long as their
+    /// messages are kept.
     #[inline]
     pub(super) fn counts_bytes(&self) -> bool {
         self.window.counts_bytes()
     }
 
-    /// Messages that wait to be sent again.
+    /// Number of messages that are to be retransmitted.
     pub(super) fn unsent(&self) -> usize {
         self.unsent as usize
     }
 
-    /// An identifier that no unanswered message has. [MQTT-2.2.1-4] [MQTT-4.3.2-1] [MQTT-4.3.3-1]
-    /// [MQTT3-2.3.1-4]
+    /// A packet identifier that no unacknowledged message has. [MQTT-2.2.1-4] [MQTT-4.3.2-1]
+    /// [MQTT-4.3.3-1] [MQTT3-2.3.1-4]
     pub(super) fn next_packet_id(&mut self) -> Option<PacketId> {
         let lists = &self.lists;
         self.ids
             .next(|| lists.iter().flat_map(|lists| lists.packet_ids()))
     }
 
-    /// The last identifier that was given, 0 before the first.
+    /// The last allocated packet identifier; 0 before the first.
     pub(super) fn last_packet_id(&self) -> u16 {
         self.ids.last()
     }
 
-    /// Without messages; identifiers go on behind that one.
-    pub(super) fn behind(last_packet_id: u16) -> Self {
+    /// Creates it without messages; packet identifiers continue after the given one.
+    pub(super) fn after(last_packet_id: u16) -> Self {
         Self {
-            ids: PacketIds::behind(last_packet_id),
+            ids: PacketIds::after(last_packet_id),
             ..Self::default()
         }
     }
 
-    /// Adds a message that was sent, and keeps it to send it again.
+    /// Adds a message that was sent, and keeps it for retransmission.
     pub(super) fn push(&mut self, packet_id: PacketId, held: Held) {
         let awaiting = Awaiting::first(held.qos);
         self.window.take_bytes(held.message.payload().len());
         self.push_entry(packet_id, awaiting, Kept::Message(held));
     }
 
-    /// Adds a message that was sent and need not be sent again.
+    /// Adds a message that was sent and need not be retransmitted.
     pub(super) fn push_unkept(&mut self, packet_id: PacketId, qos: QoS) {
         self.push_entry(packet_id, Awaiting::first(qos), Kept::Nothing);
     }
 
-    /// Adds a message that the client has: it awaits PUBCOMP.
+    /// Adds a message that the client has: a PUBCOMP is expected.
     pub(super) fn push_released(&mut self, packet_id: PacketId, seq: Seq) {
         self.push_entry(packet_id, Some(Awaiting::PubComp), Kept::Released(seq));
     }
 
-    /// The unanswered message with this identifier.
+    /// Position of the unacknowledged message with this identifier.
     pub(super) fn find(&self, packet_id: PacketId) -> Option<Place> {
         let entries = &self.lists.as_ref()?.entries;
         let front = entries.front()?;
         if front.packet_id == packet_id {
-            // The front is never an answered entry.
+            // The front is never an acknowledged entry.
             return Some(0);
         }
-        // Identifiers are handed out upwards, so their distance from the front grows along the
-        // queue, unless they have gone all the way round behind an entry that stays unanswered.
+        // Identifiers are allocated in ascending order, so their distance from the front grows
+        // along the queue, unless they wrapped around completely after an entry that stays
+        // unacknowledged.
         let distance = |id: PacketId| id.as_u16().wrapping_sub(front.packet_id.as_u16());
         let wanted = distance(packet_id);
         let guess = entries.partition_point(|entry| distance(entry.packet_id) < wanted);
@@ -186,20 +188,20 @@ impl Inflight {
         }
     }
 
-    /// What the message at that place waits for.
+    /// The acknowledgement that the message at that position expects.
     pub(super) fn awaiting(&self, place: Place) -> Option<Awaiting> {
         self.lists.as_ref()?.entries.get(place)?.awaiting
     }
 
-    /// The client has the message: it is let go, and from now on only PUBREL is sent. Returns its
-    /// place in the journal if this is the first time.
+    /// Releases a message that the client has; from now on only PUBREL is retransmitted. Returns
+    /// its sequence number in the journal if this is the first time.
     pub(super) fn release(&mut self, place: Place) -> Seq {
         if self.awaiting(place) != Some(Awaiting::PubRec) {
-            return UNNOTED;
+            return UNRECORDED;
         }
         let has_waited = self.mark_sent(place);
-        let seq = self.let_go(place, has_waited);
-        if seq != UNNOTED {
+        let seq = self.release_kept(place, has_waited);
+        if seq != UNRECORDED {
             self.keep(place, Kept::Released(seq));
         }
         if let Some(entry) = self.entry_mut(place) {
@@ -209,25 +211,25 @@ impl Inflight {
         seq
     }
 
-    /// The exchange at that place is over; the caller trims afterwards. Returns its place in the
-    /// journal.
+    /// Completes the exchange at that position; the caller trims afterwards. Returns its sequence
+    /// number in the journal.
     pub(super) fn finish(&mut self, place: Place) -> Seq {
         let Some(lists) = self.lists.as_deref_mut() else {
-            return UNNOTED;
+            return UNRECORDED;
         };
         let Some(entry) = lists.entries.get_mut(place) else {
-            return UNNOTED;
+            return UNRECORDED;
         };
         self.unanswered -= u32::from(entry.awaiting.take().is_some());
         let has_waited = core::mem::take(&mut entry.unsent);
         self.unsent -= u32::from(has_waited);
         if lists.kept.is_none() {
-            return UNNOTED;
+            return UNRECORDED;
         }
-        self.let_go(place, has_waited)
+        self.release_kept(place, has_waited)
     }
 
-    /// Drops answered entries from the front, and from between if they are many.
+    /// Removes acknowledged entries from the front, and from the middle if they are many.
     pub(super) fn trim(&mut self) {
         let unanswered = self.len();
         let Some(lists) = &mut self.lists else { return };
@@ -246,18 +248,18 @@ impl Inflight {
         }
         if lists.entries.is_empty() {
             self.first_unsent = 0;
-            // A burst is given back.
+            // The memory of a burst is freed.
             self.lists
                 .take_if(|lists| lists.entries.capacity() > IDLE_CAPACITY_MAX);
         }
     }
 
-    /// A new connection: everything but what awaits PUBCOMP has to be sent again, with at most so
-    /// much on its way at once as the client and the limits allow.
+    /// Starts a new connection: every message without PUBREC is to be retransmitted, within the
+    /// window of the client and the limits.
     pub(super) fn begin_connection(&mut self, receive_maximum: u16, limits: &Limits) {
         for place in 0..self.places() {
-            // Without the message there is nothing to send again: it belonged to a session that was
-            // to end.
+            // A message that was not kept cannot be retransmitted: its session was to end with the
+            // connection.
             if is_publish(self.awaiting(place)) && self.held(place).is_none() {
                 self.finish(place);
             }
@@ -275,15 +277,16 @@ impl Inflight {
         }
     }
 
-    /// Places of the messages that await PUBCOMP, in the order of their PUBLISH packets.
+    /// Packet identifiers of the messages that expect a PUBCOMP, in the order of their PUBLISH
+    /// packets.
     pub(super) fn released(&self) -> impl Iterator<Item = PacketId> {
         self.entries()
             .filter(|entry| entry.awaiting == Some(Awaiting::PubComp))
             .map(|entry| entry.packet_id)
     }
 
-    /// Takes out the next message to send again; [`Inflight::put_back`] or [`Inflight::finish`]
-    /// follows.
+    /// Removes the next message to retransmit; [`Inflight::put_back`] or [`Inflight::finish`] must
+    /// follow.
     pub(super) fn take_unsent(&mut self) -> Option<(Place, PacketId, Held)> {
         if self.unsent == 0 {
             return None;
@@ -296,14 +299,14 @@ impl Inflight {
         Some((place, packet_id, self.take_held(place)?))
     }
 
-    /// The message at that place was sent again.
+    /// Puts back the message at that position after its retransmission.
     pub(super) fn put_back(&mut self, place: Place, message: Held) {
         self.mark_sent(place);
         self.window.take_bytes(message.message.payload().len());
         self.keep(place, Kept::Message(message));
     }
 
-    /// Ends the `QoS` 1 messages of shared groups and hands them out: the session is over.
+    /// Removes the `QoS` 1 messages of shared subscriptions at the end of the session.
     pub(super) fn take_shared(&mut self, taken: &mut Vec<Taken>) {
         for place in 0..self.places() {
             // [MQTT-4.8.2-5]
@@ -318,7 +321,7 @@ impl Inflight {
         self.trim();
     }
 
-    /// Every unanswered message.
+    /// Every unacknowledged message.
     pub(super) fn iter(&self) -> impl Iterator<Item = (PacketId, Awaiting, Option<&Kept>)> {
         let places = self.entries().enumerate();
         places.filter_map(|(place, entry)| {
@@ -331,7 +334,7 @@ impl Inflight {
         self.lists.iter().flat_map(|lists| &lists.entries)
     }
 
-    /// So many entries there are.
+    /// Number of entries.
     fn places(&self) -> Place {
         self.lists.as_ref().map_or(0, |lists| lists.entries.len())
     }
@@ -360,13 +363,13 @@ impl Inflight {
         });
     }
 
-    /// The client has the message, or does not get it. Its bytes are no longer on their way, unless
-    /// it has waited to be sent again.
+    /// Releases the message, which the client has or will not get. Its bytes are no longer in
+    /// flight, unless it was waiting for its retransmission.
     #[inline(never)]
-    fn let_go(&mut self, place: Place, has_waited: bool) -> Seq {
+    fn release_kept(&mut self, place: Place, has_waited: bool) -> Seq {
         let lists = self.lists.as_mut();
         let Some(kept) = lists.and_then(|lists| lists.take_kept(place)) else {
-            return UNNOTED;
+            return UNRECORDED;
         };
         if let Kept::Message(held) = &kept
             && !has_waited
@@ -376,7 +379,8 @@ impl Inflight {
         kept.seq()
     }
 
-    /// Whether the message at that place waited to be sent again until now.
+    /// Marks the message at that position as sent; returns whether it was waiting for its
+    /// retransmission.
     fn mark_sent(&mut self, place: Place) -> bool {
         let Some(entry) = self.entry_mut(place).filter(|entry| entry.unsent) else {
             return false;
@@ -408,20 +412,20 @@ impl Inflight {
 }
 
 impl Lists {
-    /// Every identifier in use.
+    /// Every packet identifier in use.
     fn packet_ids(&self) -> impl Iterator<Item = PacketId> {
         let unanswered = self.entries.iter().filter(|entry| entry.awaiting.is_some());
         unanswered.map(|entry| entry.packet_id)
     }
 
-    /// None if nothing is kept of any entry.
+    /// Removes the data kept for an entry; `None` if no data is kept for any entry.
     #[inline]
     fn take_kept(&mut self, place: Place) -> Option<Kept> {
         let slot = self.kept.as_mut()?.get_mut(place)?;
         Some(core::mem::replace(slot, Kept::Nothing))
     }
 
-    /// What is kept of the entry that follows.
+    /// Stores the data for the entry that the caller adds next.
     #[inline]
     fn keep_last(&mut self, what: Kept) {
         if let Some(kept) = &mut self.kept {
@@ -437,7 +441,7 @@ impl Lists {
         self.kept = Some(Box::new(before.chain([what]).collect()));
     }
 
-    /// Takes answered entries out of the middle.
+    /// Removes acknowledged entries from the middle.
     fn sweep(&mut self) {
         if let Some(kept) = &mut self.kept {
             let mut entries = self.entries.iter();

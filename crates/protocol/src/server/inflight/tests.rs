@@ -1,4 +1,4 @@
-//! The window by itself: identifiers that go round, and memory that does not grow.
+//! Tests of the window alone: identifiers that wrap around, and bounded memory.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn id(value: u16) -> PacketId {
     PacketId::new(value).unwrap()
 }
 
-/// Entries that there is memory for.
+/// Number of entries with allocated memory.
 fn capacity(inflight: &Inflight) -> Option<usize> {
     let lists = inflight.lists.as_ref()?;
     Some(lists.entries.capacity())
@@ -30,7 +30,7 @@ fn acknowledgements_in_any_order_find_their_message() {
     for &value in &ids {
         inflight.push_unkept(id(value), QoS::AtLeastOnce);
     }
-    // Every third from the back, then the rest from the middle outwards.
+    // Every third identifier in descending order, then the rest from the middle outwards.
     let (third, rest): (Vec<u16>, Vec<u16>) = ids.iter().partition(|&&value| value % 3 == 0);
     for &value in third.iter().rev() {
         acknowledge(&mut inflight, value);
@@ -44,7 +44,7 @@ fn acknowledgements_in_any_order_find_their_message() {
 }
 
 #[test]
-fn a_message_that_stays_unanswered_costs_no_growing_memory() {
+fn a_message_that_stays_unacknowledged_does_not_grow_the_memory() {
     let mut inflight = Inflight::default();
     inflight.push_unkept(id(5), QoS::AtLeastOnce);
     for round in 0..200_000_u32 {
@@ -59,7 +59,7 @@ fn a_message_that_stays_unanswered_costs_no_growing_memory() {
 }
 
 #[test]
-fn identifiers_that_went_round_behind_an_old_one_are_found() {
+fn identifiers_that_wrapped_around_an_old_one_are_found() {
     let mut inflight = Inflight::default();
     for value in [10, 65_534, 65_535, 1, 9, 11, 12] {
         inflight.push_unkept(id(value), QoS::AtLeastOnce);
@@ -71,7 +71,7 @@ fn identifiers_that_went_round_behind_an_old_one_are_found() {
 }
 
 #[test]
-fn memory_of_a_burst_is_given_back() {
+fn memory_of_a_burst_is_freed() {
     let mut inflight = Inflight::default();
     for value in 1..=1000 {
         inflight.push_unkept(id(value), QoS::AtLeastOnce);

@@ -1,15 +1,15 @@
-//! How much may be on its way to the client without an answer.
+//! Limits of unacknowledged messages in flight to the client.
 
-/// Bytes of payload are not limited, and not counted.
+/// Payload bytes are neither limited nor counted.
 const UNLIMITED: i32 = i32::MAX;
 
-/// The room for messages and for bytes of their payload.
+/// The remaining room for messages and for their payload bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SendWindow {
-    /// Bytes of payload that may still be on their way to the client, less than 0 behind a message
-    /// that was larger than what was left; [`UNLIMITED`] while nothing is counted.
+    /// Payload bytes that may still be sent without an acknowledgement; negative after a message
+    /// larger than the remaining room; [`UNLIMITED`] while bytes are not counted.
     bytes_left: i32,
-    /// Most unacknowledged messages.
+    /// Highest number of unacknowledged messages.
     messages_max: u16,
 }
 
@@ -24,7 +24,7 @@ impl Default for SendWindow {
 }
 
 impl SendWindow {
-    /// 2^31 - 1 bytes and more are no limit.
+    /// A limit of 2^31 - 1 bytes or more counts as none.
     pub(super) fn new(messages_max: u16, bytes_max: u32) -> Self {
         Self {
             bytes_left: i32::try_from(bytes_max).unwrap_or(UNLIMITED),
@@ -32,25 +32,25 @@ impl SendWindow {
         }
     }
 
-    /// Most unacknowledged messages.
+    /// Highest number of unacknowledged messages.
     #[inline]
     pub(super) fn messages_max(self) -> usize {
         usize::from(self.messages_max)
     }
 
-    /// Bytes of payload are limited.
+    /// Whether payload bytes are limited.
     #[inline]
     pub(super) fn counts_bytes(self) -> bool {
         self.bytes_left != UNLIMITED
     }
 
-    /// So many bytes of payload are on their way as may be.
+    /// Whether the payload bytes in flight have reached the limit.
     #[inline]
     pub(super) fn is_out_of_bytes(self) -> bool {
         self.bytes_left <= 0
     }
 
-    /// A payload is on its way.
+    /// Counts a payload that was sent.
     #[inline]
     pub(super) fn take_bytes(&mut self, bytes: usize) {
         if self.counts_bytes() {
@@ -58,7 +58,7 @@ impl SendWindow {
         }
     }
 
-    /// A payload is no longer on its way.
+    /// Subtracts a payload that is no longer in flight.
     #[inline]
     pub(super) fn give_back_bytes(&mut self, bytes: usize) {
         if self.counts_bytes() {

@@ -1,4 +1,4 @@
-//! The connection as its session sees it: whether it may be used, and what is written to it.
+//! The connection from the session's view: its state, and the packets written to it.
 
 mod sending;
 
@@ -11,22 +11,22 @@ use thrum_codec::{PacketId, ReasonCode, Version, encode};
 
 pub(super) use self::sending::HeldPacket;
 use super::authentication::Method;
-use super::rare::Rare;
+use super::link_extras::LinkExtras;
 use super::topic_aliases::OutboundAliases;
 use super::traffic::{Carried, Traffic};
 use super::{Handshake, SentLater, connack};
 use crate::{Limits, MountPoint, Output, Time};
 
-/// The connection of a session: what its client takes, and the packets written to it. Between two
-/// connections nothing is written.
+/// The connection of a session: the client's limits, and the packets written to it. Nothing is
+/// written between two connections.
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "independent facts about one client; each is one byte"
 )]
 pub struct Link {
-    /// None without a connection, and in most connections.
-    rare: Option<Box<Rare>>,
+    /// `None` without a connection, and in most connections.
+    extras: Option<Box<LinkExtras>>,
     aliases: OutboundAliases,
     carried: Carried,
     /// The client's maximum packet size.
@@ -34,34 +34,34 @@ pub struct Link {
     state: LinkState,
     version: Version,
     is_congested: bool,
-    /// The client is sent every topic as it is: without alias and without mount point.
+    /// Whether topics are sent unchanged: without alias and without mount point.
     sends_plain_topics: bool,
-    /// The client is another broker's bridge.
+    /// Whether the client is the bridge of another broker.
     is_bridge: bool,
-    /// What the client publishes may be retained.
+    /// Whether the client may publish retained messages.
     retain_available: bool,
-    /// The client wants words with what did not go as it asked (request problem information).
-    wants_words: bool,
+    /// Whether the client accepts reason strings in acknowledgements (request problem information).
+    wants_problem_information: bool,
 }
 
 /// State of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LinkState {
-    /// There was none yet.
+    /// There was no connection yet.
     New,
-    /// In use.
+    /// The connection is in use.
     Up,
-    /// DISCONNECT was sent or received: nothing more is sent, what comes is ignored.
+    /// DISCONNECT was sent or received: nothing more is sent, received packets are ignored.
     Closing,
-    /// Gone.
+    /// The connection is lost.
     Away,
 }
 
 impl Link {
-    /// Before the first connection.
+    /// State before the first connection.
     pub(super) fn new(version: Version) -> Self {
         Self {
-            rare: None,
+            extras: None,
             aliases: OutboundAliases::default(),
             carried: Carried::default(),
             packet_bytes_max: u32::MAX,
@@ -71,11 +71,11 @@ impl Link {
             sends_plain_topics: true,
             is_bridge: false,
             retain_available: true,
-            wants_words: true,
+            wants_problem_information: true,
         }
     }
 
-    /// Of a session that was written down.
+    /// State of a restored session.
     pub(super) fn restore(version: Version) -> Self {
         Self {
             state: LinkState::Away,
@@ -83,14 +83,14 @@ impl Link {
         }
     }
 
-    /// The connection is up.
+    /// Starts a connection.
     pub(super) fn begin(&mut self, handshake: Handshake, limits: &Limits, now: Time) {
         self.state = LinkState::Up;
         self.version = handshake.version;
         self.is_congested = false;
         self.is_bridge = handshake.is_bridge;
         self.retain_available = handshake.retain_available;
-        self.wants_words = handshake.wants_words;
+        self.wants_problem_information = handshake.wants_problem_information;
         self.carried.begin(now);
         self.packet_bytes_max = handshake.packet_bytes_max;
         // [MQTT-3.1.2-26] [MQTT-3.1.2-27] [MQTT-3.3.2-11]
@@ -99,123 +99,123 @@ impl Link {
             .min(limits.topic_alias_outbound_max);
         self.aliases = OutboundAliases::new(alias_maximum);
         self.sends_plain_topics = alias_maximum == 0 && handshake.mount.is_none();
-        self.rare = Rare::new(handshake.mount, handshake.method);
+        self.extras = LinkExtras::new(handshake.mount, handshake.method);
     }
 
-    /// DISCONNECT was sent or received.
+    /// Records that DISCONNECT was sent or received.
     pub(super) fn close(&mut self) {
         self.state = LinkState::Closing;
     }
 
-    /// The connection is gone, and what belonged to it is forgotten.
+    /// Discards the state that ends with the connection.
     pub(super) fn end(&mut self) {
         self.state = LinkState::Away;
         self.is_congested = false;
         // [MQTT-3.3.2-7]
         self.aliases = OutboundAliases::default();
-        self.rare = None;
+        self.extras = None;
     }
 
-    /// Whether there is a connection.
+    /// State of the connection.
     #[inline]
     pub(super) fn state(&self) -> LinkState {
         self.state
     }
 
-    /// There is a connection, and it is in use.
+    /// Whether there is a connection in use.
     #[inline]
     pub(super) fn is_up(&self) -> bool {
         self.state == LinkState::Up
     }
 
-    /// There is a connection.
+    /// Whether there is a connection.
     pub fn is_connected(&self) -> bool {
         matches!(self.state, LinkState::Up | LinkState::Closing)
     }
 
-    /// The connection takes messages.
+    /// Whether messages may be written to the connection.
     #[inline]
     pub(super) fn may_send(&self) -> bool {
         self.is_up() && !self.is_congested
     }
 
-    /// The connection's output is over its soft limit (or no longer): while set, nothing but
-    /// acknowledgements is encoded, `QoS` 0 is dropped and `QoS` 1 and 2 are queued.
+    /// Sets whether the connection's output exceeds its soft limit. While set, only
+    /// acknowledgements are encoded; `QoS` 0 is dropped and `QoS` 1 and 2 are queued.
     pub fn set_congested(&mut self, congested: bool) {
         self.is_congested = congested;
     }
 
-    /// Version of the connection (of the last one when away).
+    /// Version of the connection; of the last one while disconnected.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// The client said that it is a bridge: its subscriptions are no local and retain as published.
+    /// Whether the client identified itself as a bridge: its subscriptions have no local and retain
+    /// as published.
     pub fn is_bridge(&self) -> bool {
         self.is_bridge
     }
 
-    /// What the client publishes may be retained.
+    /// Whether the client may publish retained messages.
     pub fn retain_available(&self) -> bool {
         self.retain_available
     }
 
-    /// What the client of this connection does not see of its topics: to be put before what it
-    /// publishes and filters.
+    /// The mount point of this connection, to be added to the topics and filters that the client
+    /// sends.
     pub fn mount_point(&self) -> Option<&MountPoint> {
-        self.rare.as_ref()?.mount.as_ref()
+        self.extras.as_ref()?.mount.as_ref()
     }
 
-    /// The connection may last until then and no longer (the end of a token); none for as long as
-    /// the client wants.
+    /// Sets the time at which the connection must end (the expiry of a token); `None` for no limit.
     ///
-    /// Holds for the connection at hand, so call it behind [`Session::connect`]: it does nothing
-    /// without a connection, and another connection begins without it.
-    /// [`Session::next_deadline`] may be earlier than before.
+    /// It applies to the current connection, so call it after [`Session::connect`]: without a
+    /// connection it has no effect, and the next connection starts without it.
+    /// [`Session::next_deadline`] may become earlier.
     ///
     /// [`Session::connect`]: super::Session::connect
     /// [`Session::next_deadline`]: super::Session::next_deadline
     pub fn set_valid_until(&mut self, at: Option<Time>) {
         if at.is_some() && self.is_connected() {
-            self.rare.get_or_insert_default().valid_until = at;
-        } else if let Some(rare) = &mut self.rare {
-            rare.valid_until = None;
+            self.extras.get_or_insert_default().valid_until = at;
+        } else if let Some(extras) = &mut self.extras {
+            extras.valid_until = None;
         }
     }
 
-    /// When the client may no longer be connected.
+    /// Time at which the connection must end.
     pub(super) fn valid_until(&self) -> Option<Time> {
-        self.rare.as_ref()?.valid_until
+        self.extras.as_ref()?.valid_until
     }
 
-    /// Of enhanced authentication.
+    /// State of the enhanced authentication.
     pub(super) fn method(&self) -> Option<&Method> {
-        self.rare.as_ref()?.method.as_ref()
+        self.extras.as_ref()?.method.as_ref()
     }
 
-    /// Of enhanced authentication.
+    /// State of the enhanced authentication.
     pub(super) fn method_mut(&mut self) -> Option<&mut Method> {
-        self.rare.as_mut()?.method.as_mut()
+        self.extras.as_mut()?.method.as_mut()
     }
 
-    /// What the connection has carried, or the last one had.
+    /// Messages counted on the current or last connection.
     pub fn traffic(&self) -> Traffic {
         self.carried.traffic
     }
 
-    /// Messages sent from the queue or once more since the last call: those that
-    /// [`Session::deliver`](super::Session::deliver) did not report as sent.
+    /// Removes and returns the count of messages sent from the queue or retransmitted since the
+    /// last call: those that [`Session::deliver`](super::Session::deliver) did not report as sent.
     pub fn take_sent_later(&mut self) -> SentLater {
         self.carried.take_later()
     }
 
-    /// A PUBLISH with a new message came.
+    /// Counts a PUBLISH with a new message.
     #[inline]
     pub(super) fn count_received(&mut self) {
         self.carried.received();
     }
 
-    /// SUBACK, with words for the client (5.0) if it wants any.
+    /// Writes SUBACK, with a reason string (5.0) if the client accepts one.
     pub fn suback(
         &mut self,
         packet_id: PacketId,
@@ -228,7 +228,7 @@ impl Link {
         if let Some(what) = what
             && self.is_up()
             && self.version == Version::V5
-            && self.wants_words
+            && self.wants_problem_information
         {
             let mut told = plain;
             told.properties.reason_string = Some(what);
@@ -242,13 +242,13 @@ impl Link {
         self.append_answer(&Packet::SubAck(plain), out);
     }
 
-    /// UNSUBACK.
+    /// Writes UNSUBACK.
     pub fn unsuback(&mut self, packet_id: PacketId, codes: &[ReasonCode], out: &mut Output) {
         // [MQTT-3.10.4-4] [MQTT-3.10.4-5] [MQTT3-3.10.4-4] [MQTT3-3.10.4-5]
         self.append_answer(&Packet::UnsubAck(answer(packet_id, codes)), out);
     }
 
-    /// PUBACK or PUBREC.
+    /// Writes PUBACK or PUBREC.
     pub(super) fn answer_publish(
         &self,
         kind: impl FnOnce(Ack<'static>) -> Packet<'static>,
@@ -265,7 +265,8 @@ impl Link {
         self.append_ack(kind, packet_id, outcome, out);
     }
 
-    /// An answer with the packet identifier of what it answers. [MQTT-2.2.1-5] [MQTT3-2.3.1-6]
+    /// Writes an acknowledgement with the packet identifier of the packet that it acknowledges.
+    /// [MQTT-2.2.1-5] [MQTT3-2.3.1-6]
     pub(super) fn append_ack(
         &self,
         kind: impl FnOnce(Ack<'static>) -> Packet<'static>,
@@ -313,9 +314,8 @@ impl Link {
         }
     }
 
-    /// The server ends a connection whose CONNACK was thrown away before it was sent: another
-    /// CONNACK says why.
-    /// [MQTT-3.14.0-1]
+    /// Ends a connection whose CONNACK was discarded before it was sent: another CONNACK contains
+    /// the reason. [MQTT-3.14.0-1]
     pub fn refuse(&mut self, reason: ReasonCode, what: &str, out: &mut Output) {
         if self.is_up() {
             self.close();
@@ -323,14 +323,14 @@ impl Link {
         }
     }
 
-    /// Answers pass whatever the window and the congestion are. [MQTT-3.3.4-10] [MQTT-4.9.0-3]
+    /// Acknowledgements ignore the window and the congestion. [MQTT-3.3.4-10] [MQTT-4.9.0-3]
     fn append_answer(&self, packet: &Packet<'_>, out: &mut Output) {
         if self.is_up() {
             self.append(packet, out);
         }
     }
 
-    /// Appends a packet unless it is over the client's maximum packet size; true if it was
+    /// Appends a packet unless it exceeds the client's maximum packet size; returns whether it was
     /// appended.
     pub(super) fn append(&self, packet: &Packet<'_>, out: &mut Output) -> bool {
         let out = out.own();

@@ -1,40 +1,40 @@
-//! PUBLISH packets to the client: their form, their topic and their size.
+//! PUBLISH packets to the client: their form, topic and size.
 
 use thrum_codec::PacketId;
 
 use super::Link;
 use crate::message::Form;
-use crate::server::fates::Cause;
+use crate::server::delivery_events::Cause;
 use crate::server::held::Held;
 use crate::server::{DeliveryOptions, DropReason};
 use crate::{Outgoing, Output, Time};
 
-/// The PUBLISH packet of a message that the session held.
+/// Header fields of the PUBLISH packet of a message that the session held.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::server) struct HeldPacket {
-    /// None with `QoS` 0.
+    /// `None` with `QoS` 0.
     id: Option<PacketId>,
-    is_sent_again: bool,
+    is_retransmission: bool,
 }
 
 impl HeldPacket {
     pub(in crate::server) const fn first(id: Option<PacketId>) -> Self {
         Self {
             id,
-            is_sent_again: false,
+            is_retransmission: false,
         }
     }
 
     pub(in crate::server) const fn again(id: PacketId) -> Self {
         Self {
             id: Some(id),
-            is_sent_again: true,
+            is_retransmission: true,
         }
     }
 }
 
 impl Link {
-    /// How a message is sent for the first time.
+    /// The form of a message's first transmission.
     #[inline]
     pub(in crate::server) fn first_form<'a>(
         &self,
@@ -57,7 +57,7 @@ impl Link {
         }
     }
 
-    /// Appends a PUBLISH, if the client takes a packet that large.
+    /// Appends a PUBLISH if the client accepts its size.
     #[inline]
     pub(in crate::server) fn send(
         &mut self,
@@ -73,7 +73,7 @@ impl Link {
         sent.map_or(Err(DropReason::TooLarge), |_| Ok(()))
     }
 
-    /// As [`Self::send`], with an alias for the topic or without the mount point.
+    /// As [`Self::send`], with a topic alias or without the mount point.
     #[inline(never)]
     fn send_renamed(
         &mut self,
@@ -113,7 +113,7 @@ impl Link {
             version: self.version,
             qos: held.qos,
             retain: held.retain,
-            dup: packet.is_sent_again,
+            dup: packet.is_retransmission,
             packet_id: packet.id,
             identifiers: held.identifiers.as_slice(),
             alias,
@@ -129,7 +129,7 @@ impl Link {
         Ok(())
     }
 
-    /// What the client calls a topic.
+    /// The topic as the client sees it.
     fn seen<'t>(&self, topic: &'t str) -> Option<&'t str> {
         match self.mount_point() {
             None => Some(topic),

@@ -37,7 +37,7 @@ fn long_topics_get_an_alias_up_to_the_clients_maximum() {
 
 // [MQTT-3.1.2-27]
 #[test]
-fn no_alias_is_used_where_either_side_wants_none() {
+fn no_alias_is_used_if_either_side_has_a_maximum_of_0() {
     let limits = Limits {
         topic_alias_outbound_max: 0,
         ..Limits::default()
@@ -56,7 +56,7 @@ fn no_alias_is_used_where_either_side_wants_none() {
 }
 
 #[test]
-fn the_server_uses_no_more_aliases_than_it_wants() {
+fn the_server_uses_no_more_aliases_than_its_limit() {
     let limits = Limits {
         topic_alias_outbound_max: 1,
         ..Limits::default()
@@ -80,7 +80,7 @@ fn aliases_towards_the_client_end_with_the_connection() {
     let first = publication("a/long/topic", "x");
     peer.deliver_publication(&first, &options(QOS1));
     peer.lose();
-    // The redelivery sets it anew, and what follows can use it.
+    // The redelivery sets it again, and later messages can use it.
     let lines = peer.reconnect(&with_aliases(2));
     assert_eq!(lines, ["PUBLISH 1 #1 dup alias=1 a/long/topic=x"]);
     assert_eq!(sent_on(&mut peer, "a/long/topic"), "PUBLISH 0 alias=1 =");

@@ -1,4 +1,4 @@
-//! Whatever a client sends, the session answers with packets a server may send, or with a
+//! For any input of a client, the session replies with packets that a server may send, or with a
 //! violation.
 
 use alloc::vec;
@@ -13,7 +13,7 @@ use thrum_codec::properties::{
 
 use super::*;
 
-/// One call of the node, with whatever comes from the wire.
+/// One call of the node, with arbitrary wire data.
 #[derive(Clone, Debug)]
 enum Call {
     Publish {
@@ -242,7 +242,7 @@ impl Subject {
         let session = &mut self.peer.session;
         match call {
             Call::ServerDisconnect(byte) => {
-                session.disconnect(reason_code(*byte), Some("so it is"), &mut self.out);
+                session.disconnect(reason_code(*byte), Some("any reason"), &mut self.out);
             }
             Call::Lost => {
                 session.connection_lost(now);
@@ -262,7 +262,7 @@ impl Subject {
                     .take_shared(group.as_ref().map(std::slice::from_ref));
             }
             Call::TakeWill => {
-                session.take_will_at(session.lifetime.seen());
+                session.take_will_at(session.lifetime.last_activity());
             }
             other => unreachable!("{other:?}"),
         }
@@ -405,8 +405,8 @@ impl Subject {
         self.peer.reconnect_into(&connect, &mut self.out);
     }
 
-    /// Everything written since the last connect is what a server may write, and no larger than the
-    /// client takes.
+    /// Checks that the output since the last connect contains only packets that a server may send,
+    /// within the client's maximum packet size.
     fn check(&mut self) {
         for packet in packets(&self.out.to_vec(), self.version) {
             line(&packet);

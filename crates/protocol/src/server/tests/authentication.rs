@@ -1,4 +1,4 @@
-//! Enhanced authentication: challenges before CONNACK, and again on a connection that is in use.
+//! Enhanced authentication: challenges before CONNACK, and re-authentication.
 
 use thrum_codec::packet::Auth;
 use thrum_codec::properties::AuthProperties;
@@ -14,7 +14,7 @@ fn with_method(method: &str) -> Connect<'_> {
     connect
 }
 
-fn shake(connect: &Connect<'_>) -> Handshake {
+fn handshake_of(connect: &Connect<'_>) -> Handshake {
     Handshake::new(connect, "assigned-1", &Limits::default()).unwrap()
 }
 
@@ -41,9 +41,9 @@ fn challenged(handshake: &mut Handshake, step: &[u8]) -> Vec<String> {
 
 // [MQTT-4.12.0-2] [MQTT-4.12.0-5] [MQTT-3.2.0-1] [MQTT-3.15.2-1]
 #[test]
-fn a_client_is_challenged_until_it_is_known_and_then_welcomed() {
+fn a_client_is_challenged_until_authenticated_and_then_accepted() {
     let connect = with_method(METHOD);
-    let mut handshake = shake(&connect);
+    let mut handshake = handshake_of(&connect);
     assert_eq!(handshake.authentication_method(), Some(METHOD));
     for step in [&b"one"[..], b"", b"three"] {
         let text = String::from_utf8_lossy(step);
@@ -56,12 +56,12 @@ fn a_client_is_challenged_until_it_is_known_and_then_welcomed() {
     }
     let limits = Arc::new(Limits::default());
     let mut session = Session::new(1, &handshake, &limits);
-    let welcome = Welcome {
+    let parts = ConnAckParts {
         authentication_data: Some(b"last"),
-        ..Welcome::default()
+        ..ConnAckParts::default()
     };
     let mut out = Output::new();
-    session.connect(handshake, welcome, Time::default(), &mut out);
+    session.connect(handshake, parts, Time::default(), &mut out);
     let out = out.to_vec();
     let [Packet::ConnAck(connack)] = packets(&out, Version::V5)[..] else {
         panic!("one CONNACK expected");
@@ -73,8 +73,8 @@ fn a_client_is_challenged_until_it_is_known_and_then_welcomed() {
 
 // [MQTT-4.12.0-6]
 #[test]
-fn a_client_without_method_is_neither_challenged_nor_told_of_one() {
-    let mut handshake = shake(&persistent(Version::V5));
+fn a_client_without_method_gets_neither_challenge_nor_method() {
+    let mut handshake = handshake_of(&persistent(Version::V5));
     assert_eq!(handshake.authentication_method(), None);
     assert!(challenged(&mut handshake, b"step").is_empty());
     // [MQTT-4.12.0-7]
@@ -82,12 +82,12 @@ fn a_client_without_method_is_neither_challenged_nor_told_of_one() {
     assert_eq!(reason(step), ReasonCode::ProtocolError);
     let limits = Arc::new(Limits::default());
     let mut session = Session::new(1, &handshake, &limits);
-    let welcome = Welcome {
+    let parts = ConnAckParts {
         authentication_data: Some(b"last"),
-        ..Welcome::default()
+        ..ConnAckParts::default()
     };
     let mut out = Output::new();
-    session.connect(handshake, welcome, Time::default(), &mut out);
+    session.connect(handshake, parts, Time::default(), &mut out);
     let out = out.to_vec();
     let [Packet::ConnAck(connack)] = packets(&out, Version::V5)[..] else {
         panic!("one CONNACK expected");
@@ -98,10 +98,10 @@ fn a_client_without_method_is_neither_challenged_nor_told_of_one() {
 
 // [MQTT-4.12.0-3] [MQTT-4.12.0-5]
 #[test]
-fn what_answers_no_challenge_is_refused_before_connack() {
+fn a_packet_without_a_challenge_is_refused_before_connack() {
     let connect = with_method(METHOD);
     let refused = |packet: &Packet<'_>| {
-        let mut handshake = shake(&connect);
+        let mut handshake = handshake_of(&connect);
         challenged(&mut handshake, b"step");
         reason(handshake.authentication_step(packet))
     };
@@ -116,8 +116,8 @@ fn what_answers_no_challenge_is_refused_before_connack() {
     ] {
         assert_eq!(refused(&packet), ReasonCode::ProtocolError);
     }
-    // Nobody asked yet, or asked again.
-    let mut handshake = shake(&connect);
+    // No challenge was sent, or none since the last answer.
+    let mut handshake = handshake_of(&connect);
     let step = handshake.authentication_step(&answer(b"early"));
     assert_eq!(reason(step), ReasonCode::ProtocolError);
     challenged(&mut handshake, b"step");
@@ -130,7 +130,7 @@ fn what_answers_no_challenge_is_refused_before_connack() {
 #[test]
 fn a_challenge_has_neither_reason_string_nor_user_properties() {
     let mut out = Output::new();
-    let mut handshake = shake(&with_method(METHOD));
+    let mut handshake = handshake_of(&with_method(METHOD));
     handshake.challenge(b"step", &mut out).unwrap();
     let out = out.to_vec();
     let expected = auth(ReasonCode::ContinueAuthentication, METHOD, b"step");
@@ -139,17 +139,17 @@ fn a_challenge_has_neither_reason_string_nor_user_properties() {
 
 // [MQTT-3.1.2-30]
 #[test]
-fn a_client_may_give_up_before_connack() {
-    let mut handshake = shake(&with_method(METHOD));
+fn a_client_may_disconnect_before_connack() {
+    let mut handshake = handshake_of(&with_method(METHOD));
     assert_eq!(
-        handshake.authentication_step(&goodbye(ReasonCode::Success)),
+        handshake.authentication_step(&client_disconnect(ReasonCode::Success)),
         Ok(AuthenticationStep::Disconnected)
     );
 }
 
 #[test]
 fn an_answer_without_data_is_empty() {
-    let mut handshake = shake(&with_method(METHOD));
+    let mut handshake = handshake_of(&with_method(METHOD));
     challenged(&mut handshake, b"step");
     let bare = Packet::Auth(Auth {
         reason: ReasonCode::ContinueAuthentication,
@@ -166,11 +166,11 @@ fn an_answer_without_data_is_empty() {
 
 // [MQTT-4.12.0-1] [MQTT-4.12.0-4] [MQTT-3.1.4-2] [MQTT-3.2.2-19]
 #[test]
-fn a_client_that_fails_midway_is_told_in_connack() {
+fn a_client_that_fails_authentication_gets_a_connack() {
     let mut connect = with_method(METHOD);
     let told = |connect: &Connect<'_>, reason, what| {
         let mut out = Output::new();
-        shake(connect).refuse(&Violation::new(reason, what), &mut out);
+        handshake_of(connect).refuse(&Violation::new(reason, what), &mut out);
         let out = out.to_vec();
         let [Packet::ConnAck(connack)] = packets(&out, Version::V5)[..] else {
             panic!("one CONNACK expected");
@@ -184,12 +184,12 @@ fn a_client_that_fails_midway_is_told_in_connack() {
         ReasonCode::BadAuthenticationMethod,
         ReasonCode::BadUserNameOrPassword,
     ] {
-        let (found, words) = told(&connect, reason, "no such luck");
-        assert_eq!((found, words.as_deref()), (reason, Some("no such luck")));
+        let (found, words) = told(&connect, reason, "wrong proof");
+        assert_eq!((found, words.as_deref()), (reason, Some("wrong proof")));
         assert_eq!(told(&connect, reason, ""), (reason, None));
     }
     connect.properties.maximum_packet_size = Some(50);
-    let long = "a reason that is longer than what the client takes at once";
+    let long = "a reason that exceeds the maximum packet size of this client";
     let (_, words) = told(&connect, ReasonCode::NotAuthorized, long);
     assert_eq!(words, None);
 }
@@ -201,33 +201,33 @@ fn a_challenge_over_the_clients_packet_size_is_not_sent() {
     connect.properties.maximum_packet_size = Some(40);
     let mut out = Output::new();
     let fits = [7; 40 - 11];
-    assert_eq!(shake(&connect).challenge(&fits, &mut out), Ok(()));
+    assert_eq!(handshake_of(&connect).challenge(&fits, &mut out), Ok(()));
     assert_eq!(out.len(), 40);
     out.clear();
-    let result = shake(&connect).challenge(&[7; 40 - 10], &mut out);
+    let result = handshake_of(&connect).challenge(&[7; 40 - 10], &mut out);
     assert_eq!(reason(result), ReasonCode::PacketTooLarge);
     assert!(out.is_empty());
     // Longer than any property.
     let long = [7].repeat(65_536);
-    let result = shake(&with_method("M")).challenge(&long, &mut out);
+    let result = handshake_of(&with_method("M")).challenge(&long, &mut out);
     assert_eq!(reason(result), ReasonCode::PacketTooLarge);
     assert!(out.is_empty());
 }
 
 #[test]
-fn a_client_without_room_for_the_last_step_is_welcomed_without_it() {
+fn a_last_step_over_the_clients_packet_size_is_omitted_from_connack() {
     let mut connect = with_method("M");
     connect.properties.maximum_packet_size = Some(40);
     let last = [7; 100];
     let limits = Arc::new(Limits::default());
-    let handshake = shake(&connect);
+    let handshake = handshake_of(&connect);
     let mut session = Session::new(1, &handshake, &limits);
-    let welcome = Welcome {
+    let parts = ConnAckParts {
         authentication_data: Some(&last),
-        ..Welcome::default()
+        ..ConnAckParts::default()
     };
     let mut out = Output::new();
-    session.connect(handshake, welcome, Time::default(), &mut out);
+    session.connect(handshake, parts, Time::default(), &mut out);
     let out = out.to_vec();
     let [Packet::ConnAck(connack)] = packets(&out, Version::V5)[..] else {
         panic!("one CONNACK expected");
@@ -251,7 +251,7 @@ fn peer() -> Peer {
     Peer::new(&with_method(METHOD))
 }
 
-fn go_on(peer: &mut Peer, step: &[u8]) -> Vec<String> {
+fn continue_authentication(peer: &mut Peer, step: &[u8]) -> Vec<String> {
     let mut out = Output::new();
     peer.session
         .link_mut()
@@ -275,17 +275,17 @@ fn again() -> Packet<'static> {
 
 // [MQTT-4.12.1-1] [MQTT-4.12.0-2] [MQTT-4.12.0-3] [MQTT-4.12.0-5] [MQTT-3.15.2-1]
 #[test]
-fn a_client_can_prove_itself_again_while_it_goes_on() {
+fn a_client_can_reauthenticate_while_it_publishes() {
     let mut peer = peer();
     for _ in 0..2 {
         assert!(peer.send(&again()).unwrap().is_empty());
         assert_eq!(peer.authentications(), ["again"]);
-        // What it may do stays as it is meanwhile.
+        // Its permissions do not change meanwhile.
         let sent = peer.send(&Packet::Publish(publish(QOS1, 1, "t", "x")));
         assert_eq!(sent.unwrap(), ["PUBACK #1"]);
         assert_eq!(peer.sent(QOS0, "y"), "PUBLISH 0 t=y");
         assert_eq!(
-            go_on(&mut peer, b"prove it"),
+            continue_authentication(&mut peer, b"prove it"),
             ["AUTH 0x18 SCRAM-SHA-256 prove it"]
         );
         assert_eq!(peer.send(&Packet::PingReq).unwrap(), ["PINGRESP"]);
@@ -302,14 +302,14 @@ fn a_client_can_prove_itself_again_while_it_goes_on() {
 
 // [MQTT-4.12.1-1] [MQTT-4.12.0-5]
 #[test]
-fn authentication_out_of_turn_breaks_the_protocol() {
+fn authentication_out_of_turn_is_a_violation() {
     type Prepare = fn(&mut Peer);
     let asked: Prepare = |peer| {
         peer.send(&again()).unwrap();
     };
     let challenged: Prepare = |peer| {
         peer.send(&again()).unwrap();
-        go_on(peer, b"step");
+        continue_authentication(peer, b"step");
     };
     let other = |reason| auth(reason, "PLAIN", b"");
     let cases: [(Prepare, Packet<'_>); 8] = [
@@ -344,36 +344,36 @@ fn a_client_without_method_may_send_no_auth() {
 
 // [MQTT-4.12.1-2]
 #[test]
-fn a_client_that_fails_to_prove_itself_again_is_told_and_closed() {
+fn a_client_that_fails_reauthentication_is_disconnected_with_a_reason() {
     let mut peer = peer();
     peer.send(&again()).unwrap();
     let told = peer.disconnect(ReasonCode::NotAuthorized, Some("wrong proof"));
     assert_eq!(told, ["DISCONNECT 0x87 wrong proof"]);
-    // What the authority says later is not said to anybody.
-    assert!(go_on(&mut peer, b"late").is_empty());
+    // A later result of the authenticator is discarded.
+    assert!(continue_authentication(&mut peer, b"late").is_empty());
     assert!(done(&mut peer, None).is_empty());
 }
 
 #[test]
-fn nothing_is_answered_that_was_not_asked() {
+fn nothing_is_sent_without_a_step_of_the_client() {
     let mut peer = peer();
-    assert!(go_on(&mut peer, b"step").is_empty());
+    assert!(continue_authentication(&mut peer, b"step").is_empty());
     assert!(done(&mut peer, None).is_empty());
     peer.send(&again()).unwrap();
-    go_on(&mut peer, b"step");
+    continue_authentication(&mut peer, b"step");
     assert!(done(&mut peer, None).is_empty(), "it is the client's turn");
     peer.lose();
     assert_eq!(peer.session.link().authentication_method(), None);
     peer.reconnect(&with_method(METHOD));
     assert!(
         done(&mut peer, None).is_empty(),
-        "another connection asked for it"
+        "the step belongs to another connection"
     );
 }
 
 // [MQTT-3.1.2-24]
 #[test]
-fn an_answer_over_the_clients_packet_size_is_not_sent() {
+fn a_step_over_the_clients_packet_size_is_not_sent() {
     let mut connect = with_method("M");
     connect.properties.maximum_packet_size = Some(40);
     let mut peer = Peer::new(&connect);

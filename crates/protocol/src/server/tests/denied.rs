@@ -1,4 +1,5 @@
-//! Messages that the client may not publish: refused and told, or the end of the connection.
+//! Messages that the client may not publish: a reason code in the acknowledgement, or the end of
+//! the connection.
 
 use super::*;
 
@@ -14,7 +15,7 @@ fn refused(version: Version) -> Peer {
 }
 
 #[test]
-fn a_denied_message_of_5_is_told_and_its_exchange_is_over() {
+fn a_denied_message_of_5_gets_a_reason_code_and_ends_its_exchange() {
     let mut peer = refused(Version::V5);
     assert!(send(&mut peer, publish(QOS0, 0, "t", "")).is_empty());
     assert_eq!(
@@ -32,12 +33,12 @@ fn a_denied_message_of_5_is_told_and_its_exchange_is_over() {
 
 // [MQTT3-3.3.5-2]
 #[test]
-fn a_denied_qos2_message_of_3x_goes_through_its_whole_exchange() {
+fn a_denied_qos2_message_of_3x_completes_its_exchange() {
     for version in [Version::V31, Version::V311] {
         let mut peer = refused(version);
         assert_eq!(send(&mut peer, publish(QOS1, 1, "t", "")), ["PUBACK #1"]);
         assert_eq!(send(&mut peer, publish(QOS2, 2, "t", "")), ["PUBREC #2"]);
-        // The client lost the answer: the message is not asked about again.
+        // The acknowledgement was lost: the node is not asked about the message again.
         peer.lose();
         peer.reconnect(&persistent(version));
         let again = Publish {
@@ -90,7 +91,7 @@ fn a_message_whose_denial_ends_the_connection_is_not_acknowledged() {
                 _ => &[],
             };
             assert_eq!(peer.steps(), steps);
-            // The client may send it again, and the node is asked again.
+            // The client may retransmit it, and the node is asked again.
             peer.reconnect(&persistent(version));
             assert!(send(&mut peer, publish(qos, 5, "t", "")).is_empty());
             assert_eq!(peer.routed.len(), 2);
@@ -99,7 +100,7 @@ fn a_message_whose_denial_ends_the_connection_is_not_acknowledged() {
 }
 
 #[test]
-fn a_denial_that_comes_late_is_not_that_of_the_next_connection() {
+fn a_late_denial_does_not_affect_the_next_connection() {
     let limits = Limits {
         receive_maximum: 1,
         ..Limits::default()
@@ -112,7 +113,7 @@ fn a_denial_that_comes_late_is_not_that_of_the_next_connection() {
         peer.reconnect(&persistent(Version::V5));
         send(&mut peer, publish(QOS1, 6, "t", "now"));
         peer.session.publish_withdrawn(qos, Some(id(5)));
-        // The message of this connection still takes the only place.
+        // The message of this connection still takes the only place in the window.
         let next = peer.send(&Packet::Publish(publish(QOS1, 7, "t", "")));
         assert_eq!(reason(next), ReasonCode::ReceiveMaximumExceeded);
         assert_eq!(peer.done(QOS1, 6, ReasonCode::Success), ["PUBACK #6"]);

@@ -1,5 +1,5 @@
-//! A session and a conforming client over a wire that breaks: what QoS 1 and QoS 2 promise, both
-//! ways.
+//! A session and a conforming client over a connection that breaks: the guarantees of QoS 1 and QoS
+//! 2 in both directions.
 
 use alloc::collections::{BTreeSet, VecDeque};
 
@@ -10,7 +10,7 @@ use super::*;
 const RECEIVE_MAXIMUM: u16 = 3;
 const INFLIGHT_MAX: u16 = 4;
 
-/// One thing that happens.
+/// One event.
 #[derive(Clone, Debug)]
 enum Step {
     /// The node has a message for the client.
@@ -25,7 +25,7 @@ enum Step {
     ClientAnswers(usize),
     /// The node reports the outcome of a publish.
     NodeDone,
-    /// The connection breaks; what was not read is lost.
+    /// The connection breaks; bytes that were not read are lost.
     Break,
     /// The client connects with this receive maximum.
     Connect(u16),
@@ -50,7 +50,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..120)
 }
 
-/// What the client knows of a message it published.
+/// The client's state of a message that it published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sending {
     New,
@@ -59,21 +59,21 @@ enum Sending {
     Done,
 }
 
-/// A client that keeps its promises and remembers them over connections.
+/// A client that conforms and keeps its state across connections.
 #[derive(Debug, Default)]
 struct Client {
     published: Vec<(QoS, Sending)>,
     last_id: u16,
-    /// What it may still send, counted as the specification says: every PUBACK and PUBCOMP adds
-    /// one.
+    /// Number of messages that it may still send, counted by the specification: every PUBACK and
+    /// PUBCOMP adds one.
     quota: u16,
-    /// Messages of earlier connections that this one has no room for yet.
+    /// Messages of earlier connections for which this one has no room yet.
     to_send_again: VecDeque<usize>,
-    /// Numbers of the messages it got, in order, by QoS.
+    /// Numbers of the received messages, in order, by QoS.
     got: [Vec<usize>; 3],
     /// QoS 2 identifiers between PUBREC and PUBREL.
     received: BTreeSet<u16>,
-    /// Identifiers of this connection without PUBACK or PUBCOMP.
+    /// Identifiers sent on this connection that have no PUBACK or PUBCOMP.
     unanswered: BTreeSet<u16>,
     receive_maximum: u16,
     owed: Vec<Packet<'static>>,
@@ -88,7 +88,7 @@ struct World {
     to_server: VecDeque<Vec<u8>>,
     delivered: Vec<QoS>,
     routing: VecDeque<(QoS, u16)>,
-    /// Numbers of the messages the node got, in order.
+    /// Numbers of the messages that the node received, in order.
     routed: Vec<usize>,
 }
 
@@ -267,7 +267,7 @@ impl World {
         self.client.quota -= 1;
         let payload = message.to_string();
         let (qos, Sending::Sent(packet_id)) = self.client.published[message] else {
-            panic!("only messages under way are sent");
+            panic!("only messages in flight are sent");
         };
         let packet = Publish {
             dup,
@@ -329,7 +329,7 @@ impl World {
         self.write(&packet);
     }
 
-    /// An acknowledgement must be for a message that the node has, and come once.
+    /// Checks that an acknowledgement is for a message that the node has, and arrives once.
     fn client_learns(&mut self, packet_id: PacketId, qos: QoS, then: Sending) {
         let wanted = (qos, Sending::Sent(packet_id.as_u16()));
         let message = self
@@ -361,7 +361,7 @@ impl World {
         self.client_sends();
     }
 
-    /// Lets everything run to its end on one last connection.
+    /// Lets all exchanges complete on one last connection.
     fn finish(&mut self) {
         self.break_off();
         self.connect(4);
@@ -378,7 +378,7 @@ impl World {
             self.client_reads();
             self.client_answers(0);
         }
-        panic!("the exchanges do not come to an end");
+        panic!("the exchanges do not complete");
     }
 
     fn check(&self) {
@@ -406,7 +406,7 @@ impl World {
     }
 }
 
-/// QoS 1: all, in order but for repetitions. QoS 2: all, in order, once.
+/// QoS 1: all, in order except for repetitions. QoS 2: all, in order, once.
 fn check_arrivals(qos: QoS, expected: &[usize], arrived: &[usize]) {
     let mut seen = BTreeSet::new();
     let first: Vec<usize> = arrived
@@ -436,7 +436,7 @@ proptest! {
     // [MQTT3-4.3.2-1] [MQTT3-4.3.2-2] [MQTT3-4.3.3-1] [MQTT3-4.3.3-2] [MQTT3-4.4.0-1]
     // [MQTT3-4.6.0-6]
     #[test]
-    fn promises_are_kept_over_broken_connections(
+    fn delivery_guarantees_hold_across_broken_connections(
         version in prop_oneof![Just(Version::V31), Just(Version::V311), Just(Version::V5)],
         steps in steps(),
     ) {

@@ -1,4 +1,5 @@
-//! One message for many: frames encoded once, and no memory for those that need none.
+//! One message for many sessions: frames are encoded once, and sessions that need no copy keep
+//! none.
 
 use thrum_codec::properties::SubscriptionIdentifiers;
 
@@ -57,7 +58,7 @@ fn every_receiver_of_a_fan_out_gets_its_own_copy() {
 }
 
 #[test]
-fn a_frame_cache_forgets_the_publication_before() {
+fn a_frame_cache_is_reset_for_each_publication() {
     let mut frames = FrameCache::default();
     for (topic, payload) in [("t", "first"), ("t", "second"), ("u", "third")] {
         let mut outgoing = Outgoing::new(publication(topic, payload), &mut frames);
@@ -102,7 +103,7 @@ fn only_a_session_that_may_need_it_again_keeps_the_message() {
 
 // [MQTT-4.3.3-6]
 #[test]
-fn a_qos2_message_is_let_go_once_the_client_has_it() {
+fn a_qos2_message_is_released_after_pubrec() {
     let message = Arc::new(Message::new(&publication("t", "x")));
     let mut peer = Peer::new(&persistent(Version::V5));
     let mut outgoing = Outgoing::from_message(&message, &mut peer.frames);
@@ -119,7 +120,7 @@ fn large() -> String {
     "0123456789abcdef".repeat(4096)
 }
 
-/// The PUBLISH that the session is to write, encoded without any sharing.
+/// The PUBLISH that the session must write, encoded without sharing.
 fn encoded(publish: &Publish<'_>, version: Version) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode(&Packet::Publish(*publish), version, &mut bytes).unwrap();
@@ -202,7 +203,7 @@ fn the_size_limit_holds_for_shared_payloads_too() {
 
 // [MQTT-4.4.0-1] [MQTT3-4.4.0-1]
 #[test]
-fn a_large_message_that_a_session_holds_is_sent_and_sent_again_without_a_copy() {
+fn a_large_held_message_is_sent_and_retransmitted_without_a_copy() {
     let payload = large();
     for version in VERSIONS {
         let message = Arc::new(Message::new(&publication("t", &payload)));
@@ -219,7 +220,7 @@ fn a_large_message_that_a_session_holds_is_sent_and_sent_again_without_a_copy() 
         for dup in [false, true] {
             let mut out = Output::new();
             peer.reconnect_into(&persistent(version), &mut out);
-            // This one, two in the session, two in the output.
+            // One here, two in the session, two in the output.
             assert_eq!(Arc::strong_count(&message), 5);
             let connack = split(&out.to_vec(), u32::MAX).unwrap().unwrap().len;
             out.advance(connack);

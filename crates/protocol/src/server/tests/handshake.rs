@@ -1,4 +1,4 @@
-//! CONNECT that is accepted, and what CONNACK tells.
+//! Accepted CONNECT packets, and the contents of CONNACK.
 
 use thrum_codec::packet::ConnAck;
 use thrum_codec::properties::ConnAckProperties;
@@ -7,10 +7,10 @@ use super::*;
 
 /// The CONNACK of a new session.
 fn check(limits: &Limits, connect: &Connect<'_>, inspect: impl FnOnce(&Session, &ConnAck<'_>)) {
-    check_welcome(limits, connect, None, inspect);
+    check_connack(limits, connect, None, inspect);
 }
 
-fn check_welcome(
+fn check_connack(
     limits: &Limits,
     connect: &Connect<'_>,
     response_information: Option<&str>,
@@ -20,11 +20,11 @@ fn check_welcome(
     let handshake = Handshake::new(connect, "assigned-1", &limits).unwrap();
     let mut session = Session::new(1, &handshake, &limits);
     let mut out = Output::new();
-    let welcome = Welcome {
+    let parts = ConnAckParts {
         response_information,
-        ..Welcome::default()
+        ..ConnAckParts::default()
     };
-    session.connect(handshake, welcome, Time::default(), &mut out);
+    session.connect(handshake, parts, Time::default(), &mut out);
     let out = out.to_vec();
     let [Packet::ConnAck(connack)] = packets(&out, connect.version)[..] else {
         panic!("exactly one CONNACK expected");
@@ -47,7 +47,7 @@ fn an_accepted_connect_is_answered_with_one_connack_and_nothing_before_it() {
 
 // [MQTT-3.1.2-24]
 #[test]
-fn a_client_without_room_for_connack_is_refused() {
+fn a_client_whose_packet_size_is_below_connack_is_refused() {
     let limits = Limits::default();
     let mut connect = connect(Version::V5);
     let refusal = |connect: &Connect<'_>| {
@@ -81,7 +81,7 @@ fn no_connection_exists_before_connect() {
 
 // [MQTT-3.1.3-6] [MQTT-3.1.3-7] [MQTT-3.2.2-16]
 #[test]
-fn an_empty_client_identifier_is_replaced_and_the_client_told() {
+fn an_empty_client_identifier_is_assigned_and_sent_to_the_client() {
     let connect = Connect {
         client_id: "",
         ..connect(Version::V5)
@@ -136,7 +136,7 @@ fn client_identifiers_up_to_the_limit_are_accepted() {
 }
 
 #[test]
-fn the_handshake_shows_what_the_node_looks_a_session_up_by() {
+fn the_handshake_has_the_keys_of_the_session_lookup() {
     let handshake = Handshake::new(&persistent(Version::V311), "", &Limits::default()).unwrap();
     assert_eq!(handshake.client_id(), "client");
     assert_eq!(handshake.version(), Version::V311);
@@ -144,7 +144,7 @@ fn the_handshake_shows_what_the_node_looks_a_session_up_by() {
 }
 
 #[test]
-fn limits_are_announced_and_defaults_left_out() {
+fn limits_are_announced_and_defaults_omitted() {
     check(&Limits::default(), &connect(Version::V5), |_, connack| {
         let expected = ConnAckProperties {
             receive_maximum: NonZeroU16::new(1024),
@@ -171,7 +171,7 @@ fn limits_are_announced_and_defaults_left_out() {
 
 // [MQTT-3.2.2-9] [MQTT-3.1.2-26]
 #[test]
-fn what_the_server_does_not_offer_is_announced() {
+fn unavailable_features_are_announced() {
     let limits = Limits {
         maximum_qos: QOS1,
         retain_available: false,
@@ -215,7 +215,7 @@ fn a_longer_keep_alive_than_the_limit_is_replaced() {
 
 // [MQTT-3.2.2-22]
 #[test]
-fn a_client_that_cannot_be_told_keeps_its_own_keep_alive() {
+fn a_3x_client_keeps_its_own_keep_alive() {
     let limits = Limits {
         keep_alive_max: 100,
         ..Limits::default()
@@ -234,7 +234,7 @@ fn a_client_that_cannot_be_told_keeps_its_own_keep_alive() {
 }
 
 #[test]
-fn session_expiry_is_bounded_and_the_client_told() {
+fn session_expiry_is_limited_and_announced() {
     let limits = Limits {
         session_expiry_max: 1000,
         ..Limits::default()
@@ -257,7 +257,7 @@ fn session_expiry_is_bounded_and_the_client_told() {
 
 // [MQTT3-3.1.2-4] [MQTT3-3.1.2-6]
 #[test]
-fn clean_session_decides_how_long_a_session_of_3x_lives() {
+fn clean_session_determines_the_expiry_of_a_3x_session() {
     for version in [Version::V31, Version::V311] {
         for (max, expected_secs) in [(u32::MAX, 500), (100, 100)] {
             let limits = Limits {
@@ -288,7 +288,7 @@ fn response_information_goes_only_to_a_client_that_asked() {
     ] {
         let mut connect = connect(Version::V5);
         connect.properties.request_response_information = asked;
-        check_welcome(
+        check_connack(
             &Limits::default(),
             &connect,
             Some("answers/"),
@@ -301,12 +301,12 @@ fn response_information_goes_only_to_a_client_that_asked() {
 
 // [MQTT-3.1.2-24]
 #[test]
-fn response_information_is_left_out_where_it_would_make_connack_too_large() {
+fn response_information_that_makes_connack_too_large_is_omitted() {
     let mut connect = connect(Version::V5);
     connect.properties.request_response_information = Some(true);
     connect.properties.maximum_packet_size = Some(60);
     let long = "x".repeat(50);
-    check_welcome(&Limits::default(), &connect, Some(&long), |_, connack| {
+    check_connack(&Limits::default(), &connect, Some(&long), |_, connack| {
         assert_eq!(connack.properties.response_information, None);
     });
 }
@@ -328,12 +328,12 @@ fn session_present_tells_whether_the_session_was_kept() {
             let limits = Arc::new(Limits::default());
             let handshake = Handshake::new(&connect, "", &limits).unwrap();
             let mut session = Session::new(1, &handshake, &limits);
-            let welcome = Welcome {
+            let parts = ConnAckParts {
                 session_present: is_kept,
-                ..Welcome::default()
+                ..ConnAckParts::default()
             };
             let mut out = Output::new();
-            session.connect(handshake, welcome, Time::default(), &mut out);
+            session.connect(handshake, parts, Time::default(), &mut out);
             let expected = if expected {
                 "CONNACK 0x00 present"
             } else {
@@ -345,7 +345,7 @@ fn session_present_tells_whether_the_session_was_kept() {
 }
 
 #[test]
-fn a_window_of_nothing_is_a_window_of_one() {
+fn a_window_of_0_counts_as_1() {
     let limits = Limits {
         receive_maximum: 0,
         inflight_max: 0,
@@ -362,7 +362,7 @@ fn a_window_of_nothing_is_a_window_of_one() {
 }
 
 #[test]
-fn other_limits_hold_from_the_next_connection_on() {
+fn changed_limits_apply_from_the_next_connection() {
     let mut peer = Peer::new(&persistent(Version::V5));
     peer.lose();
     let limits = Limits {

@@ -1,4 +1,4 @@
-//! Messages of the client: acknowledgement by quality of service, and no duplicates with QoS 2.
+//! Messages from the client: acknowledgement by quality of service, and no duplicates with QoS 2.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn dup(publish: Publish<'_>) -> Publish<'_> {
 // [MQTT-3.3.4-1] [MQTT-4.3.2-4] [MQTT-4.3.3-8] [MQTT-2.2.1-5]
 // [MQTT3-3.3.4-1] [MQTT3-4.3.2-2] [MQTT3-4.3.3-2] [MQTT3-2.3.1-6]
 #[test]
-fn a_publish_is_answered_as_its_qos_asks() {
+fn a_publish_is_acknowledged_by_its_qos() {
     for version in VERSIONS {
         let mut peer = peer(version);
         assert!(send(&mut peer, publish(QOS0, 0, "t", "0")).is_empty());
@@ -50,7 +50,7 @@ fn nothing_is_acknowledged_before_the_node_has_the_message() {
 
 // [MQTT3-4.8.0-2]
 #[test]
-fn a_message_that_the_node_cannot_take_is_as_if_it_had_never_come() {
+fn a_withdrawn_message_leaves_no_state() {
     for qos in [QOS1, QOS2] {
         let mut peer = peer(Version::V311);
         peer.outcome = None;
@@ -92,7 +92,7 @@ fn the_outcome_goes_into_the_acknowledgement() {
         send(&mut peer, publish(QOS2, 4, "t", "")),
         ["PUBREC #4 0x97"]
     );
-    // A reason that these packets cannot have.
+    // A reason code that these packets cannot have.
     peer.outcome = Some(ReasonCode::ServerBusy);
     assert_eq!(
         send(&mut peer, publish(QOS1, 5, "t", "")),
@@ -112,7 +112,7 @@ fn a_refused_publish_of_3x_is_acknowledged_as_usual() {
         peer.outcome = Some(ReasonCode::NotAuthorized);
         assert_eq!(send(&mut peer, publish(QOS1, 1, "t", "")), ["PUBACK #1"]);
         assert_eq!(send(&mut peer, publish(QOS2, 2, "t", "")), ["PUBREC #2"]);
-        // The exchange goes on as if all were well.
+        // The exchange continues as after a success.
         assert_eq!(
             send(&mut peer, dup(publish(QOS2, 2, "t", ""))),
             ["PUBREC #2"]
@@ -138,7 +138,7 @@ fn after_a_refusing_pubrec_the_identifier_means_a_new_message() {
 
 // [MQTT-4.3.2-5] [MQTT3-4.3.2-2]
 #[test]
-fn after_puback_the_identifier_means_a_new_message_whatever_dup_says() {
+fn after_puback_the_identifier_means_a_new_message_even_with_dup() {
     for version in VERSIONS {
         let mut peer = peer(version);
         assert_eq!(send(&mut peer, publish(QOS1, 7, "t", "a")), ["PUBACK #7"]);
@@ -200,7 +200,7 @@ fn a_qos2_message_repeated_while_it_is_routed_gets_one_pubrec_when_it_is_done() 
 }
 
 #[test]
-fn a_pubrec_for_an_earlier_connection_waits_until_the_client_asks_again() {
+fn a_pubrec_for_an_earlier_connection_is_sent_after_a_retransmission() {
     let mut peer = peer(Version::V5);
     peer.outcome = None;
     send(&mut peer, publish(QOS2, 7, "t", "a"));
@@ -231,7 +231,7 @@ fn a_puback_for_an_earlier_connection_is_not_sent_on_a_new_one() {
 }
 
 #[test]
-fn an_outcome_after_the_connection_is_gone_is_noted_in_silence() {
+fn an_outcome_after_the_connection_is_recorded_without_a_reply() {
     let mut peer = peer(Version::V5);
     peer.outcome = None;
     send(&mut peer, publish(QOS2, 7, "t", "a"));
@@ -244,14 +244,14 @@ fn an_outcome_after_the_connection_is_gone_is_noted_in_silence() {
         send(&mut peer, dup(publish(QOS2, 7, "t", "a"))),
         ["PUBREC #7"]
     );
-    // The refused one is new again.
+    // The refused message counts as new.
     assert!(send(&mut peer, dup(publish(QOS2, 8, "t", "b"))).is_empty());
     assert_eq!(peer.done(QOS2, 8, ReasonCode::Success), ["PUBREC #8"]);
     assert_eq!(peer.routed, ["t=a", "t=b", "t=b"]);
 }
 
 #[test]
-fn outcomes_nobody_waits_for_change_nothing() {
+fn unexpected_outcomes_change_nothing() {
     let mut peer = peer(Version::V5);
     assert!(peer.done(QOS2, 7, ReasonCode::Success).is_empty());
     send(&mut peer, publish(QOS2, 7, "t", "a"));
@@ -297,7 +297,7 @@ fn an_identifier_of_an_open_qos2_exchange_is_refused_for_qos1() {
 }
 
 #[test]
-fn where_nothing_can_be_refused_the_two_kinds_of_exchange_are_kept_apart() {
+fn before_5_the_two_kinds_of_exchange_are_independent() {
     let mut peer = peer(Version::V311);
     send(&mut peer, publish(QOS2, 7, "t", "a"));
     assert_eq!(send(&mut peer, publish(QOS1, 7, "t", "b")), ["PUBACK #7"]);

@@ -1,4 +1,4 @@
-//! What the server allows a client to publish, and topic aliases.
+//! Limits for the messages of a client, and topic aliases.
 
 use thrum_codec::properties::SubscriptionIdentifiers;
 
@@ -48,7 +48,7 @@ fn the_end_of_an_exchange_makes_room_for_the_next() {
         let packet_id = 10 + round;
         send(&mut peer, publish(QOS1, packet_id, "t", "")).unwrap();
         send(&mut peer, publish(QOS2, packet_id, "t", "")).unwrap();
-        // A repetition is no second message.
+        // A repetition is not a second message.
         send(&mut peer, publish(QOS2, packet_id, "t", "")).unwrap();
         let blocked = send(&mut peer, publish(QOS2, 99, "t", ""));
         assert_eq!(reason(blocked), ReasonCode::ReceiveMaximumExceeded);
@@ -68,7 +68,7 @@ fn exchanges_of_an_earlier_connection_count_as_the_client_counts_them() {
     send(&mut peer, publish(QOS2, 1, "t", "")).unwrap();
     peer.lose();
     peer.reconnect(&persistent(Version::V5));
-    // A new connection starts with the whole window, and every PUBCOMP is room in it.
+    // A new connection starts with the whole window, and every PUBCOMP adds room.
     send(&mut peer, publish(QOS2, 2, "t", "")).unwrap();
     peer.send(&pubrel(1)).unwrap();
     send(&mut peer, publish(QOS2, 3, "t", "")).unwrap();
@@ -86,7 +86,7 @@ fn exchanges_of_an_earlier_connection_count_as_the_client_counts_them() {
 }
 
 #[test]
-fn clients_of_3x_know_no_receive_maximum() {
+fn clients_of_3x_have_no_receive_maximum() {
     for version in [Version::V31, Version::V311] {
         let limits = Limits {
             receive_maximum: 1,
@@ -134,7 +134,7 @@ fn a_qos_above_the_maximum_ends_the_connection() {
 
 // [MQTT-3.2.2-14]
 #[test]
-fn retain_ends_the_connection_where_it_is_not_available() {
+fn retain_ends_the_connection_if_it_is_not_available() {
     let mut peer = peer(Limits {
         retain_available: false,
         ..Limits::default()
@@ -151,7 +151,7 @@ fn retain_ends_the_connection_where_it_is_not_available() {
 }
 
 #[test]
-fn a_3x_client_that_cannot_be_told_publishes_without_retain_where_it_is_not_available() {
+fn the_retain_flag_of_a_3x_client_is_ignored_if_it_is_not_available() {
     for version in [Version::V31, Version::V311] {
         let limits = Limits {
             retain_available: false,
@@ -193,7 +193,7 @@ fn packets_that_cannot_be_decoded_cannot_be_handled_either() {
 }
 
 #[test]
-fn an_alias_stands_for_the_topic_it_was_last_set_to() {
+fn an_alias_has_the_topic_that_was_set_last() {
     let mut peer = peer(Limits::default());
     send(&mut peer, aliased(1, "first", "a")).unwrap();
     send(&mut peer, aliased(2, "second", "b")).unwrap();
@@ -277,7 +277,7 @@ fn a_repeated_qos2_publish_still_sets_its_alias() {
 }
 
 #[test]
-fn the_topic_of_a_publish_is_known_before_the_session_takes_it() {
+fn the_topic_of_a_publish_is_known_before_it_is_handled() {
     let mut peer = peer(Limits::default());
     let set = aliased(2, "first", "");
     let used = aliased(2, "", "");
@@ -287,7 +287,7 @@ fn the_topic_of_a_publish_is_known_before_the_session_takes_it() {
     assert_eq!(
         peer.session.inbound().topic_of(&used),
         None,
-        "to look changes nothing"
+        "the lookup changes nothing"
     );
     send(&mut peer, set).unwrap();
     assert_eq!(peer.session.inbound().topic_of(&used), Some("first"));

@@ -1,4 +1,4 @@
-//! The steps that a durable session notes, transition by transition.
+//! Steps that a durable session records, transition by transition.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -49,7 +49,7 @@ fn a_qos1_delivery_is_queued_sent_and_removed() {
 }
 
 #[test]
-fn a_qos2_delivery_goes_over_pubrec_and_pubcomp() {
+fn a_qos2_delivery_is_recorded_at_pubrec_and_pubcomp() {
     for version in VERSIONS {
         let mut peer = Peer::durable(&persistent(version));
         peer.sent(QOS2, "a");
@@ -74,14 +74,14 @@ fn a_delivery_that_the_client_refuses_is_removed() {
 }
 
 #[test]
-fn qos0_is_not_noted() {
+fn qos0_is_not_recorded() {
     let mut peer = Peer::durable(&persistent(Version::V5));
     peer.sent(QOS0, "a");
     assert_eq!(peer.steps(), NOTHING);
 }
 
 #[test]
-fn what_waits_is_noted_when_it_comes_and_when_it_is_sent() {
+fn a_queued_message_is_recorded_when_queued_and_when_sent() {
     let mut peer = Peer::durable(&windowed(1));
     peer.sent(QOS1, "a");
     peer.steps();
@@ -97,7 +97,7 @@ fn what_waits_is_noted_when_it_comes_and_when_it_is_sent() {
 }
 
 #[test]
-fn how_it_is_to_be_delivered_is_noted() {
+fn the_delivery_options_are_recorded() {
     let mut peer = Peer::durable(&persistent(Version::V5));
     let options = DeliveryOptions {
         qos: QOS1,
@@ -115,7 +115,7 @@ fn how_it_is_to_be_delivered_is_noted() {
 }
 
 #[test]
-fn sending_again_is_no_step() {
+fn a_retransmission_is_not_a_step() {
     let mut peer = Peer::durable(&persistent(Version::V5));
     peer.sent(QOS1, "a");
     peer.sent(QOS2, "b");
@@ -128,7 +128,7 @@ fn sending_again_is_no_step() {
 }
 
 #[test]
-fn an_expired_message_is_removed_when_its_turn_comes() {
+fn an_expired_message_is_removed_when_it_is_next() {
     let mut peer = Peer::durable(&persistent(Version::V5));
     peer.lose();
     assert_eq!(expiring(&mut peer, QOS1, 5), Delivered::Queued);
@@ -206,7 +206,7 @@ fn messages_taken_for_other_members_are_left_to_the_caller() {
 }
 
 #[test]
-fn a_qos2_message_of_the_client_is_noted_until_pubrel() {
+fn a_qos2_message_of_the_client_is_recorded_until_pubrel() {
     for version in VERSIONS {
         let mut peer = Peer::durable(&persistent(version));
         let message = Packet::Publish(publish(QOS2, 7, "t", "x"));
@@ -224,7 +224,7 @@ fn a_qos2_message_of_the_client_is_noted_until_pubrel() {
 }
 
 #[test]
-fn a_refused_qos2_message_is_forgotten_where_the_client_learns_of_it() {
+fn a_refused_qos2_message_is_removed_if_the_client_gets_a_reason_code() {
     for (version, expected) in [
         (
             Version::V5,
@@ -241,7 +241,7 @@ fn a_refused_qos2_message_is_forgotten_where_the_client_learns_of_it() {
 }
 
 #[test]
-fn the_will_is_shown_as_it_was_given() {
+fn the_will_is_returned_unchanged() {
     let peer = Peer::durable(&with_will(10));
     let will = peer.session.will().unwrap();
     assert_eq!((will.delay_secs, will.message_expiry), (10, Some(60)));
@@ -255,7 +255,7 @@ fn the_will_is_shown_as_it_was_given() {
 }
 
 #[test]
-fn a_will_that_was_withdrawn_or_taken_is_removed() {
+fn a_will_that_was_deleted_or_taken_is_removed() {
     let removed = |delay: u32, end: fn(&mut Peer)| {
         let mut peer = Peer::durable(&with_will(delay));
         end(&mut peer);
@@ -265,7 +265,7 @@ fn a_will_that_was_withdrawn_or_taken_is_removed() {
         assert_eq!(peer.steps(), NOTHING);
     };
     removed(10, |peer| {
-        drop(peer.send(&goodbye(ReasonCode::Success)).unwrap());
+        drop(peer.send(&client_disconnect(ReasonCode::Success)).unwrap());
     });
     removed(10, |peer| drop(peer.disconnect(ReasonCode::Success, None)));
     removed(10, |peer| drop(peer.take_will()));
@@ -283,9 +283,10 @@ fn a_will_that_was_withdrawn_or_taken_is_removed() {
 }
 
 #[test]
-fn a_will_that_waits_or_is_replaced_is_no_step() {
+fn a_will_that_is_pending_or_replaced_is_not_a_step() {
     let mut peer = Peer::durable(&with_will(10));
-    peer.send(&goodbye(ReasonCode::DisconnectWithWill)).unwrap();
+    peer.send(&client_disconnect(ReasonCode::DisconnectWithWill))
+        .unwrap();
     peer.lose();
     assert!(peer.session.will().is_some());
     peer.reconnect(&persistent(Version::V5));
@@ -294,7 +295,7 @@ fn a_will_that_waits_or_is_replaced_is_no_step() {
 }
 
 #[test]
-fn a_session_that_is_not_durable_notes_nothing() {
+fn a_session_that_is_not_durable_records_nothing() {
     let mut peer = Peer::new(&with_will(0));
     assert!(!peer.session.is_durable());
     peer.sent(QOS1, "a");
@@ -306,7 +307,7 @@ fn a_session_that_is_not_durable_notes_nothing() {
 }
 
 #[test]
-fn a_session_that_is_no_longer_durable_forgets_its_steps_but_not_its_places() {
+fn a_session_that_is_no_longer_durable_discards_steps_but_keeps_the_last_sequence_number() {
     let mut peer = Peer::durable(&persistent(Version::V5));
     peer.sent(QOS1, "a");
     assert!(peer.session.journal.has_steps());
@@ -314,7 +315,7 @@ fn a_session_that_is_no_longer_durable_forgets_its_steps_but_not_its_places() {
     assert!(!peer.session.is_durable());
     peer.sent(QOS1, "b");
     peer.send(&puback(1)).unwrap();
-    peer.session.journal_mut().lend_steps(Box::default());
+    peer.session.journal_mut().reuse_list(Box::default());
     assert!(!peer.session.journal.has_steps());
     assert!(peer.session.journal_mut().take_steps().is_none());
     peer.session.journal_mut().set_on(true);
@@ -324,22 +325,22 @@ fn a_session_that_is_no_longer_durable_forgets_its_steps_but_not_its_places() {
 }
 
 #[test]
-fn steps_are_noted_in_the_list_that_was_lent() {
+fn steps_are_recorded_in_the_returned_list() {
     let mut peer = Peer::durable(&persistent(Version::V5));
     let lent = Box::new(Vec::with_capacity(16));
     let place = lent.as_ptr();
-    peer.session.journal_mut().lend_steps(lent);
+    peer.session.journal_mut().reuse_list(lent);
     assert!(!peer.session.journal.has_steps());
     peer.sent(QOS1, "a");
     assert!(peer.session.journal.has_steps());
     let steps = peer.session.journal_mut().take_steps().unwrap();
     assert_eq!((steps.as_ptr(), steps.len()), (place, 2));
-    // It comes back emptied, and does not take the place of steps that are there.
-    peer.session.journal_mut().lend_steps(steps);
+    // The list is emptied, and does not replace one that has steps.
+    peer.session.journal_mut().reuse_list(steps);
     assert!(!peer.session.journal.has_steps());
     peer.send(&puback(1)).unwrap();
     peer.session
         .journal_mut()
-        .lend_steps(Box::new(vec![Step::WillRemoved]));
+        .reuse_list(Box::new(vec![Step::WillRemoved]));
     assert_eq!(peer.steps(), ["removed 1"]);
 }

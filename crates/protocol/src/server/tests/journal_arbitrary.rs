@@ -1,4 +1,4 @@
-//! Whatever happens to a durable session: what its steps add up to is what it holds.
+//! For any sequence of events in a durable session, applying its steps yields its contents.
 
 use alloc::vec;
 
@@ -6,12 +6,12 @@ use proptest::prelude::*;
 use thrum_codec::packet::Will;
 use thrum_codec::properties::WillProperties;
 
-use super::journal_model::{Model, holdings};
+use super::journal_model::{Model, contents};
 use super::*;
 
 const TOPICS: [&str; 3] = ["t", "high", "higher"];
 
-/// What happens next.
+/// The next event.
 #[derive(Clone, Debug)]
 enum Event {
     Deliver {
@@ -21,12 +21,12 @@ enum Event {
         expires: bool,
         len: usize,
     },
-    /// The client answers one of the deliveries under way, as it has to or with an error.
+    /// The client acknowledges one of the deliveries in flight, or answers with an error.
     Answer {
         which: usize,
         error: bool,
     },
-    /// PUBREC comes a second time.
+    /// PUBREC arrives a second time.
     RepeatedPubRec {
         which: usize,
     },
@@ -40,7 +40,7 @@ enum Event {
     Release {
         packet_id: u16,
     },
-    Goodbye {
+    ClientDisconnect {
         with_will: bool,
     },
     Disconnect {
@@ -93,7 +93,7 @@ fn event() -> impl Strategy<Value = Event> {
         4 => (1..6_u16).prop_map(|packet_id| Event::Publish { packet_id }),
         4 => any::<bool>().prop_map(|refused| Event::Routed { refused }),
         4 => (1..6_u16).prop_map(|packet_id| Event::Release { packet_id }),
-        1 => any::<bool>().prop_map(|with_will| Event::Goodbye { with_will }),
+        1 => any::<bool>().prop_map(|with_will| Event::ClientDisconnect { with_will }),
         1 => reason.prop_map(|reason| Event::Disconnect { reason }),
         2 => Just(Event::Lost),
         4 => connect,
@@ -183,8 +183,7 @@ impl Subject {
                     .session
                     .outbound_mut()
                     .take_shared(group.as_ref().map(std::slice::from_ref));
-                // The caller has moved them to another session; those with QoS 0 were not written
-                // down.
+                // The caller moved them to another session; those with QoS 0 are not persisted.
                 for seq in taken.iter().filter_map(|taken| taken.seq) {
                     assert!(self.model.deliveries.remove(&seq).is_some());
                 }
@@ -196,10 +195,12 @@ impl Subject {
 
     fn change_connection(&mut self, event: &Event) {
         match *event {
-            Event::Goodbye { with_will: true } => {
-                self.packet(&goodbye(ReasonCode::DisconnectWithWill));
+            Event::ClientDisconnect { with_will: true } => {
+                self.packet(&client_disconnect(ReasonCode::DisconnectWithWill));
             }
-            Event::Goodbye { with_will: false } => self.packet(&goodbye(ReasonCode::Success)),
+            Event::ClientDisconnect { with_will: false } => {
+                self.packet(&client_disconnect(ReasonCode::Success))
+            }
             Event::Disconnect { reason } => {
                 self.peer.disconnect(reason, None);
             }
@@ -293,12 +294,12 @@ impl Subject {
                 ..WillProperties::default()
             },
         });
-        self.note();
+        self.record();
         self.peer.reconnect(&connect);
         self.model.has_will = will;
     }
 
-    fn note(&mut self) {
+    fn record(&mut self) {
         for step in self
             .peer
             .session
@@ -312,7 +313,7 @@ impl Subject {
     }
 
     fn check(&mut self) {
-        self.note();
+        self.record();
         let live = &self.peer.session;
         let mut restored = self.model.restored(live);
         assert!(
@@ -320,12 +321,12 @@ impl Subject {
             "{:?}",
             restored.journal.take_steps()
         );
-        assert_eq!(holdings(&restored), holdings(live));
+        assert_eq!(contents(&restored), contents(live));
         assert_eq!(restored.outbound().backlog().2, live.outbound().backlog().2);
         assert_eq!(self.model.has_will, live.will().is_some());
     }
 
-    /// The session that comes back goes on as the one that stayed.
+    /// Checks that the restored session behaves like the original one.
     fn check_next_connection(mut self) {
         let connect = windowed(100);
         let session = self.model.restored(&self.peer.session);
@@ -339,16 +340,16 @@ impl Subject {
         };
         self.peer.lose();
         self.peer.steps();
-        // QoS 0 does not come back.
+        // QoS 0 is not restored.
         let mut lines = self.peer.reconnect(&connect);
         lines.retain(|line| !line.starts_with("PUBLISH 0"));
         assert_eq!(other.reconnect(&connect), lines);
         assert_eq!(other.deliver(QOS1, "new"), self.peer.deliver(QOS1, "new"));
-        // With priorities the one that stayed may have given new places for an order that no longer
-        // matters.
+        // With priorities the original session may have assigned new sequence numbers for an order
+        // that no longer matters.
         if other.session.limits.queue.priorities.is_empty() {
             assert_eq!(other.steps(), self.peer.steps());
-            assert_eq!(holdings(&other.session), holdings(&self.peer.session));
+            assert_eq!(contents(&other.session), contents(&self.peer.session));
         }
     }
 }
@@ -361,7 +362,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_steps_add_up_to_what_the_session_holds(
+    fn applying_the_steps_yields_the_contents_of_the_session(
         limits in limits(),
         events in proptest::collection::vec(event(), 1..120),
     ) {

@@ -1,4 +1,4 @@
-//! What the steps of a session add up to, and the session that comes back from it.
+//! The state that results from the steps of a session, and the session restored from it.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use super::super::held::Held;
 use super::super::inflight::Kept;
 use super::*;
 
-/// What is written down.
+/// The persisted state.
 #[derive(Default)]
 pub(super) struct Model {
     pub(super) deliveries: BTreeMap<Seq, StoredDelivery>,
@@ -26,7 +26,7 @@ impl Model {
                 identifiers,
                 group,
             } => {
-                assert!(*seq > self.seq_max, "{seq} was given before");
+                assert!(*seq > self.seq_max, "{seq} was assigned before");
                 self.seq_max = *seq;
                 let delivery = StoredDelivery {
                     seq: *seq,
@@ -69,7 +69,7 @@ impl Model {
             client_id: live.client_id().into(),
             version: live.link.version(),
             session_expiry: live.lifetime.session_expiry(),
-            away_since: live.lifetime.seen(),
+            away_since: live.lifetime.last_activity(),
             last_packet_id: live.outbound().last_packet_id(),
             seq_max: self.seq_max,
             deliveries: self.deliveries.values().map(copy).collect(),
@@ -80,8 +80,8 @@ impl Model {
     }
 }
 
-/// What a session holds that must survive, one line each.
-pub(super) fn holdings(session: &Session) -> Vec<String> {
+/// The contents of a session that must survive, one line each.
+pub(super) fn contents(session: &Session) -> Vec<String> {
     let inflight = session
         .outbound
         .inflight

@@ -1,4 +1,4 @@
-//! The session from outside: packets in as bytes, replies out as one line of text each.
+//! Black-box tests of the session: packets as bytes in, replies as one line of text each out.
 
 mod aliases;
 mod arbitrary;
@@ -61,7 +61,7 @@ struct Peer {
     frames: FrameCache,
     /// Topics and payloads handed to the node, as `topic=payload`.
     routed: Vec<String>,
-    /// What the node says of a publish; none leaves it open.
+    /// The node's outcome of a publish; `None` leaves it open.
     outcome: Option<ReasonCode>,
     /// Data of the authentication steps handed to the node.
     authentications: Vec<String>,
@@ -81,8 +81,8 @@ impl Peer {
             authentications: Vec::new(),
         };
         let mut out = Output::new();
-        let welcome = Welcome::default();
-        peer.session.connect(handshake, welcome, peer.now, &mut out);
+        let parts = ConnAckParts::default();
+        peer.session.connect(handshake, parts, peer.now, &mut out);
         (peer, lines(&out.to_vec(), connect.version))
     }
 
@@ -90,14 +90,14 @@ impl Peer {
         Self::with(Limits::default(), connect).0
     }
 
-    /// A new session whose steps are noted.
+    /// A new session that records steps.
     fn durable(connect: &Connect<'_>) -> Self {
         let mut peer = Self::new(connect);
         peer.session.journal_mut().set_on(true);
         peer
     }
 
-    /// Another connection of the same client; returns the lines behind CONNACK.
+    /// Connects the same client again; returns the lines after CONNACK.
     fn reconnect(&mut self, connect: &Connect<'_>) -> Vec<String> {
         let mut out = Output::new();
         self.reconnect_into(connect, &mut out);
@@ -108,24 +108,24 @@ impl Peer {
 
     fn reconnect_into(&mut self, connect: &Connect<'_>, out: &mut Output) {
         let handshake = Handshake::new(connect, "assigned-1", &self.session.limits).unwrap();
-        let welcome = Welcome {
+        let parts = ConnAckParts {
             session_present: true,
-            ..Welcome::default()
+            ..ConnAckParts::default()
         };
-        self.session.connect(handshake, welcome, self.now, out);
+        self.session.connect(handshake, parts, self.now, out);
     }
 
-    fn lose(&mut self) -> Farewell {
+    fn lose(&mut self) -> ConnectionEnd {
         self.session.connection_lost(self.now)
     }
 
-    /// What remains of the will, as if no time had passed.
+    /// The will, as if no time had passed.
     fn take_will(&mut self) -> Option<Message> {
-        let seen = self.session.lifetime.seen();
+        let seen = self.session.lifetime.last_activity();
         self.session.take_will_at(seen)
     }
 
-    /// The steps noted since the last call, one line each.
+    /// The steps recorded since the last call, one line each.
     fn steps(&mut self) -> Vec<String> {
         let steps = self.session.journal_mut().take_steps().unwrap_or_default();
         steps.iter().map(step_line).collect()
@@ -136,7 +136,7 @@ impl Peer {
         core::mem::take(&mut self.authentications)
     }
 
-    /// What the session dropped by itself since the last call.
+    /// The messages that the session dropped since the last call.
     fn dropped(&mut self) -> Vec<(DropReason, u32)> {
         self.session.outbound_mut().take_dropped().collect()
     }
@@ -145,7 +145,7 @@ impl Peer {
         self.now = Time::from_millis(self.now.as_millis() + millis);
     }
 
-    /// Sends a packet over the wire and returns the replies.
+    /// Sends a packet and returns the replies.
     fn send(&mut self, packet: &Packet<'_>) -> Result<Vec<String>, Violation> {
         let mut out = Output::new();
         self.send_into(packet, &mut out)?;
@@ -202,7 +202,7 @@ impl Peer {
         lines(&out.to_vec(), self.session.link().version())
     }
 
-    /// Delivers `payload` on topic `t` and returns what became of it and what was sent.
+    /// Delivers `payload` on topic `t`; returns the result and the packets that were sent.
     fn deliver(&mut self, qos: QoS, payload: &str) -> (Delivered, Vec<String>) {
         self.deliver_publication(&publication("t", payload), &options(qos))
     }
@@ -223,7 +223,7 @@ impl Peer {
         )
     }
 
-    /// Delivers and demands that it was sent at once.
+    /// Delivers a message and checks that it was sent at once.
     fn sent(&mut self, qos: QoS, payload: &str) -> String {
         let (delivered, mut lines) = self.deliver(qos, payload);
         assert_eq!(delivered, Delivered::Sent);
@@ -231,7 +231,7 @@ impl Peer {
         lines.remove(0)
     }
 
-    /// Delivers and demands that it waits.
+    /// Delivers a message and checks that it is queued.
     fn queued(&mut self, qos: QoS, payload: &str) {
         assert_eq!(self.deliver(qos, payload), (Delivered::Queued, [].to_vec()));
     }
@@ -249,7 +249,7 @@ impl Peer {
     }
 }
 
-/// A clean session without anything special.
+/// A CONNECT with clean start and defaults.
 fn connect(version: Version) -> Connect<'static> {
     Connect {
         version,
@@ -278,7 +278,7 @@ fn persistent(version: Version) -> Connect<'static> {
     }
 }
 
-/// A persistent 5.0 session whose client takes `receive_maximum` messages at a time.
+/// A CONNECT for a persistent 5.0 session with this receive maximum.
 fn windowed(receive_maximum: u16) -> Connect<'static> {
     let mut connect = persistent(Version::V5);
     connect.properties.receive_maximum = NonZeroU16::new(receive_maximum);
@@ -293,12 +293,13 @@ fn priorities(list: &[(&str, u8)]) -> Vec<TopicPriority> {
     list.iter().map(rule).collect()
 }
 
-/// Memory that so many queued messages take whose topics and payloads have so many bytes together.
+/// Memory of this number of queued messages, which have `text` bytes of topics and payloads in
+/// total.
 fn queue_bytes(messages: usize, text: usize) -> usize {
     messages * ENTRY_BYTES + text
 }
 
-/// The limit for them.
+/// The queue limit for them.
 fn queue_bytes_max(messages: usize, text: usize) -> u32 {
     u32::try_from(queue_bytes(messages, text)).unwrap()
 }
@@ -347,7 +348,7 @@ fn pubcomp(packet_id: u16) -> Packet<'static> {
     Packet::PubComp(ack(packet_id))
 }
 
-fn goodbye(reason: ReasonCode) -> Packet<'static> {
+fn client_disconnect(reason: ReasonCode) -> Packet<'static> {
     Packet::Disconnect(Disconnect {
         reason,
         properties: DisconnectProperties::default(),

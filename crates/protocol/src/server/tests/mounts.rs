@@ -1,4 +1,4 @@
-//! Clients behind a mount point: what they are sent has lost the prefix.
+//! Clients with a mount point: received topics have no prefix.
 
 use thrum_codec::packet::Will;
 use thrum_codec::properties::WillProperties;
@@ -14,7 +14,7 @@ fn mounted_handshake(connect: &Connect<'_>, mount: &str, limits: &Limits) -> Han
     handshake
 }
 
-/// A session whose connection is behind the mount point.
+/// A session whose connection has the mount point.
 fn mounted(connect: &Connect<'_>, mount: &str) -> Peer {
     let mut peer = Peer::new(connect);
     peer.lose();
@@ -25,12 +25,12 @@ fn mounted(connect: &Connect<'_>, mount: &str) -> Peer {
     peer
 }
 
-/// Returns the lines behind CONNACK.
+/// Returns the lines after CONNACK.
 fn connect_again(peer: &mut Peer, handshake: Handshake) -> Vec<String> {
     let mut out = Output::new();
     let version = handshake.version();
-    let welcome = Welcome::default();
-    peer.session.connect(handshake, welcome, peer.now, &mut out);
+    let parts = ConnAckParts::default();
+    peer.session.connect(handshake, parts, peer.now, &mut out);
     lines(&out.to_vec(), version)[1..].to_vec()
 }
 
@@ -63,7 +63,7 @@ fn a_client_behind_a_mount_point_sees_topics_without_it() {
 }
 
 #[test]
-fn a_topic_outside_the_mount_point_is_not_sent() {
+fn a_topic_outside_of_the_mount_point_is_not_sent() {
     let mut peer = mounted(&persistent(Version::V5), MOUNT);
     for topic in [
         "tenant/two/a",
@@ -77,12 +77,12 @@ fn a_topic_outside_the_mount_point_is_not_sent() {
             assert_eq!(sent_on(&mut peer, topic, qos), (dropped, [].to_vec()));
         }
     }
-    // No identifier was lost, and no exchange begun.
+    // No packet identifier was allocated, and no exchange started.
     assert_eq!(peer.session.outbound().backlog(), (0, 0, 0));
 }
 
 #[test]
-fn what_waited_or_is_sent_again_has_lost_the_prefix_too() {
+fn queued_and_retransmitted_messages_have_no_prefix_either() {
     let mut peer = mounted(&windowed(1), MOUNT);
     peer.session.journal_mut().set_on(true);
     let (_, first) = sent_on(&mut peer, "tenant/one/a", QOS1);
@@ -96,7 +96,7 @@ fn what_waited_or_is_sent_again_has_lost_the_prefix_too() {
     let again = remount(&mut peer, &windowed(1), MOUNT);
     assert_eq!(again, ["PUBLISH 1 #2 dup b=x"]);
     assert_eq!(peer.send(&puback(2)).unwrap(), ["PUBLISH 1 #3 c=x"]);
-    // Written down are the whole topics.
+    // The steps contain whole topics.
     let steps = peer.session.journal_mut().take_steps().unwrap();
     let topics = steps.iter().filter_map(|step| match step {
         Step::Queued { message, .. } => Some(message.topic().to_string()),
@@ -106,7 +106,7 @@ fn what_waited_or_is_sent_again_has_lost_the_prefix_too() {
 }
 
 #[test]
-fn what_was_queued_under_another_mount_point_is_dropped() {
+fn messages_queued_under_another_mount_point_are_dropped() {
     let mut peer = mounted(&windowed(1), MOUNT);
     for topic in ["tenant/one/a", "tenant/one/b", "tenant/one/c"] {
         sent_on(&mut peer, topic, QOS1);
@@ -115,7 +115,7 @@ fn what_was_queued_under_another_mount_point_is_dropped() {
     assert!(remount(&mut peer, &windowed(1), "tenant/two/").is_empty());
     assert_eq!(peer.dropped(), [(DropReason::OutsideMount, 3)]);
     assert_eq!(peer.session.outbound().backlog(), (0, 0, 0));
-    // Without a mount point whole topics are seen.
+    // Without a mount point the client sees whole topics.
     sent_on(&mut peer, "tenant/two/a", QOS1);
     peer.lose();
     assert_eq!(
@@ -126,7 +126,7 @@ fn what_was_queued_under_another_mount_point_is_dropped() {
 
 // [MQTT-3.3.2-8]
 #[test]
-fn an_alias_stands_for_what_the_client_sees() {
+fn an_alias_is_set_to_the_topic_that_the_client_sees() {
     let mut connect = windowed(10);
     connect.properties.topic_alias_maximum = Some(2);
     let mut peer = mounted(&connect, MOUNT);
@@ -140,7 +140,7 @@ fn an_alias_stands_for_what_the_client_sees() {
         "PUBLISH 1 #1 alias=1 =x"
     );
     assert_eq!(lines("tenant/one/abc", QOS0), "PUBLISH 0 abc=x");
-    // Sent again it has the topic, as the alias of the last connection is gone.
+    // The retransmission has the topic, because the alias of the last connection is no longer set.
     peer.lose();
     assert_eq!(
         remount(&mut peer, &connect, MOUNT),
@@ -148,8 +148,8 @@ fn an_alias_stands_for_what_the_client_sees() {
     );
 }
 
-/// Delivers one message to sessions behind different mount points and behind none.
-fn check_crowd(version: Version, qos: QoS, payload: &str) {
+/// Delivers one message to sessions with different mount points and without one.
+fn check_mounts(version: Version, qos: QoS, payload: &str) {
     let mut frames = FrameCache::default();
     let mut outgoing = Outgoing::new(publication("a/b/c", payload), &mut frames);
     let connect = persistent(version);
@@ -174,17 +174,17 @@ fn check_crowd(version: Version, qos: QoS, payload: &str) {
 }
 
 #[test]
-fn one_message_reaches_mounted_and_other_clients_in_their_own_words() {
+fn one_message_reaches_clients_of_different_mount_points_with_their_topics() {
     let large = "0123456789abcdef".repeat(1024);
     for version in VERSIONS {
         for (qos, payload) in [(QOS0, "x"), (QOS1, "x"), (QOS0, &large), (QOS1, &large)] {
-            check_crowd(version, qos, payload);
+            check_mounts(version, qos, payload);
         }
     }
 }
 
 #[test]
-fn the_size_limit_counts_what_the_client_is_sent() {
+fn the_size_limit_applies_to_the_packet_without_prefix() {
     let mut connect = persistent(Version::V5);
     connect.properties.maximum_packet_size = Some(40);
     let topic = format!("{MOUNT}t");
@@ -208,7 +208,7 @@ fn the_size_limit_counts_what_the_client_is_sent() {
 }
 
 #[test]
-fn a_will_is_published_below_the_mount_point() {
+fn a_will_is_published_with_the_prefix() {
     let will = Will {
         topic: "gone",
         payload: b"\xffbye",
@@ -263,7 +263,7 @@ fn a_will_too_long_for_its_mount_point_is_refused() {
 }
 
 #[test]
-fn the_limits_of_topics_count_what_the_client_sees() {
+fn the_limits_of_topics_apply_without_the_prefix() {
     let limits = Limits {
         topic_bytes_max: 4,
         topic_levels_max: 2,
@@ -275,7 +275,7 @@ fn the_limits_of_topics_count_what_the_client_sees() {
     let mut session = Session::new(9, &handshake, &limits);
     let mut out = Output::new();
     let now = Time::default();
-    session.connect(handshake, Welcome::default(), now, &mut out);
+    session.connect(handshake, ConnAckParts::default(), now, &mut out);
     let mut take = |topic| {
         let packet = Packet::Publish(publish(QOS0, 0, topic, ""));
         session.handle_packet(packet, now, &mut out).is_ok()

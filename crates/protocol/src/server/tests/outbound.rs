@@ -11,7 +11,7 @@ fn peer(version: Version) -> Peer {
 // [MQTT-4.3.1-1] [MQTT-4.3.2-2] [MQTT-4.3.3-2] [MQTT-3.3.1-2]
 // [MQTT3-4.3.1-1] [MQTT3-4.3.2-1] [MQTT3-4.3.3-1] [MQTT3-3.3.1-2]
 #[test]
-fn a_message_is_sent_at_the_qos_asked_for_and_without_dup() {
+fn a_message_is_sent_with_the_given_qos_and_without_dup() {
     for version in VERSIONS {
         for connect in [connect(version), persistent(version)] {
             let mut peer = Peer::new(&connect);
@@ -34,7 +34,7 @@ fn exchanges_run_to_their_end() {
         assert_eq!(peer.session.outbound().backlog(), (0, 0, 1));
         assert_eq!(peer.send(&pubrec(2)).unwrap(), ["PUBREL #2"]);
         assert_eq!(peer.session.outbound().backlog(), (0, 0, 1));
-        // A repeated PUBREC only repeats the PUBREL.
+        // A repeated PUBREC only causes another PUBREL.
         assert_eq!(peer.send(&pubrec(2)).unwrap(), ["PUBREL #2"]);
         assert!(peer.send(&pubcomp(2)).unwrap().is_empty());
         assert_eq!(peer.session.outbound().backlog(), (0, 0, 0));
@@ -57,7 +57,7 @@ fn an_acknowledgement_with_an_error_ends_the_exchange() {
 }
 
 #[test]
-fn acknowledgements_of_unknown_messages_do_no_harm() {
+fn acknowledgements_of_unknown_messages_change_nothing() {
     for version in VERSIONS {
         let mut peer = peer(version);
         peer.sent(QOS1, "a");
@@ -122,7 +122,7 @@ fn identifiers_in_use_are_never_given_to_another_message() {
 
 // [MQTT-3.3.4-9] [MQTT-3.3.4-10] [MQTT-4.9.0-1] [MQTT-4.9.0-2] [MQTT-4.9.0-3]
 #[test]
-fn the_clients_receive_maximum_holds_back_nothing_but_publish() {
+fn the_clients_receive_maximum_delays_only_publish() {
     let mut peer = Peer::new(&windowed(2));
     peer.sent(QOS1, "a");
     peer.sent(QOS2, "b");
@@ -132,7 +132,7 @@ fn the_clients_receive_maximum_holds_back_nothing_but_publish() {
     assert_eq!(peer.send(&Packet::PingReq).unwrap(), ["PINGRESP"]);
     let inbound = Packet::Publish(publish(QOS1, 5, "t", ""));
     assert_eq!(peer.send(&inbound).unwrap(), ["PUBACK #5"]);
-    // PUBREC ends nothing, PUBCOMP does.
+    // PUBREC does not free the window, PUBCOMP does.
     assert_eq!(peer.send(&pubrec(2)).unwrap(), ["PUBREL #2"]);
     assert_eq!(peer.send(&pubcomp(2)).unwrap(), ["PUBLISH 1 #3 t=c"]);
     assert_eq!(peer.send(&puback(1)).unwrap(), ["PUBLISH 2 #4 t=d"]);
@@ -142,7 +142,7 @@ fn the_clients_receive_maximum_holds_back_nothing_but_publish() {
 }
 
 #[test]
-fn the_servers_own_maximum_holds_for_every_version() {
+fn the_servers_own_maximum_applies_to_every_version() {
     for version in VERSIONS {
         let limits = Limits {
             inflight_max: 1,
@@ -156,7 +156,7 @@ fn the_servers_own_maximum_holds_for_every_version() {
 }
 
 #[test]
-fn congestion_lets_only_acknowledgements_through() {
+fn congestion_allows_only_acknowledgements() {
     let mut peer = peer(Version::V5);
     peer.sent(QOS1, "a");
     peer.session.link_mut().set_congested(true);
@@ -224,7 +224,7 @@ fn an_expired_message_is_not_delivered() {
 
 // [MQTT-3.3.2-6]
 #[test]
-fn the_expiry_interval_is_what_remains_of_it() {
+fn the_remaining_expiry_interval_is_sent() {
     let mut peer = peer(Version::V5);
     let expires_at = Some(peer.now.plus_secs(10));
     let message = Publication {
@@ -241,7 +241,7 @@ fn the_expiry_interval_is_what_remains_of_it() {
 
 // [MQTT-3.3.4-3] [MQTT-3.3.4-4] [MQTT-3.3.4-5]
 #[test]
-fn subscription_identifiers_go_along_and_only_to_clients_of_5() {
+fn subscription_identifiers_are_sent_to_clients_of_5_only() {
     for version in VERSIONS {
         let mut peer = Peer::new(&Connect {
             ..persistent(version)
@@ -264,7 +264,7 @@ fn subscription_identifiers_go_along_and_only_to_clients_of_5() {
 
 // [MQTT-3.3.1-12] [MQTT-3.3.1-13]
 #[test]
-fn the_retain_flag_is_the_one_that_the_node_asks_for() {
+fn the_retain_flag_is_set_as_the_node_requests() {
     let mut peer = peer(Version::V5);
     for retain in [true, false] {
         let message = Publication {
@@ -326,19 +326,19 @@ fn properties_are_forwarded_unaltered_at_once_and_from_the_queue() {
 }
 
 #[test]
-fn bytes_on_their_way_are_bounded_and_the_next_message_waits_for_them() {
+fn bytes_in_flight_are_limited_and_further_messages_are_queued() {
     let limits = || Limits {
         inflight_bytes_max: 10,
         ..Limits::default()
     };
     for connect in [connect(Version::V5), persistent(Version::V5)] {
         let mut peer = Peer::with(limits(), &connect).0;
-        // The limit is past with the second one.
+        // The second message exceeds the limit.
         peer.sent(QOS1, "123456");
         peer.sent(QOS2, "123456");
         peer.queued(QOS1, "a");
         peer.queued(QOS1, "b");
-        // QoS 0 needs no place.
+        // QoS 0 needs no room in the window.
         peer.sent(QOS0, "123456");
         assert_eq!(
             peer.send(&puback(1)).unwrap(),
@@ -346,7 +346,7 @@ fn bytes_on_their_way_are_bounded_and_the_next_message_waits_for_them() {
         );
         peer.sent(QOS1, "1234567890");
         peer.queued(QOS1, "c");
-        // The client has it, and only its PUBCOMP is awaited.
+        // The client has the message; only its PUBCOMP is expected.
         peer.send(&pubrec(2)).unwrap();
         peer.queued(QOS1, "d");
         assert_eq!(
@@ -357,7 +357,7 @@ fn bytes_on_their_way_are_bounded_and_the_next_message_waits_for_them() {
 }
 
 #[test]
-fn bytes_that_are_sent_again_count_on_their_new_connection() {
+fn retransmitted_bytes_count_on_the_new_connection() {
     let limits = Limits {
         inflight_bytes_max: 10,
         ..Limits::default()
@@ -378,7 +378,7 @@ fn bytes_that_are_sent_again_count_on_their_new_connection() {
 }
 
 #[test]
-fn what_a_connection_has_carried_is_counted_anew_for_each() {
+fn messages_are_counted_per_connection() {
     let connect = persistent(Version::V5);
     let mut peer = Peer::new(&connect);
     peer.sent(QOS0, "a");
@@ -393,11 +393,15 @@ fn what_a_connection_has_carried_is_counted_anew_for_each() {
     assert_eq!(
         peer.session.link().traffic().sent,
         2,
-        "still there at the end"
+        "the counters remain readable at the end"
     );
     peer.now = later;
     peer.reconnect(&connect);
     let traffic = peer.session.link().traffic();
-    assert_eq!((traffic.received, traffic.sent), (0, 1), "b was sent again");
+    assert_eq!(
+        (traffic.received, traffic.sent),
+        (0, 1),
+        "b was retransmitted"
+    );
     assert_eq!(traffic.seconds(later), 0);
 }

@@ -1,4 +1,4 @@
-//! Messages that wait: order, limits, expiry and size when their turn comes.
+//! Queued messages: order, limits, expiry and size when they are sent.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn expiring(peer: &Peer, payload: &str, seconds: u32) -> Message {
 
 // [MQTT-4.5.0-1] [MQTT3-4.5.0-1] [MQTT3-3.1.2-5]
 #[test]
-fn messages_for_an_absent_client_wait_in_their_order() {
+fn messages_for_a_disconnected_client_are_queued_in_order() {
     for version in VERSIONS {
         let mut peer = away(Limits::default(), version);
         for (qos, payload) in [(QOS1, "a"), (QOS2, "b"), (QOS1, "c")] {
@@ -36,7 +36,7 @@ fn messages_for_an_absent_client_wait_in_their_order() {
 }
 
 #[test]
-fn qos0_does_not_wait_for_an_absent_client() {
+fn qos0_is_not_queued_for_a_disconnected_client() {
     for version in VERSIONS {
         let mut peer = away(Limits::default(), version);
         let (delivered, _) = peer.deliver(QOS0, "x");
@@ -45,7 +45,7 @@ fn qos0_does_not_wait_for_an_absent_client() {
 }
 
 #[test]
-fn nothing_waits_for_a_session_that_ended_with_its_connection() {
+fn nothing_is_queued_for_a_session_that_ended_with_its_connection() {
     let mut peer = Peer::new(&connect(Version::V5));
     assert!(peer.lose().session_ended);
     for qos in [QOS0, QOS1, QOS2] {
@@ -56,7 +56,7 @@ fn nothing_waits_for_a_session_that_ended_with_its_connection() {
 
 // [MQTT-4.6.0-5] [MQTT-4.6.0-6] [MQTT3-4.6.0-5] [MQTT3-4.6.0-6]
 #[test]
-fn a_new_message_never_overtakes_a_waiting_one() {
+fn a_new_message_never_overtakes_a_queued_one() {
     let mut peer = Peer::new(&windowed(2));
     for payload in ["a", "b"] {
         peer.sent(QOS1, payload);
@@ -65,7 +65,7 @@ fn a_new_message_never_overtakes_a_waiting_one() {
     peer.session.link_mut().set_congested(true);
     peer.send(&puback(1)).unwrap();
     peer.session.link_mut().set_congested(false);
-    // The window is open again, but "c" was there first.
+    // The window is open again, but "c" was queued first.
     peer.queued(QOS1, "d");
     let (more, lines) = peer.pump(usize::MAX);
     assert_eq!(
@@ -116,7 +116,7 @@ fn a_full_queue_refuses_new_messages_by_bytes() {
 }
 
 #[test]
-fn subscription_identifiers_take_room_in_the_queue() {
+fn subscription_identifiers_count_against_the_queue_limit() {
     let limits = Limits {
         queue: QueueLimits {
             bytes_max: 100_000,
@@ -143,7 +143,7 @@ fn subscription_identifiers_take_room_in_the_queue() {
 }
 
 #[test]
-fn a_queue_of_no_room_keeps_nothing() {
+fn a_queue_limit_of_0_keeps_nothing() {
     let limits = Limits {
         queue: QueueLimits {
             messages_max: 0,
@@ -157,7 +157,7 @@ fn a_queue_of_no_room_keeps_nothing() {
 
 // [MQTT-3.3.2-5]
 #[test]
-fn a_message_that_expired_while_it_waited_is_dropped_and_counted() {
+fn a_message_that_expired_in_the_queue_is_dropped_and_counted() {
     let mut peer = away(Limits::default(), Version::V5);
     for (payload, seconds) in [("a", 5), ("b", 20), ("c", 5)] {
         let message = expiring(&peer, payload, seconds);
@@ -197,7 +197,7 @@ fn expired_messages_make_room_in_a_full_queue() {
 
 // [MQTT-3.1.2-24] [MQTT-3.1.2-25]
 #[test]
-fn a_waiting_message_too_large_for_the_next_connection_is_dropped_and_counted() {
+fn a_queued_message_too_large_for_the_next_connection_is_dropped_and_counted() {
     let mut peer = away(Limits::default(), Version::V5);
     peer.queued(QOS1, &"x".repeat(100));
     peer.queued(QOS2, &"x".repeat(100));
@@ -212,7 +212,7 @@ fn a_waiting_message_too_large_for_the_next_connection_is_dropped_and_counted() 
 }
 
 #[test]
-fn pump_stops_at_the_given_output_size_and_says_so() {
+fn pump_stops_at_the_given_output_size_and_returns_true() {
     let mut peer = Peer::new(&windowed(10));
     peer.session.link_mut().set_congested(true);
     for payload in ["a", "b", "c"] {
@@ -228,7 +228,7 @@ fn pump_stops_at_the_given_output_size_and_says_so() {
 }
 
 #[test]
-fn pump_says_that_nothing_can_follow_while_the_window_is_full() {
+fn pump_returns_false_while_the_window_is_full() {
     let mut peer = Peer::new(&windowed(1));
     peer.sent(QOS1, "a");
     peer.queued(QOS1, "b");
@@ -236,7 +236,7 @@ fn pump_says_that_nothing_can_follow_while_the_window_is_full() {
 }
 
 #[test]
-fn connecting_writes_a_bounded_burst_and_acknowledgements_fetch_the_rest() {
+fn connecting_writes_a_bounded_burst_and_acknowledgements_trigger_the_rest() {
     let mut peer = away(Limits::default(), Version::V5);
     let payload = "x".repeat(100 * 1024);
     for _ in 0..8 {
@@ -248,7 +248,7 @@ fn connecting_writes_a_bounded_burst_and_acknowledgements_fetch_the_rest() {
     assert_eq!(lines.len(), 3);
     assert_eq!(peer.session.outbound().backlog().0, 2);
     peer.lose();
-    // The same holds for what is sent again.
+    // The same applies to retransmissions.
     let lines = peer.reconnect(&persistent(Version::V5));
     assert_eq!(lines.len(), 3);
     assert!(lines[0].starts_with("PUBLISH 1 #2 dup"));

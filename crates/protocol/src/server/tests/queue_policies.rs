@@ -1,4 +1,4 @@
-//! What a full queue does, how old its messages get, and `QoS` 0 in it.
+//! Policies of a full queue, the age limit of its messages, and queued `QoS` 0.
 
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ fn away(limits: Limits) -> Peer {
     peer
 }
 
-/// What a client gets that comes back, without packet identifiers.
+/// Payloads that a reconnecting client receives, without packet identifiers.
 fn payloads(peer: &mut Peer) -> Vec<String> {
     let lines = peer.reconnect(&windowed(100));
     let payload = |line: &String| line.rsplit('=').next().unwrap_or_default().to_string();
@@ -30,7 +30,7 @@ fn payloads(peer: &mut Peer) -> Vec<String> {
 }
 
 #[test]
-fn the_oldest_message_makes_room_where_that_is_the_policy() {
+fn drop_oldest_drops_the_oldest_message() {
     let mut peer = away(Limits {
         queue: QueueLimits {
             policy: QueuePolicy::DropOldest,
@@ -46,7 +46,7 @@ fn the_oldest_message_makes_room_where_that_is_the_policy() {
 }
 
 #[test]
-fn as_many_make_room_as_the_bytes_need() {
+fn as_many_messages_are_dropped_as_the_bytes_require() {
     let mut peer = away(Limits {
         queue: QueueLimits {
             policy: QueuePolicy::DropOldest,
@@ -61,7 +61,7 @@ fn as_many_make_room_as_the_bytes_need() {
     }
     peer.queued(QOS1, "dddddddddddd");
     assert_eq!(peer.dropped(), [(DropReason::QueueDropped, 2)]);
-    // One that could never have room drops nothing.
+    // A message that never fits does not displace any.
     assert_eq!(peer.deliver(QOS1, &"x".repeat(3 * ENTRY_BYTES)).0, FULL);
     assert!(peer.dropped().is_empty());
     assert_eq!(payloads(&mut peer), ["cccccccc", "dddddddddddd"]);
@@ -87,7 +87,7 @@ fn a_dropped_message_of_a_durable_session_is_removed() {
 }
 
 #[test]
-fn qos0_waits_for_an_absent_client_where_that_is_set() {
+fn qos0_is_queued_for_a_disconnected_client_if_configured() {
     for version in VERSIONS {
         let limits = Limits {
             queue: QueueLimits {
@@ -102,7 +102,7 @@ fn qos0_waits_for_an_absent_client_where_that_is_set() {
         peer.queued(QOS0, "a");
         peer.queued(QOS1, "b");
         peer.queued(QOS0, "c");
-        // It does not survive the node.
+        // It does not survive a restart of the node.
         assert_eq!(peer.steps(), ["queued 1 q1 b"]);
         let lines = peer.reconnect(&persistent(version));
         assert_eq!(
@@ -114,7 +114,7 @@ fn qos0_waits_for_an_absent_client_where_that_is_set() {
 }
 
 #[test]
-fn qos0_does_not_wait_for_a_session_that_ended_or_a_slow_client() {
+fn qos0_is_not_queued_for_an_ended_session_or_a_slow_client() {
     let limits = Limits {
         queue: QueueLimits {
             qos0: true,
@@ -133,7 +133,7 @@ fn qos0_does_not_wait_for_a_session_that_ended_or_a_slow_client() {
 
 // [MQTT-4.6.0-6] [MQTT3-4.6.0-6]
 #[test]
-fn new_qos0_messages_do_not_overtake_waiting_ones() {
+fn new_qos0_messages_do_not_overtake_queued_ones() {
     let mut peer = away(Limits {
         queue: QueueLimits {
             qos0: true,
@@ -155,7 +155,7 @@ fn new_qos0_messages_do_not_overtake_waiting_ones() {
 
 // [MQTT-3.3.4-9]
 #[test]
-fn waiting_qos0_needs_no_place_in_the_window() {
+fn queued_qos0_needs_no_room_in_the_window() {
     let mut peer = away(Limits {
         queue: QueueLimits {
             qos0: true,
@@ -171,7 +171,7 @@ fn waiting_qos0_needs_no_place_in_the_window() {
 }
 
 #[test]
-fn qos0_makes_room_first_whatever_the_policy() {
+fn qos0_is_dropped_first_under_every_policy() {
     for queue_policy in [QueuePolicy::RejectNew, QueuePolicy::DropOldest] {
         let mut peer = away(Limits {
             queue: QueueLimits {
@@ -193,7 +193,7 @@ fn qos0_makes_room_first_whatever_the_policy() {
 }
 
 #[test]
-fn one_qos0_message_makes_room_for_another_only_where_the_oldest_go() {
+fn qos0_displaces_qos0_only_with_drop_oldest() {
     for (queue_policy, expected) in [
         (QueuePolicy::RejectNew, ["a", "b", "c"]),
         (QueuePolicy::DropOldest, ["b", "c", "d"]),
@@ -214,7 +214,7 @@ fn one_qos0_message_makes_room_for_another_only_where_the_oldest_go() {
 }
 
 #[test]
-fn waiting_qos0_of_a_group_goes_to_another_member() {
+fn queued_qos0_of_a_shared_subscription_goes_to_another_member() {
     let mut peer = away(Limits {
         queue: QueueLimits {
             qos0: true,
@@ -244,7 +244,7 @@ fn waiting_qos0_of_a_group_goes_to_another_member() {
 }
 
 #[test]
-fn a_message_that_waited_too_long_is_dropped_and_counted() {
+fn a_message_over_the_age_limit_is_dropped_and_counted() {
     let mut peer = away(Limits {
         queue: QueueLimits {
             age_max: Some(10),
@@ -259,9 +259,9 @@ fn a_message_that_waited_too_long_is_dropped_and_counted() {
     peer.queued(QOS1, "c");
     peer.advance_millis(5000);
     peer.queued(QOS1, "d");
-    assert!(peer.dropped().is_empty(), "ten seconds are allowed");
+    assert!(peer.dropped().is_empty(), "the age limit is ten seconds");
     peer.advance_millis(1000);
-    // At the front when something comes, and in its turn.
+    // Stale messages are dropped from the front when a message arrives, and when they are next.
     peer.queued(QOS1, "e");
     assert_eq!(peer.dropped(), [(DropReason::QueueAge, 2)]);
     peer.advance_millis(5000);
@@ -270,7 +270,7 @@ fn a_message_that_waited_too_long_is_dropped_and_counted() {
 }
 
 #[test]
-fn what_was_sent_does_not_get_too_old() {
+fn the_age_limit_does_not_apply_to_sent_messages() {
     let mut peer = away(Limits {
         queue: QueueLimits {
             age_max: Some(10),
@@ -301,7 +301,7 @@ impl Plain {
     }
 }
 
-/// The rules of the queue in the plainest way.
+/// A simple implementation of the queue's rules, as an oracle.
 struct PlainQueue<'a> {
     limits: &'a Limits,
     list: Vec<Plain>,
@@ -321,7 +321,7 @@ impl PlainQueue<'_> {
             && waiting + bytes <= self.limits.queue.bytes_max as usize
     }
 
-    /// The place of the message that makes room for another.
+    /// Position of the message that is dropped for another.
     fn victim(&self, new: &Plain) -> Option<usize> {
         let takes_oldest = self.limits.queue.policy == QueuePolicy::DropOldest;
         let lowest = |wanted: &dyn Fn(&Plain) -> bool| {
@@ -329,12 +329,11 @@ impl PlainQueue<'_> {
             let wanted = places.filter(|&place| wanted(&self.list[place]));
             wanted.min_by_key(|&place| self.list[place].priority)
         };
-        let fleeting = lowest(&|plain| plain.qos == QOS0);
+        let qos0 = lowest(&|plain| plain.qos == QOS0);
         if new.qos == QOS0 {
-            return fleeting.filter(|_| takes_oldest);
+            return qos0.filter(|_| takes_oldest);
         }
-        fleeting
-            .or_else(|| lowest(&|plain| plain.priority <= new.priority).filter(|_| takes_oldest))
+        qos0.or_else(|| lowest(&|plain| plain.priority <= new.priority).filter(|_| takes_oldest))
     }
 
     fn push(&mut self, new: Plain) {
@@ -362,7 +361,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_queue_is_what_the_rules_say(
+    fn the_queue_agrees_with_the_oracle(
         takes_oldest in any::<bool>(),
         age in proptest::option::of(3..20_u32),
         messages in proptest::collection::vec((0..3_u8, 0..3_u8, 0..12_usize, 0..3_u64), 1..60),

@@ -1,4 +1,4 @@
-//! Topics that leave the queue before others.
+//! Priorities of topics in the queue.
 
 use super::*;
 
@@ -48,7 +48,7 @@ fn higher_priorities_leave_first_and_each_in_its_order() {
 }
 
 #[test]
-fn the_first_filter_that_fits_counts() {
+fn the_first_matching_filter_applies() {
     let limits = Limits {
         queue: QueueLimits {
             priorities: priorities(&[("a/quiet", 0), ("a/+", 9), ("#", 1)]),
@@ -65,7 +65,7 @@ fn the_first_filter_that_fits_counts() {
 }
 
 #[test]
-fn what_comes_while_others_wait_is_sorted_in() {
+fn a_new_message_is_sorted_into_the_queue() {
     let mut peer = away(&[("high", 9)]);
     deliver(&mut peer, "low", "1");
     deliver(&mut peer, "low", "2");
@@ -77,7 +77,7 @@ fn what_comes_while_others_wait_is_sorted_in() {
 
 // [MQTT-4.6.0-1] [MQTT3-4.6.0-1]
 #[test]
-fn an_overtaken_delivery_gets_a_new_place_so_that_places_tell_the_order_of_sending() {
+fn an_overtaken_delivery_gets_a_new_sequence_number() {
     let mut peer = away(&[("high", 9)]);
     deliver(&mut peer, "low", "a");
     deliver(&mut peer, "high", "b");
@@ -99,7 +99,7 @@ fn an_overtaken_delivery_gets_a_new_place_so_that_places_tell_the_order_of_sendi
 }
 
 #[test]
-fn room_is_made_by_the_lowest_priority_but_not_for_a_lower_one() {
+fn the_lowest_priority_is_dropped_but_not_for_a_lower_one() {
     let limits = Limits {
         queue: QueueLimits {
             policy: QueuePolicy::DropOldest,
@@ -130,7 +130,7 @@ fn room_is_made_by_the_lowest_priority_but_not_for_a_lower_one() {
 }
 
 #[test]
-fn other_priorities_hold_for_what_waits_and_keep_the_order_of_a_topic() {
+fn changed_priorities_apply_to_queued_messages_and_keep_the_order_of_a_topic() {
     let mut peer = away(&[("a", 9)]);
     for (topic, payload) in [("a", "1"), ("b", "2"), ("a", "3"), ("b", "4")] {
         deliver(&mut peer, topic, payload);

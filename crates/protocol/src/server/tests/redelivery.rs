@@ -1,4 +1,4 @@
-//! What a resumed session sends again.
+//! Retransmissions of a resumed session.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn lost(version: Version, connect: &Connect<'_>) -> Peer {
 // [MQTT-4.4.0-1] [MQTT-4.6.0-1] [MQTT-3.3.1-1] [MQTT-4.1.0-1] [MQTT-3.1.2-5]
 // [MQTT3-4.4.0-1] [MQTT3-4.6.0-1] [MQTT3-3.3.1-1] [MQTT3-4.1.0-1] [MQTT3-3.1.2-4]
 #[test]
-fn unacknowledged_messages_are_sent_again_in_order_with_dup_and_their_identifiers() {
+fn unacknowledged_messages_are_retransmitted_in_order_with_dup_and_their_identifiers() {
     for version in VERSIONS {
         let mut peer = lost(version, &persistent(version));
         peer.send(&puback(3)).unwrap();
@@ -41,7 +41,7 @@ fn unacknowledged_messages_are_sent_again_in_order_with_dup_and_their_identifier
 
 // [MQTT-4.3.3-6] [MQTT-4.4.0-1] [MQTT3-4.3.3-1] [MQTT3-4.4.0-1]
 #[test]
-fn after_pubrel_only_pubrel_is_sent_again() {
+fn after_pubrel_only_pubrel_is_retransmitted() {
     for version in VERSIONS {
         let mut peer = lost(version, &persistent(version));
         peer.send(&pubrec(2)).unwrap();
@@ -58,7 +58,7 @@ fn after_pubrel_only_pubrel_is_sent_again() {
 
 // [MQTT-4.4.0-1]
 #[test]
-fn nothing_is_sent_again_while_the_connection_lasts() {
+fn nothing_is_retransmitted_on_the_same_connection() {
     let mut peer = lost(Version::V5, &persistent(Version::V5));
     for _ in 0..10 {
         peer.advance_millis(20_000);
@@ -84,14 +84,14 @@ fn dup_marks_retransmissions_only() {
 
 // [MQTT-3.3.4-9] [MQTT-4.9.0-2]
 #[test]
-fn redelivery_keeps_to_a_smaller_receive_maximum() {
+fn redelivery_respects_a_smaller_receive_maximum() {
     let mut peer = lost(Version::V5, &persistent(Version::V5));
     peer.send(&pubrec(4)).unwrap();
     peer.lose();
     peer.queued(QOS1, "f");
     let lines = peer.reconnect(&windowed(2));
     assert_eq!(lines, ["PUBREL #4", "PUBLISH 1 #1 dup t=a"]);
-    // Nothing new overtakes what is still to be sent again.
+    // A new message must not overtake one that is still to be retransmitted.
     peer.queued(QOS1, "g");
     assert_eq!(peer.send(&puback(1)).unwrap(), ["PUBLISH 2 #2 dup t=b"]);
     assert_eq!(peer.send(&pubcomp(4)).unwrap(), ["PUBLISH 1 #3 dup t=c"]);
@@ -102,7 +102,7 @@ fn redelivery_keeps_to_a_smaller_receive_maximum() {
 }
 
 #[test]
-fn a_message_acknowledged_before_it_was_sent_again_is_done() {
+fn a_message_acknowledged_before_its_retransmission_is_complete() {
     let mut peer = lost(Version::V5, &persistent(Version::V5));
     peer.lose();
     assert_eq!(peer.reconnect(&windowed(1)), ["PUBLISH 1 #1 dup t=a"]);
@@ -136,7 +136,7 @@ fn a_message_too_large_for_the_new_connection_counts_as_delivered() {
 
 // [MQTT-4.3.3-7] [MQTT-3.3.2-6]
 #[test]
-fn a_message_that_was_sent_no_longer_expires() {
+fn a_sent_message_does_not_expire() {
     let mut peer = Peer::new(&persistent(Version::V5));
     let expires_at = Some(peer.now.plus_secs(5));
     let message = Publication {
@@ -151,7 +151,7 @@ fn a_message_that_was_sent_no_longer_expires() {
 }
 
 #[test]
-fn subscription_identifiers_and_retain_are_sent_again_too() {
+fn subscription_identifiers_and_retain_are_retransmitted() {
     let mut peer = Peer::new(&persistent(Version::V5));
     let identifiers = &[3, 9];
     let options = DeliveryOptions {
@@ -183,7 +183,7 @@ fn identifiers_of_an_earlier_connection_stay_in_use() {
 }
 
 #[test]
-fn a_connection_that_replaces_one_that_is_still_up_redelivers_as_well() {
+fn a_connection_that_replaces_an_open_one_redelivers_as_well() {
     let mut peer = lost(Version::V5, &persistent(Version::V5));
     let lines = peer.reconnect(&persistent(Version::V5));
     assert_eq!(lines.len(), 5);
@@ -198,7 +198,7 @@ fn a_session_that_becomes_clean_on_resumption_still_redelivers() {
     last.properties.session_expiry = None;
     assert_eq!(peer.reconnect(&last).len(), 5);
     assert!(!peer.session.lifetime().is_persistent());
-    // New messages of such a session are not kept; those it came with are done one by one.
+    // New messages of such a session are not kept; the earlier ones are completed one by one.
     assert_eq!(peer.sent(QOS1, "f"), "PUBLISH 1 #6 t=f");
     for packet_id in [1, 3, 5, 6] {
         peer.send(&puback(packet_id)).unwrap();
@@ -218,7 +218,7 @@ fn lost_with(count: u16) -> Peer {
 
 // [MQTT-4.6.0-5]
 #[test]
-fn a_new_message_never_overtakes_one_that_is_still_to_be_sent_again() {
+fn a_new_message_never_overtakes_one_to_be_retransmitted() {
     let mut peer = lost_with(3);
     assert_eq!(peer.reconnect(&windowed(1)), ["PUBLISH 1 #1 dup t=1"]);
     peer.session.link_mut().set_congested(true);
@@ -233,7 +233,7 @@ fn a_new_message_never_overtakes_one_that_is_still_to_be_sent_again() {
 }
 
 #[test]
-fn redelivery_goes_on_whatever_order_the_acknowledgements_come_in() {
+fn redelivery_continues_with_acknowledgements_in_any_order() {
     let mut peer = lost_with(12);
     assert_eq!(peer.reconnect(&windowed(3)).len(), 3);
     for (acknowledged, next) in [
@@ -252,7 +252,7 @@ fn redelivery_goes_on_whatever_order_the_acknowledgements_come_in() {
 }
 
 #[test]
-fn redelivery_goes_on_behind_a_message_that_stays_unanswered() {
+fn redelivery_continues_after_a_message_that_stays_unacknowledged() {
     let mut peer = lost_with(300);
     assert_eq!(peer.reconnect(&windowed(2)).len(), 2);
     for acknowledged in 2..300 {

@@ -1,4 +1,4 @@
-//! CONNECT that is refused, and how the client is told.
+//! Refused CONNECT packets, and the reply to the client.
 
 use thrum_codec::packet::Will;
 use thrum_codec::properties::WillProperties;
@@ -26,21 +26,13 @@ fn with_will(version: Version, topic: &str, qos: QoS, retain: bool) -> Connect<'
 
 fn refusal(version: Version, reason: ReasonCode) -> Vec<u8> {
     let mut out = Output::new();
-    refuse(
-        version,
-        &Violation::new(reason, "what went wrong"),
-        &mut out,
-    );
+    refuse(version, &Violation::new(reason, "a description"), &mut out);
     out.to_vec()
 }
 
 fn refusal_of(connect: &Connect<'_>, reason: ReasonCode) -> Vec<u8> {
     let mut out = Output::new();
-    refuse_connect(
-        connect,
-        &Violation::new(reason, "what went wrong"),
-        &mut out,
-    );
+    refuse_connect(connect, &Violation::new(reason, "a description"), &mut out);
     out.to_vec()
 }
 
@@ -108,7 +100,7 @@ fn a_will_above_the_maximum_qos_is_refused() {
 
 // [MQTT-3.2.2-13]
 #[test]
-fn a_retained_will_is_refused_where_retained_messages_are_not_available() {
+fn a_retained_will_is_refused_if_retained_messages_are_not_available() {
     let limits = Limits {
         retain_available: false,
         ..Limits::default()
@@ -116,7 +108,7 @@ fn a_retained_will_is_refused_where_retained_messages_are_not_available() {
     let connect = with_will(Version::V5, "t", QOS0, true);
     assert_eq!(refused(&limits, &connect), ReasonCode::RetainNotSupported);
     assert!(Handshake::new(&with_will(Version::V5, "t", QOS0, false), "", &limits).is_ok());
-    // 3.x cannot be told why it would be refused: its will is one that is not retained.
+    // 3.x has no reason code for this refusal, so its will is published without the retain flag.
     let handshake = Handshake::new(&with_will(Version::V311, "t", QOS0, true), "", &limits);
     let handshake = handshake.unwrap();
     assert!(handshake.will().is_some_and(|(will, _)| !will.retain()));
@@ -141,7 +133,7 @@ fn a_will_topic_over_a_limit_is_refused() {
 
 // [MQTT3-3.1.2-2] [MQTT-3.1.2-2]
 #[test]
-fn a_refusal_of_3x_uses_the_return_code_that_says_the_same() {
+fn a_refusal_of_3x_uses_the_return_code_with_the_same_meaning() {
     let cases = [
         (ReasonCode::UnsupportedProtocolVersion, 1),
         (ReasonCode::ClientIdentifierNotValid, 2),
@@ -166,7 +158,7 @@ fn a_refusal_of_3x_uses_the_return_code_that_says_the_same() {
 
 // [MQTT3-3.2.2-6] [MQTT3-3.1.4-1]
 #[test]
-fn a_refusal_that_3x_has_no_code_for_is_silent() {
+fn a_refusal_without_a_3x_return_code_sends_nothing() {
     let silent = [
         ReasonCode::MalformedPacket,
         ReasonCode::ProtocolError,
@@ -208,7 +200,7 @@ fn every_refusal_of_5_is_a_connack_with_a_listed_error_and_no_session() {
 
 // [MQTT-3.2.2-19] [MQTT-3.2.2-20]
 #[test]
-fn a_refusal_gives_its_reason_in_words_where_the_client_has_room() {
+fn a_refusal_has_a_reason_string_if_the_client_accepts_its_size() {
     let mut connect = connect(Version::V5);
     let told = |connect: &Connect<'_>| {
         let out = refusal_of(connect, ReasonCode::NotAuthorized);

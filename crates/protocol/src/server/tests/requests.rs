@@ -1,4 +1,5 @@
-//! Everything else a client may or may not send: requests, pings, goodbyes and packets of a server.
+//! All other packets of a client: subscriptions, pings, DISCONNECT and packets that only a server
+//! sends.
 
 use thrum_codec::TopicFilter;
 use thrum_codec::packet::{
@@ -70,7 +71,7 @@ fn a_subscribe_is_answered_with_one_code_per_filter() {
 // [MQTT-3.10.4-4] [MQTT-3.10.4-5] [MQTT-3.10.4-6] [MQTT-3.11.3-1]
 // [MQTT3-3.10.4-4] [MQTT3-3.10.4-5] [MQTT3-3.10.4-6]
 #[test]
-fn an_unsubscribe_is_answered_even_if_nothing_was_deleted() {
+fn an_unsubscribe_is_acknowledged_even_if_nothing_was_deleted() {
     for version in VERSIONS {
         let mut peer = peer(version);
         let filters = ["a/+", "b"].map(|filter| TopicFilter::parse(filter).unwrap());
@@ -92,7 +93,7 @@ fn an_unsubscribe_is_answered_even_if_nothing_was_deleted() {
 
 // [MQTT-3.1.2-24]
 #[test]
-fn an_answer_over_the_clients_maximum_packet_size_is_not_sent() {
+fn an_acknowledgement_over_the_clients_maximum_packet_size_is_not_sent() {
     let mut connect = persistent(Version::V5);
     connect.properties.maximum_packet_size = Some(20);
     let mut peer = Peer::new(&connect);
@@ -110,8 +111,8 @@ fn an_answer_over_the_clients_maximum_packet_size_is_not_sent() {
 
 // [MQTT-3.1.2-29] [MQTT-3.9.2-1]
 #[test]
-fn words_with_a_suback_are_for_those_who_take_them() {
-    const WORDS: &str = "only a part of what was asked for is delivered";
+fn a_suback_has_a_reason_string_only_if_the_client_accepts_one() {
+    const WORDS: &str = "only a part of the subscription is delivered";
     let told = |connect: &Connect<'_>| {
         let mut peer = Peer::new(connect);
         let mut out = Output::new();
@@ -222,12 +223,16 @@ fn a_server_reference_from_a_client_is_a_protocol_error() {
 }
 
 #[test]
-fn nothing_is_handled_or_sent_after_a_goodbye() {
+fn nothing_is_handled_or_sent_after_disconnect() {
     let mut peer = peer(Version::V5);
     peer.outcome = None;
     peer.send(&Packet::Publish(publish(QOS1, 1, "t", "")))
         .unwrap();
-    assert!(peer.send(&goodbye(ReasonCode::Success)).unwrap().is_empty());
+    assert!(
+        peer.send(&client_disconnect(ReasonCode::Success))
+            .unwrap()
+            .is_empty()
+    );
     assert!(peer.session.link.is_connected());
     assert!(peer.send(&Packet::PingReq).unwrap().is_empty());
     assert!(peer.done(QOS1, 1, ReasonCode::Success).is_empty());
@@ -247,7 +252,7 @@ fn nothing_is_handled_or_sent_after_a_goodbye() {
 
 // [MQTT-3.14.4-1] [MQTT-3.14.2-1] [MQTT-3.14.2-2]
 #[test]
-fn the_servers_goodbye_is_its_last_packet() {
+fn the_disconnect_of_the_server_is_its_last_packet() {
     let mut peer = peer(Version::V5);
     let mut out = Output::new();
     peer.session
@@ -278,7 +283,7 @@ fn a_client_whose_connack_was_not_sent_is_refused_with_another() {
     session
         .link_mut()
         .refuse(ReasonCode::ServerShuttingDown, "bye", &mut out);
-    // Once.
+    // Only one is sent.
     session
         .link_mut()
         .refuse(ReasonCode::ServerShuttingDown, "bye", &mut out);
@@ -287,7 +292,7 @@ fn a_client_whose_connack_was_not_sent_is_refused_with_another() {
     let [Packet::ConnAck(refusal)] = packets(&out, Version::V5)[..] else {
         panic!("one CONNACK expected");
     };
-    // 0x8B may be in DISCONNECT only.
+    // Only DISCONNECT may have the code 0x8B.
     assert_eq!(refusal.reason, ReasonCode::ServerUnavailable);
     assert_eq!(refusal.properties.reason_string, Some("bye"));
     assert!(!refusal.session_present);
@@ -301,7 +306,7 @@ fn a_client_whose_connack_was_not_sent_is_refused_with_another() {
 }
 
 #[test]
-fn a_goodbye_of_3x_is_silent() {
+fn a_disconnect_to_a_3x_client_sends_nothing() {
     for version in [Version::V31, Version::V311] {
         let mut peer = peer(version);
         assert!(
@@ -327,7 +332,7 @@ fn a_reason_that_disconnect_cannot_have_is_replaced() {
 
 // [MQTT-3.14.2-3] [MQTT-3.14.2-4]
 #[test]
-fn a_reason_string_is_left_out_where_the_client_has_no_room() {
+fn a_reason_string_over_the_clients_packet_size_is_omitted() {
     let mut connect = persistent(Version::V5);
     connect.properties.maximum_packet_size = Some(20);
     let mut peer = Peer::new(&connect);

@@ -1,4 +1,4 @@
-//! Sessions as they come back when the node starts again.
+//! Sessions restored at the start of the node.
 
 use alloc::boxed::Box;
 
@@ -61,7 +61,7 @@ fn restored(stored: Stored) -> Peer {
 }
 
 #[test]
-fn a_restored_session_is_away_and_durable() {
+fn a_restored_session_is_disconnected_and_durable() {
     let peer = restored(stored(Vec::new()));
     let session = &peer.session;
     assert_eq!((session.id(), session.client_id()), (9, "client"));
@@ -73,7 +73,7 @@ fn a_restored_session_is_away_and_durable() {
 
 // [MQTT-4.4.0-1] [MQTT-4.6.0-1] [MQTT-4.1.0-1] [MQTT3-4.4.0-1] [MQTT3-4.6.0-1] [MQTT3-4.1.0-1]
 #[test]
-fn what_was_under_way_is_sent_again_and_what_waited_follows() {
+fn in_flight_messages_are_retransmitted_and_queued_ones_follow() {
     for version in VERSIONS {
         let released = StoredDelivery {
             message: None,
@@ -110,7 +110,7 @@ fn what_was_under_way_is_sent_again_and_what_waited_follows() {
 }
 
 #[test]
-fn how_it_is_to_be_delivered_comes_back() {
+fn the_delivery_options_are_restored() {
     let shared = StoredDelivery {
         retain: true,
         identifiers: [3, 9].into(),
@@ -127,7 +127,7 @@ fn how_it_is_to_be_delivered_comes_back() {
 
 // [MQTT-2.2.1-4] [MQTT3-2.3.1-4]
 #[test]
-fn identifiers_go_on_behind_the_hint_and_pass_over_those_in_use() {
+fn identifiers_continue_after_the_hint_and_skip_those_in_use() {
     let mut peer = restored(Stored {
         last_packet_id: 65_533,
         ..stored(
@@ -146,7 +146,7 @@ fn identifiers_go_on_behind_the_hint_and_pass_over_those_in_use() {
 }
 
 #[test]
-fn places_go_on_behind_the_highest_ever_given() {
+fn sequence_numbers_continue_after_the_highest_assigned() {
     for (seq_max, next) in [(0, 8), (7, 8), (20, 21)] {
         let mut peer = restored(Stored {
             seq_max,
@@ -159,7 +159,7 @@ fn places_go_on_behind_the_highest_ever_given() {
 
 // [MQTT-4.3.3-10] [MQTT3-4.3.3-2]
 #[test]
-fn a_message_that_was_taken_over_is_not_routed_again() {
+fn a_received_message_is_not_routed_again() {
     for version in VERSIONS {
         let mut peer = restored(Stored {
             version,
@@ -219,7 +219,7 @@ fn the_will_is_due_its_delay_after_the_connection_ended() {
 }
 
 #[test]
-fn a_delivery_whose_identifier_a_later_one_has_was_answered() {
+fn a_delivery_whose_identifier_a_later_one_has_is_removed() {
     let mut peer = restored(stored(
         [
             under_way(1, 5, Awaiting::PubRec, "answered"),
@@ -234,7 +234,7 @@ fn a_delivery_whose_identifier_a_later_one_has_was_answered() {
 }
 
 #[test]
-fn a_delivery_without_its_message_is_left_out() {
+fn a_delivery_without_its_message_is_removed() {
     let lost = |delivery| StoredDelivery {
         message: None,
         ..delivery

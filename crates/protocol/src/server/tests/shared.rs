@@ -1,4 +1,4 @@
-//! Messages of shared groups that go to another member.
+//! Messages of shared subscriptions that go to another member.
 
 use super::*;
 
@@ -64,7 +64,7 @@ fn clean_windowed() -> Connect<'static> {
 
 // [MQTT-4.8.2-5]
 #[test]
-fn the_end_of_a_session_gives_back_all_but_qos2_messages_that_were_sent() {
+fn the_end_of_a_session_returns_all_but_sent_qos2_messages() {
     for connect in [windowed(5), clean_windowed()] {
         let mut peer = busy(&connect);
         peer.lose();
@@ -75,7 +75,7 @@ fn the_end_of_a_session_gives_back_all_but_qos2_messages_that_were_sent() {
 }
 
 #[test]
-fn an_acknowledged_message_is_not_given_back() {
+fn an_acknowledged_message_is_not_returned() {
     let mut peer = busy(&clean_windowed());
     peer.send(&puback(1)).unwrap();
     peer.send(&pubrec(3)).unwrap();
@@ -85,7 +85,7 @@ fn an_acknowledged_message_is_not_given_back() {
 
 // [MQTT-3.10.4-3] [MQTT3-3.10.4-3] [MQTT-4.8.2-4]
 #[test]
-fn leaving_a_group_gives_back_what_waits_and_completes_what_was_sent() {
+fn leaving_a_group_returns_queued_messages_and_completes_sent_ones() {
     let mut peer = busy(&windowed(5));
     assert_eq!(taken(&mut peer, Some(1)), expected(&[(1, "f"), (1, "i")]));
     assert_eq!(peer.session.outbound().backlog(), (2, queue_bytes(2, 4), 5));
@@ -105,7 +105,7 @@ fn leaving_a_group_gives_back_what_waits_and_completes_what_was_sent() {
 
 // [MQTT-3.10.4-3] [MQTT3-3.10.4-3]
 #[test]
-fn leaving_several_groups_gives_back_what_waits_for_each_in_its_order() {
+fn leaving_several_groups_returns_queued_messages_in_order() {
     let mut peer = busy(&windowed(5));
     let left = taken_of(&mut peer, Some(&[1, 2, 77]));
     assert_eq!(left, expected(&[(1, "f"), (2, "h"), (1, "i")]));
@@ -113,7 +113,7 @@ fn leaving_several_groups_gives_back_what_waits_for_each_in_its_order() {
 }
 
 #[test]
-fn a_group_without_messages_gives_back_nothing() {
+fn a_group_without_messages_returns_nothing() {
     let mut peer = busy(&windowed(5));
     assert!(taken(&mut peer, Some(77)).is_empty());
     assert!(

@@ -1,4 +1,4 @@
-//! Keep alive, the end of an admission, and session expiry.
+//! Keep alive, the time limit of a connection, and session expiry.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn timeout(peer: &mut Peer) -> Timeout {
 
 // [MQTT-3.1.2-22] [MQTT3-3.1.2-24]
 #[test]
-fn one_and_a_half_keep_alives_of_silence_end_the_connection() {
+fn silence_for_one_and_a_half_keep_alives_ends_the_connection() {
     for version in VERSIONS {
         let mut peer = Peer::new(&Connect {
             keep_alive: 3,
@@ -31,7 +31,7 @@ fn one_and_a_half_keep_alives_of_silence_end_the_connection() {
 }
 
 #[test]
-fn every_packet_of_the_client_counts_as_a_sign_of_life() {
+fn every_packet_of_the_client_restarts_the_keep_alive() {
     let mut peer = peer(2);
     peer.sent(QOS1, "a");
     let packets = [
@@ -47,7 +47,7 @@ fn every_packet_of_the_client_counts_as_a_sign_of_life() {
         peer.send(&packet).unwrap();
         assert_eq!(peer.session.next_deadline(), Some(peer.now.plus_secs(3)));
     }
-    // What the server sends does not.
+    // Packets of the server do not.
     peer.advance_millis(1000);
     peer.sent(QOS0, "b");
     assert_eq!(peer.session.next_deadline(), Some(peer.now.plus_secs(2)));
@@ -62,9 +62,9 @@ fn keep_alive_0_is_no_limit() {
 }
 
 #[test]
-fn no_deadline_is_left_once_the_goodbye_is_said() {
+fn no_deadline_is_left_after_disconnect() {
     let mut peer = peer(2);
-    peer.send(&goodbye(ReasonCode::Success)).unwrap();
+    peer.send(&client_disconnect(ReasonCode::Success)).unwrap();
     assert_eq!(peer.session.next_deadline(), None);
     peer.advance_millis(10_000);
     assert!(matches!(timeout(&mut peer), Timeout::Pending));
@@ -75,8 +75,8 @@ fn no_deadline_is_left_once_the_goodbye_is_said() {
 fn a_session_expires_after_its_interval_without_connection() {
     let mut peer = peer(60);
     peer.advance_millis(30_000);
-    let farewell = peer.lose();
-    assert!(!farewell.session_ended && farewell.will.is_none());
+    let end = peer.lose();
+    assert!(!end.session_ended && end.will.is_none());
     assert_eq!(peer.session.next_deadline(), Some(peer.now.plus_secs(3600)));
     peer.advance_millis(3_599_999);
     assert!(matches!(timeout(&mut peer), Timeout::Pending));
@@ -105,7 +105,7 @@ fn a_session_without_expiry_ends_with_its_connection() {
         assert!(peer.session.link.is_connected());
         assert!(peer.lose().session_ended);
         assert!(!peer.session.link.is_connected());
-        assert!(!peer.lose().session_ended, "the end is told once");
+        assert!(!peer.lose().session_ended, "the end is reported once");
     }
 }
 
@@ -124,7 +124,7 @@ fn the_longest_interval_never_ends() {
     assert!(matches!(timeout(&mut peer), Timeout::Pending));
 }
 
-fn goodbye_with(expiry: u32) -> Packet<'static> {
+fn client_disconnect_with(expiry: u32) -> Packet<'static> {
     let properties = DisconnectProperties {
         session_expiry: Some(expiry),
         ..DisconnectProperties::default()
@@ -136,11 +136,11 @@ fn goodbye_with(expiry: u32) -> Packet<'static> {
 }
 
 #[test]
-fn a_goodbye_can_change_the_expiry_within_the_limit() {
+fn a_disconnect_can_change_the_expiry_within_the_limit() {
     let max = Limits::default().session_expiry_max;
     for (asked, expected) in [(10, 10), (max, max), (max + 1, max), (u32::MAX, max)] {
         let mut peer = peer(60);
-        peer.send(&goodbye_with(asked)).unwrap();
+        peer.send(&client_disconnect_with(asked)).unwrap();
         assert!(!peer.lose().session_ended);
         assert_eq!(
             peer.session.next_deadline(),
@@ -148,30 +148,30 @@ fn a_goodbye_can_change_the_expiry_within_the_limit() {
         );
     }
     let mut peer = peer(60);
-    peer.send(&goodbye_with(0)).unwrap();
+    peer.send(&client_disconnect_with(0)).unwrap();
     assert!(peer.lose().session_ended);
 }
 
 #[test]
-fn a_goodbye_cannot_make_a_clean_session_last() {
+fn a_disconnect_cannot_make_a_clean_session_persistent() {
     let mut peer = Peer::new(&connect(Version::V5));
     assert_eq!(
-        reason(peer.send(&goodbye_with(1))),
+        reason(peer.send(&client_disconnect_with(1))),
         ReasonCode::ProtocolError
     );
     let mut peer = Peer::new(&connect(Version::V5));
-    peer.send(&goodbye_with(0)).unwrap();
+    peer.send(&client_disconnect_with(0)).unwrap();
     assert!(peer.lose().session_ended);
 }
 
 #[test]
-fn an_admission_that_ends_is_told_once_its_time_has_come() {
+fn a_time_limit_is_reported_when_it_is_reached() {
     let mut peer = peer(60);
     let end = peer.now.plus_secs(20);
     peer.session.link_mut().set_valid_until(Some(end));
     assert_eq!(peer.session.next_deadline(), Some(end));
     peer.advance_millis(19_999);
-    // Signs of life keep the connection, not the admission.
+    // Packets extend the keep alive, not the time limit.
     peer.send(&Packet::PingReq).unwrap();
     assert_eq!(peer.session.next_deadline(), Some(end));
     assert!(matches!(timeout(&mut peer), Timeout::Pending));
@@ -184,7 +184,7 @@ fn an_admission_that_ends_is_told_once_its_time_has_come() {
 }
 
 #[test]
-fn an_admission_that_was_renewed_ends_later_or_never() {
+fn a_time_limit_can_be_extended_or_removed() {
     let mut peer = peer(0);
     peer.session
         .link_mut()
@@ -201,7 +201,7 @@ fn an_admission_that_was_renewed_ends_later_or_never() {
 }
 
 #[test]
-fn the_earlier_one_of_keep_alive_and_admission_comes_first() {
+fn the_earlier_of_keep_alive_and_time_limit_is_reported() {
     let mut peer = peer(2);
     peer.session
         .link_mut()
@@ -212,15 +212,15 @@ fn the_earlier_one_of_keep_alive_and_admission_comes_first() {
 }
 
 #[test]
-fn the_end_of_an_admission_belongs_to_its_connection() {
+fn a_time_limit_belongs_to_its_connection() {
     let mut peer = peer(0);
     peer.session
         .link_mut()
         .set_valid_until(Some(peer.now.plus_secs(20)));
     peer.lose();
-    // The session lives as long as ever.
+    // The session expiry is unchanged.
     assert_eq!(peer.session.next_deadline(), Some(peer.now.plus_secs(3600)));
-    // Nobody is there whom it could be set for.
+    // Without a connection the time limit has no effect.
     peer.session
         .link_mut()
         .set_valid_until(Some(peer.now.plus_secs(20)));

@@ -46,7 +46,7 @@ fn check(message: Option<Message>) {
 
 // [MQTT-3.1.2-7] [MQTT-3.1.2-8] [MQTT-3.1.2-10] [MQTT3-3.1.2-8] [MQTT3-3.1.2-10]
 #[test]
-fn a_connection_that_breaks_off_publishes_the_will_once() {
+fn a_lost_connection_publishes_the_will_once() {
     for version in VERSIONS {
         for connect in [connect(version), persistent(version)] {
             let mut peer = Peer::new(&Connect {
@@ -70,18 +70,20 @@ fn without_a_will_none_is_published() {
 
 // [MQTT-3.1.2-10] [MQTT-3.14.4-3] [MQTT3-3.1.2-10] [MQTT3-3.14.4-3]
 #[test]
-fn a_normal_goodbye_removes_the_will() {
+fn a_normal_disconnect_deletes_the_will() {
     for version in VERSIONS {
         let mut peer = Peer::new(&Connect {
             will: Some(will(0)),
             ..connect(version)
         });
-        peer.send(&goodbye(ReasonCode::Success)).unwrap();
+        peer.send(&client_disconnect(ReasonCode::Success)).unwrap();
         assert!(peer.lose().will.is_none());
         assert!(peer.take_will().is_none());
     }
     let mut delayed = peer(10, 100);
-    delayed.send(&goodbye(ReasonCode::Success)).unwrap();
+    delayed
+        .send(&client_disconnect(ReasonCode::Success))
+        .unwrap();
     delayed.lose();
     delayed.advance_millis(10_000);
     assert!(matches!(
@@ -91,10 +93,10 @@ fn a_normal_goodbye_removes_the_will() {
 }
 
 #[test]
-fn any_other_goodbye_publishes_it() {
+fn any_other_disconnect_publishes_it() {
     for reason in [ReasonCode::DisconnectWithWill, ReasonCode::UnspecifiedError] {
         let mut peer = peer(0, 0);
-        peer.send(&goodbye(reason)).unwrap();
+        peer.send(&client_disconnect(reason)).unwrap();
         check(peer.lose().will);
     }
 }
@@ -116,13 +118,13 @@ fn a_connection_ended_by_the_server_publishes_the_will() {
     peer.disconnect(ReasonCode::Success, None);
     assert!(
         peer.lose().will.is_none(),
-        "the server said there is no need for it"
+        "the server deleted it with 0x00"
     );
 }
 
 // [MQTT-3.1.2-8]
 #[test]
-fn a_delayed_will_waits_for_its_time() {
+fn a_delayed_will_is_published_after_its_delay() {
     let mut peer = peer(10, 100);
     assert!(peer.lose().will.is_none());
     assert_eq!(peer.session.next_deadline(), Some(peer.now.plus_secs(10)));
@@ -140,7 +142,7 @@ fn a_delayed_will_waits_for_its_time() {
         peer.session.handle_timeout(peer.now),
         Timeout::Pending
     ));
-    // What is left is the expiry of the session.
+    // The remaining deadline is the session expiry.
     let rest = peer.session.next_deadline().unwrap();
     assert_eq!(rest, peer.now.plus_secs(90));
     assert!(matches!(
@@ -153,9 +155,9 @@ fn a_delayed_will_waits_for_its_time() {
 #[test]
 fn the_end_of_the_session_does_not_wait_for_the_delay() {
     let mut clean = peer(10, 0);
-    let farewell = clean.lose();
-    assert!(farewell.session_ended);
-    check(farewell.will);
+    let end = clean.lose();
+    assert!(end.session_ended);
+    check(end.will);
     for delay in [100, 500] {
         let mut short = peer(delay, 100);
         assert!(short.lose().will.is_none());
@@ -172,7 +174,7 @@ fn the_end_of_the_session_does_not_wait_for_the_delay() {
 }
 
 #[test]
-fn a_goodbye_that_ends_the_session_publishes_its_will_at_once() {
+fn a_disconnect_that_ends_the_session_publishes_its_will_at_once() {
     let mut peer = peer(10, 100);
     let properties = DisconnectProperties {
         session_expiry: Some(0),
@@ -181,14 +183,14 @@ fn a_goodbye_that_ends_the_session_publishes_its_will_at_once() {
     let reason = ReasonCode::DisconnectWithWill;
     peer.send(&Packet::Disconnect(Disconnect { reason, properties }))
         .unwrap();
-    let farewell = peer.lose();
-    assert!(farewell.session_ended);
-    check(farewell.will);
+    let end = peer.lose();
+    assert!(end.session_ended);
+    check(end.will);
 }
 
 // [MQTT-3.1.3-9] [MQTT-3.1.2-8]
 #[test]
-fn a_return_within_the_delay_stops_the_will() {
+fn a_reconnect_within_the_delay_cancels_the_will() {
     let mut peer = peer(10, 100);
     peer.lose();
     peer.advance_millis(9999);
@@ -203,7 +205,7 @@ fn a_return_within_the_delay_stops_the_will() {
 }
 
 #[test]
-fn a_new_connection_brings_its_own_will() {
+fn a_new_connection_has_its_own_will() {
     let mut peer = peer(10, 100);
     peer.lose();
     peer.reconnect(&with_will(0, 100));
@@ -212,7 +214,7 @@ fn a_new_connection_brings_its_own_will() {
 
 // [MQTT-3.1.2-8]
 #[test]
-fn what_remains_of_the_will_can_be_taken() {
+fn a_pending_will_can_be_taken() {
     let mut connected = peer(10, 100);
     check(connected.take_will());
     assert!(connected.lose().will.is_none());
@@ -250,7 +252,7 @@ fn the_expiry_of_a_will_counts_from_its_publication() {
 
 // [MQTT-3.1.3-10] [MQTT-3.1.2-14] [MQTT-3.1.2-15] [MQTT3-3.1.2-16] [MQTT3-3.1.2-17]
 #[test]
-fn a_will_is_published_as_it_was_given() {
+fn a_will_is_published_unchanged() {
     let user = UserProperties::Listed(&[("b", "2"), ("a", "1"), ("b", "1")]);
     let properties = WillProperties {
         will_delay: None,

@@ -1,9 +1,9 @@
-//! A disk in memory that does its worst: one seed, one run.
+//! A disk in memory that simulates faults: one seed determines one run.
 //!
-//! What was written and not synced may be lost at a crash, whole or in part, sector by sector in
-//! any order and torn inside a sector. Calls fail, fall short or find no space as [`Faults`] says,
-//! and a sync that failed has lost some of what it was to save, while reads go on showing it (as
-//! the page cache of Linux does).
+//! Writes that were not synced may be lost at a crash, completely or partly: sector by sector in
+//! any order, and torn within a sector. Calls fail, are short or find no space as [`Faults`]
+//! specifies. A failed sync loses a part of the data that it was to save, while reads continue to
+//! return it (like the page cache of Linux).
 
 mod platter;
 
@@ -17,45 +17,45 @@ use platter::{Content, NameChange, State, apply_names, put};
 
 const SECTOR: usize = 512;
 
-/// What goes wrong. Chances are in thousandths of the calls of that kind.
+/// The simulated faults. Probabilities are in thousandths of the calls of that kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
-    /// The power fails at this call that changes something, counted from now; none fails it.
+    /// The power fails at this change, counted from now; `None` for no failure.
     pub crash_at: Option<u64>,
-    /// Reads and writes that do less than they were asked for.
+    /// Reads and writes that process fewer bytes than requested.
     pub short: u32,
     /// Reads that fail.
     pub read_errors: u32,
-    /// Writes that fail, and may have written a part.
+    /// Writes that fail, possibly after a part was written.
     pub write_errors: u32,
-    /// Syncs of files that fail, and lose some of what was to be synced.
+    /// Syncs of files that fail, and lose a part of the unsynced data.
     pub sync_errors: u32,
-    /// Space of the disk in bytes; 0 is without end.
+    /// Space of the disk in bytes; 0 for unlimited.
     pub space_bytes: u64,
     /// Longest time of a call, in microseconds of virtual time.
     pub delay_micros_max: u32,
 }
 
-/// The disk itself: it outlives the processes that open it.
+/// The disk itself, which outlives the processes that open it.
 #[derive(Clone, Debug)]
 pub struct SimStorage(Arc<Mutex<State>>);
 
-/// The disk as one process sees it, locked against others until it is dropped.
+/// The disk as opened by one process, locked against others until it is dropped.
 #[derive(Debug)]
 pub struct SimDisk {
     storage: SimStorage,
-    /// The handle is of no use after the next crash.
+    /// The handle becomes invalid at the next crash.
     epoch: u64,
 }
 
-/// The disk as a process sees it that only reads, whoever has it.
+/// The disk as opened for reading only, even if another process uses it.
 #[derive(Debug)]
 pub struct SimReader {
     storage: SimStorage,
     epoch: u64,
 }
 
-/// A file as one process sees it.
+/// A file as opened by one process.
 #[derive(Debug)]
 pub struct SimFile {
     storage: SimStorage,
@@ -64,16 +64,16 @@ pub struct SimFile {
 }
 
 impl SimStorage {
-    /// An empty disk.
+    /// Creates an empty disk.
     pub fn new(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(State::new(seed))))
     }
 
-    /// A process takes the disk.
+    /// Opens the disk for a process.
     ///
     /// # Errors
     ///
-    /// [`OpenDirError::InUse`] while another one has it.
+    /// [`OpenDirError::InUse`] while another process uses it.
     pub fn open(&self) -> Result<SimDisk, OpenDirError> {
         let mut state = self.state();
         if state.is_open {
@@ -88,7 +88,7 @@ impl SimStorage {
         })
     }
 
-    /// A process looks at the disk, whoever has it.
+    /// Opens the disk for reading, even if another process uses it.
     pub fn reader(&self) -> SimReader {
         SimReader {
             storage: self.clone(),
@@ -96,27 +96,28 @@ impl SimStorage {
         }
     }
 
-    /// From now on this goes wrong.
+    /// Sets the faults from now on.
     pub fn set_faults(&self, faults: Faults) {
         let mut state = self.state();
         let crash_at = faults.crash_at.map(|calls| state.changes + calls);
         state.faults = Faults { crash_at, ..faults };
     }
 
-    /// The power fails and comes back: what was not synced is lost, or not. Faults are over.
+    /// Simulates a power failure: each unsynced change is lost or kept. Resets the faults.
     pub fn crash(&self) {
         let mut state = self.state();
         state.lose_power();
         state.restart();
     }
 
-    /// The process dies, the machine does not: everything written is there. Faults are over.
+    /// Simulates the end of the process without that of the machine: all written data remains.
+    /// Resets the faults.
     pub fn kill(&self) {
         self.state().restart();
     }
 
-    /// Flips bits of one byte, in what is safe and in what is seen; false if the file is not that
-    /// long.
+    /// Flips bits of one byte, both in the durable and in the visible content; returns `false` if
+    /// the file is shorter.
     pub fn rot(&self, name: &str, offset: usize, bits: u8) -> bool {
         let mut state = self.state();
         let Some(id) = state.names.get(name).copied() else {
@@ -133,12 +134,12 @@ impl SimStorage {
         offset < content.seen.len()
     }
 
-    /// The folder is moved away from its path, or back.
+    /// Moves the directory away from its path, or back.
     pub fn set_moved(&self, is_moved: bool) {
         self.state().is_moved = is_moved;
     }
 
-    /// A file is gone, safely.
+    /// Removes a file durably.
     pub fn lose(&self, name: &str) {
         let mut state = self.state();
         state.names.remove(name);
@@ -161,7 +162,7 @@ impl SimStorage {
             .collect()
     }
 
-    /// Puts a file there, safely.
+    /// Creates a file durably.
     pub fn put(&self, name: &str, bytes: &[u8]) {
         let mut state = self.state();
         let id = state.new_file();
@@ -172,12 +173,12 @@ impl SimStorage {
         state.safe_names.insert(name.to_owned(), id);
     }
 
-    /// Calls work: the power has not failed since the last [`SimStorage::crash`].
+    /// Whether calls work: the power has not failed since the last [`SimStorage::crash`].
     pub fn has_power(&self) -> bool {
         !self.state().crashed
     }
 
-    /// Calls that changed something, so far.
+    /// Number of calls so far that changed the disk.
     pub fn changes(&self) -> u64 {
         self.state().changes
     }
@@ -187,7 +188,7 @@ impl SimStorage {
         self.state().micros
     }
 
-    /// The next number of the run, below `limit`.
+    /// The next random number of the run, below `limit`.
     pub fn random(&self, limit: u64) -> u64 {
         self.state().below(limit)
     }
@@ -197,7 +198,7 @@ impl SimStorage {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a call of a process.
+    /// Starts a call of a process.
     fn enter(&self, epoch: u64) -> io::Result<MutexGuard<'_, State>> {
         let mut state = self.state();
         if state.crashed || state.epoch != epoch {
@@ -229,7 +230,7 @@ impl SimStorage {
         }
     }
 
-    /// Begins a call that changes something.
+    /// Starts a call that changes the disk.
     fn enter_change(&self, epoch: u64) -> io::Result<(MutexGuard<'_, State>, bool)> {
         let mut state = self.enter(epoch)?;
         state.changes += 1;

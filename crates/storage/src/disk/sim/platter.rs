@@ -1,5 +1,5 @@
-//! What the disk holds: what a read shows, what survives, and the chance that decides about the
-//! rest.
+//! Content of the simulated disk: the content that reads return, the content that survives, and the
+//! random decisions about the rest.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use super::{Faults, SECTOR};
 
 #[derive(Debug, Default)]
 pub(super) struct Content {
-    /// What survives.
+    /// The content that survives a crash.
     pub(super) safe: Vec<u8>,
-    /// What a read shows.
+    /// The content that reads return.
     pub(super) seen: Vec<u8>,
     /// Offset and bytes of each write since the last sync.
     pub(super) dirty: Vec<(usize, Vec<u8>)>,
@@ -57,7 +57,7 @@ impl State {
         }
     }
 
-    /// The power fails: what was not synced is lost, or not.
+    /// Simulates a power failure: each unsynced change is lost or kept.
     pub(super) fn lose_power(&mut self) {
         self.lose_names();
         let mood = self.below(4);
@@ -102,7 +102,8 @@ impl State {
         self.faults = Faults::default();
     }
 
-    /// A journal keeps the order of what it holds: some first changes are safe, the rest is lost.
+    /// The file system journals changes of names in order: the first ones are durable, the rest is
+    /// lost.
     pub(super) fn lose_names(&mut self) {
         let kept = self.below_len(self.name_changes.len() + 1);
         let changes = std::mem::take(&mut self.name_changes);
@@ -110,11 +111,11 @@ impl State {
         self.names = self.safe_names.clone();
     }
 
-    /// Saves what the mood lets through: nothing (0), all (1), or a choice of sectors, some of them
-    /// torn.
+    /// Saves a part of the writes that depends on `mood`: none (0), all (1), or a selection of
+    /// sectors, some of them torn.
     ///
-    /// A sector is written as it was at some moment: with the first of its writes, in their order,
-    /// and none or a part of the next.
+    /// A sector gets the content of some moment: the first writes to it, in order, and none or a
+    /// part of the next one.
     pub(super) fn save_some(&mut self, content: &mut Content, mood: u64) {
         let mut sectors: BTreeMap<usize, Vec<Piece>> = BTreeMap::new();
         for (offset, bytes) in std::mem::take(&mut content.dirty) {
@@ -150,7 +151,7 @@ impl State {
 /// Offset and bytes of a write within one sector.
 type Piece = (usize, Vec<u8>);
 
-/// Cuts a write at the borders of sectors.
+/// Splits a write at the sector boundaries.
 fn pieces(offset: usize, bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut at = 0;
     std::iter::from_fn(move || {

@@ -1,5 +1,5 @@
-//! What became of the messages that a session held for its client: dropped ones are counted by
-//! cause, and whoever wants to know is told of each that was sent, acknowledged or dropped.
+//! Outcomes of the messages that a session held for its client: dropped ones are counted by cause,
+//! and on request each message that is sent, acknowledged or dropped is recorded.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -11,31 +11,31 @@ use super::DropReason;
 use super::held::Held;
 use crate::Message;
 
-/// What became of one message.
+/// An event in the delivery of one message.
 #[derive(Clone, Debug)]
-pub struct MessageFate {
+pub struct MessageEvent {
     /// The message.
     pub message: Arc<Message>,
     /// Quality of service of the delivery.
     pub qos: QoS,
     /// Retain flag of the delivery.
     pub retain: bool,
-    /// What became of it.
-    pub fate: Fate,
+    /// The event.
+    pub event: DeliveryEvent,
 }
 
-/// What can become of a message that a session held.
+/// A kind of event in the delivery of a message that a session held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It was sent, maybe again.
+pub enum DeliveryEvent {
+    /// The message was sent, possibly not for the first time.
     Sent,
-    /// PUBACK or PUBREC came for it.
+    /// PUBACK or PUBREC arrived for the message.
     Acknowledged,
-    /// It was given up.
+    /// The message was dropped.
     Dropped(DropReason),
 }
 
-/// Why a message that the session held is dropped.
+/// Cause for dropping a message that the session held.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cause {
     Expired,
@@ -59,15 +59,15 @@ impl Cause {
     }
 }
 
-/// What became of messages since the node asked last; no memory while there is nothing to tell.
+/// Events since the last call of the node; without allocated memory while there are none.
 #[derive(Debug, Default)]
-pub(super) struct Fates(Option<Box<Known>>);
+pub(super) struct DeliveryEvents(Option<Box<Recorded>>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct Recorded {
     dropped: ByCause,
-    /// None if nobody wants to know.
-    each: Option<Vec<MessageFate>>,
+    /// `None` if single events are not requested.
+    each: Option<Vec<MessageEvent>>,
 }
 
 #[derive(Debug, Default)]
@@ -80,53 +80,55 @@ struct ByCause {
     not_allowed: u32,
 }
 
-impl Fates {
-    /// Each message is told until the next call of [`Self::take_each`].
-    pub(super) fn tell_each(&mut self) {
-        let known = self.0.get_or_insert_with(Box::default);
-        known.each.get_or_insert_default();
+impl DeliveryEvents {
+    /// Records each event until the next call of [`Self::take_each`].
+    pub(super) fn record_each(&mut self) {
+        let recorded = self.0.get_or_insert_with(Box::default);
+        recorded.each.get_or_insert_default();
     }
 
-    /// Somebody wants to know of each message.
+    /// Whether each event is recorded.
     #[inline]
-    pub(super) fn tells_each(&self) -> bool {
-        self.0.as_ref().is_some_and(|known| known.each.is_some())
+    pub(super) fn records_each(&self) -> bool {
+        self.0
+            .as_ref()
+            .is_some_and(|recorded| recorded.each.is_some())
     }
 
-    /// What was told since the last call.
-    pub(super) fn take_each(&mut self) -> Vec<MessageFate> {
-        let known = self.0.as_mut();
-        known
-            .and_then(|known| known.each.take())
+    /// Removes and returns the events since the last call.
+    pub(super) fn take_each(&mut self) -> Vec<MessageEvent> {
+        let recorded = self.0.as_mut();
+        recorded
+            .and_then(|recorded| recorded.each.take())
             .unwrap_or_default()
     }
 
     #[inline]
     pub(super) fn sent(&mut self, held: &Held) {
-        self.tell(held, Fate::Sent);
+        self.record(held, DeliveryEvent::Sent);
     }
 
     #[inline]
     pub(super) fn acknowledged(&mut self, held: &Held) {
-        self.tell(held, Fate::Acknowledged);
+        self.record(held, DeliveryEvent::Acknowledged);
     }
 
     #[inline]
-    fn tell(&mut self, held: &Held, fate: Fate) {
-        let known = self.0.as_mut();
-        if let Some(each) = known.and_then(|known| known.each.as_mut()) {
-            each.push(MessageFate {
+    fn record(&mut self, held: &Held, event: DeliveryEvent) {
+        let recorded = self.0.as_mut();
+        if let Some(each) = recorded.and_then(|recorded| recorded.each.as_mut()) {
+            each.push(MessageEvent {
                 message: Arc::clone(&held.message),
                 qos: held.qos,
                 retain: held.retain,
-                fate,
+                event,
             });
         }
     }
 
-    /// One message was dropped.
+    /// Counts one dropped message.
     pub(super) fn dropped(&mut self, held: &Held, cause: Cause) {
-        self.tell(held, Fate::Dropped(cause.reason()));
+        self.record(held, DeliveryEvent::Dropped(cause.reason()));
         let dropped = &mut self.0.get_or_insert_with(Box::default).dropped;
         let count = match cause {
             Cause::Expired => &mut dropped.expired,
@@ -139,13 +141,15 @@ impl Fates {
         *count += 1;
     }
 
-    /// Those dropped since the last call.
+    /// Removes and returns the number of messages dropped since the last call, by reason.
     pub(super) fn take_dropped(&mut self) -> impl Iterator<Item = (DropReason, u32)> + use<> {
-        let known = match &mut self.0 {
-            Some(known) if known.each.is_some() => Some(core::mem::take(&mut known.dropped)),
-            all => all.take().map(|known| known.dropped),
+        let recorded = match &mut self.0 {
+            Some(recorded) if recorded.each.is_some() => {
+                Some(core::mem::take(&mut recorded.dropped))
+            }
+            all => all.take().map(|recorded| recorded.dropped),
         };
-        known
+        recorded
             .into_iter()
             .flat_map(|dropped| dropped.by_reason())
             .filter(|(_, count)| *count > 0)

@@ -1,23 +1,24 @@
-//! What only some connections have, so that the others pay one pointer for all of it.
+//! Connection state that only some connections have, so that the others need one pointer for all of
+//! it.
 
 use alloc::boxed::Box;
 
 use super::authentication::Method;
 use crate::{MountPoint, Time};
 
-/// State of a connection beyond that of a plain one.
+/// Connection state that most connections do not need.
 #[derive(Debug, Default)]
-pub(super) struct Rare {
-    /// When the client may no longer be connected.
+pub(super) struct LinkExtras {
+    /// Time at which the connection must end.
     pub(super) valid_until: Option<Time>,
-    /// What the client does not see of its topics.
+    /// The mount point of the connection.
     pub(super) mount: Option<MountPoint>,
-    /// Of enhanced authentication.
+    /// State of the enhanced authentication.
     pub(super) method: Option<Method>,
 }
 
-impl Rare {
-    /// None for a plain connection.
+impl LinkExtras {
+    /// Creates the state; `None` if the connection needs none.
     pub(super) fn new(mount: Option<MountPoint>, method: Option<Method>) -> Option<Box<Self>> {
         (mount.is_some() || method.is_some()).then(|| {
             Box::new(Self {
