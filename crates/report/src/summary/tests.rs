@@ -18,7 +18,7 @@ fn the_summary_fits_a_screen() {
                  ack        p50 70µs  p75 70µs  p90 70µs  p95 70µs  p99 70µs  p99.9 70µs  max 70µs  mean 70µs
                  connect    p50 1.1ms  p99 1.1ms  max 1.1ms · 1 000/s · failures 0
                  subscribe  p50 36µs  p75 36µs  p90 36µs  p95 36µs  p99 36µs  p99.9 36µs  max 36µs  mean 36µs
-                 reconnect  p50 5ms  p99 5ms  max 5ms · 10 of 10 came back
+                 reconnect  p50 5ms  p99 5ms  max 5ms · 10 of 10 reconnected
                  delivery   lost 0  duplicated 0  out of order 0
                  broker     cpu avg 1 cores max 1.2 · 50µs/message · 2 000/s per core · rss max 8 MiB · 1 KiB/connection · machine's net out 60 KiB/s, all processes · pid 42
                  generator  cpu avg 0.5 cores max 0.6 · 70µs/message · 900 B/connection · busiest thread 40 % · waited for a core 1.5 %

@@ -37,7 +37,7 @@ type Hash = [u8; 32];
 pub(super) enum ScramError {
     #[error("the {0} is empty or has characters that SCRAM forbids")]
     Forbidden(&'static str),
-    #[error("the system gives no random numbers")]
+    #[error("the system provides no random numbers")]
     NoRandom,
     #[error("the broker's SCRAM message is malformed: {0}")]
     Malformed(&'static str),

@@ -129,7 +129,7 @@ fn lines_against_the_grammar_are_refused() {
     ] {
         refused(line.as_bytes(), words);
     }
-    refused(b"PROXY TCP4 \xFF\r\n", "no text");
+    refused(b"PROXY TCP4 \xFF\r\n", "not text");
     let long = format!("PROXY UNKNOWN {}\r\n", "x".repeat(V1_BYTES_MAX - 15));
     assert_eq!(long.len(), V1_BYTES_MAX + 1);
     refused(long.as_bytes(), "over 107 bytes");
@@ -218,8 +218,8 @@ fn extensions_of_tls_against_the_grammar_are_refused() {
         &with(&[ssl(7, 0, &[b"\x22\0\x09short".to_vec()])]),
         "an extension is cut off",
     );
-    refused(&with(&[ssl(7, 0, &[extension(0x22, b"a\0b")])]), "no text");
-    refused(&with(&[ssl(7, 0, &[extension(0x22, b"\xFF")])]), "no text");
+    refused(&with(&[ssl(7, 0, &[extension(0x22, b"a\0b")])]), "not text");
+    refused(&with(&[ssl(7, 0, &[extension(0x22, b"\xFF")])]), "not text");
 }
 
 /// The same header with the checksum that it should have, in its only extension of that type.

@@ -268,8 +268,8 @@ fn a_token_has_its_time() {
         denied(&config, at(json!(NOW - 10))),
         "the token has expired"
     );
-    assert!(denied(&config, at(json!("tomorrow"))).contains("no number"));
-    assert!(denied(&config, at(json!(-1))).contains("no number"));
+    assert!(denied(&config, at(json!("tomorrow"))).contains("not a number"));
+    assert!(denied(&config, at(json!(-1))).contains("not a number"));
     assert!(denied(&config, json!({"sub": "a"})).contains("never ends"));
     let endless = JwtConfig {
         require_expiry: false,

@@ -19,7 +19,7 @@ const EXAMPLES: &str = "\
 Examples:
   thrum config init thrum.toml             write a file with every key
   thrum config init > thrum.toml           the same
-  thrum config check -c thrum.toml         errors, or the keys that differ from their defaults
+  thrum config check -c thrum.toml         errors, or the keys with other values
   thrum config check --strict              fail also where serve would only warn
   thrum config show --origin               every value in force and its origin
   thrum config import mosquitto /etc/mosquitto/mosquitto.conf -o thrum.toml";

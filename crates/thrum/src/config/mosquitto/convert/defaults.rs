@@ -31,7 +31,7 @@ pub(super) fn across_listeners(listeners: &[Converted<'_>], draft: &mut Draft) {
         if setting.value.number() < highest {
             draft.dropped(
                 setting,
-                format!("{keys} is one for all listeners, and another one needs {highest}"),
+                format!("{keys} applies to all listeners, and another one needs {highest}"),
             );
         } else {
             draft.carried(setting, if highest < QOS_MAX { keys } else { "" });

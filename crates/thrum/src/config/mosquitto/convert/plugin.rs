@@ -109,7 +109,7 @@ fn dynamic_security(plugin: &PluginLines, draft: &mut Draft) {
         match option.statement.name.as_str() {
             "plugin_opt_config_file" => {
                 let command = format!("thrum users import {file} --format mosquitto-dynsec");
-                draft.dropped(option, format!("make users of it: {command}"));
+                draft.dropped(option, format!("import its users: {command}"));
             }
             _ => draft.by_entry(option),
         }
