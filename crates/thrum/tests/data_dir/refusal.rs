@@ -82,7 +82,7 @@ fn a_directory_of_a_newer_version_is_left_alone() {
         folder.check_fails(
             &format!("{line} --data-dir data"),
             2,
-            "error: data: the data directory has format 2 and this version knows formats up to 1; run the version that \
+            "error: data: the data directory has format 2 and this version supports formats up to 1; run the version that \
              wrote it, or name another data directory\n",
         );
     }
