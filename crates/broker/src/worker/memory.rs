@@ -1,4 +1,4 @@
-//! What a worker does when memory is short: it looks, and gives back what is free.
+//! The reaction of a worker to a shortage of memory: it measures, and returns free memory.
 
 use std::sync::Arc;
 
