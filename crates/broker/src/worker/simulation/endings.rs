@@ -1,4 +1,4 @@
-//! What leaves on connections that end: played by hand, where a run would need luck.
+//! Output on connections that end: fixed scenarios, which random runs seldom reach.
 
 use thrum_codec::packet::Packet;
 use thrum_codec::{QoS, ReasonCode, Version};

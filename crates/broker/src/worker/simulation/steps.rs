@@ -1,4 +1,4 @@
-//! What happens in a run, one step after the other.
+//! Steps of a run, one after the other.
 
 use std::time::Duration;
 

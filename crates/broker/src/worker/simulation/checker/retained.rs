@@ -51,7 +51,7 @@ struct Write {
     is_repeated: bool,
 }
 
-/// What one client can demand and has seen.
+/// The demands and observations of one client.
 #[derive(Debug, Default)]
 struct Reader {
     is_connected: bool,

@@ -10,9 +10,9 @@ use super::sessions::Sessions;
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
     clients: [Vec<Subscription>; CLIENTS_MAX],
-    /// Who has ever been in a group.
+    /// Every client that was ever in a group.
     members: BTreeSet<ClientNumber>,
-    /// Who had a session that ended with its connection.
+    /// Every client with a session that ended with its connection.
     transient: BTreeSet<ClientNumber>,
 }
 

@@ -1,4 +1,4 @@
-//! What the node's packets mean for the client, and what it answers.
+//! Handling of the node's packets by the client, and its answers.
 
 use thrum_codec::packet::{Ack, ConnAck, Packet, Publish, SubAck};
 use thrum_codec::{PacketId, QoS, ReasonCode, Version};
