@@ -119,8 +119,7 @@ impl Checks<'_> {
             match self.engine.core.node.session_counts.full(holder, limits) {
                 None => return Ok(()),
                 Some(Full::User) => {
-                    let what =
-                        "the user's limit of sessions is reached (limits.user.sessions)";
+                    let what = "the user's limit of sessions is reached (limits.user.sessions)";
                     (Counter::LimitUserSessions, what)
                 }
                 Some(Full::Address) => {
