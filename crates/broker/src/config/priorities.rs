@@ -12,7 +12,7 @@ use thrum_protocol::limits::TopicPriority;
 /// Most priorities: each queued message is compared with each.
 const PRIORITIES_MAX: usize = 256;
 
-/// What is expected, in words.
+/// The expected form, for errors.
 const EXPECTED: &str =
     "a list of up to 256 texts \"filter=priority\", with a topic filter and a number from 0 to 255";
 

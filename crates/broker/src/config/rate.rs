@@ -101,7 +101,7 @@ fn write<S: Serializer>(rate: &Rate, number: fn(u64) -> String, to: S) -> Result
 pub struct RateSchema;
 
 impl RateSchema {
-    /// What is expected, in words.
+    /// The expected form, for errors.
     pub const EXPECTED: &str =
         "a rate such as \"1000/s\", \"10/m\", \"100/s burst 500\", or 0 for no limit";
 }
@@ -111,7 +111,7 @@ impl RateSchema {
 pub struct ByteRateSchema;
 
 impl ByteRateSchema {
-    /// What is expected, in words.
+    /// The expected form, for errors.
     pub const EXPECTED: &str =
         "a rate of bytes such as \"1MiB/s\", \"64KiB/s burst 1MiB\", or 0 for no limit";
 }

@@ -35,7 +35,7 @@ impl Unwritten {
     }
 }
 
-/// What a turn may write.
+/// The rest of the output that a turn may write.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     connections: usize,

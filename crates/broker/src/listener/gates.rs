@@ -27,7 +27,7 @@ pub(crate) struct Gates {
     open: CachePadded<AtomicU64>,
 }
 
-/// What a number stands for.
+/// The state of a number.
 #[derive(Debug)]
 enum Number {
     Free,

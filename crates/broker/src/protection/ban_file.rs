@@ -29,7 +29,7 @@ pub enum BanFileError {
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
     /// It cannot be written.
