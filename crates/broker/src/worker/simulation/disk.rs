@@ -98,7 +98,7 @@ impl World {
             return Ok(());
         };
         for client in 0..self.clients.len() {
-            // What the node has written arrives or not.
+            // Written bytes of the node arrive or are lost.
             if self.random.percent(70) {
                 self.carry_all_down(client)?;
             }

@@ -65,7 +65,7 @@ fn turns(world: &mut World) {
     }
 }
 
-/// What comes on a connection, up to its end or until nothing more comes; its packets in words.
+/// Reads a connection up to its end or until it is idle; returns its packets as text.
 fn read(world: &mut World, link: &mut Link) -> (Vec<String>, bool) {
     let mut packets = Vec::new();
     for _ in 0..200 {

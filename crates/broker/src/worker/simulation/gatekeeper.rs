@@ -1,4 +1,4 @@
-//! Who logs in, by users or certificates, and whether the node takes each client for itself.
+//! Logins by users or certificates, and a check that the node takes each client for itself.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

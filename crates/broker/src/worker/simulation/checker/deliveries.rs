@@ -217,7 +217,7 @@ impl Deliveries {
     /// ends as well.
     fn is_shared_done(&self, published: &Published, sessions: &Sessions) -> bool {
         let number = published.message.number;
-        // What such a member got is nowhere but in memory.
+        // The messages of such a member existed in memory only.
         let is_gone =
             self.restarts > published.restarts && self.subscriptions.has_transient_member();
         let mut members = self.subscriptions.members();

@@ -33,7 +33,7 @@ const SLACK: Millis = 128;
 pub(super) struct Allowances {
     /// Queues are so short that messages do not fit: what does not is dropped, as the policy says.
     pub(super) queues_overflow: bool,
-    /// What was acknowledged makes room for what comes later.
+    /// Acknowledged messages make room for later ones.
     pub(super) drops_oldest: bool,
     /// Clients whose version can report that no subscriber takes a message.
     pub(super) are_told: [bool; CLIENTS_MAX],
@@ -78,7 +78,7 @@ pub(super) fn check(history: &[Entry], allowances: Allowances) -> Result<(), (us
 impl Checker {
     fn see(&mut self, place: usize, entry: &Entry) -> Result<(), Complaint> {
         let at = entry.at;
-        // What a CONNECT means for the will depends on what was known of the session before.
+        // The effect of a CONNECT on the will depends on the earlier knowledge of the session.
         self.wills.see(at, &entry.event)?;
         self.sessions.see(at, &entry.event)?;
         self.deliveries.see(place, entry, &self.sessions)?;
