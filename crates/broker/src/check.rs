@@ -1,5 +1,4 @@
-//! A configuration looked at as a start does, without a port, a data directory or a thread being
-//! taken.
+//! Checks a configuration as a start does, without taking a port, a data directory or a thread.
 
 use crate::clock::Clock;
 use crate::config::Config;
@@ -7,7 +6,7 @@ use crate::listener::{self, StartError};
 use crate::protection::BanKeeper;
 use crate::{sinks, storage, system};
 
-/// What a node could not start with, and what works but will not be liked.
+/// Errors that would prevent a start, and warnings.
 #[derive(Debug, Default)]
 pub struct Checked {
     /// Everything that a start would refuse.
@@ -16,7 +15,7 @@ pub struct Checked {
     pub warnings: Vec<String>,
 }
 
-/// A limit of memory has to be so many times what the program takes before anybody has connected.
+/// The limit of memory must be at least this multiple of the program's memory without clients.
 const MEMORY_TIMES_MIN: u64 = 4;
 
 /// Reads every file that a configuration names.
@@ -44,13 +43,13 @@ pub fn check(config: &Config) -> Checked {
     checked
 }
 
-/// Below the memory of the program itself nobody comes in, and little above it hardly anybody.
+/// Below the program's own memory all clients are refused, and little above it nearly all.
 fn small_memory(config: &Config) -> Option<String> {
     let own = system::resident_bytes()?;
     is_small(config.limits.memory, own).then(|| {
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
         format!(
-            "limits.memory leaves no room: the program takes {} MiB before anybody has connected, and clients are refused \
+            "limits.memory leaves no room: the program takes {} MiB without clients, and clients are refused \
              (0x97) while all of it together takes more than {} MiB; set it to {} MiB or more",
             mib(own),
             mib(config.limits.memory),

@@ -1,8 +1,8 @@
 //! One client's transport and its buffers: the only code that reads or writes a client's socket.
 //!
-//! An idle connection owns no buffer. Input lands in the worker's read buffer; only the rest of a
+//! An idle connection owns no buffer. The worker's read buffer receives input; only the rest of a
 //! partial packet is kept here. Output collects here during a turn and leaves with one write, in
-//! which a payload that others get too stands where it is.
+//! which a payload shared with other connections is not copied.
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::socket::Socket;
 /// good portion for a socket; the list takes 1 KiB of the stack.
 const PIECES_MAX: usize = 64;
 
-/// How far a connection is, with what belongs to that phase alone and ends with it.
+/// Phase of a connection, with the state that ends with the phase.
 #[derive(Debug)]
 pub(crate) enum Phase {
     /// Waits for the header of a proxy.
@@ -35,11 +35,10 @@ pub(crate) enum Phase {
     /// Waits for CONNECT; with a certificate that was verified outside the layers, by a proxy or by
     /// QUIC.
     Handshake(Option<Arc<Certificate>>),
-    /// The gatekeeper has been asked; nothing is read until it answers. Nothing is kept while its
+    /// The gatekeeper has been asked; the connection is not read until it answers. Empty while the
     /// answer is handled.
     Admission(Option<Box<Pending>>),
-    /// Enhanced authentication: the client has to take a step. Nothing is kept while that is
-    /// handled.
+    /// Enhanced authentication: the client has to take a step. Empty while the step is handled.
     Challenged(Option<Box<Pending>>),
     /// Belongs to the session in this slot.
     Established {
@@ -47,19 +46,19 @@ pub(crate) enum Phase {
         /// Its client was asked for a step of re-authentication.
         exchange: Option<Box<Exchange>>,
     },
-    /// Its session is told; what was written for the client is still sent, for a moment.
+    /// Its session has been told; remaining output is still sent, for a moment.
     Draining(Closing),
 }
 
-/// What becomes of a connection that ends, once everything that was written for it has been sent.
+/// The next step of a connection that ends, after all its output has been sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closing {
-    /// The client has said that it goes: the socket is closed.
+    /// The client has sent DISCONNECT: the socket is closed.
     Close,
-    /// The client is told that nothing follows. What it still sends is read and thrown away for a
-    /// moment, so that our last packet is not lost to a reset.
+    /// The socket is shut for output. Further input is read and discarded for a moment, so that the
+    /// last packet is not lost to a reset.
     Shutdown,
-    /// It has been told.
+    /// The socket has been shut for output.
     Told,
 }
 
@@ -68,8 +67,8 @@ pub(crate) enum Closing {
 const TOKEN_SERIAL: usize = 0x7FFF_FFFF;
 
 impl ConnectionId {
-    /// What the poll calls it: the slot, and in the upper half the serial number, so that no event
-    /// of an earlier connection is taken for one of this.
+    /// Token in the poll: the slot, and in the upper half the serial number, so that an event of an
+    /// earlier connection is not taken for one of this.
     #[inline]
     pub(crate) const fn token(self) -> Token {
         Token((self.serial as usize & TOKEN_SERIAL) << u32::BITS | self.key.index())
@@ -82,12 +81,12 @@ impl ConnectionId {
     }
 }
 
-/// What a read brought.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadOutcome {
-    /// So many bytes, and the socket has no more for now.
+    /// The number of bytes; the socket has no more for now.
     Drained(usize),
-    /// The buffer is full: there may be more.
+    /// The number of bytes, which fill the buffer: there may be more.
     Full(usize),
     /// The peer closed its side.
     Closed,
@@ -96,12 +95,12 @@ pub(crate) enum ReadOutcome {
 /// Whether the socket takes output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SocketRoom {
-    /// It always did: the poll was not asked to report it.
+    /// It always took all: the poll was not asked to report room.
     #[default]
     Free,
     /// It took less than was offered, for the first time.
     Full,
-    /// It does again; the poll reports it.
+    /// It has room again, as the poll reported.
     FreeAgain,
     /// It took less than was offered; the poll reports when it takes more.
     FullAgain,
@@ -153,20 +152,20 @@ pub(crate) struct Connection {
     pub(crate) layered: Option<Box<Layered>>,
     /// The beginning of a packet whose rest has not arrived.
     pub(crate) partial: Partial,
-    /// What it may send; none if nothing is limited.
+    /// The rates of its input; none if it has no limit.
     pub(crate) meter: Option<Box<Meter>>,
     /// The listener that it came through.
     pub(crate) gate: u16,
     pub(crate) phase: Phase,
     pub(crate) version: Version,
     pub(crate) room: SocketRoom,
-    /// Why it is not read for now, and what it has for us.
+    /// The reasons why it is not read, and its pending input.
     pub(crate) reading: ReadGate,
-    /// Its client showed credentials, and there was nobody to verify them.
+    /// Its client sent credentials, and no backend exists to verify them.
     pub(crate) is_unverified: bool,
     /// TLS, WebSocket or the header of a proxy are not done.
     pub(crate) in_handshake: bool,
-    /// The socket took something since the keep alive was last looked at.
+    /// The socket took some output since the last check of the keep alive.
     pub(crate) progressed: bool,
 }
 
@@ -209,12 +208,12 @@ impl Connection {
         matches!(self.phase, Phase::Handshake(_))
     }
 
-    /// The gatekeeper has been asked about a client that has no session yet.
+    /// The gatekeeper has been asked about a pending client.
     pub(crate) fn awaits_admission(&self) -> bool {
         matches!(self.phase, Phase::Admission(_))
     }
 
-    /// The client that has no session yet.
+    /// The pending client.
     pub(crate) fn pending(&self) -> Option<&Pending> {
         match &self.phase {
             Phase::Admission(pending) | Phase::Challenged(pending) => pending.as_deref(),
@@ -222,12 +221,13 @@ impl Connection {
         }
     }
 
-    /// Takes out the client that has no session yet, since what it waited for is there.
+    /// Takes the pending client, as the event it waited for has come.
     pub(crate) fn take_pending(&mut self) -> Option<Pending> {
         self.take_pending_if(|_| true)
     }
 
-    /// The same if it waits for that: what comes late does not take it from what it waits for now.
+    /// Takes the pending client, if it waits for that event: a late event does not end a later
+    /// wait.
     pub(crate) fn take_pending_if(&mut self, is_it: impl Fn(&Awaited) -> bool) -> Option<Pending> {
         match &mut self.phase {
             Phase::Admission(pending) | Phase::Challenged(pending) => pending
@@ -243,8 +243,8 @@ impl Connection {
         !self.reading.is_open() || self.awaits_admission()
     }
 
-    /// One read. A short one means that the socket is empty, so no second call is made to learn
-    /// that.
+    /// One read. A short one means that the socket is empty, so that no second call is needed to
+    /// learn that.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<ReadOutcome> {
         loop {
             match self.socket.recv(buffer) {
@@ -258,9 +258,9 @@ impl Connection {
         }
     }
 
-    /// Something waits that may be sent now: none of it rests on changes that are not handed in
-    /// yet, and the socket has room. What rests on changes that have been is held, which
-    /// [`Connection::write`] leaves alone.
+    /// Output waits and may be sent now: none of it depends on changes that are not submitted yet,
+    /// and the socket has room. Output that depends on submitted changes is held, and
+    /// [`Connection::write`] skips it.
     #[inline]
     pub(crate) fn may_write(&self, output: &ConnectionOutput) -> bool {
         !self.room.is_full() && !output.depends() && self.waiting(output) > 0
@@ -332,15 +332,14 @@ impl Connection {
         };
     }
 
-    /// Nobody reads what the layers have for the socket.
+    /// The peer no longer reads the output of the layers.
     pub(crate) fn discard_layers(&mut self) {
         if let Some(layered) = &mut self.layered {
             layered.discard();
         }
     }
 
-    /// Everything that was written for the client has been sent. The end of the layers may come
-    /// behind it.
+    /// All output for the client has been sent. The end of the layers may follow it.
     pub(crate) fn is_written_out(&self, output: &ConnectionOutput) -> bool {
         !output.depends() && self.waiting(output) == 0
     }

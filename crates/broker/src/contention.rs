@@ -1,4 +1,4 @@
-//! What benchmarks see of the tables that all workers of a node share.
+//! Access of benchmarks to the tables that all workers of a node share.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub struct Publisher {
     cursor: Cursor<u64>,
 }
 
-/// What a worker that stores messages remembers of groups.
+/// The stored groups that a worker remembers.
 #[derive(Debug, Default)]
 pub struct Texts(GroupTexts);
 
@@ -133,7 +133,7 @@ impl ExpiredMessages {
         Self(store)
     }
 
-    /// What one worker does with them in a second; how many it removes.
+    /// One sweep of a worker, as in each second; returns the number of removed messages.
     pub fn sweep(&self) -> usize {
         let mut removed = Vec::new();
         self.0.sweep(Time::from_millis(2), &mut removed);
@@ -178,7 +178,7 @@ impl ListenerCounts {
         self.gates.leave(&self.each[listener]);
     }
 
-    /// What a packet of a client with a rate looks at.
+    /// Whether the listener has rates, as checked for each packet of a client with a rate.
     pub fn has_rates(&self, listener: usize) -> bool {
         self.each[listener].scope().paces.messages.is_some()
     }

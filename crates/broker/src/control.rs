@@ -1,4 +1,4 @@
-//! What is in force on a node, and the way to change it while it runs.
+//! The configuration and access in force on a node, and their change while it runs.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use crate::node::Node;
 use crate::settings::Settings;
 use crate::workers::WorkerId;
 
-/// What is in force, and the way to change it.
+/// The configuration and access in force, and their change.
 #[derive(Debug)]
 pub(crate) struct Control {
     node: Arc<Node>,
@@ -36,7 +36,7 @@ impl Control {
         in_force.0.clone()
     }
 
-    /// Puts something else in force.
+    /// Puts another configuration or access in force.
     pub(crate) fn change(&self, change: impl FnOnce(&mut (Config, Arc<Shared>))) -> Settling {
         let mut in_force = self.in_force.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut in_force);
@@ -48,13 +48,13 @@ impl Control {
     }
 }
 
-/// Says who decides about the clients of a running broker.
+/// Changes the access of a running broker.
 #[derive(Clone, Debug)]
 pub struct AccessHandle(pub(crate) Arc<Control>);
 
 impl AccessHandle {
-    /// Others decide about clients from now on, or by other rules. Clients that are here are looked
-    /// at again: a subscription that is no longer allowed ends, with its connection.
+    /// Puts another access in force. Connected clients are checked again: a subscription that is no
+    /// longer allowed ends, with its connection.
     pub fn set(&self, access: Access) -> Settling {
         self.0.change(|(_, shared)| {
             let generation = shared.generation + 1;
@@ -102,7 +102,7 @@ impl Settling {
     }
 }
 
-/// A worker has everything that came before this; nobody may wait for it any more.
+/// A worker has all earlier changes; the waiting thread may be gone.
 pub(crate) fn settled(worker: WorkerId, sender: &SyncSender<WorkerId>) {
     sender.try_send(worker).ok();
 }

@@ -1,44 +1,45 @@
-//! What the broker takes from other parts of the program: who may come in, and what they may do.
+//! Interface to the parts of the program that decide about admission and authorization.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use thrum_access::{Gatekeeper, Rules};
 
-/// Who decides about clients.
+/// Admission and authorization of clients.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// Asked about clients that show credentials. None while nobody has set up users or backends:
-    /// then credentials say nothing, and all clients are anonymous.
+    /// Decides about clients with credentials. None without users and backends: then credentials
+    /// are ignored, and all clients are anonymous.
     pub gatekeeper: Option<Arc<dyn Gatekeeper>>,
-    /// What clients may do.
+    /// Authorization policy.
     pub policy: Policy,
 }
 
-/// What clients may do.
+/// Authorization policy.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "settings that have nothing to do with each other"
 )]
 pub struct Policy {
-    /// Rules for everybody.
+    /// The rules for all clients.
     pub rules: Arc<Rules>,
-    /// Who is asked first; whoever is not named is not asked.
+    /// The order of the sources; a missing source is not asked.
     pub order: Vec<RuleSource>,
-    /// Whether what nobody decides is allowed.
+    /// Whether an undecided action is allowed.
     pub allows_by_default: bool,
-    /// A client that publishes what it may not is disconnected; else the message is refused.
+    /// A client that publishes without permission is disconnected; otherwise the message is
+    /// refused.
     pub disconnects_denied: bool,
-    /// A subscription of which only a part is allowed is granted and each message checked; else it
+    /// A filter of which only a part is allowed is granted and each message checked; otherwise it
     /// is refused.
     pub filters_partial: bool,
-    /// A retained message is not given to new subscribers once the client that published it may not
-    /// publish it any more.
+    /// A retained message is withheld from new subscribers once its publisher may no longer publish
+    /// it.
     pub checks_retained_source: bool,
-    /// Decisions of the gatekeeper that are remembered for each client.
+    /// Decisions of the gatekeeper kept for each client.
     pub decisions_max: usize,
-    /// For how long.
+    /// Time for which a decision is kept.
     pub decision_ttl: Duration,
 }
 
@@ -62,10 +63,10 @@ impl Default for Policy {
     }
 }
 
-/// Where a decision comes from.
+/// Source of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleSource {
-    /// The rules for everybody.
+    /// The rules for all clients.
     Everybody,
     /// The client's own rules, that came with its admission.
     Client,

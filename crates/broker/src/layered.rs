@@ -1,7 +1,7 @@
-//! TLS and WebSocket between a client's socket and MQTT, and what waits for the socket.
+//! TLS and WebSocket between a client's socket and MQTT, and their output for the socket.
 //!
-//! Output is encrypted when it is written and not before: what a limit counts, what is held back
-//! for the disk and what is dropped with a connection is MQTT.
+//! Output is encrypted only when it is written: limits count MQTT, and output that is held for the
+//! disk or dropped with a connection is MQTT.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use thrum_transport::{LayerError, ServerLayers};
 
 use crate::socket::Socket;
 
-/// MQTT that goes through the layers at once; one system call takes what becomes of it.
+/// Most MQTT that passes through the layers at once; one system call takes the result.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// The layers of one connection.
 #[derive(Debug)]
 pub(crate) struct Layered {
     layers: ServerLayers,
-    /// Handshakes, pongs and ends, and records that the socket did not take whole.
+    /// Handshakes, pongs and ends, and records that the socket took in part.
     wire: Vec<u8>,
     /// Bytes at the front of it that the socket took.
     taken: usize,
     end: End,
 }
 
-/// How far the end of the layers is.
+/// Progress of the end of the layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     NotYet,
@@ -35,7 +35,7 @@ enum End {
     Written,
 }
 
-/// What came of a write.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Written {
     /// Bytes the socket took.
@@ -59,7 +59,7 @@ impl Layered {
         self.wire.len() - self.taken + usize::from(self.end == End::Wanted)
     }
 
-    /// MQTT goes through.
+    /// MQTT can pass.
     pub(crate) fn is_open(&self) -> bool {
         self.layers.is_open()
     }
@@ -69,18 +69,18 @@ impl Layered {
         self.layers.is_closed_by_peer()
     }
 
-    /// Nothing more comes out of the layers: the client has ended the stream in them, or broken
-    /// their rules.
+    /// No more MQTT comes from the layers: the client has ended the stream in them, or broken their
+    /// rules.
     pub(crate) fn is_over(&self) -> bool {
         self.layers.has_failed() || self.layers.is_closed_by_peer()
     }
 
-    /// The certificate that the client has shown.
+    /// The certificate that the client has presented.
     pub(crate) fn certificate(&self) -> Option<Arc<Certificate>> {
         self.layers.certificate()
     }
 
-    /// Nothing follows what waits but the end.
+    /// Only the end follows the waiting output.
     pub(crate) fn finish(&mut self) {
         if self.end == End::NotYet {
             self.end = End::Wanted;
@@ -110,7 +110,7 @@ impl Layered {
             scratch.clear();
             let chunk = out.len().min(CHUNK_BYTES);
             if self.layers.send(front(out), scratch).is_err() {
-                // Nobody can read it any more.
+                // The peer can no longer read it.
                 out.clear();
                 break;
             }
@@ -128,7 +128,7 @@ impl Layered {
         Ok(written)
     }
 
-    /// Throws away what the socket has not taken.
+    /// Discards the bytes that the socket has not taken.
     pub(crate) fn discard(&mut self) {
         self.wire = Vec::new();
         self.taken = 0;
@@ -140,11 +140,11 @@ impl Layered {
         }
         self.taken += send(socket, &self.wire[self.taken..], written)?;
         if self.taken == self.wire.len() {
-            // An idle connection holds nothing.
+            // An idle connection holds no memory.
             self.wire = Vec::new();
             self.taken = 0;
         } else if self.taken > self.wire.len() / 2 {
-            // Answers come behind it all the time.
+            // Answers are added behind it continually.
             self.wire.drain(..self.taken);
             self.taken = 0;
         }
@@ -152,7 +152,7 @@ impl Layered {
     }
 }
 
-/// What goes through the layers next.
+/// The next output for the layers.
 fn front(out: &Output) -> impl Iterator<Item = &[u8]> {
     out.pieces().scan(CHUNK_BYTES, |left, piece| {
         let len = piece.len().min(*left);
@@ -161,7 +161,7 @@ fn front(out: &Output) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Sends bytes; those that the socket took.
+/// Sends bytes; returns the number that the socket took.
 fn send(socket: &Socket, bytes: &[u8], written: &mut Written) -> Result<usize, Errno> {
     loop {
         let taken = match socket.send(bytes) {

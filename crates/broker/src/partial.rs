@@ -1,4 +1,4 @@
-//! The beginning of what has not arrived yet.
+//! The beginning of a packet that has not arrived completely.
 
 use std::ops::Range;
 

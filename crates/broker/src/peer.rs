@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection.
+//! The other end of a connection.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -17,7 +17,7 @@ pub(crate) enum Peer {
 
 impl Peer {
     /// Its own address, as far as it is known; none over a Unix socket, and behind a proxy that did
-    /// not tell.
+    /// not name it.
     pub(crate) fn own_address(self) -> Option<IpAddr> {
         match self {
             Self::Address { .. } => self.address(),
@@ -25,8 +25,8 @@ impl Peer {
         }
     }
 
-    /// What its logins are counted by; none over a Unix socket. Clients that no proxy has named
-    /// have one in common, which no client has.
+    /// The address by which its logins are counted; none over a Unix socket. Clients that no proxy
+    /// has named share one that no client has.
     pub(crate) fn login_address(self) -> Option<IpAddr> {
         match self {
             Self::BehindProxy(_) => Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),

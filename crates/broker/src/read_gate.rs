@@ -1,71 +1,71 @@
-//! Whether a connection is read: every reason why it is not, and what waits until it is read again.
+//! Whether a connection is read: the reasons why it is not, and its pending input.
 
 /// Why a connection is not read for now. Each one ends on its own; the connection is read when none
 /// is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub(crate) enum PauseReason {
-    /// What it publishes goes to a worker whose mailbox is full.
+    /// Its messages go to a worker whose mailbox is full.
     Mailbox = 1,
     /// It publishes, and memory is short or turns take too long.
     Overload = 1 << 1,
     /// It publishes, and the storage thread has no room.
     Storage = 1 << 2,
-    /// It does not read our answers.
+    /// It does not read the broker's answers.
     Output = 1 << 3,
     /// The gatekeeper has to decide about its next packet.
     Decision = 1 << 4,
-    /// It has sent all that a rate lets it.
+    /// It has used up a rate.
     Rate = 1 << 5,
-    /// What it publishes is for a queue that is full, and much stands behind it.
+    /// Its messages are for a queue that is full, and many bytes wait behind them.
     Room = 1 << 6,
-    /// Its next packet stands behind mail.
+    /// Its next packet waits behind mail.
     Mail = 1 << 7,
-    /// It publishes, and more is to be written than one turn writes.
+    /// It publishes, and there is more output than one turn writes.
     Writing = 1 << 15,
 }
 
-/// The reasons why one connection is not read, and what it has for us when it is.
+/// The reasons why one connection is not read, and its pending input.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReadGate(u16);
 
 impl ReadGate {
     const REASONS: u16 = 0xFF | PauseReason::Writing as u16;
-    /// The socket may have something; the poll does not say so again.
+    /// The socket may have input; the poll does not report it again.
     const READABLE: u16 = 1 << 8;
-    /// The end of the stream is in sight: the socket is read until it says so.
+    /// The end of the stream was signalled: the socket is read to its end.
     const ENDING: u16 = 1 << 9;
     /// Whole packets have been read and not handled.
     const PACKETS: u16 = 1 << 10;
     /// It is in the list of connections that the next turn reads.
     const LISTED: u16 = 1 << 11;
-    /// The packet at hand has stood behind the mail that there was.
+    /// The current packet has waited for the mail present.
     const BEHIND_MAIL: u16 = 1 << 12;
-    /// A PUBLISH is held back: of what follows it only answers are handled.
+    /// A PUBLISH is held back: of the packets behind it only answers are handled.
     const HELD: u16 = 1 << 13;
-    /// Its layers are over: it ends behind the packets that were left.
+    /// Its layers have ended: it ends after the packets that were left.
     const OVER: u16 = 1 << 14;
 
-    /// One more reason; false if it was one already.
+    /// Adds a reason; false if it was present.
     pub(crate) fn close(&mut self, reason: PauseReason) -> bool {
         let was_closed = self.has(reason);
         self.0 |= reason as u16;
         !was_closed
     }
 
-    /// A reason is over; false if it was none.
+    /// Removes a reason; false if it was absent.
     pub(crate) fn open(&mut self, reason: PauseReason) -> bool {
         let was_closed = self.has(reason);
         self.0 &= !(reason as u16);
         was_closed
     }
 
-    /// Nothing keeps us from reading what is left.
+    /// Removes every reason against reading.
     pub(crate) fn open_wide(&mut self) {
         self.0 &= !Self::REASONS;
     }
 
-    /// The connection ends: what was left of it is thrown away, and what still comes is read.
+    /// The connection ends: pending input is discarded, and further input is read.
     pub(crate) fn drain(&mut self) {
         self.0 &= !(Self::REASONS | Self::PACKETS | Self::OVER);
     }
@@ -80,8 +80,8 @@ impl ReadGate {
         self.0 & Self::REASONS == 0
     }
 
-    /// The client cannot show that it is alive, because of us: it is not read yet, or what it sent
-    /// is not handled.
+    /// The client cannot show that it is alive, because of the broker: it is not read yet, or its
+    /// input is unhandled.
     pub(crate) fn keeps_client_waiting(self) -> bool {
         let ours = Self::REASONS & !(PauseReason::Output as u16)
             | Self::PACKETS
@@ -90,7 +90,7 @@ impl ReadGate {
         self.0 & ours != 0
     }
 
-    /// The poll said that there is something.
+    /// The poll reported an event.
     #[inline]
     pub(crate) fn note_readable(&mut self, is_ending: bool) {
         self.0 |= Self::READABLE;
@@ -123,37 +123,37 @@ impl ReadGate {
         self.0 & Self::HELD != 0
     }
 
-    /// What was held back is handled now.
+    /// The held packets are handled now.
     pub(crate) fn let_go(&mut self) {
         self.0 &= !Self::HELD;
         self.open(PauseReason::Room);
         self.leave_packets();
     }
 
-    /// The packet at hand stands behind the mail that there is.
+    /// The current packet waits behind the mail present.
     pub(crate) fn stand_behind_mail(&mut self) {
         self.0 |= Self::BEHIND_MAIL;
         self.close(PauseReason::Mail);
     }
 
-    /// Whether the packet at hand has stood behind mail; another one may have to.
+    /// Whether the current packet has waited behind mail; another one may have to.
     pub(crate) fn has_stood_behind_mail(&mut self) -> bool {
         let has_stood = self.0 & Self::BEHIND_MAIL != 0;
         self.0 &= !Self::BEHIND_MAIL;
         has_stood
     }
 
-    /// The end of the stream has been read: nothing more comes.
+    /// The end of the stream has been read: no more input follows.
     pub(crate) fn forget_input(&mut self) {
         self.0 &= !(Self::READABLE | Self::ENDING | Self::PACKETS | Self::OVER);
     }
 
-    /// Nothing more comes out of the layers.
+    /// No more input comes from the layers.
     pub(crate) fn note_over(&mut self) {
         self.0 |= Self::OVER;
     }
 
-    /// The layers are over.
+    /// The layers have ended.
     #[inline]
     pub(crate) fn is_over(self) -> bool {
         self.0 & Self::OVER != 0
@@ -182,14 +182,14 @@ impl ReadGate {
         self.0 & (Self::READABLE | Self::PACKETS | Self::OVER) != 0
     }
 
-    /// It comes into the list of the next turn; false if it is there.
+    /// Adds it to the list of the next turn; false if it is in it.
     pub(crate) fn enlist(&mut self) -> bool {
         let was_listed = self.is_listed();
         self.0 |= Self::LISTED;
         !was_listed
     }
 
-    /// It leaves the list; false if it was not in it.
+    /// Removes it from the list; false if it was not in it.
     pub(crate) fn unlist(&mut self) -> bool {
         let was_listed = self.is_listed();
         self.0 &= !Self::LISTED;

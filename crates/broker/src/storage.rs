@@ -1,5 +1,4 @@
-//! The node's storage: opened and read before anyone may connect, closed when nobody writes any
-//! more.
+//! The node's storage: opened and read before any client may connect, closed after the last writer.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +11,7 @@ use crate::config::{Config, Durability};
 /// Folder of the log in the data directory.
 const STATE: &str = "state";
 
-/// Why the state cannot be taken over.
+/// Reasons why the state cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
     /// The data directory is in use or cannot be used.
@@ -71,7 +70,7 @@ pub(crate) fn open(config: &Config) -> Result<Option<Opened>, StorageError> {
     Ok(Some((store, recovered)))
 }
 
-/// Says what was found, and what could not be.
+/// Logs the state that was found, and damage.
 fn tell(path: &Path, recovered: &Recovered, report: &LogReport) {
     let path = path.display();
     if report.torn_bytes > 0 {
@@ -130,7 +129,7 @@ fn tell(path: &Path, recovered: &Recovered, report: &LogReport) {
     );
 }
 
-/// Tells how the storage thread ended.
+/// Logs the end of the storage thread.
 pub(crate) fn closed(result: Result<(), WriteError>) {
     if let Err(error) = result {
         let cause = std::error::Error::source(&error).map(ToString::to_string);

@@ -172,7 +172,7 @@ const LOADS: [(&str, Figure); 9] = [
 
 const WINDOWS: [(&str, f64); 3] = [("1min", 60.0), ("5min", 300.0), ("15min", 900.0)];
 
-/// What was published last, and the averages.
+/// The values last published, and the averages.
 #[derive(Debug)]
 pub(crate) struct SysTopics {
     last: BTreeMap<String, String>,
@@ -182,13 +182,13 @@ pub(crate) struct SysTopics {
     clients_maximum: u64,
 }
 
-/// What the topics are made of.
+/// The source of the topics' values.
 #[derive(Debug)]
 struct Figures<'a> {
     metrics: &'a Metrics,
     /// Retained messages and their bytes.
     retained: (usize, usize),
-    /// Of the retained messages, those that are not given to new subscribers.
+    /// Retained messages that new subscribers do not receive.
     withheld: usize,
     storage: Option<(Health, MetricsSnapshot)>,
     sinks: &'a Sinks,
@@ -279,7 +279,7 @@ impl SysTopics {
     }
 }
 
-/// What the storage thread does, and whether the node may promise anything.
+/// Activity of the storage thread, and the node's ability to keep promises of durability.
 fn storage_values(health: Health, storage: &MetricsSnapshot, put: &mut impl FnMut(&str, String)) {
     let health = match health {
         Health::Healthy => "healthy",
@@ -304,7 +304,7 @@ fn storage_values(health: Health, storage: &MetricsSnapshot, put: &mut impl FnMu
     }
 }
 
-/// What a sink got and did.
+/// Counts of a sink.
 fn sink_values(name: &str, counts: SinkCounts, put: &mut impl FnMut(&str, String)) {
     let SinkCounts {
         offered,

@@ -1,5 +1,4 @@
-//! What the system knows or does for which the libraries in use have no call; the only unsafe code
-//! of this crate.
+//! System calls that the libraries in use do not offer; the only unsafe code of this crate.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};

@@ -1,4 +1,4 @@
-//! What one client may do: the rules about it, and what the gatekeeper has said.
+//! Rights of one client: the rules about it, and the gatekeeper's decisions.
 
 mod remembered;
 mod rights;
@@ -17,10 +17,10 @@ pub(crate) use remembered::Asked;
 use remembered::{Opinion, Remembered};
 pub(crate) use rights::{OwnRules, publish_rights};
 
-/// Rules that are compared with a filter in the time of a unit of work.
+/// Rules that are compared with a filter in one unit of work.
 const RULES_OF_UNIT: u64 = 8;
 
-/// May the client do it?
+/// The decision about an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Allowed,
@@ -29,10 +29,10 @@ pub(crate) enum Verdict {
     Ask,
 }
 
-/// What a client wants to publish.
+/// A PUBLISH to be authorized.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
-    /// As the client names it, or whole where that is asked.
+    /// As the client names it, or in full for a request.
     pub(crate) topic: &'a str,
     pub(crate) qos: QoS,
     pub(crate) retain: bool,
@@ -43,7 +43,7 @@ pub(crate) struct Wanted<'a> {
 pub(crate) enum Grant {
     Whole,
     Refused,
-    /// Each message is checked; what no rule decides is allowed or not.
+    /// Each message is checked; the field holds the default for messages without a rule.
     Checked {
         or_allowed: bool,
     },
@@ -51,26 +51,26 @@ pub(crate) enum Grant {
     Ask,
 }
 
-/// What is in force for a client.
+/// The rules in force for a client.
 #[derive(Debug)]
 pub(crate) struct ClientAccess {
     pub(crate) identity: Arc<Identity>,
-    /// What its topics stand behind, also while it is away.
+    /// The mount point of its topics, also while it is away.
     mount: Option<MountPoint>,
     own: Option<Arc<Rules>>,
-    /// What is asked before the gatekeeper, or all there is.
+    /// The rules before the gatekeeper, or all rules.
     front: Resolved,
-    /// What is asked if the gatekeeper has no opinion; none if it is never asked.
+    /// The rules after a gatekeeper without opinion; none if it is never asked.
     behind: Option<Box<Resolved>>,
     remembered: Remembered,
     /// The gatekeeper allowed its will when it was left.
     pub(crate) is_will_allowed: bool,
-    /// As whom its retained messages name it, once there is one.
+    /// The identity in its retained messages, once there is one.
     source: OnceCell<Option<Arc<RetainedSource>>>,
-    /// How often the gatekeeper is asked about it again, and when next.
+    /// Interval of requests to the gatekeeper about the client, and the next time.
     pub(crate) refresh_secs: Option<u32>,
     pub(crate) refresh_at: Option<Time>,
-    /// That of the access that this was made from.
+    /// Generation of the access from which this was made.
     generation: u64,
 }
 
@@ -78,13 +78,13 @@ pub(crate) struct ClientAccess {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shared {
     pub(crate) access: Access,
-    /// Higher with each change.
+    /// Increases with each change.
     pub(crate) generation: u64,
 }
 
 impl Shared {
-    /// Everybody may do everything, now and as long as this holds, and nobody needs to know who did
-    /// it.
+    /// Every client may do everything while this access is in force, and publishers need not be
+    /// known.
     pub(crate) fn is_open(&self) -> bool {
         self.access.gatekeeper.is_none()
             && self.access.policy.rules.is_empty()
@@ -101,7 +101,7 @@ impl Shared {
 }
 
 impl ClientAccess {
-    /// For a client that was let in.
+    /// The access of an admitted client.
     pub(crate) fn new(admission: Admission, shared: &Shared) -> Self {
         let mut access = Self {
             identity: Arc::new(admission.identity),
@@ -120,19 +120,19 @@ impl ClientAccess {
         access
     }
 
-    /// What the client comes in with: its mount point, and whether the gatekeeper allowed its will.
+    /// Adds the client's mount point, and whether the gatekeeper allowed its will.
     pub(crate) fn entered(mut self, mount: Option<MountPoint>, is_will_allowed: bool) -> Self {
         self.mount = mount;
         self.is_will_allowed = is_will_allowed;
         self
     }
 
-    /// The same client by what is in force now.
+    /// The same client under the rules in force now.
     pub(crate) fn made_anew(&self, shared: &Shared) -> Self {
         Self::new(self.admission(), shared).entered(self.mount.clone(), self.is_will_allowed)
     }
 
-    /// Who was let in, with rules of its own.
+    /// The admission, with the client's own rules.
     pub(crate) fn admission(&self) -> Admission {
         Admission {
             identity: (*self.identity).clone(),
@@ -141,13 +141,13 @@ impl ClientAccess {
         }
     }
 
-    /// May do just what the other one may, so that what was granted and kept by it needs no second
-    /// look.
+    /// Grants exactly the same rights as the other one, so that earlier grants need no second
+    /// check.
     pub(crate) fn allows_the_same(&self, other: &Self) -> bool {
         self.mount == other.mount && self.front == other.front && self.behind == other.behind
     }
 
-    /// What the client calls a topic or filter; none if it has no name for it.
+    /// The client's name for a topic or filter; none if it has none.
     pub(crate) fn seen<'t>(&self, topic: &'t str) -> Option<&'t str> {
         match &self.mount {
             None => Some(topic),
@@ -155,8 +155,7 @@ impl ClientAccess {
         }
     }
 
-    /// Other rules of its own, or another identity; false if all that was granted is granted as
-    /// before.
+    /// Sets other rules of the client, or another identity; false if all grants stay the same.
     pub(crate) fn renew(&mut self, admission: Admission, shared: &Shared) -> bool {
         let had_rules = self.own.is_some();
         if *self.identity != admission.identity || had_rules != admission.rules.is_some() {
@@ -167,14 +166,14 @@ impl ClientAccess {
         self.resolve_anew(shared)
     }
 
-    /// What the client of an earlier connection has left and asked for holds until the one that
-    /// waits is in.
+    /// The will and subscriptions of an earlier connection keep their rights until the waiting
+    /// client is admitted.
     pub(crate) fn wait_behind(&mut self, before: &Self) {
         self.is_will_allowed = before.is_will_allowed;
         (self.refresh_secs, self.refresh_at) = (before.refresh_secs, before.refresh_at);
     }
 
-    /// Whom its retained messages come from; none if of this client too much would have to be kept.
+    /// The publisher of its retained messages; none if its description is too large to keep.
     pub(crate) fn source(&self) -> Option<Arc<RetainedSource>> {
         let source = self.source.get_or_init(|| {
             RetainedSource::new(&self.identity, self.mount.as_ref(), self.own.is_some())
@@ -182,19 +181,19 @@ impl ClientAccess {
         source.clone()
     }
 
-    /// Whether it was made from what is in force now.
+    /// Whether it was made from the rules in force now.
     pub(crate) fn is_current(&self, shared: &Shared) -> bool {
         self.generation == shared.generation
     }
 
-    /// Made from what is in force now; false if the client may do just what it might.
+    /// Makes it from the rules in force now; false if the client's rights stay the same.
     pub(crate) fn resolve_anew(&mut self, shared: &Shared) -> bool {
         let before = (std::mem::take(&mut self.front), self.behind.take());
         self.resolve(shared);
         (&before.0, &before.1) != (&self.front, &self.behind)
     }
 
-    /// Makes it from what is in force now. What the gatekeeper said is forgotten.
+    /// Makes it from the rules in force now. Earlier decisions of the gatekeeper are dropped.
     pub(crate) fn resolve(&mut self, shared: &Shared) {
         self.generation = shared.generation;
         self.remembered = Remembered::default();
@@ -236,7 +235,7 @@ impl ClientAccess {
         }
     }
 
-    /// Whose its session is.
+    /// The owner of its session.
     pub(crate) fn owner(&self) -> Owner<&str> {
         let user = self.identity.username.as_deref();
         user.map_or(Owner::Anonymous, Owner::User)
@@ -248,12 +247,12 @@ impl ClientAccess {
         self.front.is_everything()
     }
 
-    /// May it publish this? The topic is as the client names it.
+    /// Decides about a PUBLISH. The topic is as the client names it.
     pub(crate) fn publish(&self, wanted: Wanted<'_>, now: Time) -> Verdict {
         self.look_up(wanted, now).0
     }
 
-    /// The same, and whether it was decided by what the gatekeeper said before.
+    /// Decides about a PUBLISH, and returns whether an earlier decision of the gatekeeper was used.
     pub(crate) fn look_up(&self, wanted: Wanted<'_>, now: Time) -> (Verdict, bool) {
         let Wanted { topic, qos, retain } = wanted;
         let verdict = |is_allowed| {
@@ -278,7 +277,7 @@ impl ClientAccess {
         }
     }
 
-    /// May it leave a will, once the gatekeeper has said this?
+    /// Decides about leaving a will, after the gatekeeper's answer.
     pub(crate) fn may_leave_will(&self, wanted: Wanted<'_>, said: Option<bool>) -> bool {
         let Wanted { topic, qos, retain } = wanted;
         let by_rules = self.front.publish(topic, qos, retain).allowed;
@@ -286,13 +285,13 @@ impl ClientAccess {
         by_others.unwrap_or_else(|| self.is_allowed_behind(wanted))
     }
 
-    /// May its will be published now? The gatekeeper is not asked a second time: what it allowed
-    /// then holds.
+    /// Decides about publishing its will now. The gatekeeper is not asked again: its earlier
+    /// permission holds.
     pub(crate) fn may_publish_will(&self, wanted: Wanted<'_>) -> bool {
         self.may_leave_will(wanted, self.is_will_allowed.then_some(true))
     }
 
-    /// Why it may not publish this, for the log: the rule and its place, or that there is none.
+    /// The reason of a denial, for the log: the rule and its place, or that there is none.
     pub(crate) fn denial(&self, wanted: Wanted<'_>, policy: &Policy) -> String {
         let Wanted { topic, qos, retain } = wanted;
         let nobody = "no rule allows it, and acl.default does not";
@@ -333,7 +332,7 @@ impl ClientAccess {
         sets.next()??.get(id.rule as usize)
     }
 
-    /// Whether a rule forbids to publish this, and not only the lack of one.
+    /// Whether a rule forbids the PUBLISH, rather than the lack of a rule.
     pub(crate) fn forbids(&self, wanted: Wanted<'_>) -> bool {
         let Wanted { topic, qos, retain } = wanted;
         let decision = self.front.publish(topic, qos, retain);
@@ -346,7 +345,7 @@ impl ClientAccess {
         behind.is_some_and(|behind| behind.publish(topic, qos, retain).allowed == Some(true))
     }
 
-    /// May it subscribe to this? The filter is as the client names it, without `$share/GROUP/`.
+    /// Decides about a subscription. The filter is as the client names it, without `$share/GROUP/`.
     pub(crate) fn subscribe(&self, filter: &str, qos: QoS, now: Time) -> Grant {
         let grant = |coverage, or_allowed| match coverage {
             Coverage::Allowed => Grant::Whole,
@@ -374,12 +373,12 @@ impl ClientAccess {
         grant(self.front.subscribe_or(filter, qos, or_allowed), or_allowed)
     }
 
-    /// May this message come through a subscription that is checked?
+    /// Decides about a message for a subscription that is checked.
     pub(crate) fn receive(&self, topic: &str, qos: QoS, or_allowed: bool) -> bool {
         self.front.receive(topic, qos).unwrap_or(or_allowed)
     }
 
-    /// The gatekeeper has answered about the packet at hand.
+    /// Keeps the gatekeeper's answer about the current packet.
     pub(crate) fn remember(
         &mut self,
         asked: Asked<'_>,
@@ -391,12 +390,12 @@ impl ClientAccess {
         self.remembered.insert(asked, said, until);
     }
 
-    /// Whether the gatekeeper may be asked once more about the packet at hand.
+    /// Whether another question about the current packet is allowed.
     pub(crate) fn may_ask(&self) -> bool {
         self.remembered.may_ask()
     }
 
-    /// How the first filters of the SUBSCRIBE at hand are granted; they are looked up before it is
+    /// The grants of the first filters of the current SUBSCRIBE, which are looked up before it is
     /// handled.
     pub(crate) fn grants(&mut self) -> &mut Vec<Grant> {
         self.remembered.grants()
@@ -408,12 +407,12 @@ impl ClientAccess {
         (self.front.len() + behind) as u64 / RULES_OF_UNIT + 1
     }
 
-    /// The gatekeeper was asked about the packet at hand.
+    /// The gatekeeper was asked about the current packet.
     pub(crate) const fn has_waited(&self) -> bool {
         self.remembered.has_needed()
     }
 
-    /// All that the gatekeeper is asked about the packet at hand is known, and used now.
+    /// All answers about the current packet are known, and used now.
     #[inline]
     pub(crate) fn end_packet(&mut self, decisions_max: usize) {
         self.remembered.end_packet(decisions_max);

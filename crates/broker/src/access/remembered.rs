@@ -1,17 +1,16 @@
-//! What the gatekeeper has said about topics of one client, for a while, and what is known of the
-//! packet at hand.
+//! The gatekeeper's decisions about topics of one client, kept for a while, and the state of the
+//! current packet.
 //!
-//! All that it said about the packet at hand is kept until that is handled, however many filters it
-//! has and however long the answers took: else the first would be asked for again behind the last,
-//! and so on for ever.
+//! All decisions about the current packet are kept until it is handled, however many filters it has
+//! and however long the answers took: otherwise the first would be requested again after the last,
+//! without end.
 
 use thrum_codec::QoS;
 use thrum_protocol::Time;
 
 use super::Grant;
 
-/// Most questions about one packet: a SUBSCRIBE with more filters that need one gets the others
-/// refused.
+/// Most questions about one packet: further filters of a SUBSCRIBE that need one are refused.
 const QUESTIONS_MAX: usize = 256;
 
 /// A question to the gatekeeper.
@@ -22,12 +21,12 @@ pub(crate) struct Asked<'a> {
     kind: u8,
 }
 
-/// What the gatekeeper said.
+/// A decision of the gatekeeper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opinion {
     Allow,
     Deny,
-    /// It has none.
+    /// The gatekeeper has no opinion.
     Nothing,
 }
 
@@ -38,17 +37,17 @@ struct Said {
     kind: u8,
     opinion: Opinion,
     until: Time,
-    /// It is about the packet at hand.
+    /// It is about the current packet.
     is_needed: bool,
 }
 
-/// The latest answers; if there are too many, those go that end first.
+/// The latest answers; if there are too many, those that expire first are dropped.
 #[derive(Debug, Default)]
 pub(super) struct Remembered {
     said: Vec<Said>,
-    /// Answers about the packet at hand.
+    /// Answers about the current packet.
     needed: usize,
-    /// How the first filters of the packet at hand are granted.
+    /// The grants of the first filters of the current packet.
     grants: Vec<Grant>,
 }
 
@@ -73,7 +72,7 @@ impl<'a> Asked<'a> {
 }
 
 impl Remembered {
-    /// The answer; none if there was none, or it is too old.
+    /// The answer; none if there was none, or it has expired.
     pub(super) fn find(&self, asked: Asked<'_>, now: Time) -> Option<Opinion> {
         let is_it = |said: &&Said| {
             said.kind == asked.kind
@@ -83,7 +82,7 @@ impl Remembered {
         self.said.iter().find(is_it).map(|said| said.opinion)
     }
 
-    /// An answer about the packet at hand.
+    /// An answer about the current packet.
     pub(super) fn insert(&mut self, asked: Asked<'_>, allowed: Option<bool>, until: Time) {
         self.said
             .retain(|said| said.kind != asked.kind || *said.topic != *asked.topic);
@@ -101,7 +100,7 @@ impl Remembered {
         self.needed += 1;
     }
 
-    /// Whether the packet at hand has not had its share of answers.
+    /// Whether the current packet may have another question.
     pub(super) fn may_ask(&self) -> bool {
         self.needed < QUESTIONS_MAX
     }
@@ -112,7 +111,7 @@ impl Remembered {
         &mut self.grants
     }
 
-    /// There are answers about the packet at hand.
+    /// There are answers about the current packet.
     pub(super) const fn has_needed(&self) -> bool {
         self.needed > 0
     }
@@ -189,7 +188,7 @@ mod tests {
         for topic in &topics {
             remembered.insert(asked(topic), Some(true), at(10));
         }
-        // It took longer than answers hold.
+        // It took longer than answers stay valid.
         let knows = |remembered: &Remembered, now| {
             let known = topics
                 .iter()

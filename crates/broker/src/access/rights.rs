@@ -1,4 +1,4 @@
-//! What somebody may publish who need not be connected any more, as far as rules tell.
+//! Rights to publish of a client that may be disconnected, as far as rules decide.
 
 use thrum_access::{Identity, Resolved, Rules};
 
@@ -9,12 +9,12 @@ use crate::extension::RuleSource;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OwnRules<'a> {
     Known(Option<&'a Rules>),
-    /// It had some, and nobody has kept them.
+    /// It had some, which are lost.
     Unknown,
 }
 
-/// The rules about a client in their order, up to where somebody else would have to be asked: what
-/// they leave open is not decided.
+/// The rules about a client in their order, up to the first request to another source: the rest is
+/// undecided.
 pub(crate) fn publish_rights(identity: &Identity, own: OwnRules<'_>, shared: &Shared) -> Resolved {
     if identity.is_superuser {
         return Resolved::everything();
@@ -29,7 +29,7 @@ pub(crate) fn publish_rights(identity: &Identity, own: OwnRules<'_>, shared: &Sh
             (RuleSource::Gatekeeper, _) if shared.asks() => return resolved,
             (RuleSource::Gatekeeper, _) => None,
         };
-        // Of a client that too many rules fit everything is denied from here on.
+        // A client that too many rules match is denied everything from here on.
         if rules.is_some_and(|rules| resolved.add_set(rules, identity).is_err()) {
             return resolved;
         }
@@ -54,8 +54,7 @@ mod tests {
         Rules::parse(text, "test").unwrap()
     }
 
-    /// Whether `a` may be published: by the rules for everybody and the client's own, in this
-    /// order.
+    /// Whether `a` may be published: by the common rules and the client's own, in this order.
     fn decided(order: [RuleSource; 2], everybody: &str, own: OwnRules<'_>) -> Option<bool> {
         let policy = Policy {
             rules: Arc::new(rules(everybody)),

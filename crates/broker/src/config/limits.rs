@@ -1,4 +1,4 @@
-//! What clients may use up: each limit with its unit, default and the reason for it.
+//! Limits of clients: each with its unit, default and the reason for it.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::{priorities, rate, units};
 const KIB: u32 = 1024;
 const MIB: u32 = 1024 * KIB;
 
-/// Limits of the node, and of what one packet, topic or message may be.
+/// Limits of the node, and of one packet, topic or message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {
@@ -28,9 +28,9 @@ pub struct LimitsConfig {
     /// would begin one more is refused (0x97), and one that has a session gets it. 0 refuses all of
     /// them. Default `1_000_000`, as `connections`: some hundred bytes for each, without its queue.
     pub sessions: u32,
-    /// New connections accepted a second; what is not used is saved up for a second, and
-    /// connections beyond wait in the backlog of the system. 0 is no limit. Default `10_000`: a
-    /// mass reconnect does not starve the clients that are connected.
+    /// New connections accepted a second; unused ones accumulate for one second, and connections
+    /// beyond wait in the backlog of the system. 0 is no limit. Default `10_000`: a mass reconnect
+    /// does not starve the clients that are connected.
     pub connect_rate: u32,
     /// Time from accepting a connection to its CONNECT packet. Default `"10s"`: slow radio links
     /// pass, idle sockets of port scanners go.
@@ -43,35 +43,35 @@ pub struct LimitsConfig {
     #[serde(with = "units::duration")]
     #[schemars(with = "units::DurationSchema", range(min = 1, max = 3600))]
     pub handshake_timeout: Duration,
-    /// A client over TCP that was silent for so long is asked by the system whether it is still
-    /// there, four times within two minutes; one that is not is disconnected. It finds clients that
-    /// vanished without a keep alive of MQTT. Holds for addresses that are opened from then on; 0
-    /// is off. Default `"10m"`: such clients are gone within a quarter of an hour, and a question a
-    /// client costs nothing that can be measured.
+    /// A client over TCP that was silent for this time is probed by the system, four times within
+    /// two minutes; one that does not answer is disconnected. This finds clients that vanished
+    /// without a keep alive of MQTT. Holds for addresses that are opened from then on; 0 is off.
+    /// Default `"10m"`: such clients are gone within a quarter of an hour, and one probe for each
+    /// client has no measurable cost.
     #[serde(with = "units::duration")]
     #[schemars(with = "units::DurationSchema", range(min = 0, max = 32767))]
     pub tcp_keepalive: Duration,
-    /// Unfinished TLS and WebSocket handshakes of one worker thread at a time; while there are so
-    /// many, new connections wait in the backlog of the system. 0 is no limit. Default `4096`: some
-    /// seconds of work for the cryptography, and idle sockets of an attacker do not fill it soon.
+    /// Unfinished TLS and WebSocket handshakes of one worker thread at a time; at this number, new
+    /// connections wait in the backlog of the system. 0 is no limit. Default `4096`: some seconds
+    /// of work for the cryptography, and idle sockets of an attacker do not fill it soon.
     pub handshakes: u32,
-    /// Largest packet accepted, with its header. Default `"1MiB"`: bounds what one client can make
-    /// the broker hold before a packet is complete.
+    /// Largest packet accepted, with its header. Default `"1MiB"`: bounds the memory that one
+    /// client can occupy before a packet is complete.
     #[serde(with = "units::byte_size")]
     #[schemars(with = "units::ByteSizeSchema", range(min = 128, max = 268_435_460))]
     pub max_packet: u32,
-    /// Largest payload of a message. One with a larger payload goes to nobody: its publisher is
-    /// told (0x97) if its version can tell, and stays connected; a will with a larger one is
-    /// refused with its CONNECT. 0 is no limit of its own. Default `0`: `max_packet` bounds it, and
-    /// disconnects who exceeds it.
+    /// Largest payload of a message. A message with a larger payload is not delivered: its
+    /// publisher is told (0x97) if its version can tell, and stays connected; a will with a larger
+    /// one is refused with its CONNECT. 0 is no limit of its own. Default `0`: `max_packet` bounds
+    /// it, and a client that exceeds it is disconnected.
     #[serde(with = "units::byte_size")]
     #[schemars(with = "units::ByteSizeSchema", range(max = 268_435_455))]
     pub max_payload: u32,
     /// Longest client identifier, in bytes. Default `256`: room for URNs.
     #[schemars(range(min = 23))]
     pub client_id_length: u16,
-    /// A client that sends no identifier is given one; else it is refused (0x85). Default `true`:
-    /// tools send none, and whoever needs to know who is who asks for users.
+    /// A client that sends no identifier is assigned one; otherwise it is refused (0x85). Default
+    /// `true`: tools send none, and user names identify clients where that matters.
     pub allow_zero_length_clientid: bool,
     /// Longest topic name or filter, in bytes. Default `4096`: far above sane names, far below the
     /// 65,535 of MQTT.
@@ -81,17 +81,17 @@ pub struct LimitsConfig {
     #[schemars(range(min = 1))]
     pub topic_levels: u16,
     /// Most topic filters of one SUBSCRIBE or UNSUBSCRIBE. A SUBSCRIBE gets 0x97 (0x80 before MQTT
-    /// 5.0) for each filter beyond; an UNSUBSCRIBE gets 0x83, and before MQTT 5.0, where it cannot
-    /// be told, its connection is closed. Default `256`: they are entered at once, in less than a
-    /// millisecond, for which its neighbours wait.
+    /// 5.0) for each filter beyond; an UNSUBSCRIBE gets 0x83, and before MQTT 5.0, which has no
+    /// reason code for it, its connection is closed. Default `256`: they are added at once, in less
+    /// than a millisecond, for which other clients wait.
     #[schemars(range(min = 1))]
     pub packet_filters: u32,
     /// Highest quality of service, 0, 1 or 2. Default `2`.
     #[schemars(range(max = 2))]
     pub max_qos: u8,
-    /// Longest time a session is kept after its client left, and the time for clients of MQTT 3.1
-    /// and 3.1.1 with clean session off; `"never"` keeps sessions until they are taken up again.
-    /// Default `"7d"`: survives a long weekend, forgets abandoned devices.
+    /// Longest time a session is kept after its client has disconnected, and the time for clients
+    /// of MQTT 3.1 and 3.1.1 with clean session off; `"never"` keeps sessions until they are
+    /// resumed. Default `"7d"`: survives a long weekend, forgets abandoned devices.
     #[serde(with = "units::duration")]
     #[schemars(with = "units::DurationSchema", range(max = 4_294_967_295_u64))]
     pub session_expiry: Duration,
@@ -100,35 +100,35 @@ pub struct LimitsConfig {
     #[serde(with = "units::duration")]
     #[schemars(with = "units::DurationSchema", range(max = 65_535))]
     pub keep_alive_max: Duration,
-    /// What clients publish may be retained. `false` holds for all listeners, and is what
-    /// `retain_available` of a listener says there. Default `true`.
+    /// Messages that clients publish may be retained. `false` holds for all listeners, with the
+    /// effect of a listener's `retain_available`. Default `true`.
     pub retain_available: bool,
     /// Most retained messages that clients may keep on the node; the topics of the node itself
-    /// (`$SYS/…`) do not count. What is over a limit of retained messages is refused as a whole
-    /// (0x97) where the publisher can be told: QoS 1 and 2 with MQTT 5.0. Else it is delivered, and
-    /// nothing is retained for its topic any more. 0 is `retain_available = false`. Default
-    /// `1_000_000`: one for each device of a large site.
+    /// (`$SYS/…`) do not count. A message over a limit of retained messages is refused as a whole
+    /// (0x97) where the publisher can be told: QoS 1 and 2 with MQTT 5.0. Otherwise it is
+    /// delivered, and its topic no longer has a retained message. 0 is `retain_available = false`.
+    /// Default `1_000_000`: one for each device of a large site.
     pub retained_messages: u32,
     /// Memory of all retained messages that clients keep, as `retained_messages`: their topics,
     /// properties and payloads, 96 bytes for each message, and for each level of the tree of topics
     /// its text and 144 bytes. A topic of 128 levels of its own counts with 18 KiB and more;
-    /// `topic_levels` bounds it. With `acl.check_retained_source` what is known of each publisher
+    /// `topic_levels` bounds it. With `acl.check_retained_source` the stored data of each publisher
     /// counts as well, some 200 bytes. Default `"1GiB"`.
     #[serde(with = "units::byte_size")]
     #[schemars(with = "units::ByteSizeSchema")]
     pub retained_bytes: u64,
     /// Largest payload that is retained, as `retained_messages`. Default `"1MiB"`, as `max_packet`:
-    /// whatever can be published can be retained.
+    /// every message that can be published can be retained.
     #[serde(with = "units::byte_size")]
     #[schemars(with = "units::ByteSizeSchema", range(max = 4_294_967_295_u64))]
     pub retained_payload: u32,
-    /// Messages waiting for one worker thread; past it the connections that feed it are not read
-    /// until half of them are gone. Default `65_536`: rides out a burst, stays in the cache of a
-    /// large machine.
+    /// Messages waiting for one worker thread; beyond it, connections that publish to this worker
+    /// are not read until half of the messages are handled. Default `65_536`: absorbs a burst,
+    /// stays in the cache of a large machine.
     #[schemars(range(min = 64))]
     pub mailbox_messages: u32,
-    /// Bytes waiting for one worker thread; past it the connections that feed it are not read until
-    /// half of them are gone. Default `"64MiB"`.
+    /// Bytes waiting for one worker thread; beyond it, connections that publish to this worker are
+    /// not read until half of the bytes are handled. Default `"64MiB"`.
     #[serde(with = "units::byte_size")]
     #[schemars(
         with = "units::ByteSizeSchema",
@@ -144,12 +144,12 @@ pub struct LimitsConfig {
         range(min = 4096, max = 4_294_967_295_u64)
     )]
     pub output_bytes: u32,
-    /// Memory of the process that the broker keeps to: from 80 % of it on, publishers whose
-    /// messages have to wait for their receivers are read less; from 90 % on, messages for long
-    /// queues and new sessions that outlive their connection are refused (0x97); at the limit all
-    /// that would have to wait is. Messages that pass through, and clients that come back to their
-    /// session, are served at every level. 0 is off. Default `0`: the machine is known to its owner
-    /// alone. A good value is three quarters of its memory.
+    /// Memory limit of the broker's process: from 80 % of it on, publishers whose messages have to
+    /// wait for their receivers are read less; from 90 % on, messages for long queues and new
+    /// sessions that outlive their connection are refused (0x97); at the limit every message and
+    /// session that would have to wait is refused. Messages that pass through, and clients that
+    /// resume their session, are served at every level. 0 is off. Default `0`: only the operator
+    /// knows the machine. A good value is three quarters of its memory.
     #[serde(with = "units::byte_size")]
     #[schemars(with = "units::ByteSizeSchema")]
     pub memory: u64,
@@ -178,23 +178,24 @@ pub struct ClientLimits {
         range(min = 1024, max = 4_294_967_295_u64)
     )]
     pub queue_bytes: u32,
-    /// What a full queue does with one more message: `"reject_new"` drops it, `"drop_oldest"` drops
+    /// Effect of a full queue on one more message: `"reject_new"` drops it, `"drop_oldest"` drops
     /// the oldest of the lowest priority, and `"hold"` makes publishers of QoS 1 and 2 wait for
     /// room while the client is connected (else as `"reject_new"`). Default `"reject_new"`, as
-    /// Mosquitto: what was acknowledged stays, a publisher whose message nobody takes is told
+    /// Mosquitto: acknowledged messages stay, a publisher whose message no client takes is told
     /// (0x97), and no client can make others wait; EMQX drops the oldest.
     pub queue_policy: QueuePolicy,
     /// Longest time that a publisher of QoS 1 or 2 waits, not read and without an answer, for room
-    /// in the queue of a client with the policy `"hold"`, or, whatever the policy but
+    /// in the queue of a client with the policy `"hold"`, or, with every policy but
     /// `"drop_oldest"`, in that of any member of a shared group whose members are connected and all
-    /// full. Then the message is refused (0x97) if nobody else takes it. 0 is not at all. Default
-    /// `"10s"`: a consumer that starts again is waited for, and clients do not give up on their
+    /// full. Then the message is refused (0x97) if no other client takes it. 0 is no wait. Default
+    /// `"10s"`: publishers wait for a consumer that restarts, and clients do not give up on their
     /// acknowledgement before (20 s and more).
     #[serde(with = "units::duration")]
     #[schemars(with = "units::DurationSchema", range(max = 3600))]
     pub queue_hold: Duration,
-    /// Messages with QoS 0 are queued for a client that is away. They make room for others first,
-    /// and are not stored. Default `false`: QoS 0 is for data that the next message replaces.
+    /// Messages with QoS 0 are queued for a client that is away. They are the first to be dropped
+    /// for others, and are not stored. Default `false`: QoS 0 is for data that the next message
+    /// replaces.
     pub queue_qos0: bool,
     /// Longest time that a message waits in a queue, in whole seconds; an older one is dropped. 0
     /// is no limit. Default `0`: publishers know how long a message is of use, and can give it an
@@ -203,9 +204,9 @@ pub struct ClientLimits {
     #[schemars(with = "units::DurationSchema", range(max = 4_294_967_295_u64))]
     pub queue_age: Duration,
     /// Topics that leave a queue before others, as `"filter=priority"`: 255 leaves first, 0 last,
-    /// and within a priority the oldest. The first filter that fits a topic counts; a topic that
-    /// fits none has priority 0. At most 256. Default `[]`: all messages leave in the order they
-    /// came in.
+    /// and within a priority the oldest. The first filter that matches a topic counts; a topic that
+    /// matches none has priority 0. At most 256. Default `[]`: all messages leave in the order of
+    /// their arrival.
     #[serde(with = "priorities")]
     #[schemars(with = "priorities::PrioritiesSchema")]
     pub queue_priorities: Vec<TopicPriority>,
@@ -243,17 +244,17 @@ pub struct ClientLimits {
         range(min = 1024, max = 4_294_967_295_u64)
     )]
     pub subscription_bytes: u32,
-    /// Subscription identifiers in one message. A message that more of a client's overlapping
-    /// subscriptions match is sent several times, each time with other identifiers. Default `64`:
-    /// nobody has so many on purpose, and 10,000 of them would be 40 KiB with each message.
+    /// Subscription identifiers in one message. A message that matches more of a client's
+    /// overlapping subscriptions is sent several times, each time with other identifiers. Default
+    /// `64`: no application needs so many, and 10,000 of them would be 40 KiB with each message.
     #[schemars(range(min = 1))]
     pub message_identifiers: u16,
     /// Topic aliases in each direction (MQTT 5.0). Default `64`: the topics a device repeats, some
     /// KiB of memory.
     pub topic_aliases: u16,
     /// PUBLISH packets that one connection may send. Over a rate it is not read until it may send
-    /// again; nothing is dropped. 0 is no limit. Default `0`: what is too much is known to the
-    /// owner alone.
+    /// again; nothing is dropped. 0 is no limit. Default `0`: only the operator knows the expected
+    /// rate.
     #[serde(with = "rate::count")]
     #[schemars(with = "RateSchema")]
     pub messages: Rate,
@@ -268,22 +269,21 @@ pub struct ClientLimits {
 #[serde(default, deny_unknown_fields)]
 pub struct UserLimits {
     /// Sessions that outlive their connection; a client that would begin one more is refused
-    /// (0x97). Sessions are counted from the first connection on that their client makes while
-    /// there is a limit, and from the start of the broker. 0 is no limit. Default `0`: many devices
-    /// may share a user.
+    /// (0x97). A session counts from its client's first connection under a limit, and from the
+    /// start of the broker. 0 is no limit. Default `0`: many devices may share a user.
     pub sessions: u32,
     /// Connections, counted after the login; one too many is refused (0x9F). 0 is no limit. Default
     /// `0`: many devices may share a user.
     #[serde(with = "rate::count")]
     #[schemars(with = "RateSchema")]
     pub connects: Rate,
-    /// PUBLISH packets of all its clients; over the rate they are not read until it has some left.
-    /// 0 is no limit. Default `0`.
+    /// PUBLISH packets of all its clients; over the rate they are not read until the rate allows
+    /// more. 0 is no limit. Default `0`.
     #[serde(with = "rate::count")]
     #[schemars(with = "RateSchema")]
     pub messages: Rate,
-    /// Bytes of all its clients; over the rate they are not read until it has some left. 0 is no
-    /// limit. Default `0`.
+    /// Bytes of all its clients; over the rate they are not read until the rate allows more. 0 is
+    /// no limit. Default `0`.
     #[serde(with = "rate::bytes")]
     #[schemars(with = "ByteRateSchema")]
     pub bytes: Rate,
@@ -295,7 +295,7 @@ pub struct UserLimits {
 pub struct AddressLimits {
     /// Sessions that outlive their connection, by the address of the last one; a client that would
     /// begin one more is refused (0x97). After a start of the broker a session counts once its
-    /// client has come back. 0 is no limit. Default `0`, as `connects`. `10_000` is a good value
+    /// client has reconnected. 0 is no limit. Default `0`, as `connects`. `10_000` is a good value
     /// for a broker that clients reach directly.
     pub sessions: u32,
     /// Connections; one too many is closed before its TLS handshake. 0 is no limit. Default `0`: a
@@ -304,19 +304,19 @@ pub struct AddressLimits {
     #[serde(with = "rate::count")]
     #[schemars(with = "RateSchema")]
     pub connects: Rate,
-    /// PUBLISH packets of all its clients; over the rate they are not read until it has some left.
-    /// 0 is no limit. Default `0`.
+    /// PUBLISH packets of all its clients; over the rate they are not read until the rate allows
+    /// more. 0 is no limit. Default `0`.
     #[serde(with = "rate::count")]
     #[schemars(with = "RateSchema")]
     pub messages: Rate,
-    /// Bytes of all its clients; over the rate they are not read until it has some left. 0 is no
-    /// limit. Default `0`.
+    /// Bytes of all its clients; over the rate they are not read until the rate allows more. 0 is
+    /// no limit. Default `0`.
     #[serde(with = "rate::bytes")]
     #[schemars(with = "ByteRateSchema")]
     pub bytes: Rate,
 }
 
-/// What a full queue does with one more message.
+/// The effect of a full queue on one more message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
@@ -391,7 +391,7 @@ impl Default for ClientLimits {
 }
 
 impl ClientLimits {
-    /// Whole seconds, a begun one in full; none for no limit and for never.
+    /// Whole seconds, rounded up; none for no limit and for never.
     fn queue_age_max(&self) -> Option<u32> {
         let seconds = self.queue_age.as_millis().div_ceil(1000);
         let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);

@@ -1,4 +1,4 @@
-//! One listener: where it is, what it speaks, whom it lets in.
+//! One listener: its address, transport and admission.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -16,32 +16,31 @@ use super::{Anonymous, units};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ListenerConfig {
-    /// Where it listens: `"address:port"`, a list of them, or a port alone for every IPv4 and IPv6
-    /// address of this machine. `"localhost:1883"` is both loopback addresses,
+    /// Addresses of the listener: `"address:port"`, a list of them, or a port alone for every IPv4
+    /// and IPv6 address of this machine. `"localhost:1883"` is both loopback addresses,
     /// `"unix:/run/thrum.sock"` a Unix socket. Port 0 takes a free port, printed at start. A
     /// listener needs an address; only `mqtt` has a default, port 1883 of every address.
     #[serde(with = "units::bind")]
     #[schemars(with = "units::BindSchema")]
     pub bind: Vec<Bind>,
-    /// What carries MQTT: `"tcp"` (a plain stream, also over a Unix socket), `"websocket"` or
+    /// Transport of MQTT: `"tcp"` (a plain stream, also over a Unix socket), `"websocket"` or
     /// `"quic"`. With `tls.cert` the stream or the WebSocket is inside TLS; QUIC always is. Default
     /// `"tcp"`.
     pub transport: Transport,
-    /// Path of the WebSocket; others are refused with 404. Default `"/mqtt"`, what clients take by
-    /// themselves.
+    /// Path of the WebSocket; others are refused with 404. Default `"/mqtt"`, the default of
+    /// clients.
     pub path: String,
     /// Web pages that may connect over WebSocket, by origin: `"https://example.com"`. Clients that
-    /// send no origin, which is all but browsers, may too. Default `[]`: every page.
+    /// send no origin (all but browsers) may connect too. Default `[]`: every page.
     pub origins: Vec<String>,
-    /// Name of the listener whose TLS this one uses as well, certificate and all. Default `""`: its
-    /// own.
+    /// Name of the listener whose TLS this one uses as well, including the certificate. Default
+    /// `""`: its own.
     pub tls_from: String,
     /// Connections begin with a PROXY protocol header, version 1 or 2, that names the client's
     /// address. A connection without one is closed. Default `false`.
     pub proxy_protocol: bool,
-    /// Addresses of the proxies that are believed, as networks: `["10.0.0.0/8", "::1"]`;
-    /// connections from elsewhere are closed. Needed with `proxy_protocol`. Default `[]`: nobody's
-    /// word is taken for an address.
+    /// Networks of the trusted proxies: `["10.0.0.0/8", "::1"]`; connections from elsewhere are
+    /// closed. Needed with `proxy_protocol`. Default `[]`: no proxy is trusted.
     #[serde(with = "units::networks")]
     #[schemars(with = "Vec<String>")]
     pub proxy_from: Vec<Network>,
@@ -53,9 +52,9 @@ pub struct ListenerConfig {
     #[serde(with = "rate::count")]
     #[schemars(with = "RateSchema")]
     pub connect_rate: Rate,
-    /// PUBLISH packets of all clients of this listener; over the rate they are not read until it
-    /// has some left. Another rate holds for those who connect from then on. 0 is no limit. Default
-    /// `0`, as `limits.client.messages`.
+    /// PUBLISH packets of all clients of this listener; over the rate they are not read until the
+    /// rate allows more. A changed rate holds for clients that connect from then on. 0 is no limit.
+    /// Default `0`, as `limits.client.messages`.
     #[serde(with = "rate::count")]
     #[schemars(with = "RateSchema")]
     pub messages: Rate,
@@ -63,22 +62,22 @@ pub struct ListenerConfig {
     #[serde(with = "rate::bytes")]
     #[schemars(with = "ByteRateSchema")]
     pub bytes: Rate,
-    /// Put before every topic of this listener's clients, and taken off again for them: tenants
-    /// that do not see each other. `%u` is the user name, `%c` the client identifier. Default `""`.
+    /// Prefix of every topic of this listener's clients, which they do not see: it separates
+    /// tenants. `%u` is the user name, `%c` the client identifier. Default `""`.
     pub mount_point: String,
-    /// What this listener's clients publish may be retained. With `false` clients of MQTT 5.0 are
-    /// told so (Retain Available 0) and disconnected if they publish something to be retained
-    /// (0x9A); of others it is delivered as if it were not to be retained. What others have
-    /// retained they are sent. Default `true`.
+    /// Messages that this listener's clients publish may be retained. With `false` clients of MQTT
+    /// 5.0 are told so (Retain Available 0) and disconnected if they publish a message with RETAIN
+    /// set (0x9A); messages of other clients are delivered as if RETAIN were not set. They receive
+    /// the retained messages of others. Default `true`.
     pub retain_available: bool,
-    /// Names of the authentication backends that are asked, in this order. Default `[]`: those of
-    /// `auth.chain`.
+    /// Names of the authentication backends, in the order in which they are asked. Default `[]`:
+    /// those of `auth.chain`.
     pub auth: Vec<String>,
     /// Versions of MQTT that clients may speak here: `"3.1"`, `"3.1.1"` and `"5.0"`; others are
     /// refused (0x84, and 1 in 3.x). Default `["3.1", "3.1.1", "5.0"]`.
     pub accept_protocol_versions: Vec<ProtocolVersion>,
-    /// Who may connect here without credentials: `"loopback"`, `true` or `false`, as
-    /// `auth.anonymous`. Default `"inherit"`: what `auth.anonymous` says.
+    /// Clients that may connect here without credentials: `"loopback"`, `true` or `false`, as
+    /// `auth.anonymous`. Default `"inherit"`: the value of `auth.anonymous`.
     #[serde(with = "units::inherited_anonymous")]
     #[schemars(with = "units::InheritedAnonymousSchema")]
     pub anonymous: Option<Anonymous>,
@@ -114,7 +113,7 @@ impl Default for ListenerConfig {
     }
 }
 
-/// Where a listener is.
+/// Address of a listener.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Bind {
     /// Address and port.
@@ -153,7 +152,7 @@ pub enum ProtocolVersion {
     V5,
 }
 
-/// What carries MQTT.
+/// Transport of MQTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -171,43 +170,43 @@ pub enum Transport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TlsConfig {
-    /// File with the certificate and those that lead to its authority, as PEM. It turns TLS on.
-    /// Read again at a reload and when it changes (`tls.reload_interval`), as all files of this
-    /// table. Default `""`: no TLS.
+    /// File with the certificate and its chain to the authority, as PEM. It turns TLS on. Read
+    /// again at a reload and when it changes (`tls.reload_interval`), as all files of this table.
+    /// Default `""`: no TLS.
     #[schemars(with = "String")]
     pub cert: PathBuf,
     /// File with the private key of `cert`, as PEM without a pass phrase. Default `""`: in the file
     /// of `cert`.
     #[schemars(with = "String")]
     pub key: PathBuf,
-    /// File with certificates, as PEM, that may stand between `cert` (and those of `sni`) and the
-    /// authority: those that are needed and not in the file of `cert` are shown to clients too, so
-    /// that who trusts the root alone can connect. May hold others. Default `""`: the file of
-    /// `cert` has them.
+    /// File with intermediate certificates, as PEM, between `cert` (and those of `sni`) and the
+    /// authority: those that are needed and not in the file of `cert` are sent to clients too, so
+    /// that clients that trust only the root can connect. May hold others. Default `""`: the file
+    /// of `cert` has them.
     #[schemars(with = "String")]
     pub chain: PathBuf,
-    /// File with the authorities whose client certificates are believed, as PEM. Default `""`:
-    /// clients show none.
+    /// File with the authorities whose client certificates are trusted, as PEM. Default `""`:
+    /// clients send no certificate.
     #[schemars(with = "String")]
     pub ca: PathBuf,
-    /// Whether a client shows a certificate: `"required"`, `"optional"`, or `"none"`. Default
-    /// `"required"`, which means something once `ca` is set.
+    /// Whether a client sends a certificate: `"required"`, `"optional"`, or `"none"`. Default
+    /// `"required"`, which has an effect once `ca` is set.
     pub client_cert: ClientCert,
     /// Files with lists of revoked client certificates, as PEM. Every authority in `ca` needs one
-    /// then. Default `[]`: nobody is looked up.
+    /// then. Default `[]`: no check for revocation.
     #[schemars(with = "Vec<String>")]
     pub crl: Vec<PathBuf>,
-    /// Part of the client certificate that is the user name, in place of what CONNECT says: `"cn"`,
-    /// `"dn"` (the whole subject), `"dns"`, `"email"`, `"uri"` (alternative names), or `"none"`.
-    /// Default `"none"`. Its client needs no password.
+    /// Part of the client certificate that is the user name, in place of the one in CONNECT:
+    /// `"cn"`, `"dn"` (the whole subject), `"dns"`, `"email"`, `"uri"` (alternative names), or
+    /// `"none"`. Default `"none"`. Its client needs no password.
     pub username: CertificateName,
-    /// Lowest version of TLS: `"1.2"` or `"1.3"`. Default `"1.2"`: many devices know no other;
+    /// Lowest version of TLS: `"1.2"` or `"1.3"`. Default `"1.2"`: many devices support no other;
     /// older ones are broken.
     pub min_version: TlsVersion,
-    /// Clients get tickets to come back with half the work. Default `true`.
+    /// Clients get tickets to resume a TLS session at half the cost. Default `true`.
     pub session_tickets: bool,
     /// More certificates, for other names of this host: a table for each with `cert` and `key`. A
-    /// client that asks for a name gets the certificate that has it, all others get `tls.cert`.
+    /// client that asks for a name gets the certificate for it, all others get `tls.cert`.
     pub sni: std::collections::BTreeMap<String, CertificateConfig>,
 }
 
@@ -239,7 +238,7 @@ impl TlsConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CertificateConfig {
-    /// File with the certificate and those that lead to its authority, as PEM.
+    /// File with the certificate and its chain to the authority, as PEM.
     #[schemars(with = "String")]
     pub cert: PathBuf,
     /// File with its private key, as PEM. Default `""`: in the file of `cert`.
@@ -247,16 +246,16 @@ pub struct CertificateConfig {
     pub key: PathBuf,
 }
 
-/// Whether clients show a certificate.
+/// Whether clients send a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum ClientCert {
-    /// They are not asked.
+    /// No certificate is requested.
     None,
-    /// They are asked; those without come in as anyone else.
+    /// A certificate is requested; clients without one are admitted like others.
     Optional,
-    /// Those without are refused.
+    /// Clients without a certificate are refused.
     #[default]
     Required,
 }

@@ -47,22 +47,22 @@ const MQTT_PORT: u16 = 1883;
 pub struct Config {
     /// This node itself.
     pub node: NodeConfig,
-    /// Where clients come in: a table for each listener, with a name of your choice (`a-z`, `0-9`,
-    /// `_`, `-`). With any table here, only the listeners that have one are open. Without one, it
-    /// is `mqtt` on port 1883 of every address.
+    /// Listeners of clients: a table for each, with a name of your choice (`a-z`, `0-9`, `_`, `-`).
+    /// With any table here, only the listeners that have one are open. Without one, it is `mqtt` on
+    /// port 1883 of every address.
     pub listeners: BTreeMap<String, ListenerConfig>,
     /// Certificates of all listeners.
     pub tls: TlsFilesConfig,
-    /// Who may connect.
+    /// Authentication of clients.
     pub auth: AuthConfig,
-    /// How the durable state is kept.
+    /// Storage of the durable state.
     pub storage: StorageConfig,
-    /// Where messages leave the broker without a client: a table for each sink, with a name of your
+    /// Sinks, which receive messages without a client: a table for each sink, with a name of your
     /// choice (`a-z`, `0-9`, `_`, `-`), at most 64.
     pub sinks: BTreeMap<String, SinkConfig>,
-    /// What clients may use up. Every limit has a counter that says how often it was hit.
+    /// Limits of clients. Every limit has a counter of how often it was reached.
     pub limits: LimitsConfig,
-    /// Who is kept out for a time, and when new work waits for old work.
+    /// Bans, and the limits of load at which new work waits for old work.
     pub protection: ProtectionConfig,
     /// Shared subscriptions (`$share/group/filter`).
     pub shared: SharedConfig,
@@ -104,19 +104,19 @@ pub struct NodeConfig {
     /// Name of this node, in its start-up message and log. Default `"thrum"`: one node needs no
     /// other name.
     pub name: String,
-    /// Folder for what must survive a restart: sessions with an expiry above 0, their subscriptions
-    /// and messages, wills, and retained messages. One broker at a time uses it. Default `""`:
-    /// nothing is kept on disk.
+    /// Directory of the state that survives a restart: sessions with an expiry above 0, their
+    /// subscriptions and messages, wills, and retained messages. One broker at a time uses it.
+    /// Default `""`: nothing is kept on disk.
     #[schemars(with = "String")]
     pub data_dir: PathBuf,
-    /// Worker threads, 1 to 256, or `"auto"`: one per core that this process may use, but one alone
-    /// on a machine of two cores. Each owns its connections and sessions. Default `"auto"`: more
-    /// threads than cores only add switches.
+    /// Worker threads, 1 to 256, or `"auto"`: one per core that this process may use, but a single
+    /// one on a machine of two cores. Each owns its connections and sessions. Default `"auto"`:
+    /// more threads than cores only add switches.
     #[serde(with = "units::workers")]
     #[schemars(with = "units::WorkersSchema")]
     pub workers: Workers,
-    /// How long a worker with nothing to do goes on looking for work before it sleeps. It takes a
-    /// core for itself and saves the time to wake up. Default `0`: sleep at once.
+    /// Time for which an idle worker polls for work before it sleeps. It occupies a core and saves
+    /// the time to wake up. Default `0`: sleep at once.
     #[serde(with = "units::duration")]
     #[schemars(with = "units::DurationSchema", range(max = 1))]
     pub busy_poll: Duration,
@@ -136,7 +136,7 @@ impl Default for NodeConfig {
 /// Number of worker threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Workers {
-    /// One per core that this process may use; one alone on two cores.
+    /// One per core that this process may use; a single one on two cores.
     #[default]
     Auto,
     /// This many.
@@ -147,22 +147,22 @@ pub enum Workers {
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuthConfig {
-    /// Who may connect without credentials: `"loopback"` (clients of this machine), `true`
-    /// (everyone) or `false` (nobody). Default `"loopback"`: works out of the box and is open to no
-    /// stranger.
+    /// Clients that may connect without credentials: `"loopback"` (clients of this machine), `true`
+    /// (all) or `false` (none). Default `"loopback"`: works without configuration and admits no
+    /// remote client.
     #[serde(with = "units::anonymous")]
     #[schemars(with = "units::AnonymousSchema")]
     pub anonymous: Anonymous,
-    /// Who may take over a client identifier that has a session, connected or not: `"same_user"`
-    /// (the user that the session belongs to; another one is refused with 0x85, in 3.x with return
-    /// code 2) or `"any_user"` (the session of the user before ends, and what waited is given to
-    /// nobody). What a client without user name left belongs to nobody. Default `"same_user"`:
-    /// nobody ends the session of another by knowing its name.
+    /// Users that may take over a client identifier that has a session, connected or not:
+    /// `"same_user"` (the user that the session belongs to; another one is refused with 0x85, in
+    /// 3.x with return code 2) or `"any_user"` (the session of the earlier user ends, and its
+    /// queued messages are discarded). A session of a client without user name has no owner.
+    /// Default `"same_user"`: no user can end the session of another by knowing its identifier.
     pub takeover: Takeover,
-    /// Form of client identifiers, such as `"%u-*"`: `%u` is the user name, `*` any characters;
-    /// with `%u` it says nothing about clients without user name. Others are refused with 0x85
-    /// (3.x: return code 2), but for identifiers that the broker gives. Default `""`: any, and who
-    /// comes first has it.
+    /// Form of client identifiers, such as `"%u-*"`: `%u` is the user name, `*` any characters; a
+    /// form with `%u` does not apply to clients without user name. Others are refused with 0x85
+    /// (3.x: return code 2), except identifiers that the broker assigns. Default `""`: any, and the
+    /// first client that uses an identifier owns it.
     #[schemars(with = "ClientIdPatternSchema")]
     pub client_id: ClientIdPattern,
 }
@@ -203,15 +203,15 @@ impl Default for SysConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LogConfig {
-    /// What is logged: `error`, `warn`, `info`, `debug` or `trace`, also by part:
+    /// Level of the log: `error`, `warn`, `info`, `debug` or `trace`, also by part:
     /// `"info,thrum_broker=debug"`. The variable `RUST_LOG` sets it too. Default `"info"`: changes
     /// of state, nothing per message.
     pub level: String,
     /// Form of a line: `"text"` for people or `"json"` for machines. Default `"text"`.
     pub format: LogFormat,
-    /// Lines a second, at the level `info`, that tell of clients: one when a client comes, and one
-    /// when it goes, with the reason. What is left out is counted. 0 is none. Default `100`:
-    /// everybody of a quiet day, and no full disk when all come back at once.
+    /// Lines a second, at the level `info`, about clients: one when a client connects, and one when
+    /// it disconnects, with the reason. Omitted lines are counted. 0 is none. Default `100`: enough
+    /// for every client in normal operation, and a mass reconnect does not fill the disk.
     pub clients: u32,
 }
 
@@ -237,7 +237,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// A port of every address of the machine, in both families.
+/// A port on every address of the machine, in both families.
 fn wildcard(port: u16) -> Vec<SocketAddr> {
     vec![
         (Ipv4Addr::UNSPECIFIED, port).into(),

@@ -9,10 +9,10 @@ use serde::{Deserialize, Deserializer, Serializer};
 use thrum_codec::TopicFilter;
 use thrum_protocol::limits::TopicPriority;
 
-/// Most of them: each message that is queued is compared with each.
+/// Most priorities: each queued message is compared with each.
 const PRIORITIES_MAX: usize = 256;
 
-/// What is expected, in words.
+/// The expected form, for errors.
 const EXPECTED: &str =
     "a list of up to 256 texts \"filter=priority\", with a topic filter and a number from 0 to 255";
 
@@ -41,7 +41,7 @@ enum OneOrMany {
     Many(Vec<String>),
 }
 
-/// Reads `filter=priority`; the priority stands behind the last `=`, as a filter may have one.
+/// Parses `filter=priority`; the priority follows the last `=`, as a filter may contain one.
 fn parse(text: &str) -> Option<TopicPriority> {
     let (filter, priority) = text.rsplit_once('=')?;
     let filter = TopicFilter::parse(filter.trim()).ok()?;

@@ -1,4 +1,4 @@
-//! Who is kept out for a time, and when the node defends the work it has against new work.
+//! Bans, limits of failed logins, and the load at which the node defers new work.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,21 +15,21 @@ use super::{LimitsConfig, units};
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProtectionConfig {
-    /// File of those who may not connect, as `thrum bans` writes it; it is read again within a
-    /// second after it changed. Its name is read at the start only. Default `""`: `bans.jsonl` in
-    /// `node.data_dir`, and without a data directory no such file.
+    /// File of the bans, as `thrum bans` writes it; it is read again within a second after a
+    /// change. Its name is read at the start only. Default `""`: `bans.jsonl` in `node.data_dir`,
+    /// and without a data directory no such file.
     #[schemars(with = "String")]
     pub bans: PathBuf,
-    /// Clients that come back all the time.
+    /// Clients that reconnect continually.
     pub flapping: FlappingConfig,
-    /// Failed logins, by the address they come from.
+    /// Failed logins, by the address of the client.
     pub logins: LoginsConfig,
-    /// When new work waits so that old work does not suffer.
+    /// Load at which new work waits so that old work does not suffer.
     pub overload: OverloadConfig,
 }
 
 impl ProtectionConfig {
-    /// These and the rates among the limits, in the form that protection takes them.
+    /// These and the rates among the limits, as settings of protection.
     pub fn settings(&self, limits: &LimitsConfig) -> ProtectionSettings {
         let (client, user, address) = (&limits.client, &limits.user, &limits.address);
         ProtectionSettings {
@@ -43,30 +43,30 @@ impl ProtectionConfig {
     }
 }
 
-/// Settings against clients that come back all the time.
+/// Settings against clients that reconnect continually.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FlappingConfig {
-    /// Who connects too often is banned for a time. Default `false`: a device on a bad link looks
-    /// the same as a broken one.
+    /// Clients that connect too often are banned for a time. Default `false`: a device on a bad
+    /// link looks the same as a broken one.
     pub enabled: bool,
     /// Time in which the connections are counted. Default `"1m"`, as EMQX.
     #[serde(with = "units::duration")]
     #[schemars(with = "units::DurationSchema", range(min = 1, max = 86_400))]
     pub window: Duration,
     /// Connections of one client in the window; one more and it is banned. A client is a client
-    /// identifier together with its user, without user name together with the address it comes from
-    /// (IPv6: the network of 64 bits): who connects under the identifier of another bans only
-    /// itself. Those whose login fails do not count. 0 is no limit. Default `15`, as EMQX.
+    /// identifier together with its user, without user name together with its address (IPv6: the
+    /// network of 64 bits): a client that connects under the identifier of another bans only
+    /// itself. Failed logins do not count. 0 is no limit. Default `15`, as EMQX.
     pub connects: u32,
     /// Connections of one user in the window; one more and the user is banned. 0 is no limit.
     /// Default `0`: many devices may share a user.
     pub user_connects: u32,
-    /// Connections from one address in the window, those whose login fails too; one more and the
+    /// Connections from one address in the window, including failed logins; one more and the
     /// address is banned, for IPv6 its network of 64 bits. 0 is no limit. Default `0`: many clients
     /// may share an address.
     pub address_connects: u32,
-    /// How long it is banned (0x8A). The ban is kept in memory. Default `"5m"`, as EMQX.
+    /// Duration of a ban (0x8A). The ban is kept in memory. Default `"5m"`, as EMQX.
     #[serde(with = "units::duration")]
     #[schemars(
         with = "units::DurationSchema",
@@ -101,22 +101,23 @@ impl FlappingConfig {
     }
 }
 
-/// Settings against guessing of passwords.
+/// Settings against password guessing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LoginsConfig {
     /// Failed logins of one address (for IPv6 its network of 64 bits) in the window, after which it
-    /// has to wait. A user who has logged in from that address before is counted alone and does not
-    /// wait for the others, and so is each client identifier that the user has logged in with from
-    /// there, so that neither one wrong device nor one who guesses locks anybody else out behind a
-    /// shared address; loopback addresses do not wait. 0 is no limit. Default `30`: 30 guesses a
-    /// minute find no sane password, and a handful of devices with a wrong one do not reach it.
+    /// has to wait. A user that has logged in from that address before is counted alone and does
+    /// not wait for the others, and so is each client identifier that the user has logged in with
+    /// from there, so that neither a device with a wrong password nor an attacker locks out other
+    /// clients behind a shared address; loopback addresses do not wait. 0 is no limit. Default
+    /// `30`: 30 guesses a minute find no sane password, and a handful of devices with a wrong one
+    /// do not reach it.
     pub failures: u32,
-    /// Time in which they are counted. Default `"1m"`: the pace at which devices try again.
+    /// Time in which they are counted. Default `"1m"`: the interval at which devices retry.
     #[serde(with = "units::duration")]
     #[schemars(with = "units::DurationSchema", range(min = 1, max = 86_400))]
     pub window: Duration,
-    /// How long logins are refused (0x9F) from then on. Default `"1m"`: halves the pace of
+    /// Time for which logins are refused (0x9F) from then on. Default `"1m"`: halves the rate of
     /// guessing, and is over before a person gives up.
     #[serde(with = "units::duration")]
     #[schemars(with = "units::DurationSchema", range(min = 1, max = 86_400))]
@@ -148,9 +149,9 @@ impl LoginsConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OverloadConfig {
-    /// A turn of a worker's event loop that takes so long is late: so long all its clients wait.
-    /// After `turns` of them in a row new connections wait. 0 is off. Default `"200ms"`: far above
-    /// a busy turn, and clients notice it.
+    /// A turn of a worker's event loop of this duration is late: all its clients wait for it. After
+    /// `turns` of them in a row new connections wait. 0 is off. Default `"200ms"`: far above a busy
+    /// turn, and clients notice it.
     #[serde(with = "units::duration")]
     #[schemars(with = "units::DurationSchema", range(max = 3600))]
     pub turn: Duration,
@@ -162,8 +163,8 @@ pub struct OverloadConfig {
     /// Late turns in a row. Default `5`: one slow turn is no overload.
     #[schemars(range(min = 1))]
     pub turns: u32,
-    /// It is over when for so long every turn took less than half of the limit. Default `"5s"`: it
-    /// does not come and go all the time.
+    /// Overload is over when for this time every turn took less than half of the limit. Default
+    /// `"5s"`: overload does not begin and end continually.
     #[serde(with = "units::duration")]
     #[schemars(with = "units::DurationSchema", range(max = 3600))]
     pub calm: Duration,

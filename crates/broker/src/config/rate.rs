@@ -9,7 +9,7 @@ use thrum_protection::Rate;
 
 use super::units;
 
-/// Periods that are written with their unit alone.
+/// Periods written with their unit alone.
 const PERIODS: [(&str, Duration); 4] = [
     ("s", Duration::from_secs(1)),
     ("m", Duration::from_mins(1)),
@@ -17,7 +17,7 @@ const PERIODS: [(&str, Duration); 4] = [
     ("d", Duration::from_hours(24)),
 ];
 
-/// Reads `"1000/s"`, `"100/10s"`, `"10/m burst 50"`, or a number a second; `number` reads the
+/// Parses `"1000/s"`, `"100/10s"`, `"10/m burst 50"`, or a number a second; `number` parses the
 /// amounts.
 fn parse(text: &str, number: fn(&str) -> Option<u64>) -> Option<Rate> {
     let (rate, burst) = match text.split_once("burst") {
@@ -31,7 +31,7 @@ fn parse(text: &str, number: fn(&str) -> Option<u64>) -> Option<Rate> {
     Rate::new(number(amount.trim())?, per, burst)
 }
 
-/// Writes a rate so that it is read as the same; none for no limit.
+/// Formats a rate so that it parses as the same rate; none for no limit.
 fn format(rate: &Rate, number: fn(u64) -> String) -> Option<String> {
     if rate.is_none() {
         return None;
@@ -49,7 +49,7 @@ fn format(rate: &Rate, number: fn(u64) -> String) -> Option<String> {
     Some(format!("{}/{per}{burst}", number(rate.amount())))
 }
 
-/// A number of things, such as messages.
+/// A number of events, such as messages.
 fn parse_count(text: &str) -> Option<u64> {
     text.replace('_', "").parse().ok()
 }
@@ -68,7 +68,7 @@ fn parse_period(text: &str) -> Option<Duration> {
     units::parse_duration(text)
 }
 
-/// A rate as it may stand in a file.
+/// A rate as written in a file.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Written {
@@ -101,7 +101,7 @@ fn write<S: Serializer>(rate: &Rate, number: fn(u64) -> String, to: S) -> Result
 pub struct RateSchema;
 
 impl RateSchema {
-    /// What is expected, in words.
+    /// The expected form, for errors.
     pub const EXPECTED: &str =
         "a rate such as \"1000/s\", \"10/m\", \"100/s burst 500\", or 0 for no limit";
 }
@@ -111,7 +111,7 @@ impl RateSchema {
 pub struct ByteRateSchema;
 
 impl ByteRateSchema {
-    /// What is expected, in words.
+    /// The expected form, for errors.
     pub const EXPECTED: &str =
         "a rate of bytes such as \"1MiB/s\", \"64KiB/s burst 1MiB\", or 0 for no limit";
 }

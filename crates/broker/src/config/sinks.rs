@@ -1,4 +1,4 @@
-//! Sinks: where messages leave the broker without a client that subscribes to them.
+//! Sinks: outputs of messages without a client that subscribes to them.
 
 use std::path::PathBuf;
 
@@ -11,10 +11,10 @@ use super::units;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SinkConfig {
-    /// What the sink is: `"log"`, a file with one JSON object a line. Default `"log"`.
+    /// Kind of the sink: `"log"`, a file with one JSON object a line. Default `"log"`.
     #[serde(rename = "type")]
     pub kind: SinkKind,
-    /// Which messages: a topic filter as in SUBSCRIBE, not a shared one. Needed.
+    /// Messages of the sink: a topic filter as in SUBSCRIBE, not a shared one. Needed.
     pub filter: String,
     /// The file of a log. The broker creates it with mode 0600, appends to it, and opens a new one
     /// if another program has moved it away. Needed.
@@ -25,11 +25,11 @@ pub struct SinkConfig {
     /// `kill -9` and the loss of power. Messages of QoS 0, and all messages without a data
     /// directory or with `false`, only wait in memory: at most once. Default `true`.
     pub durable: bool,
-    /// What happens when the queue is full: `"refuse"` (a PUBLISH of QoS 1 or 2 is refused with
-    /// 0x97 and reaches no subscriber; an MQTT 3.x client is disconnected without acknowledgement;
-    /// QoS 0 passes the sink by and is counted), `"hold"` (its publishers are not read until the
-    /// queue is half empty) or `"drop"` (messages pass the sink by and are counted). Default
-    /// `"refuse"`: an acknowledged message is in the sink.
+    /// Effect of a full queue: `"refuse"` (a PUBLISH of QoS 1 or 2 is refused with 0x97 and reaches
+    /// no subscriber; an MQTT 3.x client is disconnected without acknowledgement; QoS 0 skips the
+    /// sink and is counted), `"hold"` (its publishers are not read until the queue is half empty)
+    /// or `"drop"` (messages skip the sink and are counted). Default `"refuse"`: an acknowledged
+    /// message is in the sink.
     pub when_full: WhenFull,
     /// Most messages in the queue. Default `100000`: a second or two of a busy node.
     #[schemars(range(min = 1))]
@@ -54,7 +54,7 @@ impl Default for SinkConfig {
     }
 }
 
-/// What a sink is.
+/// Kind of a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -64,7 +64,7 @@ pub enum SinkKind {
     Log,
 }
 
-/// What happens to a message for a sink whose queue is full.
+/// The effect of a full queue on a message for the sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]

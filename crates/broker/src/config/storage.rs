@@ -1,29 +1,29 @@
-//! How durable state is kept.
+//! Storage of durable state.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::units;
 
-/// Settings of the durable state, which there is if `node.data_dir` is set.
+/// Settings of the durable state, which exists if `node.data_dir` is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StorageConfig {
-    /// What an acknowledgement to a durable session means: `"fsync"` (it survives the loss of
-    /// power), `"os"` (it survives the end of the broker, and the loss of power up to the last
-    /// seconds) or `"memory"` (nothing is kept on disk, whatever `node.data_dir` says). Default
-    /// `"fsync"`: an acknowledgement means that it is safe.
+    /// Guarantee of an acknowledgement to a durable session: `"fsync"` (the data survives the loss
+    /// of power), `"os"` (it survives the end of the broker, and the loss of power except for the
+    /// last seconds) or `"memory"` (nothing is kept on disk, even with `node.data_dir`). Default
+    /// `"fsync"`: acknowledged data is safe.
     pub durability: Durability,
-    /// Most bytes that the state takes on the disk; three quarters of it can be messages and
-    /// sessions. When it is reached, new durable sessions, messages for them and retained messages
-    /// are refused (0x97). Default `"16GiB"`.
+    /// Most bytes of the state on the disk; three quarters of it can be messages and sessions. When
+    /// it is reached, new durable sessions, messages for them and retained messages are refused
+    /// (0x97). Default `"16GiB"`.
     #[serde(with = "units::byte_size")]
     #[schemars(with = "units::ByteSizeSchema", range(min = 1_048_576))]
     pub max_disk: u64,
-    /// Whose wills survive the end of the broker without a stop (`kill -9`, loss of power):
-    /// `"all"`, also those of sessions that end with their connection, or `"persistent"`, only
-    /// those of sessions with an expiry. Default `"all"`: a will says that a client is gone, also
-    /// when the broker went first. With it the CONNACK of a client that leaves a will waits for the
+    /// Wills that survive the end of the broker without a stop (`kill -9`, loss of power): `"all"`,
+    /// also those of sessions that end with their connection, or `"persistent"`, only those of
+    /// sessions with an expiry. Default `"all"`: a will reports that a client is gone, also when
+    /// the broker ended first. With it the CONNACK of a client that leaves a will waits for the
     /// disk; clients without a will pay nothing.
     pub wills: Wills,
 }
@@ -38,7 +38,7 @@ impl Default for StorageConfig {
     }
 }
 
-/// When a change counts as safe.
+/// The time from which a change counts as safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]

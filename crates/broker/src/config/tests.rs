@@ -1,4 +1,4 @@
-//! What the units accept, and that the session limits follow the settings.
+//! Tests of the units, and of the session limits made from the settings.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -11,10 +11,10 @@ use super::units;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TlsFilesConfig {
-    /// Time between two looks at the files of certificates, keys, authorities and revocation lists.
-    /// A listener of which one has changed reads all of them again, for its next connections; if
-    /// they cannot be used it keeps those it has. 0 leaves that to SIGHUP. Default `"1m"`: a
-    /// renewed certificate is in use before anybody asks for it.
+    /// Interval of checks of the files of certificates, keys, authorities and revocation lists. A
+    /// listener of which one has changed reads all of them again, for its next connections; if they
+    /// cannot be used it keeps those it has. 0 leaves that to SIGHUP. Default `"1m"`: a renewed
+    /// certificate is in use without an action of the operator.
     #[serde(with = "units::duration")]
     #[schemars(with = "units::DurationSchema", range(max = 86_400))]
     pub reload_interval: Duration,

@@ -1,8 +1,8 @@
-//! Who may come in: at once where the broker knows it by itself, else when the gatekeeper has
-//! answered.
+//! Admission of clients: at once where the broker can decide alone, else after the gatekeeper's
+//! answer.
 //!
-//! Nothing of a client is read while its answer is awaited; what came behind its CONNECT waits in
-//! its connection.
+//! The broker reads nothing from a client while it awaits the answer; bytes behind the CONNECT stay
+//! in the connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,40 +28,40 @@ use crate::metrics::Counter;
 use crate::traffic::Next;
 use crate::workers::WorkerId;
 
-/// Longest time that a client waits to be let in. The gatekeeper answers within its own limits,
-/// which are shorter.
+/// Longest time that a client waits for its admission. The gatekeeper answers within its own
+/// limits, which are shorter.
 const WAIT_MAX: Duration = Duration::from_secs(75);
 
-/// A client that is not in yet.
+/// A client whose admission is pending.
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) handshake: Handshake,
     pub(crate) awaited: Awaited,
-    /// Who is not in by then is closed.
+    /// The connection is closed if the client is not admitted by then.
     pub(crate) deadline: Time,
 }
 
-/// What it waits for.
+/// The event that a pending client waits for.
 #[derive(Debug)]
 pub(crate) enum Awaited {
     /// The gatekeeper's answer to its login.
     Answer(Claim),
-    /// Its own step of enhanced authentication.
+    /// The client's next step of enhanced authentication.
     Step(Claim, Exchange),
-    /// The gatekeeper's word about its will.
+    /// The gatekeeper's decision about the client's will.
     Will(Box<Admitted>),
     /// The end of a review of its session.
     Review(Box<Admitted>),
 }
 
-/// What a client has shown.
+/// The credentials of a client.
 #[derive(Debug, Default)]
 pub(crate) struct Claim {
-    /// The user name that it claims.
+    /// The user name that the client claims.
     username: Option<Box<str>>,
-    /// A password, a token or a key.
+    /// Whether the client sent a password, a token or a key.
     has_secret: bool,
-    /// Of the access that it is judged by.
+    /// Generation of the access that judges the client.
     generation: u64,
 }
 
@@ -71,38 +71,37 @@ impl Claim {
         self.username.as_deref()
     }
 
-    /// The client has shown that it is who it says. A token of one user proves nothing about
-    /// another whose name was sent with it; without a name in CONNECT there is no password to
-    /// guess.
+    /// The client has proved its identity. A token of one user proves nothing about another user
+    /// whose name was sent with it; a CONNECT without a user name holds no password to guess.
     fn is_proved(&self, identity: &Identity) -> bool {
         self.has_secret && (self.username.is_none() || self.username == identity.username)
     }
 }
 
-/// A client that may come in.
+/// A client that is admitted.
 #[derive(Debug)]
 pub(crate) struct Admitted {
     pub(crate) admission: Admission,
-    /// Of the access that it was judged by: there may be another one when it begins its session.
+    /// Generation of the access that judged the client: it may be outdated when the session begins.
     pub(crate) generation: u64,
-    /// It showed credentials, and there was nobody to verify them.
+    /// The client sent credentials, and no backend exists to verify them.
     pub(crate) is_unverified: bool,
     /// The gatekeeper allowed its will.
     pub(crate) is_will_allowed: bool,
-    /// There was room for it before it had to wait for the review of its session, maybe that of its
-    /// own connection before.
+    /// The limits had room for the client before it had to wait for the review of its session,
+    /// perhaps room left by its own earlier connection.
     pub(crate) has_room: bool,
 }
 
-/// What is to become of a client that wants to come in.
+/// The next step for a client that asks for admission.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// Its session is here.
+    /// Its session belongs to this worker.
     Attach {
         handshake: Handshake,
         admitted: Box<Admitted>,
     },
-    /// Its session is with another worker, or it has to stand behind our own mail.
+    /// Its session belongs to another worker, or it has to queue behind this worker's own mail.
     HandOver {
         owner: WorkerId,
         handshake: Handshake,
@@ -114,7 +113,7 @@ pub(crate) enum Outcome {
         user: Option<Box<str>>,
         violation: Violation,
     },
-    /// Nothing of it is read until that is there.
+    /// The client waits and is not read until then.
     Wait {
         handshake: Handshake,
         awaited: Awaited,
@@ -132,7 +131,7 @@ impl Outcome {
 }
 
 impl Door<'_> {
-    /// A CONNECT that keeps to the limits.
+    /// Handles a CONNECT that is within the limits.
     pub(super) fn admit(
         &mut self,
         key: ConnectionKey,
@@ -149,7 +148,7 @@ impl Door<'_> {
                 return Outcome::refuse(handshake, connect.username, STRANGER);
             }
             Judge::Certificate => login.identity,
-            // What nobody has verified is not who it is.
+            // An unverified name is no identity.
             Judge::Anonymous => Identity {
                 username: None,
                 ..login.identity
@@ -168,7 +167,7 @@ impl Door<'_> {
         self.come_in(key, handshake, admitted)
     }
 
-    /// What the client shows.
+    /// The credentials that the client presents.
     fn login(&mut self, key: ConnectionKey, connect: &Connect<'_>, handshake: &Handshake) -> Login {
         let connection = &self.edge.connections[key];
         let (number, address) = (connection.gate, connection.peer.own_address());
@@ -211,7 +210,7 @@ impl Door<'_> {
         }
     }
 
-    /// The gatekeeper is asked.
+    /// Asks the gatekeeper.
     fn ask(&mut self, key: ConnectionKey, handshake: Handshake, login: Login) -> Outcome {
         let Some(gatekeeper) = self.engine.core.settings.access.access.gatekeeper.clone() else {
             let what = "no enhanced authentication is set up";
@@ -232,8 +231,8 @@ impl Door<'_> {
         }
     }
 
-    /// What came of a client: it begins its session, waits, or has to go. `rest` is what came
-    /// behind its CONNECT.
+    /// Carries out an outcome: the client begins its session, waits, or is refused. `rest` holds
+    /// the bytes behind its CONNECT.
     pub(crate) fn carry_out(&mut self, key: ConnectionKey, outcome: Outcome, rest: &[u8]) -> Next {
         match outcome {
             Outcome::Attach {
@@ -264,7 +263,7 @@ impl Door<'_> {
         Next::Stop
     }
 
-    /// Nothing is read until the answer is there.
+    /// Stops reading the client until the answer arrives.
     pub(super) fn hold(
         &mut self,
         key: ConnectionKey,
@@ -283,7 +282,7 @@ impl Door<'_> {
         connection.phase = Phase::Admission(Some(Box::new(pending)));
     }
 
-    /// The client has come back to a session that is reviewed first, which takes long.
+    /// The client has returned to a session that needs a long review first.
     pub(super) fn await_review(
         &mut self,
         key: ConnectionKey,
@@ -294,17 +293,17 @@ impl Door<'_> {
         self.engine.core.row().add(Counter::ReviewsAwaited, 1);
         let awaited = Awaited::Review(Box::new(admitted));
         self.hold(key, handshake, awaited, rest);
-        // One that another worker has accepted has no timer here.
+        // A connection that another worker accepted has no timer here.
         self.wait_for_admission(self.engine.core.outputs.id(key));
     }
 
-    /// The client has waited for long enough. Its session is reviewed all the same.
+    /// The client has waited for too long. The review of its session continues.
     pub(crate) fn refuse_after_wait(&mut self, id: ConnectionId) {
-        let what = "the broker looks at the client's subscriptions, as the rules have changed: try again later";
+        let what = "the rules have changed and the broker is reviewing the client's subscriptions: try again later";
         self.refuse_returning(id, &Violation::new(ReasonCode::ServerBusy, what));
     }
 
-    /// Another connection has come for the session that this one waits for.
+    /// Another connection has arrived for the session that this one waits for.
     pub(crate) fn dismiss_returning(&mut self, id: ConnectionId) {
         self.engine.core.row().add(Counter::Takeovers, 1);
         let what = "another connection uses this client identifier";
@@ -318,7 +317,7 @@ impl Door<'_> {
         }
     }
 
-    /// Takes out a client that is not in yet, if it waits for that.
+    /// Removes a pending client, if it waits for this event.
     pub(crate) fn take_waiting(
         &mut self,
         id: ConnectionId,
@@ -328,8 +327,8 @@ impl Door<'_> {
         connection.take_pending_if(is_it)
     }
 
-    /// What is wrong with the client counts against its address, what is wrong with a backend does
-    /// not.
+    /// A denial for which the client is to blame counts against its address, a failure of a backend
+    /// does not.
     pub(crate) fn deny(
         &mut self,
         key: ConnectionKey,
@@ -351,7 +350,7 @@ impl Door<'_> {
         self.refuse_pending(key, handshake, user, &violation);
     }
 
-    /// CONNACK with an error for a client whose CONNECT is no longer at hand.
+    /// Sends CONNACK with an error to a client whose CONNECT is no longer available.
     pub(crate) fn refuse_pending(
         &mut self,
         key: ConnectionKey,
@@ -367,7 +366,7 @@ impl Door<'_> {
         self.refused(key, applicant, violation);
     }
 
-    /// Looks at a client that is not in yet again, when its time is over.
+    /// Checks a pending client again at its deadline.
     pub(crate) fn wait_for_admission(&mut self, id: ConnectionId) {
         if let Some(pending) = self.edge.connections[id.key].pending() {
             self.engine
@@ -395,7 +394,7 @@ impl Door<'_> {
         self.come_in(key, handshake, admitted)
     }
 
-    /// The client has shown who it is: earlier failures are forgiven.
+    /// The client has proved its identity: its earlier failures are forgiven.
     pub(crate) fn note_proof(
         &mut self,
         key: ConnectionKey,
@@ -410,7 +409,7 @@ impl Door<'_> {
         }
     }
 
-    /// The client may come in, if nothing else is against it.
+    /// Admits the client, if nothing else speaks against it.
     fn come_in(
         &mut self,
         key: ConnectionKey,
@@ -438,7 +437,7 @@ impl Door<'_> {
         }
     }
 
-    /// To its session, here or on another worker.
+    /// Directs the client to its session, here or on another worker.
     pub(crate) fn go_in(&self, handshake: Handshake, admitted: Admitted) -> Outcome {
         let client_id = handshake.client_id();
         let (owner, here) = (self.owner(client_id), self.engine.core.id);
@@ -456,7 +455,7 @@ impl Door<'_> {
         }
     }
 
-    /// Puts the client behind the listener's mount point, if it has one.
+    /// Applies the listener's mount point to the client, if it has one.
     fn mount(
         &mut self,
         key: ConnectionKey,
@@ -475,7 +474,8 @@ impl Door<'_> {
     }
 }
 
-/// One that the broker gives is another one each time: nobody is known by it.
+/// The client identifier that the client sent; one that the broker assigns differs each time and
+/// identifies no client.
 fn sent_client_id(handshake: &Handshake) -> &str {
     if handshake.is_client_id_assigned() {
         return "";
@@ -493,7 +493,7 @@ pub(crate) fn is_of_client(denial: &Denial) -> bool {
     )
 }
 
-/// The connection is there, and its client waits for the review of its session.
+/// The connection exists, and its client waits for the review of its session.
 pub(crate) fn awaits_review(edge: &Edge, engine: &Engine, id: ConnectionId) -> bool {
     let connection = edge.connection(engine, id);
     let pending = connection.and_then(Connection::pending);

@@ -1,4 +1,4 @@
-//! Questions to the gatekeeper, and its answers, which come by mail.
+//! Requests to the gatekeeper, and its answers, which arrive by mail.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,25 +12,24 @@ use crate::mailbox::Mail;
 use crate::node::Node;
 use crate::workers::WorkerId;
 
-/// Whom an answer is about.
+/// The subject of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AnswerTo {
-    /// A connection that is not in yet.
+    /// A connection whose admission is pending.
     Connection(ConnectionId),
-    /// A client that proves itself again over this connection.
+    /// A client that re-authenticates over this connection.
     Again {
         slot: Slot,
         id: u64,
         connection: Option<ConnectionId>,
     },
-    /// A client whose own rules may have changed, with this connection or none.
+    /// A client whose own rules may have changed, connected or not.
     Refresh {
         slot: Slot,
         id: u64,
         connection: Option<ConnectionId>,
     },
-    /// The client that retained messages came from, by the walk that asks and the number of the
-    /// question.
+    /// The publisher of retained messages, by the number of the review and of the question.
     Source { review: u64, question: u64 },
 }
 
@@ -41,7 +40,7 @@ pub(crate) struct Answered {
     pub(crate) answer: Answer,
 }
 
-/// Sends the answer to the worker, or a denial if there never is one.
+/// Sends the answer to the worker, or a denial if no answer arrives.
 struct Answering {
     node: Arc<Node>,
     worker: WorkerId,
@@ -73,7 +72,7 @@ impl Drop for Answering {
     }
 }
 
-/// The way of the gatekeeper's answer back to this worker.
+/// The channel of the gatekeeper's answer back to this worker.
 pub(crate) fn reply(engine: &Engine, to: AnswerTo) -> Reply<Answer> {
     let mut answering = Answering {
         node: Arc::clone(&engine.core.node),

@@ -27,47 +27,47 @@ use crate::session_counts::Holder;
 use crate::traffic::Next;
 use crate::workers::WorkerId;
 
-/// Who wants to come in, as far as it has said so.
+/// A client that asks for admission, by the names that it gave.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Applicant<'a> {
     pub(super) client_id: Option<&'a str>,
-    /// Verified or not.
+    /// The user name, verified or not.
     pub(super) user: Option<&'a str>,
 }
 
-/// A client on its way to the worker that has its session.
+/// A client on its way to the worker that owns its session.
 #[derive(Debug)]
 pub(super) struct Entering {
     pub(super) handshake: Handshake,
     pub(super) admitted: Box<Admitted>,
-    /// What came behind its CONNECT.
+    /// The bytes behind its CONNECT.
     pub(super) unread: Vec<u8>,
 }
 
-/// A connection and the session that it has from now on.
+/// A connection and the session that it now has.
 #[derive(Clone, Copy, Debug)]
 struct Joined {
     key: ConnectionKey,
     slot: Slot,
-    /// The session was there before.
+    /// The session existed before.
     is_resumed: bool,
 }
 
-/// What was said of a client that comes in, and holds on.
+/// The part of an admission that outlives the handshake.
 #[derive(Debug)]
 struct Standing {
     expires_at: Option<u64>,
     refresh_secs: Option<u32>,
     /// Authentication data for CONNACK.
     data: Option<Vec<u8>>,
-    /// Of the access that it was judged by.
+    /// Generation of the access that judged the client.
     generation: u64,
-    /// Whom a session is counted for.
+    /// The account that the session counts for.
     holder: Holder,
 }
 
 impl Door<'_> {
-    /// A CONNECT; `rest` is what came behind it in the same read.
+    /// Handles a CONNECT; `rest` holds the bytes behind it in the same read.
     pub(crate) fn handshake(
         &mut self,
         key: ConnectionKey,
@@ -84,8 +84,8 @@ impl Door<'_> {
             self.refuse(key, connect, &violation);
             return Next::Stop;
         }
-        // Before anything is spent on the client. A takeover needs no room, which is known for sure
-        // when its session is.
+        // Checked before the client costs anything. A takeover needs no room; whether it is one is
+        // certain once the session is known.
         if !self.checks().may_take_over(connect.client_id)
             && let Err(violation) = self.checks().has_room()
         {
@@ -139,12 +139,12 @@ impl Door<'_> {
             .claim(client_id, self.engine.core.id)
     }
 
-    /// Whether messages wait for us that are older than the session which begins now. Some may be
-    /// of the client's last session, on another worker, and what the client publishes must not
-    /// overtake them: the connection goes through our own mailbox and stands behind them.
-    /// [MQTT-4.6.0-6] [MQTT3-4.6.0-6]
+    /// Whether this worker has unread mail that is older than the session which begins now. Some
+    /// may come from the client's last session, on another worker, and the client's new messages
+    /// must not overtake it: the connection goes through this worker's own mailbox and queues
+    /// behind that mail. [MQTT-4.6.0-6] [MQTT3-4.6.0-6]
     pub(crate) fn has_older_mail(&self, client_id: &str) -> bool {
-        // What has been opened counts as waiting until the end of its portion.
+        // Opened mail counts as unread until the end of its portion.
         self.engine.core.node.workers() > 1
             && self.engine.core.sessions.find(client_id).is_none()
             && self
@@ -205,7 +205,7 @@ impl Door<'_> {
             .send(owner, Mail::Adopt(Box::new(handover)));
     }
 
-    /// [MQTT-3.1.3-6] [MQTT-3.1.3-7]: unique, and not to be guessed by others.
+    /// [MQTT-3.1.3-6] [MQTT-3.1.3-7]: unique, and unpredictable for other clients.
     fn new_client_id(&mut self) -> String {
         format!(
             "thrum-{:016x}{:08x}",
@@ -214,8 +214,8 @@ impl Door<'_> {
         )
     }
 
-    /// The session of the identifier goes on, or a new one begins.
-    /// [MQTT-3.1.2-5] [MQTT-3.1.2-6] [MQTT-3.1.4-4] [MQTT3-3.1.4-3]
+    /// Resumes the session of the identifier, or begins a new one. [MQTT-3.1.2-5] [MQTT-3.1.2-6]
+    /// [MQTT-3.1.4-4] [MQTT3-3.1.4-3]
     pub(crate) fn attach(
         &mut self,
         key: ConnectionKey,
@@ -246,7 +246,7 @@ impl Door<'_> {
         let user = admission.identity.username.clone().filter(|_| names);
         let has_room = admitted.has_room;
         let access = access_of(self.engine, &handshake, admitted);
-        // Nobody gets what waits for another user.
+        // No client receives messages that are queued for another user.
         let own = existing.filter(|slot| !self.checks().is_of_another(*slot, access.as_deref()));
         let entrant = Entrant {
             key,
@@ -291,7 +291,7 @@ impl Door<'_> {
         Next::Frame
     }
 
-    /// The session is the client's from here on.
+    /// From here on the session belongs to the client.
     fn establish(&mut self, joined: Joined, handshake: Handshake, standing: &Standing) {
         let Joined {
             key,
@@ -306,7 +306,7 @@ impl Door<'_> {
         valid_until(self.engine, slot, standing.expires_at);
         refresh_in(self.engine, slot, standing.refresh_secs);
         if standing.generation != self.engine.core.settings.access.generation {
-            // Users may have changed since it was judged.
+            // Users may have changed since the client was judged.
             ask_again(self.engine, slot);
         }
         if is_resumed {
@@ -339,7 +339,7 @@ impl Door<'_> {
         }
     }
 
-    /// What was said of a client that has to wait once more.
+    /// The admission of a client that has to wait again.
     fn admitted_again(&self, key: ConnectionKey, slot: Slot, standing: Standing) -> Admitted {
         let access = self.engine.core.sessions[slot].access.as_deref();
         let admission = access.map(ClientAccess::admission).unwrap_or_default();
@@ -357,7 +357,7 @@ impl Door<'_> {
         }
     }
 
-    /// CONNACK, and what the session has for its client.
+    /// Sends CONNACK, and the messages that the session holds for its client.
     fn welcome(&mut self, joined: Joined, handshake: Handshake, standing: &Standing) {
         let Joined {
             slot, is_resumed, ..
@@ -371,8 +371,8 @@ impl Door<'_> {
             .welcome(slot, handshake, welcome, standing.holder);
     }
 
-    /// Ends what the client identifier had before; gives the slot back if its session goes on.
-    /// [MQTT-3.1.4-3] [MQTT3-3.1.4-2]
+    /// Ends the earlier connection of the client identifier; returns the slot if its session
+    /// continues. [MQTT-3.1.4-3] [MQTT3-3.1.4-2]
     fn take_over(&mut self, slot: Slot, clean_start: bool) -> Option<Slot> {
         if let Some(returning) = self.rechecking().returning_to(slot) {
             self.dismiss_returning(returning);
@@ -407,7 +407,7 @@ impl Door<'_> {
         Some(slot)
     }
 
-    /// CONNACK with an error, then the end of the connection. [MQTT-3.1.4-2] [MQTT3-3.1.4-5]
+    /// Sends CONNACK with an error, then ends the connection. [MQTT-3.1.4-2] [MQTT3-3.1.4-5]
     pub(crate) fn refuse(
         &mut self,
         key: ConnectionKey,
@@ -426,7 +426,7 @@ impl Door<'_> {
         self.refused(key, applicant, violation);
     }
 
-    /// What came behind the CONNECT is not looked at. [MQTT-3.1.4-6] [MQTT-3.2.2-7] [MQTT3-3.2.2-5]
+    /// Ignores the bytes behind the CONNECT. [MQTT-3.1.4-6] [MQTT-3.2.2-7] [MQTT3-3.2.2-5]
     pub(super) fn refused(
         &mut self,
         key: ConnectionKey,
@@ -442,7 +442,7 @@ impl Door<'_> {
         self.edge.drain(self.engine, key, Closing::Shutdown);
     }
 
-    /// Bytes that are no packet. [MQTT-3.1.4-1]
+    /// Refuses bytes that are no packet. [MQTT-3.1.4-1]
     pub(crate) fn refused_to_decode(
         &mut self,
         key: ConnectionKey,
@@ -473,7 +473,7 @@ impl Door<'_> {
     }
 }
 
-/// In which version's words a CONNECT that cannot be decoded is answered: by the level it names.
+/// The version for the answer to an undecodable CONNECT: by the protocol level that it names.
 fn answer_version(connect: &[u8]) -> Option<Version> {
     let name_len = usize::from(u16::from_be_bytes([*connect.first()?, *connect.get(1)?]));
     let level = *connect.get(2 + name_len)?;

@@ -1,9 +1,9 @@
-//! May a client publish this, subscribe to that, receive this?
+//! Authorization of topics: to publish, to subscribe and to receive.
 //!
-//! What the gatekeeper alone can decide is asked before the session sees the packet: the packet
-//! waits in the connection, which is not read until all its answers are there. The filters of a
-//! SUBSCRIBE are looked up then, too: there may be many of them, and many rules, so that it takes
-//! several turns.
+//! Decisions that only the gatekeeper can make are requested before the session handles the packet:
+//! the packet waits in the connection, which is not read until all its answers have arrived. The
+//! filters of a SUBSCRIBE are checked then, too: many filters against many rules can take several
+//! turns.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(crate) struct Decided {
     pub(crate) allowed: Option<bool>,
 }
 
-/// Sends the answer to the worker, or a refusal if there never is one.
+/// Sends the answer to the worker, or a refusal if no answer arrives.
 struct Deciding {
     node: Arc<Node>,
     worker: WorkerId,
@@ -60,8 +60,8 @@ pub(crate) struct Authorizing<'a> {
 }
 
 impl Authorizing<'_> {
-    /// What the rules say of what a packet wants to publish; none if the packet has to wait: for
-    /// the gatekeeper, who is asked now, or for the next turn.
+    /// The decision of the rules about a PUBLISH; none if the packet has to wait: for the
+    /// gatekeeper, which is asked now, or for the next turn.
     #[inline]
     pub(crate) fn verdict(
         &mut self,
@@ -104,7 +104,7 @@ impl Authorizing<'_> {
         let wanted = Wanted {
             topic,
             qos: publish.qos,
-            // Where nothing is retained, 3.x delivers it as what it is then.
+            // Without retained messages, a PUBLISH of 3.x is delivered as not retained.
             retain: publish.retain && client.session.link().retain_available(),
         };
         let (verdict, is_remembered) = access.look_up(wanted, now);
@@ -125,9 +125,9 @@ impl Authorizing<'_> {
         None
     }
 
-    /// One filter after the other, as far as the portion goes: the packet is looked at again in the
-    /// next turn, and after each answer of the gatekeeper, and goes on where it was. What is beyond
-    /// the limit is refused without a look.
+    /// Checks one filter after the other, up to the portion of a turn: the packet is handled again
+    /// in the next turn, and after each answer of the gatekeeper, and continues with its next
+    /// filter. Filters beyond the limit are refused unchecked.
     fn looks_filters_up(
         &mut self,
         key: ConnectionKey,
@@ -165,13 +165,13 @@ impl Authorizing<'_> {
         false
     }
 
-    /// The packet at hand waits for the answer.
+    /// The current packet waits for the answer.
     fn put(&mut self, key: ConnectionKey, question: Question) {
         self.edge.pause(key, PauseReason::Decision);
         self.ask_to_decide(key, question);
     }
 
-    /// Asks the gatekeeper; the answer comes by mail, in any case.
+    /// Asks the gatekeeper; an answer always arrives by mail.
     pub(crate) fn ask_to_decide(&mut self, key: ConnectionKey, question: Question) {
         let decided = Decided {
             connection: self.engine.core.outputs.id(key),
@@ -189,8 +189,8 @@ impl Authorizing<'_> {
         }
     }
 
-    /// The gatekeeper has decided about a packet of a connected client: what it said is kept for
-    /// the packet, which waits. None if the connection is gone, or does not wait for that.
+    /// The gatekeeper has decided about a waiting packet of a connected client: keeps the decision
+    /// for that packet. None if the connection is gone, or does not wait for it.
     pub(crate) fn decided(&mut self, decided: &Decided) -> Option<ConnectionKey> {
         let Decided {
             connection: asked,
@@ -217,7 +217,7 @@ impl Authorizing<'_> {
     }
 }
 
-/// What holds for a client that comes in; none if it may do everything.
+/// The rules for a client at its admission; none if it may do everything.
 pub(crate) fn access_of(
     engine: &Engine,
     handshake: &Handshake,
@@ -229,7 +229,7 @@ pub(crate) fn access_of(
         is_will_allowed,
         ..
     } = admitted;
-    // Whose the session is has to be known also where everybody may do everything.
+    // The owner of the session has to be known also where every client may do everything.
     let has_user = admission.identity.username.is_some();
     if shared.is_open() && admission.rules.is_none() && !has_user {
         return None;

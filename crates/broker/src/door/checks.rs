@@ -1,5 +1,5 @@
-//! Whether a client may come in: limits of connections, sessions and memory, whose identifier and
-//! whose will it is.
+//! Checks before admission: limits of connections, sessions and memory, and ownership of client
+//! identifiers.
 
 use thrum_access::Identity;
 use thrum_codec::ReasonCode;
@@ -17,7 +17,7 @@ use crate::ids::{ConnectionKey, Slot};
 use crate::metrics::Counter;
 use crate::session_counts::{Full, Holder};
 
-/// A client that is about to begin a session, or to go on with one.
+/// A client that is about to begin or to resume a session.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entrant<'a> {
     pub(super) key: ConnectionKey,
@@ -25,11 +25,11 @@ pub(super) struct Entrant<'a> {
     pub(super) access: Option<&'a ClientAccess>,
     /// The session of its client identifier.
     pub(super) existing: Option<Slot>,
-    /// The same, if it is one of its user.
+    /// The same, if it belongs to the client's user.
     pub(super) own: Option<Slot>,
-    /// There was room for it before it had to wait.
+    /// The limits had room for it before it had to wait.
     pub(super) has_room: bool,
-    /// Whom a session is counted for.
+    /// The account that its session counts for.
     pub(super) holder: Holder,
 }
 
@@ -61,7 +61,7 @@ impl Checks<'_> {
         may_leave_will(self.engine, handshake, access)
     }
 
-    /// Whom a session of that client is counted for.
+    /// The account that a session of this client counts for.
     pub(super) fn holder(&self, key: ConnectionKey, identity: &Identity) -> Holder {
         let address = self.edge.connections[key].peer.address();
         let limits = &self.engine.core.settings.sessions;
@@ -88,7 +88,7 @@ impl Checks<'_> {
         Ok(())
     }
 
-    /// Whether the client may have a session that outlives its connection. One that has such a
+    /// Whether the client may have a session that outlives its connection. A client that has such a
     /// session keeps it.
     pub(super) fn may_begin_session(
         &self,
@@ -113,19 +113,18 @@ impl Checks<'_> {
             .total(Counter::SessionsPersistent)
             >= limits.node
         {
-            let what = "the broker has as many sessions as it may keep (limits.sessions)";
+            let what = "the broker's limit of sessions is reached (limits.sessions)";
             (Counter::LimitSessions, what)
         } else {
             match self.engine.core.node.session_counts.full(holder, limits) {
                 None => return Ok(()),
                 Some(Full::User) => {
-                    let what =
-                        "the user has as many sessions as it may keep (limits.user.sessions)";
+                    let what = "the user's limit of sessions is reached (limits.user.sessions)";
                     (Counter::LimitUserSessions, what)
                 }
                 Some(Full::Address) => {
                     let what =
-                        "the address has as many sessions as it may keep (limits.address.sessions)";
+                        "the address's limit of sessions is reached (limits.address.sessions)";
                     (Counter::LimitAddressSessions, what)
                 }
             }
@@ -134,8 +133,8 @@ impl Checks<'_> {
         Err(Violation::new(ReasonCode::QuotaExceeded, what))
     }
 
-    /// While memory is short, nothing begins that outlives its connection; while it is exhausted,
-    /// nothing at all.
+    /// While memory is short, no session that outlives its connection begins; while it is
+    /// exhausted, no session at all.
     pub(super) fn has_memory_for(
         &self,
         handshake: &Handshake,
@@ -149,12 +148,12 @@ impl Checks<'_> {
             return Ok(());
         }
         self.engine.core.row().add(Counter::LimitMemorySessions, 1);
-        let what = "memory is short: no session begins that takes more of it (limits.memory)";
+        let what = "memory is short: no session that takes more of it is admitted (limits.memory)";
         Err(Violation::new(ReasonCode::QuotaExceeded, what))
     }
 
-    /// The client identifier may have a connection already, whose place the new one takes. Sessions
-    /// of other workers count as connected.
+    /// Whether the client identifier may already have a connection, which the new one replaces.
+    /// Sessions of other workers count as connected.
     pub(super) fn may_take_over(&self, client_id: &str) -> bool {
         if client_id.is_empty() {
             return false;
@@ -171,7 +170,7 @@ impl Checks<'_> {
         self.engine.core.sessions[slot].connection.is_some()
     }
 
-    /// The client may have this identifier; one that the broker has given cannot be anybody's.
+    /// The client may use this identifier; one that the broker assigned is always allowed.
     pub(super) fn may_be_called(
         &mut self,
         handshake: &Handshake,
@@ -183,18 +182,19 @@ impl Checks<'_> {
             return Ok(());
         }
         self.engine.core.row().add(Counter::ClientIdsNotOfUser, 1);
-        let what = "the client identifier is not of the form that is allowed here (auth.client_id)";
+        let what = "the client identifier does not have the required form (auth.client_id)";
         Err(Violation::new(ReasonCode::ClientIdentifierNotValid, what))
     }
 
-    /// The session was begun by another user. Of one that an older version has left nobody knows.
+    /// The session belongs to another user. The owner of a session from an older version is
+    /// unknown.
     pub(super) fn is_of_another(&self, slot: Slot, access: Option<&ClientAccess>) -> bool {
         let before = self.engine.core.sessions[slot].owner();
         let now = access.map_or(Owner::Anonymous, ClientAccess::owner);
         before != Owner::Unknown && before != now
     }
 
-    /// A client identifier that has a session of a user stays with that user.
+    /// A client identifier with a session of a user stays with that user.
     pub(super) fn belongs_to_user(
         &mut self,
         key: ConnectionKey,
@@ -205,7 +205,7 @@ impl Checks<'_> {
             return Ok(());
         };
         let allows = self.engine.core.settings.takeover == Takeover::AnyUser;
-        // What a client without user name began belongs to nobody.
+        // A session that a client without user name began has no owner.
         if allows || self.engine.core.sessions[slot].owner().user().is_none() {
             return Ok(());
         }
@@ -222,13 +222,13 @@ impl Checks<'_> {
         Err(Violation::new(ReasonCode::ClientIdentifierNotValid, what))
     }
 
-    /// A client that nobody has verified stays as long as it would be let in again.
+    /// An unverified client stays as long as it would be admitted again.
     pub(super) fn may_stay(&mut self, key: ConnectionKey) -> Result<(), Violation> {
         let connection = &self.edge.connections[key];
         let (number, is_loopback) = (connection.gate, connection.peer.is_loopback());
         let has_gatekeeper = self.engine.core.settings.access.access.gatekeeper.is_some();
         if connection.is_unverified && has_gatekeeper {
-            let what = "users have been set up since this client came in: log in again";
+            let what = "users have been added since this client connected: log in again";
             return Err(Violation::new(ReasonCode::NotAuthorized, what));
         }
         let of_node = self.engine.core.settings.anonymous;

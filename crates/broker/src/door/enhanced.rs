@@ -1,4 +1,4 @@
-//! Enhanced authentication of clients that are not in yet: the steps between CONNECT and CONNACK.
+//! Enhanced authentication of pending clients: the steps between CONNECT and CONNACK.
 
 use thrum_access::Exchange;
 use thrum_codec::ReasonCode;
@@ -23,7 +23,7 @@ pub(crate) struct Challenge {
     pub(crate) exchange: Exchange,
 }
 
-/// The client has to take a step of enhanced authentication. What it has sent already is
+/// Requests a step of enhanced authentication from the client. Bytes that it has sent already are
 /// handled now.
 pub(crate) fn challenge(
     door: &mut Door<'_>,
@@ -57,7 +57,7 @@ pub(crate) fn challenge(
     Some(partial)
 }
 
-/// A packet of a client whose step is awaited.
+/// Handles a packet of a client whose step is awaited.
 pub(crate) fn challenged(
     door: &mut Door<'_>,
     key: ConnectionKey,

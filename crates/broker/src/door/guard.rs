@@ -1,4 +1,4 @@
-//! Bans and failed logins: what protection says is asked here, told to the client and counted.
+//! Bans and failed logins: asks protection, tells the client and counts.
 
 use thrum_access::Identity;
 use thrum_protection::{BanList, ClientRef, Refusal, SubjectRef};
@@ -18,7 +18,7 @@ pub(super) struct Guard<'a> {
 }
 
 impl Guard<'_> {
-    /// A client may try to log in.
+    /// Whether a client may try to log in.
     pub(super) fn may_log_in(
         &mut self,
         key: ConnectionKey,
@@ -39,7 +39,7 @@ impl Guard<'_> {
         self.counted(may_be)
     }
 
-    /// A client that is admitted may begin its session.
+    /// Whether an admitted client may begin its session.
     pub(super) fn may_enter(
         &mut self,
         key: ConnectionKey,
@@ -60,7 +60,8 @@ impl Guard<'_> {
         self.counted(may_be)
     }
 
-    /// A client may begin its session: somebody may have been banned while the client was judged.
+    /// Whether a client may begin its session: a ban may have been added while the client was
+    /// judged.
     pub(super) fn may_begin(
         &self,
         key: ConnectionKey,
@@ -77,13 +78,13 @@ impl Guard<'_> {
         )
     }
 
-    /// The user that the client claims to be has logged in from there before.
+    /// The claimed user has logged in from this address before.
     pub(super) fn is_known_there(&self, key: ConnectionKey, username: Option<&str>) -> bool {
         let who = self.login_of(key, "", username);
         self.engine.core.node.protection.is_known(&who)
     }
 
-    /// What the client has shown is wrong.
+    /// The client's credentials are wrong.
     pub(super) fn login_failed(
         &mut self,
         key: ConnectionKey,
@@ -115,7 +116,7 @@ impl Guard<'_> {
         }
     }
 
-    /// What the client has shown is right.
+    /// The client's credentials are right.
     pub(super) fn login_succeeded(
         &self,
         key: ConnectionKey,
@@ -144,7 +145,7 @@ impl Guard<'_> {
         }
     }
 
-    /// The same for what counts logins.
+    /// The login in the form in which logins are counted.
     fn login_of<'a>(
         &self,
         key: ConnectionKey,

@@ -1,5 +1,5 @@
-//! How a client is to be judged: by what it shows, who there is to verify that, and who may come in
-//! without.
+//! Choice of the judge of a client: by its credentials, the backends that could verify them, and
+//! the rules for anonymous clients.
 
 use thrum_access::{Identity, Login};
 use thrum_codec::ReasonCode;
@@ -10,7 +10,7 @@ use super::checks::Checks;
 use crate::config::Anonymous;
 use crate::ids::ConnectionKey;
 
-/// What a client is told that has shown nothing, where that is not enough.
+/// The refusal of a client without credentials, where anonymous clients are not admitted.
 pub(super) const STRANGER: Violation = Violation::new(
     ReasonCode::NotAuthorized,
     "not authorized: the broker admits no clients without credentials from here \
@@ -20,27 +20,27 @@ pub(super) const STRANGER: Violation = Violation::new(
 /// Who judges a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Judge {
-    /// It comes in without having shown anything that could be verified.
+    /// It is admitted without verified credentials.
     Anonymous,
     /// Its certificate is enough.
     Certificate,
     /// The gatekeeper.
     Gatekeeper,
-    /// It has shown nothing, and that is not enough here.
+    /// It has no credentials, and anonymous clients are not admitted here.
     Nobody,
 }
 
-/// Whether the client names a user, or has a password.
+/// Whether the client sends a user name or a password.
 pub(crate) fn shows_something(login: &Login) -> bool {
     login.identity.username.is_some() || login.password.is_some()
 }
 
-/// Whether somebody has verified who the client is.
+/// Whether the client's identity is verified.
 pub(crate) fn is_verified(identity: &Identity) -> bool {
     identity.username.is_some() || identity.backend.is_some()
 }
 
-/// Why a client without credentials stays out of a node without users, and what to do about it.
+/// Why a node without users refuses a client without credentials, and the remedy.
 const fn advice_without_users(anonymous: Anonymous) -> &'static str {
     match anonymous {
         Anonymous::Nobody => {
@@ -54,7 +54,7 @@ const fn advice_without_users(anonymous: Anonymous) -> &'static str {
 }
 
 impl Checks<'_> {
-    /// Who judges the client.
+    /// Chooses the judge of the client.
     pub(super) fn judge(&mut self, key: ConnectionKey, login: &Login) -> Judge {
         let has_gatekeeper = self.engine.core.settings.access.access.gatekeeper.is_some();
         if login.method.is_some() || (shows_something(login) && has_gatekeeper) {
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_admits_nobody_is_not_told_that_this_machine_is_admitted() {
+    fn a_node_that_admits_no_anonymous_client_does_not_advise_to_use_this_machine() {
         let advice = advice_without_users(Anonymous::Nobody);
         assert!(!advice.contains("this machine"), "{advice}");
         assert!(advice.contains("auth.anonymous = false"), "{advice}");

@@ -1,9 +1,9 @@
-//! The door of one worker: who may come in, to which session, what its packets may do, and whether
-//! that still holds.
+//! Admission and authorization of one worker: admission of clients, their sessions, the rights of
+//! their packets, and checks that these still hold.
 //!
-//! Admission is a machine. A CONNECT, an answer of the gatekeeper, a step of enhanced
+//! Admission is a state machine. A CONNECT, an answer of the gatekeeper, a step of enhanced
 //! authentication or the end of a review leads to an [`Outcome`], which [`Door::carry_out`] carries
-//! out. What waits, and a certificate, are kept in the connection's phase.
+//! out. Pending state and a certificate are kept in the connection's phase.
 
 mod admission;
 mod answers;

@@ -1,4 +1,4 @@
-//! Connected clients that prove themselves again, and those whose rules may have changed.
+//! Connected clients that re-authenticate, and clients whose rules may have changed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::engine::timers::{Target, TimedSession};
 use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::metrics::Counter;
 
-/// A gatekeeper that could not look is asked again after this.
+/// A gatekeeper that could not answer is asked again after this time.
 const REFRESH_AGAIN_SECS: u32 = 30;
 
 /// See above.
@@ -49,7 +49,7 @@ impl Reauthentication<'_> {
         }
     }
 
-    /// A connected client has to go.
+    /// Disconnects a connected client.
     fn turn_away(&mut self, slot: Slot, reason: ReasonCode, what: &str) {
         let farewell = Farewell { reason, what };
         self.edge.turn_away(self.engine, slot, farewell);
@@ -103,9 +103,9 @@ impl Reauthentication<'_> {
         gatekeeper.step(*exchange, data.to_vec(), reply(self.engine, to));
     }
 
-    /// The gatekeeper has judged a client that proves itself again. What it may do stays as it is
-    /// until then. The answer is about the connection that asked: one that has come since was
-    /// judged by what it showed itself.
+    /// The gatekeeper has judged a client that re-authenticates. Its rights stay as they are until
+    /// then. The answer is about the connection that asked: a newer connection was judged by its
+    /// own credentials.
     pub(crate) fn proved_again(
         &mut self,
         slot: Slot,
@@ -148,11 +148,12 @@ impl Reauthentication<'_> {
         }
     }
 
-    /// Passwords are not to be guessed by way of re-authentication either.
+    /// Failed re-authentications count as failed logins, so that they cannot be used to guess
+    /// passwords.
     fn note_denial_again(&mut self, slot: Slot, denial: &Denial) {
         let client = &self.engine.core.sessions[slot];
         if let Some(key) = client.connection.filter(|_| is_of_client(denial)) {
-            // Whose key was tried is known to the gatekeeper alone.
+            // Only the gatekeeper knows the owner of the key that was tried.
             self.guard().login_failed(key, "", None);
         }
     }
@@ -163,8 +164,7 @@ impl Reauthentication<'_> {
         }
     }
 
-    /// The gatekeeper has looked at a client again that was in: it is connected, or has left a
-    /// will.
+    /// The gatekeeper has judged an admitted client again: it is connected, or has left a will.
     pub(crate) fn refreshed(
         &mut self,
         slot: Slot,
@@ -178,7 +178,7 @@ impl Reauthentication<'_> {
         let connection = connection_of(self.engine, slot);
         let is_here_again = connection.is_some() && connection != of;
         if is_here_again || self.rechecking().returning_to(slot).is_some() {
-            // It has come back since, and was judged anew.
+            // The client has reconnected since, and was judged again.
             return;
         }
         match answer {
@@ -190,7 +190,7 @@ impl Reauthentication<'_> {
                 refresh_in(self.engine, slot, again);
             }
             Answer::Admit(admission) => self.take_over_admission(slot, *admission),
-            // What cannot be looked up now holds until it can be.
+            // If the check fails, the present rights hold until it succeeds.
             Answer::Deny(denial)
                 if denial.reason == ReasonCode::ServerUnavailable
                     || denial.reason == ReasonCode::ServerBusy =>
@@ -230,7 +230,7 @@ impl Reauthentication<'_> {
         }
     }
 
-    /// It is time to ask again.
+    /// The time to ask again has come.
     pub(crate) fn refresh_due(&mut self, timed: TimedSession) {
         let Some(slot) = self.engine.core.sessions.slot_of(timed) else {
             return;
@@ -258,7 +258,7 @@ impl Reauthentication<'_> {
         }
     }
 
-    /// The step of re-authentication that the connected client was asked for.
+    /// The step of re-authentication that was requested from the connected client.
     fn exchange(&mut self, slot: Slot) -> Option<&mut Option<Box<Exchange>>> {
         let key = self.engine.core.sessions[slot].connection?;
         match &mut self.edge.connections[key].phase {
@@ -273,7 +273,7 @@ impl Reauthentication<'_> {
             tracing::info!(client_id, reason = %denial.detail, "disconnected: no longer admitted");
         }
         let reason = match denial.reason {
-            // A reason of CONNACK, which DISCONNECT does not have.
+            // A reason of CONNACK that DISCONNECT does not have.
             ReasonCode::BadUserNameOrPassword => ReasonCode::NotAuthorized,
             other => other,
         };
@@ -281,7 +281,7 @@ impl Reauthentication<'_> {
     }
 }
 
-/// The connection ends then: seconds of the Unix epoch, as a wall clock shows them.
+/// Ends the connection at this time: seconds of the Unix epoch, by the wall clock.
 pub(crate) fn valid_until(engine: &mut Engine, slot: Slot, end: Option<u64>) {
     let end = end.map(|end| engine.core.node.clock.at_wall_seconds(end));
     let client = &mut engine.core.sessions[slot];
@@ -289,7 +289,7 @@ pub(crate) fn valid_until(engine: &mut Engine, slot: Slot, end: Option<u64>) {
     engine.core.arm(slot);
 }
 
-/// The gatekeeper is asked again about the client's own rules.
+/// Schedules the next request to the gatekeeper about the client's own rules.
 pub(crate) fn refresh_in(engine: &mut Engine, slot: Slot, seconds: Option<u32>) {
     let Some(seconds) = seconds else { return };
     let client = &mut engine.core.sessions[slot];
@@ -310,7 +310,7 @@ pub(crate) fn refresh_in(engine: &mut Engine, slot: Slot, seconds: Option<u32>) 
     }
 }
 
-/// Asks the gatekeeper whether what it said of a connected client still holds.
+/// Asks the gatekeeper whether its decision about a connected client still holds.
 pub(crate) fn ask_again(engine: &Engine, slot: Slot) {
     let client = &engine.core.sessions[slot];
     let id = client.session.id();
@@ -333,7 +333,7 @@ fn connection_of(engine: &Engine, slot: Slot) -> Option<ConnectionId> {
     Some(engine.core.outputs.id(key))
 }
 
-/// The session is there and has this connection.
+/// Whether the session exists and has this connection.
 pub(crate) fn is_at(engine: &Engine, slot: Slot, key: ConnectionKey) -> bool {
     let client = engine.core.sessions.get(slot);
     client.is_some_and(|client| client.connection == Some(key))

@@ -1,9 +1,7 @@
-//! Other rules, or other people who decide: what clients have is looked at again, some in each
-//! turn.
+//! Review of sessions after a change of rules or of backends: some in each turn.
 //!
-//! Sessions whose review takes long wait for their turn, one after the other. A client that comes
-//! back to one of them waits for its CONNACK, so that it is sent nothing that it may not have any
-//! more.
+//! Sessions with a long review queue for it. A client that returns to one of them waits for its
+//! CONNACK, so that it receives no message that it may no longer receive.
 
 use std::sync::Arc;
 
@@ -24,26 +22,25 @@ use crate::engine::turn::Turn;
 use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::metrics::Counter;
 
-/// Sessions that are looked at in one turn: each costs some microseconds, and clients wait
-/// meanwhile.
+/// Sessions reviewed in one turn: each costs some microseconds, for which clients wait.
 const SESSIONS_PER_TURN: usize = 256;
 /// A review that takes at most this part of a portion is done at once.
 const SHORT_PART: u64 = 4;
 
-/// Sessions that are looked at again.
+/// The review of all sessions.
 #[derive(Debug)]
 pub(crate) struct Recheck {
     round: Round,
     queue: ReviewQueue,
-    /// Clients that have come back to sessions which are reviewed now.
+    /// Clients that have returned to sessions whose review is over.
     ready: Vec<ConnectionId>,
-    /// Rates of clients have changed since the sessions were last looked at.
+    /// Rates of clients have changed since the last round.
     pub(crate) rates_changed: bool,
-    /// Each goes first in one of three turns, so that none keeps the others from going on.
+    /// Each goes first in one of three turns, so that none starves the others.
     parts: [Part; 3],
 }
 
-/// What there is to do, each part for as long as the portion lasts.
+/// The kinds of work, each limited to the rest of the portion.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Round,
@@ -66,15 +63,16 @@ impl Default for Recheck {
     }
 }
 
-/// A round over all slots of sessions. Each change begins one where the last one is, so that
-/// changes without a pause leave nobody out.
+/// A round over all slots of sessions. Each change begins a round at the position of the last one,
+/// so that continuous changes skip no session.
 #[derive(Debug, Default)]
 struct Round {
-    /// As many as there were when it began: who came since has come by what is in force.
+    /// The number of slots when the round began: newer sessions were admitted by the rules in
+    /// force.
     slots: usize,
     next: usize,
     left: usize,
-    /// Also sessions whose clients may do just what they might: filters are granted in another way.
+    /// Also sessions of clients with unchanged rights: filters are granted in another way.
     reviews_all: bool,
 }
 
@@ -93,18 +91,18 @@ impl Round {
 }
 
 impl Recheck {
-    /// There are sessions that were not looked at yet.
+    /// There are sessions that the round has not reached yet.
     pub(crate) fn is_under_way(&self) -> bool {
         self.round.left > 0 || !self.queue.is_empty()
     }
 
-    /// Takes out the clients that have come back to sessions which are reviewed now.
+    /// Takes the clients that have returned to sessions whose review is over.
     pub(crate) fn take_ready(&mut self) -> Vec<ConnectionId> {
         std::mem::take(&mut self.ready)
     }
 }
 
-/// Sessions that are looked at again, with what that takes.
+/// The review of sessions, with the parts of the worker that it needs.
 #[derive(Debug)]
 pub(crate) struct Rechecking<'a> {
     pub(crate) recheck: &'a mut Recheck,
@@ -120,17 +118,17 @@ impl Rechecking<'_> {
         }
     }
 
-    /// Rules or gatekeeper have changed. A review that is under way begins anew if they say
-    /// something else about its client.
+    /// Rules or gatekeeper have changed. A review under way restarts if the new ones decide
+    /// differently about its client.
     pub(crate) fn access_changed(&mut self, reviews_all: bool) {
         let round = &mut self.recheck.round;
         round.reviews_all = reviews_all || round.reviews_all && round.left > 0;
         round.begin(self.engine.core.sessions.capacity());
-        // While changes come without a pause no round ends.
+        // While changes arrive continuously no round ends.
         want_look_at_sources(self.engine);
     }
 
-    /// The next sessions, as far as the portion goes.
+    /// Reviews the next sessions, up to the portion.
     pub(crate) fn recheck_some(&mut self) {
         if !self.recheck.is_under_way() {
             return;
@@ -160,7 +158,7 @@ impl Rechecking<'_> {
             looked_at += 1;
             if self.recheck.round.left == 0 {
                 self.recheck.rates_changed = false;
-                // From here on nothing is published here by the rules from before.
+                // From here on no message is published on this worker by the old rules.
                 want_look_at_sources(self.engine);
             }
             if looked_at == SESSIONS_PER_TURN || self.engine.core.turn.is_portion_over() {
@@ -169,7 +167,7 @@ impl Rechecking<'_> {
         }
     }
 
-    /// Sessions whose review takes long, in their order.
+    /// Continues with the sessions whose review takes long, in their order.
     fn go_on_with_queue(&mut self, line: Line) {
         while self.review_first(line) {
             self.engine.core.durable.end_unit();
@@ -179,7 +177,7 @@ impl Rechecking<'_> {
         }
     }
 
-    /// Goes on with the first one; false if there is none.
+    /// Continues with the first one; false if there is none.
     fn review_first(&mut self, line: Line) -> bool {
         let Some((slot, waiting)) = self.recheck.queue.first(line) else {
             return false;
@@ -203,7 +201,7 @@ impl Rechecking<'_> {
         true
     }
 
-    /// Reviews a session at once, or puts it behind the others if that takes long.
+    /// Reviews a session at once, or queues it if that takes long.
     fn review_soon(&mut self, slot: Slot) {
         let id = self.engine.core.sessions[slot].session.id();
         if self.recheck.queue.find(slot, id).is_some() || self.is_long_review(slot) {
@@ -214,7 +212,7 @@ impl Rechecking<'_> {
         self.review(&mut review, |_| false);
     }
 
-    /// Goes on with a review; true at its end.
+    /// Continues a review; true at its end.
     fn review(&mut self, review: &mut Review, is_over: impl Fn(&mut Turn) -> bool) -> bool {
         loop {
             match review.go_on(self.engine, &is_over) {
@@ -232,13 +230,13 @@ impl Rechecking<'_> {
         }
     }
 
-    /// Others of the worker should not wait for the review of this session.
+    /// Other sessions of the worker should not wait for the review of this session.
     fn is_long_review(&self, slot: Slot) -> bool {
         review_units(&self.engine.core, slot)
             > self.engine.core.turn.limits().portion_units / SHORT_PART
     }
 
-    /// Looks at what a session may do, and at its subscriptions if there is something to look at.
+    /// Checks the rights of a session, and reviews its subscriptions if necessary.
     fn recheck_session(&mut self, slot: Slot) {
         if self.recheck.rates_changed {
             self.edge.meters(self.engine).measure_again(slot);
@@ -260,10 +258,10 @@ impl Rechecking<'_> {
                 }
             }
             None if shared.is_open() => return,
-            // Of a restored session no more than the user is known, of one from an open node that
-            // it has none: it is looked at when its client comes.
+            // Of a restored session only the user is known, of one from an open node that it has
+            // none: it is checked when its client returns.
             None if is_away => return,
-            // It came in while everybody might do everything.
+            // The client was admitted while every client might do everything.
             None => {
                 let identity = self.edge.identity_of(self.engine, slot);
                 let admission = Admission {
@@ -278,29 +276,29 @@ impl Rechecking<'_> {
         }
         let id = self.engine.core.sessions[slot].session.id();
         self.review_soon(slot);
-        // It may have ended with its connection. Whether its user may still be here is asked before
-        // a long review.
+        // The session may have ended with its connection. Whether its user is still admitted is
+        // asked before a long review.
         if self.engine.core.sessions.is(slot, id) {
             self.rechecked(slot);
         }
     }
 
-    /// What the session's client may do by the rules is known; who decides about the client itself
-    /// is asked again.
+    /// The client's rights under the rules are known; the judge of the client itself is asked
+    /// again.
     fn rechecked(&mut self, slot: Slot) {
         let client = &self.engine.core.sessions[slot];
         let has_user = client
             .access
             .as_ref()
             .is_some_and(|access| access.identity.username.is_some());
-        // Who is away and has left a will may not be one who may leave one any more.
+        // A client that is away and has left a will may have lost the right to it.
         if has_user && (client.connection.is_some() || client.session.will().is_some()) {
             ask_again(self.engine, slot);
         }
     }
 
-    /// Whether a client that nobody has verified would be let in again; who would not has to go.
-    /// Its session stays.
+    /// Whether an unverified client would be admitted again; otherwise it is disconnected. Its
+    /// session stays.
     fn keeps_its_place(&mut self, slot: Slot) -> bool {
         let client = &self.engine.core.sessions[slot];
         let key = client.connection;
@@ -322,15 +320,15 @@ impl Rechecking<'_> {
         false
     }
 
-    /// The client may do something else from now on.
+    /// The client's rights have changed.
     pub(crate) fn check_subscriptions(&mut self, slot: Slot) {
         self.review_soon(slot);
     }
 
-    /// A client comes back, perhaps as one who may do less, or after a restart that has forgotten
-    /// what it may do: it is sent nothing of what it may not have any more. `before` is what it
-    /// might do when its session was last looked at. False if that takes long: then the client has
-    /// to wait, and goes in when it is done.
+    /// A client returns, perhaps with fewer rights, or after a restart that has forgotten its
+    /// rights: it receives no message that it may no longer receive. `before` holds its rights at
+    /// the last check of its session. False if the review takes long: then the client waits, and is
+    /// admitted at the end of the review.
     pub(crate) fn withhold(
         &mut self,
         key: ConnectionKey,
@@ -364,7 +362,7 @@ impl Rechecking<'_> {
         true
     }
 
-    /// The connection whose client has come back to a session and waits until it was reviewed.
+    /// The connection whose client has returned to a session and waits for its review.
     pub(crate) fn returning_to(&self, slot: Slot) -> Option<ConnectionId> {
         let id = self.engine.core.sessions[slot].session.id();
         let returning = self.recheck.queue.find(slot, id)?.returning;
@@ -377,12 +375,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_in_the_middle_of_a_round_leaves_nobody_out() {
+    fn a_change_in_the_middle_of_a_round_skips_no_session() {
         let mut round = Round::default();
         let mut seen = [0; 5];
         round.begin(5);
         for _ in 0..8 {
-            // Two are looked at between one change and the next.
+            // Two are checked between one change and the next.
             for _ in 0..2 {
                 seen[round.take()] += 1;
             }

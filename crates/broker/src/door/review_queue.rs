@@ -1,7 +1,7 @@
 //! Sessions whose review takes long, in the order in which they are reviewed.
 //!
-//! Sessions that a client waits for are in one line, all others in another one, so that neither
-//! line waits for the other.
+//! Sessions that a client waits for are in one queue, all others in a second one, so that neither
+//! queue blocks the other.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -15,18 +15,18 @@ pub(super) struct ReviewQueue {
     waiting: HashMap<Slot, Waiting>,
     returning: VecDeque<Place>,
     others: VecDeque<Place>,
-    /// So many places were given.
+    /// The number of places given so far.
     places: u64,
 }
 
-/// A place in a line. Void if its session has got another one since, or waits no more.
+/// A place in a queue. Void if its session has a newer one, or waits no longer.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     slot: Slot,
     number: u64,
 }
 
-/// The two lines.
+/// The two queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line {
     /// Clients wait for their CONNACK.
@@ -39,9 +39,9 @@ pub(super) enum Line {
 pub(super) struct Waiting {
     pub(super) id: u64,
     place: u64,
-    /// A subscription has ended in a review that was broken off, since other rules hold.
+    /// A subscription has ended in a review that was aborted by a change of rules.
     pub(super) is_revoked: bool,
-    /// The connection whose client has come back to it.
+    /// The connection whose client has returned to it.
     pub(super) returning: Option<ConnectionId>,
     /// None before its turn.
     pub(super) review: Option<Box<Review>>,
@@ -65,8 +65,8 @@ impl ReviewQueue {
         self.waiting.get(&slot).filter(|waiting| waiting.id == id)
     }
 
-    /// Puts a session behind all others of its line. A review that is under way begins anew, and
-    /// who waits for it goes on waiting.
+    /// Queues a session behind all others of its queue. A review under way restarts, and its client
+    /// continues to wait.
     pub(super) fn put(&mut self, slot: Slot, id: u64, returning: Option<ConnectionId>) {
         let before = self.waiting.remove(&slot).filter(|before| before.id == id);
         let returning = returning.or_else(|| before.as_ref()?.returning);
@@ -80,8 +80,7 @@ impl ReviewQueue {
         self.line_up(slot, waiting);
     }
 
-    /// A client has come back to a session that waits: its review goes on where it is, in the other
-    /// line.
+    /// A client has returned to a waiting session: its review continues in the other queue.
     pub(super) fn return_to(&mut self, slot: Slot, connection: ConnectionId) {
         let Some(mut waiting) = self.waiting.remove(&slot) else {
             return;
@@ -104,7 +103,7 @@ impl ReviewQueue {
         self.waiting.insert(slot, waiting);
     }
 
-    /// The first session of a line.
+    /// The first session of a queue.
     pub(super) fn first(&mut self, line: Line) -> Option<(Slot, &mut Waiting)> {
         while let Some(place) = self.line(line).front().copied() {
             let waiting = self.waiting.get(&place.slot);
@@ -117,7 +116,7 @@ impl ReviewQueue {
         None
     }
 
-    /// Keeps what has been done of a review.
+    /// Keeps the progress of a review.
     pub(super) fn go_on_later(&mut self, review: Box<Review>) {
         let waiting = self.waiting.get_mut(&review.slot);
         if let Some(waiting) = waiting.filter(|waiting| waiting.id == review.id) {
@@ -125,11 +124,11 @@ impl ReviewQueue {
         }
     }
 
-    /// The session waits no more.
+    /// Removes a session from the queues.
     pub(super) fn remove(&mut self, slot: Slot) -> Option<Waiting> {
         let waiting = self.waiting.remove(&slot);
         if self.waiting.is_empty() {
-            // A crowd of them leaves no room behind.
+            // Releases the memory of a large number of sessions.
             *self = Self {
                 places: self.places,
                 ..Self::default()
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_begins_anew_goes_behind_the_others() {
+    fn a_session_that_restarts_its_review_goes_behind_the_others() {
         let mut queue = ReviewQueue::default();
         for number in 0..3 {
             queue.put(slot(number), 7, None);
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_whose_client_has_come_back_is_in_the_line_of_those() {
+    fn a_session_whose_client_has_returned_moves_to_the_queue_of_returning_clients() {
         let mut queue = ReviewQueue::default();
         for number in 0..3 {
             queue.put(slot(number), 7, None);
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_an_ended_session_is_taken_for_the_next_one_in_its_slot() {
+    fn an_ended_session_leaves_no_review_to_the_next_one_in_its_slot() {
         let mut queue = ReviewQueue::default();
         queue.put(slot(1), 7, Some(connection(9)));
         queue.first(Line::Returning).unwrap().1.is_revoked = true;

@@ -1,5 +1,5 @@
-//! Retained messages whose publishers may do less than before: one worker looks for them, some in
-//! each turn.
+//! Retained messages whose publishers have lost rights: one worker looks for them, some in each
+//! turn.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,30 +13,30 @@ use crate::retained::{ReviewStep, SourceReview};
 
 /// The gatekeeper answers within its own limits, which are shorter.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(75);
-/// A gatekeeper that could not answer is asked again after this.
+/// A gatekeeper that could not answer is asked again after this time.
 const AGAIN: Duration = Duration::from_secs(30);
 
-/// The walks over the retained messages of the node, of which one at a time is under way.
+/// The reviews of the node's retained messages, one at a time.
 #[derive(Debug, Default)]
 pub(crate) struct SourceReviews {
     under_way: Option<Box<SourceReview>>,
-    /// Walks so far.
+    /// Number of reviews so far.
     number: u64,
-    /// How many were wanted when the last one began.
+    /// Number of requested reviews when the last one began.
     seen: u64,
-    /// The one under way waits for the gatekeeper until then.
+    /// Deadline for the gatekeeper's answer in the review under way.
     waits_until: Option<Time>,
-    /// The last one left something open: the next one begins then.
+    /// The last review is incomplete: the next one begins then.
     again_at: Option<Time>,
 }
 
 impl SourceReviews {
-    /// There is something to do in the next turn.
+    /// The next turn has a portion to do.
     pub(crate) fn are_due(&self) -> bool {
         self.under_way.is_some() && self.waits_until.is_none()
     }
 
-    /// Each second, one worker: begins a walk if somebody wants one.
+    /// Each second, on one worker: begins a review if one was requested.
     pub(crate) fn watch(&mut self, engine: &Engine) {
         let now = engine.core.turn.now;
         if let Some(review) = &mut self.under_way {
@@ -56,7 +56,7 @@ impl SourceReviews {
         }
     }
 
-    /// The next portion of the walk.
+    /// Does the next portion of the review.
     pub(crate) fn go_on(&mut self, engine: &mut Engine) {
         if !self.are_due() {
             return;
@@ -92,7 +92,7 @@ impl SourceReviews {
         self.under_way = Some(review);
     }
 
-    /// The gatekeeper has answered about the client that retained messages came from.
+    /// The gatekeeper has answered about the publisher of retained messages.
     pub(crate) fn answered(&mut self, engine: &Engine, number: u64, question: u64, answer: Answer) {
         if let Some(review) = &mut self.under_way
             && self.number == number
@@ -110,11 +110,11 @@ fn ask(engine: &Engine, review: u64, question: u64, identity: Arc<Identity>) {
     }
 }
 
-/// Some client, connected or not, may publish something else than before.
+/// Requests a review: some client, connected or not, may have other rights to publish than before.
 pub(super) fn want_look_at_sources(engine: &Engine) {
     let policy = &engine.core.settings.access.access.policy;
     let retained = &engine.core.node.retained;
-    // What is withheld when the key is turned off is given again.
+    // Messages that were withheld are delivered again when the key is turned off.
     if policy.checks_retained_source || retained.withheld() > 0 {
         retained.want_look();
     }

@@ -1,4 +1,4 @@
-//! Wills: who may leave one is asked when it is left.
+//! Wills: the right to leave one is checked when it is left.
 
 use thrum_access::{Admission, Question};
 use thrum_codec::ReasonCode;
@@ -13,14 +13,14 @@ use crate::engine::publishing::is_reserved;
 use crate::ids::ConnectionKey;
 use crate::metrics::Counter;
 
-/// A client is told that it may not leave its will.
+/// The refusal of a client that may not leave its will.
 const REFUSED: Violation = Violation::new(
     ReasonCode::NotAuthorized,
     "not authorized to publish the will's topic",
 );
 
-/// The gatekeeper has decided about the will of a client that is not in yet: what becomes of
-/// it; none if it does not wait for that.
+/// The gatekeeper has decided about the will of a pending client: returns the outcome; none if the
+/// client does not wait for that.
 pub(crate) fn will_decided(
     door: &mut Door<'_>,
     key: ConnectionKey,
@@ -49,7 +49,7 @@ pub(crate) fn will_decided(
     Some(pending)
 }
 
-/// What the gatekeeper has to be asked about the will before the client is in; mostly nothing.
+/// The question to the gatekeeper about the will, before the client is admitted; usually none.
 pub(super) fn will_question(
     engine: &Engine,
     handshake: &Handshake,
@@ -73,8 +73,8 @@ pub(super) fn will_question(
     })
 }
 
-/// A will is checked when it is left, so that the client is told. What the gatekeeper decides has
-/// been asked by then.
+/// A will is checked when it is left, so that the client is told. The gatekeeper has decided by
+/// then, where it is asked.
 pub(super) fn may_leave_will(
     engine: &Engine,
     handshake: &Handshake,

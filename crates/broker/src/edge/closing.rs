@@ -1,5 +1,5 @@
-//! How connections end: the peer closes or breaks the protocol, a time is over, the broker has a
-//! reason.
+//! The end of connections: the peer closes or breaks the protocol, a time limit has passed, or the
+//! broker has a reason.
 
 use std::time::Duration;
 
@@ -17,15 +17,15 @@ use crate::metrics::Counter;
 use crate::partial::Partial;
 use crate::read_gate::PauseReason;
 
-/// How long a connection that ends has to take what was written for it and, if we ended it, is
-/// read, so that the peer sees our last packet and no reset.
+/// Time for a connection that ends to take its output; if the broker ended it, its input is read
+/// for as long, so that the peer receives the last packet and no reset.
 const DRAIN: Duration = Duration::from_secs(2);
-/// A paused client cannot show signs of life; its keep alive is looked at again after this.
+/// A paused client cannot show that it is alive; its keep alive is checked again after this time.
 const PAUSED_GRACE: Duration = Duration::from_secs(1);
-/// A client that is not read until it takes our answers has this long to take some more.
+/// A client that is not read because it does not take its output has this time to take some of it.
 const MUTED_GRACE: Duration = Duration::from_secs(30);
 
-/// Why a connection ends.
+/// Reasons why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     ClosedByPeer,
@@ -35,7 +35,7 @@ pub(crate) enum Ending {
     Disconnected,
     /// The server closes; its last packet is in the output.
     ClosedByServer,
-    /// As before, and the session has a new connection already waiting.
+    /// As before, and a new connection already waits for the session.
     TakenOver,
 }
 
@@ -50,7 +50,7 @@ impl Ending {
     }
 }
 
-/// What a client is told before its connection ends.
+/// The last packet for a client before its connection ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Farewell<'a> {
     pub(crate) reason: ReasonCode,
@@ -67,7 +67,8 @@ impl From<Violation> for Farewell<'static> {
 }
 
 impl Edge {
-    /// The peer broke the protocol: DISCONNECT with the reason (5.0), then the end. [MQTT-4.13.1-1]
+    /// Handles a protocol error of the peer: DISCONNECT with the reason (5.0), then the end.
+    /// [MQTT-4.13.1-1]
     pub(crate) fn violated(
         &mut self,
         engine: &mut Engine,
@@ -80,7 +81,7 @@ impl Edge {
         }
         let connection = &self.connections[key];
         let (peer, session) = (connection.peer, connection.session());
-        // The line of a client that goes tells the reason, if it is written.
+        // The log line of the departure contains the reason, if the line is written.
         let is_told = session.is_some() && self.lines.has_room(engine);
         if !is_told && engine.core.may_log() {
             let client = session.map(|slot| &engine.core.sessions[slot].session);
@@ -90,7 +91,7 @@ impl Edge {
         self.disconnect(engine, key, violation.into(), Ending::ClosedByServer);
     }
 
-    /// The server ends a connection. [MQTT-3.14.0-1]
+    /// Ends a connection from the server's side. [MQTT-3.14.0-1]
     pub(crate) fn disconnect(
         &mut self,
         engine: &mut Engine,
@@ -104,12 +105,12 @@ impl Edge {
         self.lost_because(engine, key, ending, farewell.what);
     }
 
-    /// A connection ends: its session is told, its socket closed.
+    /// Ends a connection: tells its session and closes its socket.
     pub(crate) fn lost(&mut self, engine: &mut Engine, key: ConnectionKey, ending: Ending) {
         self.lost_because(engine, key, ending, ending.words());
     }
 
-    /// The same; `why` is for the log.
+    /// Ends a connection; `why` is for the log.
     fn lost_because(&mut self, engine: &mut Engine, key: ConnectionKey, ending: Ending, why: &str) {
         engine.core.turn.work += CLOSING_UNITS;
         let connection = &self.connections[key];
@@ -130,11 +131,11 @@ impl Edge {
         }
     }
 
-    /// What was written for the client goes out: at once, or within [`DRAIN`] if its socket is full
-    /// or it waits for the disk. What the client still sends is thrown away.
+    /// Sends the remaining output to the client: at once, or within [`DRAIN`] if its socket is full
+    /// or the output waits for the disk. Further input is discarded.
     pub(crate) fn drain(&mut self, engine: &mut Engine, key: ConnectionKey, closing: Closing) {
         let connection = &mut self.connections[key];
-        // From here on a failing write ends nothing a second time.
+        // From here on a failing write does not end the connection a second time.
         connection.phase = Phase::Draining(closing);
         connection.partial = Partial::default();
         connection.reading.drain();
@@ -150,7 +151,7 @@ impl Edge {
         }
     }
 
-    /// Drained for long enough.
+    /// The time to drain has passed.
     pub(crate) fn drain_timer(&mut self, engine: &mut Engine, id: ConnectionId) {
         if self.connection(engine, id).is_some() {
             self.close(engine, id.key);
@@ -163,7 +164,7 @@ impl Edge {
         engine.core.row().add(Counter::ConnectionsClosed, 1);
     }
 
-    /// The client's time is over, unless it is us who do not listen.
+    /// The client's keep alive has passed, unless it is the broker that does not read.
     pub(crate) fn keep_alive_due(&mut self, engine: &mut Engine, key: ConnectionKey, slot: Slot) {
         let connection = &mut self.connections[key];
         let progressed = std::mem::take(&mut connection.progressed);
@@ -195,7 +196,7 @@ impl Edge {
         self.disconnect(engine, key, farewell, Ending::ClosedByServer);
     }
 
-    /// The last that a client hears when the node stops, and the end of its layers.
+    /// The last packet for a client when the node stops, and the end of its layers.
     pub(crate) fn dismiss(&mut self, engine: &mut Engine, key: ConnectionKey) {
         let Some(connection) = self.connections.get_mut(key) else {
             return;
@@ -223,7 +224,7 @@ impl Edge {
         }
     }
 
-    /// A connected client has to go.
+    /// Disconnects a connected client.
     pub(crate) fn turn_away(&mut self, engine: &mut Engine, slot: Slot, farewell: Farewell<'_>) {
         if let Some(key) = engine.core.sessions[slot].connection {
             self.disconnect(engine, key, farewell, Ending::ClosedByServer);
@@ -231,8 +232,8 @@ impl Edge {
     }
 }
 
-/// DISCONNECT instead of what may not be written yet: the client sends again what we did not
-/// acknowledge. One whose CONNACK may not be written yet is refused.
+/// Replaces output that may not be written yet by DISCONNECT: the client sends unacknowledged
+/// messages again. A client whose CONNACK may not be written yet is refused.
 fn say(engine: &mut Engine, key: ConnectionKey, slot: Slot, farewell: Farewell<'_>) {
     let was_welcomed = !engine.core.outputs[key].drop_held();
     engine.core.say_last(slot, |session, out| {
@@ -246,7 +247,7 @@ fn say(engine: &mut Engine, key: ConnectionKey, slot: Slot, farewell: Farewell<'
     });
 }
 
-/// The limit that a violation ran into, if it was one.
+/// The counter of the limit that a violation exceeded, if there is one.
 fn limit_counter(reason: ReasonCode) -> Option<Counter> {
     match reason {
         ReasonCode::PacketTooLarge => Some(Counter::LimitPacket),

@@ -1,4 +1,4 @@
-//! One line of the log when a client comes, and one when it goes.
+//! One log line when a client connects, and one when it disconnects.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use crate::ids::Slot;
 use crate::metrics::Counter;
 use crate::peer::Peer;
 
-/// The lines of one worker in this second.
+/// The log lines of one worker in this second.
 #[derive(Debug, Default)]
 pub(crate) struct ClientLines {
     second: Time,
     written: u32,
-    /// Since the last line that was written.
+    /// Lines omitted since the last line that was written.
     left_out: u64,
 }
 
 impl ClientLines {
-    /// Whether one more may be written.
+    /// Whether another line may be written.
     fn may_have(&self, now: Time, most: u32) -> bool {
         self.written < most || now.since(self.second) >= Duration::from_secs(1)
     }
 
-    /// Whether one more may be written; then it tells how many were left out before it.
+    /// Whether another line may be written; if so, returns the number of lines omitted before it.
     fn admit(&mut self, now: Time, most: u32) -> Option<u64> {
         if now.since(self.second) >= Duration::from_secs(1) {
             self.second = now;
@@ -40,25 +40,25 @@ impl ClientLines {
     }
 }
 
-/// A client that has come in.
+/// A client that has connected.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival<'a> {
     pub(crate) slot: Slot,
     pub(crate) peer: Peer,
     pub(crate) listener: &'a str,
     pub(crate) version: Version,
-    /// Its name, if somebody has verified one.
+    /// Its user name, if it is verified.
     pub(crate) user: Option<&'a str>,
     pub(crate) session_present: bool,
 }
 
 impl ClientLines {
-    /// The next client that comes or goes has a line.
+    /// The next client that connects or disconnects gets a line.
     pub(crate) fn has_room(&self, engine: &Engine) -> bool {
         has_lines(engine) && self.may_have(engine.core.turn.now, lines_max(engine))
     }
 
-    /// Whether a line may be written now. What was left out before it is told first.
+    /// Whether a line may be written now. Reports the omitted lines first.
     fn may_write(&mut self, engine: &Engine) -> bool {
         if !has_lines(engine) {
             return false;
@@ -76,7 +76,7 @@ impl ClientLines {
         true
     }
 
-    /// A client has come in.
+    /// Logs that a client has connected.
     pub(crate) fn log_arrival(&mut self, engine: &Engine, arrival: Arrival<'_>) {
         if !self.may_write(engine) {
             return;
@@ -93,7 +93,8 @@ impl ClientLines {
         );
     }
 
-    /// A client goes; `why` in words. To be called while its session is still there.
+    /// Logs that a client disconnects; `why` is a text. Call it while the client's session still
+    /// exists.
     pub(crate) fn log_departure(&mut self, engine: &Engine, slot: Slot, peer: Peer, why: &str) {
         if !self.may_write(engine) {
             return;
@@ -114,12 +115,12 @@ impl ClientLines {
     }
 }
 
-/// Clients that come and go have lines of their own.
+/// Whether connects and disconnects of clients are logged.
 pub(crate) fn has_lines(engine: &Engine) -> bool {
     engine.core.settings.client_lines > 0
 }
 
-/// Lines of this worker in a second.
+/// Log lines of this worker in a second.
 fn lines_max(engine: &Engine) -> u32 {
     let workers = u32::try_from(engine.core.node.workers()).unwrap_or(1);
     engine.core.settings.client_lines.div_ceil(workers)

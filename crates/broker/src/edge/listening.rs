@@ -17,19 +17,19 @@ use crate::worker::FIRST_LISTENER;
 
 /// Connections accepted from one listener in one turn.
 const ACCEPTS_PER_TURN: usize = 256;
-/// Connections accepted at each look while turns take long or memory is short: so many cost little,
-/// and nobody waits for the end of the overload.
+/// Connections accepted at each attempt while turns take long or memory is short: this number costs
+/// little, and no client waits for the end of the overload.
 const ACCEPTS_OVERLOADED: usize = 16;
-/// Shortest pause after the connect rate was used up, so that connections come in batches.
+/// Shortest pause after the connect rate was used up, so that connections are accepted in batches.
 const RATE_PAUSE_MIN: Duration = Duration::from_millis(10);
 /// Longest pause after a connect rate was used up: a reload may change the rate meanwhile.
 const RATE_PAUSE_MAX: Duration = Duration::from_secs(1);
-/// While there is too much to do, the worker looks this often whether it may accept again.
+/// Interval at which an overloaded worker checks whether it may accept again.
 const OVERLOAD_PAUSE: Duration = Duration::from_millis(100);
-/// Pause after the system had no descriptor left.
+/// Pause after the system ran out of descriptors.
 const OUT_OF_FILES_PAUSE: Duration = Duration::from_millis(100);
 
-/// Sockets in places of their own, so that a place is also what the poll calls a socket by.
+/// Sockets by place; the place is also the socket's token in the poll.
 #[derive(Debug, Default)]
 pub(crate) struct Listeners {
     places: Vec<Option<(u32, Listener)>>,
@@ -76,21 +76,21 @@ impl Listeners {
     }
 }
 
-/// What a worker accepts from, and when.
+/// The sockets that a worker accepts from, and the times.
 #[derive(Debug, Default)]
 pub(crate) struct Accepting {
     pub(crate) listeners: Listeners,
-    /// Accepting goes on then, after a connect rate was used up.
+    /// Time to continue accepting, after a connect rate was used up.
     accept_at: Option<Time>,
-    /// Under overload some newcomers are let in then.
+    /// Time from which some new connections are accepted under overload.
     let_newcomers_in_from: Time,
-    /// The listener that is looked at first when accepting goes on.
+    /// The listener that is tried first when accepting continues.
     first_listener: usize,
-    /// A listener gave as many connections as one turn takes.
+    /// A listener had at least as many connections as one turn accepts.
     again: bool,
 }
 
-/// What one look at a listener may take.
+/// The limit of one attempt at a listener.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batch {
     place: usize,
@@ -99,19 +99,20 @@ pub(crate) struct Batch {
 }
 
 impl Accepting {
-    /// Newcomers are let in now, and some wait.
+    /// New connections are accepted now, and some wait.
     #[cfg(test)]
     pub(crate) const fn let_in_now(&mut self, now: Time) {
         self.let_newcomers_in_from = now;
         self.again = true;
     }
 
-    /// More may wait, and the edge of its event has been spent.
+    /// More connections may wait, and their edge-triggered event has been consumed.
     pub(crate) const fn is_again(&self) -> bool {
         self.again
     }
 
-    /// The listener is readable: what may be accepted; none under overload, but now and then.
+    /// The listener is readable: returns the number that may be accepted; none under overload,
+    /// except from time to time.
     pub(crate) fn begin(
         &mut self,
         edge: &mut Edge,
@@ -133,7 +134,7 @@ impl Accepting {
         })
     }
 
-    /// The next connection out of the backlog.
+    /// The next connection from the backlog.
     pub(crate) fn next(
         &mut self,
         edge: &mut Edge,
@@ -161,7 +162,7 @@ impl Accepting {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // The peer gave up while it waited.
+                // The peer disconnected while it waited.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept connections; trying again in 100 ms");
@@ -170,13 +171,13 @@ impl Accepting {
                 }
             }
         }
-        // More may wait, and the edge has been spent.
+        // More connections may wait, and their edge-triggered event has been consumed.
         self.again |= !batch.is_overloaded;
         None
     }
 
-    /// The pause is over: every listener is looked at, in this order. Each is the first one at
-    /// times: under overload the others get nothing.
+    /// The pause is over: all listeners are tried, in this order. Each is first at times: under
+    /// overload the others accept nothing.
     pub(crate) fn go_on(&mut self) -> impl Iterator<Item = usize> + use<> {
         self.accept_at = None;
         self.again = false;
@@ -197,7 +198,7 @@ impl Accepting {
         self.listeners.places[place] = Some((number, listener));
     }
 
-    /// A socket is not accepted from any more. Those who wait there are let in before.
+    /// Stops accepting from a socket; the caller has accepted its backlog before.
     pub(crate) fn close(&mut self, edge: &Edge, place: usize) {
         let closed = self.listeners.places[place].take();
         if let Some((_, mut listener)) = closed
@@ -207,8 +208,7 @@ impl Accepting {
         }
     }
 
-    /// There is too much to do: whether some newcomers are let in all the same. The others wait in
-    /// the backlog.
+    /// Whether some new connections are accepted despite overload. The others wait in the backlog.
     fn lets_some_in(&mut self, edge: &mut Edge, engine: &mut Engine) -> bool {
         engine.core.row().add(Counter::OverloadDeferred, 1);
         self.defer_accept(engine, OVERLOAD_PAUSE);
@@ -227,7 +227,7 @@ impl Accepting {
         }
     }
 
-    /// Whether the listener's own rate has a connection left; else those that wait stay in the
+    /// Whether the listener's own rate allows another connection; otherwise connections stay in the
     /// backlog.
     fn may_accept_from(&mut self, edge: &mut Edge, engine: &mut Engine, gate: u16) -> bool {
         let now = engine.core.turn.now;
@@ -244,7 +244,7 @@ impl Accepting {
         false
     }
 
-    /// Whether the node's connect rate has one left; when it is used up, the rest waits in the
+    /// Whether the node's connect rate allows another connection; otherwise connections stay in the
     /// backlog.
     pub(crate) fn may_accept(&mut self, engine: &mut Engine) -> bool {
         let Some(pace) = &engine.core.settings.connect_pace else {
@@ -260,8 +260,8 @@ impl Accepting {
     }
 }
 
-/// A connection came out of the backlog. Workers that looked at the same moment may take one
-/// too many, which later connections then wait for.
+/// Charges a connection from the backlog. Workers that check at the same moment may accept one too
+/// many, which later connections then wait for.
 pub(crate) fn charge_connect(edge: &mut Edge, engine: &mut Engine, gate: u16) {
     let now = engine.core.turn.now;
     if let Some(pace) = &engine.core.settings.connect_pace {

@@ -38,7 +38,7 @@ impl Meters<'_> {
         Some((meter, scopes))
     }
 
-    /// Gives a connection its meter; none if nothing is limited.
+    /// Gives a connection its meter; none if it has no limit.
     pub(crate) fn measure(&mut self, key: ConnectionKey, identity: &Identity) {
         let connection = &self.edge.connections[key];
         let (number, address) = (connection.gate, connection.peer.address());
@@ -59,7 +59,7 @@ impl Meters<'_> {
         self.edge.connections[key].meter = meter;
     }
 
-    /// Other rates: a session that has a connection gets another meter, or none.
+    /// After a change of rates, a connected session gets another meter, or none.
     pub(crate) fn measure_again(&mut self, slot: Slot) {
         let client = &self.engine.core.sessions[slot];
         let Some(key) = client.connection else {
@@ -70,8 +70,8 @@ impl Meters<'_> {
             None => self.edge.identity_of(self.engine, slot),
         };
         self.measure(key, &identity);
-        // What it owes is forgotten with its old buckets: it is read again, unless others owe what
-        // it shares.
+        // Its debt ends with its old buckets: it is read again, unless buckets that it shares are
+        // in debt.
         let connection = &self.edge.connections[key];
         if connection.reading.has(PauseReason::Rate) {
             let again = Target::Pace(self.engine.core.outputs.id(key));
@@ -102,7 +102,7 @@ impl Meters<'_> {
         }
     }
 
-    /// Stops to read a connection; counted once.
+    /// Stops reading a connection; counted once.
     pub(crate) fn pace(&mut self, key: ConnectionKey, pause: Pause) {
         let connection = &mut self.edge.connections[key];
         if connection.is_draining() || !connection.reading.close(PauseReason::Rate) {
@@ -120,8 +120,7 @@ impl Meters<'_> {
             .insert(self.engine.core.turn.now.plus(pause.wait), again);
     }
 
-    /// The pause of a connection is over, unless others have used up meanwhile what it shares with
-    /// them.
+    /// Ends the pause of a connection, unless other connections have used up the rate they share.
     pub(crate) fn pace_over(&mut self, id: ConnectionId) {
         let key = id.key;
         let connection = self.edge.connection(self.engine, id);

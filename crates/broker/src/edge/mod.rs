@@ -1,7 +1,7 @@
-//! The edge of one worker: its connections with their sockets, which it writes and closes, and who
-//! of them is read when.
+//! Network edge of one worker: its connections with their sockets, which it writes and closes, and
+//! the choice of the connections that are read.
 //!
-//! All output passes one gate, [`Edge::write`], which knows what of it may leave.
+//! All output passes one function, [`Edge::write`], which knows the part that may leave.
 
 mod closing;
 mod lines;
@@ -55,9 +55,9 @@ pub(crate) struct Edge {
     pub(crate) poll: Poll,
     pub(crate) readers: Readers,
     pub(crate) unwritten: Unwritten,
-    /// Memory to encrypt into.
+    /// Buffer for encryption.
     wire_buffer: Vec<u8>,
-    /// Connections that are in their TLS or WebSocket handshake.
+    /// Connections in their TLS or WebSocket handshake.
     pub(crate) handshakes: Handshakes,
     pub(crate) overload: Overload,
     pub(crate) lines: ClientLines,
@@ -78,14 +78,14 @@ impl Edge {
         }
     }
 
-    /// A connection, if it is still the one that is there.
+    /// A connection, if it still exists.
     #[inline]
     pub(crate) fn connection(&self, engine: &Engine, id: ConnectionId) -> Option<&Connection> {
         let is_it = engine.core.outputs.contains(id);
         self.connections.get(id.key).filter(|_| is_it)
     }
 
-    /// The same, to be changed.
+    /// A connection for changes, if it still exists.
     #[inline]
     pub(crate) fn connection_mut(
         &mut self,
@@ -96,28 +96,28 @@ impl Edge {
         self.connections.get_mut(id.key).filter(|_| is_it)
     }
 
-    /// For the rates of what connections send.
+    /// The rates of input of connections.
     pub(crate) const fn meters<'a>(&'a mut self, engine: &'a mut Engine) -> Meters<'a> {
         Meters { edge: self, engine }
     }
 
-    /// A connection is not read until that reason ends. It is remembered what it has for us.
+    /// Stops reading a connection until the reason ends. Pending input is remembered.
     pub(crate) fn pause(&mut self, key: ConnectionKey, reason: PauseReason) -> bool {
         self.connections[key].reading.close(reason)
     }
 
-    /// A reason is over: if it was the last one, what waits is handled in the next turn.
+    /// Ends a reason; after the last one, pending input is handled in the next turn.
     pub(crate) fn resume(&mut self, key: ConnectionKey, reason: PauseReason) {
         self.readers.resume(&mut self.connections, key, reason);
     }
 
-    /// The connection is read in the next turn, if it may be and has something.
+    /// The connection is read in the next turn, if reading is allowed and it has input.
     pub(crate) fn list_reader(&mut self, key: ConnectionKey) {
         self.readers.list(&mut self.connections, key);
     }
 
-    /// A connection has published: it is not read on while there is nowhere to go with what it
-    /// publishes. False if it is read on.
+    /// Stops reading a publisher while the receivers of its messages have no room. False if it is
+    /// read on.
     #[inline]
     pub(crate) fn pause_publisher(&mut self, engine: &mut Engine, key: ConnectionKey) -> bool {
         let congestion = Congestion {
@@ -136,14 +136,14 @@ impl Edge {
         is_paused
     }
 
-    /// Ends the pauses whose reason is over.
+    /// Ends the pauses whose reason has ended.
     pub(crate) fn end_pauses(&mut self, engine: &mut Engine) {
         let is_overloaded = self.overload.slows_publishers();
         self.readers
             .end_pauses(&mut self.connections, engine, is_overloaded);
     }
 
-    /// A connection that came in, to be read.
+    /// Opens an accepted connection for reading.
     pub(crate) fn open(&mut self, engine: &mut Engine, arrived: Arrived) -> Option<ConnectionKey> {
         let Arrived {
             socket,
@@ -168,7 +168,7 @@ impl Edge {
             return None;
         }
         let is_proxied = self.gates.get(gate).proxies.is_some();
-        // Of a proxy's client it is asked once the header has said where it comes from.
+        // The address of a proxy's client is checked after the header has named it.
         if !is_proxied && !may_open(engine, peer.address()) {
             self.gates.leave(gate);
             return None;
@@ -196,7 +196,7 @@ impl Edge {
         Some(key)
     }
 
-    /// Puts the connection into the slab and the poll.
+    /// Adds the connection to the slab and the poll.
     pub(crate) fn register(
         &mut self,
         engine: &mut Engine,
@@ -217,7 +217,7 @@ impl Edge {
         Some(key)
     }
 
-    /// A connection has come in: what has to be done before its CONNECT, and its time.
+    /// Begins the steps before CONNECT of a new connection, with their time limit.
     pub(crate) fn begin_handshake(&mut self, engine: &mut Engine, key: ConnectionKey) {
         let connection = &mut self.connections[key];
         if connection.layered.is_none() && !matches!(connection.phase, Phase::Proxy) {
@@ -235,14 +235,14 @@ impl Edge {
         engine.core.timers.insert(deadline, target);
     }
 
-    /// All is done that comes before MQTT.
+    /// The steps before MQTT are complete.
     pub(crate) fn end_handshake(&mut self, engine: &mut Engine, key: ConnectionKey) {
         self.connections[key].in_handshake = false;
         self.handshakes.end();
         await_connect(engine, key);
     }
 
-    /// Too slow, unless it is done.
+    /// Closes a connection whose handshake took too long.
     pub(crate) fn handshake_timer(&mut self, engine: &mut Engine, id: ConnectionId) {
         let key = id.key;
         let connection = self.connection(engine, id);
@@ -258,7 +258,8 @@ impl Edge {
         self.close(engine, key);
     }
 
-    /// An anonymous client; of one that is away since the start the user is known.
+    /// The identity recorded for a session: its user, and while it is connected its address and
+    /// listener.
     pub(crate) fn identity_of(&mut self, engine: &mut Engine, slot: Slot) -> Identity {
         let client = &engine.core.sessions[slot];
         let username = client.owner().user().map(Into::into);
@@ -276,7 +277,7 @@ impl Edge {
         }
     }
 
-    /// A connection leaves this worker, to another one or for good.
+    /// Removes a connection from this worker, for another one or for good.
     pub(crate) fn take_out(&mut self, engine: &mut Engine, key: ConnectionKey) -> Connection {
         let connection = self.connections.remove(key);
         engine.core.outputs.close(key);
@@ -304,7 +305,7 @@ fn await_connect(engine: &mut Engine, key: ConnectionKey) {
     engine.core.timers.insert(deadline, target);
 }
 
-/// A connection from there may go on; if not, it is closed without a word.
+/// Whether a connection from this address may continue; otherwise it is closed without a packet.
 pub(crate) fn may_open(engine: &mut Engine, address: Option<IpAddr>) -> bool {
     let (settings, now) = (&engine.core.settings.protection, engine.core.turn.now);
     let Err(refusal) = engine.core.node.protection.may_open(address, settings, now) else {

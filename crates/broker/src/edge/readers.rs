@@ -1,9 +1,9 @@
-//! Which connections are read when: one portion for each and turn, and none while there is a reason
-//! against it.
+//! The order in which connections are read: one portion for each in a turn, and none while a reason
+//! against it holds.
 //!
-//! A connection that is not read has its reasons in its gate. Whoever closes it for one calls
-//! [`Edge::pause`](super::Edge::pause), and [`Readers::resume`] when that reason ends; the next
-//! turn then handles the packets that were left and reads on.
+//! The gate of a connection holds the reasons why it is not read. The caller that closes it for a
+//! reason calls [`Edge::pause`](super::Edge::pause), and [`Readers::resume`] when that reason ends;
+//! the next turn then handles the remaining packets and continues to read.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,8 +21,8 @@ use crate::read_gate::PauseReason;
 use crate::sinks::{SinkId, SinkSet};
 use crate::workers::{WorkerId, WorkerSet};
 
-/// How long a publisher is not read after each message while memory is over its limit, or turns
-/// take too long.
+/// Time for which a publisher is not read after each message while memory is over its limit, or
+/// turns take too long.
 pub(crate) const PRESSURE_CHECK: Duration = Duration::from_millis(50);
 
 /// A publisher that is not read until none of these mailboxes and queues is more than half full.
@@ -32,28 +32,28 @@ struct MailboxWait {
     full: FullReceivers,
 }
 
-/// Connections by when they are read.
+/// Connections by the time of their next read.
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
-    /// In the next turn. Each once, as its gate says that it is listed.
+    /// Read in the next turn. Each once, as its gate records that it is listed.
     listed: VecDeque<ConnectionKey>,
     at_mailboxes: Vec<MailboxWait>,
     at_storage: Vec<ConnectionId>,
-    /// Until what was put off is written.
+    /// Paused until the deferred output is written.
     at_writing: Vec<ConnectionId>,
-    /// Each may send one portion then.
+    /// Each may send one portion at that time.
     overloading: Vec<ConnectionId>,
     overloading_until: Time,
 }
 
-/// Why a publisher is not read on.
+/// Reasons why a publisher is not read on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Congestion {
-    /// Mailboxes and sinks that are full with what it published.
+    /// Mailboxes and sinks that its messages have filled.
     pub(super) full: FullReceivers,
     /// Memory is short, or turns take long.
     pub(super) is_slowed: bool,
-    /// There is more to write than a turn writes.
+    /// There is more output than a turn writes.
     pub(super) is_output_long: bool,
     /// The storage thread has no room.
     pub(super) is_stuck: bool,
@@ -67,22 +67,22 @@ impl Congestion {
 }
 
 impl Readers {
-    /// Somebody is read in the next turn, which should come at once.
+    /// A connection is read in the next turn, which should begin at once.
     pub(crate) fn is_listed(&self) -> bool {
         !self.listed.is_empty()
     }
 
-    /// Somebody waits for other threads, which do not tell when they have room.
+    /// A connection waits for other threads, which do not signal free room.
     pub(crate) fn waits_for_others(&self) -> bool {
         !self.at_mailboxes.is_empty() || !self.at_storage.is_empty()
     }
 
-    /// When those are read who publish under overload.
+    /// The time at which paused publishers are read under overload.
     pub(crate) fn overload_pause_end(&self) -> Option<Time> {
         (!self.overloading.is_empty()).then_some(self.overloading_until)
     }
 
-    /// The connection is read in the next turn, if it may be and has something.
+    /// The connection is read in the next turn, if reading is allowed and it has input.
     pub(crate) fn list(&mut self, connections: &mut Connections, key: ConnectionKey) {
         if let Some(connection) = connections.get_mut(key)
             && connection.reading.has_input()
@@ -93,17 +93,17 @@ impl Readers {
         }
     }
 
-    /// How many are listed.
+    /// Number of listed connections.
     pub(crate) fn count(&self) -> usize {
         self.listed.len()
     }
 
-    /// The next one that is listed.
+    /// The next listed connection.
     pub(crate) fn next(&mut self) -> Option<ConnectionKey> {
         self.listed.pop_front()
     }
 
-    /// A reason is over: if it was the last one, what waits is handled in the next turn.
+    /// Ends a reason; after the last one, pending input is handled in the next turn.
     pub(crate) fn resume(
         &mut self,
         connections: &mut Connections,
@@ -163,7 +163,7 @@ impl Readers {
         core.row().add(Counter::PublishersPaused, 1);
     }
 
-    /// Ends the pauses whose reason is over.
+    /// Ends the pauses whose reason has ended.
     pub(super) fn end_pauses(
         &mut self,
         connections: &mut Connections,
@@ -190,7 +190,7 @@ impl Readers {
         }
     }
 
-    /// What was put off is written.
+    /// The deferred output is written.
     pub(super) fn end_writing_pauses(&mut self, connections: &mut Connections, outputs: &Outputs) {
         if !self.at_writing.is_empty() {
             let waiting = std::mem::take(&mut self.at_writing);
@@ -198,8 +198,8 @@ impl Readers {
         }
     }
 
-    /// Mailboxes that are at most half full take more again: not at the first free place, as each
-    /// pause and resumption costs something.
+    /// A mailbox that is at most half full accepts mail again: not at the first free place, as each
+    /// pause and resumption has a cost.
     fn end_mailbox_pauses(&mut self, connections: &mut Connections, engine: &Engine) {
         let crowded = self.crowded(engine);
         let waits_on = |wait: &MailboxWait| {
@@ -212,7 +212,7 @@ impl Readers {
         self.resume_all(connections, outputs, waiting, PauseReason::Mailbox);
     }
 
-    /// What publishers wait for and is more than half full.
+    /// The receivers that publishers wait for and that are more than half full.
     fn crowded(&self, engine: &Engine) -> FullReceivers {
         let node = &engine.core.node;
         let (mut workers, mut sinks) = (WorkerSet::NONE, SinkSet::NONE);

@@ -14,28 +14,28 @@ use crate::metrics::Counter;
 use crate::read_gate::PauseReason;
 use crate::worker::EVENTS_PER_TURN;
 
-/// Rounds of write and refill in one turn; a queue that a fast reader empties must not starve the
-/// others.
+/// Rounds of write and refill in one turn; the queue of a fast reader must not starve other
+/// connections.
 const ROUNDS_PER_TURN: usize = 4;
 
-/// Connections with output of earlier turns, which had no room for it.
+/// Connections with output of earlier turns, which those turns had no room for.
 #[derive(Debug, Default)]
 pub(crate) struct Unwritten {
-    /// The one that waits for the longest time first.
+    /// The longest-waiting connection first.
     connections: VecDeque<ConnectionKey>,
     is_long: bool,
 }
 
 impl Unwritten {
-    /// There was more than the bytes of a turn, and it is not all written yet: nothing more is
-    /// produced until it is.
+    /// The output exceeded the bytes of a turn, and some of it is unwritten: no more output is
+    /// produced until it is written.
     #[inline]
     pub(crate) const fn is_long(&self) -> bool {
         self.is_long
     }
 }
 
-/// What a turn may write.
+/// The rest of the output that a turn may write.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     connections: usize,
@@ -60,15 +60,15 @@ impl Share {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// No more is left than that.
+    /// At most this much is left.
     const fn is_down_to(self, kept: Self) -> bool {
         self.connections <= kept.connections || self.bytes <= kept.bytes
     }
 }
 
 impl Edge {
-    /// Writes what the turn produced, then what earlier ones left, which has half of the turn at
-    /// least; a session that was held up by its full output goes on with its queue.
+    /// Writes the output of this turn, then that of earlier turns, for which at least half of the
+    /// turn is reserved; a session that its full output held up continues with its queue.
     pub(crate) fn write_dirty(&mut self, engine: &mut Engine) {
         let TurnLimits {
             writes,
@@ -90,7 +90,7 @@ impl Edge {
                 Share::NOTHING
             };
             self.write_fresh(engine, &mut share, kept);
-            // One of those who were left is written in any case.
+            // At least one of the connections from earlier turns is written.
             let least = usize::from(round == 0).min(left);
             self.write_left(engine, &mut share, least);
             if share.is_down_to(Share::NOTHING) {
@@ -110,7 +110,7 @@ impl Edge {
         }
     }
 
-    /// Who has something since the last round; those for whom nothing is left of the share come
+    /// Writes connections with output since the last round; those beyond the share are queued
     /// behind the others.
     fn write_fresh(&mut self, engine: &mut Engine, share: &mut Share, kept: Share) {
         let mut dirty = engine.core.outputs.take_listed();
@@ -145,13 +145,13 @@ impl Edge {
         written
     }
 
-    /// There is output that waits for the next turn.
+    /// Some output waits for the next turn.
     pub(crate) fn has_dirty(&self, engine: &Engine) -> bool {
         !engine.core.outputs.is_empty() || !self.unwritten.connections.is_empty()
     }
 
-    /// One write of what may leave, and the bytes that left; a connection that fails is lost. All
-    /// output of all connections goes through here.
+    /// Writes the output that may leave, once, and returns the number of bytes sent; a failed
+    /// connection is lost. All output of all connections goes through here.
     pub(crate) fn write(&mut self, engine: &mut Engine, key: ConnectionKey) -> usize {
         let connection = &mut self.connections[key];
         let outputs = &mut engine.core.outputs;
@@ -169,7 +169,7 @@ impl Edge {
                 self.watch_output(engine, key);
                 return len;
             }
-            // Nobody is there to read the rest.
+            // The peer no longer reads the rest.
             Err(_) if is_draining => self.close(engine, key),
             Err(error) => {
                 tracing::debug!(%error, "write failed");
@@ -181,8 +181,7 @@ impl Edge {
         0
     }
 
-    /// A connection that ends is closed, or shut for output, once everything is sent that was
-    /// written for it.
+    /// Closes a connection that ends, or shuts it for output, once all its output is sent.
     pub(crate) fn close_when_written(&mut self, engine: &mut Engine, key: ConnectionKey) {
         let Some(connection) = self.written_out(engine, key) else {
             return;
@@ -202,7 +201,7 @@ impl Edge {
         }
     }
 
-    /// A connection that ends, if everything is sent that was written for it.
+    /// The connection, if it ends and has sent all its output.
     fn written_out(&mut self, engine: &mut Engine, key: ConnectionKey) -> Option<&mut Connection> {
         let connection = self.connections.get_mut(key)?;
         let output = &engine.core.outputs[key];
@@ -210,9 +209,9 @@ impl Edge {
         is_ready.then_some(connection)
     }
 
-    /// The connection is broken, but what the client said last may be in the socket: a DISCONNECT
-    /// discards the will. It is read to its end from the next turn on, unless a packet waits for
-    /// the gatekeeper, behind which nothing is handled.
+    /// The connection is broken, but the client's last packets may be in the socket: a DISCONNECT
+    /// discards the will. The socket is read to its end from the next turn on, unless a packet
+    /// waits for the gatekeeper, behind which no packet is handled.
     fn read_to_the_end(&mut self, engine: &mut Engine, key: ConnectionKey) {
         let connection = &mut self.connections[key];
         if connection.reading.has(PauseReason::Decision) || connection.awaits_admission() {
@@ -225,7 +224,7 @@ impl Edge {
         self.list_reader(key);
     }
 
-    /// The poll is asked for room in the socket when there was none for the first time.
+    /// Asks the poll to report room in the socket after the first write that found none.
     fn watch_output(&mut self, engine: &mut Engine, key: ConnectionKey) {
         let connection = &mut self.connections[key];
         if !connection.room.begin_watching() {
@@ -240,7 +239,7 @@ impl Edge {
         }
     }
 
-    /// Below half of the soft limit a connection is read again and a congested session goes on.
+    /// Below half of the soft limit a connection is read again and a congested session continues.
     fn refill(&mut self, engine: &mut Engine, key: ConnectionKey) {
         let limit = engine.core.settings.output_bytes;
         let Some(connection) = self.connections.get_mut(key) else {

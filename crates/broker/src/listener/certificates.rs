@@ -1,4 +1,4 @@
-//! Files of TLS that are read again when they change, and certificates that come to their end.
+//! TLS files that are read again after a change, and certificates that are about to expire.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,31 +10,31 @@ use thrum_transport::{ServerCertificate, Validity};
 use super::{Standing, layers};
 use crate::config::{Config, TlsConfig};
 
-/// Before its end a certificate is warned about for that long: time for people to renew it.
+/// The log warns of a certificate's expiry this long before it: time to renew it.
 const WARNING_SECS: u64 = 14 * 86_400;
-/// One that is not valid for long is renewed late: not before two thirds of its time are over.
+/// A short-lived certificate is renewed late: its warning begins after two thirds of its time.
 const WARNING_PART: u64 = 3;
 
-/// What was seen of the files of all listeners, and of the certificates in them.
+/// The last seen state of the files of all listeners, and of the certificates in them.
 #[derive(Debug, Default)]
 pub(crate) struct CertificateWatch {
     listeners: CertificateFiles,
-    /// What was said of the certificate in a file that ends then.
+    /// The last warning about the certificate in a file, with the certificate's expiry.
     said: BTreeMap<PathBuf, (u64, Age)>,
 }
 
-/// What the files of each listener were when they were looked at.
+/// The state of each listener's files at the last check.
 pub(crate) type CertificateFiles = BTreeMap<String, Files>;
 
 /// The files of one listener.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     stamps: Vec<(PathBuf, Option<Stamp>)>,
-    /// Why they could not be used.
+    /// The reason why they could not be used.
     failure: Option<String>,
 }
 
-/// How near its end a certificate is.
+/// The distance of a certificate from its expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Age {
     Fresh,
@@ -43,7 +43,7 @@ enum Age {
 }
 
 impl CertificateWatch {
-    /// What the files are now; to be looked at before they are read, so that no change is missed.
+    /// The state of the files now; taken before they are read, so that no change is missed.
     pub(crate) fn files_of(config: &Config) -> CertificateFiles {
         let stamps = |tls| Files {
             stamps: stamps(tls),
@@ -68,9 +68,9 @@ impl CertificateWatch {
         self.warn_of_ends(standing, now);
     }
 
-    /// Reads the files of each listener again of which one has changed: all of them, or none. A
-    /// listener whose files cannot be used keeps what it has; the log says why, once, and it is
-    /// tried again at the next look.
+    /// Reads the files of each listener with a changed file again: all of them, or none. A listener
+    /// whose files cannot be used keeps its present ones; the log contains the reason once, and the
+    /// next check tries again.
     pub(crate) fn look(&mut self, config: &Config, standing: &Standing, now: Time) {
         for (name, found) in Self::files_of(config) {
             let known = self.listeners.entry(name.clone()).or_default();
@@ -113,14 +113,14 @@ impl CertificateWatch {
         }
     }
 
-    /// What there is to be said of a certificate that was not said yet.
+    /// The unreported news of a certificate.
     fn news_of(&mut self, certificate: &ServerCertificate, now: Time) -> Option<Age> {
         let until = certificate.validity.until;
         let age = age(&certificate.validity, now);
         let before = self.said.insert(certificate.file.clone(), (until, age));
         let said = match before {
             Some((known, said)) if known == until => said,
-            // One that has expired before it was read was warned about then.
+            // The log warned of it when it was read, already expired.
             _ if age == Age::Over => age,
             _ => Age::Fresh,
         };
@@ -129,7 +129,7 @@ impl CertificateWatch {
 }
 
 impl Files {
-    /// They cannot be used; said once.
+    /// The files cannot be used; logged once.
     fn failed(&mut self, failure: String) {
         if self.failure.as_ref() != Some(&failure) {
             tracing::error!(
@@ -139,7 +139,7 @@ impl Files {
         self.failure = Some(failure);
     }
 
-    /// The files that are not what they were.
+    /// The files that have changed.
     fn changed(&self, found: &Self) -> Vec<String> {
         let is_new = |one: &&(PathBuf, Option<Stamp>)| !self.stamps.contains(one);
         let changed = found.stamps.iter().filter(is_new);
@@ -172,7 +172,7 @@ fn stamps(tls: &TlsConfig) -> Vec<(PathBuf, Option<Stamp>)> {
         .collect()
 }
 
-/// What is to be said of a certificate that is still valid, but not for long.
+/// The warning about a certificate that is valid, but not for long.
 pub(super) fn ends_soon(certificate: &ServerCertificate, now: Time) -> Option<String> {
     let file = certificate.file.display();
     let until = &certificate.validity.until_date;
@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    /// What is said of a certificate on each of these days.
+    /// The log about a certificate on each of these days.
     fn said(certificate: &ServerCertificate, days: &[u64]) -> Vec<Option<Age>> {
         let mut watch = CertificateWatch::default();
         let at = |day| Time::from_millis(day * DAY * 1000);

@@ -1,4 +1,4 @@
-//! What holds for the clients of one listener, and how many they are.
+//! Settings for the clients of one listener, and their number.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -14,44 +14,46 @@ use super::mount::MountTemplate;
 use crate::config::{Anonymous, CertificateName, ListenerConfig, ProtocolVersion, Transport};
 use crate::peer::Peer;
 
-/// One listener as its connections see it. A reload makes another one of the same name, and
+/// One listener as its connections see it. A reload creates another one of the same name, and
 /// connections keep theirs.
 #[derive(Debug)]
 pub(crate) struct Gate {
     /// Name in the configuration.
     pub(crate) name: Arc<str>,
     /// Shared with the gates of the same name before and after this one. Written for each
-    /// connection, as `own` is: apart from what is read for each packet.
+    /// connection, as `own` is: separate from the fields that are read for each packet.
     open: Arc<CachePadded<AtomicU32>>,
-    /// Connections that came through this very one, and those on their way to a worker: it is
-    /// needed until they have gone.
+    /// Connections through this gate itself, and those on their way to a worker: the gate is needed
+    /// until they have ended.
     own: CachePadded<AtomicU32>,
     /// 0 is no limit.
     connections_max: u32,
     /// Rates of the listener.
     pub(crate) paces: Paces,
-    /// What its clients have used of them; shared as `open`.
+    /// The usage of these rates by its clients; shared as `open`.
     pub(crate) account: Arc<Account>,
-    /// Who needs no credentials here; none if the node's setting holds.
+    /// Clients that need no credentials here; none if the node's setting holds.
     pub(crate) anonymous: Option<Anonymous>,
-    /// The same as it is now, shared as `open`: who came in without credentials may have to go.
+    /// The present setting, shared as `open`: clients that were admitted without credentials may be
+    /// disconnected by it.
     anonymous_now: Arc<AtomicU8>,
-    /// Guards which TLS and WebSocket its next connection gets: read for a moment for each that has
+    /// Guards the TLS and WebSocket of the next connection: read for a moment for each that has
     /// any, written when certificates are read again.
     acceptor: ShardedLock<Acceptor>,
     /// There is TLS or WebSocket.
     has_layers: AtomicBool,
-    /// TLS of its connections ends before they come here.
+    /// TLS of its connections ends in the QUIC endpoint.
     pub(crate) is_quic: bool,
     /// Part of the client certificate that is the user name.
     pub(crate) username: CertificateName,
     /// Versions of MQTT that its clients may speak.
     versions: Box<[ProtocolVersion]>,
-    /// What stands before the topics of its clients.
+    /// The prefix of its clients' topics.
     pub(crate) mount: Option<MountTemplate>,
-    /// What its clients publish may be retained.
+    /// Messages that its clients publish may be retained.
     pub(crate) retain_available: bool,
-    /// Proxies that say whom they speak for; none if there are none and clients come by themselves.
+    /// Networks of the proxies that name the client's address; none if clients connect without a
+    /// proxy.
     pub(crate) proxies: Option<Box<[Network]>>,
 }
 
@@ -123,7 +125,7 @@ impl Gate {
         self.own.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// No connection that came through it is left.
+    /// No connection through it is left.
     pub(super) fn is_unused(&self) -> bool {
         self.own.load(Ordering::Relaxed) == 0
     }
@@ -147,13 +149,13 @@ impl Gate {
         acceptor.unwrap_or_else(PoisonError::into_inner).layers()
     }
 
-    /// What makes TLS and WebSocket of its next connections.
+    /// The acceptor of its next connections' TLS and WebSocket.
     pub(crate) fn acceptor(&self) -> Acceptor {
         let acceptor = self.acceptor.read();
         acceptor.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Its next connections get this; those that are here keep what they have.
+    /// Sets the acceptor of its next connections; existing ones keep theirs.
     pub(super) fn renew(&self, acceptor: Acceptor) {
         let standing = self.acceptor.write();
         let mut standing = standing.unwrap_or_else(PoisonError::into_inner);
@@ -162,13 +164,13 @@ impl Gate {
         *standing = acceptor;
     }
 
-    /// It is in force from now on, also for those who came in through the gates before it.
+    /// Puts it in force, also for clients of the gates before it.
     pub(super) fn put_in_force(&self) {
         self.anonymous_now
             .store(code(self.anonymous), Ordering::Relaxed);
     }
 
-    /// Who needs no credentials at the gate of this name that is in force now; none if the node's
+    /// Clients that need no credentials at the present gate of this name; none if the node's
     /// setting holds.
     pub(crate) fn anonymous_now(&self) -> Option<Anonymous> {
         let code_now = self.anonymous_now.load(Ordering::Relaxed);
@@ -176,11 +178,11 @@ impl Gate {
         all.into_iter().find(|one| code(Some(*one)) == code_now)
     }
 
-    /// The peer may say for whom it speaks.
+    /// The peer is a trusted proxy.
     pub(crate) fn is_proxy(&self, peer: Peer) -> bool {
         let is_one = |networks: &[Network]| match peer.address() {
             Some(address) => networks.iter().any(|network| network.contains(address)),
-            // Who may open the Unix socket is for its folder to say.
+            // Access to a Unix socket is decided by its directory's permissions.
             None => true,
         };
         self.proxies.as_deref().is_some_and(is_one)

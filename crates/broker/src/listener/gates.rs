@@ -17,25 +17,24 @@ use super::Gate;
 /// All gates there are.
 #[derive(Debug)]
 pub(crate) struct Gates {
-    /// Guards the numbers: read when a worker meets a number that it does not know, written at
-    /// reloads.
+    /// Guards the numbers: read when a worker meets an unknown number, written at reloads.
     numbers: RwLock<Vec<Number>>,
-    /// Changes of listeners that were sent to all workers.
+    /// Changes of listeners sent to all workers.
     sent: AtomicU64,
-    /// How many of them each worker has carried out.
+    /// Number of these that each worker has carried out.
     carried_out: Box<[CachePadded<AtomicU64>]>,
     /// Sockets of clients, in their handshake or beyond it: written for each connection.
     open: CachePadded<AtomicU64>,
 }
 
-/// What a number stands for.
+/// The state of a number.
 #[derive(Debug)]
 enum Number {
     Free,
     InUse(Arc<Gate>),
-    /// Nobody comes in through it once the workers have carried out so many changes.
+    /// No connection comes through it once the workers have carried out this number of changes.
     Retired(Arc<Gate>, Option<u64>),
-    /// The workers let it go with that change.
+    /// The workers drop it with that change.
     Forgotten(u64),
 }
 
@@ -47,8 +46,8 @@ impl Number {
         }
     }
 
-    /// Goes on as far as the changes that all workers have carried out allow; true if the next
-    /// change that is sent has to tell them to let it go.
+    /// Advances as far as the changes that all workers have carried out allow; true if the next
+    /// change has to tell them to drop it.
     fn advance(&mut self, sent: u64, carried_out: u64) -> bool {
         match self {
             Self::Free | Self::InUse(_) => false,
@@ -70,7 +69,7 @@ impl Number {
     }
 }
 
-/// A gate with its number, for as long as connections may come in through it. Its end retires the
+/// A gate with its number, for as long as connections may come through it. Dropping it retires the
 /// number.
 #[derive(Debug)]
 pub(crate) struct Numbered {
@@ -109,7 +108,7 @@ impl Gates {
         Some(number)
     }
 
-    /// The same, until what is given back is dropped.
+    /// Gives the gate a number until the returned value is dropped.
     pub(crate) fn register(self: &Arc<Self>, gate: Arc<Gate>) -> Option<Arc<Numbered>> {
         let number = self.add(Arc::clone(&gate))?;
         Some(Arc::new(Numbered {
@@ -144,8 +143,8 @@ impl Gates {
         self.carried_out[worker.index()].fetch_add(1, Ordering::Release);
     }
 
-    /// The numbers that all workers have to let go, with the next change that is sent to them.
-    /// Called by the thread alone that changes listeners, when all that was retired has been sent.
+    /// The numbers that all workers have to drop with their next change. Called only by the thread
+    /// that changes listeners, after all retired numbers have been sent.
     pub(crate) fn sweep(&self) -> Vec<u16> {
         let carried_out = self.carried_out.iter();
         let carried_out = carried_out.map(|count| count.load(Ordering::Acquire));

@@ -37,7 +37,7 @@ impl KnownGates {
         self.known.get(usize::from(number))?.as_ref()
     }
 
-    /// Nobody means these gates by their numbers any more.
+    /// No connection refers to these gates any longer.
     pub(crate) fn forget(&mut self, numbers: &[u16]) {
         for number in numbers {
             if let Some(known) = self.known.get_mut(usize::from(*number)) {

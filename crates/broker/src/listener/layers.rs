@@ -53,7 +53,7 @@ pub(super) fn acceptor(
     acceptor.map_err(|error| refused(error.to_string()))
 }
 
-/// A listener that is to have TLS has a certificate: it would be an open one else.
+/// A listener with TLS settings has a certificate: without one it would accept plain connections.
 fn check_certificates(config: &Config, listener: &ListenerConfig) -> Result<(), String> {
     let from = &listener.tls_from;
     if !from.is_empty() {
@@ -94,7 +94,7 @@ fn key_of_tls(tls: &TlsConfig) -> Option<&'static str> {
     keys.into_iter().find_map(|(key, is)| is.then_some(key))
 }
 
-/// In the words of who sets TLS up.
+/// TLS options of a listener.
 pub(super) fn tls_options(tls: &TlsConfig) -> ServerTlsOptions {
     let has_ca = !tls.ca.as_os_str().is_empty();
     ServerTlsOptions {
@@ -122,7 +122,7 @@ pub(super) fn tls_options(tls: &TlsConfig) -> ServerTlsOptions {
     }
 }
 
-/// A key that is not named is in the file of the certificate.
+/// A key without a file name is in the file of the certificate.
 fn pair(cert: &Path, key: &Path) -> KeyPairFiles {
     let key_file: PathBuf = if key.as_os_str().is_empty() {
         cert.to_owned()

@@ -1,4 +1,4 @@
-//! Where clients come in: sockets, and what holds for those that come through them.
+//! Listeners: sockets, and the settings for the connections through them.
 
 mod certificates;
 mod gate;
@@ -36,7 +36,7 @@ use crate::sinks::SinkError;
 use crate::socket::Socket;
 use crate::storage::StorageError;
 
-/// Why the broker cannot start, or cannot listen as it is told to.
+/// Reasons why the broker cannot start, or cannot listen as configured.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// An address is taken, forbidden or not of this machine.
@@ -46,7 +46,7 @@ pub enum StartError {
         listener: String,
         /// The address.
         address: Bind,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// TLS or WebSocket of a listener cannot be set up.
@@ -54,10 +54,10 @@ pub enum StartError {
     Listener {
         /// Name in the configuration.
         listener: String,
-        /// What is wrong, and how to set it right.
+        /// The cause, and the remedy.
         cause: String,
     },
-    /// The durable state cannot be taken over.
+    /// The durable state cannot be loaded.
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// The bans cannot be read.
@@ -71,12 +71,12 @@ pub enum StartError {
     System(io::Error),
 }
 
-/// Where clients may come in.
+/// An address that clients may connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listening {
     /// Name of the listener in the configuration.
     pub listener: String,
-    /// How a client writes what is spoken there: `mqtt`, `mqtts`, `ws`, `wss`, `quic`.
+    /// The URL scheme of the protocol: `mqtt`, `mqtts`, `ws`, `wss`, `quic`.
     pub scheme: &'static str,
     /// Address, with its real port where 0 was asked for.
     pub address: Bind,
@@ -129,10 +129,10 @@ impl fmt::Display for Listening {
     }
 }
 
-/// Reads the files of a listener as a start does; what works but will not be liked.
+/// Reads the files of a listener as a start does; returns warnings.
 ///
 /// # Errors
-/// What a start would refuse before it opens a socket.
+/// The reasons for which a start would fail before it opens a socket.
 pub(crate) fn check(
     config: &Config,
     (name, listener): (&str, &ListenerConfig),
@@ -167,7 +167,7 @@ impl Listener {
         Self { socket, gate }
     }
 
-    /// The next connection that waits.
+    /// The next waiting connection.
     pub(crate) fn accept(&self) -> io::Result<(Socket, Peer)> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let (socket, address) = rustix::net::acceptfrom_with(&self.socket, flags)?;
@@ -200,7 +200,7 @@ impl Source for Listener {
     }
 }
 
-/// How the sockets of a new address are made.
+/// Options of the sockets of a new address.
 #[derive(Clone, Copy, Debug)]
 struct Sockets {
     /// One for each worker.

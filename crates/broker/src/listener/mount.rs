@@ -13,8 +13,8 @@ impl MountTemplate {
         (!text.is_empty()).then(|| Self(text.into()))
     }
 
-    /// The mount point of one client; none if it lacks a name that is needed, or a name would be
-    /// more than a level.
+    /// The mount point of one client; none if it lacks a required name, or a name would be more
+    /// than a level.
     pub(crate) fn point_of(&self, identity: &Identity) -> Option<MountPoint> {
         let mut text = String::new();
         let mut rest = &*self.0;

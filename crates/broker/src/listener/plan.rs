@@ -1,5 +1,5 @@
-//! From the configured listeners to the sockets there are: what stays, what opens, what closes. All
-//! of it or nothing.
+//! From the configured listeners to the open sockets: which stay, open and close. All of the
+//! changes or none.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::{Gate, Gates, Listener, Listening, Numbered, Sockets, StartError, lay
 use crate::config::{Bind, CertificateName, Config, ListenerConfig, Transport};
 use crate::node::Node;
 
-/// An address that is listened on.
+/// An address with open sockets.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     /// Name of its listener.
@@ -21,63 +21,63 @@ pub(crate) struct Place {
     asked: Bind,
     /// With the real port where 0 was asked for.
     pub(crate) real: Bind,
-    /// The same in all workers.
+    /// Number of the sockets, the same in all workers.
     number: u32,
     /// The listener's gate.
     gate: Arc<Numbered>,
 }
 
-/// What is listened on now.
+/// The open addresses and gates.
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
     places: Vec<Place>,
     /// The gate of each listener.
     gates: Vec<(String, Arc<Numbered>)>,
     quic: Vec<QuicPlace>,
-    /// Threads that give QUIC addresses up: they take nobody new, and the last who came through
-    /// them are told.
+    /// Threads that close QUIC addresses: they accept no connection, and the last clients receive a
+    /// DISCONNECT.
     ending_quic: Vec<JoinHandle<()>>,
     configs: Vec<(String, ListenerConfig)>,
     numbers: u32,
 }
 
-/// What one worker does with its sockets.
+/// A change of one worker's sockets.
 #[derive(Debug)]
 pub(crate) enum Change {
-    /// One more socket, of that number.
+    /// Opens one more socket, with that number.
     Open(u32, Listener),
-    /// Who comes in through the socket from now on comes through that gate.
+    /// Later connections through the socket use that gate.
     Regate(u32, u16),
-    /// The socket goes; those who came in stay.
+    /// Closes the socket; its connections stay.
     Close(u32),
-    /// Those who came through these gates go: they have no sockets of their own that could stay.
+    /// Disconnects the clients of these gates: they have no sockets of their own that could stay.
     Part(Vec<u16>),
-    /// Nobody is left who came through these gates, and their numbers will be those of others.
+    /// These gates have no connections any longer, and their numbers will be reused.
     Forget(Vec<u16>),
 }
 
-/// What has to be done for a configuration.
+/// The steps to put a configuration in force.
 #[derive(Debug)]
 pub(crate) struct Plan {
     standing: Standing,
     opened: Vec<(u32, u16, Vec<OwnedFd>)>,
     regated: Vec<(u32, u16)>,
     closed: Vec<Place>,
-    /// Gates that stay, and get what was read for them.
+    /// Gates that stay, with their new acceptors.
     renewed: Vec<(Arc<Gate>, Acceptor)>,
     /// Addresses of QUIC that stay, by number, with the names of their listeners.
     renewed_quic: Vec<(u32, String, Renewal)>,
 }
 
-/// The gate that a listener has from now on.
+/// The next gate of a listener.
 struct ItsGate {
     gate: Arc<Numbered>,
-    /// What it gets, if it stays.
+    /// Its new acceptor, if it stays.
     acceptor: Option<Acceptor>,
 }
 
 impl Standing {
-    /// Where clients may come in.
+    /// The addresses that the broker listens on.
     pub(crate) fn addresses(&self) -> Vec<Listening> {
         let address = |place: &Place| {
             let config = self.configs.iter().find(|(name, _)| *name == place.name);
@@ -91,7 +91,7 @@ impl Standing {
         streams.chain(of_quic.flatten()).collect()
     }
 
-    /// Takes the files of Unix sockets away, and ends QUIC, once nobody listens any more.
+    /// Removes the files of Unix sockets, and ends QUIC, once no worker listens.
     pub(crate) fn clean_up(&mut self) {
         for place in &self.places {
             remove_socket_file(place);
@@ -147,7 +147,7 @@ impl Standing {
         })
     }
 
-    /// TLS and WebSocket of a listener, from its files as they are now.
+    /// TLS and WebSocket of a listener, from the present files.
     fn renewed(
         &self,
         config: &Config,
@@ -164,7 +164,7 @@ impl Standing {
     /// Reads the files of a listener's TLS again, for its next connections.
     ///
     /// # Errors
-    /// Which file cannot be used, and why; then all of them stay as they were.
+    /// The file that cannot be used, and why; then no setting changes.
     pub(crate) fn renew_tls(&self, config: &Config, name: &str) -> Result<(), StartError> {
         let (Some(numbered), Some(listener)) = (self.gate(name), config.listeners.get(name)) else {
             return Ok(());
@@ -205,7 +205,7 @@ pub(super) fn numbered(
 }
 
 impl Plan {
-    /// Binds what is new. Nothing has changed for anyone if it fails.
+    /// Binds new addresses. If it fails, no listener changes.
     pub(crate) fn new(
         config: &Config,
         standing: &Standing,
@@ -261,7 +261,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// `left` is what stands and has not been kept yet.
+    /// `left` holds the open addresses that are not kept yet.
     fn keep_or_open_quic(
         &mut self,
         node: &Arc<Node>,
@@ -320,7 +320,7 @@ impl Plan {
         })
     }
 
-    /// What stands from now on takes the place of what stood; what each worker has to do for it.
+    /// Replaces the open addresses; returns the changes of each worker.
     pub(crate) fn carry_out(mut self, standing: &mut Standing, workers: usize) -> Vec<Vec<Change>> {
         for (gate, acceptor) in self.renewed.drain(..) {
             gate.renew(acceptor);
@@ -353,7 +353,7 @@ impl Plan {
         changes
     }
 
-    /// Returns the gates of those who have to go.
+    /// Returns the gates whose clients have to be disconnected.
     fn carry_out_quic(&mut self, standing: &mut Standing) -> Vec<u16> {
         let mut parting = Vec::new();
         let ending = standing.ending_quic.drain(..);

@@ -21,16 +21,16 @@ use crate::node::Node;
 use crate::peer::Peer;
 use crate::workers::WorkerId;
 
-/// How long the clients of an address that is given up have to receive their last words, the
-/// DISCONNECT with its reason, and to close.
+/// Time for the clients of a closed address to receive their DISCONNECT with its reason, and to
+/// close.
 ///
-/// Over a slow path, of a round trip of 300 ms, a packet that was lost is sent again after half a
-/// second and acknowledged by the end of the first second; those who then do not close are waited
-/// for half a second or more.
+/// Over a slow path, with a round trip of 300 ms, a lost packet is sent again after half a second
+/// and acknowledged by the end of the first second; clients that then do not close have half a
+/// second or more.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// While every worker has too much to do, or a connect rate is used up, new connections are asked
-/// about again after this at the latest.
+/// While every worker has too much to do, or a connect rate is used up, new connections are tried
+/// again after at most this time.
 const DEFERRAL_MAX: Duration = Duration::from_millis(100);
 
 /// An address of a QUIC listener.
@@ -39,18 +39,18 @@ pub(crate) struct QuicPlace {
     pub(super) name: String,
     /// As configured.
     pub(super) asked: Bind,
-    /// None has it but this one.
+    /// Unique to this address.
     pub(super) number: u32,
     listener: QuicListener,
-    /// The listener's gate, which the last of these was made after.
+    /// The listener's gate from which the last of these was made.
     listener_gate: Arc<Gate>,
-    /// The gates that its connections came through, the last one for the next; no other address has
+    /// The gates of its connections, the last one for the next connection; no other address uses
     /// them.
     gates: Vec<Arc<Numbered>>,
-    /// The last of the gates. Guards the moment between the look at it and the count of a
-    /// connection: a gate that nobody has counted is given up.
+    /// The last of the gates. Guards the moment between the look-up of the gate and the count of a
+    /// connection: an uncounted gate is dropped.
     gate: Arc<Mutex<Arc<Numbered>>>,
-    /// What bounds the new connections through it.
+    /// The connect rates of the address.
     rates: Arc<Rates>,
 }
 
@@ -64,7 +64,7 @@ impl std::fmt::Debug for QuicPlace {
 }
 
 impl QuicPlace {
-    /// Listens from now on.
+    /// Opens the address.
     pub(super) fn open(
         node: &Arc<Node>,
         (name, asked, number): (&str, &Bind, u32),
@@ -108,7 +108,8 @@ impl QuicPlace {
         set.map_err(|error| error.to_string())
     }
 
-    /// The name, certificates, limits and gate of a reload; those who are here keep theirs.
+    /// Puts the name, certificates, limits and gate of a reload in force; existing connections keep
+    /// theirs.
     pub(super) fn renew(&mut self, name: String, renewal: &Renewal) -> Result<(), String> {
         self.name = name;
         self.listener.set_limits(renewal.limits);
@@ -118,15 +119,15 @@ impl QuicPlace {
         let mut current = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         if current.number != renewal.gate.number {
             *current = Arc::clone(&renewal.gate);
-            // From here on nobody new counts itself in the others.
+            // From here on no new connection counts in the others.
             self.gates.retain(|numbered| !numbered.gate.is_unused());
             self.gates.push(Arc::clone(&renewal.gate));
         }
         Ok(())
     }
 
-    /// Nobody new comes in, those who are here have a moment to be told, and then the port is free.
-    /// Their own gates tell the workers who they are.
+    /// Accepts no more connections, gives the clients time to be told, and then frees the port.
+    /// Their own gates identify them to the workers.
     pub(super) fn give_up(self) -> (Vec<u16>, Option<JoinHandle<()>>) {
         self.listener.close();
         let listener = self.listener;
@@ -141,7 +142,7 @@ impl QuicPlace {
         (gates, thread.ok())
     }
 
-    /// Where clients may come in.
+    /// The addresses that the broker listens on.
     pub(super) fn addresses(&self, config: &ListenerConfig) -> Vec<Listening> {
         let real = self.listener.addresses().iter();
         real.map(|address| Listening::new(&self.name, config, &Bind::Address(*address)))
@@ -149,7 +150,7 @@ impl QuicPlace {
     }
 }
 
-/// What holds for an address from a reload on.
+/// Settings of an address from a reload on.
 #[derive(Debug)]
 pub(super) struct Renewal {
     /// The gate that no other address has.
@@ -162,7 +163,7 @@ pub(super) struct Renewal {
 }
 
 impl Renewal {
-    /// For one address of that listener.
+    /// Settings for one address of that listener.
     pub(super) fn new(
         node: &Node,
         config: &Config,
@@ -175,7 +176,7 @@ impl Renewal {
         };
         let acceptor = gate.acceptor();
         tls_of(&acceptor).map_err(refused)?;
-        // Nothing has changed but files: the address keeps the gate that it has.
+        // Only files have changed: the address keeps its gate.
         let same = before.filter(|place| Arc::ptr_eq(&place.listener_gate, gate));
         let own = if let Some(own) = same.and_then(|place| place.gates.last()) {
             Arc::clone(own)
@@ -200,10 +201,10 @@ impl Renewal {
     }
 }
 
-/// The connect rates that hold for an address: of its listener, and of the node.
+/// The connect rates of an address: of its listener, and of the node.
 #[derive(Debug)]
 struct Rates {
-    /// Guards what a reload replaces: read for a moment for each new connection.
+    /// Guards the settings that a reload replaces: read for a moment for each new connection.
     in_force: RwLock<(Arc<Gate>, Option<Pace>)>,
 }
 
@@ -220,9 +221,9 @@ impl Rates {
             (Arc::clone(&renewal.gate.gate), renewal.connect_rate);
     }
 
-    /// Takes one connection of each rate, or tells how long to wait. A client takes of the last
-    /// half only when it has proved its address: who sends from addresses that are not his must not
-    /// use the rate up for the others.
+    /// Takes one connection from each rate, or returns the time to wait. A client takes from the
+    /// last half only after it has proved its address: an attacker with forged addresses must not
+    /// use up the rate for others.
     fn take(&self, node: &Node, is_proven: bool) -> Admission {
         let now = node.clock.now();
         let in_force = self.in_force.read();
@@ -262,11 +263,11 @@ fn is_half_used(bucket: &SharedBucket, pace: &Pace, now: Time) -> bool {
     bucket.left(pace, now) <= whole / 2
 }
 
-/// Lets connections in: each new one goes to the next worker that takes some.
+/// Accepts connections: each new one goes to the next worker with capacity.
 struct Door {
     node: Arc<Node>,
     name: String,
-    /// Through which gate the next connections come.
+    /// The gate of the next connections.
     gate: Arc<Mutex<Arc<Numbered>>>,
     rates: Arc<Rates>,
     next: AtomicUsize,
@@ -311,10 +312,10 @@ impl Host for Door {
     }
 }
 
-/// What does not depend on sockets: addresses and TLS.
+/// Checks the settings that need no sockets: addresses and TLS.
 ///
 /// # Errors
-/// What is missing, or cannot be.
+/// The setting that is missing or impossible.
 pub(super) fn check(addresses: &[Bind], acceptor: &Acceptor) -> Result<(), String> {
     thrum_quic::require().map_err(|left_out| left_out.to_string())?;
     for asked in addresses {
@@ -331,14 +332,14 @@ fn address_of(asked: &Bind) -> Result<SocketAddr, String> {
 }
 
 impl Door {
-    /// The gate of a connection that is on its way from here on.
+    /// Gate of a connection that is on its way from here on.
     fn held_gate(&self) -> u16 {
         let current = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         current.gate.hold();
         current.number
     }
 
-    /// In turn; those with too much to do are passed over, unless all have.
+    /// The next worker in turn; those with too much to do are skipped, unless all have.
     fn next_worker(&self) -> WorkerId {
         let workers = self.node.workers();
         let first = self.next.fetch_add(1, Ordering::Relaxed);

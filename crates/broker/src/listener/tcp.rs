@@ -12,17 +12,17 @@ use crate::system;
 
 /// Connections that may wait to be accepted, on each worker's socket; the system may lower it.
 const BACKLOG: i32 = 4096;
-/// How long a connection may wait for its first bytes before it is accepted without them.
+/// Time that a connection may wait for its first bytes before it is accepted without them.
 const DEFER_SECONDS: u8 = 1;
-/// The system asks a silent peer so often before the connection ends.
+/// Number of probes to a silent peer before the connection ends.
 const PROBES: u32 = 4;
-/// Time between two of these questions.
+/// Time between two probes.
 const PROBE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Listening sockets on the same address, and the address with its real port.
 pub(super) fn bind(address: SocketAddr, wanted: Sockets) -> io::Result<(Vec<OwnedFd>, SocketAddr)> {
-    // With SO_REUSEPORT a second broker of the same user would share the port in silence; a socket
-    // without it finds out.
+    // With SO_REUSEPORT a second broker of the same user would share the port without an error; a
+    // socket without it detects the first.
     let probe = socket(address)?;
     probe.bind(&address.into())?;
     let address = probe.local_addr()?.as_socket().unwrap_or(address);
@@ -31,7 +31,7 @@ pub(super) fn bind(address: SocketAddr, wanted: Sockets) -> io::Result<(Vec<Owne
         .map(|_| {
             let socket = socket(address)?;
             socket.set_reuse_port(true)?;
-            // Accepted sockets inherit these: no system call for each connection.
+            // Accepted sockets inherit these options: no system call for each connection.
             socket.set_tcp_nodelay(true)?;
             if !wanted.keepalive.is_zero() {
                 let keepalive = TcpKeepalive::new().with_time(wanted.keepalive);
@@ -40,7 +40,7 @@ pub(super) fn bind(address: SocketAddr, wanted: Sockets) -> io::Result<(Vec<Owne
             }
             socket.bind(&address.into())?;
             socket.listen(BACKLOG)?;
-            // A client speaks first: the worker is woken once, for the connection and its CONNECT.
+            // A client sends first: the worker is woken once, for the connection and its CONNECT.
             system::defer_accept(&socket, DEFER_SECONDS)?;
             Ok(socket.into())
         })

@@ -29,7 +29,7 @@ pub enum BanFileError {
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
     /// It cannot be written.
@@ -42,7 +42,7 @@ pub enum BanFileError {
     },
 }
 
-/// Where the bans are kept.
+/// The file of the bans.
 #[derive(Clone, Debug)]
 pub struct BanFile {
     path: PathBuf,
@@ -54,7 +54,7 @@ impl BanFile {
         Self::at(data_dir.join("bans.jsonl"))
     }
 
-    /// The file in a data directory that shows the bans which the node made for a time.
+    /// The file in a data directory that shows the node's temporary bans.
     pub fn temporary_in(data_dir: &Path) -> Self {
         Self::at(data_dir.join("bans-temporary.jsonl"))
     }
@@ -69,8 +69,8 @@ impl BanFile {
         &self.path
     }
 
-    /// Reads it; no file is no ban. Empty lines are left out, and of two bans of one subject the
-    /// last one counts.
+    /// Reads it; a missing file contains no ban. Empty lines are skipped, and of two bans of one
+    /// subject the last one counts.
     ///
     /// # Errors
     /// A file that cannot be read, or the first line that is not a ban.
@@ -97,12 +97,11 @@ impl BanFile {
         })
     }
 
-    /// Reads the bans, changes them and writes the file anew if `change` says that it changed
-    /// something. Two that do so at a time wait for each other; a reader sees the old file or the
-    /// new one.
+    /// Reads the bans, changes them and rewrites the file if `change` reports a change. Two
+    /// simultaneous edits wait for each other; a reader sees the old file or the new one.
     ///
     /// # Errors
-    /// As [`BanFile::load`]; a file or a folder that cannot be written.
+    /// As [`BanFile::load`]; a file or a directory that cannot be written.
     pub fn edit<T>(
         &self,
         change: impl FnOnce(&mut BanList) -> (bool, T),
@@ -111,7 +110,7 @@ impl BanFile {
             path: self.path.clone(),
             source,
         };
-        // The file itself is replaced, so the folder stands for it.
+        // The file itself is replaced, so its directory is locked instead.
         let folder = Folder::around(&self.path).map_err(failed)?;
         folder.lock().map_err(failed)?;
         let mut list = self.read_from(|| {
@@ -289,7 +288,7 @@ mod tests {
             let error = file.load().unwrap_err().to_string();
             let expected = format!("{}{expected}", file.path().display());
             assert!(error.starts_with(&expected), "{error}");
-            // What cannot be read is not written over.
+            // An unreadable file is not overwritten.
             assert!(
                 file.edit(|list| added(list, Subject::ClientId("a".into())))
                     .is_err()

@@ -1,4 +1,4 @@
-//! The thread that keeps the bans of a node and their files the same: no worker waits for a disk.
+//! The thread that synchronizes the bans of a node with their files: no worker waits for a disk.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::ban_file::{BanFile, BanFileError};
 use crate::clock::wall;
 use crate::config::Config;
 
-/// How often the files are looked at.
+/// Interval of checks of the files.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Watches the file of bans, and shows the temporary bans in a file of their own.
@@ -27,11 +27,11 @@ pub(crate) struct BanKeeper {
 
 impl BanKeeper {
     /// Reads the bans and starts to watch their file. Temporary bans are written to a second file,
-    /// for people to see; whoever is taken out of it (`thrum bans rm`) is not banned any more. It
-    /// is not read at a start.
+    /// for people to see; a ban that is removed from it (`thrum bans rm`) ends. It is not read at a
+    /// start.
     ///
     /// # Errors
-    /// A file of bans that cannot be read: nobody should come in because of a slip of the pen.
+    /// A file of bans that cannot be read: a typing error must not admit banned clients.
     pub(crate) fn start(
         file: BanFile,
         temporary: Option<BanFile>,
@@ -146,7 +146,7 @@ impl WatchedBans {
         }
     }
 
-    /// If the file is not there any more, those who are in force end with it.
+    /// If the file has disappeared, the bans in force end with it.
     fn warn_of_loss(&self) {
         let bans = self.book.list().len();
         if self.stamp.is_none() && bans > 0 {
@@ -154,7 +154,7 @@ impl WatchedBans {
             tracing::warn!(
                 %path,
                 bans,
-                "the list of bans is gone: whoever was in it may connect again"
+                "the list of bans is gone: the clients in it may connect again"
             );
         }
     }
@@ -251,7 +251,7 @@ mod tests {
         }
     }
 
-    /// Nobody has written for a while.
+    /// A time at which the last write is long past.
     fn later() -> SystemTime {
         SystemTime::UNIX_EPOCH + wall() + Duration::from_secs(1)
     }
@@ -292,7 +292,7 @@ mod tests {
         fs::write(files.file.path(), "{\"client_id\":\"a\"}\n").unwrap();
         files.look(NOW, later());
         assert!(files.book.is_client_id_banned("a", NOW));
-        // A slip lets nobody in.
+        // A typing error admits no banned client.
         fs::write(files.file.path(), "{\"client_id\":\"a\"\n").unwrap();
         files.look(NOW, later());
         assert!(files.book.is_client_id_banned("a", NOW));

@@ -1,4 +1,4 @@
-//! What protection counts, and where `$SYS` shows it.
+//! Counters of protection, and their `$SYS` topics.
 
 use thrum_protection::{OverloadCause, RateLimit, Refusal};
 

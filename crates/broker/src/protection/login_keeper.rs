@@ -1,4 +1,4 @@
-//! The thread that keeps who is known where over restarts: no worker waits for a disk.
+//! The thread that keeps known logins across restarts: no worker waits for a disk.
 
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Read as _};
@@ -13,10 +13,10 @@ use thrum_protection::{KnownLogins, LoginGuard};
 
 /// The file, in the data directory.
 const NAME: &str = "known-logins";
-/// How often what is new is written: what is lost when a broker is killed.
+/// Interval of writes: a killed broker loses the logins of this time.
 const WRITE: Duration = Duration::from_mins(1);
 
-/// Writes what is remembered from time to time, and at the end.
+/// Writes the known logins from time to time, and at the end.
 #[derive(Debug)]
 pub(crate) struct LoginKeeper {
     /// Its end ends the thread.
@@ -25,8 +25,8 @@ pub(crate) struct LoginKeeper {
 }
 
 impl LoginKeeper {
-    /// Reads what the last broker on the data directory has left, and starts to write. What cannot
-    /// be read is left out: nobody is kept out for that.
+    /// Reads the known logins of the last broker on the data directory, and starts to write. An
+    /// unreadable file is skipped: it must not lock users out.
     ///
     /// # Errors
     /// The system gives no thread, or there is no such directory.
@@ -41,8 +41,7 @@ impl LoginKeeper {
                 tracing::warn!(
                     %path,
                     %error,
-                    "who was known where is forgotten: users that log in are taken for strangers \
-                     once"
+                    "cannot read the known logins: every user counts as new once"
                 );
             }
         }
@@ -54,7 +53,7 @@ impl LoginKeeper {
         Ok(Self { stop, thread })
     }
 
-    /// Writes what is new, and ends the thread.
+    /// Writes new logins, and ends the thread.
     pub(crate) fn stop(self) {
         drop(self.stop);
         if self.thread.join().is_err() {
@@ -85,7 +84,7 @@ fn save(folder: &Folder, logins: &LoginGuard) -> bool {
     if let Err(error) = &written {
         tracing::warn!(
             %error,
-            "who is known where cannot be written: after a restart everybody is a stranger once"
+            "cannot write the known logins: after a restart every user counts as new once"
         );
     }
     written.is_ok()
@@ -170,7 +169,7 @@ mod tests {
         let (keeper, protection) = place.start();
         assert!(protection.is_known(&client("josephine")));
         assert!(!protection.is_known(&client("jim")));
-        // Others who guess from there keep it out no more than before.
+        // Others that guess from there lock it out no more than before.
         for _ in 0..100 {
             protection.login_failed(&client("jim"), &settings, Time::from_millis(1000));
         }

@@ -1,4 +1,4 @@
-//! What protection needs of a node: its files, the threads that keep them, and its counters.
+//! Protection of a node: its files, the threads that keep them, and its counters.
 
 mod ban_file;
 mod ban_keeper;

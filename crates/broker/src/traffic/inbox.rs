@@ -1,4 +1,4 @@
-//! Mail of the other workers that was taken and not handled yet, and who stands behind it.
+//! Mail of other workers that is taken and unhandled, and the connections that wait behind it.
 
 use std::collections::VecDeque;
 
@@ -13,21 +13,21 @@ use crate::mailbox::{Mail, Mailbox};
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     mail: VecDeque<Mail>,
-    /// Pieces since the start.
+    /// Pieces handled since the start.
     handled: u64,
-    /// Of those that count as waiting, the pieces that have been opened since.
+    /// Pieces opened since, which still count as waiting.
     opened: usize,
-    /// Connections that stand behind a piece, by its number.
+    /// Connections that wait behind a piece, by its number.
     behind: VecDeque<(u64, ConnectionId)>,
 }
 
 impl Inbox {
-    /// Nothing was taken and not handled.
+    /// No taken mail is unhandled.
     pub(crate) fn is_empty(&self) -> bool {
         self.mail.is_empty()
     }
 
-    /// Takes what waits in the mailbox, if all that was taken before is handled.
+    /// Takes the mail of the mailbox, once all mail taken before is handled.
     pub(crate) fn fill(&mut self, mailbox: &Mailbox) {
         if !self.mail.is_empty() || mailbox.is_empty() {
             return;
@@ -50,15 +50,15 @@ impl Inbox {
         self.opened
     }
 
-    /// What was opened is handled; how many pieces that were.
+    /// The opened pieces are handled; returns their number.
     pub(crate) const fn end_portion(&mut self) -> usize {
         let messages = std::mem::replace(&mut self.opened, 0);
         self.handled += messages as u64;
         messages
     }
 
-    /// An UNSUBSCRIBE waits for the mail that there is: a message in it may have been acknowledged
-    /// before the client sent this, and reaches it as it would have on the publisher's worker.
+    /// An UNSUBSCRIBE waits for the mail present: a message in it may have been acknowledged before
+    /// the client sent the UNSUBSCRIBE, and reaches it as it would have on the publisher's worker.
     pub(super) fn has_to_wait(
         &mut self,
         edge: &mut Edge,
@@ -84,7 +84,7 @@ impl Inbox {
         true
     }
 
-    /// The next connection that stands behind nothing any more.
+    /// The next connection whose mail is handled.
     pub(crate) fn next_to_go_on(&mut self) -> Option<ConnectionId> {
         let handled = self.handled;
         let first = self.behind.pop_front_if(|(last, _)| *last <= handled);

@@ -1,7 +1,7 @@
-//! From bytes to packets, and from packets to what they ask for.
+//! From bytes to packets, and from packets to their handlers.
 //!
-//! What a client sends behind a PUBLISH that is held back is looked at too: acknowledgements and
-//! pings go ahead of it, the rest stands behind.
+//! Packets behind a held PUBLISH are examined too: acknowledgements and pings go ahead of it, the
+//! others stay behind it.
 
 use thrum_codec::frame::{self, Frame};
 use thrum_codec::packet::Packet;
@@ -22,7 +22,7 @@ use crate::metrics::Counter;
 use crate::partial::Seen;
 use crate::read_gate::PauseReason;
 
-/// A client with this many times the soft limit of output waiting is not read: what waits are
+/// A client with this many times the soft limit of output is not read: the output consists of
 /// answers that it does not take.
 const OUTPUT_HARD_FACTOR: usize = 2;
 /// First byte of a CONNECT.
@@ -36,33 +36,33 @@ pub(crate) enum Next {
     Frame,
     /// This frame has to wait: the connection is not read until its reason ends.
     Wait,
-    /// What follows has to wait: in the same way, or for the next turn.
+    /// Further frames have to wait: in the same way, or for the next turn.
     Later,
     /// The connection is closed, draining or with another worker, or the gatekeeper has been asked
     /// about it.
     Stop,
 }
 
-/// What became of some bytes.
+/// The result of handling some bytes.
 #[derive(Clone, Copy, Debug)]
 struct Framed {
     /// Bytes of the packets that were handled.
     used: usize,
     /// PUBLISH packets among them.
     messages: u64,
-    /// Why no more of them were.
+    /// The reason why no more of them were handled.
     next: Next,
 }
 
-/// What may stand behind a held PUBLISH while memory is low: acknowledgements are read on, further
+/// Most bytes behind a held PUBLISH while memory is short: acknowledgements are read on, further
 /// messages are not.
 const BEHIND_BYTES_LOW: usize = 1024;
 /// Kind of a DISCONNECT, in the upper half of its first byte.
 const DISCONNECT: u8 = 14;
 
 impl Traffic {
-    /// Bytes of one connection behind those that were left: whole packets are handled, the rest is
-    /// kept. The bytes and the messages that were handled are charged to the connection's meter.
+    /// Handles bytes of one connection behind those kept before: whole packets are handled, the
+    /// rest is kept. The handled bytes and messages are charged to the connection's meter.
     pub(crate) fn input(&mut self, key: ConnectionKey, bytes: &[u8]) {
         self.engine.core.outboxes.begin_connection();
         self.engine.core.memory.has_queued = false;
@@ -83,7 +83,7 @@ impl Traffic {
             .charge(id, InputUsage { messages, bytes });
     }
 
-    /// The number of PUBLISH packets that were handled.
+    /// Handles input and returns the number of PUBLISH packets.
     fn handle_input(&mut self, key: ConnectionKey, bytes: &[u8]) -> u64 {
         let connection = &mut self.edge.connections[key];
         connection.reading.take_packets();
@@ -108,7 +108,7 @@ impl Traffic {
         framed.messages
     }
 
-    /// Bytes that cannot be handled yet stay in their connection.
+    /// Keeps unhandled bytes in their connection.
     fn keep_rest(&mut self, key: ConnectionKey, rest: Vec<u8>, next: Next) {
         let connection = &mut self.edge.connections[key];
         connection.partial.put(rest);
@@ -209,7 +209,7 @@ impl Traffic {
     }
 
     /// Whether a packet of a connected client may be handled now; none if it has to wait: for the
-    /// gatekeeper, for mail, for what other workers say, for room in a queue.
+    /// gatekeeper, for mail, for answers of other workers, for room in a queue.
     #[inline]
     fn clear(&mut self, key: ConnectionKey, slot: Slot, packet: &Packet<'_>) -> Option<Cleared> {
         let verdict = self.door().authorizing().verdict(key, slot, packet)?;
@@ -275,7 +275,7 @@ impl Traffic {
         }
     }
 
-    /// Those go on whose mail has been handled.
+    /// Connections continue whose mail has been handled.
     pub(crate) fn go_on_behind_mail(&mut self) {
         while let Some(connection) = self.inbox.next_to_go_on() {
             if self.engine.core.outputs.contains(connection) {
@@ -284,7 +284,7 @@ impl Traffic {
         }
     }
 
-    /// Input of a client whose PUBLISH is held back: what goes ahead of it is handled, the rest is
+    /// Input of a client with a held PUBLISH: packets that go ahead of it are handled, the rest is
     /// kept behind it.
     pub(crate) fn read_ahead(&mut self, key: ConnectionKey, bytes: &[u8]) {
         let connection = &mut self.edge.connections[key];
@@ -313,7 +313,7 @@ impl Traffic {
         connection.partial.put_seen(waiting);
         self.after_input(key);
         if outlook == Outlook::Leaving {
-            // All that it has sent is handled in its order, and waits no longer.
+            // All its packets are handled in order, and wait no longer.
             self.edge.connections[key].reading.let_go();
             let connection = self.engine.core.outputs.id(key);
             self.engine
@@ -323,8 +323,8 @@ impl Traffic {
         }
     }
 
-    /// Handles what goes ahead and takes it out, as far as the portion goes; none if the connection
-    /// has ended.
+    /// Handles and removes packets that go ahead, up to the portion; none if the connection has
+    /// ended.
     fn look_ahead(&mut self, key: ConnectionKey, waiting: &mut Seen) -> Option<Outlook> {
         let connection = &self.edge.connections[key];
         let (slot, version) = (connection.session()?, connection.version);
@@ -356,14 +356,14 @@ impl Traffic {
     }
 }
 
-/// What stands behind a held PUBLISH.
+/// The packets behind a held PUBLISH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outlook {
-    /// All of it has been looked at.
+    /// All of them have been examined.
     Whole,
-    /// More than the portion of the connection.
+    /// They exceed the portion of the connection.
     More,
-    /// The client's goodbye.
+    /// The client's DISCONNECT.
     Leaving,
 }
 
@@ -373,7 +373,7 @@ fn ahead(frame: Frame<'_>, version: Version) -> Option<Packet<'_>> {
     goes_ahead.then(|| decode(frame, version).ok()).flatten()
 }
 
-/// The beginning of a packet: what cannot become a CONNECT need not be waited for.
+/// The beginning of a packet: bytes that cannot become a CONNECT are refused at once.
 /// [MQTT-3.1.0-1]
 fn partial_frame(edge: &mut Edge, engine: &mut Engine, key: ConnectionKey, first: u8) -> Next {
     let waits_for_connect = edge.connections[key].awaits_connect();

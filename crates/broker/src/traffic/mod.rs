@@ -1,5 +1,5 @@
-//! What clients send, from the socket through the layers to packets, and from there to the door or
-//! the engine; and what comes of what they waited for.
+//! Input of clients, from the socket through the layers to packets, and from there to admission or
+//! the engine; and the continuation of clients that waited.
 
 mod inbox;
 mod input;
@@ -26,10 +26,10 @@ use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::mailbox::{Arrived, Handover, Mail};
 use crate::metrics::Counter;
 
-/// One read takes this much at most; a busy connection is read again in the next turn.
+/// Most bytes of one read; a busy connection is read again in the next turn.
 pub(crate) const READ_BYTES: usize = 64 * 1024;
-/// A session whose client waits for its review does not end meanwhile; it is looked at again after
-/// this.
+/// A session whose client waits for its review does not end meanwhile; it is checked again after
+/// this time.
 const RETURN_GRACE: Duration = Duration::from_millis(100);
 
 /// See above.
@@ -37,12 +37,12 @@ const RETURN_GRACE: Duration = Duration::from_millis(100);
 pub(crate) struct Traffic {
     pub(crate) edge: Edge,
     pub(crate) engine: Engine,
-    /// Sessions that are to be looked at, since rules have changed.
+    /// The review of sessions after a change of rules.
     pub(crate) recheck: Recheck,
     pub(crate) reviews: SourceReviews,
     pub(crate) inbox: Inbox,
     read_buffer: Vec<u8>,
-    /// MQTT out of the layers of the connection at hand.
+    /// MQTT from the layers of the current connection.
     plain_buffer: Vec<u8>,
 }
 
@@ -84,15 +84,15 @@ impl Traffic {
         }
     }
 
-    /// A connection came out of the backlog; its CONNECT is mostly there already.
+    /// Opens a connection from the backlog; its CONNECT has usually arrived.
     pub(crate) fn open_and_read(&mut self, arrived: Arrived) {
         if let Some(key) = self.edge.open(&mut self.engine, arrived) {
             self.read(key);
         }
     }
 
-    /// The next sessions that are to be looked at again, as far as the portion goes. Clients that
-    /// have come back to them go in.
+    /// Reviews the next sessions, up to the portion. Clients that have returned to them are
+    /// admitted.
     pub(crate) fn recheck_some(&mut self) {
         self.rechecking().recheck_some();
         for connection in self.recheck.take_ready() {
@@ -100,7 +100,7 @@ impl Traffic {
         }
     }
 
-    /// The gatekeeper has answered about a connection that is not in yet.
+    /// The gatekeeper has answered about a pending connection.
     pub(crate) fn answered(&mut self, id: ConnectionId, answer: Answer) {
         let key = id.key;
         let Some(Pending {
@@ -130,8 +130,8 @@ impl Traffic {
         }
     }
 
-    /// The session has been reviewed. Its client is looked at from the beginning: much may be
-    /// otherwise by now.
+    /// The session has been reviewed. Its client is checked from the beginning: much may have
+    /// changed.
     pub(crate) fn go_in_after_review(&mut self, id: ConnectionId) {
         let Some(Pending {
             handshake,
@@ -146,8 +146,8 @@ impl Traffic {
         self.after_wait(id.key, |door| door.go_in(handshake, *admitted));
     }
 
-    /// Lets a client in that had to wait and is still there, and then handles what came behind its
-    /// CONNECT.
+    /// Admits a client that had to wait and is still connected, and then handles the bytes behind
+    /// its CONNECT.
     pub(crate) fn after_wait(
         &mut self,
         key: ConnectionKey,
@@ -167,7 +167,8 @@ impl Traffic {
         }
     }
 
-    /// What waited while the client was not read, and what came meanwhile.
+    /// Handles the packets that waited while the client was not read, and those that arrived
+    /// meanwhile.
     pub(crate) fn go_on_reading(&mut self, key: ConnectionKey, partial: &[u8]) {
         if !self.edge.connections.contains(key) {
             return;
@@ -181,8 +182,8 @@ impl Traffic {
         }
     }
 
-    /// The gatekeeper has decided: the packet that waits is looked at again, or the CONNECT with a
-    /// will goes on.
+    /// The gatekeeper has decided: the waiting packet is handled again, or the CONNECT with a will
+    /// continues.
     pub(crate) fn take_decision(&mut self, decided: &Decided) {
         let key = decided.connection.key;
         let connection = self.edge.connection(&self.engine, decided.connection);
@@ -211,7 +212,7 @@ impl Traffic {
         }
     }
 
-    /// A connection that another worker accepted, whose session is ours.
+    /// A connection that another worker accepted, with a session of this worker.
     pub(crate) fn adopt(&mut self, handover: Handover) {
         let owner = self.door().owner(handover.handshake.client_id());
         if owner != self.engine.core.id {
@@ -283,7 +284,7 @@ impl Traffic {
         }
     }
 
-    /// Too slow with CONNECT.
+    /// The client has sent no CONNECT in time.
     pub(crate) fn connection_timer(&mut self, id: ConnectionId) {
         let key = id.key;
         let now = self.engine.core.turn.now;
@@ -318,14 +319,14 @@ impl Traffic {
         }
     }
 
-    /// What is due of a session, unless another timer is armed for it.
+    /// Handles the deadlines of a session, unless another timer is armed for it.
     pub(crate) fn session_due(&mut self, slot: Slot) {
         let now = self.engine.core.turn.now;
         if now < self.engine.core.sessions[slot].armed {
             return;
         }
         if self.rechecking().returning_to(slot).is_some() {
-            // It is in time, and it is us who let it wait.
+            // It is in time: the broker makes it wait.
             self.engine.core.arm_at(slot, now.plus(RETURN_GRACE));
             return;
         }

@@ -1,5 +1,5 @@
 //! From readable sockets to the bytes of MQTT: each connection has its portion of a turn, and its
-//! bytes go through its layers, if it has any.
+//! bytes pass through its layers, if it has any.
 
 use std::io;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use crate::ids::{ConnectionId, ConnectionKey};
 use crate::metrics::Counter;
 use crate::peer::Peer;
 
-/// A buffer for MQTT out of layers that grew beyond this is given back to the system.
+/// A buffer for MQTT from layers that grew beyond this size is freed.
 const PLAIN_BYTES_KEPT: usize = 128 * 1024;
 
 impl Traffic {
-    /// A socket has something: input, room for output, or its end.
+    /// A socket has an event: input, room for output, or its end.
     pub(crate) fn socket_ready(&mut self, event: &Event) {
         let token = event.token();
         let Some(key) = ConnectionId::key_of(token) else {
@@ -32,7 +32,7 @@ impl Traffic {
             return;
         };
         if self.engine.core.outputs.id(key).token() != token {
-            // What the poll saw was closed since; another connection has its slot.
+            // The socket of this event was closed since; another connection has its slot.
             return;
         }
         let is_ending = event.is_read_closed() || event.is_error();
@@ -40,7 +40,7 @@ impl Traffic {
         if has_input {
             connection.reading.note_readable(is_ending);
         }
-        // One that is listed has its portion in its turn.
+        // A listed connection has its portion at its place in the list.
         let is_read = has_input && !connection.reading.is_listed();
         if event.is_writable() && connection.room.may_have_some() {
             self.engine.core.outputs.list(key);
@@ -52,15 +52,15 @@ impl Traffic {
         }
     }
 
-    /// Who has waited long enough is read in this turn; how many are listed for it.
+    /// Lists connections that have waited long enough for this turn; returns the number listed.
     pub(crate) fn begin_reading(&mut self) -> usize {
         self.edge.end_pauses(&mut self.engine);
         self.edge.readers.count()
     }
 
-    /// Connections that had more than one portion, and those that may be read again, first come
-    /// first served. They come after those that have just become ready, which mostly have little,
-    /// and one at least has its portion.
+    /// Reads connections that had more than one portion, and those that may be read again, in order
+    /// of arrival. They follow those that have just become ready, which usually have little, and at
+    /// least one has its portion.
     pub(crate) fn read_listed(&mut self, count: usize) {
         for number in 0..count {
             if number > 0 && self.engine.core.turn.is_reading_over() {
@@ -77,8 +77,9 @@ impl Traffic {
         }
     }
 
-    /// A connection's portion of a turn: the packets that were left, then what the socket has, up
-    /// to one buffer. Of one whose end is in sight that is the end too, if it is that near.
+    /// Reads a connection's portion of a turn: the packets that were left, then up to one buffer
+    /// from the socket. A connection whose end was signalled is read to its end, if that is near
+    /// enough.
     pub(crate) fn read(&mut self, key: ConnectionKey) {
         let Some(connection) = self.edge.connections.get_mut(key) else {
             return;
@@ -129,7 +130,7 @@ impl Traffic {
         self.take_read(key, buffer, outcome)
     }
 
-    /// What one read brought; its length.
+    /// Handles the result of one read; returns its length.
     #[inline]
     pub(crate) fn take_read(
         &mut self,
@@ -143,7 +144,7 @@ impl Traffic {
             Ok(ReadOutcome::Drained(0)) => {
                 let reading = &mut self.edge.connections[key].reading;
                 reading.note_drained();
-                // A connection that failed has nothing more to say.
+                // A failed connection has no more input.
                 if reading.is_ending() {
                     self.edge.lost(&mut self.engine, key, Ending::ClosedByPeer);
                 }
@@ -218,9 +219,9 @@ impl Traffic {
         plain.clear();
         let waiting = layered.waiting();
         let result = layered.receive(wire, &mut plain);
-        // MQTT comes out of them only behind their handshakes, also where they ended at once.
+        // MQTT comes from them only after their handshakes, also where they end at once.
         let is_done = connection.in_handshake && (layered.is_open() || !plain.is_empty());
-        // A step costs, the bytes of one do not.
+        // The step has a cost, its bytes do not.
         let is_step = is_done || layered.waiting() > waiting || layered.is_over();
         if connection.in_handshake && is_step {
             self.engine.core.turn.work += HANDSHAKE_UNITS;
@@ -249,9 +250,8 @@ impl Traffic {
         }
     }
 
-    /// Whether a client that waited to come in has gone, and has nothing to say behind its CONNECT:
-    /// by now it may have another connection, which is not to be ended for this one. What it did
-    /// say before its end is taken in.
+    /// Whether a pending client has disconnected without input behind its CONNECT: it may have
+    /// another connection by now, which this one must not end. Input before its end is handled.
     pub(crate) fn has_left(&mut self, key: ConnectionKey) -> bool {
         let connection = &self.edge.connections[key];
         let mut is_over = connection.reading.is_over();
@@ -259,7 +259,7 @@ impl Traffic {
             return false;
         }
         let mut plain = Vec::new();
-        // All that it sent is there.
+        // All its input is there.
         while !is_over && plain.is_empty() {
             let connection = &mut self.edge.connections[key];
             let outcome = connection.read(&mut self.read_buffer);
@@ -284,7 +284,7 @@ impl Traffic {
         says_nothing
     }
 
-    /// What a trusted proxy says before its client's bytes.
+    /// The header of a trusted proxy before its client's bytes.
     fn header_arrived(&mut self, key: ConnectionKey, bytes: &mut [u8]) {
         let connection = &mut self.edge.connections[key];
         let mut arrived = connection.partial.take();
@@ -302,7 +302,7 @@ impl Traffic {
         };
         let mut rest = arrived.split_off(len);
         connection.phase = Phase::Handshake(None);
-        // Without an address it is anybody's client, be the proxy on this machine.
+        // Without an address its client is unknown, even if the proxy is on this machine.
         connection.peer = connection.peer.unnamed_client();
         if let Header::Proxied(proxied) = header {
             connection.peer = proxied.source.map_or(connection.peer, Peer::from);
@@ -359,7 +359,7 @@ fn header_refused(edge: &mut Edge, engine: &mut Engine, key: ConnectionKey, erro
     edge.lost(engine, key, Ending::ClosedByPeer);
 }
 
-/// Layers that are over end the connection behind the packets that came out of them.
+/// Layers that have ended end the connection after the packets that came from them.
 fn end_with_layers(edge: &mut Edge, engine: &mut Engine, key: ConnectionKey) {
     let Some(connection) = edge.connections.get_mut(key) else {
         return;

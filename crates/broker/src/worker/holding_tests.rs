@@ -369,7 +369,7 @@ impl Gatekeeper for Permissive {
     }
 }
 
-/// One worker whose gatekeeper is asked about each packet anew.
+/// One worker whose gatekeeper is asked again about each packet.
 fn asking() -> Workers {
     let mut access = Access {
         gatekeeper: Some(Arc::new(Permissive)),

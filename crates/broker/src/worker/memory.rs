@@ -1,4 +1,4 @@
-//! What a worker does when memory is short: it looks, and gives back what is free.
+//! The reaction of a worker to a shortage of memory: it measures, and returns free memory.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::engine::core::Core;
 use crate::metrics::Counter;
 use crate::system;
 
-/// Each second, one worker: what nobody else looks at.
+/// Each second, on one worker: the measurements for the whole node.
 pub(super) fn watch_memory(core: &mut Core) {
     core.look_at_memory();
     let memory = &core.node.memory;

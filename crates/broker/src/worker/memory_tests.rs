@@ -1,4 +1,4 @@
-//! What becomes of clients while memory is short: who is slowed, who is refused, and who is served.
+//! Clients while memory is short: slowed, refused or served.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -60,7 +60,7 @@ fn subscribe(filter: &str) -> Vec<u8> {
     }))
 }
 
-/// What a test looks at in a packet of the broker.
+/// The parts of a broker's packet that a test checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     Welcome(ReasonCode, bool),
@@ -169,7 +169,7 @@ fn set_level(workers: &[Worker; 2], hundredths: u64, expected: MemoryLevel) {
 }
 
 #[test]
-fn a_publisher_whose_messages_wait_is_slowed_while_memory_is_low_and_nobody_else() {
+fn only_a_publisher_whose_messages_wait_is_slowed_while_memory_is_low() {
     let mut workers = two_workers();
     absent(&mut workers, "away");
     let (mut filler, _) = come(&mut workers, 0, "filler", 0);

@@ -50,18 +50,18 @@ use memory::watch_memory;
 use overload::observe_load;
 use rounds::{Errand, Rounds};
 
-/// The eventfd that other threads wake the worker with.
+/// The eventfd with which other threads wake the worker.
 pub(crate) const WAKER: Token = Token(usize::MAX);
 /// Listeners count down from here; connections ([`ConnectionId::token`]) stay in the lower half.
 pub(crate) const FIRST_LISTENER: usize = usize::MAX - 1;
 /// Sockets that one turn handles at most.
 pub(crate) const EVENTS_PER_TURN: usize = 1024;
-/// While publishers wait for other threads, the worker looks this often whether they may go on.
+/// Interval at which the worker checks whether publishers that wait for other threads may continue.
 const PAUSE_CHECK: Duration = Duration::from_millis(1);
-/// How often expired retained messages are removed and the memory is looked at.
+/// Interval at which expired retained messages are removed and the memory is checked.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
-/// Client identifiers whose connections are looked up when they are banned; for more all
-/// connections are looked at.
+/// Banned client identifiers whose connections are looked up; for more of them all connections are
+/// checked.
 const BANS_AT_ONCE: usize = 256;
 
 /// A thread of the data plane.
@@ -74,9 +74,9 @@ pub(crate) struct Worker {
     due: VecDeque<Target>,
     fired: Vec<Target>,
     rounds: Rounds,
-    /// Number of the list of bans that all workers know.
+    /// Version of the list of bans that all workers know.
     bans_seen: u64,
-    /// The first listeners came: sessions of the time before are here.
+    /// The first listeners have arrived: restored sessions are complete.
     has_begun: bool,
     pub(crate) sys: SysTopics,
     stopping: bool,
@@ -102,7 +102,7 @@ impl Worker {
         }
     }
 
-    /// The node has its sessions: what waited for that is done before clients come in.
+    /// The node has its sessions: does the work that waited for them before clients connect.
     fn begin(&mut self) {
         self.traffic.engine.end_lanes();
         for timed in self.traffic.engine.over() {
@@ -119,7 +119,7 @@ impl Worker {
         self
     }
 
-    /// Runs until it is told to stop.
+    /// Runs until a message stops it.
     pub(crate) fn run(mut self) {
         if self.traffic.engine.core.id.index() == 0 {
             self.traffic.engine.core.timers.insert(
@@ -141,7 +141,7 @@ impl Worker {
         }
     }
 
-    /// Sleeps until there is something to do; with busy polling it looks for a while before.
+    /// Sleeps until there is work; with busy polling it polls for a while before.
     fn poll(&mut self, events: &mut Events) -> io::Result<()> {
         let timeout = self.wait();
         let busy = self.traffic.engine.core.settings.busy_poll;
@@ -202,7 +202,7 @@ impl Worker {
         }
     }
 
-    /// Mail in the order in which it came, as far as the portion goes.
+    /// Handles mail in the order of its arrival, up to the portion.
     fn handle_mail(&mut self) {
         let here = self.traffic.engine.core.id;
         let mailbox = self.node.mailbox(here);
@@ -230,7 +230,7 @@ impl Worker {
         }
     }
 
-    /// Timers that are due, as far as the portion goes.
+    /// Handles due timers, up to the portion.
     fn handle_timers(&mut self) {
         let core = &mut self.traffic.engine.core;
         core.timers.advance(core.turn.now, &mut self.fired);
@@ -250,7 +250,7 @@ impl Worker {
             }
         }
         if self.due.is_empty() {
-            // A crowd of them left room behind.
+            // Returns the room of a large number of timers.
             self.due.shrink_to(EVENTS_PER_TURN);
             self.fired.shrink_to(EVENTS_PER_TURN);
         } else {
@@ -258,8 +258,7 @@ impl Worker {
         }
     }
 
-    /// Hands the mail over, writes the connections that have output, and lets go of the sessions
-    /// that ended.
+    /// Sends the mail, writes the connections that have output, and drops the sessions that ended.
     fn hand_out(&mut self) {
         // What others are told must not be on the disk before what it rests on.
         if self.traffic.engine.core.settle() {
@@ -275,7 +274,7 @@ impl Worker {
         self.tell_settled();
     }
 
-    /// Publishers that were held back go on, as far as their portion of the turn goes.
+    /// Publishers that were held back continue, up to their portion of the turn.
     fn go_on_with_held(&mut self) {
         self.traffic
             .engine
@@ -454,14 +453,14 @@ impl Worker {
         }
     }
 
-    /// A pause is over, or some wait: every listener is looked at.
+    /// A pause is over, or some connections wait: every listener is tried.
     fn accept_all(&mut self) {
         for place in self.accepting.go_on() {
             self.accept(place);
         }
     }
 
-    /// Those who wait there already are let in.
+    /// Accepts the connections in the backlog first.
     fn close_listener(&mut self, number: u32) {
         if let Some(place) = self.accepting.listeners.find(number) {
             self.accept(place);
@@ -469,7 +468,7 @@ impl Worker {
         }
     }
 
-    /// A connection that came in where no worker listens.
+    /// A connection that was accepted outside the workers.
     fn take_in_arrived(&mut self, arrived: Arrived) {
         let gate = arrived.gate;
         let traffic = &mut self.traffic;
@@ -520,7 +519,7 @@ impl Worker {
         self.banned(&changes);
     }
 
-    /// Clients that are banned and connected have to go.
+    /// Disconnects connected clients that are banned.
     fn banned(&mut self, changes: &BanChanges) {
         let keys = match changes {
             BanChanges::Added(subjects) => self.keys_of(subjects),
@@ -537,7 +536,7 @@ impl Worker {
     }
 
     /// Connections of client identifiers; none if there are many, or a user or a network is among
-    /// them, which nobody can look up.
+    /// them, for which no index exists.
     fn keys_of(&self, subjects: &[Subject]) -> Option<Vec<ConnectionKey>> {
         if subjects.len() > BANS_AT_ONCE {
             return None;
@@ -570,8 +569,8 @@ impl Worker {
             .add(Counter::RateAccountsForgotten, forgotten);
     }
 
-    /// Second step: everyone is told and disconnected. What came before it in the same turn leaves
-    /// first.
+    /// Second step: every client is told and disconnected. Output that the same turn produced
+    /// before leaves first.
     fn stop(&mut self) {
         self.accepting.listeners.clear();
         self.hand_out();
@@ -594,8 +593,8 @@ impl Worker {
     }
 }
 
-/// Whether the poll was not interrupted. A worker that hears no sockets would leave its clients
-/// hanging, and those that publish to them: it ends the program.
+/// Whether the poll was not interrupted. A worker without socket events would hang its clients, and
+/// their publishers: it ends the program.
 fn has_polled(outcome: io::Result<()>) -> bool {
     match outcome {
         Ok(()) => true,

@@ -1,11 +1,11 @@
-//! The end of a turn: what it took decides whether new work waits.
+//! End of a turn: its duration decides whether new work waits.
 
 use thrum_protection::{Measured, OverloadCause};
 
 use crate::metrics::Counter;
 use crate::traffic::Traffic;
 
-/// Takes in how long the turn took, and what else is short.
+/// Records the duration of the turn, and other shortages.
 pub(super) fn observe_load(traffic: &mut Traffic) {
     let now = traffic.engine.core.node.clock.now();
     traffic.engine.core.look_at_memory_if_due(now);

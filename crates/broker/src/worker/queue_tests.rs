@@ -47,7 +47,7 @@ impl Workers {
         Self::with_access(count, Access::default(), change)
     }
 
-    /// The same with somebody who decides about clients.
+    /// The same with a gatekeeper.
     pub(super) fn with_access(
         count: usize,
         access: Access,
@@ -130,7 +130,7 @@ pub(super) struct Client {
     last_id: u16,
 }
 
-/// What came, as far as these tests look at it.
+/// The arrived packets, as far as these tests check them.
 #[derive(Debug, Default)]
 pub(super) struct Came {
     /// Outcomes of PUBACK and PUBREC with their identifiers.
@@ -317,7 +317,7 @@ fn publishers_of_several_workers_are_not_promised_the_same_room() {
 }
 
 #[test]
-fn a_message_that_somebody_else_takes_is_acknowledged_and_not_forced_on_a_full_queue() {
+fn a_message_that_another_client_takes_is_acknowledged_and_not_forced_on_a_full_queue() {
     let mut workers = Workers::new(2, |config| config.limits.client.queue = 2);
     for (at, client_id) in [(1, "full"), (0, "empty")] {
         workers.leave_subscribed(at, client_id);
@@ -568,13 +568,13 @@ fn a_subscriber_with_the_policy_for_it_holds_its_publishers_while_it_is_connecte
         assert_eq!(
             publisher.came().outcomes(),
             [REFUSED],
-            "nobody takes some: {at}"
+            "no client takes any: {at}"
         );
     }
 }
 
 #[test]
-fn a_subscriber_without_the_policy_holds_nobody() {
+fn a_subscriber_without_the_policy_holds_no_publisher() {
     let mut workers = Workers::new(2, short);
     let mut subscriber = workers.client(1, "subscriber");
     subscriber.subscribe("t");

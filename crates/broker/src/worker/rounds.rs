@@ -1,5 +1,5 @@
-//! What is done with every connection or session of a worker, a portion in each turn: bans,
-//! listeners that were removed, and the wills of a stop.
+//! Work on every connection or session of a worker, a portion in each turn: bans, removed
+//! listeners, and the wills of a stop.
 
 use std::sync::mpsc::SyncSender;
 
@@ -13,14 +13,14 @@ use crate::ids::{ConnectionKey, Slot};
 use crate::metrics::Counter;
 use crate::workers::WorkerId;
 
-/// What a round is for.
+/// The purpose of a round.
 #[derive(Debug)]
 pub(super) enum Errand {
-    /// Who came through one of these gates has to go.
+    /// Disconnects the clients of these gates.
     Part(Vec<u16>),
-    /// Who is banned has to go.
+    /// Disconnects banned clients.
     Bans,
-    /// The wills of those who are connected are published.
+    /// Publishes the wills of connected clients.
     Wills,
 }
 
@@ -28,17 +28,17 @@ pub(super) enum Errand {
 #[derive(Debug)]
 struct Round {
     next: usize,
-    /// Who comes later is judged by what holds then.
+    /// Clients that connect later are judged by the rules in force then.
     end: usize,
     errand: Errand,
 }
 
-/// The rounds under way, and who waits for their end.
+/// The rounds under way, and the threads that wait for their end.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     under_way: Vec<Round>,
     settling: Vec<SyncSender<WorkerId>>,
-    /// Stop when they are done.
+    /// Stop after the rounds.
     is_stopping: bool,
 }
 
@@ -47,7 +47,7 @@ impl Rounds {
         self.under_way.is_empty()
     }
 
-    /// Nobody is left who came through these gates, and others get their numbers.
+    /// These gates have no clients any longer, and their numbers are reused.
     pub(super) fn forget_gates(&mut self, numbers: &[u16]) {
         for round in &mut self.under_way {
             if let Errand::Part(gates) = &mut round.errand {
@@ -68,7 +68,7 @@ impl Worker {
         self.rounds.under_way.push(Round { next, end, errand });
     }
 
-    /// The next portion of the rounds, one after the other.
+    /// Does the next portion of the rounds, one after the other.
     pub(super) fn go_on_with_rounds(&mut self) {
         if self.rounds.are_done() {
             return;
@@ -105,7 +105,7 @@ impl Worker {
         }
     }
 
-    /// Who came through one of these gates is told and disconnected.
+    /// Tells and disconnects a client of one of these gates.
     fn part_one(&mut self, key: ConnectionKey, gates: &[u16]) {
         let connection = self.traffic.edge.connections.get(key);
         let has_to_go = connection.is_some_and(|connection| {
@@ -169,12 +169,12 @@ impl Worker {
         }
     }
 
-    /// Somebody wants to know when what came before is in force.
+    /// A thread waits until the changes before its request are in force.
     pub(super) fn settles_for(&mut self, sender: SyncSender<WorkerId>) {
         self.rounds.settling.push(sender);
     }
 
-    /// The mail of the turn has left: what came before is in force, if no round is under way.
+    /// The mail of the turn has left: earlier changes are in force, if no round is under way.
     pub(super) fn tell_settled(&mut self) {
         if self.rounds.are_done() {
             for sender in self.rounds.settling.drain(..) {
@@ -183,7 +183,7 @@ impl Worker {
         }
     }
 
-    /// Stops when what came before is done.
+    /// Stops after all earlier work.
     pub(super) fn stop_after_rounds(&mut self) {
         if self.rounds.are_done() {
             self.stop();

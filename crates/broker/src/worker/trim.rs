@@ -1,4 +1,4 @@
-//! What a crowd of clients needed goes back to the system when the crowd has gone.
+//! Returns memory to the system after a large number of clients has disconnected.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use crate::engine::timers::Target;
 use crate::system;
 use crate::traffic::Traffic;
 
-/// A worker with no more than so many clients keeps what it has: it is some 2 MiB.
+/// A worker with at most this number of clients keeps its memory: some 2 MiB.
 const CROWD: usize = 4096;
-/// Less than this part of them is left.
+/// Memory is returned when fewer than this part of the clients are left.
 const LEFT: usize = 4;
-/// Time in which the crowd may come back, as after a break of the network.
+/// Time for the clients to reconnect, as after a network failure.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What a worker remembers of its clients' number.
+/// The number of clients that a worker has seen.
 #[derive(Debug, Default)]
 pub(super) struct Crowd {
     most: usize,
@@ -21,8 +21,8 @@ pub(super) struct Crowd {
     watched: bool,
 }
 
-/// The allocator looks through all its free memory; workers that allocate nothing do not wait for
-/// it. False if it does not.
+/// The allocator searches all its free memory; workers that allocate nothing do not wait for it.
+/// False if it returns none.
 pub(crate) fn give_back(how: impl FnOnce() + Send + 'static) -> bool {
     let trimmer = std::thread::Builder::new().name("trim".to_owned());
     let spawned = trimmer.spawn(how);
@@ -33,7 +33,7 @@ pub(crate) fn give_back(how: impl FnOnce() + Send + 'static) -> bool {
 }
 
 impl Crowd {
-    /// Once a turn: clients have come, or gone.
+    /// Once a turn: clients have connected or disconnected.
     pub(super) fn watch(&mut self, traffic: &mut Traffic) {
         self.most = self.most.max(present(traffic));
         if !self.watched && self.has_gone(traffic) {
@@ -44,7 +44,7 @@ impl Crowd {
         }
     }
 
-    /// The patience is over.
+    /// The time to reconnect has passed.
     pub(super) fn trim(&mut self, traffic: &mut Traffic) {
         self.watched = false;
         if !self.has_gone(traffic) {

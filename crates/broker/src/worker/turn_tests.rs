@@ -76,7 +76,7 @@ fn waiting(worker: &Worker, number: usize) -> usize {
 }
 
 #[test]
-fn publishers_do_not_fill_a_mailbox_beyond_its_limit_while_nobody_empties_it() {
+fn publishers_do_not_fill_an_unread_mailbox_beyond_its_limit() {
     let mut workers = two_workers();
     let _subscriber = subscriber(&mut workers, 1);
     let mut publishers = ["a", "b", "c"].map(|name| client(&mut workers, name));
@@ -228,7 +228,7 @@ fn codes_for(version: Version, filters: usize) -> [Option<Vec<u8>>; 2] {
     })
 }
 
-/// What has arrived.
+/// The arrived packets.
 fn answer(client: &mut UnixStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     match client.read_to_end(&mut bytes) {
@@ -572,7 +572,7 @@ fn a_turn_writes_so_many_bytes_and_who_has_little_does_not_wait_for_the_others()
         received.iter().all(|count| (1..=5).contains(count)),
         "{received:?}"
     );
-    // Nobody has to wake the worker for what it had put off.
+    // No event has to wake the worker for deferred work.
     while workers[0].wait() == Some(Duration::ZERO) {
         workers[0].takes_a_turn();
         let brought = subscribers.iter_mut().map(|client| messages(client).len());

@@ -129,7 +129,7 @@ fn messages_to_fifty_subscribers_allocate_nothing() {
 }
 
 #[test]
-fn messages_that_nobody_wants_allocate_nothing() {
+fn messages_without_subscriber_allocate_nothing() {
     let _alone = alone();
     for version in VERSIONS {
         for qos in [QoS::AtMostOnce, QoS::AtLeastOnce, QoS::ExactlyOnce] {

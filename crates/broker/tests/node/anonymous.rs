@@ -1,4 +1,4 @@
-//! Clients that nobody has verified, when the door is closed behind them.
+//! Unverified clients, when anonymous clients are no longer admitted.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::gatekeeper::{Keeper, access, login, policy};
 use crate::peer::{Peer, connect_packet, start, start_with};
 use crate::protection::{behind_a_proxy, the_listener};
 
-/// A broker that lets everybody in, and its configuration.
+/// A broker that admits every client, and its configuration.
 fn open(change: impl FnOnce(&mut Config)) -> (thrum_broker::Broker, SocketAddr, Config) {
     let mut kept = Config::default();
     let (broker, address) = start(2, |config| {
@@ -74,7 +74,7 @@ fn who_a_proxy_does_not_name_is_not_taken_for_a_client_of_this_machine() {
 }
 
 #[test]
-fn a_rule_for_addresses_of_this_machine_is_not_for_whom_a_proxy_does_not_name() {
+fn a_rule_for_addresses_of_this_machine_excludes_clients_that_a_proxy_does_not_name() {
     let rules = Rules::parse("allow ip:127.0.0.0/8 pubsub #", "test").expect("the test's rule");
     let access = Access {
         policy: Policy {
@@ -162,7 +162,7 @@ fn who_showed_credentials_while_there_were_no_users_has_to_log_in_again() {
     let answer = verified.handshake(&login("a", b"right"));
     assert_eq!(answer, (ReasonCode::Success, false));
     assert_here(&mut verified);
-    // Who shows nothing may still come in, and stay.
+    // A client without credentials is still admitted, and stays.
     assert_eq!(
         nameless.publish_acknowledged("t", b""),
         ReasonCode::NotAuthorized

@@ -132,11 +132,11 @@ fn a_renewed_certificate_is_shown_to_the_next_clients() {
     broker.look_at_certificates();
     connect(address, &old).expect("nothing has changed");
     files.hold(&new);
-    connect(address, &old).expect("nobody has looked");
+    connect(address, &old).expect("the files are not read again yet");
     broker.look_at_certificates();
     connect(address, &new).expect("the renewed certificate");
     assert!(connect(address, &old).is_err());
-    // Who was here stays.
+    // An existing connection stays.
     before.write_all(b"\xc0\x00").expect("an open connection");
     let mut answer = [0; 2];
     before.read_exact(&mut answer).expect("PINGRESP");

@@ -1,4 +1,4 @@
-//! What clients do, as messages on `$events/…`.
+//! Actions of clients as messages on `$events/…`.
 
 use serde_json::Value;
 use std::sync::Arc;
@@ -156,7 +156,7 @@ fn a_message_of_qos_2_is_acknowledged_by_its_pubrec() {
 }
 
 #[test]
-fn what_reaches_nobody_is_told_with_the_reason() {
+fn a_message_without_receiver_is_reported_with_the_reason() {
     let (broker, address) = start(2, |config| config.limits.client.queue = 1);
     let (mut subscriber, _) = Peer::resume(address, "s");
     subscriber.subscribe("t", QoS::AtLeastOnce);
@@ -176,7 +176,7 @@ fn what_reaches_nobody_is_told_with_the_reason() {
         (&told["reason"], &told["topic"]),
         (&"offline".into(), &"t".into())
     );
-    // Nobody else is told of what clients do, and nobody else can tell it.
+    // No other client receives events of clients, or can publish them.
     let answer = publisher.publish_acknowledged("$events/client/connected", b"{}");
     assert_eq!(answer, ReasonCode::NotAuthorized);
     expect(&mut listener, "message/dropped", "p");

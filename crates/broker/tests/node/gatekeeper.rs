@@ -1,4 +1,4 @@
-//! Who comes in and what it may do, decided by a gatekeeper of the test's own.
+//! Admission and rights, decided by a gatekeeper of the test's own.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(crate) struct Keeper {
     held: Held,
 }
 
-/// What becomes of logins.
+/// The results of logins.
 #[derive(Debug, Default, PartialEq)]
 enum Logins {
     /// They are judged by their password.
@@ -195,7 +195,7 @@ fn the_gatekeeper_decides_who_comes_in() {
 }
 
 #[test]
-fn a_gatekeeper_that_gives_no_answer_lets_nobody_in() {
+fn a_gatekeeper_that_gives_no_answer_admits_no_client() {
     let keeper = Arc::new(Keeper {
         logins: Logins::Lost,
         ..Keeper::default()

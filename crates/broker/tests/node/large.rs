@@ -58,7 +58,7 @@ fn publish(peer: &mut Peer, topic: &str, retain: bool, payload: &[u8]) {
     peer.receive(|packet| assert!(matches!(packet, Packet::PubComp(_)), "{packet:?}"));
 }
 
-/// What a subscriber is to receive.
+/// The payloads that a subscriber is to receive.
 #[derive(Clone, Copy)]
 struct Expected<'a> {
     topic: &'a str,

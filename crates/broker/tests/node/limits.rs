@@ -1,4 +1,4 @@
-//! What one client may make the broker hold and do: each limit is told to the client.
+//! Limits of the memory and work for one client: each limit is reported to the client.
 
 use thrum_codec::packet::SubscriptionOptions;
 use thrum_codec::{QoS, ReasonCode, Version};
@@ -109,7 +109,7 @@ fn come(address: std::net::SocketAddr, client_id: &str, expiry: u32) -> (Peer, R
 
 // [MQTT-3.1.4-5]
 #[test]
-fn sessions_that_outlive_their_connection_have_a_limit_which_turns_nobody_away_who_has_one() {
+fn a_limit_of_lasting_sessions_refuses_no_client_that_has_one() {
     let full = ReasonCode::QuotaExceeded;
     for by_address in [false, true] {
         let (broker, address) = start(1, |config| {

@@ -57,7 +57,7 @@ fn a_listener_is_added_and_removed_and_its_clients_stay() {
         std::thread::sleep(std::time::Duration::from_millis(10));
         std::net::TcpStream::connect(second).is_err()
     });
-    assert!(closed, "somebody still listens on the removed address");
+    assert!(closed, "the broker still listens on the removed address");
     works(first);
     broker.stop();
 }

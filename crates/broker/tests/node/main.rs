@@ -362,7 +362,7 @@ fn a_reload_changes_limits_for_new_sessions_and_names_what_waits() {
 #[test]
 fn connections_over_the_connect_rate_wait_and_are_then_served() {
     let (broker, address) = start(1, |config| config.limits.connect_rate = 20);
-    // A second's worth comes in at once, the others as the rate goes.
+    // The connections of one second are accepted at once, the others at the rate.
     let peers: Vec<Peer> = (0..25)
         .map(|number| Peer::connect(address, &format!("c{number}")))
         .collect();
@@ -410,7 +410,7 @@ fn reached_limits_are_counted_under_their_names() {
 }
 
 #[test]
-fn memory_over_its_limit_stops_nobody_whose_messages_pass_through() {
+fn memory_over_its_limit_stops_no_publisher_whose_messages_pass_through() {
     let mut used = None;
     let (mut broker, address) = start(2, |config| {
         config.sys.interval = Duration::from_millis(100);

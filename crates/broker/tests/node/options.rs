@@ -40,7 +40,7 @@ fn a_client_without_identifier_is_refused_where_it_is_not_given_one() {
 }
 
 #[test]
-fn a_payload_over_the_limit_goes_to_nobody_and_its_publisher_stays() {
+fn a_payload_over_the_limit_is_not_delivered_and_its_publisher_stays() {
     let (broker, address) = start(1, |config| config.limits.max_payload = 4);
     let mut subscriber = Peer::connect(address, "s");
     subscriber.subscribe("t", QoS::AtLeastOnce);

@@ -14,7 +14,7 @@ use crate::gatekeeper::{Keeper, access};
 use crate::peer::{Peer, connect_packet, start_with};
 use crate::rights::Folder;
 
-/// A broker with users, all of whom have the same password.
+/// A broker with users that share one password.
 fn start(workers: u16, change: impl FnOnce(&mut Config)) -> (thrum_broker::Broker, SocketAddr) {
     let keeper = Arc::new(Keeper::default());
     let policy = thrum_broker::Policy::default();
@@ -124,7 +124,7 @@ fn a_user_that_takes_an_identifier_over_keeps_to_its_number_of_sessions() {
 }
 
 #[test]
-fn what_a_client_without_user_name_left_belongs_to_nobody() {
+fn a_session_of_a_client_without_user_name_has_no_owner() {
     let (broker, address) = start(2, |_| {});
     let (mut nobody, _) = try_as(address, Version::V5, None);
     nobody.subscribe("t", QoS::AtLeastOnce);

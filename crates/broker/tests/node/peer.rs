@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long to wait for something that must not come.
 const SILENCE: Duration = Duration::from_millis(150);
 
-/// A free port on loopback, so many workers, and everybody is let in.
+/// A free port on loopback, a number of workers, and every client is admitted.
 pub(crate) fn configured(config: &mut Config, workers: u16) {
     config.node.workers = Workers::Count(workers);
     config.auth.anonymous = Anonymous::Everyone;
@@ -43,7 +43,7 @@ pub(crate) fn start(workers: u16, change: impl FnOnce(&mut Config)) -> (Broker, 
     start_with(Access::default(), workers, change)
 }
 
-/// As [`start`], with somebody who decides about clients.
+/// As [`start`], with a gatekeeper.
 pub(crate) fn start_with(
     access: Access,
     workers: u16,
@@ -61,7 +61,7 @@ pub(crate) fn start_with(
     (broker, address)
 }
 
-/// What a test looks at in a received PUBLISH.
+/// The parts of a received PUBLISH that a test checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Received {
     pub(crate) topic: String,

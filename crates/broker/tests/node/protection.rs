@@ -312,7 +312,7 @@ fn three_failures(config: &mut Config) {
 }
 
 #[test]
-fn a_token_of_ones_own_makes_nobody_known_whose_name_was_sent_with_it() {
+fn a_token_of_one_user_does_not_make_another_user_name_known() {
     let (broker, address) = start_with_users(three_failures);
     let mut reasons = Vec::new();
     for _ in 0..3 {
@@ -330,7 +330,7 @@ fn a_token_of_ones_own_makes_nobody_known_whose_name_was_sent_with_it() {
 }
 
 #[test]
-fn failed_logins_behind_a_proxy_that_names_nobody_are_counted() {
+fn failed_logins_behind_a_proxy_that_names_no_client_are_counted() {
     let (broker, address) = start_with_users(three_failures);
     let unnamed = |password| {
         let mut peer = Peer::open(address, Version::V5);
@@ -452,7 +452,7 @@ fn bans_that_cannot_be_read_stop_the_start() {
     let mut config = Config::default();
     config.listeners.clear();
     config.protection.bans = bans.file();
-    let refused = Broker::start(config, Access::default()).expect_err("nobody may come in");
+    let refused = Broker::start(config, Access::default()).expect_err("the start fails");
     assert!(refused.to_string().contains("bans.jsonl"), "{refused}");
 }
 

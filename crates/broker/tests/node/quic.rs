@@ -19,7 +19,7 @@ use thrum_quic::{DialError, DialOptions, Dialing, QuicDialer};
 
 use crate::peer::{Peer, start};
 
-/// What the certificate is for.
+/// The name in the certificate.
 const NAME: &str = "localhost";
 
 /// A broker with the QUIC listener `quic`, whose clients trust it.
@@ -106,7 +106,7 @@ impl Room {
         Peer::over(self.dial(address).0, client_id)
     }
 
-    /// Why nobody gets in there.
+    /// The error of a refused connection.
     fn refusal(&self, address: SocketAddr) -> Option<DialError> {
         let (mut socket, dialing) = self.dial(address);
         // It may have been refused already.

@@ -28,7 +28,7 @@ fn retain_everywhere(publisher: &mut Peer, payload: &[u8]) {
     }
 }
 
-/// What a new client is shown for a topic.
+/// The retained message that a new client receives for a topic.
 fn shown(peer: &mut Peer, topic: &str) -> Option<Vec<u8>> {
     peer.subscribe(topic, QoS::AtMostOnce);
     peer.publish("nowhere", b"", QoS::AtLeastOnce, false);
@@ -151,13 +151,13 @@ fn a_message_that_cannot_be_retained_is_refused_or_leaves_nothing_old_behind() {
     retain(&mut publisher, "t", b"old");
     let old = live.message();
     live.acknowledge(old.id);
-    // Who can be told is, and nothing has happened.
+    // A publisher that can be told is told, and nothing has changed.
     let reason = retain(&mut publisher, "t", b"longer than the limit");
     assert_eq!(reason, ReasonCode::QuotaExceeded);
     live.assert_silent();
     let mut late = Peer::connect(address, "late0");
     assert_eq!(shown(&mut late, "t").as_deref(), Some(&b"old"[..]));
-    // Who cannot be told is delivered.
+    // The message of a publisher that cannot be told is delivered.
     for (number, version, qos) in [
         (1, Version::V5, QoS::AtMostOnce),
         (2, Version::V311, QoS::AtMostOnce),

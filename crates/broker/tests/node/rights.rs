@@ -172,7 +172,7 @@ fn a_client_with_a_full_window_is_sent_nothing_more_of_what_it_may_not_have() {
     });
 }
 
-/// Admits everybody, and keeps the proofs of those who are in already.
+/// Admits every client, and keeps the proofs of those that are admitted already.
 #[derive(Default)]
 struct Slow(Mutex<Vec<(Identity, Reply<Answer>)>>);
 

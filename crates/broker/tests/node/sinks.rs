@@ -163,7 +163,7 @@ fn a_reload_adds_changes_and_removes_sinks() {
     let mut reload = |config: &Config| {
         let (waiting, settling) = broker.reload(config).expect("a good configuration");
         assert_eq!(waiting, [""; 0]);
-        settling.wait(PATIENCE).expect("the workers go on");
+        settling.wait(PATIENCE).expect("the workers continue");
     };
     config.sinks.get_mut("first").expect("it is there").filter = "b".to_owned();
     with_sink(&mut config, "second", sink("a", path("second")));
@@ -302,7 +302,7 @@ fn a_full_sink_that_holds_makes_its_publishers_wait() {
 }
 
 #[test]
-fn a_full_sink_that_drops_holds_nobody_up() {
+fn a_full_sink_that_drops_holds_no_publisher() {
     let folder = Folder::new("sink-drop");
     let target = Target::new(&folder);
     let (broker, address) = start(1, |config| {

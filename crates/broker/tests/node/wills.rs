@@ -20,7 +20,7 @@ fn rules(text: &str) -> Policy {
     }
 }
 
-/// What a client with a will is answered.
+/// The answer to a client with a will.
 fn leaves(address: SocketAddr, client_id: &str, topic: &str) -> (Peer, ReasonCode) {
     let mut peer = Peer::open(address, Version::V5);
     let connect = Connect {
@@ -31,7 +31,7 @@ fn leaves(address: SocketAddr, client_id: &str, topic: &str) -> (Peer, ReasonCod
     (peer, reason)
 }
 
-/// Somebody to whom wills and figures go.
+/// A subscriber to wills and figures.
 fn watcher(address: SocketAddr) -> Peer {
     let mut peer = Peer::open(address, Version::V5);
     let answer = peer.handshake(&login("watcher", b"right"));
@@ -141,7 +141,7 @@ fn who_is_no_longer_a_user_leaves_no_will() {
 }
 
 #[test]
-fn nobody_leaves_a_will_on_a_topic_of_the_broker() {
+fn no_client_leaves_a_will_on_a_topic_of_the_broker() {
     let (broker, address) = start_open(1, |_| {});
     for topic in ["$SYS/broker/version", "$share/g/t"] {
         let mut peer = Peer::open(address, Version::V5);

@@ -1,10 +1,10 @@
-//! `with` of who may be anonymous at one listener.
+//! `with` of the setting `anonymous` of one listener.
 
 use super::{
     Anonymous, Deserializer, InheritedAnonymousSchema, Scalar, Serialize, Serializer, anonymous,
 };
 
-/// Stands for what holds elsewhere.
+/// Stands for the setting of `auth`.
 const INHERIT: &str = "inherit";
 
 pub(in crate::config) fn deserialize<'de, D>(from: D) -> Result<Option<Anonymous>, D::Error>

@@ -1,4 +1,4 @@
-//! How settings with units and words are written: `"64KiB"`, `"2h"`, `"127.0.0.1:1883"`, `"auto"`.
+//! Notation of settings with units and words: `"64KiB"`, `"2h"`, `"127.0.0.1:1883"`, `"auto"`.
 
 pub(super) mod bind;
 pub(super) mod inherited_anonymous;
@@ -29,7 +29,7 @@ schema! {
         "one of \"round_robin\", \"random\", \"sticky\", \"hash_client_id\", \"hash_topic\", \"local\"";
 }
 
-/// Reads `address:port`, `localhost:port` (both loopback addresses), or `port`, `:port` and
+/// Parses `address:port`, `localhost:port` (both loopback addresses), or `port`, `:port` and
 /// `*:port` (every address).
 pub fn parse_bind(text: &str) -> Option<Vec<SocketAddr>> {
     let text = text.trim();
@@ -50,7 +50,7 @@ pub fn parse_bind(text: &str) -> Option<Vec<SocketAddr>> {
     port.parse().ok().map(wildcard)
 }
 
-/// Reads `auto` or a number of threads.
+/// Parses `auto` or a number of threads.
 pub fn parse_workers(text: &str) -> Option<Workers> {
     match text.trim() {
         "auto" => Some(Workers::Auto),

@@ -51,7 +51,7 @@ impl World {
             self.flow()?;
             self.restart_after_power_loss()?;
         }
-        // What waits for the disk is not begun.
+        // A delivery that waits for the disk is not begun.
         let qos = self
             .random
             .pick(&[QoS::AtMostOnce, QoS::AtMostOnce, QoS::ExactlyOnce]);

@@ -1,4 +1,4 @@
-//! What happens to the disk and to the power.
+//! Failures of the disk and the power.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ impl World {
         Ok(())
     }
 
-    /// Somebody sets the wall clock, and the node has the time to notice.
+    /// Sets the wall clock, and gives the node the time to notice.
     pub(super) fn set_clock(&mut self) -> Result<(), Failure> {
         if self.disk.is_none() {
             return Ok(());
@@ -98,7 +98,7 @@ impl World {
             return Ok(());
         };
         for client in 0..self.clients.len() {
-            // What the node has written arrives or not.
+            // Written bytes of the node arrive or are lost.
             if self.random.percent(70) {
                 self.carry_all_down(client)?;
             }

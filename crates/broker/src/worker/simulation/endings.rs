@@ -1,4 +1,4 @@
-//! What leaves on connections that end: played by hand, where a run would need luck.
+//! Output on connections that end: fixed scenarios, which random runs seldom reach.
 
 use thrum_codec::packet::Packet;
 use thrum_codec::{QoS, ReasonCode, Version};
@@ -65,7 +65,7 @@ fn turns(world: &mut World) {
     }
 }
 
-/// What comes on a connection, up to its end or until nothing more comes; its packets in words.
+/// Reads a connection up to its end or until it is idle; returns its packets as text.
 fn read(world: &mut World, link: &mut Link) -> (Vec<String>, bool) {
     let mut packets = Vec::new();
     for _ in 0..200 {

@@ -1,4 +1,4 @@
-//! Who logs in, by users or certificates, and whether the node takes each client for itself.
+//! Logins by users or certificates, and a check that the node takes each client for itself.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ use thrum_access::{Admission, Answer, Certificate, Gatekeeper, Identity, Login, 
 use super::history::ClientNumber;
 use super::world::Failure;
 
-/// Lets everybody in, and remembers the first client that was taken for another one.
+/// Admits every client, and records the first client that was taken for another one.
 #[derive(Debug, Default)]
 pub(super) struct Doorkeeper(Mutex<Option<Failure>>);
 
@@ -21,7 +21,7 @@ pub(super) fn user(client: ClientNumber) -> String {
     format!("c{client}")
 }
 
-/// A certificate as a proxy or QUIC verified it before the connection came in.
+/// A certificate that a proxy or QUIC verified before the connection was accepted.
 pub(super) fn certificate(client: ClientNumber) -> Option<Arc<Certificate>> {
     has_certificate(client).then(|| {
         Arc::new(Certificate {

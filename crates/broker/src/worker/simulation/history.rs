@@ -1,4 +1,4 @@
-//! What happened in one run: what the clients did and saw, nothing of what the node believes.
+//! The history of one run: actions and observations of clients, no state of the node.
 
 use thrum_codec::{QoS, ReasonCode};
 

@@ -26,7 +26,7 @@ pub(super) struct Link {
     fault: Option<Failure>,
 }
 
-/// What is between the two.
+/// The layers between the two.
 #[derive(Debug)]
 pub(super) enum Layer {
     Nothing,
@@ -41,7 +41,7 @@ impl Layer {
     }
 }
 
-/// What a read brought.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Carried {
     Nothing,
@@ -84,7 +84,7 @@ impl Link {
         }
     }
 
-    /// What the client says waits until a handshake is done.
+    /// Output of the client that waits until a handshake is done.
     fn wrap_output(&mut self) {
         if self.output.is_empty() {
             return;
@@ -152,7 +152,7 @@ impl Link {
         self.input.is_empty()
     }
 
-    /// What has arrived of a packet that is not whole.
+    /// The received part of an incomplete packet.
     pub(super) fn rest(&self) -> &[u8] {
         &self.input
     }

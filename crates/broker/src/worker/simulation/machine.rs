@@ -145,7 +145,7 @@ impl Machine {
         }
     }
 
-    /// As the storage thread works when nobody hinders it.
+    /// The storage thread without failures.
     pub(super) fn commit_or_tidy(&mut self) -> bool {
         let Some((_, stepper)) = &mut self.storage else {
             return false;
@@ -154,7 +154,7 @@ impl Machine {
         r.is_ok_and(|did| did || stepper.tidy_step())
     }
 
-    /// What the storage thread does in a time without work.
+    /// The work of an idle storage thread.
     pub(super) fn tidy(&mut self) {
         if let Some((_, stepper)) = &mut self.storage {
             stepper.tidy_step();

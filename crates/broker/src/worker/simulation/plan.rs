@@ -17,7 +17,7 @@ use crate::engine::turn::TurnLimits;
 /// Longest expiry of a session that the node grants, in seconds; 3.x clients have no other.
 pub(super) const EXPIRY_SECS_MAX: u32 = 600;
 
-/// What may happen next, in the order of [`Plan::weights`].
+/// The possible steps, in the order of [`Plan::weights`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     Publish,
@@ -107,7 +107,7 @@ pub(super) struct Plan {
     pub(super) has_users: bool,
     /// There are rules about topics of others, and they change.
     pub(super) has_rules: bool,
-    /// What is between every client and the node: WebSocket, TLS, both or nothing.
+    /// The layers between every client and the node: WebSocket, TLS, both or none.
     pub(super) scheme: Scheme,
     /// Clients ask more than they listen.
     pub(super) has_floods: bool,

@@ -11,7 +11,7 @@ const SHOWN: usize = 100;
 pub(super) fn run(seed: u64) -> Result<World, Failure> {
     let mut world = World::new(seed);
     let ended = live(&mut world);
-    // What a client saw before the end explains more than the end.
+    // The client's observations before the end explain more than the end.
     let checked = checker::check(&world.history, world.plan.allowances);
     let (place, complaint) = match (checked, ended) {
         (Err((place, complaint)), _) => (place, complaint),

@@ -57,7 +57,7 @@ impl Seat {
         }
     }
 
-    /// Clients may come in, now that all workers have their sessions.
+    /// Clients may connect, as all workers have their sessions.
     pub(super) fn opens(&mut self) {
         self.worker.listen(Vec::new());
     }

@@ -17,7 +17,7 @@ use crate::sinks::{Offer, Places, QueueLimits, Sink};
 /// Its name in the configuration.
 const NAME: &str = "simulated";
 
-/// What a run has of sinks.
+/// The sinks of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SinkPlan {
     pub(super) filter: &'static str,
@@ -44,7 +44,7 @@ impl SinkPlan {
         self.limits.messages < 10_000
     }
 
-    /// What the checker may demand.
+    /// The promises that the checker may demand.
     pub(super) fn promise(&self, has_disk: bool) -> SinkPromise {
         SinkPromise {
             filter: self.filter,
@@ -54,11 +54,11 @@ impl SinkPlan {
     }
 }
 
-/// What a sink has to get.
+/// The messages due to a sink.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SinkPromise {
     pub(super) filter: &'static str,
-    /// What does not fit passes it by.
+    /// Messages without room skip the sink.
     pub(super) drops: bool,
     pub(super) survives_restarts: bool,
 }
@@ -77,7 +77,7 @@ pub(super) struct SimSink {
     pub(super) places: Option<Places>,
     /// Written, and their places are not cleared yet.
     uncleared: Vec<Offer>,
-    /// What it found at the start.
+    /// The contents found at the start.
     backlog: u64,
 }
 
@@ -169,7 +169,7 @@ impl World {
             let publication = offer.message.publication();
             let topic = known_topic(publication.topic);
             let topic = topic.ok_or_else(|| format!("the sink got {publication:?}"))?;
-            // What removes a retained message has no number.
+            // A PUBLISH that removes a retained message has no number.
             if let Some((number, _)) = publication.payload.split_first_chunk() {
                 self.note(Event::Written {
                     number: u32::from_be_bytes(*number),

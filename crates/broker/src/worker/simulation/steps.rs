@@ -1,4 +1,4 @@
-//! What happens in a run, one step after the other.
+//! Steps of a run, one after the other.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::link::{Link, piece};
 use super::plan::{Act, EXPIRY_SECS_MAX};
 use super::world::{Failure, World, any_qos, has_connection};
 
-/// What clients subscribe to: plain topics, retained ones, and a group for each shared topic.
+/// Subscriptions of clients: plain topics, retained ones, and a group for each shared topic.
 const FILTERS: [&str; 10] = [
     "t/0",
     "t/1",
@@ -236,7 +236,7 @@ impl World {
         if !has_connection(&self.clients[client]) {
             return;
         }
-        // What has left the client counts as a sign of life at the latest now.
+        // Packets that have left the client count as a sign of life at the latest now.
         self.turns();
         let keep_alive = self.clients[client].wish.map_or(0, |wish| wish.keep_alive);
         let silence = Millis::from(keep_alive) * 1500;

@@ -23,7 +23,7 @@ use super::history::{CLIENTS_MAX, ClientNumber};
 /// The name of the node in its certificate.
 const NODE: &str = "localhost";
 
-/// What makes the client's ends of connections in one run: a client resumes its own sessions.
+/// TLS configuration of the clients in one run: a client resumes its own sessions.
 #[derive(Default)]
 pub(super) struct Connectors(BTreeMap<ClientNumber, Connector>);
 
@@ -49,7 +49,7 @@ impl Connectors {
     }
 }
 
-/// What the listener of a node begins from.
+/// The source of a listener's TLS.
 pub(super) fn acceptor(scheme: Scheme) -> Acceptor {
     let tls = scheme.is_tls().then(|| ServerTlsOptions {
         client_certificate: ClientCertificate::Optional,

@@ -11,7 +11,7 @@ pub(crate) const PING: u8 = 0x89;
 pub(crate) const PONG: u8 = 0x8A;
 const MASKED: u8 = 0x80;
 
-/// What has arrived and is not MQTT yet.
+/// Received bytes that are not MQTT yet.
 #[derive(Debug, Default)]
 pub(crate) struct WebSocket {
     is_open: bool,
@@ -19,7 +19,7 @@ pub(crate) struct WebSocket {
 }
 
 impl WebSocket {
-    /// What a client begins with.
+    /// The first bytes of a client.
     pub(crate) fn request() -> Vec<u8> {
         REQUEST.to_vec()
     }

@@ -308,7 +308,7 @@ impl World {
                 return Ok(());
             }
             if self.clients[watcher].phase == Phase::Connecting {
-                return Err("nobody answers the watcher's CONNECT".to_owned());
+                return Err("the watcher's CONNECT gets no answer".to_owned());
             }
             self.connect(watcher, Wish::lasting(EXPIRY_SECS_MAX));
         }
@@ -380,7 +380,7 @@ impl World {
 }
 
 impl Wish {
-    /// A session that goes on, without a will.
+    /// A resumed session, without a will.
     pub(super) fn lasting(expiry_secs: u32) -> Self {
         Self {
             clean_start: false,

@@ -12,7 +12,7 @@ use super::{VERSION, bytes, settle, two_workers_with};
 use crate::config::CertificateName;
 use crate::workers::WorkerId;
 
-/// Lets every client in as whom it shows, and remembers them all.
+/// Admits every client as the identity it shows, and records them all.
 #[derive(Debug, Default)]
 struct Recorder(Mutex<Vec<Identity>>);
 

@@ -1,4 +1,4 @@
-//! What a client that publishes is told at once, and what that costs.
+//! Immediate answers to a client that publishes, and their cost.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;

@@ -1,4 +1,4 @@
-//! What is not taken while the disk has no room.
+//! Requests that are refused while the disk has no room.
 
 use std::io::Write;
 

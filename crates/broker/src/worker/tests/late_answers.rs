@@ -47,7 +47,7 @@ impl Gatekeeper for Hesitant {
     }
 }
 
-/// CONNECT of a client with a user name, whom the gatekeeper is asked about.
+/// CONNECT of a client with a user name, for which the gatekeeper is asked.
 pub(super) fn connect(client_id: &str, will: Option<Will<'_>>) -> Vec<u8> {
     bytes(&Packet::Connect(Connect {
         version: VERSION,
@@ -71,7 +71,7 @@ fn workers() -> ([Worker; 2], Arc<Hesitant>) {
 }
 
 #[test]
-fn a_client_that_has_gone_while_it_was_judged_ends_nobody_elses_connection() {
+fn a_client_that_disconnects_while_it_is_judged_ends_no_other_connection() {
     let (mut workers, gatekeeper) = workers();
     let mut gone = workers[0].accepted();
     gone.write_all(&connect("a", None)).unwrap();

@@ -78,7 +78,7 @@ fn subscriber(workers: &mut [Worker; 2], number: usize) -> UnixStream {
     subscriber
 }
 
-/// What has arrived, but for CONNACK and SUBACK: the payloads, which are one byte or a will.
+/// The arrived packets without CONNACK and SUBACK: the payloads, which are one byte or a will.
 fn read(client: &mut UnixStream) -> Vec<u8> {
     let mut wire = Vec::new();
     match client.read_to_end(&mut wire) {

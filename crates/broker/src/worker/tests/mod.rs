@@ -62,7 +62,7 @@ pub(super) fn two_workers() -> [Worker; 2] {
     two_workers_with(|_| ())
 }
 
-/// What two workers are made of.
+/// The parts of two workers.
 pub(super) struct Parts {
     pub(super) config: Config,
     access: Access,
@@ -184,7 +184,7 @@ pub(super) fn connect(client_id: &str, will: Option<Will<'_>>) -> Vec<u8> {
     }))
 }
 
-/// CONNECT of 5.0; with an expiry it goes on with the session that is there.
+/// CONNECT of 5.0; with an expiry it resumes an existing session.
 pub(super) fn connect_v5(client_id: &str, session_expiry: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     let packet = Packet::Connect(Connect {

@@ -272,7 +272,7 @@ fn turns_until_it_is_in(workers: &mut [Worker; 2]) -> usize {
         let answered = workers[0].node.metrics.total(Counter::AnswersSent) - answers;
         assert!(answered >= 1, "the other one is answered in each turn");
     }
-    panic!("it is not let in");
+    panic!("the client is not admitted");
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn a_client_that_comes_back_before_its_session_was_looked_at_waits_for_it() {
 }
 
 #[test]
-fn a_session_whose_client_went_again_is_looked_at_to_the_end() {
+fn a_session_whose_client_disconnects_again_is_reviewed_to_the_end() {
     let mut workers = leave_with_many();
     reload(
         &mut workers[0],
@@ -418,7 +418,7 @@ fn what_is_left_of_a_review_is_not_taken_for_that_of_the_next_session_in_its_slo
 }
 
 #[test]
-fn who_waits_for_a_review_does_not_wait_for_those_that_nobody_waits_for() {
+fn a_review_that_a_client_waits_for_precedes_the_others() {
     const OTHERS: usize = 10;
     let mut workers = workers_with("allow all pubsub own/#");
     for number in 0..OTHERS {
@@ -535,7 +535,7 @@ fn rules_that_say_the_same_about_a_client_need_no_review() {
 }
 
 #[test]
-fn rules_that_say_the_same_are_applied_anew_where_filters_are_granted_otherwise() {
+fn equal_rules_are_applied_again_where_filters_are_granted_otherwise() {
     let mut workers = leave_with_many();
     let mut access = access(&rules("allow all pubsub own/#"));
     access.policy.filters_partial = !access.policy.filters_partial;

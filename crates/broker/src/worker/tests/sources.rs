@@ -1,4 +1,4 @@
-//! Retained messages whose publishers may do less than before.
+//! Retained messages whose publishers have fewer rights than before.
 
 use crate::door::ask_again;
 use std::collections::BTreeMap;
@@ -162,13 +162,13 @@ impl Node {
         settle(&mut self.workers);
     }
 
-    /// Puts other rules for everybody in force.
+    /// Puts other rules for all clients in force.
     fn set_rules(&mut self, rules: &str) {
         self.access.policy.rules = Arc::new(Rules::parse(rules, "test").unwrap());
         self.reload();
     }
 
-    /// Puts something else in force, and goes on until retained messages are as that wants it.
+    /// Puts another access in force, and continues until the retained messages follow it.
     fn reload(&mut self) {
         self.generation += 1;
         let shared = Shared {
@@ -270,7 +270,7 @@ fn what_a_user_has_left_goes_with_the_user_and_its_rules() {
 }
 
 #[test]
-fn about_whom_nobody_can_tell_nothing_changes_until_somebody_can() {
+fn nothing_changes_for_a_publisher_that_cannot_be_judged_until_it_can_be() {
     let users = Arc::new(Users::default());
     users.set("ann", User::Has("allow all pub #"));
     let mut node = Node::with_users(&users);

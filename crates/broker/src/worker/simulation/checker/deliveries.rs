@@ -1,5 +1,5 @@
-//! What was accepted arrives, as often and in the order that its quality of service promises, and
-//! at nobody else.
+//! Accepted messages arrive, as often and in the order that their quality of service promises, and
+//! at no other client.
 
 use std::collections::BTreeMap;
 
@@ -47,12 +47,12 @@ struct Published {
     /// It was sent again to a session that may be another one, which cannot know it.
     is_doubtful: bool,
     is_accepted: bool,
-    /// The publisher was told that somebody took it.
+    /// The publisher was told that a subscriber took it.
     is_taken: bool,
     restarts: u32,
     /// Sessions that had a subscription by then, with their epochs.
     owed_to: Vec<(ClientNumber, u32)>,
-    /// Nobody else can have taken it.
+    /// No other client can have taken it.
     is_for_creditors_alone: bool,
     /// The epochs of all clients by then.
     epochs: [u32; CLIENTS_MAX],
@@ -68,7 +68,7 @@ struct Copies {
     epoch: u32,
 }
 
-/// What a client got.
+/// The messages that a client received.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     client: ClientNumber,
@@ -186,7 +186,7 @@ impl Deliveries {
             };
             if is_lost {
                 return Err(format!(
-                    "message {number} was accepted, and nobody has it: {published:?}"
+                    "message {number} was accepted, and no client has it: {published:?}"
                 ));
             }
         }
@@ -217,7 +217,7 @@ impl Deliveries {
     /// ends as well.
     fn is_shared_done(&self, published: &Published, sessions: &Sessions) -> bool {
         let number = published.message.number;
-        // What such a member got is nowhere but in memory.
+        // The messages of such a member existed in memory only.
         let is_gone =
             self.restarts > published.restarts && self.subscriptions.has_transient_member();
         let mut members = self.subscriptions.members();

@@ -24,7 +24,7 @@ use super::sink::SinkPromise;
 /// How late a timer may be: two ticks of the wheel.
 const SLACK: Millis = 128;
 
-/// What the setting of a run takes away from the promises.
+/// Promises that the settings of a run exclude.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -33,23 +33,23 @@ const SLACK: Millis = 128;
 pub(super) struct Allowances {
     /// Queues are so short that messages do not fit: what does not is dropped, as the policy says.
     pub(super) queues_overflow: bool,
-    /// What was acknowledged makes room for what comes later.
+    /// Acknowledged messages make room for later ones.
     pub(super) drops_oldest: bool,
-    /// Clients whose version can be told that nobody takes a message.
+    /// Clients whose version can report that no subscriber takes a message.
     pub(super) are_told: [bool; CLIENTS_MAX],
     /// The disk fails at times and has no room at others: the node may refuse what it would have to
     /// keep.
     pub(super) disk_refuses: bool,
     /// A PUBLISH may be refused because the disk or a sink has no room for it.
     pub(super) publish_refused: bool,
-    /// What the sink has to get, if there is one.
+    /// The messages due to the sink, if there is one.
     pub(super) sink: Option<SinkPromise>,
 }
 
 /// Why a history is not one of a node that keeps its promises.
 pub(super) type Complaint = String;
 
-/// What is known after a part of the history.
+/// The knowledge after a part of the history.
 #[derive(Debug)]
 struct Checker {
     sessions: Sessions,
@@ -78,7 +78,7 @@ pub(super) fn check(history: &[Entry], allowances: Allowances) -> Result<(), (us
 impl Checker {
     fn see(&mut self, place: usize, entry: &Entry) -> Result<(), Complaint> {
         let at = entry.at;
-        // What a CONNECT means for the will depends on what was known of the session before.
+        // The effect of a CONNECT on the will depends on the earlier knowledge of the session.
         self.wills.see(at, &entry.event)?;
         self.sessions.see(at, &entry.event)?;
         self.deliveries.see(place, entry, &self.sessions)?;
@@ -95,7 +95,7 @@ impl Checker {
             && !self.deliveries.is_known(number)
         {
             return Err(format!(
-                "client {client} got message {number} on {topic} (retain {retain}) that nobody sent"
+                "client {client} got message {number} on {topic} (retain {retain}) that no client sent"
             ));
         }
         Ok(())

@@ -51,11 +51,11 @@ struct Write {
     is_repeated: bool,
 }
 
-/// What one client can demand and has seen.
+/// The demands and observations of one client.
 #[derive(Debug, Default)]
 struct Reader {
     is_connected: bool,
-    /// What it asked for may still be on its way.
+    /// Requested messages may still be on their way.
     waits: bool,
     /// By topic: what was accepted when it began to wait.
     floors: BTreeMap<&'static str, usize>,
@@ -171,7 +171,7 @@ impl Retained {
                     owed.is_certain |= Some(owed.request) == request;
                 }
             }
-            // What was not acknowledged by then is not any more.
+            // A subscription unacknowledged by then stays unacknowledged.
             Event::Gone { client, .. } => {
                 self.owed
                     .retain(|owed| owed.client != client || owed.is_certain);
@@ -206,7 +206,7 @@ impl Retained {
         sessions: &Sessions,
     ) {
         if qos == QoS::AtMostOnce {
-            // What comes may be lost with the connection.
+            // Messages may be lost with the connection.
             self.owed
                 .retain(|owed| owed.client != client || owed.filter != filter);
             return;
@@ -230,7 +230,8 @@ impl Retained {
         }));
     }
 
-    /// Who is there has got what its subscriptions owe it, unless it was removed meanwhile.
+    /// Connected clients have the messages that their subscriptions owe them, unless removed
+    /// meanwhile.
     fn all_came(&mut self, sessions: &Sessions) -> Result<(), Complaint> {
         self.owed
             .retain(|owed| sessions.epoch(owed.client) == owed.epoch);

@@ -17,7 +17,7 @@ struct Attempt {
     confirmed: bool,
 }
 
-/// What the node may take for the newest connection though it is not.
+/// Connections that the node may take for the newest though they are not.
 #[derive(Clone, Copy, Debug)]
 struct Stragglers {
     shortest_expiry_secs: u32,

@@ -86,7 +86,7 @@ impl Sinks {
         };
         if outcome == ReasonCode::NoMatchingSubscribers && promise.includes(sent.message.topic) {
             return Err(format!(
-                "message {number} reached nobody, but the sink wants it"
+                "message {number} reached no receiver, but the sink wants it"
             ));
         }
         // A message that a full queue let pass by may be with a subscriber, and is acknowledged.

@@ -1,4 +1,4 @@
-//! Who may want a message, and who surely does.
+//! Clients that may, or that certainly do, want a message.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use super::sessions::Sessions;
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
     clients: [Vec<Subscription>; CLIENTS_MAX],
-    /// Who has ever been in a group.
+    /// Every client that was ever in a group.
     members: BTreeSet<ClientNumber>,
-    /// Who had a session that ended with its connection.
+    /// Every client with a session that ended with its connection.
     transient: BTreeSet<ClientNumber>,
 }
 
@@ -73,7 +73,7 @@ impl Subscriptions {
         }
     }
 
-    /// Who surely has a subscription above QoS 0 for the topic, and in which epoch of its session.
+    /// Clients certainly subscribed above QoS 0 to the topic, with the epochs of their sessions.
     pub(super) fn creditors(
         &self,
         topic: &'static str,
@@ -100,7 +100,7 @@ impl Subscriptions {
         self.members.iter().copied()
     }
 
-    /// What such a member gets is nowhere but in memory.
+    /// The messages of such a member exist in memory only.
     pub(super) fn has_transient_member(&self) -> bool {
         !self.members.is_disjoint(&self.transient)
     }

@@ -209,7 +209,7 @@ fn messages_that_change_places_are_seen() {
 }
 
 #[test]
-fn a_message_for_somebody_else_is_seen() {
+fn a_message_for_another_client_is_seen() {
     let foreign = |change: fn(&mut Event)| {
         move |history: &mut Vec<Entry>| {
             let place = place(history, received(1, QoS::AtLeastOnce));
@@ -249,7 +249,7 @@ fn a_message_for_somebody_else_is_seen() {
         }),
     );
     check_changed(
-        "nobody sent",
+        "no client sent",
         foreign(|event| {
             if let Event::Received { number, .. } = event {
                 *number = 77;
@@ -349,7 +349,7 @@ fn a_retained_message_that_is_lost_or_old_is_seen() {
     let is_shown = |entry: &Entry| matches!(entry.event, Event::Received { retain: true, .. });
     check_changed("nothing is retained", |history| {
         history.retain(|entry| !is_shown(entry));
-        // Nobody has promised it to the client.
+        // The client has no promise of it.
         let acknowledged =
             |entry: &Entry| matches!(entry.event, Event::Subscribed { filter: "r/+", .. });
         history.retain(|entry| !acknowledged(entry));

@@ -19,7 +19,7 @@ pub(super) struct Will {
     seen: u32,
 }
 
-/// What became of its CONNECT.
+/// The result of its CONNECT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     Awaited,
@@ -33,7 +33,7 @@ enum Answer {
     None,
 }
 
-/// What the watcher may see of it.
+/// The wills that the watcher may see of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// Nothing: for the node the connection is up.
@@ -49,7 +49,7 @@ enum Fate {
     },
     /// Between these two times.
     Due { from: Millis, latest: Millis },
-    /// Another connection has begun, and until its CONNACK nobody knows who was first.
+    /// Another connection has begun, and until its CONNACK the order is unknown.
     Challenged { from: Millis, must: bool },
     /// It may come or not.
     Open { from: Millis },

@@ -1,4 +1,4 @@
-//! What the node's packets mean for the client, and what it answers.
+//! Handling of the node's packets by the client, and its answers.
 
 use thrum_codec::packet::{Ack, ConnAck, Packet, Publish, SubAck};
 use thrum_codec::{PacketId, QoS, ReasonCode, Version};
@@ -8,7 +8,7 @@ use super::{Client, Flight, Phase, Request};
 use crate::worker::simulation::history::{Event, known_topic};
 use crate::worker::simulation::world::Failure;
 
-/// What a client is told whose identifier another connection uses.
+/// The text for a client whose identifier another connection uses.
 const TAKEN_OVER: &str = "another connection uses this client identifier";
 
 impl Client {
@@ -144,7 +144,7 @@ impl Client {
             ));
         }
         let Some((number, padding)) = publish.payload.split_first_chunk() else {
-            // What removes a retained message has no number.
+            // A PUBLISH that removes a retained message has no number.
             return Ok(());
         };
         let number = u32::from_be_bytes(*number);

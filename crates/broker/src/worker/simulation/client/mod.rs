@@ -27,7 +27,7 @@ use super::link::Link;
 /// Messages with QoS 1 and 2 that a client has under way at most.
 const INFLIGHT_MAX: usize = 8;
 
-/// What a CONNECT says.
+/// The contents of a CONNECT.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wish {
     pub(super) clean_start: bool,
@@ -50,7 +50,7 @@ pub(super) enum Phase {
 pub(super) struct Client {
     pub(super) number: ClientNumber,
     pub(super) version: Version,
-    /// What it logs in as.
+    /// The user name of its login.
     pub(super) username: Option<String>,
     pub(super) link: Option<Link>,
     pub(super) phase: Phase,
