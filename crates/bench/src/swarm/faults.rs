@@ -88,7 +88,7 @@ impl Swarm {
                 }
             }
             FaultKind::StopReading { victims } => {
-                self.impair(victims, Impairment::NotReading, step.is_end)
+                self.impair(victims, Impairment::NotReading, step.is_end);
             }
             FaultKind::Freeze { victims } => self.impair(victims, Impairment::Frozen, step.is_end),
             FaultKind::Hook { .. } => {}
