@@ -89,7 +89,7 @@ fn a_directory_of_a_newer_version_is_left_alone() {
     folder.check_fails(
         "serve --dev --listen 127.0.0.1:0 --data-dir data",
         2,
-        "error: cannot read the state in data/state: the data directory has format 2 and this version knows formats up \
+        "error: cannot read the state in data/state: the data directory has format 2 and this version supports formats up \
          to 1; run the version that wrote it, or name another data directory\n",
     );
     assert_eq!(std::fs::read(&segment).unwrap(), bytes);

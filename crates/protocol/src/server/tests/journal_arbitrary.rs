@@ -199,7 +199,7 @@ impl Subject {
                 self.packet(&client_disconnect(ReasonCode::DisconnectWithWill));
             }
             Event::ClientDisconnect { with_will: false } => {
-                self.packet(&client_disconnect(ReasonCode::Success))
+                self.packet(&client_disconnect(ReasonCode::Success));
             }
             Event::Disconnect { reason } => {
                 self.peer.disconnect(reason, None);
