@@ -108,7 +108,7 @@ fn a_library_that_panics_costs_one_answer_and_not_the_broker() {
         assert!(lines.any(is_named), "nothing about {}: {log}", faulty.name);
     }
     assert!(
-        log.contains("a library failed over what another system said"),
+        log.contains("a library failed over the answer of another system"),
         "{log}"
     );
     for faulty in &faulty_servers {
