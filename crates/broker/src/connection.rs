@@ -11,12 +11,12 @@ use mio::Token;
 use rustix::io::Errno;
 use thrum_access::{Certificate, Exchange};
 use thrum_codec::Version;
+use thrum_engine::ids::{ConnectionId, ConnectionKey, Slot};
+use thrum_engine::output::ConnectionOutput;
 use thrum_protection::Meter;
 use thrum_protocol::Output;
 
 use crate::door::{Awaited, Pending};
-use crate::engine::output::ConnectionOutput;
-use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::layered::Layered;
 use crate::partial::Partial;
 use crate::peer::Peer;
@@ -67,19 +67,17 @@ pub(crate) enum Closing {
 /// listener.
 const TOKEN_SERIAL: usize = 0x7FFF_FFFF;
 
-impl ConnectionId {
-    /// What the poll calls it: the slot, and in the upper half the serial number, so that no event
-    /// of an earlier connection is taken for one of this.
-    #[inline]
-    pub(crate) const fn token(self) -> Token {
-        Token((self.serial as usize & TOKEN_SERIAL) << u32::BITS | self.key.index())
-    }
+/// What the poll calls a connection: the slot, and in the upper half the serial number, so that no
+/// event of an earlier connection is taken for one of this.
+#[inline]
+pub(crate) const fn token_of(id: ConnectionId) -> Token {
+    Token((id.serial as usize & TOKEN_SERIAL) << u32::BITS | id.key.index())
+}
 
-    /// The place in a token; none in that of no connection.
-    #[inline]
-    pub(crate) fn key_of(token: Token) -> Option<ConnectionKey> {
-        ConnectionKey::new(token.0 & u32::MAX as usize)
-    }
+/// The place in a token; none in that of no connection.
+#[inline]
+pub(crate) fn key_of(token: Token) -> Option<ConnectionKey> {
+    ConnectionKey::new(token.0 & u32::MAX as usize)
 }
 
 /// What a read brought.

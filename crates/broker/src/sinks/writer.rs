@@ -7,9 +7,9 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use thrum_engine::sinks::{Offer, Places, Sink};
+
 use super::log_file::{LogFile, Target};
-use super::places::Places;
-use super::{Offer, Sink};
 use crate::node::Node;
 
 /// Most messages and bytes of one write; a single message may be larger.
@@ -152,7 +152,7 @@ impl SinkWriter {
             Some(file) => file,
             None => LogFile::open(target)?,
         };
-        self.file.insert(file).write(offers, &self.node.clock)
+        self.file.insert(file).write(offers, &self.node.state.wall)
     }
 
     fn clear(&self, offers: &[Offer]) {
