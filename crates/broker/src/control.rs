@@ -4,14 +4,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::access::Shared;
+use thrum_engine::access::{Access, Shared};
+use thrum_engine::workers::WorkerId;
+
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::extension::Access;
 use crate::mailbox::Mail;
 use crate::node::Node;
 use crate::settings::Settings;
-use crate::workers::WorkerId;
 
 /// What is in force, and the way to change it.
 #[derive(Debug)]
@@ -42,7 +42,10 @@ impl Control {
         change(&mut in_force);
         let (config, access) = &*in_force;
         let settings = Arc::new(Settings::new(config, access));
-        self.node.retained.set_limits(settings.retained);
+        self.node
+            .state
+            .retained
+            .set_limits(settings.engine.retained);
         self.node.send_all(|| Mail::Reload(Arc::clone(&settings)));
         Settling::begin(&self.node)
     }

@@ -9,6 +9,12 @@ use std::sync::Arc;
 
 use thrum_access::Admission;
 use thrum_codec::ReasonCode;
+use thrum_engine::Engine;
+use thrum_engine::access::ClientAccess;
+use thrum_engine::ids::{ConnectionId, ConnectionKey, Slot};
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::review::{Progress, Review, review_units};
+use thrum_engine::turn::Turn;
 
 use super::admission::awaits_review;
 use super::checks::Checks;
@@ -16,13 +22,7 @@ use super::judging::is_verified;
 use super::reauthentication::ask_again;
 use super::review_queue::{Line, ReviewQueue, Waiting};
 use super::sources::want_look_at_sources;
-use crate::access::ClientAccess;
 use crate::edge::{Edge, Farewell};
-use crate::engine::Engine;
-use crate::engine::review::{Progress, Review, review_units};
-use crate::engine::turn::Turn;
-use crate::ids::{ConnectionId, ConnectionKey, Slot};
-use crate::metrics::Counter;
 
 /// Sessions that are looked at in one turn: each costs some microseconds, and clients wait
 /// meanwhile.
@@ -295,7 +295,7 @@ impl Rechecking<'_> {
             .is_some_and(|access| access.identity.username.is_some());
         // Who is away and has left a will may not be one who may leave one any more.
         if has_user && (client.connection.is_some() || client.session.will().is_some()) {
-            ask_again(self.engine, slot);
+            ask_again(self.edge, self.engine, slot);
         }
     }
 

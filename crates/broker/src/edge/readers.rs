@@ -8,16 +8,16 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use thrum_engine::Engine;
+use thrum_engine::ids::{ConnectionId, ConnectionKey};
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::outputs::Outputs;
+use thrum_engine::workers::{WorkerId, WorkerSet};
 use thrum_protection::MemoryLevel;
 use thrum_protocol::Time;
 
 use super::Connections;
-use crate::engine::Engine;
-use crate::engine::outputs::Outputs;
-use crate::ids::{ConnectionId, ConnectionKey};
-use crate::metrics::Counter;
 use crate::read_gate::PauseReason;
-use crate::workers::{WorkerId, WorkerSet};
 
 /// How long a publisher is not read after each message while memory is over its limit, or turns
 /// take too long.
@@ -201,7 +201,7 @@ impl Readers {
     fn end_mailbox_pauses(&mut self, connections: &mut Connections, engine: &Engine) {
         let waits = self.at_mailboxes.iter();
         let awaited = waits.fold(WorkerSet::NONE, |all, wait| all | wait.workers);
-        let is_crowded = |worker: &WorkerId| engine.core.node.mailbox(*worker).is_crowded();
+        let is_crowded = |worker: &WorkerId| engine.core.node.mailbox_level(*worker).is_crowded();
         let crowded: WorkerSet = awaited.into_iter().filter(is_crowded).collect();
         if crowded == awaited {
             return;

@@ -6,7 +6,7 @@ use crate::violation::Violation;
 use crate::workspace::Package;
 
 /// Rows from bottom to top, by the name of the crate's folder.
-const ROWS: [(&str, &[&str]); 7] = [
+const ROWS: [(&str, &[&str]); 8] = [
     ("wire", &["codec"]),
     ("pure", &["access", "figures", "protocol", "routing"]),
     (
@@ -14,6 +14,7 @@ const ROWS: [(&str, &[&str]); 7] = [
         &["files", "protection", "report", "settings", "transport"],
     ),
     ("edge", &["storage", "quic"]),
+    ("machine", &["engine"]),
     ("node", &["broker", "bench"]),
     ("parts", &["auth"]),
     ("program", &["thrum"]),

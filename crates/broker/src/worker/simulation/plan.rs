@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use thrum_codec::Version;
+use thrum_engine::turn::TurnLimits;
 use thrum_protocol::limits::TopicPriority;
 use thrum_routing::Strategy;
 use thrum_transport::Scheme;
@@ -11,7 +12,6 @@ use thrum_transport::Scheme;
 use super::checker::Allowances;
 use super::random::Random;
 use crate::config::{Config, QueuePolicy};
-use crate::engine::turn::TurnLimits;
 
 /// Longest expiry of a session that the node grants, in seconds; 3.x clients have no other.
 pub(super) const EXPIRY_SECS_MAX: u32 = 600;
