@@ -55,6 +55,11 @@ impl Lifetime {
         self.was_persistent_at_connect
     }
 
+    /// Seconds of silence that the client may keep, as they hold for the connection; 0 is no limit.
+    pub fn keep_alive(&self) -> u16 {
+        self.keep_alive
+    }
+
     /// A connection begins.
     pub(super) fn begin_connection(&mut self, handshake: &Handshake, now: Time) {
         self.seen = now;
@@ -69,8 +74,8 @@ impl Lifetime {
         self.seen = now;
     }
 
-    /// When that was.
-    pub(super) fn seen(&self) -> Time {
+    /// While connected the last sign of life, while away the end of the connection.
+    pub fn seen(&self) -> Time {
         self.seen
     }
 

@@ -6,7 +6,7 @@ use crate::violation::Violation;
 use crate::workspace::Package;
 
 /// Rows from bottom to top, by the name of the crate's folder.
-const ROWS: [(&str, &[&str]); 7] = [
+const ROWS: [(&str, &[&str]); 8] = [
     ("wire", &["codec"]),
     ("pure", &["access", "figures", "protocol", "routing"]),
     (
@@ -16,6 +16,7 @@ const ROWS: [(&str, &[&str]); 7] = [
     ("edge", &["storage", "quic"]),
     ("node", &["broker", "bench"]),
     ("parts", &["auth"]),
+    ("control", &["management"]),
     ("program", &["thrum"]),
 ];
 /// Tools of development: they may see everything, and nothing that ships may see them.

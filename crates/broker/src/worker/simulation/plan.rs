@@ -46,10 +46,11 @@ pub(super) enum Act {
     Flood,
     Stall,
     Reload,
+    Ask,
 }
 
 /// Every act with how often it happens in a common run.
-const ACTS: [(Act, usize); 27] = [
+const ACTS: [(Act, usize); 28] = [
     (Act::Publish, 20),
     (Act::CarryUp, 18),
     (Act::CarryDown, 18),
@@ -77,6 +78,7 @@ const ACTS: [(Act, usize); 27] = [
     (Act::Flood, 1),
     (Act::Stall, 1),
     (Act::Reload, 3),
+    (Act::Ask, 2),
 ];
 
 #[derive(Debug)]

@@ -123,6 +123,7 @@ impl World {
             Act::Flood => self.flood(client),
             Act::Stall => self.stall()?,
             Act::Reload => self.reload(),
+            Act::Ask => self.ask_for_sessions()?,
         }
         self.restart_after_power_loss()?;
         self.check_bounds()

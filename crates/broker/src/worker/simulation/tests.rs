@@ -75,7 +75,8 @@ struct Seen {
     counters: [u64; COUNTERS.len()],
 }
 
-const COUNTERS: [Counter; 10] = [
+const COUNTERS: [Counter; 11] = [
+    Counter::QuestionsAsked,
     Counter::Takeovers,
     Counter::Handovers,
     Counter::Queued,

@@ -38,6 +38,8 @@ pub struct Link {
     sends_plain_topics: bool,
     /// The client is another broker's bridge.
     is_bridge: bool,
+    /// The connection began with a clean start (or a clean session).
+    is_clean_start: bool,
     /// What the client publishes may be retained.
     retain_available: bool,
     /// The client wants words with what did not go as it asked (request problem information).
@@ -70,6 +72,7 @@ impl Link {
             is_congested: false,
             sends_plain_topics: true,
             is_bridge: false,
+            is_clean_start: false,
             retain_available: true,
             wants_words: true,
         }
@@ -89,6 +92,7 @@ impl Link {
         self.version = handshake.version;
         self.is_congested = false;
         self.is_bridge = handshake.is_bridge;
+        self.is_clean_start = handshake.clean_start;
         self.retain_available = handshake.retain_available;
         self.wants_words = handshake.wants_words;
         self.carried.begin(now);
@@ -153,6 +157,11 @@ impl Link {
     /// The client said that it is a bridge: its subscriptions are no local and retain as published.
     pub fn is_bridge(&self) -> bool {
         self.is_bridge
+    }
+
+    /// The connection (the last one when away) began with a clean start.
+    pub fn is_clean_start(&self) -> bool {
+        self.is_clean_start
     }
 
     /// What the client publishes may be retained.
