@@ -1,7 +1,7 @@
 //! Assigns one number to a filter and a few to a topic, such that a filter can match a topic only
 //! if its number is among them.
 //!
-//! The anchor of a filter is its levels before the first wildcard, at most [`LEVELS_MAX`], or its
+//! The anchor of a filter is its levels before the first wildcard, at most `LEVELS_MAX`, or its
 //! whole text if it has no wildcard. A topic that it matches starts with the same levels, so the
 //! filter's anchor is among the topic's. A cache of matches keeps a change count for each anchor
 //! instead of one for all filters, so that a new filter invalidates only the topics with its

@@ -84,8 +84,9 @@ pub enum Step {
         /// Packet identifier of the PUBLISH.
         packet_id: PacketId,
     },
-    /// The will was taken for publication, or deleted. [`Session::connect`] replaces the will
-    /// (possibly with none) without this step.
+    /// The will was taken for publication, or deleted.
+    /// [`Session::connect`](super::Session::connect) replaces the will (possibly with none) without
+    /// this step.
     WillRemoved,
 }
 

@@ -25,7 +25,8 @@ pub struct Stored {
     pub session_expiry: u32,
     /// End of the last connection; expiry and will delay count from this time.
     pub away_since: Time,
-    /// [`Session::last_packet_id`] at an earlier time; packet identifiers continue after it.
+    /// [`Outbound::last_packet_id`](super::Outbound::last_packet_id) at an earlier time; packet
+    /// identifiers continue after it.
     pub last_packet_id: u16,
     /// Highest sequence number of a delivery; sequence numbers continue after it.
     pub seq_max: Seq,
