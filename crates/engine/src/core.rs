@@ -178,6 +178,7 @@ impl Core {
     }
 
     /// Changes wait for the end of a turn.
+    #[inline]
     pub fn is_unsettled(&self) -> bool {
         self.durable.has_changes()
             || self.outputs.are_depending()

@@ -115,6 +115,7 @@ struct OfMessage<'a> {
 
 impl Events {
     /// Some wait to be published.
+    #[inline]
     pub fn are_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }

@@ -176,6 +176,7 @@ impl ConnectionOutput {
     }
 
     /// The session that the connection belongs to.
+    #[inline]
     pub const fn session(&self) -> Option<Slot> {
         self.session
     }
@@ -195,6 +196,7 @@ impl ConnectionOutput {
     }
 
     /// Nobody reads what waits for the socket, or for the disk.
+    #[inline]
     pub fn discard(&mut self) {
         self.fresh = None;
         self.left = 0;

@@ -84,6 +84,7 @@ impl Rooms {
     }
 
     /// Nobody has to be told anything.
+    #[inline]
     pub const fn is_quiet(&self) -> bool {
         self.turned.is_empty() && self.told.is_empty()
     }

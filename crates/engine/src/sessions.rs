@@ -74,6 +74,7 @@ impl Sessions {
     }
 
     /// The same, and its client is connected.
+    #[inline]
     pub fn is_connected(&self, slot: Slot, id: u64) -> bool {
         self.is(slot, id) && self.clients[slot].connection.is_some()
     }
@@ -90,6 +91,7 @@ impl Sessions {
     }
 
     /// Sessions.
+    #[inline]
     pub fn len(&self) -> usize {
         self.clients.len()
     }

@@ -48,6 +48,7 @@ impl<T, K> Table<T, K> {
 
     /// # Panics
     /// As [`Table::next_key`].
+    #[inline]
     pub fn insert(&mut self, value: T) -> Key<K> {
         let key = self.next_key();
         self.values.insert(value);
@@ -56,16 +57,19 @@ impl<T, K> Table<T, K> {
 
     /// # Panics
     /// If there is no value.
+    #[inline]
     pub fn remove(&mut self, key: Key<K>) -> T {
         self.values.remove(key.index())
     }
 
     /// There is an entry of that key.
+    #[inline]
     pub fn contains(&self, key: Key<K>) -> bool {
         self.values.contains(key.index())
     }
 
     /// Entries.
+    #[inline]
     pub fn len(&self) -> usize {
         self.values.len()
     }

@@ -134,6 +134,7 @@ impl Turn {
     }
 
     /// A turn begins.
+    #[inline]
     pub const fn begin(&mut self, now: Time) {
         self.now = now;
         self.budget.look_at = self.work + LOOK_UNITS;
@@ -141,6 +142,7 @@ impl Turn {
     }
 
     /// The limits of a turn.
+    #[inline]
     pub const fn limits(&self) -> &TurnLimits {
         &self.budget.limits
     }
@@ -176,6 +178,7 @@ impl Turn {
     }
 
     /// No more of them go on in this turn.
+    #[inline]
     pub const fn is_going_on_over(&self) -> bool {
         let share = &self.budget.going_on;
         share.is_over || self.work >= share.units_end

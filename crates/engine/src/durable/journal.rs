@@ -77,6 +77,7 @@ impl Journal {
     }
 
     /// Changes that wait for the end of the turn.
+    #[inline]
     pub fn has_changes(&self) -> bool {
         !self.batch.is_empty()
     }

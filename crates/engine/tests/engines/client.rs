@@ -1,6 +1,6 @@
 //! A client by the rules of MQTT: it acknowledges what it has read, and keeps its session.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use thrum_codec::packet::{
     Ack, Connect, Packet, Publish, Subscribe, SubscriptionOptions, SubscriptionRequest,
@@ -23,8 +23,8 @@ pub(crate) struct Message {
     pub(crate) payload: String,
     pub(crate) qos: QoS,
     pub(crate) retain: bool,
-    /// It may have been read before.
-    pub(crate) dup: bool,
+    /// It was read before, and its acknowledgement was lost.
+    pub(crate) is_repeated: bool,
 }
 
 /// One client.
@@ -35,6 +35,8 @@ pub(crate) struct Client {
     link: Option<LinkId>,
     /// Bytes of a packet that is not there as a whole.
     partial: Vec<u8>,
+    /// Payloads of the messages of QoS 1 that were read last, by packet identifier.
+    acknowledged: BTreeMap<PacketId, String>,
     /// Messages of QoS 2 that the broker has not released.
     unreleased: BTreeSet<PacketId>,
     next_packet_id: u16,
@@ -49,6 +51,7 @@ impl Client {
             version,
             link: None,
             partial: Vec::new(),
+            acknowledged: BTreeMap::new(),
             unreleased: BTreeSet::new(),
             next_packet_id: 0,
             unanswered: BTreeSet::new(),
@@ -63,7 +66,11 @@ impl Client {
     /// Connects, and gives up the connection that it has.
     pub(crate) fn connect(&mut self, shell: &mut Shell, worker: usize, clean_start: bool) {
         if clean_start {
+            self.acknowledged.clear();
             self.unreleased.clear();
+        }
+        if let Some(link) = self.link {
+            shell.abandon(link);
         }
         self.forget_link();
         let is_v5 = self.version == Version::V5;
@@ -194,23 +201,28 @@ impl Client {
     }
 
     fn take_publish(&mut self, shell: &mut Shell, publish: &Publish<'_>) -> Option<Message> {
-        let is_new = match (publish.qos, publish.packet_id) {
+        let payload = String::from_utf8(publish.payload.to_vec()).expect("it is text");
+        let mut is_repeated = false;
+        match (publish.qos, publish.packet_id) {
             (QoS::AtLeastOnce, Some(id)) => {
                 self.send(shell, &Packet::PubAck(answer(id)));
-                true
+                let before = self.acknowledged.insert(id, payload.clone());
+                is_repeated = publish.dup && before.as_ref() == Some(&payload);
             }
             (QoS::ExactlyOnce, Some(id)) => {
                 self.send(shell, &Packet::PubRec(answer(id)));
-                self.unreleased.insert(id)
+                if !self.unreleased.insert(id) {
+                    return None;
+                }
             }
-            _ => true,
-        };
-        is_new.then(|| Message {
+            _ => {}
+        }
+        Some(Message {
             topic: publish.topic.to_owned(),
-            payload: String::from_utf8(publish.payload.to_vec()).expect("it is text"),
+            payload,
             qos: publish.qos,
             retain: publish.retain,
-            dup: publish.dup,
+            is_repeated,
         })
     }
 }

@@ -224,7 +224,7 @@ impl World {
             payload: format!("{publisher} {} {}", TOPICS[topic], self.published),
             qos,
             retain: retain && topic % PUBLISHERS == publisher,
-            dup: false,
+            is_repeated: false,
         };
         self.publishers[publisher].publish(shell, &message);
         self.model.publishes(&message);
@@ -232,7 +232,12 @@ impl World {
 
     fn read(&mut self, receiver: usize) -> Result<(), String> {
         let shell = self.shell.as_mut().expect("it is there but for a crash");
+        let was_connected = self.receivers[receiver].is_connected();
         let messages = self.receivers[receiver].read(shell);
+        if was_connected && !self.receivers[receiver].is_connected() {
+            // An earlier connection of the client came to its session later.
+            self.model.connection_changes(receiver, false);
+        }
         let mut messages = messages.iter();
         messages.try_for_each(|message| self.model.reads(receiver, message))
     }
@@ -302,6 +307,7 @@ impl World {
 
     /// The same once every receiver has come back.
     fn settle_all(&mut self) -> Result<(), String> {
+        self.settle()?;
         for receiver in 0..RECEIVERS {
             if !self.receivers[receiver].is_connected() {
                 self.connect(receiver, receiver);

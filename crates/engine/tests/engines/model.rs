@@ -164,11 +164,12 @@ impl Model {
             };
         }
         if let Some(expected) = known.expected.get_mut(&message.payload) {
-            expected.times += 1;
-            if expected.times == 1 {
+            expected.times += usize::from(!message.is_repeated);
+            if expected.times != 1 {
+                return Err(format!("{receiver} has read {message:?}: {expected:?}"));
+            }
+            if !message.is_repeated {
                 known.read.push(message.payload.clone());
-            } else if !message.dup {
-                return Err(format!("{receiver} has read {message:?} again"));
             }
             if message.qos != expected.qos {
                 return Err(format!("{receiver} has read {message:?}, not {expected:?}"));
@@ -177,7 +178,7 @@ impl Model {
         }
         match self.for_groups.get_mut(&message.payload) {
             Some(for_groups) => {
-                for_groups.times += usize::from(!message.dup);
+                for_groups.times += usize::from(!message.is_repeated);
                 if for_groups.times > for_groups.groups && !for_groups.may_repeat {
                     return Err(format!("too many have read {message:?}: {for_groups:?}"));
                 }

@@ -287,6 +287,13 @@ impl Shell {
         }
     }
 
+    /// The client has given a link up for another one: if it is still on its way, its end comes
+    /// with it; else the other one takes it over.
+    pub(crate) fn abandon(&mut self, link: LinkId) {
+        let link = &mut self.links[link];
+        link.is_closed |= link.connection.is_none();
+    }
+
     /// The client is in, and its connection stands.
     pub(crate) fn is_open(&self, link: LinkId) -> bool {
         !self.links[link].is_closed
@@ -355,6 +362,7 @@ impl Shell {
                 "{packet:?} leads to {handled:?}"
             );
             engine.core.durable.end_unit();
+            engine.core.outputs.wrote(connection.key);
         }
     }
 
