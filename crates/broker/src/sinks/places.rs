@@ -39,9 +39,9 @@ impl Places {
         state.submit();
     }
 
-    /// Hands in what the storage thread had no room for; false if it still has none.
-    pub(crate) fn flush(&self) -> bool {
-        self.state().submit()
+    /// Hands in what the storage thread had no room for.
+    pub(crate) fn flush(&self) {
+        self.state().submit();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -69,7 +69,10 @@ impl State {
         self.batch.end_unit();
     }
 
-    fn submit(&mut self) -> bool {
-        self.batch.is_empty() || self.submitter.submit(&mut self.batch).is_some()
+    fn submit(&mut self) {
+        if !self.batch.is_empty() {
+            // Without room the batch stays as it is, for the next call.
+            let _ticket = self.submitter.submit(&mut self.batch);
+        }
     }
 }

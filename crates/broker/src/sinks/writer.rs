@@ -45,6 +45,8 @@ pub(super) struct SinkWriter {
     sink: Arc<Sink>,
     assignment: Arc<Assignment>,
     file: Option<LogFile>,
+    /// The last try to open or write the file failed, and the log says so.
+    is_failing: bool,
     /// None on a node without storage.
     places: Option<Arc<Places>>,
     node: Arc<Node>,
@@ -61,6 +63,7 @@ impl SinkWriter {
             sink,
             assignment,
             file: None,
+            is_failing: false,
             places,
             node,
         }
@@ -98,61 +101,75 @@ impl SinkWriter {
         true
     }
 
-    /// The file is there before the first message, and its place is looked at now and then.
+    /// The file is there before the first message, and is opened again if it could not be.
     fn idle(&mut self) {
-        if self.file.is_none()
-            && let Some(target) = self.assignment.get()
-        {
-            // The next message tells of the error.
-            self.file = LogFile::open(target).ok();
+        if self.file.is_none() && self.assignment.get().is_some() {
+            let opened = self.open();
+            self.tell(&opened);
         }
         self.flush_places();
     }
 
     /// Writes until that succeeds; false if the broker stops, or the sink was removed.
     fn write_until_done(&mut self, offers: &[Offer]) -> bool {
-        let Err(error) = self.write(offers) else {
-            return true;
-        };
-        let sink = Arc::clone(&self.sink);
-        tracing::error!(
-            sink = &*sink.name,
-            %error,
-            "the sink cannot write; it tries again every second, and its messages wait"
-        );
         let mut last_tries = LAST_TRIES;
         loop {
-            sink.queue.count_failure();
-            if sink.queue.is_closing() {
-                last_tries -= 1;
-                sink.queue.rest(LAST_PAUSE);
+            let written = self.write(offers);
+            self.tell(&written);
+            if written.is_ok() {
+                return true;
+            }
+            let queue = &self.sink.queue;
+            queue.count_failure();
+            if !queue.is_closing() {
+                queue.rest(RETRY_PAUSE);
+            } else if last_tries == 0 {
+                return false;
             } else {
-                sink.queue.rest(RETRY_PAUSE);
+                last_tries -= 1;
+                queue.rest(LAST_PAUSE);
             }
             if self.assignment.get().is_none() {
                 return false;
             }
-            match self.write(offers) {
-                Ok(()) => break,
-                Err(_) if last_tries == 0 => return false,
-                Err(_) => {}
-            }
         }
-        tracing::info!(sink = &*sink.name, "the sink works again");
-        true
     }
 
     /// Writes to the file that the configuration names now.
     fn write(&mut self, offers: &[Offer]) -> io::Result<()> {
-        let Some(target) = self.assignment.get() else {
-            return Err(io::ErrorKind::NotFound.into());
+        self.open()?;
+        match &mut self.file {
+            Some(file) => file.write(offers, &self.node.clock),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// The file that is open is the one that the configuration names now, if it names one.
+    fn open(&mut self) -> io::Result<()> {
+        let target = self.assignment.get();
+        let open = self.file.take();
+        let is_current = |file: &LogFile| target.as_ref().is_some_and(|one| file.is_current(one));
+        self.file = match (open.filter(is_current), target) {
+            (Some(open), _) => Some(open),
+            (None, Some(target)) => Some(LogFile::open(target)?),
+            (None, None) => None,
         };
-        let open = self.file.take().filter(|file| file.is_current(&target));
-        let file = match open {
-            Some(file) => file,
-            None => LogFile::open(target)?,
-        };
-        self.file.insert(file).write(offers, &self.node.clock)
+        Ok(())
+    }
+
+    /// Logs the first failure of a series, and its end.
+    fn tell(&mut self, outcome: &io::Result<()>) {
+        let was_failing = std::mem::replace(&mut self.is_failing, outcome.is_err());
+        let sink = &*self.sink.name;
+        match outcome {
+            Ok(()) if was_failing => tracing::info!(sink, "the sink works again"),
+            Err(error) if !was_failing => tracing::error!(
+                sink,
+                %error,
+                "the sink cannot write; it tries again every second, and its messages wait"
+            ),
+            Ok(()) | Err(_) => {}
+        }
     }
 
     fn clear(&self, offers: &[Offer]) {

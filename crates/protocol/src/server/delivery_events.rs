@@ -115,6 +115,14 @@ impl DeliveryEvents {
 
     #[inline]
     fn record(&mut self, held: &Held, event: DeliveryEvent) {
+        if self.0.is_some() {
+            self.push(held, event);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push(&mut self, held: &Held, event: DeliveryEvent) {
         let recorded = self.0.as_mut();
         if let Some(each) = recorded.and_then(|recorded| recorded.each.as_mut()) {
             each.push(MessageEvent {

@@ -191,9 +191,20 @@ impl Outbound {
             return Err(protocol_error("PUBACK for a message with QoS 2"));
         }
         // [MQTT-4.3.2-3] [MQTT-4.4.0-2] [MQTT-4.8.2-6] [MQTT3-4.3.2-1]
-        self.acknowledged(place);
+        if self.events.records_each() {
+            return Ok(self.finish_recorded(place, journal));
+        }
         self.finish(place, journal);
         Ok(true)
+    }
+
+    /// Records that the client has the message at that position, and completes the exchange.
+    #[cold]
+    #[inline(never)]
+    fn finish_recorded(&mut self, place: Place, journal: &mut SessionJournal) -> bool {
+        self.record_acknowledged(place);
+        self.finish(place, journal);
+        true
     }
 
     /// Releases the message of a PUBREC.
@@ -218,7 +229,7 @@ impl Outbound {
             return Ok(AfterPubRec::Over);
         }
         // [MQTT-4.3.3-3] [MQTT-4.3.3-4] [MQTT3-4.3.3-1]
-        self.acknowledged(place);
+        self.record_acknowledged(place);
         let seq = self.inflight.release(place);
         journal.record_sent(seq, ack.packet_id, Awaiting::PubComp);
         Ok(AfterPubRec::Release(ReasonCode::Success))
@@ -319,11 +330,8 @@ impl Outbound {
     }
 
     /// Records that the client has the message at that position.
-    #[inline]
-    fn acknowledged(&mut self, place: Place) {
-        if self.events.records_each()
-            && let Some(held) = self.inflight.held(place)
-        {
+    fn record_acknowledged(&mut self, place: Place) {
+        if let Some(held) = self.inflight.held(place) {
             self.events.acknowledged(held);
         }
     }

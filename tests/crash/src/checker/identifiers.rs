@@ -78,7 +78,10 @@ impl Identifiers {
         // identifier another's. In a shared group another member may have got it meanwhile.
         let may_be_free =
             before.is_doubtful || (before.qos == 1 && (crashed || !before.is_its_own));
-        if (before.qos == 1 && crashed) || (may_be_free && !is_same) {
+        // Another copy of the same message is sent as new: one that another member left, or that
+        // its publisher sent again.
+        let is_another = !is_same || (before.qos == 1 && !delivery.dup);
+        if (before.qos == 1 && crashed) || (may_be_free && is_another) {
             return Ok(Arrival::Handed);
         }
         if !is_same {
