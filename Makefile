@@ -58,14 +58,14 @@ MANY_CASES = PROPTEST_CASES=$(or $(CASES),20000) PROPTEST_MAX_LOCAL_REJECTS=1000
 NIGHT_SEEDS = $(or $(SEEDS),1000..1000000)
 
 .PHONY: night
-night: build ## random seeds: property tests (CASES=20000), kills (LIVES=500), simulated crashes (SEEDS=from..to); parts, deny
+night: build ## random seeds: property tests (CASES=20000), kills (LIVES=500), simulated crashes (SEEDS=from..to); parts, deny, mutants
 	settings="PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-$$RANDOM$$RANDOM} $(MANY_CASES)"; echo "$$settings"; \
 	env $$settings cargo test --profile gate $(PURE:%=-p thrum-%)
 	THRUM_BIN=$(THRUM) THRUM_CRASH_SEED=$${THRUM_CRASH_SEED:-random} THRUM_CRASH_KILLS=$(or $(LIVES),500) \
 	$(GATE) --test kill --test power --test storm --test faults
 	THRUM_SIM_SEEDS=$(NIGHT_SEEDS) $(GATE) --lib simulation
 	THRUM_STORAGE_SEEDS=$(NIGHT_SEEDS) $(GATE) --test store
-	$(MAKE) parts deny
+	$(MAKE) parts deny mutants
 
 # As the features of crates/thrum/Cargo.toml.
 PARTS := bench http-auth ldap png quic redis sql tui
@@ -80,6 +80,16 @@ parts: ## the program with each of its parts alone, and the tests of the one wit
 deny: ## licences, sources and duplicate versions of the dependencies; builds cargo-deny if it is missing
 	cargo deny --version || cargo install --locked cargo-deny@0.20.2
 	cargo deny check bans licenses sources
+
+# Crates whose own tests are to notice when a line of them changes.
+MUTATED := codec protocol routing access protection storage
+
+.PHONY: mutants
+mutants: export PROPTEST_RNG_SEED ?= 1
+mutants: ## a random sample of small changes of the code, each to be noticed by the crate's own tests (SAMPLE=40, SEED)
+	cargo mutants --version || cargo install --locked cargo-mutants@27.1.0
+	cargo run --quiet --profile gate --package xtask -- mutants --sample $(or $(SAMPLE),40) \
+	--seed $(or $(SEED),$$RANDOM$$RANDOM) $(MUTATED)
 
 .PHONY: million
 million: build ## a million connections in one process (not part of test: 13 GiB, 20 minutes)

@@ -61,3 +61,71 @@ pub struct Question {
     /// The retain flag.
     pub retain: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    /// Decides nothing of its own.
+    #[derive(Debug)]
+    struct Plain;
+
+    impl Gatekeeper for Plain {
+        fn login(&self, _login: Login, _reply: Reply<Answer>) {}
+    }
+
+    /// Counts how often it is dropped.
+    struct Counted(Arc<AtomicU32>);
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_gatekeeper_without_enhanced_authentication_denies_its_steps() {
+        let (answered, dropped) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let (counter, guard) = (Arc::clone(&answered), Counted(Arc::clone(&dropped)));
+        let reply: Reply<Answer> = Box::new(move |_| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            drop(guard);
+        });
+        Plain.step(Exchange(Box::new(())), Vec::new(), reply);
+        assert_eq!(answered.load(Ordering::Relaxed), 0);
+        assert_eq!(
+            dropped.load(Ordering::Relaxed),
+            1,
+            "a lost reply is a denial"
+        );
+    }
+
+    #[test]
+    fn a_gatekeeper_that_asks_nobody_changes_nothing_and_has_no_opinion() {
+        let calls = Arc::new(AtomicU32::new(0));
+        let counter = Arc::clone(&calls);
+        let identity = Arc::new(Identity::default());
+        let refreshed = move |answer| {
+            assert!(matches!(answer, Answer::Unchanged));
+            counter.fetch_add(1, Ordering::Relaxed);
+        };
+        Plain.refresh(Arc::clone(&identity), Box::new(refreshed));
+        let counter = Arc::clone(&calls);
+        let question = Question {
+            identity,
+            is_publish: true,
+            topic: "t".into(),
+            qos: QoS::AtMostOnce,
+            retain: false,
+        };
+        let decided = move |opinion| {
+            assert_eq!(opinion, None);
+            counter.fetch_add(1, Ordering::Relaxed);
+        };
+        Plain.authorize(question, Box::new(decided));
+        assert_eq!(calls.load(Ordering::Relaxed), 2);
+        assert!(!Plain.has_authorizers());
+    }
+}

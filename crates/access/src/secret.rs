@@ -53,4 +53,12 @@ mod tests {
         );
         assert!(!text.contains("hunter2"), "{text}");
     }
+
+    #[test]
+    fn a_secret_is_given_out_as_bytes_and_as_text_if_it_is_text() {
+        assert_eq!(Secret::from("hunter2").expose(), b"hunter2");
+        assert_eq!(Secret::from("hunter2").expose_str(), Some("hunter2"));
+        assert_eq!(Secret::new(b"\xFF").expose_str(), None);
+        assert_eq!(Secret::default().expose_str(), Some(""));
+    }
 }

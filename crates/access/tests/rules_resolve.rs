@@ -236,6 +236,10 @@ fn a_superuser_and_a_broker_without_rules_need_no_checks() {
         Resolved::everything().receive("$SYS/x", QoS::ExactlyOnce),
         Some(true)
     );
+    assert_eq!(
+        Resolved::everything().subscribe("#", QoS::ExactlyOnce),
+        thrum_access::Coverage::Allowed
+    );
     let mut none = Resolved::default();
     assert!(!none.is_everything());
     none.set_default(Some(true));

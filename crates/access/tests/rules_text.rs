@@ -9,6 +9,21 @@ fn printed(text: &str) -> String {
     Rule::parse(text, "test").expect(text).to_string()
 }
 
+#[test]
+fn a_rule_tells_what_it_is() {
+    let rule = |text| Rule::parse(text, "test").expect(text);
+    let (allows, denies) = (rule("allow all pub a/+"), rule("deny user:u sub eq a/+"));
+    assert!(allows.is_allow() && !denies.is_allow());
+    assert!(!allows.is_exact() && denies.is_exact());
+    assert_eq!([allows.filter(), denies.filter()], ["a/+"; 2]);
+    assert_eq!(
+        (allows.who(), denies.who()),
+        (&Who::All, &Who::User("u".into()))
+    );
+    assert_eq!(allows.actions(), Actions::PUBLISH);
+    assert_eq!(denies.actions(), Actions::SUBSCRIBE);
+}
+
 fn check_errors(expected: &[(&str, &str)]) {
     for (text, words) in expected {
         let error = Rule::parse(text, "acl.rules").expect_err(text).to_string();

@@ -23,3 +23,21 @@ impl Handshakes {
         self.open
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handshake_is_open_from_its_beginning_to_its_end() {
+        let mut handshakes = Handshakes::default();
+        assert_eq!(handshakes.open(), 0);
+        handshakes.begin();
+        handshakes.begin();
+        assert_eq!(handshakes.open(), 2);
+        handshakes.end();
+        assert_eq!(handshakes.open(), 1);
+        handshakes.end();
+        assert_eq!(handshakes.open(), 0);
+    }
+}

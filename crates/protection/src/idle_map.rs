@@ -160,6 +160,55 @@ mod tests {
         assert_eq!(map.take_crowded_out(), 0);
     }
 
+    #[test]
+    fn all_entries_of_both_generations_are_named() {
+        let mut map = IdleMap::new(8);
+        assert!(map.is_empty());
+        for key in 1..=6 {
+            touch(&mut map, key);
+        }
+        assert!(!map.older.is_empty() && !map.recent.is_empty());
+        let mut keys: Vec<u32> = map.keys().copied().collect();
+        keys.sort_unstable();
+        assert_eq!(keys, [1, 2, 3, 4, 5, 6]);
+        assert_eq!((map.len(), map.is_empty()), (6, false));
+        map.clear();
+        assert!(map.is_empty());
+    }
+
+    #[test]
+    fn only_entries_that_were_forgotten_for_lack_of_room_are_counted() {
+        // Generations of four, of which two stay that are in use.
+        let mut map = IdleMap::new(8);
+        for (key, in_use) in [
+            (1, 1),
+            (2, 1),
+            (3, 1),
+            (4, 0),
+            (5, 0),
+            (6, 0),
+            (7, 0),
+            (8, 0),
+        ] {
+            *touch(&mut map, key) = in_use;
+        }
+        assert_eq!(map.take_crowded_out(), 0);
+        touch(&mut map, 9);
+        assert_eq!(map.take_crowded_out(), 2);
+        let stayed = (1..=3).filter(|key| map.peek(key).is_some()).count();
+        assert_eq!((stayed, map.peek(&4)), (2, None));
+        assert!((5..=9).all(|key| map.peek(&key).is_some()));
+    }
+
+    #[test]
+    fn a_map_of_one_entry_takes_two() {
+        let mut map = IdleMap::new(1);
+        for key in 1..=3 {
+            touch(&mut map, key);
+        }
+        assert_eq!((map.len(), map.peek(&1)), (2, None));
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig {
             failure_persistence: None,

@@ -469,4 +469,24 @@ mod tests {
         guard.sweep(&SETTINGS, at(120));
         assert_eq!(sizes().0, 0);
     }
+
+    #[test]
+    fn a_change_is_counted_for_each_user_and_client_that_becomes_known() {
+        let guard = Guard::default();
+        let changes = |username, client_id| {
+            guard
+                .0
+                .succeeded(&attempt(HOST, username, client_id), &SETTINGS);
+            guard.0.changes()
+        };
+        assert_eq!(changes("jo", ""), 1, "a user");
+        assert_eq!(changes("jo", ""), 1);
+        assert_eq!(changes("jo", "phone"), 2, "another client of the user");
+        assert_eq!(changes("jo", "phone"), 2);
+        assert_eq!(changes("jim", "phone"), 3, "both");
+        let known = guard.0.known();
+        assert_eq!((known.users.len(), known.clients.len()), (2, 2));
+        assert!(guard.0.is_known(&attempt(HOST, "jo", "other")));
+        assert!(!guard.0.is_known(&attempt("192.0.2.8", "jo", "phone")));
+    }
 }

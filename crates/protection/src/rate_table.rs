@@ -226,4 +226,23 @@ mod tests {
         sweep_all(&table, &Paces::default(), Time::from_millis(2));
         assert!(table.is_empty());
     }
+
+    #[test]
+    fn an_account_is_kept_for_a_minute_or_as_long_as_its_buckets_take_to_fill() {
+        assert_eq!(Paces::default().idle(), Duration::from_mins(1));
+        assert_eq!(paces().idle(), Duration::from_mins(1));
+        let slow = |burst| Rate::new(1, Duration::from_mins(1), burst).unwrap();
+        let all = Paces::new(&slow(2), &slow(9), &slow(3));
+        assert_eq!(all.idle(), Duration::from_mins(9));
+    }
+
+    #[test]
+    fn paces_without_rates_are_free() {
+        let (rate, none) = (Rate::per_second(1), Rate::NONE);
+        let told = |paces: Paces| (paces.is_free(), paces.is_input_free());
+        assert_eq!(told(Paces::new(&none, &none, &none)), (true, true));
+        assert_eq!(told(Paces::new(&rate, &none, &none)), (false, true));
+        assert_eq!(told(Paces::new(&none, &rate, &none)), (false, false));
+        assert_eq!(told(Paces::new(&none, &none, &rate)), (false, false));
+    }
 }

@@ -233,4 +233,58 @@ mod tests {
         }
         assert_eq!((table.parts.len(), table.memory_bytes()), (1, empty));
     }
+
+    #[test]
+    fn only_a_large_table_that_is_nearly_empty_gives_memory_back() {
+        let rehash = |id: &u32| u64::from(*id).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let table_of = |count: u32| {
+            let mut table = hashbrown::HashTable::new();
+            for id in 0..count {
+                table.insert_unique(rehash(&id), id, rehash);
+            }
+            table
+        };
+        let mut table = table_of(10_000);
+        let capacity = table.capacity();
+        let least = capacity / super::SHRINK_DIVISOR;
+        while table.len() > least {
+            let id = u32::try_from(table.len() - 1).unwrap();
+            table
+                .find_entry(rehash(&id), |other| *other == id)
+                .unwrap()
+                .remove();
+        }
+        super::shrink_sparse(&mut table, rehash);
+        assert_eq!(table.capacity(), capacity);
+        let id = u32::try_from(table.len() - 1).unwrap();
+        table
+            .find_entry(rehash(&id), |other| *other == id)
+            .unwrap()
+            .remove();
+        let left = table.len();
+        super::shrink_sparse(&mut table, rehash);
+        assert!(
+            (2 * left..capacity).contains(&table.capacity()),
+            "{}",
+            table.capacity()
+        );
+        assert_eq!(table.len(), left);
+        let mut small = table_of(3);
+        let capacity = small.capacity();
+        assert!(capacity < super::SHRINK_CAPACITY_MIN);
+        small.clear();
+        super::shrink_sparse(&mut small, rehash);
+        assert_eq!(small.capacity(), capacity);
+    }
+
+    #[test]
+    fn pairs_and_texts_are_spread_and_depend_on_the_seed() {
+        let (one, other) = (Hashing::with_seed(1), Hashing::with_seed(2));
+        assert_eq!(one.pair(3, 4), one.pair(3, 4));
+        assert_ne!(one.pair(3, 4), one.pair(4, 3));
+        assert_ne!(one.pair(3, 4), other.pair(3, 4));
+        assert_ne!(one.text(b"a"), one.text(b"b"));
+        assert_ne!(one.key(&1), one.key(&2));
+        assert_ne!(Hashing::random().pair(3, 4), one.pair(3, 4));
+    }
 }

@@ -167,4 +167,12 @@ mod tests {
         check(&copy, hashing);
         assert!((0..2_000).eq(copy.range(0..2_000).copied()));
     }
+
+    #[test]
+    fn keys_are_spread_over_the_hashes() {
+        let hashing = Hashing::with_seed(1);
+        let hashes: alloc::collections::BTreeSet<u32> =
+            (0..100_u32).map(|key| super::hash(&key, hashing)).collect();
+        assert!(hashes.len() > 95, "{}", hashes.len());
+    }
 }

@@ -214,4 +214,40 @@ mod tests {
             prop_assert_eq!(left.len(), 0);
         }
     }
+
+    #[test]
+    fn a_leaf_is_cut_when_it_is_full_and_a_branch_becomes_one_when_little_is_left() {
+        let spread = |number: u32| number.wrapping_mul(0x9E37_79B9);
+        let is_leaf = |positions: &Positions| matches!(positions.root, super::Node::Leaf(_));
+        let mut positions = Positions::new();
+        for number in 0..32 {
+            positions.insert(spread(number), number);
+        }
+        assert!(is_leaf(&positions));
+        positions.insert(spread(32), 32);
+        assert!(!is_leaf(&positions));
+        for number in 0..16 {
+            positions.remove(spread(number), number);
+        }
+        assert!(!is_leaf(&positions), "17 are left");
+        positions.remove(spread(16), 16);
+        assert!(is_leaf(&positions));
+        for number in 0..33 {
+            let found = positions.find(spread(number), |position| position == number);
+            assert_eq!(found, (number > 16).then_some(number));
+        }
+    }
+
+    #[test]
+    fn entries_of_one_hash_stay_in_one_leaf() {
+        let mut positions = Positions::new();
+        for number in 0..100 {
+            positions.insert(7, number);
+        }
+        let found = (0..100).filter(|number| positions.find(7, |at| at == *number).is_some());
+        assert_eq!(found.count(), 100);
+        assert_eq!(positions.find(7 + (1 << 28), |_| true), None);
+        (0..100).for_each(|number| positions.remove(7, number));
+        assert_eq!(positions.find(7, |_| true), None);
+    }
 }

@@ -113,3 +113,99 @@ fn without_text(change: Change<'_>) -> Change<'_> {
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::sim::SimStorage;
+    use crate::record::Batch;
+    use crate::store::{Options, Store};
+    use thrum_codec::{QoS, Version};
+
+    /// The only segment of a log with a session, its will and a message for it.
+    fn segment() -> (String, Vec<u8>) {
+        let storage = SimStorage::new(1);
+        let (mut store, ..) = Store::open(storage.open().unwrap(), Options::default()).unwrap();
+        let mut batch = Batch::default();
+        batch.push(&Change::Session(crate::record::Session {
+            id: 1,
+            client_id: "c",
+            version: Version::V5,
+            expiry_secs: 60,
+            away_since: None,
+            packet_id_hint: 0,
+            owner: crate::record::Owner::Unknown,
+        }));
+        batch.push(&Change::Will(Will {
+            session: 1,
+            delay_secs: 3,
+            message_expiry_secs: None,
+            qos: QoS::AtLeastOnce,
+            retain: true,
+            topic: "w",
+            properties: b"wp",
+            payload: b"will",
+        }));
+        batch.push(&Change::Message(Message {
+            id: 1,
+            publisher: 0,
+            published_at: 0,
+            expires_at: None,
+            qos: QoS::AtLeastOnce,
+            retain: true,
+            topic: "t",
+            properties: b"tp",
+            payload: b"text",
+        }));
+        batch.push(&Change::Retained(crate::record::Retained {
+            change: 1,
+            topic: "t",
+            message: 1,
+            source: None,
+        }));
+        store.apply(&batch).unwrap();
+        store.commit().unwrap();
+        store.close().unwrap();
+        let mut files = storage.files().into_iter();
+        files.find(|(name, _)| name.contains(".log")).unwrap()
+    }
+
+    fn texts(contents: Contents) -> [Vec<u8>; 6] {
+        let (recovered, report) = contents.finish();
+        assert_eq!((report.segments, report.records), (1, 4));
+        assert!(!report.is_damaged());
+        let will = &recovered.sessions[0].will.as_ref().unwrap();
+        assert_eq!((will.delay_secs, will.retain), (3, true));
+        let message = &recovered.messages[0];
+        assert!(message.retain);
+        [
+            will.content.topic().into(),
+            will.content.properties().into(),
+            will.content.payload().into(),
+            message.content.topic().into(),
+            message.content.properties().into(),
+            message.content.payload().into(),
+        ]
+    }
+
+    #[test]
+    fn counting_alone_keeps_no_text_also_when_the_reading_starts_over() {
+        let (name, bytes) = segment();
+        let mut contents = Contents::default();
+        contents.read(&name, &bytes).unwrap();
+        let all = [&b"w"[..], b"wp", b"will", b"t", b"tp", b"text"];
+        assert_eq!(texts(contents), all);
+        let mut counted = Contents::counted();
+        counted.read(&name, &bytes).unwrap();
+        counted.start_over().unwrap();
+        counted.segment(&name, &bytes).unwrap();
+        assert_eq!(texts(counted), [const { Vec::new() }; 6]);
+    }
+
+    #[test]
+    fn a_file_that_no_segment_is_called_like_is_refused() {
+        let (_, bytes) = segment();
+        let error = Contents::default().segment("1.log", &bytes).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Other);
+    }
+}

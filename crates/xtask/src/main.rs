@@ -8,6 +8,7 @@
 mod check;
 mod counts;
 mod items;
+mod mutants;
 mod source;
 mod spec;
 mod suites;
@@ -28,6 +29,8 @@ usage: cargo xtask <command>
   tidy                        sizes of files and types, dependency direction, unused files and functions
   spec [--list [STATEMENT]]   coverage of the normative statements in docs/spec, and the lines that enforce and test them
   counts                      instructions per operation, compared with docs/performance (needs valgrind)
+  mutants --sample N --seed N CRATE…
+                              changes N places of each crate, one at a time: do its tests notice?
   test [--list] [NAME…]       builds all tests and runs them at the same time, or only the named ones";
 
 fn main() -> ExitCode {
@@ -53,6 +56,7 @@ fn run(arguments: &[String]) -> Result<bool> {
         "tidy" if options.is_empty() => tidy::run(&Workspace::open()?),
         "spec" => spec::run(&Workspace::open()?, &spec::View::parse(options)?),
         "counts" if options.is_empty() => counts::run(&Workspace::open()?),
+        "mutants" => mutants::run(&Workspace::open()?, &mutants::Options::parse(options)?),
         "test" => suites::run(&Workspace::open()?, &suites::Options::parse(options)?),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");

@@ -217,6 +217,54 @@ mod tests {
     }
 
     #[test]
+    fn edits_are_letters_to_insert_remove_or_replace() {
+        for (found, word, count) in [
+            ("", "", 0),
+            ("allow", "ALLOW", 0),
+            ("abc", "", 3),
+            ("", "abc", 3),
+            ("xallow", "allow", 1),
+            ("allo", "allow", 1),
+            ("allew", "allow", 1),
+            ("kitten", "sitting", 3),
+            ("flaw", "lawn", 2),
+        ] {
+            assert_eq!(edits(found, word), Some(count), "{found} {word}");
+        }
+    }
+
+    #[test]
+    fn long_words_are_not_compared() {
+        let (longest, longer) = ("x".repeat(24), "x".repeat(25));
+        assert_eq!(edits(&longest, "x"), Some(23));
+        assert_eq!(edits("x", &longest), Some(23));
+        assert_eq!(edits(&longer, "x"), None);
+        assert_eq!(edits("x", &longer), None);
+        assert_eq!(edits(&longer, &longer), None);
+    }
+
+    #[test]
+    fn a_word_of_another_system_is_known_and_two_letters_may_be_wrong() {
+        let hint = |found| Hint::meant(found, &[("permit", "allow")], &["allow", "deny"]).word();
+        assert_eq!(hint("PERMIT"), Some("allow"));
+        assert_eq!(hint("permits"), None, "it is compared with our words only");
+        assert_eq!(hint("allowxx"), Some("allow"));
+        assert_eq!(hint("allowxxx"), None);
+        assert_eq!(hint("dexx"), Some("deny"));
+        let short = |found| Hint::nearest(found, &["sub"]).word();
+        assert_eq!(short("sud"), Some("sub"));
+        assert_eq!(short("sxx"), None, "more than half of it is wrong");
+    }
+
+    #[test]
+    fn a_problem_names_the_word_that_is_wrong_if_there_is_one() {
+        let problem = |text| crate::Rule::parse(text, "test").unwrap_err().problem;
+        assert_eq!(problem("alow all pub a").found(), Some("alow"));
+        assert_eq!(problem("allow all pub a/#/b").found(), Some("a/#/b"));
+        assert_eq!(problem("allow all").found(), None);
+    }
+
+    #[test]
     fn an_excerpt_fits_into_a_line_of_a_log() {
         assert_eq!(&*excerpt("a\nb"), "a\\nb");
         assert_eq!(excerpt(&"ü".repeat(1000)).chars().count(), 61);

@@ -285,4 +285,106 @@ mod tests {
         let decision = resolved.publish("a", thrum_codec::QoS::AtMostOnce, false);
         assert_eq!(decision.allowed, Some(false));
     }
+
+    fn rule(text: &str) -> Rule {
+        Rule::parse(text, "test").expect("a rule")
+    }
+
+    #[test]
+    fn single_rules_are_indexed_when_those_that_are_not_are_most() {
+        let mut rules = Rules::new();
+        for (count, indexed) in [(64, 0), (65, 65), (130, 65), (131, 131)] {
+            while rules.len() < count {
+                rules.push(rule("allow user:u pub a"));
+            }
+            assert_eq!(rules.indexed(), indexed, "{count}");
+        }
+    }
+
+    #[test]
+    fn rules_of_a_list_are_indexed_when_more_than_a_few_are_not() {
+        let mut rules = Rules::new();
+        for (count, indexed) in [(64, 0), (65, 65), (129, 65), (130, 130)] {
+            let more = count - rules.len();
+            rules.extend(core::iter::repeat_n(rule("allow user:u pub a"), more));
+            assert_eq!(rules.indexed(), indexed, "{count}");
+        }
+    }
+
+    #[test]
+    fn sets_are_the_same_if_their_rules_are() {
+        let set = |texts: &[&str]| texts.iter().map(|text| rule(text)).collect::<Rules>();
+        let texts = ["allow user:u pub a", "deny all pub b"];
+        assert_eq!(set(&texts), set(&texts));
+        assert_ne!(set(&texts), set(&texts[..1]));
+        assert_ne!(set(&texts), set(&["allow user:u pub a", "deny all pub c"]));
+        let mut too_long = set(&texts);
+        too_long.add(2, rule("allow all pub a"));
+        assert_ne!(set(&texts), too_long);
+    }
+
+    #[test]
+    fn an_indexed_set_asks_the_same_rules_in_the_same_order() {
+        let people = [
+            "all",
+            "anonymous",
+            "authenticated",
+            "user:u",
+            "user:v",
+            "client:c",
+        ];
+        let others = [
+            "client:c*",
+            "client:cd*",
+            "role:r",
+            "group:g",
+            "ip:10.0.0.0/8",
+        ];
+        let rest = [
+            "ip:10.1.0.0/16",
+            "ip:fd00::/8",
+            "listener:l",
+            "cn:n",
+            "role:s",
+        ];
+        let mut texts = alloc::vec::Vec::new();
+        for round in 0..6 {
+            for who in people.iter().chain(&others).chain(&rest) {
+                texts.push(alloc::format!("allow {who} pub t/{round}"));
+            }
+        }
+        let indexed: Rules = texts.iter().map(|text| rule(text)).collect();
+        assert_eq!(indexed.indexed(), texts.len());
+        let identities = [
+            ("c", Some("u"), "10.1.2.3"),
+            ("cde", None, "10.2.0.1"),
+            ("x", Some("v"), "fd00::1"),
+            ("", None, "192.0.2.1"),
+        ];
+        for (client_id, username, address) in identities {
+            let identity = Identity {
+                client_id: client_id.into(),
+                username: username.map(Into::into),
+                roles: alloc::vec!["r".into()],
+                groups: alloc::vec!["g".into()],
+                address: address.parse().ok(),
+                listener: "l".into(),
+                ..Identity::default()
+            };
+            let mut asked = alloc::vec::Vec::new();
+            indexed.for_each_about(&identity, |position, _| {
+                asked.push(position as usize);
+                true
+            });
+            let fitting = |position: &usize| indexed.list[*position].who.fits(&identity);
+            let expected: alloc::vec::Vec<_> = (0..texts.len()).filter(fitting).collect();
+            assert_eq!(asked, expected, "{identity:?}");
+            let mut first = 0;
+            indexed.for_each_about(&identity, |_, _| {
+                first += 1;
+                first < 2
+            });
+            assert_eq!(first, 2, "it stops when told to");
+        }
+    }
 }

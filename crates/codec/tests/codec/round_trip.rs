@@ -2,10 +2,12 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use thrum_codec::packet::Publish;
+use thrum_codec::properties::PublishProperties;
 use thrum_codec::testing::{Choices, naive_matches, with_packet};
 use thrum_codec::topic::{is_valid_name, level_count, levels, matches};
 use thrum_codec::{
-    DecodeError, Packet, PacketId, TopicFilter, Version, decode, encode, encode_publish,
+    DecodeError, Packet, PacketId, QoS, TopicFilter, Version, decode, encode, encode_publish,
     encode_publish_head, encoded_len, frame,
 };
 
@@ -163,4 +165,22 @@ proptest! {
         prop_assert_eq!(TopicFilter::parse(&text).is_ok(), expected);
         prop_assert_eq!(is_valid_name(&text), !text.is_empty() && !text.contains(['\0', '+', '#']));
     }
+}
+
+#[test]
+fn the_head_of_a_publish_takes_no_memory_for_the_payload() {
+    let payload = vec![7; 1024 * 1024];
+    let publish = Publish {
+        dup: false,
+        qos: QoS::AtLeastOnce,
+        retain: false,
+        topic: "a/b",
+        packet_id: PacketId::new(1),
+        properties: PublishProperties::default(),
+        payload: &payload,
+    };
+    let mut head = Vec::new();
+    let frame = encode_publish_head(&publish, Version::V5, &mut head).unwrap();
+    assert_eq!(frame.len, head.len() + payload.len());
+    assert!(head.capacity() < 1024, "{}", head.capacity());
 }

@@ -413,4 +413,27 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_length_of_prefixes_is_looked_for_as_long_as_a_ban_has_it() {
+        let mut list = BanList::default();
+        let lengths = |list: &BanList| {
+            let bits = |lengths: &[PrefixLength]| {
+                lengths.iter().map(|length| length.bits).collect::<Vec<_>>()
+            };
+            (bits(&list.lengths_v4), bits(&list.lengths_v6))
+        };
+        for subject in ["192.0.2.0/24", "192.0.3.0/24", "192.0.0.0/16", "fd00::/8"] {
+            list.insert(ban(network(subject), None));
+        }
+        list.insert(ban(network("192.0.2.0/24"), Some(7)));
+        assert_eq!(lengths(&list), (vec![24, 16], vec![8]));
+        assert!(list.remove(&network("192.0.2.0/24")).is_some());
+        assert_eq!(lengths(&list), (vec![24, 16], vec![8]));
+        assert!(list.remove(&network("192.0.3.0/24")).is_some());
+        assert!(list.remove(&network("192.0.3.0/24")).is_none());
+        assert_eq!(lengths(&list), (vec![16], vec![8]));
+        assert!(list.remove(&network("fd00::/8")).is_some());
+        assert_eq!(lengths(&list), (vec![16], vec![]));
+    }
 }

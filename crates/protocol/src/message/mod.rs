@@ -294,6 +294,9 @@ mod tests {
         assert_eq!(again.publisher, publication.publisher);
         assert_eq!((message.qos(), message.retain()), (again.qos, again.retain));
         assert_eq!(again.publisher_hash, message.publisher_hash);
+        let (topic, properties) = (publication.topic, &publication.properties);
+        let bytes_of = Message::bytes_of(topic, properties, publication.payload);
+        assert_eq!(bytes_of, message.bytes_len());
         assert_eq!(
             (message.publisher(), message.expires_at()),
             (again.publisher, again.expires_at)

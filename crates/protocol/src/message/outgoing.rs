@@ -18,9 +18,6 @@ use crate::time::Time;
 /// Memory that a frame cache keeps between publications; a larger buffer is freed.
 const RETAINED_BYTES_MAX: usize = 256 * 1024;
 
-/// Placeholder for the packet identifier in a cached frame; each copy gets its own.
-const PLACEHOLDER: PacketId = PacketId(NonZeroU16::MIN);
-
 /// Bit of any form in [`FrameCache::asked`]; all values of [`Form::cache_index`] are smaller.
 const ANY_FORM: u16 = 1 << 15;
 
@@ -258,7 +255,7 @@ impl FrameCache {
         Ok(cached.frame.len)
     }
 
-    /// Encodes a form and returns its position.
+    /// Encodes a form and returns its position; each copy gets its own packet identifier.
     #[inline(never)]
     fn make(
         &mut self,
@@ -267,10 +264,6 @@ impl FrameCache {
         form: &Form<'_>,
         publication: &Publication<'_>,
     ) -> Result<usize, EncodeError> {
-        let form = Form {
-            packet_id: form.packet_id.map(|_| PLACEHOLDER),
-            ..*form
-        };
         let start = self.bytes.len();
         let packet = form.packet(publication);
         let frame = if publication.is_large() {
@@ -373,6 +366,121 @@ impl<'a> Form<'a> {
         match u32::try_from(len) {
             Ok(len) if len <= self.bytes_max => Ok(()),
             _ => Err(EncodeError::PacketTooLong),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn publication(payload: &[u8]) -> Publication<'_> {
+        Publication {
+            topic: "mount/a",
+            payload,
+            properties: PublishProperties::default(),
+            qos: QoS::AtLeastOnce,
+            retain: false,
+            expires_at: None,
+            publisher: 0,
+            publisher_hash: 0,
+        }
+    }
+
+    fn form(packet_id: u16) -> Form<'static> {
+        Form {
+            version: Version::V5,
+            qos: QoS::AtLeastOnce,
+            retain: false,
+            dup: false,
+            packet_id: PacketId::new(packet_id),
+            identifiers: &[],
+            alias: None,
+            bytes_max: u32::MAX,
+            now: Time::default(),
+        }
+    }
+
+    /// The copies of a publication for receivers with these packet identifiers and lengths of the
+    /// omitted prefix, and the number of cached frames.
+    fn sent(payload: &[u8], receivers: &[(u16, usize)]) -> (Vec<Vec<u8>>, usize) {
+        let mut frames = FrameCache::default();
+        let mut outgoing = Outgoing::new(publication(payload), &mut frames);
+        let mut outputs = Vec::new();
+        for &(packet_id, cut) in receivers {
+            let mut out = Output::new();
+            let form = form(packet_id);
+            let len = match cut {
+                0 => outgoing.append(&form, &mut out),
+                cut => outgoing.append_behind(cut, &form, &mut out),
+            };
+            assert_eq!(len, Ok(out.len()));
+            outputs.push(out.to_vec());
+        }
+        (outputs, frames.made.len())
+    }
+
+    fn frame(payload: &[u8], packet_id: u16, cut: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut own = publication(payload);
+        own.topic = &own.topic[cut..];
+        let packet = form(packet_id).packet(&own);
+        encode_publish(&packet, Version::V5, &mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn frames_are_cached_from_the_second_receiver_of_a_form_on() {
+        for payload in [&b"payload"[..], &[7; 100_000]] {
+            let receivers = [(1, 0), (2, 0), (0x0304, 0)];
+            let (outputs, cached) = sent(payload, &receivers);
+            let expected = receivers.map(|(packet_id, cut)| frame(payload, packet_id, cut));
+            assert_eq!(outputs, expected);
+            assert_eq!(cached, 1);
+            assert_eq!(sent(payload, &receivers[..1]).1, 0);
+        }
+    }
+
+    #[test]
+    fn frames_with_a_part_of_the_topic_are_cached_for_each_part() {
+        let receivers = [(1, 6), (2, 6), (3, 3), (4, 3), (5, 6), (6, 0), (7, 0)];
+        let (outputs, cached) = sent(b"payload", &receivers);
+        let expected = receivers.map(|(packet_id, cut)| frame(b"payload", packet_id, cut));
+        assert_eq!(outputs, expected);
+        assert_eq!(
+            cached, 3,
+            "a form of each length, and one with all of the topic"
+        );
+        assert_eq!(sent(b"payload", &receivers[..1]).1, 0);
+        let payload = [7; 100_000];
+        let (outputs, _) = sent(&payload, &receivers);
+        assert_eq!(
+            outputs,
+            receivers.map(|(packet_id, cut)| frame(&payload, packet_id, cut))
+        );
+    }
+
+    #[test]
+    fn a_copy_that_is_too_long_for_its_receiver_leaves_nothing_behind() {
+        for payload in [&b"payload"[..], &[7; 100_000]] {
+            let len = u32::try_from(frame(payload, 1, 0).len()).unwrap();
+            let mut frames = FrameCache::default();
+            let mut outgoing = Outgoing::new(publication(payload), &mut frames);
+            for _ in 0..3 {
+                let mut out = Output::new();
+                let fitting = Form {
+                    bytes_max: len,
+                    ..form(1)
+                };
+                assert_eq!(outgoing.append(&fitting, &mut out), Ok(len as usize));
+                let too_small = Form {
+                    bytes_max: len - 1,
+                    ..form(1)
+                };
+                let refused = outgoing.append(&too_small, &mut out);
+                assert_eq!(refused, Err(EncodeError::PacketTooLong));
+                assert_eq!(out.len(), len as usize);
+            }
         }
     }
 }

@@ -132,8 +132,8 @@ impl Output {
             return;
         }
         let own = match self.shared.as_deref_mut() {
-            Some(shared) if !shared.chunks.is_empty() => shared.advance(len),
-            _ => len,
+            Some(shared) => shared.advance(len),
+            None => len,
         };
         self.own.drain(..own);
     }

@@ -3,6 +3,8 @@
 
 #[cfg(feature = "testing")]
 mod stepper;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 use std::collections::VecDeque;
@@ -214,6 +216,13 @@ impl Submitter {
     /// Text of the last failure, if the last commit failed.
     pub fn failure(&self) -> Option<String> {
         self.shared.failure().clone()
+    }
+}
+
+impl Queue {
+    /// The thread has something to do.
+    fn has_work(&self) -> bool {
+        !self.waiting.is_empty() || self.looks || self.stopping
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::{OwnLines, Queue, Shared, Submitted, Submitter, Ticket, Wake};
+use super::{OwnLines, Shared, Submitted, Submitter, Ticket, Wake};
 use crate::clock::Stopwatch;
 use crate::disk::Disk;
 use crate::log::WriteError;
@@ -13,13 +13,13 @@ use crate::record::Batch;
 use crate::store::{Health, Store};
 
 /// Bytes after which a commit takes no further batches from the queue.
-const COMMIT_BYTES_MAX: usize = 8 * 1024 * 1024;
+pub(super) const COMMIT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Delay before a failed commit is retried.
 const RETRY: Duration = Duration::from_millis(200);
 /// Highest number of empty batches that are kept for reuse.
-const SPARE_BATCHES_MAX: usize = 64;
+pub(super) const SPARE_BATCHES_MAX: usize = 64;
 /// Largest capacity of a batch that is kept for reuse.
-const SPARE_BYTES_MAX: usize = 1024 * 1024;
+pub(super) const SPARE_BYTES_MAX: usize = 1024 * 1024;
 
 /// The state of the thread.
 pub(super) struct Writer<D: Disk> {
@@ -147,9 +147,7 @@ impl<D: Disk> Writer<D> {
         } else if may_tidy {
             queue
         } else {
-            let idle =
-                |queue: &mut Queue| queue.waiting.is_empty() && !queue.looks && !queue.stopping;
-            let waited = arrived.wait_while(queue, idle);
+            let waited = arrived.wait_while(queue, |queue| !queue.has_work());
             waited.unwrap_or_else(PoisonError::into_inner)
         };
         queue.stopping
@@ -258,5 +256,48 @@ impl<D: Disk> Writer<D> {
             *self.shared.failure() = None;
         }
         self.wakes.iter().for_each(|wake| wake());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::sim::{Faults, SimStorage};
+    use crate::store::Options;
+
+    fn writer(storage: &SimStorage) -> Writer<crate::disk::sim::SimDisk> {
+        let (store, ..) = Store::open(storage.open().unwrap(), Options::default()).unwrap();
+        Writer::new(store, vec![Box::new(|| ())], 1000).0
+    }
+
+    #[test]
+    fn the_thread_does_not_wait_while_tidying_may_continue() {
+        let writer = writer(&SimStorage::new(1));
+        assert!(!writer.wait(true));
+        writer.shared.queue().stopping = true;
+        assert!(writer.wait(true) && writer.wait(false));
+    }
+
+    #[test]
+    fn a_failed_commit_is_retried_after_a_delay_and_at_once_on_a_stop() {
+        let storage = SimStorage::new(2);
+        let mut writer = writer(&storage);
+        storage.set_faults(Faults {
+            write_errors: 1000,
+            ..Faults::default()
+        });
+        let change = crate::record::Change::Received {
+            session: 1,
+            packet_id: thrum_codec::PacketId::new(1).unwrap(),
+        };
+        let mut batch = Batch::default();
+        batch.push(&change);
+        writer.store.apply(&batch).unwrap();
+        writer.step().unwrap_err();
+        let watch = Stopwatch::start();
+        assert!(!writer.wait(true));
+        assert!(watch.elapsed() >= RETRY);
+        writer.shared.queue().stopping = true;
+        assert!(writer.wait(true));
     }
 }

@@ -200,4 +200,120 @@ mod tests {
             assert_eq!(End::decode(&bytes[..at]), None);
         }
     }
+
+    const NOTED: End = End {
+        segment: 5,
+        len: 1000,
+        records: 30,
+    };
+
+    fn gone(end: Option<End>, newest: (u64, u64, u64)) -> Vec<Gone> {
+        let (number, len, records) = newest;
+        let mut report = LogReport::default();
+        let found = FoundSegment {
+            number,
+            len,
+            records,
+        };
+        report.compare_end(end, found);
+        assert_eq!(report.gone_count, report.gone.len() as u64);
+        assert_eq!(report.is_damaged(), !report.gone.is_empty());
+        report.gone
+    }
+
+    #[test]
+    fn the_newest_segment_is_compared_with_what_was_noted() {
+        let of = |what, bytes, records| Gone {
+            segment: 5,
+            what,
+            bytes,
+            records,
+        };
+        assert_eq!(gone(None, (4, 10, 1)), []);
+        assert_eq!(gone(Some(NOTED), (5, 1000, 30)), []);
+        assert_eq!(gone(Some(NOTED), (5, 1001, 31)), []);
+        assert_eq!(gone(Some(NOTED), (6, 10, 1)), []);
+        let missing = of(Loss::Missing, 1000, 30);
+        assert_eq!(gone(Some(NOTED), (4, 5000, 99)), [missing]);
+        assert_eq!(gone(Some(NOTED), (0, 0, 0)), [missing]);
+        let shortened = of(Loss::Shortened, 1, 2);
+        assert_eq!(gone(Some(NOTED), (5, 999, 28)), [shortened]);
+        // Of damaged groups more records may be found than were counted.
+        assert_eq!(gone(Some(NOTED), (5, 999, 31)), [of(Loss::Shortened, 1, 0)]);
+    }
+
+    #[test]
+    fn the_segment_before_the_oldest_is_missed_unless_it_was_given_back() {
+        let missed = |before_oldest, reclaimed| {
+            let mut report = LogReport {
+                before_oldest,
+                ..LogReport::default()
+            };
+            report.compare_oldest(reclaimed);
+            report.gone
+        };
+        let missing = Gone {
+            segment: 5,
+            what: Loss::Missing,
+            bytes: 70,
+            records: 0,
+        };
+        assert_eq!(missed(Some((5, 70)), Some(4)), [missing]);
+        assert_eq!(missed(Some((5, 70)), Some(5)), []);
+        assert_eq!(missed(Some((5, 70)), None), []);
+        assert_eq!(missed(None, Some(4)), []);
+        // The record of the reclaimed segments may be the damaged one.
+        let mut report = LogReport {
+            before_oldest: Some((5, 70)),
+            damaged_count: 1,
+            ..LogReport::default()
+        };
+        report.compare_oldest(Some(4));
+        assert_eq!(report.gone, []);
+    }
+
+    #[test]
+    fn the_first_hundred_losses_are_listed_and_all_are_counted() {
+        let mut report = LogReport::default();
+        assert!(!report.is_damaged());
+        for segment in 1..=101 {
+            report.note_missing(segment, 10);
+        }
+        assert_eq!((report.gone.len(), report.gone_count), (100, 101));
+        assert_eq!(report.gone_bytes, 1010);
+        let mut report = LogReport::default();
+        for offset in 1..=101 {
+            let is_listed = report.note(crate::log::Damage {
+                segment: 1,
+                offset,
+                len: 10,
+            });
+            assert_eq!(is_listed, offset <= 100);
+        }
+        assert_eq!((report.damaged.len(), report.damaged_count), (100, 101));
+        assert_eq!(report.damaged_bytes, 1010);
+        assert!(report.is_damaged());
+    }
+
+    #[test]
+    fn an_end_is_written_once_and_again_when_writing_failed() {
+        use crate::disk::sim::{Faults, SimStorage};
+        let storage = SimStorage::new(1);
+        let disk = storage.open().unwrap();
+        let mut file = EndFile::new();
+        file.note(&disk, NOTED);
+        assert_eq!(End::read(&disk), Some(NOTED));
+        let changes = storage.changes();
+        file.note(&disk, NOTED);
+        assert_eq!(storage.changes(), changes, "it is there already");
+        storage.set_faults(Faults {
+            write_errors: 1000,
+            ..Faults::default()
+        });
+        let next = End { len: 2000, ..NOTED };
+        file.note(&disk, next);
+        storage.set_faults(Faults::default());
+        file.note(&disk, next);
+        assert_eq!(End::read(&disk), Some(next));
+    }
 }

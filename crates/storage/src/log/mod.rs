@@ -26,6 +26,8 @@ mod outside;
 mod reclaim;
 mod reserve;
 mod ring;
+#[cfg(test)]
+mod ring_tests;
 mod scan;
 mod spare;
 mod tolerant;

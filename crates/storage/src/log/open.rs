@@ -434,3 +434,145 @@ impl<D: Disk> Reading<'_, D> {
         saved.unwrap_or_default();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::format::append_group;
+    use super::*;
+    use crate::disk::sim::SimStorage;
+
+    #[test]
+    fn only_files_with_the_whole_name_of_a_segment_are_segments() {
+        assert_eq!(number_of("00000000000000000012.log"), Some(12));
+        for name in [
+            "12.log",
+            "00000000000000000012",
+            "0000000000000000001x.log",
+            "spare",
+            ".log",
+        ] {
+            assert_eq!(number_of(name), None, "{name}");
+        }
+        let names = [9, 2, 11].map(segment_name);
+        assert_eq!(numbers_of(&names), [2, 9, 11]);
+    }
+
+    #[test]
+    fn a_number_that_was_used_is_not_used_again() {
+        assert_eq!(beyond(None), 0);
+        let end = End {
+            segment: 7,
+            ..End::default()
+        };
+        assert_eq!(beyond(Some(end)), 8);
+    }
+
+    /// A segment file: its number, and the number and length of the previous segment that its header
+    /// names; none without a header.
+    type Listed = (u64, Option<(u64, u64)>);
+
+    /// The segments that count, those without content, and those that are missing.
+    type Chained = (Vec<(u64, Extent)>, Vec<u64>, Vec<(u64, u64)>);
+
+    /// A file without header has a group with a record, or nothing if its number is above 100.
+    fn chained(listed: &[Listed]) -> Chained {
+        let storage = SimStorage::new(1);
+        let disk = storage.open().unwrap();
+        for &(number, before) in listed {
+            let mut bytes = vec![0; SEGMENT_HEADER_LEN];
+            if let Some((previous, previous_len)) = before {
+                let header = SegmentHeader {
+                    version: VERSION,
+                    number,
+                    previous,
+                    previous_len,
+                };
+                bytes.copy_from_slice(&header.encode());
+            }
+            if number <= 100 {
+                let offset = SEGMENT_HEADER_LEN as u64;
+                append_group(std::iter::once(&b"a"[..]), number, offset, true, &mut bytes);
+            }
+            storage.put(&segment_name(number), &bytes);
+        }
+        let candidates = listed
+            .iter()
+            .map(|&(number, _)| candidate(&disk, number).unwrap());
+        let chain = chain(candidates.collect());
+        let segments = chain.segments.iter();
+        let segments = segments.map(|(candidate, extent)| (candidate.number, *extent));
+        (
+            segments.collect(),
+            chain.superfluous.clone(),
+            chain.missing.clone(),
+        )
+    }
+
+    #[test]
+    fn each_segment_says_where_the_one_before_it_ends() {
+        use Extent::{Open, Sealed, SealedSomewhere};
+        let of = |listed: &[Listed]| chained(listed);
+        assert_eq!(of(&[]), (vec![], vec![], vec![]));
+        let whole = of(&[(1, Some((0, 0))), (2, Some((1, 70))), (3, Some((2, 80)))]);
+        let segments = vec![(1, Sealed(70)), (2, Sealed(80)), (3, Open)];
+        assert_eq!(whole, (segments, vec![], vec![]));
+        // One without header does not say it, and none is known to be missing before it.
+        let damaged = of(&[(1, Some((0, 0))), (3, None), (4, Some((3, 90)))]);
+        let segments = vec![(1, SealedSomewhere), (3, Sealed(90)), (4, Open)];
+        assert_eq!(damaged, (segments, vec![], vec![]));
+        // One that nothing names was abandoned before anything in it was safe.
+        let abandoned = of(&[(1, Some((0, 0))), (2, Some((1, 5))), (3, Some((1, 70)))]);
+        let segments = vec![(1, Sealed(70)), (3, Open)];
+        assert_eq!(abandoned, (segments, vec![2], vec![]));
+        // One that is named and not there is missing, if an older one is there.
+        let missing = of(&[(1, Some((0, 0))), (3, Some((2, 80)))]);
+        let segments = vec![(1, SealedSomewhere), (3, Open)];
+        assert_eq!(missing, (segments, vec![], vec![(2, 80)]));
+        assert_eq!(of(&[(3, Some((2, 80)))]), (vec![(3, Open)], vec![], vec![]));
+    }
+
+    #[test]
+    fn a_newest_file_without_content_does_not_count() {
+        let listed = [(1, Some((0, 0))), (101, None)];
+        let expected = (vec![(1, Extent::Open)], vec![101], vec![]);
+        assert_eq!(chained(&listed), expected);
+        // A file that a later one names counts, whatever it contains.
+        let listed = [(101, None), (102, Some((101, 60)))];
+        let segments = vec![(101, Extent::Sealed(60)), (102, Extent::Open)];
+        assert_eq!(chained(&listed), (segments, vec![], vec![]));
+    }
+
+    #[test]
+    fn the_oldest_segment_may_name_one_before_it() {
+        let storage = SimStorage::new(1);
+        let disk = storage.open().unwrap();
+        let before = |previous| {
+            let header = SegmentHeader {
+                version: VERSION,
+                number: 5,
+                previous,
+                previous_len: 70,
+            };
+            storage.put(&segment_name(5), &header.encode());
+            chain(vec![candidate(&disk, 5).unwrap()]).before_oldest()
+        };
+        assert_eq!(before(4), Some((4, 70)));
+        assert_eq!(before(0), None);
+    }
+
+    #[test]
+    fn a_later_version_is_refused() {
+        let header = |version| {
+            Some(SegmentHeader {
+                version,
+                number: 1,
+                previous: 0,
+                previous_len: 0,
+            })
+        };
+        assert!(check_version(None).is_ok());
+        assert!(check_version(header(VERSION)).is_ok());
+        let refused = check_version(header(VERSION + 1));
+        assert!(matches!(refused, Err(OpenError::Newer { found }) if found == VERSION + 1));
+    }
+}

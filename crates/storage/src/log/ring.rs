@@ -480,7 +480,7 @@ fn first_unit(records: &[u8]) -> &[u8] {
 }
 
 /// Length of the first units that fit into one group and into `room`.
-fn group_part(records: &[u8], room: u64) -> usize {
+pub(super) fn group_part(records: &[u8], room: u64) -> usize {
     let mut part = 0;
     let mut framed = (GROUP_HEADER_LEN + GROUP_ALIGN) as u64;
     while let Some(rest) = records.get(part..).filter(|rest| !rest.is_empty()) {
@@ -497,7 +497,7 @@ fn group_part(records: &[u8], room: u64) -> usize {
 }
 
 /// Highest number of bytes that these records occupy as a separate group.
-fn framed_len(records: &[u8]) -> u64 {
+pub(super) fn framed_len(records: &[u8]) -> u64 {
     let count = Units(records).count();
     let framed = records.len() + count * (RECORD_HEADER_LEN - WORD_LEN);
     (framed + GROUP_HEADER_LEN + GROUP_ALIGN) as u64

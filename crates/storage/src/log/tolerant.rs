@@ -55,3 +55,96 @@ fn read_block(file: &impl File, block: &mut [u8], offset: u64) -> io::Result<usi
     }
     result
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// A file of which some blocks cannot be read, so many times.
+    struct Worn {
+        bytes: Vec<u8>,
+        failures: Mutex<BTreeMap<usize, u32>>,
+    }
+
+    impl Worn {
+        fn new(len: usize, failures: &[(usize, u32)]) -> Self {
+            Self {
+                bytes: (0..len)
+                    .map(|at| u8::try_from(at / BLOCK % 250 + 1).unwrap())
+                    .collect(),
+                failures: Mutex::new(failures.iter().copied().collect()),
+            }
+        }
+
+        /// The bytes that are read, and the number of unreadable ones.
+        fn read(&self, len: usize) -> (Vec<u8>, u64) {
+            let mut into = vec![9; 10];
+            let unreadable = read_tolerant(self, len as u64, &mut into);
+            (into, unreadable)
+        }
+    }
+
+    impl File for Worn {
+        fn size(&self) -> io::Result<u64> {
+            Ok(self.bytes.len() as u64)
+        }
+
+        fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+            let start = usize::try_from(offset).unwrap().min(self.bytes.len());
+            let end = (start + into.len()).min(self.bytes.len());
+            let mut failures = self.failures.lock().unwrap();
+            for (block, left) in failures.range_mut(start / BLOCK..end.div_ceil(BLOCK)) {
+                if *left > 0 && *block * BLOCK < end {
+                    *left -= 1;
+                    return Err(io::Error::other("a bad sector"));
+                }
+            }
+            into[..end - start].copy_from_slice(&self.bytes[start..end]);
+            Ok(end - start)
+        }
+
+        fn write_at(&self, _bytes: &[u8], _offset: u64) -> io::Result<usize> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_its_end_or_as_far_as_asked() {
+        let file = Worn::new(PIECE + 5000, &[]);
+        assert_eq!(file.read(PIECE + 5000), (file.bytes.clone(), 0));
+        assert_eq!(file.read(2 * PIECE), (file.bytes.clone(), 0));
+        assert_eq!(file.read(PIECE + 7), (file.bytes[..PIECE + 7].to_vec(), 0));
+        assert_eq!(file.read(100), (file.bytes[..100].to_vec(), 0));
+        assert_eq!(file.read(0), (Vec::new(), 0));
+    }
+
+    #[test]
+    fn a_bad_block_costs_what_is_in_it() {
+        let len = PIECE + 5000;
+        let blocks = PIECE / BLOCK;
+        let file = Worn::new(len, &[(2, 100), (blocks + 1, 100)]);
+        let mut expected = file.bytes.clone();
+        expected[2 * BLOCK..3 * BLOCK].fill(0);
+        expected[PIECE + BLOCK..].fill(0);
+        let lost = BLOCK + (5000 - BLOCK);
+        assert_eq!(file.read(len), (expected, lost as u64));
+    }
+
+    #[test]
+    fn a_block_is_given_up_after_some_attempts() {
+        // One for the piece, and four for the block.
+        for (failures, lost) in [(4, 0), (5, BLOCK as u64)] {
+            let file = Worn::new(3 * BLOCK, &[(1, failures)]);
+            let (bytes, unreadable) = file.read(3 * BLOCK);
+            assert_eq!(unreadable, lost);
+            assert_eq!(bytes == file.bytes, lost == 0);
+        }
+    }
+}

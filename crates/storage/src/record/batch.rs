@@ -143,13 +143,19 @@ mod tests {
             [(removed(1), false), (removed(2), true), (removed(3), true)]
         );
         assert_eq!(batch.records(), 3);
+        // A word of 4 bytes, the tag and the number of the session.
+        assert_eq!(batch.bytes_len(), 3 * 13);
+        assert!(batch.capacity() >= batch.bytes_len());
     }
 
     #[test]
     fn a_cleared_batch_equals_a_new_one() {
         let mut batch = Batch::default();
         batch.push(&removed(1));
+        let capacity = batch.capacity();
         batch.clear();
+        assert_eq!((batch.bytes_len(), batch.records()), (0, 0));
+        assert_eq!(batch.capacity(), capacity, "its memory stays");
         batch.end_unit();
         assert!(batch.is_empty());
         assert_eq!(batch.changes().count(), 0);

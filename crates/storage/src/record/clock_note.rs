@@ -140,6 +140,28 @@ mod tests {
         assert_eq!(resumed(&[(5000, 5000)], 7000), 7000);
     }
 
+    #[test]
+    fn the_wall_clock_counts_as_set_from_2024_on() {
+        let first = WALL_CLOCK_UNSET_BEFORE;
+        assert_eq!(resumed(&[(first, first)], NOW), NOW);
+        assert_eq!(resumed(&[(first - 1, first - 1)], NOW), first - 1);
+        assert_eq!(resumed(&[(5000, 5000)], first - 1), first - 1);
+        assert_eq!(resumed(&[(5000, 5000)], first), 5000);
+    }
+
+    #[test]
+    fn a_note_remembers_the_latest_wall_clock_and_the_moment_of_it() {
+        let first = ClockNote::next(None, 10, 100);
+        let latest = |note: ClockNote| (note.latest_at, note.latest_wall);
+        assert_eq!((first.at, first.wall, latest(first)), (10, 100, (10, 100)));
+        let behind = ClockNote::next(Some(first), 20, 99);
+        assert_eq!(
+            (behind.at, behind.wall, latest(behind)),
+            (20, 99, (10, 100))
+        );
+        assert_eq!(latest(ClockNote::next(Some(first), 20, 100)), (20, 100));
+    }
+
     proptest! {
         /// For all changes of the wall clock, between starts and while the node runs, the log time
         /// never goes back.

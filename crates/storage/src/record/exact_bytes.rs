@@ -5,8 +5,8 @@ use thrum_codec::{PacketId, QoS, Version};
 
 use super::encode::encode;
 use super::{
-    Awaiting, Change, ClockNote, Identifiers, Inflight, Message, Owner, Queued, Retained, Session,
-    Subscription, Will, decode,
+    Awaiting, Change, ClockNote, Identifiers, Inflight, MESSAGE_ID_MAX, Message, Owner, Queued,
+    Retained, Session, Subscription, Will, decode,
 };
 
 /// Checks that the change encodes to exactly these bytes and back, and that no shorter prefix
@@ -304,4 +304,136 @@ fn invalid_bytes_are_refused() {
     ] {
         assert!(decode(bytes).is_err(), "{bytes:?}");
     }
+}
+
+/// A record with one byte that is to be one of these, and no other.
+#[track_caller]
+fn check_byte(before: &[&[u8]], after: &[u8], valid: &[u8]) {
+    for byte in 0..=255 {
+        let bytes = [&before.concat(), &[byte][..], after].concat();
+        assert_eq!(decode(&bytes).is_ok(), valid.contains(&byte), "{byte}");
+    }
+}
+
+#[test]
+fn bytes_that_stand_for_one_of_a_few_things_are_nothing_else() {
+    // Protocol versions.
+    check_byte(&[&[1], &NINE], &[&[0; 14][..], b"c"].concat(), &[3, 4, 5]);
+    // Whose a session is, without and with a name.
+    let owned = [&[15][..], &NINE, &[5], &[0; 14]].concat();
+    check_byte(&[&owned], &[0, 0, 0, 0, b'c'], &[0, 1]);
+    check_byte(&[&owned], &[1, 0, 0, 0, b'u', b'c'], &[1]);
+    // Steps of a delivery.
+    check_byte(&[&[7], &NINE, &NINE, &[1, 0]], &[], &[1, 2, 3]);
+    // Quality of service, retain flag and expiry.
+    let (times, lengths) = ([0; 8], [0; 8]);
+    let message = [&[5][..], &NINE, &NINE, &NINE].concat();
+    let content = [&times[..], &lengths].concat();
+    check_byte(
+        &[&message],
+        &content,
+        &[0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14],
+    );
+    // A delivery has no expiry of its own.
+    let queued = [&[6][..], &NINE, &NINE, &NINE].concat();
+    check_byte(&[&queued], &[0; 4], &[0, 1, 2, 4, 5, 6]);
+}
+
+#[test]
+fn every_combination_of_subscription_options_comes_back() {
+    let (mut qualities, mut bits) = (0, Vec::new());
+    for qos in [QoS::AtMostOnce, QoS::AtLeastOnce, QoS::ExactlyOnce] {
+        for handling in 0..3 {
+            for flags in 0..4 {
+                bits.push(qualities | (flags << 2) | (handling << 4));
+                let options = SubscriptionOptions {
+                    qos,
+                    no_local: flags & 1 != 0,
+                    retain_as_published: flags & 2 != 0,
+                    retain_handling: [
+                        RetainHandling::Send,
+                        RetainHandling::SendIfNew,
+                        RetainHandling::Never,
+                    ][usize::from(handling)],
+                };
+                let subscription = Subscription {
+                    session: 9,
+                    filter: "a",
+                    options,
+                    identifier: 0,
+                    owed: None,
+                };
+                let byte = [*bits.last().unwrap()];
+                check(
+                    &Change::Subscription(subscription),
+                    &[&[3], &NINE, &byte, &[0; 4], b"a"],
+                );
+            }
+        }
+        qualities += 1;
+    }
+    check_byte(&[&[3], &NINE], &[0, 0, 0, 0, b'a'], &bits);
+}
+
+#[test]
+fn sessions_of_every_version_and_steps_of_every_kind_come_back() {
+    for (version, level) in [(Version::V31, 3), (Version::V311, 4), (Version::V5, 5)] {
+        let session = Session {
+            id: 9,
+            client_id: "c",
+            version,
+            expiry_secs: 0,
+            away_since: Some(0),
+            packet_id_hint: 0,
+            owner: Owner::Unknown,
+        };
+        check(
+            &Change::Session(session),
+            &[&[1], &NINE, &[level], &[0; 14], b"c"],
+        );
+    }
+    let steps = [
+        (Awaiting::PubAck, 1),
+        (Awaiting::PubRec, 2),
+        (Awaiting::PubComp, 3),
+    ];
+    for (awaiting, byte) in steps {
+        let inflight = Inflight {
+            session: 9,
+            seq: 9,
+            packet_id: packet_id(1),
+            awaiting,
+        };
+        check(
+            &Change::Inflight(inflight),
+            &[&[7], &NINE, &NINE, &[1, 0, byte]],
+        );
+    }
+}
+
+#[test]
+fn messages_are_numbered_from_1_to_the_highest_of_62_bits() {
+    let decoded = |id: u64| decode(&[&[13][..], &NINE, &id.to_le_bytes(), b"a"].concat()).is_ok();
+    assert_eq!(MESSAGE_ID_MAX, u64::MAX >> 2);
+    let valid = [0, 1, MESSAGE_ID_MAX, MESSAGE_ID_MAX + 1].map(decoded);
+    assert_eq!(valid, [false, true, true, false]);
+}
+
+#[test]
+fn an_owner_is_the_same_lent_and_owned() {
+    let owners = [Owner::Unknown, Owner::Anonymous, Owner::User("u")];
+    for owner in owners {
+        assert_eq!(owner.boxed().as_deref(), owner);
+    }
+    assert_eq!(owners.map(Owner::user), [None, None, Some("u")]);
+}
+
+#[test]
+fn identifiers_are_the_same_listed_and_stored() {
+    let listed = Identifiers::Listed(&[1, 0x0102]);
+    let stored = Identifiers::Stored(&[1, 0, 0, 0, 2, 1, 0, 0]);
+    assert_eq!(listed, stored);
+    assert_ne!(listed, Identifiers::Listed(&[1]));
+    assert_ne!(stored, Identifiers::NONE);
+    assert_eq!(Vec::from_iter(stored.iter()), [1, 0x0102]);
 }

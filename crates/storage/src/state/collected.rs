@@ -216,3 +216,70 @@ pub(super) fn count(references: &mut [u32], place: usize) {
         *count += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(seq: Seq, step: Step) -> Seen {
+        Seen {
+            seq,
+            step,
+            queued: None,
+            packet_id: None,
+        }
+    }
+
+    #[test]
+    fn deliveries_that_are_over_take_no_memory_while_the_log_is_read() {
+        let mut collected = Collected::default();
+        for seq in (1..=FOLD_MIN as u64).rev() {
+            collected.see(seen(seq, Step::Over));
+        }
+        assert_eq!(collected.deliveries.len(), FOLD_MIN);
+        collected.see(seen(2000, Step::Queued));
+        assert_eq!(collected.deliveries.len(), 1);
+        assert_eq!(collected.seq_max, 2000);
+        // The next fold comes when the list is more than twice as long.
+        let left = FOLD_MIN + 3;
+        for seq in 2001..2000 + left as u64 {
+            collected.see(seen(seq, Step::Queued));
+        }
+        assert_eq!((collected.deliveries.len(), collected.folded), (left, left));
+        let more = (left + FOLD_MIN) as u64;
+        for seq in 2000..2000 + more {
+            collected.see(seen(seq, Step::Over));
+        }
+        assert_eq!(collected.deliveries.len(), 2 * left + FOLD_MIN);
+        collected.see(seen(2000 + more, Step::Over));
+        assert_eq!(collected.deliveries.len(), 0);
+    }
+
+    #[test]
+    fn the_furthest_step_of_a_delivery_counts_with_all_that_is_known_of_it() {
+        let mut collected = Collected::default();
+        let known = Known {
+            message: 4,
+            qos: QoS::ExactlyOnce,
+            retain: false,
+            extras: None,
+        };
+        collected.see(Seen {
+            queued: Some(known),
+            ..seen(1, Step::Queued)
+        });
+        collected.see(Seen {
+            packet_id: PacketId::new(7),
+            ..seen(1, Step::Sent(Awaiting::PubRec))
+        });
+        collected.see(seen(2, Step::Sent(Awaiting::PubComp)));
+        collected.see(seen(2, Step::Over));
+        collected.fold();
+        let [only] = &collected.deliveries[..] else {
+            panic!("one is over: {collected:?}")
+        };
+        assert_eq!(only.step, Step::Sent(Awaiting::PubRec));
+        assert_eq!(only.packet_id, PacketId::new(7));
+        assert_eq!(only.queued.as_ref().map(|known| known.message), Some(4));
+    }
+}

@@ -148,6 +148,7 @@ impl Deliveries {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::MESSAGE_ID_MAX;
 
     fn queue(seqs: impl IntoIterator<Item = u64>) -> Deliveries {
         let mut deliveries = Deliveries::default();
@@ -179,14 +180,72 @@ mod tests {
     #[test]
     fn removing_in_any_order_leaves_the_others() {
         let mut deliveries = queue(0..1000);
-        for seq in (0..1000).filter(|seq| seq % 7 != 3) {
-            assert!(deliveries.remove((seq * 13) % 1000).is_some_and(|_| true) || seq % 7 == 3);
+        for step in (0..1000).filter(|step| step % 7 != 3) {
+            assert!(deliveries.remove((step * 13) % 1000).is_some());
         }
-        assert_eq!(deliveries.len(), deliveries.iter().count());
         let left: Vec<u64> = (0..1000)
             .filter(|&seq| deliveries.get(seq).is_some())
             .collect();
-        assert_eq!(left.len(), deliveries.len());
+        let mut expected: Vec<u64> = (3..1000).step_by(7).map(|step| step * 13 % 1000).collect();
+        expected.sort_unstable();
+        assert_eq!(left, expected);
+        assert_eq!(deliveries.len(), expected.len());
+        let messages: Vec<_> = deliveries.iter().filter_map(Delivery::message).collect();
+        assert_eq!(
+            messages,
+            expected.iter().map(|seq| seq + 100).collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn deliveries_may_come_in_any_order_and_each_once() {
+        let mut deliveries = queue([5, 9, 1, 7, 3]);
+        for seq in [1, 3, 5, 7, 9] {
+            assert!(!deliveries.insert(seq, Delivery::queued(1)));
+            assert_eq!(deliveries.get(seq), Some(Delivery::queued(seq + 100)));
+        }
+        assert_eq!(deliveries.get(4), None);
+        assert!(deliveries.remove(5).is_some());
+        assert!(!deliveries.insert(5, Delivery::queued(1)), "it was there");
+        assert_eq!((deliveries.get(5), deliveries.len()), (None, 4));
+    }
+
+    #[test]
+    fn a_message_with_the_highest_number_keeps_it_at_every_step() {
+        let delivery = Delivery::queued(MESSAGE_ID_MAX);
+        assert_eq!(delivery.message(), Some(MESSAGE_ID_MAX));
+        assert_eq!(delivery.step(), 0);
+        let sent = delivery.after(Awaiting::PubRec);
+        assert_eq!((sent.message(), sent.step()), (Some(MESSAGE_ID_MAX), 2));
+        assert_eq!(sent.after(Awaiting::PubComp), Delivery::released());
+        assert_eq!(
+            (Delivery::released().message(), Delivery::released().step()),
+            (None, 3)
+        );
+    }
+
+    #[test]
+    fn places_that_are_over_are_swept_out_when_they_are_most() {
+        let mut deliveries = queue(0..100);
+        // 34 are left, and 66 are over: as many, and the slack.
+        (1..67).for_each(|seq| assert!(deliveries.remove(seq).is_some()));
+        assert_eq!((deliveries.places.len(), deliveries.len()), (100, 34));
+        assert!(deliveries.remove(67).is_some());
+        assert_eq!((deliveries.places.len(), deliveries.len()), (33, 33));
+        assert_eq!(deliveries.get(68), Some(Delivery::queued(168)));
+    }
+
+    #[test]
+    fn memory_is_given_back_when_three_quarters_are_empty_and_it_is_much() {
+        let mut deliveries = queue(0..64);
+        assert_eq!(deliveries.places.capacity(), IDLE_CAPACITY_MAX);
+        (0..63).for_each(|seq| assert!(deliveries.remove(seq).is_some()));
+        assert_eq!(deliveries.places.capacity(), IDLE_CAPACITY_MAX);
+        let mut deliveries = queue(0..128);
+        (0..96).for_each(|seq| assert!(deliveries.remove(seq).is_some()));
+        assert_eq!(deliveries.places.capacity(), 128);
+        assert!(deliveries.remove(96).is_some());
+        assert_eq!(deliveries.places.capacity(), 62);
     }
 
     #[test]

@@ -5,9 +5,13 @@ mod bodies;
 mod collected;
 mod deliveries;
 mod index;
+#[cfg(test)]
+mod index_tests;
 mod print;
 mod recovered;
 mod replay;
+#[cfg(test)]
+mod replay_tests;
 
 pub(crate) use index::Index;
 pub use recovered::{

@@ -33,3 +33,23 @@ pub(super) fn swap(kept: &mut Print, print: Print, live_bytes: &mut u64) -> bool
     *kept = print;
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_print_in_the_place_of_another_counts_the_difference() {
+        let mut live_bytes = 100;
+        let mut kept = Print::default();
+        let first = Print::new(1, b"12");
+        assert_eq!(first.len, 10, "two bytes and their frame");
+        assert!(swap(&mut kept, first, &mut live_bytes));
+        assert_eq!(live_bytes, 110);
+        assert!(!swap(&mut kept, first, &mut live_bytes));
+        assert!(swap(&mut kept, Print::new(2, b"12345"), &mut live_bytes));
+        assert_eq!(live_bytes, 113);
+        assert!(swap(&mut kept, Print::default(), &mut live_bytes));
+        assert_eq!((live_bytes, kept), (100, Print::default()));
+    }
+}

@@ -273,3 +273,19 @@ impl From<&Will<'_>> for RecoveredWill {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topic_properties_and_payload_are_told_apart() {
+        let content = Content::new("topic", b"prop", b"payload");
+        assert_eq!(content.topic(), "topic");
+        assert_eq!(content.properties(), b"prop");
+        assert_eq!(content.payload(), b"payload");
+        let (bytes, topic_len, properties_len) = content.into_parts();
+        assert_eq!(*bytes, *b"topicproppayload");
+        assert_eq!((topic_len, properties_len), (5, 4));
+    }
+}

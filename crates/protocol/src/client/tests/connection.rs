@@ -357,3 +357,26 @@ fn an_idle_client_is_small() {
     let peer = Peer::connected(clean(Version::V5));
     assert!(peer.client.exchanges.is_none());
 }
+
+#[test]
+fn a_client_without_a_session_to_keep_asks_for_none_at_the_end() {
+    let disconnect = Disconnect {
+        reason: ReasonCode::Success,
+        properties: DisconnectProperties {
+            session_expiry: Some(10),
+            ..DisconnectProperties::default()
+        },
+    };
+    for (options, expected) in [
+        (clean(Version::V5), None),
+        (persistent(Version::V5), Some(10)),
+    ] {
+        let mut peer = Peer::connected(options);
+        peer.client.disconnect_with(&disconnect, &mut peer.out);
+        let frame = frame::split(&peer.out, u32::MAX).unwrap().unwrap();
+        let Packet::Disconnect(sent) = decode(frame, Version::V5).unwrap() else {
+            panic!("a DISCONNECT is sent")
+        };
+        assert_eq!(sent.properties.session_expiry, expected);
+    }
+}

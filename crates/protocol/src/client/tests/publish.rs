@@ -270,3 +270,33 @@ fn topic_aliases_stay_within_the_maximum_and_the_connection() {
     let mut peer = limited(ConnAckProperties::default());
     assert_eq!(publish(&mut peer, "t", 1), refused, "no maximum announced");
 }
+
+#[test]
+fn the_first_transmission_is_never_marked_as_a_duplicate() {
+    let mut peer = Peer::connected(clean(Version::V5));
+    for qos in [QoS::AtMostOnce, QoS::AtLeastOnce, QoS::ExactlyOnce] {
+        let publish = Publish {
+            dup: true,
+            ..message(qos, "t")
+        };
+        let sent = peer.client.publish(&publish, peer.now, &mut peer.out);
+        sent.unwrap();
+    }
+    assert_eq!(
+        peer.sent(),
+        ["PUBLISH q0 t", "PUBLISH q1 #1 t", "PUBLISH q2 #2 t"]
+    );
+}
+
+#[test]
+fn memory_of_exchanges_is_given_back_at_the_end_of_a_connection_if_none_is_under_way() {
+    for is_acknowledged in [true, false] {
+        let mut peer = Peer::connected(persistent(Version::V5));
+        peer.publish(QoS::AtLeastOnce, "t").unwrap();
+        if is_acknowledged {
+            peer.receive(Packet::PubAck(ack(1))).unwrap();
+        }
+        peer.client.connection_lost();
+        assert_eq!(peer.client.exchanges.is_none(), is_acknowledged);
+    }
+}

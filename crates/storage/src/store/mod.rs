@@ -1,6 +1,9 @@
 //! The durable state of a node: changes are taken, each commit is one append and one sync, and the
 //! state is recovered at the start.
 
+#[cfg(test)]
+mod tests;
+
 use crate::disk::Disk;
 use crate::log::{Damage, Log, LogOptions, LogReport, OpenError, Size, WriteError};
 use crate::record::{Batch, Change, Malformed, UNIT_END, WORD_LEN, decode};
