@@ -347,7 +347,7 @@ mod tests {
             "cn:n",
             "role:s",
         ];
-        let mut texts = alloc::vec::Vec::new();
+        let mut texts = Vec::new();
         for round in 0..6 {
             for who in people.iter().chain(&others).chain(&rest) {
                 texts.push(alloc::format!("allow {who} pub t/{round}"));
@@ -371,13 +371,13 @@ mod tests {
                 listener: "l".into(),
                 ..Identity::default()
             };
-            let mut asked = alloc::vec::Vec::new();
+            let mut asked = Vec::new();
             indexed.for_each_about(&identity, |position, _| {
                 asked.push(position as usize);
                 true
             });
             let fitting = |position: &usize| indexed.list[*position].who.fits(&identity);
-            let expected: alloc::vec::Vec<_> = (0..texts.len()).filter(fitting).collect();
+            let expected: Vec<_> = (0..texts.len()).filter(fitting).collect();
             assert_eq!(asked, expected, "{identity:?}");
             let mut first = 0;
             indexed.for_each_about(&identity, |_, _| {

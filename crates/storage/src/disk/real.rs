@@ -270,3 +270,85 @@ impl File for RealFile {
         self.0.sync_data()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory of its own, removed at the end.
+    struct Directory(PathBuf);
+
+    impl Directory {
+        fn new(name: &str) -> Self {
+            let name = format!("thrum-real-{}-{name}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Directory {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_check_creates_nothing_and_accepts_a_path_that_can_be_created() {
+        let directory = Directory::new("check");
+        RealDisk::check(&directory.0.join("state")).unwrap();
+        RealDisk::check(&directory.0.join("a/b/c/state")).unwrap();
+        RealDisk::check(&directory.0).unwrap();
+        assert_eq!(fs::read_dir(&directory.0).unwrap().count(), 0);
+        drop(RealDisk::open(&directory.0.join("state")).unwrap());
+        RealDisk::check(&directory.0.join("state")).unwrap();
+    }
+
+    #[test]
+    fn a_check_refuses_files_in_the_places_of_directories_and_the_reverse() {
+        let directory = Directory::new("refused");
+        let state = directory.0.join("state");
+        fs::write(&state, "a file").unwrap();
+        assert!(RealDisk::check(&state).is_err());
+        assert!(RealDisk::check(&state.join("below")).is_err());
+        fs::remove_file(&state).unwrap();
+        fs::create_dir(&state).unwrap();
+        fs::write(state.join(QUARANTINE), "a file").unwrap();
+        assert!(RealDisk::check(&state).is_err());
+        fs::remove_file(state.join(QUARANTINE)).unwrap();
+        fs::create_dir(state.join(LOCK)).unwrap();
+        assert!(RealDisk::check(&state).is_err());
+        fs::remove_dir(state.join(LOCK)).unwrap();
+        RealDisk::check(&state).unwrap();
+    }
+
+    #[test]
+    fn a_reader_sees_the_files_of_a_directory_in_use() {
+        let directory = Directory::new("reader");
+        let state = directory.0.join("state");
+        assert!(matches!(
+            RealReader::open(&state),
+            Err(OpenDirError::Missing(path)) if path == state
+        ));
+        let disk = RealDisk::open(&state).unwrap();
+        assert_eq!(disk.path(), state);
+        let file = Disk::create(&disk, "1.log").unwrap();
+        assert_eq!(file.write_at(b"content", 0).unwrap(), 7);
+        Disk::create(&disk, &format!("{QUARANTINE}/1-2")).unwrap();
+        let reader = RealReader::open(&state).unwrap();
+        let mut names = reader.list().unwrap();
+        names.sort_unstable();
+        assert_eq!(names, ["1.log", LOCK]);
+        let file = ReadDisk::open(&reader, "1.log").unwrap();
+        let mut bytes = [0; 10];
+        assert_eq!(file.read_at(&mut bytes, 3).unwrap(), 4);
+        assert_eq!(&bytes[..4], b"tent");
+        assert_eq!(file.size().unwrap(), 7);
+        assert!(ReadDisk::open(&reader, &format!("{QUARANTINE}/1-2")).is_ok());
+        disk.rename("1.log", "2.log").unwrap();
+        disk.remove("2.log").unwrap();
+        disk.sync_dir().unwrap();
+        assert_eq!(reader.list().unwrap(), [LOCK]);
+        assert!(disk.free_bytes().unwrap() > 1);
+    }
+}

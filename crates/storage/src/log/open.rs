@@ -467,8 +467,8 @@ mod tests {
         assert_eq!(beyond(Some(end)), 8);
     }
 
-    /// A segment file: its number, and the number and length of the previous segment that its header
-    /// names; none without a header.
+    /// A segment file: its number, and the number and length of the previous segment as its header
+    /// names them; none without a header.
     type Listed = (u64, Option<(u64, u64)>);
 
     /// The segments that count, those without content, and those that are missing.

@@ -335,6 +335,33 @@ fn a_spare_that_does_not_fit_a_large_unit_is_given_up_for_it() {
 }
 
 #[test]
+fn the_spare_and_the_reserve_are_prepared_only_within_the_limit() {
+    for (missing_bytes, is_prepared) in [(0, true), (1, false)] {
+        let storage = SimStorage::new(16);
+        let tight = LogOptions {
+            disk_bytes_max: options(2).disk_bytes_max - missing_bytes,
+            ..options(2)
+        };
+        let (mut log, ..) = open(&storage, tight);
+        write(&mut log, &[10]);
+        assert!(log.prepare_spare(SEGMENT).unwrap());
+        assert_eq!(storage.files().contains_key("spare"), is_prepared);
+        assert!(!storage.files().contains_key("reserve"));
+    }
+    let storage = SimStorage::new(17);
+    let (mut log, ..) = open(&storage, options(4));
+    let unit = usize::try_from(SEGMENT / 2).unwrap();
+    let has = |name| storage.files().contains_key(name);
+    // The reserve stays beside two segments and the spare, and not beside three.
+    for (segments, has_reserve) in [(1, true), (2, true), (3, false)] {
+        write(&mut log, &[unit]);
+        while !log.prepare_spare(SEGMENT).unwrap() {}
+        assert_eq!(log.size().segments, segments);
+        assert_eq!((has("spare"), has("reserve")), (true, has_reserve));
+    }
+}
+
+#[test]
 fn a_segment_whose_write_failed_ends_where_it_was_safe() {
     let storage = SimStorage::new(10);
     let (mut log, ..) = open(&storage, options(64));

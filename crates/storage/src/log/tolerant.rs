@@ -96,11 +96,10 @@ mod tests {
             let start = usize::try_from(offset).unwrap().min(self.bytes.len());
             let end = (start + into.len()).min(self.bytes.len());
             let mut failures = self.failures.lock().unwrap();
-            for (block, left) in failures.range_mut(start / BLOCK..end.div_ceil(BLOCK)) {
-                if *left > 0 && *block * BLOCK < end {
-                    *left -= 1;
-                    return Err(io::Error::other("a bad sector"));
-                }
+            let mut blocks = failures.range_mut(start / BLOCK..end.div_ceil(BLOCK));
+            if let Some((_, left)) = blocks.find(|(_, left)| **left > 0) {
+                *left -= 1;
+                return Err(io::Error::other("a bad sector"));
             }
             into[..end - start].copy_from_slice(&self.bytes[start..end]);
             Ok(end - start)

@@ -435,5 +435,5 @@ fn identifiers_are_the_same_listed_and_stored() {
     assert_eq!(listed, stored);
     assert_ne!(listed, Identifiers::Listed(&[1]));
     assert_ne!(stored, Identifiers::NONE);
-    assert_eq!(Vec::from_iter(stored.iter()), [1, 0x0102]);
+    assert_eq!(stored.iter().collect::<Vec<_>>(), [1, 0x0102]);
 }

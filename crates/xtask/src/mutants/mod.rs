@@ -1,8 +1,8 @@
 //! `cargo xtask mutants`: changes a random sample of places in the code, one at a time, and tells
 //! which changes no test notices.
 //!
-//! cargo-mutants makes the changes; `.cargo/mutants.toml` lists the exclusions. Each crate is tested
-//! by its own tests only, since a contributor runs only those while changing it.
+//! cargo-mutants makes the changes; `.cargo/mutants.toml` lists the exclusions. Each crate is
+//! tested by its own tests only, since a contributor runs only those while changing it.
 
 mod options;
 mod tally;

@@ -45,8 +45,8 @@ impl Options {
     }
 
     /// The sample of that many mutants, as cargo-mutants wants it: every n-th, from a place that
-    /// the seed chooses. Each mutant is in one of n samples, and neighbours, which tend to be caught
-    /// or missed together, are in different ones.
+    /// the seed chooses. Each mutant is in one of n samples. Neighbours tend to be caught or missed
+    /// together, and they are in different samples.
     pub(super) fn shard(&self, total: usize) -> String {
         let shards = total.div_ceil(self.sample).max(1);
         format!("{}/{shards}", self.seed % shards)
