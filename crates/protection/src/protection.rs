@@ -232,6 +232,7 @@ mod tests {
     use super::super::meter::InputUsage;
     use super::super::overload::OverloadLimits;
     use super::super::rate::Rate;
+    use super::super::rate_table::ACCOUNTS_MAX;
     use super::*;
 
     const NOW: Time = Time::from_millis(1_790_000_000_000);
@@ -485,5 +486,35 @@ mod tests {
         assert!(other.may_read(&scopes, NOW).is_err());
         assert!(protection.addresses.is_empty());
         assert_eq!(protection.sweep(&settings, NOW), 0);
+    }
+
+    #[test]
+    fn clients_of_this_machine_and_users_that_logged_in_are_known() {
+        let (protection, settings) = (Protection::default(), DEFAULT);
+        let local = ClientRef {
+            address: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            ..JO
+        };
+        assert!(protection.is_known(&local));
+        assert!(!protection.is_known(&JO));
+        protection.login_succeeded(&JO, &settings);
+        assert!(protection.is_known(&JO));
+        let elsewhere = ClientRef {
+            address: Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 8))),
+            ..JO
+        };
+        assert!(!protection.is_known(&elsewhere));
+    }
+
+    #[test]
+    fn a_sweep_counts_the_users_that_were_forgotten_for_lack_of_room() {
+        let protection = Protection::default();
+        let count = 2 * ACCOUNTS_MAX as u64;
+        for number in 0..count {
+            protection.user(&number.to_string());
+        }
+        let forgotten = protection.sweep(&DEFAULT, NOW);
+        assert!((count / 2..count).contains(&forgotten), "{forgotten}");
+        assert_eq!(protection.sweep(&DEFAULT, NOW), 0);
     }
 }

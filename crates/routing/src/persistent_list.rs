@@ -304,4 +304,22 @@ mod tests {
             prop_assert_eq!(list.len(), plain.len());
         }
     }
+
+    #[test]
+    fn a_leaf_gives_memory_back_when_three_quarters_are_empty() {
+        let mut list = PersistentList::new();
+        (0..16).for_each(|number| list.push(number));
+        let capacity = |list: &PersistentList<i32>| match &list.root {
+            super::Node::Leaf(elements) => elements.capacity(),
+            super::Node::Branch(_) => 0,
+        };
+        let full = capacity(&list);
+        assert!(full >= 16);
+        while list.len() > full / 4 {
+            list.pop();
+        }
+        assert_eq!(capacity(&list), full);
+        list.pop();
+        assert_eq!(capacity(&list), 2 * list.len());
+    }
 }

@@ -250,4 +250,10 @@ mod tests {
         (0..100).for_each(|number| positions.remove(7, number));
         assert_eq!(positions.find(7, |_| true), None);
     }
+
+    #[test]
+    fn each_level_takes_four_bits_of_the_hash() {
+        let children = [0, 4, 28].map(|shift| super::child_of(0x7000_0ABC, shift));
+        assert_eq!(children, [0xC, 0xB, 7]);
+    }
 }

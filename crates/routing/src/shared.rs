@@ -455,3 +455,35 @@ const fn mix(hash: u64) -> u64 {
     let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     hash ^ (hash >> 31)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{mix, next_number, scaled};
+
+    #[test]
+    fn hashes_are_mixed_as_split_mix_64_mixes_its_state() {
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        assert_eq!(mix(0), 0);
+        assert_eq!(mix(STEP), 0xe220_a839_7b1d_cdaf);
+        assert_eq!(mix(STEP.wrapping_mul(2)), 0x6e78_9e6a_a1b9_65f4);
+    }
+
+    #[test]
+    fn random_numbers_are_scaled_to_the_whole_range() {
+        assert_eq!(
+            [0, 1 << 63, u64::MAX].map(|random| scaled(random, 10)),
+            [0, 5, 9]
+        );
+        assert_eq!(scaled(u64::MAX, 0), 0);
+        assert_eq!(scaled(u64::MAX, 1), 0);
+    }
+
+    #[test]
+    fn turns_go_round() {
+        let mut turn = 0;
+        let numbers = [0; 5].map(|_| next_number(&mut turn, 3));
+        assert_eq!(numbers, [0, 1, 2, 0, 1].map(Some));
+        assert_eq!(next_number(&mut turn, 0), None);
+        assert_eq!(next_number(&mut turn, 1), Some(0));
+    }
+}

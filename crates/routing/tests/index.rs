@@ -31,6 +31,20 @@ fn session(session: u32) -> Subscriber {
     }
 }
 
+#[test]
+fn memory_of_an_index_grows_with_each_kind_of_filter() {
+    for (prefix, suffix) in [("exact/", ""), ("+/wildcard/", ""), ("open/", "/#")] {
+        let mut index = Index::new();
+        let empty = index.memory_bytes();
+        for number in 0..1000 {
+            let filter = format!("{prefix}{number}{suffix}");
+            index.insert(&filter, session(number));
+        }
+        let grown = index.memory_bytes() - empty;
+        assert!((20_000..2_000_000).contains(&grown), "{prefix}: {grown}");
+    }
+}
+
 fn index(filters: &[&str]) -> Index<Subscriber> {
     let mut index = Index::new();
     for filter in filters {
