@@ -251,6 +251,7 @@ mod tests {
         assert_eq!(hint("allowxx"), Some("allow"));
         assert_eq!(hint("allowxxx"), None);
         assert_eq!(hint("dexx"), Some("deny"));
+        assert_eq!(Hint::nearest("ix", &["ip"]).word(), Some("ip"));
         let short = |found| Hint::nearest(found, &["sub"]).word();
         assert_eq!(short("sud"), Some("sub"));
         assert_eq!(short("sxx"), None, "more than half of it is wrong");
