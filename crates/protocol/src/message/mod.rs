@@ -297,6 +297,7 @@ mod tests {
         let (topic, properties) = (publication.topic, &publication.properties);
         let bytes_of = Message::bytes_of(topic, properties, publication.payload);
         assert_eq!(bytes_of, message.bytes_len());
+        assert_eq!(publication.bytes_len(), message.bytes_len());
         assert_eq!(
             (message.publisher(), message.expires_at()),
             (again.publisher, again.expires_at)

@@ -92,3 +92,21 @@ fn memory_of_a_burst_is_freed() {
         "{kept:?}: steady traffic keeps its memory"
     );
 }
+
+#[test]
+fn the_room_is_the_receive_maximum_less_the_unacknowledged_messages() {
+    let mut inflight = Inflight {
+        window: SendWindow::new(3, u32::MAX),
+        ..Inflight::default()
+    };
+    for (value, room) in [(1, 3), (2, 2), (3, 1)] {
+        assert_eq!((inflight.room(), inflight.is_open()), (room, true));
+        inflight.push_unkept(id(value), QoS::AtLeastOnce);
+    }
+    assert_eq!((inflight.room(), inflight.is_open()), (0, false));
+    acknowledge(&mut inflight, 2);
+    assert_eq!((inflight.room(), inflight.is_open()), (1, true));
+    // The next message may exhaust limited bytes.
+    inflight.window = SendWindow::new(9, 1000);
+    assert_eq!(inflight.room(), 1);
+}
