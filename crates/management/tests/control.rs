@@ -285,6 +285,11 @@ fn what_is_wrong_with_a_request_is_said() {
         assert!(said.contains(detail), "{path}: {said}");
         assert!(!answer.body["remedy"].as_str().unwrap().is_empty());
     }
+}
+
+#[test]
+fn what_is_wrong_with_a_body_is_said() {
+    let place = Place::new("bodies", 1);
     for (body, status, detail) in [
         (r#"{"topic":"a/+"}"#.to_owned(), 400, "neither + nor #"),
         (

@@ -1,10 +1,11 @@
-//! Whoever runs the node asks it for its sessions, in the middle of everything.
+//! The operator lists the sessions of the node between the other steps.
 
 use std::collections::BTreeSet;
 
 use super::world::{Failure, World};
 use crate::control::by_hand::{AskedPage, queries, session};
 use crate::control::{Presence, SessionFilter, SessionPage, SessionQuery, SortKey};
+use crate::ids::ConnectionKey;
 
 /// Turns of all workers by which a page is there: a turn looks at one session at least.
 const ROUNDS_MAX: usize = 200;
@@ -15,8 +16,9 @@ const SORT_KEYS: [SortKey; 4] = [
     SortKey::Subscriptions,
 ];
 
-/// A session of the node whose client is connected, as its worker has it.
-type Connected = BTreeSet<(Box<str>, u64)>;
+/// Client identifier, number and connection of each session whose client is connected. A client that
+/// reconnects has another connection, and its session may have been without one in between.
+type Connected = BTreeSet<(Box<str>, u64, Option<ConnectionKey>)>;
 
 impl World {
     fn connected(&self) -> Connected {
@@ -24,7 +26,10 @@ impl World {
         let clients = seats.flat_map(|seat| seat.worker.traffic.engine.core.sessions.iter());
         let connected = clients.filter(|(_, client)| client.connection.is_some());
         connected
-            .map(|(_, client)| (client.session.client_id().into(), client.session.id()))
+            .map(|(_, client)| {
+                let session = &client.session;
+                (session.client_id().into(), session.id(), client.connection)
+            })
             .collect()
     }
 
@@ -73,7 +78,7 @@ impl World {
         if listed != in_order {
             return Err(format!("sessions are listed as {listed:?}"));
         }
-        for (client_id, _) in lasting {
+        for (client_id, ..) in lasting {
             if !listed.contains(client_id) {
                 return Err(format!("{client_id} is connected and not among {listed:?}"));
             }
