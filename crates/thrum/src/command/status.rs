@@ -39,13 +39,26 @@ pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn text(status: &Status) -> String {
+    let mut text = String::new();
+    for (heading, value) in lines(status) {
+        text.extend([format!("{heading:<14} {value}\n")]);
+    }
+    text.push_str("\nlisteners\n");
+    for listener in &status.listeners {
+        text.extend([format!("  {:<12} {}\n", listener.name, listener.address)]);
+    }
+    text
+}
+
+/// Headings and values above the list of listeners.
+fn lines(status: &Status) -> [(&'static str, String); 9] {
     let away = status.sessions.saturating_sub(status.clients_connected);
     let counts = status.connections;
     let memory = status.memory;
     let size = |bytes_of: Option<u64>, none: &str| {
         bytes_of.map_or_else(|| none.to_owned(), |count| bytes(fraction(count)))
     };
-    let lines = [
+    [
         (
             "version",
             format!("{}, {} workers", status.version, status.workers),
@@ -102,16 +115,7 @@ fn text(status: &Status) -> String {
             "storage",
             status.storage.clone().unwrap_or_else(|| "none".to_owned()),
         ),
-    ];
-    let mut text = String::new();
-    for (heading, value) in lines {
-        text.extend([format!("{heading:<14} {value}\n")]);
-    }
-    text.push_str("\nlisteners\n");
-    for listener in &status.listeners {
-        text.extend([format!("  {:<12} {}\n", listener.name, listener.address)]);
-    }
-    text
+    ]
 }
 
 /// Seconds in their two largest units: `3d 4h`, `5m 2s`.

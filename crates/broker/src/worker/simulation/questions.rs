@@ -16,8 +16,8 @@ const SORT_KEYS: [SortKey; 4] = [
     SortKey::Subscriptions,
 ];
 
-/// Client identifier, number and connection of each session whose client is connected. A client that
-/// reconnects has another connection, and its session may have been without one in between.
+/// Client identifier, number and connection of each session whose client is connected. A client
+/// that reconnects has another connection, and its session may have had none in between.
 type Connected = BTreeSet<(Box<str>, u64, Option<ConnectionKey>)>;
 
 impl World {
