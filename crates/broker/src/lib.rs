@@ -60,7 +60,13 @@ mod workers;
 
 pub use check::{Checked, check};
 pub use config::Config;
-pub use control::{AccessHandle, Settling};
+pub use control::{
+    AccessHandle, Backlog, ClassOfTime, ConnectionCounts, ConnectionDetail, Cursor, CursorError,
+    Fate, Figures, Kicked, Limited, OperatorMessage, Page, Presence, Published, Publisher, Queries,
+    QueryError, ROWS_MAX, RetainedQuery, RetainedRow, SessionDetail, SessionFilter, SessionPage,
+    SessionQuery, SessionRow, Settling, SortKey, Status, StorageFigures, SubscriptionQuery,
+    SubscriptionRow, WildcardText, WillDetail,
+};
 pub use extension::{Access, Policy, RuleSource};
 pub use listener::{Listening, StartError};
 pub use node::{Broker, Reload};

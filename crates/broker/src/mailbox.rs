@@ -18,6 +18,7 @@ use thrum_protection::BanChanges;
 use thrum_protocol::Message;
 use thrum_protocol::server::{GroupId, Handshake};
 
+use crate::control::Task;
 use crate::door::{Admitted, Answered, Decided};
 use crate::durable::Origin;
 use crate::engine::elsewhere::{Heard, Inquiry};
@@ -62,6 +63,8 @@ pub(crate) enum Mail {
     Settled(SyncSender<WorkerId>),
     /// The list of bans has changed.
     Banned(BanChanges),
+    /// Somebody asks something.
+    Asked(Box<dyn Task>),
     /// First step of a stop: publish the wills of connected clients.
     StopWills,
     /// Second step: disconnect everyone and end.
@@ -151,6 +154,7 @@ impl Mail {
             | Self::Reload(_)
             | Self::Settled(_)
             | Self::Banned(_)
+            | Self::Asked(_)
             | Self::StopWills
             | Self::Stop => 0,
         }

@@ -168,9 +168,17 @@ pub(crate) enum Counter {
     /// Clients that waited for their CONNACK while the session they came back to was looked at.
     ReviewsAwaited,
     WritesPutOff,
+    /// Clients that whoever runs the broker has disconnected.
+    ClientsKicked,
+    /// Questions to the node.
+    QuestionsAsked,
+    /// Questions that were refused because there were too many.
+    QuestionsRefused,
+    /// Questions that a worker gave up, as nobody waited for the answer any more.
+    QuestionsGivenUp,
 }
 
-const COUNTERS: usize = Counter::WritesPutOff as usize + 1;
+const COUNTERS: usize = Counter::QuestionsGivenUp as usize + 1;
 
 /// The row of one worker; on cache lines of its own.
 #[derive(Debug)]
@@ -196,6 +204,15 @@ impl Row {
     #[inline]
     pub(crate) fn count(&self, counter: Counter) -> u64 {
         self.0[counter as usize].load(Ordering::Relaxed)
+    }
+
+    /// Gives each counter its own number, from 1 on; the last one.
+    #[cfg(test)]
+    pub(crate) fn number(&self) -> u64 {
+        for (cell, number) in self.0.iter().zip(1..) {
+            cell.store(number, Ordering::Relaxed);
+        }
+        self.0.len() as u64
     }
 
     /// Takes away from a gauge; only for the owner of the row.

@@ -15,7 +15,7 @@ use thrum_storage::{Committer, QUEUE_BYTES_MAX, Recovered, Store, Submitter, Wak
 use crate::access::Shared;
 use crate::clock::Clock;
 use crate::config::{Config, Workers};
-use crate::control::{AccessHandle, Control, Settling};
+use crate::control::{AccessHandle, Control, Queries, Settling};
 use crate::durable::{Divided, Journal, MessageIds, Part, divide};
 use crate::extension::Access;
 use crate::interest::Interest;
@@ -364,6 +364,7 @@ impl Broker {
         let now = self.node.clock.wall_now();
         self.certificates.have_been_read(files, &self.standing, now);
         self.send_changes(changes);
+        self.control.set_listening(self.standing.addresses());
         Ok(sinks?)
     }
 
@@ -479,6 +480,11 @@ impl Broker {
         AccessHandle(Arc::clone(&self.control))
     }
 
+    /// A way to ask the broker and to tell it what to do, from any thread.
+    pub fn queries(&self) -> Queries {
+        Queries::new(Arc::clone(&self.control))
+    }
+
     /// Clients that are connected now.
     pub fn clients_connected(&self) -> u64 {
         self.node.metrics.total(Counter::ClientsConnected)
@@ -495,12 +501,14 @@ impl Broker {
     }
 
     fn end(&mut self) {
+        self.control.close_desk();
         self.node.send_all(|| Mail::Stop);
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("a worker ended by a panic");
             }
         }
+        self.control.drop_questions();
         self.standing.clean_up();
         if let Some(keeper) = self.ban_keeper.take() {
             keeper.stop();

@@ -25,6 +25,35 @@ pub(crate) enum PauseReason {
     Writing = 1 << 15,
 }
 
+impl PauseReason {
+    const ALL: [Self; 9] = [
+        Self::Mailbox,
+        Self::Overload,
+        Self::Storage,
+        Self::Output,
+        Self::Decision,
+        Self::Rate,
+        Self::Room,
+        Self::Mail,
+        Self::Writing,
+    ];
+
+    /// For people.
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Mailbox => "it publishes to a worker that has too much to do",
+            Self::Overload => "it publishes while memory is short or the broker is overloaded",
+            Self::Storage => "it publishes while the storage has no room",
+            Self::Output => "it does not take the answers to what it sends",
+            Self::Decision => "a backend decides about its next packet",
+            Self::Rate => "it has used up a rate of messages or bytes",
+            Self::Room => "what it publishes is for a queue that is full, and is waited for",
+            Self::Mail => "its next packet waits for other workers",
+            Self::Writing => "it publishes while more is to be written than a turn writes",
+        }
+    }
+}
+
 /// The reasons why one connection is not read, and its pending input.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReadGate(u16);
@@ -72,6 +101,16 @@ impl ReadGate {
 
     pub(crate) fn has(self, reason: PauseReason) -> bool {
         self.0 & reason as u16 != 0
+    }
+
+    /// Why it is not read, for people.
+    pub(crate) fn reasons(self) -> impl Iterator<Item = &'static str> {
+        let all = PauseReason::ALL.into_iter();
+        let held = self.is_held() && !self.has(PauseReason::Room);
+        let held = held.then_some("a message that it published waits for room in a queue");
+        all.filter(move |reason| self.has(*reason))
+            .map(PauseReason::words)
+            .chain(held)
     }
 
     /// There is no reason against reading.
@@ -215,6 +254,17 @@ mod tests {
         assert!(gate.open(PauseReason::Mailbox) && !gate.is_open());
         assert!(!gate.open(PauseReason::Mailbox), "that was over");
         assert!(gate.open(PauseReason::Output) && gate.is_open());
+    }
+
+    #[test]
+    fn every_reason_has_its_words() {
+        let mut gate = ReadGate::default();
+        assert_eq!(gate.reasons().count(), 0);
+        for (count, reason) in PauseReason::ALL.into_iter().enumerate() {
+            gate.close(reason);
+            assert_eq!(gate.reasons().count(), count + 1, "{reason:?}");
+        }
+        assert_eq!(gate.0, ReadGate::REASONS);
     }
 
     #[test]

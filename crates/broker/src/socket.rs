@@ -1,7 +1,7 @@
 //! A stream socket, whatever its family: one descriptor and the system calls for it.
 
 use std::io::{self, IoSlice};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use mio::event::Source;
 use mio::unix::SourceFd;
@@ -38,6 +38,12 @@ impl Socket {
     /// Tells the peer that nothing more will come.
     pub(crate) fn shutdown_output(&self) -> Result<(), Errno> {
         rustix::net::shutdown(&self.0, Shutdown::Write)
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 

@@ -20,7 +20,7 @@ use crate::sinks::{SinkCounts, Sinks};
 const VERSION: &str = concat!("thrum version ", env!("CARGO_PKG_VERSION"));
 
 /// Counters at their topics.
-const COUNTS: [(&str, Counter); 52] = [
+const COUNTS: [(&str, Counter); 56] = [
     ("bytes/received", Counter::BytesReceived),
     ("bytes/sent", Counter::BytesSent),
     ("clients/connected", Counter::ClientsConnected),
@@ -54,6 +54,7 @@ const COUNTS: [(&str, Counter); 52] = [
     ("connections/violations", Counter::Violations),
     ("connections/takeovers", Counter::Takeovers),
     ("connections/handed_over", Counter::Handovers),
+    ("connections/kicked", Counter::ClientsKicked),
     ("connections/handshakes_failed", Counter::HandshakesFailed),
     ("connections/layers_failed", Counter::LayersFailed),
     ("connections/proxy_refused", Counter::ProxyRefused),
@@ -88,6 +89,9 @@ const COUNTS: [(&str, Counter); 52] = [
     ("work/timers_put_off", Counter::TimersPutOff),
     ("work/reviews_awaited", Counter::ReviewsAwaited),
     ("work/writes_put_off", Counter::WritesPutOff),
+    ("questions/asked", Counter::QuestionsAsked),
+    ("questions/refused", Counter::QuestionsRefused),
+    ("questions/given_up", Counter::QuestionsGivenUp),
 ];
 
 /// How often each limit of the configuration was reached, under the limit's own name.
@@ -144,6 +148,12 @@ const DROPS: [(&str, Counter); 12] = [
     ("memory_short", Counter::DroppedMemoryShort),
     ("no_shared_member", Counter::DroppedNoSharedMember),
     ("retained_refused", Counter::RetainedRefused),
+];
+
+/// What `$SYS` shows as a part of a sum or as a load alone.
+const PARTS: [(&str, Counter); 2] = [
+    ("answers/sent", Counter::AnswersSent),
+    ("connections/accepted", Counter::ConnectsAccepted),
 ];
 
 /// A figure that several counters add up to.
@@ -279,15 +289,31 @@ impl SysTopics {
     }
 }
 
-/// Activity of the storage thread, and the node's ability to keep promises of durability.
-fn storage_values(health: Health, storage: &MetricsSnapshot, put: &mut impl FnMut(&str, String)) {
-    let health = match health {
+/// Every counter by its name, which is that of its topic.
+pub(crate) fn counters(metrics: &Metrics) -> impl Iterator<Item = (String, u64)> {
+    let plain = COUNTS.into_iter().chain(protection::TOPICS).chain(PARTS);
+    let plain = plain.map(|(name, counter)| (name.to_owned(), counter));
+    let limits = LIMITS.map(|(limit, counter)| (format!("limits/{limit}"), counter));
+    let drops = DROPS.map(|(reason, counter)| {
+        let name = format!("publish/messages/dropped/{reason}");
+        (name, counter)
+    });
+    let all = plain.chain(limits).chain(drops);
+    all.map(|(name, counter)| (name, metrics.total(counter)))
+}
+
+/// A state of the storage as it is shown.
+pub(crate) const fn health_words(health: Health) -> &'static str {
+    match health {
         Health::Healthy => "healthy",
         Health::Full => "full",
         Health::Failing => "failing",
-    };
-    put("storage/health", health.to_owned());
-    for (topic, value) in [
+    }
+}
+
+/// What the storage thread counts, by the names of the topics.
+pub(crate) fn storage_counters(storage: &MetricsSnapshot) -> [(&'static str, u64); 10] {
+    [
         ("storage/bytes/needed", storage.usage.live_bytes),
         ("storage/bytes/used", storage.usage.used_bytes),
         ("storage/bytes/maximum", storage.usage.disk_bytes_max),
@@ -297,11 +323,18 @@ fn storage_values(health: Health, storage: &MetricsSnapshot, put: &mut impl FnMu
         ("storage/messages", storage.usage.messages as u64),
         ("storage/commits", storage.commits),
         ("storage/commits/failed", storage.failures),
-        ("storage/commits/microseconds", storage.commit_micros),
         ("storage/damaged", storage.usage.damaged_places),
-    ] {
+    ]
+}
+
+/// What the storage thread does, and whether the node may promise anything.
+fn storage_values(health: Health, storage: &MetricsSnapshot, put: &mut impl FnMut(&str, String)) {
+    put("storage/health", health_words(health).to_owned());
+    for (topic, value) in storage_counters(storage) {
         put(topic, value.to_string());
     }
+    let micros = storage.commit_micros.to_string();
+    put("storage/commits/microseconds", micros);
 }
 
 /// Counts of a sink.
@@ -403,6 +436,17 @@ mod tests {
             storage: Some((Health::Healthy, MetricsSnapshot::default())),
             gatekeeper: None,
         }
+    }
+
+    #[test]
+    fn every_counter_has_a_name_of_its_own() {
+        let metrics = Metrics::new(1);
+        let count = metrics.row(0).number();
+        let named: BTreeMap<String, u64> = counters(&metrics).collect();
+        let mut shown: Vec<u64> = named.into_values().collect();
+        shown.sort_unstable();
+        shown.dedup();
+        assert_eq!(shown, (1..=count).collect::<Vec<_>>());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use nix::fcntl::{AtFlags, OFlag, openat, readlinkat, renameat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstatat, mkdirat};
 use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
 use nix::sys::statvfs::fstatvfs;
-use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, geteuid, unlinkat};
+use nix::unistd::{AccessFlags, Gid, Uid, UnlinkatFlags, faccessat, fchownat, geteuid, unlinkat};
 use rustix::fs::{RenameFlags, renameat_with};
 
 /// The owner reads and writes, others have no access.
@@ -158,6 +158,24 @@ impl Folder {
         })
     }
 
+    pub(crate) const fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// It belongs to that user.
+    pub(crate) const fn is_owner(&self, user: u32) -> bool {
+        self.owner == user
+    }
+
+    /// The same as [`Folder::give`] for what is open to be looked at alone.
+    pub(crate) fn give_handle(&self, made: &File) -> io::Result<()> {
+        if geteuid().is_root() && self.owner != ROOT {
+            let (owner, group) = (Uid::from_raw(self.owner), Gid::from_raw(self.group));
+            fchownat(made, "", Some(owner), Some(group), AtFlags::AT_EMPTY_PATH)?;
+        }
+        Ok(())
+    }
+
     /// Its name, for messages.
     pub fn path(&self) -> &Path {
         &self.path
@@ -170,6 +188,14 @@ impl Folder {
     /// The file system has no locks.
     pub fn lock(&self) -> io::Result<()> {
         self.file.lock()
+    }
+
+    /// Gives the lock back.
+    ///
+    /// # Errors
+    /// The file system has no locks.
+    pub(crate) fn unlock(&self) -> io::Result<()> {
+        self.file.unlock()
     }
 
     /// Takes the lock of the directory, which is released when this is dropped; false if another

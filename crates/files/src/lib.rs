@@ -7,9 +7,11 @@
 
 mod folder;
 mod replace;
+mod socket;
 mod stamp;
 #[cfg(test)]
 mod tests;
 
 pub use folder::{Folder, is_open_to_others};
+pub use socket::ListeningSocket;
 pub use stamp::Stamp;

@@ -232,3 +232,47 @@ fn a_file_that_root_replaces_in_its_directory_keeps_its_owner() {
     );
     assert_eq!(fs::read_to_string(&path).unwrap(), "new");
 }
+
+#[test]
+fn a_socket_left_behind_is_replaced_and_one_in_use_is_not() {
+    let place = Place::new("stale");
+    let path = place.inside().join("s");
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    assert!(fs::symlink_metadata(&path).is_ok(), "it stays");
+    let first = place.folder().listen("s".as_ref()).unwrap();
+    let second = place.folder().listen("s".as_ref()).unwrap_err();
+    assert_eq!(second.kind(), ErrorKind::AddrInUse);
+    // Another one of the same name is not removed with the first.
+    fs::remove_file(&path).unwrap();
+    let third = place.folder().listen("s".as_ref()).unwrap();
+    drop(first);
+    assert!(fs::symlink_metadata(&path).is_ok());
+    drop(third);
+    assert!(fs::symlink_metadata(&path).is_err());
+}
+
+#[test]
+fn nothing_but_a_socket_is_replaced_by_one() {
+    let place = Place::new("no-socket");
+    fs::write(place.inside().join("file"), "kept").unwrap();
+    symlink(place.victim(), place.inside().join("link")).unwrap();
+    for name in ["file", "link"] {
+        let error = place.folder().listen(name.as_ref()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{name}: {error}");
+    }
+    let kept = fs::read_to_string(place.inside().join("file")).unwrap();
+    assert_eq!(kept, "kept");
+    assert_eq!(fs::read_to_string(place.victim()).unwrap(), "untouched");
+}
+
+#[test]
+fn a_socket_belongs_to_the_owner_of_its_directory() {
+    if !geteuid().is_root() {
+        return;
+    }
+    let place = Place::new("owned-socket");
+    chown(place.inside(), Some(OWNER), Some(OWNER)).unwrap();
+    let socket = place.folder().listen("s".as_ref()).unwrap();
+    let found = fs::metadata(socket.path()).unwrap();
+    assert_eq!((found.uid(), found.gid()), (OWNER, OWNER));
+}

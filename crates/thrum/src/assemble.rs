@@ -1,5 +1,6 @@
 //! Assembles the parts of a broker.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use thrum_access::Gatekeeper;
 use thrum_auth::AuthService;
 use thrum_auth::config::{AclConfig, DeniedPublish, PartialSubscription, RuleOrder};
 use thrum_broker::{Access, Broker, Listening, Policy, RuleSource, Settling};
+use thrum_management::ControlSocket;
 
 use crate::command::failure::{Lines, with_causes};
 use crate::config::Config;
@@ -20,6 +22,8 @@ const SETTLING_TIME_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct Node {
     broker: Broker,
     auth: Arc<AuthService>,
+    /// Where it is asked; none without a data directory.
+    control: Option<ControlSocket>,
     /// `[acl]` in force, for the observers of changes.
     acl: Arc<Mutex<AclConfig>>,
 }
@@ -79,7 +83,15 @@ pub(crate) fn prepare(config: &Config) -> Result<Prepared, Lines> {
 pub(crate) fn start(config: &Config, prepared: Prepared) -> anyhow::Result<Node> {
     let auth = prepared.auth;
     let broker = Broker::start(config.broker(), access(&auth, &config.acl))?;
+    let control = match listen_for_control(&config.node.data_dir, &broker) {
+        Ok(control) => control,
+        Err(error) => {
+            broker.stop();
+            return Err(error);
+        }
+    };
     let node = Node {
+        control,
         acl: Arc::new(Mutex::new(config.acl.clone())),
         broker,
         auth,
@@ -129,6 +141,9 @@ impl Node {
 
     /// Ends it.
     pub(crate) fn stop(self) {
+        if let Some(control) = self.control {
+            control.stop();
+        }
         self.broker.stop();
     }
 
@@ -142,6 +157,31 @@ impl Node {
                 settle(handle.set(access(&auth, &acl)));
             }
         }));
+    }
+}
+
+/// Whoever runs the broker asks it at a socket in its data directory.
+fn listen_for_control(data_dir: &Path, broker: &Broker) -> anyhow::Result<Option<ControlSocket>> {
+    if data_dir.as_os_str().is_empty() {
+        tracing::debug!(
+            "there is no control socket: the broker has no data directory (node.data_dir)"
+        );
+        return Ok(None);
+    }
+    match ControlSocket::start(data_dir, broker.queries()) {
+        Ok(control) => {
+            tracing::debug!(path = %control.path().display(), "control socket opened");
+            Ok(Some(control))
+        }
+        Err(error) if error.is_in_use() => Err(error.into()),
+        Err(error) => {
+            let error = with_causes(&error);
+            tracing::warn!(
+                error,
+                "thrum clients and thrum status cannot ask this broker"
+            );
+            Ok(None)
+        }
     }
 }
 

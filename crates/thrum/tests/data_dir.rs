@@ -6,6 +6,8 @@
 mod backup;
 #[path = "data_dir/bans.rs"]
 mod bans;
+#[path = "data_dir/clients.rs"]
+mod clients;
 #[path = "data_dir/folder.rs"]
 mod folder;
 #[path = "data_dir/links.rs"]

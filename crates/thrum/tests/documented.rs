@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const DOCUMENTS: [&str; 25] = [
+const DOCUMENTS: [&str; 26] = [
     "README.md",
     "docs/guide/getting-started.md",
     "docs/guide/clients.md",
@@ -17,6 +17,7 @@ const DOCUMENTS: [&str; 25] = [
     "docs/guide/from-mosquitto.md",
     "docs/guide/durability.md",
     "docs/guide/durability-tools.md",
+    "docs/guide/operating.md",
     "docs/guide/bench.md",
     "docs/guide/bench-search.md",
     "docs/guide/bench-versus.md",

@@ -310,6 +310,11 @@ impl Door<'_> {
         self.refuse_returning(id, &Violation::new(ReasonCode::SessionTakenOver, what));
     }
 
+    /// Whoever runs the broker wants the client to go.
+    pub(crate) fn kick_returning(&mut self, id: ConnectionId, what: &'static str) {
+        self.refuse_returning(id, &Violation::new(ReasonCode::AdministrativeAction, what));
+    }
+
     fn refuse_returning(&mut self, id: ConnectionId, violation: &Violation) {
         let pending = self.take_waiting(id, |awaited| matches!(awaited, Awaited::Review(_)));
         if let Some(pending) = pending {

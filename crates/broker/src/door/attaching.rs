@@ -393,15 +393,7 @@ impl Door<'_> {
         }
         if clean_start {
             // [MQTT-3.1.2-4] [MQTT3-3.1.2-6]
-            let will = self.engine.core.sessions[slot]
-                .session
-                .take_will_at(self.engine.core.turn.now);
-            let will = will.and_then(|will| self.engine.permitted(slot, will));
-            self.engine.core.note(slot);
-            self.engine.end_session(slot);
-            if let Some(will) = will {
-                self.engine.publish_will(will);
-            }
+            self.engine.remove_session(slot);
             return None;
         }
         Some(slot)

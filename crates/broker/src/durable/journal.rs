@@ -104,6 +104,11 @@ impl Journal {
         ticket
     }
 
+    /// The last ticket that was given: of everything that was handed in.
+    pub(crate) fn submitted(&self) -> Ticket {
+        self.submitter.last()
+    }
+
     /// The last ticket that is durable.
     pub(crate) fn durable(&self) -> Ticket {
         self.submitter.durable()

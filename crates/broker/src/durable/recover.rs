@@ -60,8 +60,8 @@ pub(crate) fn divide(recovered: Recovered, node: &Node, now: Time) -> Divided {
             let stored = || RetainedSource::stored(Arc::clone(&bytes));
             Arc::clone(sources.entry(Arc::clone(&bytes)).or_insert_with(stored))
         });
-        if let Some((message, _)) = messages.get(retained.message) {
-            node.retained.restore(message, source);
+        if let Some((message, at)) = messages.get(retained.message) {
+            node.retained.restore(message, source, *at);
         }
     }
     let mut latest: HashMap<Box<str>, u64> = HashMap::new();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use thin_vec::ThinVec;
 use thrum_codec::topic::TopicFilter;
 use thrum_protocol::Time;
-use thrum_protocol::server::{GroupId, Session};
+use thrum_protocol::server::{DropReason, GroupId, Session};
 use thrum_routing::FilterId;
 use thrum_storage::Owner;
 
@@ -50,6 +50,8 @@ pub(crate) struct Rare {
     pub(crate) is_kept_for_will: bool,
     /// Whom the session is counted for.
     pub(crate) holder: Holder,
+    /// Messages that it did not get, by reason.
+    dropped: ThinVec<(DropReason, u64)>,
     /// Of a session that was restored and has had no connection since: whose it is. What it may do
     /// is not known yet.
     pub(crate) restored_owner: Option<Owner<Box<str>>>,
@@ -104,6 +106,24 @@ impl Client {
 
     pub(crate) fn groups(&self) -> &[GroupId] {
         self.rare.as_deref().map_or(&[], |rare| &rare.groups)
+    }
+
+    /// It did not get so many messages. What was dropped because it is away is not counted for it:
+    /// that would take memory for each session that is away.
+    pub(super) fn count_dropped(&mut self, reason: DropReason, count: u64) {
+        if reason == DropReason::Offline {
+            return;
+        }
+        let dropped = &mut self.rare_mut().dropped;
+        match dropped.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, known)) => *known += count,
+            None => dropped.push((reason, count)),
+        }
+    }
+
+    /// Messages that it did not get, by reason.
+    pub(crate) fn dropped(&self) -> &[(DropReason, u64)] {
+        self.rare.as_deref().map_or(&[], |rare| &rare.dropped)
     }
 
     /// The session is on the disk for the sake of its will.
@@ -183,7 +203,8 @@ impl Client {
             return;
         };
         let is_counted = rare.holder != Holder::default();
-        let is_marked = rare.drops_logged || rare.is_kept_for_will;
+        let has_dropped = !rare.dropped.is_empty();
+        let is_marked = rare.drops_logged || rare.is_kept_for_will || has_dropped;
         let is_used = is_counted || is_marked || rare.restored_owner.is_some();
         let is_member = rare.room.is_some() || !rare.groups.is_empty();
         if rare.replays.is_empty() && !is_member && !is_used {

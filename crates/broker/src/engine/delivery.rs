@@ -143,6 +143,7 @@ impl Core {
         };
         self.row().add(counter, count);
         let client = &mut self.sessions[slot];
+        client.count_dropped(reason, count);
         let which = match reason {
             DropReason::QueueFull => "further",
             DropReason::QueueDropped => "the oldest",
@@ -455,11 +456,9 @@ impl Core {
         let is_full = is_more
             && self.memory.level >= MemoryLevel::Full
             && self.node.retained.would_grow(outgoing.message());
-        if !is_full
-            && self
-                .durable
-                .retain_message(&self.node.retained, outgoing.message(), source)
-        {
+        let (store, now) = (&self.node.retained, self.turn.now);
+        let durable = &mut self.durable;
+        if !is_full && durable.retain_message(store, outgoing.message(), source, now) {
             return true;
         }
         self.row().add(Counter::RetainedRefused, 1);

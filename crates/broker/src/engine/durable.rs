@@ -310,8 +310,9 @@ impl Durable {
         store: &RetainedStore,
         message: &Arc<Message>,
         source: Option<&Arc<RetainedSource>>,
+        now: Time,
     ) -> bool {
-        let stored = store.store(message, source.cloned());
+        let stored = store.store(message, source.cloned(), now);
         let topic = message.topic();
         if let (Some(journal), Some(change)) = (self.retained_journal(topic), stored.change) {
             if message.payload().is_empty() {

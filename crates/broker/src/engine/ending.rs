@@ -148,6 +148,18 @@ impl Engine {
         }
     }
 
+    /// The session of a client that is away ends now, and what remains of its will is published.
+    pub(crate) fn remove_session(&mut self, slot: Slot) {
+        let now = self.core.turn.now;
+        let will = self.core.sessions[slot].session.take_will_at(now);
+        let will = will.and_then(|will| self.permitted(slot, will));
+        self.core.note(slot);
+        self.end_session(slot);
+        if let Some(will) = will {
+            self.publish_will(will);
+        }
+    }
+
     /// From here on another worker may begin a session for the clients whose session ended in this
     /// turn. Not earlier: what the old session published must be in the mailboxes before a new one
     /// can publish.

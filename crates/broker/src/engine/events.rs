@@ -344,7 +344,7 @@ const fn level(version: Version) -> u8 {
 }
 
 /// As `$SYS/broker/publish/dropped/…` calls them.
-const fn words(reason: DropReason) -> &'static str {
+pub(crate) const fn words(reason: DropReason) -> &'static str {
     match reason {
         DropReason::QueueFull => "queue_full",
         DropReason::QueueDropped => "queue_oldest",

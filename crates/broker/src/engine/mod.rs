@@ -146,6 +146,11 @@ impl Engine {
         self.router.publish_message(&mut self.core, message, source);
     }
 
+    /// A message of whoever runs the broker, as [`Router::publish_order`].
+    pub(crate) fn publish_order(&mut self, message: &Arc<Message>) -> Option<ReasonCode> {
+        self.router.publish_order(&mut self.core, message)
+    }
+
     /// A message from another worker.
     pub(crate) fn publish_from_worker(&mut self, delivery: PublishDelivery) {
         self.router.publish_from_worker(&mut self.core, delivery);

@@ -190,7 +190,7 @@ impl Review {
         let Some(seen) = seen else { return };
         let client = &engine.core.sessions[slot];
         let policy = &engine.core.settings.access.access.policy;
-        let granted = client.grant(seen, standing.qos, engine.core.turn.now);
+        let granted = client.grant(seen, standing.terms.options.qos, engine.core.turn.now);
         let check = match granted.as_given(is_shared, policy) {
             // What the gatekeeper said when it was made holds for it.
             Grant::Ask => engine.router.topics.check_of(slot, filter),

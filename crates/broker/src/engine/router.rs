@@ -57,14 +57,32 @@ impl Router {
         core: &mut Core,
         message: &Arc<Message>,
         source: Option<&Arc<RetainedSource>>,
-    ) -> ReasonCode {
+    ) {
+        self.publish_owned(core, message, source, false);
+    }
+
+    /// A message of whoever runs the broker, who is told what becomes of it; none if it was to be
+    /// retained and cannot be: then it goes to nobody.
+    pub(super) fn publish_order(
+        &mut self,
+        core: &mut Core,
+        message: &Arc<Message>,
+    ) -> Option<ReasonCode> {
+        self.publish_owned(core, message, None, true)
+    }
+
+    fn publish_owned(
+        &mut self,
+        core: &mut Core,
+        message: &Arc<Message>,
+        source: Option<&Arc<RetainedSource>>,
+        can_be_told: bool,
+    ) -> Option<ReasonCode> {
         let mut frames = std::mem::take(&mut core.frames);
         let mut outgoing = Outgoing::from_message(message, &mut frames);
         // [MQTT3-3.3.1-12]: what is not to be retained leaves the retained message alone.
-        if message.retain() {
-            core.retain(&mut outgoing, source, false);
-        }
-        let outcome = self.route(core, &mut outgoing, Clearance::NotAsked);
+        let is_delivered = !message.retain() || core.retain(&mut outgoing, source, can_be_told);
+        let outcome = is_delivered.then(|| self.route(core, &mut outgoing, Clearance::NotAsked));
         core.frames = frames;
         outcome
     }

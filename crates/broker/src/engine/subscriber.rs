@@ -1,6 +1,5 @@
 //! One subscription of one session.
 
-use thrum_codec::QoS;
 use thrum_codec::packet::SubscriptionOptions;
 use thrum_routing::Destination;
 
@@ -64,6 +63,14 @@ impl Subscriber {
         self.tag & Self::IDENTIFIER
     }
 
+    /// How the client wants it.
+    pub(super) const fn terms(&self) -> Terms {
+        Terms {
+            options: self.options,
+            identifier: self.identifier(),
+        }
+    }
+
     /// Whether each message is checked.
     #[inline]
     pub(crate) const fn is_checked(&self) -> bool {
@@ -93,7 +100,7 @@ impl Subscriber {
 pub(crate) struct Standing {
     /// With `$share/GROUP/` and the mount point.
     pub(crate) filter: Box<str>,
-    pub(crate) qos: QoS,
+    pub(crate) terms: Terms,
 }
 
 impl Destination for Subscriber {

@@ -171,7 +171,7 @@ impl Topics {
             let subscriber = self.index.destination(*id, slot)?;
             Some(Standing {
                 filter: text.into(),
-                qos: subscriber.options.qos,
+                terms: subscriber.terms(),
             })
         });
         let id = client.session.id();
@@ -181,7 +181,10 @@ impl Topics {
             let (member, _) = members.member(id)?;
             Some(Standing {
                 filter: group.text().into(),
-                qos: member.options.qos,
+                terms: Terms {
+                    options: member.options,
+                    identifier: member.identifier.unwrap_or(0),
+                },
             })
         });
         plain.chain(shared).collect()

@@ -152,8 +152,14 @@ impl Turn {
     /// A connection, or another part of the turn, begins its portion.
     #[inline]
     pub(crate) fn begin_portion(&mut self) {
+        self.begin_portion_of(self.budget.limits.portion_units);
+    }
+
+    /// The same for a part that is done beside all others: it has less.
+    #[inline]
+    pub(crate) fn begin_portion_of(&mut self, units: u64) {
         let budget = &mut self.budget;
-        let end = self.work + budget.limits.portion_units;
+        let end = self.work + units.min(budget.limits.portion_units);
         budget.portion = Share::until(end);
         budget.is_portion_read = false;
         budget.look_at = budget.look_at.min(end);

@@ -4,6 +4,7 @@
 //! at many topics does so in pages, and no page holds a lock for longer than it takes to visit
 //! [`PAGE_VISITS`] branches.
 
+mod listing;
 mod review;
 mod source;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use thrum_protocol::{Message, Time};
 use thrum_routing::retained::{Allowance, Position, Retained};
 use thrum_routing::stable_hash;
 
+pub(crate) use listing::Listed;
 pub(crate) use review::{ReviewStep, SourceReview, review_at_start};
 pub(crate) use source::RetainedSource;
 
@@ -84,6 +86,8 @@ struct Shard {
 struct Kept {
     message: Arc<Message>,
     source: Option<Arc<RetainedSource>>,
+    /// When it was published.
+    at: Time,
 }
 
 /// A message with a source, as a page found it.
@@ -155,14 +159,15 @@ impl RetainedStore {
 
     /// Keeps the message as its topic's last; an empty payload removes it ([MQTT-3.3.1-6],
     /// [MQTT-3.3.1-7]). Whatever its quality of service. [MQTT3-3.3.1-7] Not kept if the limits
-    /// leave no room.
+    /// leave no room. `at` is when it was published.
     #[must_use]
     pub(crate) fn store(
         &self,
         message: &Arc<Message>,
         source: Option<Arc<RetainedSource>>,
+        at: Time,
     ) -> Stored {
-        self.store_within(message, source, None)
+        self.store_within(message, source, at, None)
     }
 
     /// Whether the message takes more memory than what its topic has now.
@@ -173,8 +178,13 @@ impl RetainedStore {
     }
 
     /// Takes a message over from the disk, whatever the limits are by now.
-    pub(crate) fn restore(&self, message: &Arc<Message>, source: Option<Arc<RetainedSource>>) {
-        let stored = self.store_within(message, source, Some(RetainedLimits::NONE));
+    pub(crate) fn restore(
+        &self,
+        message: &Arc<Message>,
+        source: Option<Arc<RetainedSource>>,
+        at: Time,
+    ) {
+        let stored = self.store_within(message, source, at, Some(RetainedLimits::NONE));
         debug_assert!(stored.kept, "there is no limit");
     }
 
@@ -191,6 +201,7 @@ impl RetainedStore {
         &self,
         message: &Arc<Message>,
         source: Option<Arc<RetainedSource>>,
+        at: Time,
         limits: Option<RetainedLimits>,
     ) -> Stored {
         let (topic, payload_bytes) = (message.topic(), message.payload().len());
@@ -222,6 +233,7 @@ impl RetainedStore {
             }
             *expiring -= usize::from(will_expire(&kept.message));
             kept.message = Arc::clone(message);
+            kept.at = at;
             self.totals.change_source(kept, source);
         } else {
             let bytes = memory_bytes(message) + messages.tree_bytes_of(topic);
@@ -231,6 +243,7 @@ impl RetainedStore {
             let mut kept = Kept {
                 message: Arc::clone(message),
                 source: None,
+                at,
             };
             self.totals.change_source(&mut kept, source);
             messages.insert(topic, kept);
@@ -266,10 +279,25 @@ impl RetainedStore {
         allowance: &mut Allowance,
         into: &mut Vec<Arc<Message>>,
     ) -> Option<ReplayCursor> {
+        self.visit_page(filter, after, allowance, |kept| {
+            into.extend(kept.shown().cloned());
+        })
+    }
+
+    /// The same with all that is kept of each.
+    fn visit_page(
+        &self,
+        filter: &str,
+        after: Option<ReplayCursor>,
+        allowance: &mut Allowance,
+        mut visit: impl FnMut(&Kept),
+    ) -> Option<ReplayCursor> {
         if !filter.contains(['+', '#']) {
             allowance.visits = allowance.visits.saturating_sub(1);
             let shard = self.read(self.slot(filter));
-            into.extend(shard.messages.get(filter).and_then(Kept::shown).cloned());
+            if let Some(kept) = shard.messages.get(filter) {
+                visit(kept);
+            }
             return None;
         }
         let ReplayCursor(mut place) = after.unwrap_or_default();
@@ -281,9 +309,7 @@ impl RetainedStore {
             };
             let shard = self.read(place.shard);
             let (messages, after) = (&shard.messages, place.after.as_ref());
-            let end = messages.next_page_within(filter, after, &mut page, |kept| {
-                into.extend(kept.shown().cloned());
-            });
+            let end = messages.next_page_within(filter, after, &mut page, &mut visit);
             drop(shard);
             allowance.messages = page.messages;
             // Even an empty shard costs its lock.

@@ -15,6 +15,9 @@ const LIMITS: RetainedLimits = RetainedLimits {
     payload_bytes: 100,
 };
 
+/// When everything is published.
+const NOW: Time = Time::from_millis(5);
+
 fn message(topic: &str, payload: &[u8], expires_at: Option<u64>) -> Arc<Message> {
     Arc::new(Message::new(&Publication {
         topic,
@@ -52,7 +55,7 @@ fn every_shard_is_replayed_whatever_the_visits() {
         let store = RetainedStore::new(LIMITS, workers);
         let mut topics: Vec<_> = (0..500).map(|number| format!("a/{number}/b")).collect();
         for topic in &topics {
-            assert!(store.store(&message(topic, b"x", None), None).kept);
+            assert!(store.store(&message(topic, b"x", None), None, NOW).kept);
         }
         topics.sort();
         for visits in [1, 7, 100_000] {
@@ -69,7 +72,7 @@ fn a_filter_that_matches_nothing_takes_no_more_visits_than_it_is_given() {
     for number in 0..5_000 {
         assert!(
             store
-                .store(&message(&format!("{number}/x"), b"x", None), None)
+                .store(&message(&format!("{number}/x"), b"x", None), None, NOW)
                 .kept
         );
     }
@@ -77,7 +80,7 @@ fn a_filter_that_matches_nothing_takes_no_more_visits_than_it_is_given() {
     assert!(found.is_empty());
     // The level is unknown, so nothing is walked.
     assert_eq!(calls, 1);
-    assert!(store.store(&message("y", b"x", None), None).kept);
+    assert!(store.store(&message("y", b"x", None), None, NOW).kept);
     assert!(replay(&store, "+/y", 100).1 >= 50);
 }
 
@@ -86,7 +89,7 @@ fn limits_count_what_all_shards_hold() {
     // A topic of one level, without its payload.
     let topic_bytes = {
         let store = RetainedStore::new(LIMITS, 1);
-        assert!(store.store(&message("a", b"1", None), None).kept);
+        assert!(store.store(&message("a", b"1", None), None, NOW).kept);
         store.size().1 - 1
     };
     let limits = RetainedLimits {
@@ -96,15 +99,15 @@ fn limits_count_what_all_shards_hold() {
     };
     let store = RetainedStore::new(limits, 4);
     for topic in ["a", "b", "c"] {
-        assert!(store.store(&message(topic, b"123", None), None).kept);
+        assert!(store.store(&message(topic, b"123", None), None, NOW).kept);
     }
-    assert!(!store.store(&message("d", b"1", None), None).kept);
+    assert!(!store.store(&message("d", b"1", None), None, NOW).kept);
     assert_eq!(store.size(), (3, 3 * topic_bytes + 9));
-    assert!(store.store(&message("a", b"", None), None).kept);
-    assert!(store.store(&message("d", &[0; 20], None), None).kept);
-    assert!(!store.store(&message("b", &[0; 20], None), None).kept);
-    assert!(!store.store(&message("b", &[0; 21], None), None).kept);
-    assert!(store.store(&message("b", b"1", None), None).kept);
+    assert!(store.store(&message("a", b"", None), None, NOW).kept);
+    assert!(store.store(&message("d", &[0; 20], None), None, NOW).kept);
+    assert!(!store.store(&message("b", &[0; 20], None), None, NOW).kept);
+    assert!(!store.store(&message("b", &[0; 21], None), None, NOW).kept);
+    assert!(store.store(&message("b", b"1", None), None, NOW).kept);
     assert_eq!(store.size(), (3, 3 * topic_bytes + 1 + 20 + 3));
     assert_eq!(replay(&store, "#", 100).0, ["b", "c", "d"]);
     store.set_limits(RetainedLimits {
@@ -112,7 +115,7 @@ fn limits_count_what_all_shards_hold() {
         bytes: limits.bytes + topic_bytes,
         ..limits
     });
-    assert!(store.store(&message("e", b"1", None), None).kept);
+    assert!(store.store(&message("e", b"1", None), None, NOW).kept);
 }
 
 #[test]
@@ -125,7 +128,7 @@ fn deep_topics_count_with_their_levels() {
     let topic = |number: usize| format!("{number}{}", "/x".repeat(127));
     let kept = |number: &usize| {
         store
-            .store(&message(&topic(*number), b"x", None), None)
+            .store(&message(&topic(*number), b"x", None), None, NOW)
             .kept
     };
     let count = (0..1000).take_while(kept).count();
@@ -133,7 +136,7 @@ fn deep_topics_count_with_their_levels() {
     assert!(store.size().1 <= limits.bytes);
     // What is below levels that are there costs its own alone.
     let beside = format!("{}/y", topic(0));
-    assert!(store.store(&message(&beside, b"x", None), None).kept);
+    assert!(store.store(&message(&beside, b"x", None), None, NOW).kept);
     for topic in (0..count).map(topic).chain([beside]) {
         assert!(store.remove(&topic).is_some());
     }
@@ -147,13 +150,17 @@ fn topics_of_the_node_keep_to_no_limit_and_do_not_count() {
         ..LIMITS
     };
     let store = RetainedStore::new(limits, 2);
-    assert!(store.store(&message("a", b"x", None), None).kept);
+    assert!(store.store(&message("a", b"x", None), None, NOW).kept);
     let size = store.size();
     for number in 0..100 {
         let topic = format!("$SYS/broker/{number}");
-        assert!(store.store(&message(&topic, &[b'x'; 200], None), None).kept);
+        assert!(
+            store
+                .store(&message(&topic, &[b'x'; 200], None), None, NOW)
+                .kept
+        );
     }
-    assert!(!store.store(&message("b", b"x", None), None).kept);
+    assert!(!store.store(&message("b", b"x", None), None, NOW).kept);
     assert_eq!(store.size(), size);
 }
 
@@ -168,7 +175,8 @@ fn sweeps_remove_what_expired_and_nothing_else() {
                 store
                     .store(
                         &message(&format!("{root}/{number}"), b"x", expires_at),
-                        None
+                        None,
+                        NOW
                     )
                     .kept
             );
@@ -184,8 +192,12 @@ fn sweeps_remove_what_expired_and_nothing_else() {
         assert_eq!(swept_at(1_000), 7_500);
         assert_eq!(swept_at(1_001), 6_000);
         // Replaced by one that lasts.
-        assert!(store.store(&message("a/1", b"x", Some(1_002)), None).kept);
-        assert!(store.store(&message("a/1", b"x", None), None).kept);
+        assert!(
+            store
+                .store(&message("a/1", b"x", Some(1_002)), None, NOW)
+                .kept
+        );
+        assert!(store.store(&message("a/1", b"x", None), None, NOW).kept);
         assert_eq!(swept_at(2_000), 6_000);
     }
 }
@@ -233,18 +245,18 @@ fn the_memory_of_a_source_counts_once_and_as_long_as_a_message_names_it() {
     let bytes_of = |topics: &[&str]| {
         let other = RetainedStore::new(LIMITS, 1);
         for topic in topics {
-            assert!(other.store(&message(topic, b"x", None), None).kept);
+            assert!(other.store(&message(topic, b"x", None), None, NOW).kept);
         }
         other.size().1
     };
     let one = source("one");
     for topic in ["a", "b"] {
-        let stored = store.store(&message(topic, b"x", None), Some(Arc::clone(&one)));
+        let stored = store.store(&message(topic, b"x", None), Some(Arc::clone(&one)), NOW);
         assert!(stored.kept);
     }
     let source_bytes = store.size().1 - bytes_of(&["a", "b"]);
     assert!((100..200).contains(&source_bytes), "{source_bytes}");
-    assert!(store.store(&message("a", b"x", None), None).kept);
+    assert!(store.store(&message("a", b"x", None), None, NOW).kept);
     assert_eq!(store.size().1, bytes_of(&["a", "b"]) + source_bytes);
     assert!(store.remove("b").is_some());
     assert_eq!(store.size().1, bytes_of(&["a"]));
@@ -258,7 +270,7 @@ fn what_its_publisher_may_not_publish_any_more_is_withheld_and_may_come_back() {
         for number in 0..1_000 {
             let topic = format!("{}/{number}", if number % 3 == 0 { "a" } else { "b" });
             let from = (number % 2 == 0).then(|| source("one"));
-            assert!(store.store(&message(&topic, b"x", None), from).kept);
+            assert!(store.store(&message(&topic, b"x", None), from, NOW).kept);
             topics.push(topic);
         }
         let size = store.size();
@@ -288,14 +300,14 @@ fn a_message_that_replaces_one_while_that_is_looked_at_is_given() {
     let store = RetainedStore::new(LIMITS, 1);
     let denied = shared("deny all pub a");
     let old = message("a", b"old", None);
-    assert!(store.store(&old, Some(source("one"))).kept);
+    assert!(store.store(&old, Some(source("one")), NOW).kept);
     let mut review = SourceReview::new();
     // The page, and its source.
     step(&mut review, &store, &denied);
     step(&mut review, &store, &denied);
     assert!(
         store
-            .store(&message("a", b"new", None), Some(source("two")))
+            .store(&message("a", b"new", None), Some(source("two")), NOW)
             .kept
     );
     while step(&mut review, &store, &denied) != ReviewStep::Done {}
@@ -303,6 +315,6 @@ fn a_message_that_replaces_one_while_that_is_looked_at_is_given() {
     // The next walk finds it, as whoever wants a walk has published by the old rules until then.
     reviewed(&store, &denied);
     assert_eq!((replay(&store, "a", 1).0.len(), store.withheld()), (0, 1));
-    assert!(store.store(&message("a", b"newer", None), None).kept);
+    assert!(store.store(&message("a", b"newer", None), None, NOW).kept);
     assert_eq!((replay(&store, "a", 1).0.len(), store.withheld()), (1, 0));
 }

@@ -11,6 +11,8 @@ mod memory;
 mod memory_tests;
 mod overload;
 #[cfg(test)]
+mod question_tests;
+#[cfg(test)]
 mod queue_tests;
 mod rounds;
 #[cfg(test)]
@@ -31,6 +33,7 @@ use std::time::Duration;
 use mio::{Events, Poll, Token};
 use thrum_protection::{BanChanges, Subject};
 
+use crate::control::Questions;
 use crate::durable::{Journal, Part};
 use crate::edge::{Accepting, Edge};
 use crate::engine::Engine;
@@ -81,6 +84,7 @@ pub(crate) struct Worker {
     pub(crate) sys: SysTopics,
     stopping: bool,
     crowd: trim::Crowd,
+    questions: Questions,
 }
 
 impl Worker {
@@ -98,6 +102,7 @@ impl Worker {
             sys: SysTopics::new(node.clock.started()),
             stopping: false,
             crowd: trim::Crowd::default(),
+            questions: Questions::default(),
             node,
         }
     }
@@ -195,6 +200,9 @@ impl Worker {
         self.traffic.read_listed(listed);
         self.handle_mail();
         self.handle_timers();
+        if !self.questions.are_none() {
+            self.questions.go_on(&mut self.traffic);
+        }
         publish_events(&mut self.traffic.engine);
         self.traffic.engine.pass_room_news_on();
         if self.traffic.engine.held.are_listed() {
@@ -355,6 +363,7 @@ impl Worker {
             Mail::Reload(settings) => self.reload(&settings),
             Mail::Settled(sender) => self.settles_for(sender),
             Mail::Banned(changes) => self.banned(&changes),
+            Mail::Asked(task) => self.questions.push(task),
             Mail::StopWills => self.go_round(Errand::Wills),
             Mail::Stop => self.stop_after_rounds(),
         }

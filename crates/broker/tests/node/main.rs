@@ -12,6 +12,7 @@ mod options;
 mod owners;
 mod peer;
 mod protection;
+mod queries;
 mod queue;
 mod quic;
 mod retained;

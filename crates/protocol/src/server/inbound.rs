@@ -70,6 +70,12 @@ impl Inbound {
                 .is_some_and(|packet_id| self.received.contains(packet_id))
     }
 
+    /// Messages of the client with `QoS` 1 and 2 whose exchange is not over.
+    pub fn under_way(&self) -> usize {
+        let routing = usize::from(self.routing) + usize::from(self.routing_before);
+        self.received.len() + routing
+    }
+
     /// The topic assigned to the alias of a PUBLISH, if it has one; the PUBLISH may set the alias.
     pub(super) fn resolve_alias(
         &mut self,

@@ -55,6 +55,11 @@ impl Lifetime {
         self.was_persistent_at_connect
     }
 
+    /// Seconds of silence that the client may keep, as they hold for the connection; 0 is no limit.
+    pub fn keep_alive(&self) -> u16 {
+        self.keep_alive
+    }
+
     /// Records the start of a connection.
     pub(super) fn begin_connection(&mut self, handshake: &Handshake, now: Time) {
         self.last_activity = now;
@@ -70,7 +75,7 @@ impl Lifetime {
     }
 
     /// Time of the last packet, or of the end of the connection.
-    pub(super) fn last_activity(&self) -> Time {
+    pub fn last_activity(&self) -> Time {
         self.last_activity
     }
 

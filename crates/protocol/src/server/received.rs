@@ -40,6 +40,10 @@ impl Received {
             .is_some_and(|list| search(list, packet_id).is_ok())
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.exchanges.as_ref().map_or(0, |list| list.len())
+    }
+
     pub(super) fn find(&mut self, packet_id: PacketId) -> Option<&mut Exchange> {
         let list = self.exchanges.as_mut()?;
         let place = search(list, packet_id).ok()?;

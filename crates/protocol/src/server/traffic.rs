@@ -76,6 +76,11 @@ impl Traffic {
         }
     }
 
+    /// When the connection began, in whole seconds of the node's clock.
+    pub fn began(self) -> Time {
+        Time::from_millis(u64::from(self.began) * 1000)
+    }
+
     /// Whole seconds since the connection began.
     pub fn seconds(self, now: Time) -> u64 {
         (now.as_millis() / 1000).saturating_sub(self.began.into())

@@ -8,6 +8,7 @@ mod bench;
 #[cfg(not(feature = "bench"))]
 #[path = "bench_left_out.rs"]
 mod bench;
+mod clients;
 mod completion;
 mod config;
 mod data_dir;
@@ -17,9 +18,11 @@ mod publish;
 mod request;
 mod retained;
 mod root_alone;
+mod running;
 mod serve;
 mod sessions;
 mod shown;
+mod status;
 mod subscribe;
 #[cfg(test)]
 mod tests;
@@ -73,6 +76,10 @@ pub(crate) enum Command {
     Bench(bench::BenchArgs),
     /// Write, check and show the configuration of a broker.
     Config(config::ConfigArgs),
+    /// Show a running broker in one look.
+    Status(status::StatusArgs),
+    /// List, show and disconnect the clients of a running broker.
+    Clients(clients::ClientsArgs),
     /// List, add and lift bans of clients, users and addresses.
     Bans(bans::BansArgs),
     /// List, show and remove the sessions in a data directory.
@@ -106,6 +113,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Request(args) => request::run(&args),
         Command::Config(args) => config::run(args),
         Command::Acl(args) => acl::run(&args),
+        Command::Status(args) => status::run(&args),
+        Command::Clients(args) => clients::run(&args),
         Command::Bans(args) => bans::run(&args),
         Command::Sessions(args) => sessions::run(&args),
         Command::Retained(args) => retained::run(&args),

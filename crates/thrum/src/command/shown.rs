@@ -70,6 +70,37 @@ pub(super) fn name(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// At most so many characters of a text; what is cut off is marked.
+pub(super) fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept = text.chars().take(width.saturating_sub(1));
+    kept.chain(['…']).collect()
+}
+
+/// A count in at most six characters: `9999`, `12.3k`, `4.5M`.
+pub(super) fn short_count(count: u64) -> String {
+    const UNITS: [(u64, &str); 6] = [
+        (1_000_000_000_000_000_000, "E"),
+        (1_000_000_000_000_000, "P"),
+        (1_000_000_000_000, "T"),
+        (1_000_000_000, "G"),
+        (1_000_000, "M"),
+        (1000, "k"),
+    ];
+    if count < 10_000 {
+        return count.to_string();
+    }
+    let unit = UNITS.iter().find(|(unit, _)| count >= *unit);
+    let (unit, letter) = unit.unwrap_or(&(1, ""));
+    format!(
+        "{}.{}{letter}",
+        count / unit,
+        count % unit / (unit / 10).max(1)
+    )
+}
+
 /// A count and what is counted: `1 session`, `2 sessions`.
 pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
@@ -141,6 +172,22 @@ mod tests {
     fn names_do_not_steer_the_terminal() {
         assert_eq!(name("\u{fc}ber"), "\u{fc}ber");
         assert_eq!(name("a\u{1b}[2J"), "a\\u{1b}[2J");
+    }
+
+    #[test]
+    fn texts_and_counts_fit_their_columns() {
+        assert_eq!(cut("\u{fc}ber", 4), "\u{fc}ber");
+        assert_eq!(cut("\u{fc}ber", 3), "\u{fc}b…");
+        for (count, expected) in [
+            (0, "0"),
+            (9999, "9999"),
+            (10_000, "10.0k"),
+            (999_999, "999.9k"),
+            (1_250_000, "1.2M"),
+            (u64::MAX, "18.4E"),
+        ] {
+            assert_eq!(short_count(count), expected);
+        }
     }
 
     #[test]

@@ -8,13 +8,13 @@ use serde_json::json;
 use crate::folder::Folder;
 
 /// A broker on a data directory; killed at the end, as a crash would.
-struct Server {
+pub(crate) struct Server {
     child: Child,
-    port: String,
+    pub(crate) port: String,
 }
 
 impl Server {
-    fn start(folder: &Folder, data: &str) -> Self {
+    pub(crate) fn start(folder: &Folder, data: &str) -> Self {
         let line = format!("serve --dev --workers 2 --listen 127.0.0.1:0 --data-dir {data}");
         let mut child = folder.start(&line);
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -26,7 +26,7 @@ impl Server {
         Self { child, port }
     }
 
-    fn publish(&self, folder: &Folder, arguments: &str) {
+    pub(crate) fn publish(&self, folder: &Folder, arguments: &str) {
         folder.printed(&format!("pub -p {} -q 2 {arguments}", self.port));
     }
 }

@@ -7,7 +7,7 @@ use crate::violation::Violation;
 use crate::workspace::Package;
 
 /// Rows from bottom to top; each entry is the folder of a crate.
-const ROWS: [(&str, &[&str]); 7] = [
+const ROWS: [(&str, &[&str]); 8] = [
     ("wire", &["codec"]),
     ("pure", &["access", "figures", "protocol", "routing"]),
     (
@@ -17,6 +17,7 @@ const ROWS: [(&str, &[&str]); 7] = [
     ("edge", &["storage", "quic"]),
     ("node", &["broker", "bench"]),
     ("parts", &["auth"]),
+    ("control", &["management"]),
     ("program", &["thrum"]),
 ];
 /// Development tools: they may use everything, and the product may not use them.

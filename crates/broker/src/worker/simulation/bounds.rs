@@ -26,9 +26,9 @@ const REDISPATCHED: usize = 32;
 /// subscriptions ends.
 const ITEM_UNITS_MAX: u64 = 600;
 /// What goes beyond the share of all connections: the last portion begun, the connection that is
-/// read whatever the others took, mail, timers, and publishers that were held back, with the last
-/// portion begun there.
-const PORTIONS: u64 = 6;
+/// read whatever the others took, mail, timers, questions, and publishers that were held back, with
+/// the last portion begun there.
+const PORTIONS: u64 = 7;
 
 impl World {
     /// Mail that waits for each worker.

@@ -26,6 +26,7 @@ mod link;
 mod machine;
 mod owed;
 mod plan;
+mod questions;
 mod random;
 mod replays;
 mod run;

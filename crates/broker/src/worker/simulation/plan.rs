@@ -48,10 +48,11 @@ pub(super) enum Act {
     Stall,
     Reload,
     SinkWrites,
+    Ask,
 }
 
 /// Every act with how often it happens in a common run.
-const ACTS: [(Act, usize); 28] = [
+const ACTS: [(Act, usize); 29] = [
     (Act::Publish, 20),
     (Act::CarryUp, 18),
     (Act::CarryDown, 18),
@@ -80,6 +81,7 @@ const ACTS: [(Act, usize); 28] = [
     (Act::Stall, 1),
     (Act::Reload, 3),
     (Act::SinkWrites, 4),
+    (Act::Ask, 2),
 ];
 
 #[derive(Debug)]

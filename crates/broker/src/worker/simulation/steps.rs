@@ -124,6 +124,7 @@ impl World {
             Act::Stall => self.stall()?,
             Act::Reload => self.reload(),
             Act::SinkWrites => self.sink_writes()?,
+            Act::Ask => self.ask_for_sessions()?,
         }
         self.restart_after_power_loss()?;
         self.check_bounds()

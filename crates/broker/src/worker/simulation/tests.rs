@@ -76,8 +76,9 @@ struct Seen {
     counters: [u64; COUNTERS.len()],
 }
 
-const COUNTERS: [Counter; 11] = [
+const COUNTERS: [Counter; 12] = [
     Counter::SinkRefused,
+    Counter::QuestionsAsked,
     Counter::Takeovers,
     Counter::Handovers,
     Counter::Queued,

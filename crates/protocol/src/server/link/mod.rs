@@ -38,6 +38,8 @@ pub struct Link {
     sends_plain_topics: bool,
     /// Whether the client is the bridge of another broker.
     is_bridge: bool,
+    /// The connection began with a clean start (or a clean session).
+    is_clean_start: bool,
     /// Whether the client may publish retained messages.
     retain_available: bool,
     /// Whether the client accepts reason strings in acknowledgements (request problem information).
@@ -70,6 +72,7 @@ impl Link {
             is_congested: false,
             sends_plain_topics: true,
             is_bridge: false,
+            is_clean_start: false,
             retain_available: true,
             wants_problem_information: true,
         }
@@ -89,6 +92,7 @@ impl Link {
         self.version = handshake.version;
         self.is_congested = false;
         self.is_bridge = handshake.is_bridge;
+        self.is_clean_start = handshake.clean_start;
         self.retain_available = handshake.retain_available;
         self.wants_problem_information = handshake.wants_problem_information;
         self.carried.begin(now);
@@ -154,6 +158,11 @@ impl Link {
     /// as published.
     pub fn is_bridge(&self) -> bool {
         self.is_bridge
+    }
+
+    /// The connection (the last one when away) began with a clean start.
+    pub fn is_clean_start(&self) -> bool {
+        self.is_clean_start
     }
 
     /// Whether the client may publish retained messages.

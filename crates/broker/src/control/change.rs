@@ -1,13 +1,15 @@
 //! The configuration and access in force on a node, and their change while it runs.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::query::Desk;
 use crate::access::Shared;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::extension::Access;
+use crate::listener::Listening;
 use crate::mailbox::Mail;
 use crate::node::Node;
 use crate::settings::Settings;
@@ -20,6 +22,10 @@ pub(crate) struct Control {
     /// Held while it is changed and sent to the workers, so that all of them get the changes in the
     /// same order.
     in_force: Mutex<(Config, Arc<Shared>)>,
+    /// Where clients may come in; taken for a copy of it, and at reloads.
+    listening: Mutex<Vec<Listening>>,
+    /// Counts the questions under way.
+    pub(super) desk: Arc<Desk>,
 }
 
 impl Control {
@@ -27,6 +33,42 @@ impl Control {
         Self {
             node,
             in_force: Mutex::new((config, access)),
+            listening: Mutex::default(),
+            desk: Arc::default(),
+        }
+    }
+
+    pub(super) fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// Clients may come in there now.
+    pub(crate) fn set_listening(&self, addresses: Vec<Listening>) {
+        *self.listening() = addresses;
+    }
+
+    /// Where clients may come in.
+    pub(super) fn listening(&self) -> MutexGuard<'_, Vec<Listening>> {
+        self.listening
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whose answers clients are let in by.
+    pub(super) fn access(&self) -> Arc<Shared> {
+        let in_force = self.in_force.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&in_force.1)
+    }
+
+    /// The workers end: nobody answers a question any more.
+    pub(crate) fn close_desk(&self) {
+        self.desk.close();
+    }
+
+    /// The workers have ended: whoever waits for an answer is told so.
+    pub(crate) fn drop_questions(&self) {
+        for worker in WorkerId::all(self.node.workers()) {
+            self.node.mailbox(worker).take(&mut Vec::new());
         }
     }
 

@@ -1,0 +1,84 @@
+//! Connections by what they wait for.
+
+use super::QueryError;
+use super::ask::Asker;
+use super::questions::{Progress, Work};
+use crate::connection::{Connection, Phase};
+use crate::ids::ConnectionKey;
+use crate::traffic::Traffic;
+
+/// How many connections there are, by how far they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionCounts {
+    /// The header of a proxy, TLS or WebSocket is not done.
+    pub in_handshake: u64,
+    /// No CONNECT has come.
+    pub awaiting_connect: u64,
+    /// A backend, a step of the client, or a look at its session is awaited before it is in.
+    pub authenticating: u64,
+    /// They belong to a session.
+    pub established: u64,
+    /// They end: the last output is on its way.
+    pub closing: u64,
+}
+
+impl ConnectionCounts {
+    fn count(&mut self, connection: &Connection) {
+        let count = match &connection.phase {
+            Phase::Draining(_) => &mut self.closing,
+            Phase::Established { .. } => &mut self.established,
+            Phase::Admission(_) | Phase::Challenged(_) => &mut self.authenticating,
+            Phase::Proxy => &mut self.in_handshake,
+            Phase::Handshake(_) if connection.in_handshake => &mut self.in_handshake,
+            Phase::Handshake(_) => &mut self.awaiting_connect,
+        };
+        *count += 1;
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.in_handshake += other.in_handshake;
+        self.awaiting_connect += other.awaiting_connect;
+        self.authenticating += other.authenticating;
+        self.established += other.established;
+        self.closing += other.closing;
+    }
+}
+
+/// Counts the connections, those that are no sessions yet among them.
+pub(super) fn connections(asker: &Asker) -> Result<ConnectionCounts, QueryError> {
+    let mut all = ConnectionCounts::default();
+    for counts in asker.ask_all(CountConnections::default)? {
+        all.add(counts);
+    }
+    Ok(all)
+}
+
+/// The walk of one worker over its connections.
+#[derive(Debug, Default)]
+pub(super) struct CountConnections {
+    next: usize,
+    end: Option<usize>,
+    counts: ConnectionCounts,
+}
+
+impl Work for CountConnections {
+    type Answer = ConnectionCounts;
+
+    fn go_on(&mut self, traffic: &mut Traffic) -> Progress<ConnectionCounts> {
+        let connections = &traffic.edge.connections;
+        let end = *self.end.get_or_insert_with(|| connections.capacity());
+        while self.next < end {
+            let key = ConnectionKey::new(self.next);
+            let connection = key.and_then(|key| traffic.edge.connections.get(key));
+            if let Some(connection) = connection {
+                self.counts.count(connection);
+            }
+            traffic.engine.core.turn.work += 1;
+            self.next += 1;
+            if self.next < end && traffic.engine.core.turn.is_portion_over() {
+                return Progress::More;
+            }
+        }
+        Progress::Done(self.counts)
+    }
+}

@@ -1,0 +1,203 @@
+//! One session with all that is known of it.
+
+use thrum_codec::QoS;
+
+use super::QueryError;
+use super::ask::Asker;
+use super::questions::{Progress, Work};
+use super::row::{Backlog, SessionRow, row};
+use super::subscriptions::{SubscriptionRow, of_session};
+use crate::connection::Connection;
+use crate::engine::Engine;
+use crate::engine::client::Client;
+use crate::engine::events::words;
+use crate::ids::{ConnectionKey, Slot};
+use crate::system;
+use crate::traffic::Traffic;
+
+/// Subscriptions that are shown with a session; the rest is listed by page.
+const SUBSCRIPTIONS_SHOWN: usize = 100;
+/// Units of a session with all that is shown of it.
+const DETAIL_UNITS: u64 = 256;
+
+/// A session in full.
+#[derive(Clone, Debug)]
+pub struct SessionDetail {
+    /// What a listing shows of it.
+    pub row: SessionRow,
+    /// Its connection; none while the client is away.
+    pub connection: Option<ConnectionDetail>,
+    /// Number of the worker that has it.
+    pub worker: usize,
+    /// It is on the disk.
+    pub is_durable: bool,
+    /// The connection, or the last one, began with a clean start.
+    pub is_clean_start: bool,
+    /// Messages of the client with QoS 1 and 2 whose exchange is not over.
+    pub inflight_received: usize,
+    /// What may wait at most; 0 is nothing.
+    pub queue_limit: Backlog,
+    /// The will, if there is one.
+    pub will: Option<WillDetail>,
+    /// The first subscriptions in the order of their filters, at most 100.
+    pub subscriptions: Vec<SubscriptionRow>,
+    /// Messages that the session did not get since it began, or since the start of the broker, by
+    /// reason; without those with QoS 0 that came while the client was away.
+    pub dropped: Vec<(&'static str, u64)>,
+}
+
+/// The connection of a session.
+#[derive(Clone, Debug)]
+pub struct ConnectionDetail {
+    /// What is spoken there: `mqtt`, `mqtts`, `ws`, `wss`, `quic`; none if the listener is gone.
+    pub scheme: Option<&'static str>,
+    /// Seconds of silence that the client may keep; 0 is no limit.
+    pub keep_alive_secs: u16,
+    /// Subject of the client's certificate, if it showed one.
+    pub certificate: Option<Box<str>>,
+    /// Bytes of the socket from the client, with TLS if there is any; none over Unix sockets and
+    /// QUIC.
+    pub bytes_received: Option<u64>,
+    /// The same to the client.
+    pub bytes_sent: Option<u64>,
+    /// The time to the client and back in microseconds, as the system knows it.
+    pub round_trip_micros: Option<u32>,
+    /// Bytes that wait for its socket or the disk.
+    pub output_bytes: u64,
+    /// Why it is slowed, or not read now.
+    pub limited: Vec<Limited>,
+}
+
+/// Why a connection is slowed, or not read for now, in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limited(pub &'static str);
+
+/// A will.
+#[derive(Clone, Debug)]
+pub struct WillDetail {
+    /// Topic name.
+    pub topic: String,
+    /// Quality of service.
+    pub qos: QoS,
+    /// It will be retained.
+    pub retain: bool,
+    /// Bytes of the payload.
+    pub payload_bytes: u64,
+    /// Seconds from the end of the connection until it is published.
+    pub delay_secs: u32,
+}
+
+/// See [`Queries::session`](super::Queries::session).
+pub(super) fn session(asker: &Asker, client_id: &str) -> Result<Option<SessionDetail>, QueryError> {
+    let show = || ShowSession {
+        client_id: client_id.into(),
+    };
+    let answers = asker.ask_all(show)?;
+    let mut found = answers.into_iter().flatten().next();
+    if let Some(detail) = &mut found {
+        name_scheme(asker, detail);
+    }
+    Ok(found.map(|detail| *detail))
+}
+
+fn name_scheme(asker: &Asker, detail: &mut SessionDetail) {
+    let super::Presence::Connected { listener, .. } = &detail.row.presence else {
+        return;
+    };
+    let listening = asker.control.listening();
+    let found = listening.iter().find(|one| *one.listener == **listener);
+    if let Some(connection) = &mut detail.connection {
+        connection.scheme = found.map(|listening| listening.scheme);
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct ShowSession {
+    pub(super) client_id: Box<str>,
+}
+
+impl Work for ShowSession {
+    type Answer = Option<Box<SessionDetail>>;
+
+    fn go_on(&mut self, traffic: &mut Traffic) -> Progress<Self::Answer> {
+        let slot = traffic.engine.core.sessions.find(&self.client_id);
+        Progress::Done(slot.map(|slot| {
+            let client = &traffic.engine.core.sessions[slot];
+            let subscriptions = client.subscription_count() as u64;
+            traffic.engine.core.turn.work += DETAIL_UNITS + 4 * subscriptions;
+            Box::new(detail(traffic, slot))
+        }))
+    }
+}
+
+fn detail(traffic: &mut Traffic, slot: Slot) -> SessionDetail {
+    let Traffic { edge, engine, .. } = traffic;
+    let client = &engine.core.sessions[slot];
+    let row = row(edge, engine, client);
+    let session = &client.session;
+    let queue = &session.limits().queue;
+    let connection = client.connection.and_then(|key| {
+        let connection = edge.connections.get(key)?;
+        Some(connection_detail(engine, client, key, connection))
+    });
+    let mut subscriptions: Vec<SubscriptionRow> = of_session(engine, slot).collect();
+    subscriptions.sort_by(|one, other| one.filter.cmp(&other.filter));
+    subscriptions.truncate(SUBSCRIPTIONS_SHOWN);
+    SessionDetail {
+        row,
+        connection,
+        worker: engine.core.id.index(),
+        is_durable: session.is_durable(),
+        is_clean_start: session.link().is_clean_start(),
+        inflight_received: session.inbound().under_way(),
+        queue_limit: Backlog {
+            messages: queue.messages_max.into(),
+            bytes: queue.bytes_max.into(),
+        },
+        will: session.will().map(|will| WillDetail {
+            topic: will.message.topic().to_owned(),
+            qos: will.message.qos(),
+            retain: will.message.retain(),
+            payload_bytes: will.message.payload().len() as u64,
+            delay_secs: will.delay_secs,
+        }),
+        subscriptions,
+        dropped: client
+            .dropped()
+            .iter()
+            .map(|(reason, count)| (words(*reason), *count))
+            .collect(),
+    }
+}
+
+fn connection_detail(
+    engine: &Engine,
+    client: &Client,
+    key: ConnectionKey,
+    connection: &Connection,
+) -> ConnectionDetail {
+    let session = &client.session;
+    let output = &engine.core.outputs[key];
+    let carried = system::tcp_carried(&connection.socket);
+    let access = client.access.as_deref();
+    let certificate = access.and_then(|access| access.identity.certificate.as_deref());
+    let mut limited: Vec<&'static str> = connection.reading.reasons().collect();
+    if output.is_congested {
+        limited
+            .push("it does not take its output: messages wait in the queue, and QoS 0 is dropped");
+    }
+    let (queued, _, inflight) = session.outbound().backlog();
+    if queued > 0 && inflight > 0 && session.free_window() == 0 && !output.is_congested {
+        limited.push("its window is full: messages wait until it acknowledges some");
+    }
+    ConnectionDetail {
+        scheme: None,
+        keep_alive_secs: session.lifetime().keep_alive(),
+        certificate: certificate.map(|certificate| certificate.subject.clone()),
+        bytes_received: carried.map(|carried| carried.bytes_received),
+        bytes_sent: carried.map(|carried| carried.bytes_sent),
+        round_trip_micros: carried.map(|carried| carried.round_trip_micros),
+        output_bytes: connection.waiting(output) as u64,
+        limited: limited.into_iter().map(Limited).collect(),
+    }
+}

@@ -1,0 +1,91 @@
+//! The figures of the node: its counters, those of the backends, and the work of the storage.
+
+use thrum_storage::{Health, MetricsSnapshot};
+
+use super::QueryError;
+use super::ask::Asker;
+use super::questions::{Progress, Work};
+use crate::sys_topics;
+use crate::traffic::Traffic;
+
+/// What the node has counted since its start.
+#[derive(Clone, Debug)]
+pub struct Figures {
+    /// Every counter and gauge by its name, which is that below `$SYS/broker/`.
+    pub counters: Vec<(String, u64)>,
+    /// What backends of authentication were asked and said, by their names below `$SYS/broker/`.
+    pub backends: Vec<(String, u64)>,
+    /// The storage; none on a node that keeps everything in memory.
+    pub storage: Option<StorageFigures>,
+}
+
+/// What the storage thread does.
+#[derive(Clone, Debug)]
+pub struct StorageFigures {
+    /// `healthy`, `full` or `failing`.
+    pub health: &'static str,
+    /// Its counters, by their names below `$SYS/broker/`.
+    pub counters: Vec<(&'static str, u64)>,
+    /// How many commits took how long, write and sync.
+    pub commit_times: Vec<ClassOfTime>,
+    /// Sum of the times of all commits in microseconds.
+    pub commit_micros: u64,
+}
+
+/// One class of a histogram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassOfTime {
+    /// What is in it took less than that, and at least what the class before has as its end; none
+    /// for the last class, which has no end.
+    pub micros_below: Option<u64>,
+    /// How many are in it.
+    pub count: u64,
+}
+
+/// See [`Queries::figures`](super::Queries::figures).
+pub(super) fn figures(asker: &Asker) -> Result<Figures, QueryError> {
+    let storage = storage(asker)?;
+    let counters = sys_topics::counters(&asker.node().metrics);
+    let mut backends = Vec::new();
+    let access = asker.control.access();
+    if let Some(gatekeeper) = access.access.gatekeeper.as_deref() {
+        gatekeeper.figures(&mut |name, value| backends.push((name.to_owned(), value)));
+    }
+    Ok(Figures {
+        counters: counters.collect(),
+        backends,
+        storage: storage.map(|(health, metrics)| storage_figures(health, &metrics)),
+    })
+}
+
+/// What the storage thread says of itself; none if there is no storage.
+pub(super) fn storage(asker: &Asker) -> Result<Option<(Health, MetricsSnapshot)>, QueryError> {
+    asker.ask_one(|| AskStorage)
+}
+
+fn storage_figures(health: Health, metrics: &MetricsSnapshot) -> StorageFigures {
+    let last = metrics.commit_times.len() - 1;
+    let classes = metrics.commit_times.iter().enumerate();
+    let classes = classes.map(|(class, count)| ClassOfTime {
+        micros_below: (class < last).then(|| 1 << class),
+        count: *count,
+    });
+    StorageFigures {
+        health: sys_topics::health_words(health),
+        counters: sys_topics::storage_counters(metrics).to_vec(),
+        commit_times: classes.collect(),
+        commit_micros: metrics.commit_micros,
+    }
+}
+
+#[derive(Debug)]
+struct AskStorage;
+
+impl Work for AskStorage {
+    type Answer = Option<(Health, MetricsSnapshot)>;
+
+    fn go_on(&mut self, traffic: &mut Traffic) -> Progress<Self::Answer> {
+        let journal = traffic.engine.core.durable.journal.as_deref();
+        Progress::Done(journal.map(|journal| (journal.health(), journal.metrics())))
+    }
+}

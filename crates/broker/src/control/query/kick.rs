@@ -1,0 +1,82 @@
+//! A client is disconnected by whoever runs the broker, and its session ended if that is wanted.
+
+use thrum_codec::ReasonCode;
+
+use super::QueryError;
+use super::ask::Asker;
+use super::questions::{Progress, Work};
+use crate::edge::{Ending, Farewell};
+use crate::ids::Slot;
+use crate::metrics::Counter;
+use crate::traffic::Traffic;
+
+/// What a client of 5.0 is told, with reason code 0x98, and what the log says.
+const FAREWELL: Farewell<'static> = Farewell {
+    reason: ReasonCode::AdministrativeAction,
+    what: "disconnected by the administrator of the broker",
+};
+
+/// What was done to a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kicked {
+    /// It was connected.
+    pub was_connected: bool,
+    /// Its session has ended: that was wanted, or it ended with the connection.
+    pub session_ended: bool,
+}
+
+/// See [`Queries::kick`](super::Queries::kick).
+pub(super) fn kick(
+    asker: &Asker,
+    client_id: &str,
+    ends_session: bool,
+) -> Result<Option<Kicked>, QueryError> {
+    let kick = || Kick {
+        client_id: client_id.into(),
+        ends_session,
+    };
+    let answers = asker.ask_all(kick)?;
+    Ok(answers.into_iter().flatten().next())
+}
+
+#[derive(Debug)]
+pub(super) struct Kick {
+    pub(super) client_id: Box<str>,
+    pub(super) ends_session: bool,
+}
+
+impl Work for Kick {
+    type Answer = Option<Kicked>;
+
+    fn go_on(&mut self, traffic: &mut Traffic) -> Progress<Self::Answer> {
+        let slot = traffic.engine.core.sessions.find(&self.client_id);
+        Progress::Done(slot.map(|slot| carry_out(traffic, slot, self.ends_session)))
+    }
+}
+
+fn carry_out(traffic: &mut Traffic, slot: Slot, ends_session: bool) -> Kicked {
+    let client = &traffic.engine.core.sessions[slot];
+    let (id, connection) = (client.session.id(), client.connection);
+    let returning = traffic.rechecking().returning_to(slot);
+    let was_connected = connection.is_some() || returning.is_some();
+    let row = traffic.engine.core.row();
+    row.add(Counter::ClientsKicked, was_connected.into());
+    if let Some(returning) = returning {
+        traffic.door().kick_returning(returning, FAREWELL.what);
+    }
+    if let Some(key) = connection {
+        let edge = &mut traffic.edge;
+        edge.disconnect(&mut traffic.engine, key, FAREWELL, Ending::ClosedByServer);
+    }
+    if ends_session && traffic.engine.core.sessions.is(slot, id) {
+        tracing::info!(
+            client_id = traffic.engine.core.sessions[slot].session.client_id(),
+            "session ended by the administrator of the broker"
+        );
+        traffic.engine.remove_session(slot);
+    }
+    Kicked {
+        was_connected,
+        session_ended: !traffic.engine.core.sessions.is(slot, id),
+    }
+}

@@ -1,0 +1,120 @@
+//! Retained messages by page.
+
+use std::net::IpAddr;
+
+use thrum_codec::{QoS, TopicFilter};
+use thrum_routing::retained::Allowance;
+
+use super::ask::Asker;
+use super::cursor::{Cursor, Listing};
+use super::sessions::check_filter;
+use super::{CursorError, Page, QueryError, page_rows};
+use crate::node::Node;
+use crate::retained::{Listed, RetainedSource};
+
+/// Branches of the store that are visited for one page: some 10 ms. A page of a filter that matches
+/// little may be short, or empty, and still have a next one.
+const VISITS_MAX: usize = 100_000;
+
+/// A page of retained messages, in the order of the store.
+#[derive(Clone, Debug)]
+pub struct RetainedQuery {
+    /// Those whose topics it matches; `#` is all but those that begin with `$`.
+    pub filter: String,
+    /// Rows at most, up to [`ROWS_MAX`](super::ROWS_MAX).
+    pub limit: usize,
+    /// The `next` of the page before, with the same filter.
+    pub cursor: Option<Cursor>,
+}
+
+/// A retained message. Times are milliseconds of the Unix epoch.
+#[derive(Clone, Debug)]
+pub struct RetainedRow {
+    /// Topic name.
+    pub topic: String,
+    /// Quality of service as published.
+    pub qos: QoS,
+    /// Bytes of the payload.
+    pub payload_bytes: u64,
+    /// When it was published.
+    pub published_at: u64,
+    /// When it is no longer delivered.
+    pub expires_at: Option<u64>,
+    /// Whose it is, with `acl.check_retained_source`.
+    pub publisher: Option<Publisher>,
+    /// It is not given to new subscribers: its publisher may not publish it any more.
+    pub is_withheld: bool,
+}
+
+/// Who has published a retained message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Publisher {
+    /// Client identifier.
+    pub client_id: Box<str>,
+    /// User, if anybody verified one.
+    pub user: Option<Box<str>>,
+    /// Where it was.
+    pub address: Option<IpAddr>,
+}
+
+/// See [`Queries::retained`](super::Queries::retained).
+pub(super) fn retained(
+    asker: &Asker,
+    query: &RetainedQuery,
+) -> Result<Page<RetainedRow>, QueryError> {
+    check_filter(&query.filter)?;
+    let filter = TopicFilter::parse(&query.filter);
+    if filter.is_ok_and(|filter| filter.shared().is_some()) {
+        let what = "retained messages are found by a filter without $share/GROUP/".to_owned();
+        return Err(QueryError::Invalid(what));
+    }
+    let node = asker.node();
+    let mut place = match &query.cursor {
+        None => None,
+        Some(cursor) => {
+            let place = cursor.place(Listing::Retained)?;
+            let place = node.retained.read_place(&query.filter, place);
+            Some(place.ok_or(CursorError)?)
+        }
+    };
+    let now = node.clock.now();
+    let mut listed = Vec::new();
+    let mut visits = VISITS_MAX;
+    let limit = page_rows(query.limit);
+    loop {
+        let messages = limit - listed.len();
+        let mut allowance = Allowance { messages, visits };
+        let filter = &query.filter;
+        place = node
+            .retained
+            .list(filter, place, &mut allowance, &mut listed);
+        visits = allowance.visits;
+        listed.retain(|listed| !listed.message.is_expired(now));
+        if place.is_none() || visits == 0 || listed.len() >= limit {
+            break;
+        }
+    }
+    let next = place.map(|place| node.retained.write_place(Some(&place)));
+    Ok(Page {
+        rows: listed.iter().map(|listed| row(node, listed)).collect(),
+        next: next.map(|place| Cursor::new(Listing::Retained, &place)),
+    })
+}
+
+fn row(node: &Node, listed: &Listed) -> RetainedRow {
+    let message = &listed.message;
+    let source = listed.source.as_deref().and_then(RetainedSource::client);
+    RetainedRow {
+        topic: message.topic().to_owned(),
+        qos: message.qos(),
+        payload_bytes: message.payload().len() as u64,
+        published_at: node.clock.wall_millis(listed.at),
+        expires_at: message.expires_at().map(|at| node.clock.wall_millis(at)),
+        publisher: source.map(|source| Publisher {
+            client_id: source.identity.client_id,
+            user: source.identity.username,
+            address: source.identity.address,
+        }),
+        is_withheld: listed.is_withheld,
+    }
+}

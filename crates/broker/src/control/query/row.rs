@@ -1,0 +1,115 @@
+//! A session in one row.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use thrum_codec::Version;
+
+use crate::connection::Connection;
+use crate::edge::Edge;
+use crate::engine::Engine;
+use crate::engine::client::Client;
+
+/// What is shown of a session in a listing.
+#[derive(Clone, Debug)]
+pub struct SessionRow {
+    /// Client identifier.
+    pub client_id: Box<str>,
+    /// User; none of a client that nobody has verified.
+    pub user: Option<Box<str>>,
+    /// Whether its client is connected, and since when that is so.
+    pub presence: Presence,
+    /// Protocol version of the connection, or of the last one.
+    pub version: Version,
+    /// Seconds that the session outlives its connection, `u32::MAX` for ever.
+    pub expiry_secs: u32,
+    /// What waits for the client.
+    pub queued: Backlog,
+    /// Messages with QoS 1 and 2 that were sent and not acknowledged.
+    pub inflight: usize,
+    /// Subscriptions, shared ones included.
+    pub subscriptions: usize,
+    /// PUBLISH packets with new messages from the client, on this connection or the last one.
+    pub messages_received: u32,
+    /// PUBLISH packets to the client, on this connection or the last one.
+    pub messages_sent: u32,
+}
+
+/// Messages and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Messages.
+    pub messages: u64,
+    /// Bytes of memory that they take.
+    pub bytes: u64,
+}
+
+/// Where a client is. Times are milliseconds of the Unix epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It is connected.
+    Connected {
+        /// When the connection began.
+        since: u64,
+        /// Address and port, or what else is known of the other end.
+        peer: String,
+        /// Name of the listener in the configuration.
+        listener: Arc<str>,
+    },
+    /// It is away.
+    Away {
+        /// When its connection ended.
+        since: u64,
+    },
+}
+
+/// The row of a session.
+pub(super) fn row(edge: &mut Edge, engine: &Engine, client: &Client) -> SessionRow {
+    let session = &client.session;
+    let (messages, bytes, inflight) = session.outbound().backlog();
+    let traffic = session.link().traffic();
+    SessionRow {
+        client_id: session.client_id().into(),
+        user: client.owner().user().map(Into::into),
+        presence: presence(edge, engine, client),
+        version: session.link().version(),
+        expiry_secs: session.lifetime().session_expiry(),
+        queued: Backlog {
+            messages: messages as u64,
+            bytes: bytes as u64,
+        },
+        inflight,
+        subscriptions: client.subscription_count(),
+        messages_received: traffic.received,
+        messages_sent: traffic.sent,
+    }
+}
+
+fn presence(edge: &mut Edge, engine: &Engine, client: &Client) -> Presence {
+    let clock = &engine.core.node.clock;
+    let session = &client.session;
+    let Some(connection) = connection_of(edge, client) else {
+        return Presence::Away {
+            since: clock.wall_millis(session.lifetime().last_activity()),
+        };
+    };
+    let (peer, gate) = (connection.peer.to_string(), connection.gate);
+    Presence::Connected {
+        since: clock.wall_millis(session.link().traffic().began()),
+        peer,
+        listener: Arc::clone(&edge.gates.get(gate).name),
+    }
+}
+
+/// The connection of a session.
+pub(super) fn connection_of<'a>(edge: &'a Edge, client: &Client) -> Option<&'a Connection> {
+    edge.connections.get(client.connection?)
+}
+
+/// Where its client is, or was when it was last here, as far as that is known.
+pub(super) fn address_of(edge: &Edge, client: &Client) -> Option<IpAddr> {
+    if let Some(connection) = connection_of(edge, client) {
+        return connection.peer.own_address();
+    }
+    client.access.as_deref()?.identity.address
+}

@@ -1,0 +1,340 @@
+//! Sessions by page: those that a filter lets through, in an order.
+
+use std::sync::Arc;
+
+use thrum_access::Network;
+use thrum_codec::{TopicFilter, Version};
+use thrum_protocol::server::GroupId;
+use thrum_routing::FilterId;
+
+use super::ask::Asker;
+use super::best::{Best, Direction, Wanted};
+use super::cursor::{Cursor, Listing};
+use super::questions::{Progress, Work};
+use super::rank::{Rank, RankRef};
+use super::row::{SessionRow, address_of, row};
+use super::wildcard::WildcardText;
+use super::{Page, QueryError, page_rows};
+use crate::edge::Edge;
+use crate::engine::Engine;
+use crate::engine::client::Client;
+use crate::ids::Slot;
+use crate::traffic::Traffic;
+
+/// Units of a row that is kept: some allocations.
+pub(crate) const ROW_UNITS: u64 = 8;
+/// Bytes of a text, or numbers of a list, that are compared in the time of a unit.
+const COMPARED_OF_UNIT: usize = 64;
+/// Longest pattern of a client identifier in bytes. Its comparison costs the product of both
+/// lengths.
+const PATTERN_BYTES_MAX: usize = 1024;
+
+/// Which sessions are listed: those for which all holds that is said.
+#[derive(Clone, Debug, Default)]
+pub struct SessionFilter {
+    /// Client identifier.
+    pub client_id: Option<WildcardText>,
+    /// The whole user name.
+    pub user: Option<String>,
+    /// Where the client is, or was when it was last here, as far as that is known.
+    pub network: Option<Network>,
+    /// Connected or away.
+    pub is_connected: Option<bool>,
+    /// A filter that the session has subscribed to, as the client wrote it (behind its mount
+    /// point), with `$share/GROUP/` if it is shared.
+    pub subscribed: Option<String>,
+    /// Protocol version of the connection, or of the last one.
+    pub version: Option<Version>,
+}
+
+/// What sessions are sorted by; those with the same figure by client identifier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum SortKey {
+    /// Client identifier.
+    #[default]
+    ClientId,
+    /// Begin of the connection; who is away comes behind all others.
+    ConnectedSince,
+    /// Messages in the queue.
+    QueuedMessages,
+    /// Their bytes.
+    QueuedBytes,
+    /// Subscriptions.
+    Subscriptions,
+    /// Messages received on the connection, or the last one.
+    MessagesReceived,
+    /// Messages sent on the connection, or the last one.
+    MessagesSent,
+}
+
+/// A page of sessions.
+#[derive(Clone, Debug, Default)]
+pub struct SessionQuery {
+    /// Which.
+    pub filter: SessionFilter,
+    /// In which order.
+    pub sort: SortKey,
+    /// From the highest to the lowest.
+    pub is_descending: bool,
+    /// Rows at most, up to [`ROWS_MAX`](super::ROWS_MAX).
+    pub limit: usize,
+    /// The `next` of the page before; the filter may be another one, the order may not.
+    pub cursor: Option<Cursor>,
+}
+
+/// Sessions, and how many there are in all.
+#[derive(Clone, Debug)]
+pub struct SessionPage {
+    /// The rows.
+    pub page: Page<SessionRow>,
+    /// Sessions that the filter lets through, on all pages together.
+    pub matching: u64,
+}
+
+/// See [`Queries::sessions`](super::Queries::sessions).
+pub(super) fn sessions(asker: &Asker, query: &SessionQuery) -> Result<SessionPage, QueryError> {
+    let question = ListSessions::new(query)?;
+    let wanted = question.wanted();
+    let answers = asker.ask_all(|| question.begun())?;
+    Ok(merged(query, wanted, answers))
+}
+
+pub(super) fn merged(
+    query: &SessionQuery,
+    wanted: Wanted<Rank>,
+    answers: Vec<SessionsFound>,
+) -> SessionPage {
+    let mut best = Best::new(wanted);
+    let mut matching = 0;
+    for answer in answers {
+        matching += answer.matching;
+        best.join(answer.best);
+    }
+    let (rows, next) = best.into_page();
+    let order = order(query);
+    let next = next.map(|rank| Cursor::of_rank(Listing::Sessions, &order, &rank));
+    SessionPage {
+        page: Page { rows, next },
+        matching,
+    }
+}
+
+/// What a cursor has to agree with.
+fn order(query: &SessionQuery) -> [u8; 2] {
+    [query.sort as u8, u8::from(query.is_descending)]
+}
+
+/// What one worker found.
+#[derive(Debug)]
+pub(crate) struct SessionsFound {
+    best: Best<Rank, SessionRow>,
+    matching: u64,
+}
+
+/// The walk of one worker over its sessions.
+#[derive(Debug)]
+pub(crate) struct ListSessions {
+    filter: Arc<SessionFilter>,
+    sort: SortKey,
+    /// The place that is looked at next.
+    next: usize,
+    /// Who comes later need not be listed. Known from the first piece on.
+    end: Option<usize>,
+    best: Best<Rank, SessionRow>,
+    matching: u64,
+}
+
+impl ListSessions {
+    pub(super) fn new(query: &SessionQuery) -> Result<Self, QueryError> {
+        let order = order(query);
+        let after = query.cursor.as_ref();
+        let after = after.map(|cursor| cursor.rank(Listing::Sessions, &order));
+        let wanted = Wanted {
+            direction: Direction::of(query.is_descending),
+            limit: page_rows(query.limit),
+            after: after.transpose()?,
+        };
+        check(&query.filter)?;
+        Ok(Self {
+            filter: Arc::new(query.filter.clone()),
+            sort: query.sort,
+            next: 0,
+            end: None,
+            best: Best::new(wanted),
+            matching: 0,
+        })
+    }
+
+    /// Which rows are wanted.
+    pub(super) fn wanted(&self) -> Wanted<Rank> {
+        self.best.wanted().clone()
+    }
+
+    /// The same for another worker.
+    pub(super) fn begun(&self) -> Self {
+        Self {
+            filter: Arc::clone(&self.filter),
+            sort: self.sort,
+            next: 0,
+            end: None,
+            best: Best::new(self.best.wanted().clone()),
+            matching: 0,
+        }
+    }
+
+    fn look(
+        &mut self,
+        edge: &mut Edge,
+        engine: &Engine,
+        slot: Slot,
+        wanted: Option<Subscribed>,
+    ) -> u64 {
+        let Some(client) = engine.core.sessions.get(slot) else {
+            return 1;
+        };
+        let (is_match, units) = matches(&self.filter, wanted, edge, client);
+        if !is_match {
+            return units;
+        }
+        self.matching += 1;
+        let rank = RankRef {
+            value: value(self.sort, client),
+            name: client.session.client_id(),
+            second: "",
+        };
+        let compare = |other: &Rank| rank.compare(other);
+        let make = || (rank.to_rank(), row(edge, engine, client));
+        if self.best.offer(compare, make) {
+            units + ROW_UNITS
+        } else {
+            units
+        }
+    }
+}
+
+impl Work for ListSessions {
+    type Answer = SessionsFound;
+
+    fn go_on(&mut self, traffic: &mut Traffic) -> Progress<SessionsFound> {
+        let sessions = &traffic.engine.core.sessions;
+        let end = *self.end.get_or_insert_with(|| sessions.capacity());
+        let subscribed = self.filter.subscribed.as_deref();
+        // Filters get other numbers between two pieces.
+        let subscribed = subscribed.map(|filter| Subscribed::find(&traffic.engine, filter));
+        while self.next < end {
+            let Traffic { edge, engine, .. } = traffic;
+            let slot = Slot::new(self.next);
+            let units = slot.map_or(1, |slot| self.look(edge, engine, slot, subscribed));
+            engine.core.turn.work += units;
+            self.next += 1;
+            if self.next < end && engine.core.turn.is_portion_over() {
+                return Progress::More;
+            }
+        }
+        let wanted = self.best.wanted().clone();
+        Progress::Done(SessionsFound {
+            best: std::mem::replace(&mut self.best, Best::new(wanted)),
+            matching: self.matching,
+        })
+    }
+}
+
+fn check(filter: &SessionFilter) -> Result<(), QueryError> {
+    let pattern = filter.client_id.as_ref().map_or(0, WildcardText::len);
+    if pattern > PATTERN_BYTES_MAX {
+        let what = format!("a pattern of client identifiers has at most {PATTERN_BYTES_MAX} bytes");
+        return Err(QueryError::Invalid(what));
+    }
+    let subscribed = filter.subscribed.as_deref();
+    subscribed.map_or(Ok(()), check_filter)
+}
+
+/// Refuses what is no topic filter.
+pub(super) fn check_filter(text: &str) -> Result<(), QueryError> {
+    let parsed = TopicFilter::parse(text).map(|_| ());
+    parsed.map_err(|_| QueryError::Invalid(format!("{text:?} is no topic filter")))
+}
+
+/// What a subscription is known by on one worker.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Subscribed {
+    To(FilterId),
+    In(GroupId),
+    /// Nobody here.
+    Nobody,
+}
+
+impl Subscribed {
+    pub(super) fn find(engine: &Engine, filter: &str) -> Self {
+        let Ok(parsed) = TopicFilter::parse(filter) else {
+            return Self::Nobody;
+        };
+        let found = match parsed.shared() {
+            Some(shared) => engine.core.node.interest.find_group(shared).map(Self::In),
+            None => engine.router.topics.find(filter).map(Self::To),
+        };
+        found.unwrap_or(Self::Nobody)
+    }
+
+    pub(super) fn is_of(self, client: &Client) -> bool {
+        match self {
+            Self::To(filter) => client.subscriptions.contains(&filter),
+            Self::In(group) => client.groups().contains(&group),
+            Self::Nobody => false,
+        }
+    }
+}
+
+/// Whether the filter lets a session through, and the work to know it.
+fn matches(
+    filter: &SessionFilter,
+    subscribed: Option<Subscribed>,
+    edge: &Edge,
+    client: &Client,
+) -> (bool, u64) {
+    let session = &client.session;
+    let mut units = 1;
+    let is_wanted = filter
+        .is_connected
+        .is_none_or(|wanted| wanted == client.connection.is_some())
+        && filter
+            .version
+            .is_none_or(|version| version == session.link().version())
+        && filter
+            .user
+            .as_deref()
+            .is_none_or(|user| client.owner().user() == Some(user))
+        && filter.network.is_none_or(|network| {
+            address_of(edge, client).is_some_and(|address| network.contains(address))
+        });
+    let is_named = |pattern: &WildcardText| {
+        let compared = pattern.len() * session.client_id().len();
+        units += (compared / COMPARED_OF_UNIT / COMPARED_OF_UNIT) as u64;
+        pattern.matches(session.client_id())
+    };
+    if !is_wanted || !filter.client_id.as_ref().is_none_or(is_named) {
+        return (false, units);
+    }
+    let Some(subscribed) = subscribed else {
+        return (true, units);
+    };
+    units += (client.subscription_count() / COMPARED_OF_UNIT) as u64;
+    (subscribed.is_of(client), units)
+}
+
+fn value(sort: SortKey, client: &Client) -> u64 {
+    let session = &client.session;
+    let traffic = session.link().traffic();
+    let (messages, bytes, _) = session.outbound().backlog();
+    match sort {
+        SortKey::ClientId => 0,
+        SortKey::ConnectedSince if client.connection.is_none() => u64::MAX,
+        SortKey::ConnectedSince => traffic.began().as_millis(),
+        SortKey::QueuedMessages => messages as u64,
+        SortKey::QueuedBytes => bytes as u64,
+        SortKey::Subscriptions => client.subscription_count() as u64,
+        SortKey::MessagesReceived => traffic.received.into(),
+        SortKey::MessagesSent => traffic.sent.into(),
+    }
+}

@@ -1,0 +1,73 @@
+//! What there is to say about the node in one look.
+
+use std::time::Duration;
+
+use super::ask::Asker;
+use super::connections::connections;
+use super::figures::storage;
+use super::{Backlog, ConnectionCounts, QueryError};
+use crate::listener::Listening;
+use crate::metrics::Counter;
+use crate::{sys_topics, system};
+
+/// The node in one look.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// Version of the program.
+    pub version: &'static str,
+    /// When the node started, in milliseconds of the Unix epoch.
+    pub started_at: u64,
+    /// How long that is ago.
+    pub uptime: Duration,
+    /// Worker threads.
+    pub workers: usize,
+    /// Sessions, those of clients that are away among them.
+    pub sessions: u64,
+    /// Sessions that outlive their connection.
+    pub sessions_persistent: u64,
+    /// Sessions whose client is connected.
+    pub clients_connected: u64,
+    /// Connections by how far they are.
+    pub connections: ConnectionCounts,
+    /// Subscriptions, shared ones included.
+    pub subscriptions: u64,
+    /// Retained messages and their memory, without those of the node.
+    pub retained: Backlog,
+    /// Resident memory in bytes, as far as the system tells.
+    pub memory_bytes: Option<u64>,
+    /// Its limit (`limits.memory`); none if there is none.
+    pub memory_limit_bytes: Option<u64>,
+    /// `healthy`, `full` or `failing`; none on a node that keeps everything in memory.
+    pub storage: Option<&'static str>,
+    /// Where clients may come in.
+    pub listeners: Vec<Listening>,
+}
+
+/// See [`Queries::status`](super::Queries::status).
+pub(super) fn status(asker: &Asker) -> Result<Status, QueryError> {
+    let connections = connections(asker)?;
+    let storage = storage(asker)?;
+    let node = asker.node();
+    let total = |counter| node.metrics.total(counter);
+    let (messages, bytes) = node.retained.size();
+    let limit = asker.control.config().limits.memory;
+    Ok(Status {
+        version: env!("CARGO_PKG_VERSION"),
+        started_at: node.clock.wall_millis(node.clock.started()),
+        uptime: node.clock.elapsed(),
+        workers: node.workers(),
+        sessions: total(Counter::Sessions),
+        sessions_persistent: total(Counter::SessionsPersistent),
+        clients_connected: total(Counter::ClientsConnected),
+        connections,
+        subscriptions: total(Counter::Subscriptions),
+        retained: Backlog {
+            messages: messages as u64,
+            bytes: bytes as u64,
+        },
+        memory_bytes: system::resident_bytes(),
+        memory_limit_bytes: (limit > 0).then_some(limit),
+        storage: storage.map(|(health, _)| sys_topics::health_words(health)),
+        listeners: asker.control.listening().clone(),
+    })
+}

@@ -1,0 +1,165 @@
+//! Subscriptions by page: of all sessions, of one, or to one filter.
+
+use thrum_codec::packet::SubscriptionOptions;
+
+use super::ask::Asker;
+use super::best::{Best, Direction, Wanted};
+use super::cursor::{Cursor, Listing};
+use super::questions::{Progress, Work};
+use super::rank::{Rank, RankRef};
+use super::sessions::{Subscribed, check_filter};
+use super::{Page, QueryError, page_rows};
+use crate::engine::Engine;
+use crate::ids::Slot;
+use crate::traffic::Traffic;
+
+/// Subscriptions whose texts are put together in the time of four units.
+const SUBSCRIPTIONS_OF_UNITS: usize = 4;
+
+/// A page of subscriptions, by client identifier and then by filter.
+#[derive(Clone, Debug, Default)]
+pub struct SubscriptionQuery {
+    /// Those of this client alone.
+    pub client_id: Option<String>,
+    /// Those to this filter alone, as [`SubscriptionRow::filter`] has it.
+    pub filter: Option<String>,
+    /// Rows at most, up to [`ROWS_MAX`](super::ROWS_MAX).
+    pub limit: usize,
+    /// The `next` of the page before.
+    pub cursor: Option<Cursor>,
+}
+
+/// A subscription.
+#[derive(Clone, Debug)]
+pub struct SubscriptionRow {
+    /// Client identifier of the session that has it.
+    pub client_id: Box<str>,
+    /// The filter behind the mount point of the client, with `$share/GROUP/` if it is shared.
+    pub filter: Box<str>,
+    /// How the client wants the messages.
+    pub options: SubscriptionOptions,
+    /// Subscription identifier.
+    pub identifier: Option<u32>,
+}
+
+/// See [`Queries::subscriptions`](super::Queries::subscriptions).
+pub(super) fn subscriptions(
+    asker: &Asker,
+    query: &SubscriptionQuery,
+) -> Result<Page<SubscriptionRow>, QueryError> {
+    if let Some(filter) = &query.filter {
+        check_filter(filter)?;
+    }
+    let after = query.cursor.as_ref();
+    let after = after.map(|cursor| cursor.rank(Listing::Subscriptions, &[]));
+    let wanted = Wanted {
+        direction: Direction::Ascending,
+        limit: page_rows(query.limit),
+        after: after.transpose()?,
+    };
+    let question = || ListSubscriptions {
+        client_id: query.client_id.clone(),
+        filter: query.filter.clone(),
+        next: 0,
+        end: None,
+        best: Best::new(wanted.clone()),
+    };
+    let mut best = Best::new(wanted.clone());
+    for answer in asker.ask_all(question)? {
+        best.join(answer);
+    }
+    let (rows, next) = best.into_page();
+    let next = next.map(|rank| Cursor::of_rank(Listing::Subscriptions, &[], &rank));
+    Ok(Page { rows, next })
+}
+
+/// What the session in a slot has subscribed to.
+pub(super) fn of_session(engine: &Engine, slot: Slot) -> impl Iterator<Item = SubscriptionRow> {
+    let client_id: Box<str> = engine.core.sessions[slot].session.client_id().into();
+    let topics = &engine.router.topics;
+    let standing = topics.standing_subscriptions(&engine.core, slot);
+    standing.into_iter().map(move |standing| SubscriptionRow {
+        client_id: client_id.clone(),
+        filter: standing.filter,
+        options: standing.terms.options,
+        identifier: Some(standing.terms.identifier).filter(|identifier| *identifier > 0),
+    })
+}
+
+/// The walk of one worker over the subscriptions of its sessions, all those of a session at once:
+/// their number is limited (`limits.client.subscriptions`).
+#[derive(Debug)]
+struct ListSubscriptions {
+    client_id: Option<String>,
+    filter: Option<String>,
+    /// The place of the session that is looked at next, unless only one is looked at.
+    next: usize,
+    end: Option<usize>,
+    best: Best<Rank, SubscriptionRow>,
+}
+
+impl ListSubscriptions {
+    /// Looks at the next sessions; true if it has looked at all.
+    fn walk(&mut self, engine: &mut Engine, subscribed: Option<Subscribed>) -> bool {
+        let sessions = &engine.core.sessions;
+        let end = *self.end.get_or_insert_with(|| sessions.capacity());
+        while self.next < end {
+            let slot = Slot::new(self.next);
+            let units = slot.map_or(1, |slot| self.look(engine, slot, subscribed));
+            engine.core.turn.work += units;
+            self.next += 1;
+            if self.next < end && engine.core.turn.is_portion_over() {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn look(&mut self, engine: &Engine, slot: Slot, subscribed: Option<Subscribed>) -> u64 {
+        let Some(client) = engine.core.sessions.get(slot) else {
+            return 1;
+        };
+        let is_wanted = subscribed.is_none_or(|subscribed| subscribed.is_of(client));
+        let client_id = client.session.client_id();
+        let after = self.best.wanted().after.as_ref();
+        let is_before = after.is_some_and(|after| client_id < &*after.name);
+        let count = client.subscription_count();
+        if !is_wanted || is_before || count == 0 {
+            return 1 + (count / SUBSCRIPTIONS_OF_UNITS / SUBSCRIPTIONS_OF_UNITS) as u64;
+        }
+        for row in of_session(engine, slot) {
+            let wanted = self.filter.as_deref();
+            if wanted.is_some_and(|filter| filter != &*row.filter) {
+                continue;
+            }
+            let rank = RankRef {
+                value: 0,
+                name: client_id,
+                second: &row.filter,
+            };
+            let key = rank.to_rank();
+            self.best
+                .offer(|other| rank.compare(other), || (key, row.clone()));
+        }
+        1 + SUBSCRIPTIONS_OF_UNITS as u64 * count as u64
+    }
+}
+
+impl Work for ListSubscriptions {
+    type Answer = Best<Rank, SubscriptionRow>;
+
+    fn go_on(&mut self, traffic: &mut Traffic) -> Progress<Self::Answer> {
+        let engine = &mut traffic.engine;
+        let subscribed = self.filter.as_deref();
+        let subscribed = subscribed.map(|filter| Subscribed::find(engine, filter));
+        if let Some(client_id) = self.client_id.as_deref() {
+            let slot = engine.core.sessions.find(client_id);
+            let units = slot.map_or(0, |slot| self.look(engine, slot, subscribed));
+            engine.core.turn.work += units;
+        } else if !self.walk(engine, subscribed) {
+            return Progress::More;
+        }
+        let wanted = self.best.wanted().clone();
+        Progress::Done(std::mem::replace(&mut self.best, Best::new(wanted)))
+    }
+}

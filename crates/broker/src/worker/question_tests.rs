@@ -1,0 +1,287 @@
+//! Questions to workers that take their turns by hand: what they cost, and what ends them.
+
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::time::Duration;
+
+use thrum_codec::packet::{Connect, Packet};
+use thrum_codec::properties::ConnectProperties;
+use thrum_codec::{ReasonCode, Version, decode, frame};
+use thrum_protocol::Limits;
+use thrum_protocol::server::Handshake;
+
+use super::tests::{bytes, connect, connect_v5, settle, subscriber, two_workers};
+use super::{WAKER, Worker};
+use crate::control::by_hand::{
+    AskedPage, QUESTION_UNITS, QUESTIONS_MAX, ROW_UNITS, connections, kick, queries, session,
+};
+use crate::control::{ConnectionCounts, Kicked, Presence, QueryError, SessionQuery, SortKey};
+use crate::metrics::Counter;
+
+/// Sessions of a listing that takes many turns.
+const MANY: usize = 100_000;
+/// What a turn does for a client that pings, and beside all portions.
+const REST_UNITS: u64 = 64;
+
+/// A session without a connection.
+fn begin_session(worker: &mut Worker, client_id: &str) {
+    let connect = Connect {
+        version: Version::V5,
+        is_bridge: false,
+        clean_start: true,
+        keep_alive: 0,
+        client_id,
+        will: None,
+        username: None,
+        password: None,
+        properties: ConnectProperties::default(),
+    };
+    let handshake = Handshake::new(&connect, "", &Limits::default()).unwrap();
+    worker.traffic.engine.begin_session(&handshake);
+}
+
+fn page(limit: usize) -> SessionQuery {
+    SessionQuery {
+        limit,
+        ..SessionQuery::default()
+    }
+}
+
+#[test]
+fn a_listing_of_many_sessions_delays_no_client() {
+    let mut workers = two_workers();
+    for number in 0..MANY {
+        begin_session(&mut workers[0], &format!("s{number:06}"));
+    }
+    let mut client = workers[0].accepted();
+    client.write_all(&connect("client", None)).unwrap();
+    settle(&mut workers);
+    client.read_exact(&mut [0; 4]).unwrap();
+    let queries = queries(&workers[0].node);
+    let mut asked = AskedPage::begin(&queries, &page(1000)).unwrap();
+    workers[1].takes_a_turn();
+    let mut turns = 0;
+    let found = loop {
+        client.write_all(&bytes(&Packet::PingReq)).unwrap();
+        let before = workers[0].traffic.engine.core.turn.work;
+        workers[0].takes_a_turn();
+        turns += 1;
+        let units = workers[0].traffic.engine.core.turn.work - before;
+        let most = QUESTION_UNITS + ROW_UNITS + REST_UNITS;
+        assert!(units <= most, "turn {turns} did {units} units");
+        let mut answer = [0; 2];
+        client.read_exact(&mut answer).unwrap();
+        assert_eq!(answer, [0xD0, 0], "it is answered in each turn");
+        if let Some(found) = asked.page() {
+            break found;
+        }
+        assert_ne!(workers[0].wait(), Some(Duration::ZERO), "no other work");
+        let wakes = workers[0].ready_sockets();
+        let is_woken = wakes.iter().any(|event| event.token() == WAKER);
+        assert!(is_woken, "the next turn begins at once");
+    };
+    assert!(turns >= MANY as u64 / QUESTION_UNITS, "{turns} turns");
+    assert_eq!(found.matching, MANY as u64 + 1);
+    assert_eq!(found.page.rows.len(), 1000);
+    assert_eq!(&*found.page.rows[0].client_id, "client");
+    assert_eq!(&*found.page.rows[999].client_id, "s000998");
+}
+
+/// A turn of each worker, and then another session in the place of one that ends.
+fn replace_some(workers: &mut [Worker; 2], round: usize) {
+    let gone = format!("goes{}", round % 200);
+    for worker in workers {
+        worker.takes_a_turn();
+        if let Some(slot) = worker.traffic.engine.core.sessions.find(&gone) {
+            worker.traffic.engine.remove_session(slot);
+            begin_session(worker, &format!("later{round}"));
+        }
+    }
+}
+
+#[test]
+fn whoever_is_there_during_a_walk_is_listed_once_while_others_come_and_go() {
+    let mut workers = two_workers();
+    for number in 0..200 {
+        let name = if number % 2 == 0 { "lasts" } else { "goes" };
+        begin_session(&mut workers[number % 3 % 2], &format!("{name}{number}"));
+    }
+    for worker in &mut workers {
+        worker.traffic.engine.core.turn.limits_mut().portion_units = 20;
+    }
+    let queries = queries(&workers[0].node);
+    let mut query = page(7);
+    let mut listed = Vec::new();
+    let mut round = 0;
+    loop {
+        let mut asked = AskedPage::begin(&queries, &query).unwrap();
+        let found = loop {
+            if let Some(found) = asked.page() {
+                break found;
+            }
+            replace_some(&mut workers, round);
+            round += 1;
+        };
+        listed.extend(found.page.rows.into_iter().map(|row| row.client_id));
+        query.cursor = found.page.next;
+        if query.cursor.is_none() {
+            break;
+        }
+    }
+    assert!(listed.is_sorted(), "{listed:?}");
+    let once: BTreeSet<_> = listed.iter().collect();
+    assert_eq!(once.len(), listed.len());
+    let lasting = listed.iter().filter(|name| name.starts_with("lasts"));
+    assert_eq!(lasting.count(), 100);
+    assert!(listed.iter().any(|name| name.starts_with("later")));
+}
+
+#[test]
+fn a_question_that_nobody_waits_for_is_given_up_by_the_workers() {
+    let mut workers = two_workers();
+    for number in 0..10_000 {
+        begin_session(&mut workers[0], &format!("s{number}"));
+    }
+    let queries = queries(&workers[0].node);
+    let asked = AskedPage::begin(&queries, &page(10)).unwrap();
+    workers[0].takes_a_turn();
+    assert!(!workers[0].questions.are_none(), "it takes several turns");
+    drop(asked);
+    workers.iter_mut().for_each(Worker::takes_a_turn);
+    let metrics = &workers[0].node.metrics;
+    assert!(workers[0].questions.are_none());
+    assert_eq!(metrics.total(Counter::QuestionsGivenUp), 2);
+}
+
+#[test]
+fn so_many_questions_are_under_way_and_no_more() {
+    let mut workers = two_workers();
+    let queries = queries(&workers[0].node);
+    let ask = || AskedPage::begin(&queries, &page(1));
+    let asked: Vec<_> = (0..QUESTIONS_MAX).map(|_| ask().unwrap()).collect();
+    assert_eq!(ask().unwrap_err(), QueryError::Busy);
+    drop(asked);
+    assert_eq!(ask().unwrap_err(), QueryError::Busy, "workers have them");
+    workers.iter_mut().for_each(Worker::takes_a_turn);
+    ask().unwrap();
+    let metrics = &workers[0].node.metrics;
+    assert_eq!(metrics.total(Counter::QuestionsRefused), 2);
+    assert_eq!(
+        metrics.total(Counter::QuestionsAsked),
+        QUESTIONS_MAX as u64 + 1
+    );
+}
+
+#[test]
+fn a_session_is_shown_with_its_connection_and_without() {
+    let mut workers = two_workers();
+    let _subscriber = subscriber(&mut workers, 1);
+    let mut away = workers[0].accepted();
+    away.write_all(&connect_v5("away", 300)).unwrap();
+    settle(&mut workers);
+    drop(away);
+    settle(&mut workers);
+    let queries = queries(&workers[0].node);
+    let mut show = |client_id| {
+        let mut asked = session(&queries, client_id);
+        settle(&mut workers);
+        let answers = asked.take().unwrap();
+        answers.into_iter().flatten().next()
+    };
+    let here = show("subscriber").unwrap();
+    assert_eq!(here.worker, 1);
+    let Presence::Connected { peer, listener, .. } = &here.row.presence else {
+        panic!("{here:?}");
+    };
+    assert_eq!((&**peer, &**listener), ("unix socket", "mqtt"));
+    let connection = here.connection.unwrap();
+    assert_eq!(connection.keep_alive_secs, 60);
+    assert_eq!(
+        (connection.bytes_received, connection.limited.len()),
+        (None, 0)
+    );
+    let filters: Vec<_> = here.subscriptions.iter().map(|one| &*one.filter).collect();
+    assert_eq!((here.row.subscriptions, filters), (1, vec!["t"]));
+    let gone = show("away").unwrap();
+    assert!(gone.connection.is_none() && gone.row.expiry_secs == 300);
+    assert!(matches!(gone.row.presence, Presence::Away { .. }));
+    assert!(show("nobody").is_none());
+}
+
+#[test]
+fn connections_are_counted_by_how_far_they_are() {
+    let mut workers = two_workers();
+    let _silent = workers[0].accepted();
+    let _subscriber = subscriber(&mut workers, 1);
+    let mut asked = connections(&queries(&workers[0].node));
+    settle(&mut workers);
+    let counts = asked.take().unwrap();
+    let sum = |value: fn(&ConnectionCounts) -> u64| counts.iter().map(value).sum::<u64>();
+    assert_eq!(sum(|counts| counts.awaiting_connect), 1);
+    assert_eq!(sum(|counts| counts.established), 1);
+    assert_eq!(sum(|counts| counts.closing + counts.in_handshake), 0);
+}
+
+#[test]
+fn a_client_is_told_why_it_is_disconnected_and_its_session_ends_if_that_is_wanted() {
+    let mut workers = two_workers();
+    let queries = queries(&workers[0].node);
+    let kicked = |workers: &mut [Worker; 2], ends_session| {
+        let mut asked = kick(&queries, "client", ends_session);
+        settle(workers);
+        let answers = asked.take().unwrap();
+        answers.into_iter().flatten().next()
+    };
+    let mut client = workers[0].accepted();
+    client.write_all(&connect_v5("client", 300)).unwrap();
+    settle(&mut workers);
+    let expected = |was_connected, session_ended| {
+        Some(Kicked {
+            was_connected,
+            session_ended,
+        })
+    };
+    assert_eq!(kicked(&mut workers, false), expected(true, false));
+    let mut said = Vec::new();
+    client.read_to_end(&mut said).unwrap();
+    let connack = frame::split(&said, u32::MAX).unwrap().unwrap();
+    let goodbye = frame::split(&said[connack.len..], u32::MAX)
+        .unwrap()
+        .unwrap();
+    let Packet::Disconnect(goodbye) = decode(goodbye, Version::V5).unwrap() else {
+        panic!("{said:?}");
+    };
+    assert_eq!(goodbye.reason, ReasonCode::AdministrativeAction);
+    assert_eq!(
+        goodbye.properties.reason_string,
+        Some("disconnected by the administrator of the broker")
+    );
+    assert_eq!(kicked(&mut workers, false), expected(false, false));
+    assert_eq!(kicked(&mut workers, true), expected(false, true));
+    assert_eq!(kicked(&mut workers, true), None);
+    assert_eq!(workers[0].node.metrics.total(Counter::Sessions), 0);
+    assert_eq!(workers[0].node.metrics.total(Counter::ClientsKicked), 1);
+}
+
+#[test]
+fn an_order_needs_its_own_cursor() {
+    let mut workers = two_workers();
+    for number in 0..3 {
+        begin_session(&mut workers[0], &format!("s{number}"));
+    }
+    let queries = queries(&workers[0].node);
+    let mut asked = AskedPage::begin(&queries, &page(1)).unwrap();
+    settle(&mut workers);
+    let cursor = asked.page().unwrap().page.next;
+    assert!(cursor.is_some());
+    for (sort, is_descending) in [(SortKey::ClientId, true), (SortKey::QueuedBytes, false)] {
+        let other = SessionQuery {
+            sort,
+            is_descending,
+            cursor: cursor.clone(),
+            ..page(1)
+        };
+        let refused = AskedPage::begin(&queries, &other).unwrap_err();
+        assert!(matches!(refused, QueryError::Cursor(_)), "{refused:?}");
+    }
+}

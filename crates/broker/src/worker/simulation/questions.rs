@@ -1,0 +1,126 @@
+//! The operator lists the sessions of the node between the other steps.
+
+use std::collections::BTreeSet;
+
+use super::world::{Failure, World};
+use crate::control::by_hand::{AskedPage, queries, session};
+use crate::control::{Presence, SessionFilter, SessionPage, SessionQuery, SortKey};
+use crate::ids::ConnectionKey;
+
+/// Turns of all workers by which a page is there: a turn looks at one session at least.
+const ROUNDS_MAX: usize = 200;
+const SORT_KEYS: [SortKey; 4] = [
+    SortKey::ClientId,
+    SortKey::ClientId,
+    SortKey::QueuedMessages,
+    SortKey::Subscriptions,
+];
+
+/// Client identifier, number and connection of each session whose client is connected. A client
+/// that reconnects has another connection, and its session may have had none in between.
+type Connected = BTreeSet<(Box<str>, u64, Option<ConnectionKey>)>;
+
+impl World {
+    fn connected(&self) -> Connected {
+        let seats = self.machine.seats.iter();
+        let clients = seats.flat_map(|seat| seat.worker.traffic.engine.core.sessions.iter());
+        let connected = clients.filter(|(_, client)| client.connection.is_some());
+        connected
+            .map(|(_, client)| {
+                let session = &client.session;
+                (session.client_id().into(), session.id(), client.connection)
+            })
+            .collect()
+    }
+
+    /// Goes through all sessions page by page, with turns between: whoever is connected all the
+    /// time is listed once, in order.
+    pub(super) fn ask_for_sessions(&mut self) -> Result<(), Failure> {
+        let before = self.connected();
+        let mut query = SessionQuery {
+            filter: SessionFilter {
+                is_connected: Some(true),
+                ..SessionFilter::default()
+            },
+            sort: self.random.pick(&SORT_KEYS),
+            is_descending: self.random.percent(50),
+            limit: 1 + self.random.below(4),
+            cursor: None,
+        };
+        let mut listed: Vec<Box<str>> = Vec::new();
+        loop {
+            let SessionPage { page, matching } = self.page(&query)?;
+            if page.rows.len() > query.limit || matching < page.rows.len() as u64 {
+                return Err(format!("{matching} sessions on pages such as {page:?}"));
+            }
+            let is_away = |presence: &Presence| matches!(presence, Presence::Away { .. });
+            if page.rows.iter().any(|row| is_away(&row.presence)) {
+                return Err(format!("a client that is away is listed: {page:?}"));
+            }
+            listed.extend(page.rows.into_iter().map(|row| row.client_id));
+            query.cursor = page.next;
+            if query.cursor.is_none() {
+                break;
+            }
+        }
+        let after = self.connected();
+        let lasting = before.intersection(&after);
+        if query.sort != SortKey::ClientId {
+            // Their figures may have changed meanwhile.
+            return Ok(());
+        }
+        let mut in_order = listed.clone();
+        in_order.sort();
+        in_order.dedup();
+        if query.is_descending {
+            in_order.reverse();
+        }
+        if listed != in_order {
+            return Err(format!("sessions are listed as {listed:?}"));
+        }
+        for (client_id, ..) in lasting {
+            if !listed.contains(client_id) {
+                return Err(format!("{client_id} is connected and not among {listed:?}"));
+            }
+            self.look_at_session(client_id)?;
+        }
+        Ok(())
+    }
+
+    fn page(&mut self, query: &SessionQuery) -> Result<SessionPage, Failure> {
+        let queries = queries(&self.machine.node);
+        let mut asked = AskedPage::begin(&queries, query).map_err(|error| error.to_string())?;
+        for _ in 0..ROUNDS_MAX {
+            if let Some(page) = asked.page() {
+                return Ok(page);
+            }
+            for seat in &mut self.machine.seats {
+                seat.takes_half_a_turn();
+            }
+        }
+        Err("the workers do not answer".to_owned())
+    }
+
+    fn all_take_a_turn(&mut self) {
+        for seat in &mut self.machine.seats {
+            seat.takes_a_turn();
+        }
+    }
+
+    fn look_at_session(&mut self, client_id: &str) -> Result<(), Failure> {
+        let mut asked = session(&queries(&self.machine.node), client_id);
+        for _ in 0..ROUNDS_MAX {
+            let Some(answers) = asked.take() else {
+                self.all_take_a_turn();
+                continue;
+            };
+            // It may have ended in these turns.
+            let mut found = answers.iter().flatten();
+            return match found.find(|detail| *detail.row.client_id != *client_id) {
+                None => Ok(()),
+                Some(detail) => Err(format!("{client_id} was asked for, not {detail:?}")),
+            };
+        }
+        Err("the workers do not say what they know of a session".to_owned())
+    }
+}

@@ -1,0 +1,72 @@
+//! `/metrics`: every counter and histogram of the broker, as JSON.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use thrum_broker::{Queries, StorageFigures};
+
+use super::{Problem, ask};
+
+/// What the broker has counted since its start.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Metrics {
+    /// Counters and gauges by their names below `$SYS/broker/`.
+    pub counters: BTreeMap<String, u64>,
+    /// What backends of authentication were asked and said, by their names below `$SYS/broker/`.
+    pub backends: BTreeMap<String, u64>,
+    /// The storage; null of a broker that keeps everything in memory.
+    pub storage: Option<Storage>,
+}
+
+/// What the storage does.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Storage {
+    /// `healthy`, `full` or `failing`.
+    pub health: String,
+    /// Counters by their names below `$SYS/broker/`.
+    pub counters: BTreeMap<String, u64>,
+    /// How many commits took how long.
+    pub commit_times: Vec<CommitTime>,
+    /// Sum of their times in microseconds.
+    pub commit_micros: u64,
+}
+
+/// Commits that took about as long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommitTime {
+    /// They took less than that, and at least as long as the class before; null if there is no end.
+    pub micros_below: Option<u64>,
+    /// How many.
+    pub commits: u64,
+}
+
+pub(super) async fn show(State(queries): State<Queries>) -> Result<Json<Metrics>, Problem> {
+    let figures = ask(queries, Queries::figures).await?;
+    Ok(Json(Metrics {
+        counters: figures.counters.into_iter().collect(),
+        backends: figures.backends.into_iter().collect(),
+        storage: figures.storage.map(Storage::from),
+    }))
+}
+
+impl From<StorageFigures> for Storage {
+    fn from(figures: StorageFigures) -> Self {
+        let counters = figures.counters.into_iter();
+        let times = figures.commit_times.into_iter();
+        Self {
+            health: figures.health.to_owned(),
+            counters: counters
+                .map(|(name, count)| (name.to_owned(), count))
+                .collect(),
+            commit_times: times
+                .map(|class| CommitTime {
+                    micros_below: class.micros_below,
+                    commits: class.count,
+                })
+                .collect(),
+            commit_micros: figures.commit_micros,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What went wrong with a request, as problem details (RFC 9457).
+
+use axum::Json;
+use axum::extract::Request;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use thrum_broker::QueryError;
+
+/// Media type of a problem.
+const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+/// Title of the problem that there is no session of a client identifier.
+pub const NO_CLIENT: &str = "no such client";
+
+/// What went wrong, why, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// What went wrong, the same for all of a kind.
+    pub title: String,
+    /// Status code of the response.
+    pub status: u16,
+    /// Why it did this time.
+    pub detail: String,
+    /// How to set it right.
+    pub remedy: String,
+}
+
+impl Problem {
+    pub(super) fn new(
+        status: StatusCode,
+        title: &str,
+        detail: impl Into<String>,
+        remedy: &str,
+    ) -> Self {
+        Self {
+            title: title.to_owned(),
+            status: status.as_u16(),
+            detail: detail.into(),
+            remedy: remedy.to_owned(),
+        }
+    }
+
+    /// A request that cannot be understood.
+    pub(super) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "bad request",
+            detail,
+            "correct the request; the guide of the interface lists the parameters of each route",
+        )
+    }
+
+    /// There is no session of that client identifier.
+    pub(super) fn no_client(client_id: &str) -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            NO_CLIENT,
+            format!("there is no session of the client identifier {client_id:?}"),
+            "list the clients with GET /api/v1/clients",
+        )
+    }
+}
+
+/// No route has that path.
+pub(super) fn no_route(request: &Request) -> Problem {
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "no such route",
+        format!("nothing is at {}", request.uri().path()),
+        "the routes are /api/v1/clients, subscriptions, retained, publish, status and metrics",
+    )
+}
+
+/// The route has no such method.
+pub(super) fn no_method(request: &Request) -> Problem {
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method not allowed",
+        format!(
+            "{} does not take {}",
+            request.uri().path(),
+            request.method()
+        ),
+        "GET reads, POST publishes, DELETE disconnects a client",
+    )
+}
+
+impl From<QueryError> for Problem {
+    fn from(error: QueryError) -> Self {
+        let (status, title, remedy) = match &error {
+            QueryError::Busy => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "too many questions",
+                "ask again when others are answered",
+            ),
+            QueryError::TimedOut { .. } => (
+                StatusCode::GATEWAY_TIMEOUT,
+                "no answer in time",
+                "ask again later; GET /api/v1/metrics tells what the broker is busy with",
+            ),
+            QueryError::Stopped => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the broker is stopping",
+                "start it again",
+            ),
+            QueryError::Cursor(_) | QueryError::Invalid(_) => {
+                return Self::bad_request(error.to_string());
+            }
+            _ => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "no answer",
+                "look into the log of the broker",
+            ),
+        };
+        Self::new(status, title, error.to_string(), remedy)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status);
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, Json(self)).into_response();
+        response.headers_mut().insert(CONTENT_TYPE, PROBLEM_JSON);
+        response
+    }
+}

@@ -1,0 +1,107 @@
+//! The parts of a request as handlers take them; what cannot be read is a [`Problem`].
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use thrum_broker::Cursor;
+
+use super::{Problem, ROWS};
+
+/// Parameters of the query.
+#[derive(Debug)]
+pub(super) struct Parameters<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Parameters<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        let query = Query::try_from_uri(&parts.uri);
+        query
+            .map(|Query(parameters)| Self(parameters))
+            .map_err(|error| Problem::bad_request(with_cause(&error)))
+    }
+}
+
+/// The client identifier in the path.
+#[derive(Debug)]
+pub(super) struct ClientId(pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for ClientId {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::from_request_parts(parts, state).await;
+        path.map(|Path(client_id)| Self(client_id))
+            .map_err(|error| Problem::bad_request(error.body_text()))
+    }
+}
+
+/// A body of JSON.
+#[derive(Debug)]
+pub(super) struct Body<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        match Json::from_request(request, state).await {
+            Ok(Json(body)) => Ok(Self(body)),
+            Err(JsonRejection::BytesRejection(error)) => Err(Problem::new(
+                error.status(),
+                "body not read",
+                error.body_text(),
+                "send at most 1 MiB, the payload written as base64 among it",
+            )),
+            Err(JsonRejection::MissingJsonContentType(_)) => Err(Problem::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "no JSON",
+                "the body has another type than JSON",
+                "send it with Content-Type: application/json",
+            )),
+            Err(error) => Err(Problem::bad_request(error.body_text())),
+        }
+    }
+}
+
+/// Which page of a listing is wanted.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PageParameters {
+    pub(super) limit: Option<usize>,
+    pub(super) cursor: Option<String>,
+}
+
+/// Rows of a page, and where it begins.
+pub(super) fn page(
+    limit: Option<usize>,
+    cursor: Option<&str>,
+) -> Result<(usize, Option<Cursor>), Problem> {
+    let limit = limit.unwrap_or(ROWS);
+    if !(1..=thrum_broker::ROWS_MAX).contains(&limit) {
+        let most = thrum_broker::ROWS_MAX;
+        let what = format!("limit is a number from 1 to {most}, and not {limit}");
+        return Err(Problem::bad_request(what));
+    }
+    Ok((
+        limit,
+        cursor.map(|text| parsed("cursor", text)).transpose()?,
+    ))
+}
+
+/// The value of a parameter.
+pub(super) fn parsed<T: FromStr<Err: Display>>(name: &str, text: &str) -> Result<T, Problem> {
+    let parsed = text.parse();
+    parsed.map_err(|error| Problem::bad_request(format!("{name}: {error}")))
+}
+
+fn with_cause(error: &dyn std::error::Error) -> String {
+    let cause = error.source().map(ToString::to_string);
+    cause.unwrap_or_else(|| error.to_string())
+}

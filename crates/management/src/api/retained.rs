@@ -1,0 +1,93 @@
+//! `/retained`: retained messages, without their payloads.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use thrum_broker::{Queries, RetainedQuery, RetainedRow};
+
+use super::request::{Parameters, page};
+use super::{Problem, ask};
+use crate::timestamp::timestamp;
+
+/// A retained message.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Retained {
+    /// Topic.
+    pub topic: String,
+    /// Quality of service as published.
+    pub qos: u8,
+    /// Bytes of the payload.
+    pub payload_bytes: u64,
+    /// When it was published.
+    pub published_at: String,
+    /// When it is no longer delivered; null if it does not expire.
+    pub expires_at: Option<String>,
+    /// Who has published it; null unless `acl.check_retained_source` has the broker keep that.
+    pub publisher: Option<Publisher>,
+    /// It is not given to new subscribers, as its publisher may not publish it any more.
+    pub withheld: bool,
+}
+
+/// Who has published a retained message.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Publisher {
+    /// Client identifier.
+    pub client_id: String,
+    /// User; null if nobody has verified one.
+    pub user: Option<String>,
+    /// Address; null if it is not known.
+    pub address: Option<String>,
+}
+
+/// A page of retained messages, in an order of the broker's own.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RetainedPage {
+    /// The messages; fewer than `limit`, or none, where many topics had to be looked at.
+    pub messages: Vec<Retained>,
+    /// The `cursor` of the next page; null on the last one.
+    pub next: Option<String>,
+}
+
+/// Which messages are listed.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ListParameters {
+    filter: Option<String>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+pub(super) async fn list(
+    State(queries): State<Queries>,
+    Parameters(parameters): Parameters<ListParameters>,
+) -> Result<Json<RetainedPage>, Problem> {
+    let (limit, cursor) = page(parameters.limit, parameters.cursor.as_deref())?;
+    let query = RetainedQuery {
+        filter: parameters.filter.unwrap_or_else(|| "#".to_owned()),
+        limit,
+        cursor,
+    };
+    let page = ask(queries, move |queries| queries.retained(&query)).await?;
+    Ok(Json(RetainedPage {
+        messages: page.rows.into_iter().map(Retained::from).collect(),
+        next: page.next.map(|next| next.to_string()),
+    }))
+}
+
+impl From<RetainedRow> for Retained {
+    fn from(row: RetainedRow) -> Self {
+        Self {
+            topic: row.topic,
+            qos: row.qos.as_u8(),
+            payload_bytes: row.payload_bytes,
+            published_at: timestamp(row.published_at),
+            expires_at: row.expires_at.map(timestamp),
+            publisher: row.publisher.map(|publisher| Publisher {
+                client_id: publisher.client_id.into(),
+                user: publisher.user.map(Into::into),
+                address: publisher.address.map(|address| address.to_string()),
+            }),
+            withheld: row.is_withheld,
+        }
+    }
+}

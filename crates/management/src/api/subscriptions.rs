@@ -1,0 +1,105 @@
+//! `/subscriptions`, and those of one client.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use thrum_broker::{Queries, SubscriptionQuery, SubscriptionRow};
+
+use super::request::{ClientId, PageParameters, Parameters, page};
+use super::{Problem, ask};
+
+/// A subscription.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Subscription {
+    /// Client identifier of the session that has it.
+    pub client_id: String,
+    /// The filter behind the mount point of the client, with `$share/GROUP/` if it is shared.
+    pub filter: String,
+    /// Quality of service that was granted.
+    pub qos: u8,
+    /// The client does not get what it publishes itself.
+    pub no_local: bool,
+    /// Messages keep their retain flag.
+    pub retain_as_published: bool,
+    /// 0: retained messages at each SUBSCRIBE, 1: if it is new, 2: never.
+    pub retain_handling: u8,
+    /// Subscription identifier; null if there is none.
+    pub identifier: Option<u32>,
+}
+
+/// A page of subscriptions, by client identifier and then by filter.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SubscriptionPage {
+    /// The subscriptions.
+    pub subscriptions: Vec<Subscription>,
+    /// The `cursor` of the next page; null on the last one.
+    pub next: Option<String>,
+}
+
+/// Which subscriptions are listed.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ListParameters {
+    filter: Option<String>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+pub(super) async fn list(
+    State(queries): State<Queries>,
+    Parameters(parameters): Parameters<ListParameters>,
+) -> Result<Json<SubscriptionPage>, Problem> {
+    let (limit, cursor) = page(parameters.limit, parameters.cursor.as_deref())?;
+    let query = SubscriptionQuery {
+        client_id: None,
+        filter: parameters.filter,
+        limit,
+        cursor,
+    };
+    found(queries, query).await
+}
+
+pub(super) async fn of_client(
+    State(queries): State<Queries>,
+    ClientId(client_id): ClientId,
+    Parameters(parameters): Parameters<PageParameters>,
+) -> Result<Json<SubscriptionPage>, Problem> {
+    let (limit, cursor) = page(parameters.limit, parameters.cursor.as_deref())?;
+    let name = client_id.clone();
+    let exists = ask(queries.clone(), move |queries| queries.session(&name)).await?;
+    if exists.is_none() {
+        return Err(Problem::no_client(&client_id));
+    }
+    let query = SubscriptionQuery {
+        client_id: Some(client_id),
+        filter: None,
+        limit,
+        cursor,
+    };
+    found(queries, query).await
+}
+
+async fn found(
+    queries: Queries,
+    query: SubscriptionQuery,
+) -> Result<Json<SubscriptionPage>, Problem> {
+    let page = ask(queries, move |queries| queries.subscriptions(&query)).await?;
+    Ok(Json(SubscriptionPage {
+        subscriptions: page.rows.into_iter().map(Subscription::from).collect(),
+        next: page.next.map(|next| next.to_string()),
+    }))
+}
+
+impl From<SubscriptionRow> for Subscription {
+    fn from(row: SubscriptionRow) -> Self {
+        Self {
+            client_id: row.client_id.into(),
+            filter: row.filter.into(),
+            qos: row.options.qos.as_u8(),
+            no_local: row.options.no_local,
+            retain_as_published: row.options.retain_as_published,
+            retain_handling: row.options.retain_handling as u8,
+            identifier: row.identifier,
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! The interface as a program sees it: requests over the socket of a running broker.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use thrum_broker::config::{Anonymous, ListenerConfig, Workers};
+use thrum_broker::{Access, Broker, Config, Listening};
+use thrum_management::{ControlSocket, SOCKET};
+
+/// A broker with its socket in a directory of its own.
+struct Place {
+    folder: PathBuf,
+    broker: Option<Broker>,
+    control: Option<ControlSocket>,
+    address: SocketAddr,
+}
+
+impl Place {
+    fn new(name: &str, workers: u16) -> Self {
+        let folder = std::env::temp_dir();
+        let folder = folder.join(format!("thrum-control-{name}-{}", std::process::id()));
+        std::fs::remove_dir_all(&folder).ok();
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut config = Config::default();
+        config.node.workers = Workers::Count(workers);
+        config.auth.anonymous = Anonymous::Everyone;
+        config.listeners.clear();
+        let listener = ListenerConfig {
+            bind: vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()],
+            ..ListenerConfig::default()
+        };
+        config.listeners.insert("mqtt".to_owned(), listener);
+        let broker = Broker::start(config, Access::default()).unwrap();
+        let addresses = broker.addresses();
+        let address = addresses.iter().find_map(Listening::socket_address);
+        let control = ControlSocket::start(&folder, broker.queries()).unwrap();
+        Self {
+            folder,
+            address: address.unwrap(),
+            broker: Some(broker),
+            control: Some(control),
+        }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.join(SOCKET)
+    }
+
+    /// An MQTT 3.1.1 client that is in, with an identifier of one letter; `flags` are those of its
+    /// CONNECT.
+    fn client(&self, client_id: u8, flags: u8) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        let mut connect = *b"\x10\x0d\0\x04MQTT\x04\x02\0\0\0\x01a";
+        (connect[9], connect[14]) = (flags, client_id);
+        stream.write_all(&connect).unwrap();
+        stream.read_exact(&mut [0; 4]).unwrap();
+        stream
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        ask(&self.socket(), &format!("GET {path} HTTP/1.1\r\n"), "")
+    }
+
+    fn post(&self, path: &str, body: &str) -> Answer {
+        let head = format!("POST {path} HTTP/1.1\r\nContent-Type: application/json\r\n");
+        ask(&self.socket(), &head, body)
+    }
+
+    /// The broker's answer to a request that it takes.
+    fn got(&self, path: &str) -> Value {
+        let answer = self.get(path);
+        assert_eq!(
+            (answer.status, &*answer.kind),
+            (200, "application/json"),
+            "{path}: {}",
+            answer.body
+        );
+        answer.body
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(control) = self.control.take() {
+            control.stop();
+        }
+        if let Some(broker) = self.broker.take() {
+            broker.stop();
+        }
+        std::fs::remove_dir_all(&self.folder).ok();
+    }
+}
+
+struct Answer {
+    status: u16,
+    kind: String,
+    body: Value,
+}
+
+fn ask(socket: &Path, head: &str, body: &str) -> Answer {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    let len = body.len();
+    let request =
+        format!("{head}Host: thrum\r\nConnection: close\r\nContent-Length: {len}\r\n\r\n{body}");
+    // A server that refuses a request may not read all of it.
+    stream.write_all(request.as_bytes()).ok();
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).ok();
+    let mut fields = [httparse::EMPTY_HEADER; 16];
+    let mut answer = httparse::Response::new(&mut fields);
+    let httparse::Status::Complete(len) = answer.parse(&bytes).unwrap() else {
+        panic!("{bytes:?}");
+    };
+    let mut fields = answer.headers.iter();
+    let kind = fields.find(|field| field.name.eq_ignore_ascii_case("content-type"));
+    let kind = kind.map_or(&b""[..], |field| field.value);
+    Answer {
+        status: answer.code.unwrap(),
+        kind: String::from_utf8(kind.to_vec()).unwrap(),
+        body: serde_json::from_slice(&bytes[len..]).unwrap_or(Value::Null),
+    }
+}
+
+#[test]
+fn the_socket_is_the_owners_alone_and_goes_with_the_broker() {
+    let mut place = Place::new("mode", 1);
+    let found = std::fs::metadata(place.socket()).unwrap();
+    assert_eq!(found.mode() & 0o777, 0o600);
+    let queries = place.broker.as_ref().unwrap().queries();
+    let second = ControlSocket::start(&place.folder, queries.clone()).unwrap_err();
+    assert!(second.is_in_use(), "{second}");
+    place.control.take().unwrap().stop();
+    assert!(!place.socket().exists());
+    // One that was left behind is replaced.
+    drop(std::os::unix::net::UnixListener::bind(place.socket()).unwrap());
+    place.control = Some(ControlSocket::start(&place.folder, queries).unwrap());
+    assert_eq!(place.got("/api/v1/status")["workers"], 1);
+}
+
+#[test]
+fn clients_are_listed_page_by_page_and_shown_one_by_one() {
+    let place = Place::new("clients", 4);
+    let streams: Vec<_> = (b'a'..=b'e').map(|id| place.client(id, 0x02)).collect();
+    drop(place.client(b'z', 0));
+    let mut path = "/api/v1/clients?limit=2&connected=true".to_owned();
+    let mut listed = Vec::new();
+    loop {
+        let page = place.got(&path);
+        assert_eq!(page["matching"], 5);
+        for client in page["clients"].as_array().unwrap() {
+            listed.push(client["client_id"].as_str().unwrap().to_owned());
+            assert_eq!(client["protocol_version"], "3.1.1");
+            assert!(client["connected_at"].as_str().unwrap().ends_with('Z'));
+            assert!(client["away_since"].is_null());
+        }
+        let Some(next) = page["next"].as_str() else {
+            break;
+        };
+        path = format!("/api/v1/clients?limit=2&connected=true&cursor={next}");
+    }
+    assert_eq!(listed, ["a", "b", "c", "d", "e"]);
+    let down = place.got("/api/v1/clients?sort=client_id&descending=true&client=%5B*");
+    assert_eq!(down["matching"], 0, "a pattern is decoded");
+    let one = place.got("/api/v1/clients/c");
+    assert_eq!(
+        (&one["client_id"], &one["clean_start"]),
+        (&json!("c"), &json!(true))
+    );
+    assert_eq!(one["connection"]["scheme"], "mqtt");
+    assert_eq!(one["subscription_list"], json!([]));
+    drop(streams);
+}
+
+#[test]
+fn a_client_is_kicked_and_its_session_ended() {
+    let place = Place::new("kick", 4);
+    let mut stream = place.client(b'k', 0);
+    let kick = |session: bool| {
+        let line = format!("DELETE /api/v1/clients/k?session={session} HTTP/1.1\r\n");
+        ask(&place.socket(), &line, "")
+    };
+    let kicked = kick(false);
+    let expected = json!({ "disconnected": true, "session_ended": false });
+    assert_eq!((kicked.status, kicked.body), (200, expected));
+    assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+    let expected = json!({ "disconnected": false, "session_ended": true });
+    assert_eq!(kick(true).body, expected);
+    let gone = kick(true);
+    assert_eq!(
+        (gone.status, &*gone.kind),
+        (404, "application/problem+json")
+    );
+    assert_eq!(
+        gone.body["detail"],
+        "there is no session of the client identifier \"k\""
+    );
+}
+
+#[test]
+fn a_message_is_published_and_retained() {
+    let place = Place::new("publish", 4);
+    let publish = |body: Value| place.post("/api/v1/publish", &body.to_string());
+    let nobody = publish(json!({ "topic": "a", "payload": "x", "qos": 1 }));
+    let expected = json!({ "outcome": "no_subscribers", "retained": false });
+    assert_eq!((nobody.status, nobody.body), (200, expected));
+    let mut stream = place.client(b's', 0x02);
+    stream.write_all(b"\x82\x06\0\x01\0\x01a\0").unwrap();
+    stream.read_exact(&mut [0; 5]).unwrap();
+    let kept = publish(json!({ "topic": "a", "payload_base64": "AP8=", "retain": true }));
+    let expected = json!({ "outcome": "delivered", "retained": true });
+    assert_eq!((kept.status, kept.body), (200, expected));
+    let mut got = [0; 7];
+    stream.read_exact(&mut got).unwrap();
+    assert_eq!(&got, b"\x30\x05\0\x01a\x00\xFF");
+    let retained = place.got("/api/v1/retained?filter=%23");
+    let message = &retained["messages"][0];
+    assert_eq!(
+        (&message["topic"], &message["payload_bytes"]),
+        (&json!("a"), &json!(2))
+    );
+    assert!(message["publisher"].is_null() && retained["next"].is_null());
+    let subscriptions = place.got("/api/v1/clients/s/subscriptions");
+    assert_eq!(subscriptions, place.got("/api/v1/subscriptions?filter=a"));
+    assert_eq!(subscriptions["subscriptions"][0]["filter"], "a");
+}
+
+#[test]
+fn what_is_wrong_with_a_request_is_said() {
+    let place = Place::new("problems", 1);
+    for (path, status, detail) in [
+        (
+            "/api/v1/clients?limit=0",
+            400,
+            "limit is a number from 1 to 1000, and not 0",
+        ),
+        (
+            "/api/v1/clients?limit=1001",
+            400,
+            "limit is a number from 1 to 1000, and not 1001",
+        ),
+        (
+            "/api/v1/clients?sort=size",
+            400,
+            "sort is one of client_id,",
+        ),
+        ("/api/v1/clients?version=4", 400, "version is one of 3.1,"),
+        ("/api/v1/clients?address=here", 400, "address: "),
+        (
+            "/api/v1/clients?cursor=xyz",
+            400,
+            "cursor: the cursor is not one of this listing",
+        ),
+        ("/api/v1/clients?colour=red", 400, "unknown field `colour`"),
+        (
+            "/api/v1/clients?subscribed=a%2F%23%2Fb",
+            400,
+            "\"a/#/b\" is no topic filter",
+        ),
+        (
+            "/api/v1/retained?filter=%24share%2Fg%2Fa",
+            400,
+            "retained messages are found by",
+        ),
+        (
+            "/api/v1/clients/nobody/subscriptions",
+            404,
+            "there is no session of",
+        ),
+        ("/api/v1/nothing", 404, "nothing is at /api/v1/nothing"),
+        ("/api/v1/publish", 405, "/api/v1/publish does not take GET"),
+    ] {
+        let answer = place.get(path);
+        assert_eq!(
+            (answer.status, &*answer.kind),
+            (status, "application/problem+json"),
+            "{path}"
+        );
+        assert_eq!(answer.body["status"], status);
+        let said = answer.body["detail"].as_str().unwrap();
+        assert!(said.contains(detail), "{path}: {said}");
+        assert!(!answer.body["remedy"].as_str().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_body_is_said() {
+    let place = Place::new("bodies", 1);
+    for (body, status, detail) in [
+        (r#"{"topic":"a/+"}"#.to_owned(), 400, "neither + nor #"),
+        (
+            r#"{"topic":"a","qos":3}"#.to_owned(),
+            400,
+            "qos is 0, 1 or 2",
+        ),
+        (
+            r#"{"topic":"a","payload":"","payload_base64":""}"#.to_owned(),
+            400,
+            "not both",
+        ),
+        (
+            r#"{"topic":"a","payload_base64":"?"}"#.to_owned(),
+            400,
+            "no base64",
+        ),
+        ("{".to_owned(), 400, "EOF"),
+        (
+            format!("{{\"topic\":\"{}\"}}", "a".repeat(1024 * 1024)),
+            413,
+            "length limit",
+        ),
+    ] {
+        let answer = place.post("/api/v1/publish", &body);
+        let said = answer.body["detail"].as_str().unwrap_or_default();
+        assert_eq!(answer.status, status, "{said}");
+        assert!(said.contains(detail), "{said}");
+    }
+    let untyped = ask(&place.socket(), "POST /api/v1/publish HTTP/1.1\r\n", "{}");
+    assert_eq!(untyped.status, 415);
+}
+
+#[test]
+fn a_head_that_is_too_long_is_refused() {
+    let place = Place::new("head", 1);
+    let long = place.get(&format!("/api/v1/clients?client={}", "a".repeat(100_000)));
+    assert_eq!(long.status, 414);
+    let field = "a".repeat(200_000);
+    let head = format!("GET /api/v1/status HTTP/1.1\r\nX-Long: {field}\r\n");
+    assert_eq!(ask(&place.socket(), &head, "").status, 431);
+    let fields = "X-Many: a\r\n".repeat(100);
+    let head = format!("GET /api/v1/status HTTP/1.1\r\n{fields}");
+    assert_eq!(ask(&place.socket(), &head, "").status, 431);
+}
+
+#[test]
+fn the_metrics_have_every_counter_by_its_name() {
+    let place = Place::new("metrics", 4);
+    let _stream = place.client(b'a', 0x02);
+    let metrics = place.got("/api/v1/metrics");
+    assert_eq!(metrics["counters"]["connections/accepted"], 1);
+    assert_eq!(
+        metrics["counters"]["publish/messages/dropped/queue_full"],
+        0
+    );
+    assert!(metrics["storage"].is_null());
+    let status = place.got("/api/v1/status");
+    assert_eq!(status["connections"]["established"], 1);
+    let listener = &status["listeners"][0];
+    let address = format!("mqtt://{}", place.address);
+    assert_eq!(
+        (&listener["name"], &listener["address"]),
+        (&json!("mqtt"), &json!(address))
+    );
+}

@@ -1,0 +1,183 @@
+//! `thrum clients ls`.
+
+use std::io::Write as _;
+
+use clap::{Args, ValueEnum};
+use thrum_figures::count;
+use thrum_management::api::{Client, ClientPage};
+
+use super::row::{HEADINGS, columns};
+use crate::command::running::{Form, Method, Output, Running, encoded};
+use crate::command::shown::{now, table};
+
+/// Clients of one page: what the broker gives at most.
+const PAGE: usize = 1000;
+
+const NOTES: &str = "\
+IN and OUT are messages from and to the client on its connection, or of the last one. -o json has more: protocol version, expiry, bytes in the queue, \
+messages in flight.";
+
+/// Arguments of `thrum clients ls`.
+#[derive(Debug, Args)]
+#[command(after_help = NOTES)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
+pub(super) struct LsArgs {
+    #[command(flatten)]
+    running: Running,
+    /// Only this client identifier; * stands for any characters.
+    #[arg(long, value_name = "PATTERN")]
+    client: Option<String>,
+    /// Only clients of this user.
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// Only clients at this address or in this network.
+    #[arg(long, value_name = "ADDRESS")]
+    address: Option<String>,
+    /// Only clients that are connected.
+    #[arg(long, conflicts_with = "away")]
+    connected: bool,
+    /// Only clients that are away.
+    #[arg(long)]
+    away: bool,
+    /// Only clients that have subscribed to just this filter.
+    #[arg(long, value_name = "FILTER")]
+    subscribed: Option<String>,
+    /// What the list is sorted by.
+    #[arg(long, value_name = "KEY", value_enum, default_value_t)]
+    sort: Sort,
+    /// From the highest to the lowest.
+    #[arg(long)]
+    reverse: bool,
+    /// Most clients that are listed.
+    #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "all",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    limit: u64,
+    /// List all of them.
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// What the list is sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Sort {
+    /// Client identifier.
+    #[default]
+    ClientId,
+    /// When the connection began; who is away comes last.
+    ConnectedAt,
+    /// Messages that wait.
+    QueuedMessages,
+    /// Bytes that wait.
+    QueuedBytes,
+    /// Subscriptions.
+    Subscriptions,
+    /// Messages from the client.
+    MessagesReceived,
+    /// Messages to the client.
+    MessagesSent,
+}
+
+impl Sort {
+    const fn parameter(self) -> &'static str {
+        match self {
+            Self::ClientId => "client_id",
+            Self::ConnectedAt => "connected_at",
+            Self::QueuedMessages => "queued_messages",
+            Self::QueuedBytes => "queued_bytes",
+            Self::Subscriptions => "subscriptions",
+            Self::MessagesReceived => "messages_received",
+            Self::MessagesSent => "messages_sent",
+        }
+    }
+}
+
+/// Lists.
+pub(super) fn run(args: &LsArgs) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let mut rows = Vec::new();
+    let now = now();
+    let (listed, matching) = args.pages(|client| {
+        match args.output.form {
+            Form::Table => rows.push(columns(client, now)),
+            Form::Json => writeln!(out, "{}", serde_json::to_string(client)?)?,
+        }
+        Ok(())
+    })?;
+    if args.output.form == Form::Json {
+        return Ok(());
+    }
+    if !rows.is_empty() {
+        writeln!(out, "{}", table(&HEADINGS, &rows))?;
+    }
+    writeln!(out, "{}", summary(listed, matching))?;
+    Ok(())
+}
+
+fn summary(listed: u64, matching: u64) -> String {
+    let clients = if matching == 1 { "client" } else { "clients" };
+    // Others may have come meanwhile.
+    if listed >= matching {
+        return format!("{} {clients}", count(listed));
+    }
+    let (listed, matching) = (count(listed), count(matching));
+    format!("{listed} of {matching} {clients}; --all lists all, --limit N lists N")
+}
+
+impl LsArgs {
+    /// Goes from page to page; clients that were listed, and how many there are.
+    fn pages(
+        &self,
+        mut each: impl FnMut(&Client) -> anyhow::Result<()>,
+    ) -> anyhow::Result<(u64, u64)> {
+        let limit = if self.all { u64::MAX } else { self.limit };
+        let (mut listed, mut cursor) = (0, None);
+        loop {
+            let rows = usize::try_from(limit - listed).unwrap_or(PAGE).min(PAGE);
+            let path = self.path(rows, cursor.as_deref());
+            let page: ClientPage = self.running.ask(Method::Get, &path)?;
+            page.clients.iter().try_for_each(&mut each)?;
+            listed += page.clients.len() as u64;
+            cursor = page.next;
+            if cursor.is_none() || listed >= limit {
+                return Ok((listed, page.matching));
+            }
+        }
+    }
+
+    fn path(&self, rows: usize, cursor: Option<&str>) -> String {
+        let mut path = format!("/clients?limit={rows}&sort={}", self.sort.parameter());
+        let is_connected = match (self.connected, self.away) {
+            (true, _) => Some("true"),
+            (false, true) => Some("false"),
+            (false, false) => None,
+        };
+        for (name, value) in [
+            ("descending", self.reverse.then_some("true")),
+            ("client", self.client.as_deref()),
+            ("user", self.user.as_deref()),
+            ("address", self.address.as_deref()),
+            ("connected", is_connected),
+            ("subscribed", self.subscribed.as_deref()),
+            ("cursor", cursor),
+        ] {
+            if let Some(value) = value {
+                path.extend(["&", name, "=", &encoded(value)]);
+            }
+        }
+        path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_says_whether_that_is_all() {
+        assert_eq!(summary(1, 1), "1 client");
+        assert_eq!(summary(0, 0), "0 clients");
+        assert!(summary(100, 1204).starts_with("100 of 1 204 clients; --all"));
+    }
+}

@@ -1,0 +1,151 @@
+//! `thrum status`: a running broker in one look.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::Args;
+use thrum_figures::{bytes, count, fraction};
+use thrum_management::api::Status;
+
+use super::running::{Form, Method, Output, Running};
+use super::shown::NOTHING;
+
+const EXAMPLES: &str = "\
+Examples:
+  thrum status --data-dir /var/lib/thrum
+  thrum status -c thrum.toml -o json
+
+Without --data-dir or -c the broker is that of /etc/thrum/thrum.toml. A broker without a data directory cannot be asked.";
+
+/// Arguments of `thrum status`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    running: Running,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Shows.
+pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
+    let status: Status = args.running.ask(Method::Get, "/status")?;
+    let mut out = std::io::stdout().lock();
+    match args.output.form {
+        Form::Table => write!(out, "{}", text(&status))?,
+        Form::Json => writeln!(out, "{}", serde_json::to_string(&status)?)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(status: &Status) -> String {
+    let mut text = String::new();
+    for (heading, value) in lines(status) {
+        text.extend([format!("{heading:<14} {value}\n")]);
+    }
+    text.push_str("\nlisteners\n");
+    for listener in &status.listeners {
+        text.extend([format!("  {:<12} {}\n", listener.name, listener.address)]);
+    }
+    text
+}
+
+/// Headings and values above the list of listeners.
+fn lines(status: &Status) -> [(&'static str, String); 9] {
+    let away = status.sessions.saturating_sub(status.clients_connected);
+    let counts = status.connections;
+    let memory = status.memory;
+    let size = |bytes_of: Option<u64>, none: &str| {
+        bytes_of.map_or_else(|| none.to_owned(), |count| bytes(fraction(count)))
+    };
+    [
+        (
+            "version",
+            format!("{}, {} workers", status.version, status.workers),
+        ),
+        (
+            "started",
+            format!("{}, up {}", status.started_at, up(status.uptime_secs)),
+        ),
+        (
+            "clients",
+            format!(
+                "{} connected, {} away",
+                count(status.clients_connected),
+                count(away)
+            ),
+        ),
+        (
+            "sessions",
+            format!(
+                "{}, {} outlive their connection",
+                count(status.sessions),
+                count(status.sessions_persistent)
+            ),
+        ),
+        (
+            "connections",
+            format!(
+                "{} established, {} in a handshake, {} before CONNECT, {} authenticating, {} closing",
+                count(counts.established),
+                count(counts.in_handshake),
+                count(counts.awaiting_connect),
+                count(counts.authenticating),
+                count(counts.closing)
+            ),
+        ),
+        ("subscriptions", count(status.subscriptions)),
+        (
+            "retained",
+            format!(
+                "{} messages, {}",
+                count(status.retained_messages),
+                bytes(fraction(status.retained_bytes))
+            ),
+        ),
+        (
+            "memory",
+            format!(
+                "{} of {}",
+                size(memory.resident_bytes, NOTHING),
+                size(memory.limit_bytes, "no limit")
+            ),
+        ),
+        (
+            "storage",
+            status.storage.clone().unwrap_or_else(|| "none".to_owned()),
+        ),
+    ]
+}
+
+/// Seconds in their two largest units: `3d 4h`, `5m 2s`.
+fn up(secs: u64) -> String {
+    let units = [(86_400, "d"), (3600, "h"), (60, "m"), (1, "s")];
+    let mut rest = secs;
+    let mut parts = Vec::new();
+    for (unit, letter) in units {
+        if parts.len() < 2 && (rest >= unit || !parts.is_empty() || unit == 1) {
+            parts.push(format!("{}{letter}", rest / unit));
+        }
+        rest %= unit;
+    }
+    parts.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_two_units() {
+        for (secs, expected) in [
+            (0, "0s"),
+            (59, "59s"),
+            (302, "5m 2s"),
+            (3600, "1h 0m"),
+            (86_400 * 3 + 4 * 3600 + 59, "3d 4h"),
+        ] {
+            assert_eq!(up(secs), expected);
+        }
+    }
+}
