@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::Builder;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::api;
 
@@ -35,6 +37,10 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 const FIELDS_MAX: usize = 64;
 /// A connection without a whole head of a request is closed after this: it is idle, or slow.
 const IDLE_TIME: Duration = Duration::from_secs(30);
+/// Longest use of one connection: clients that do not read their answers cannot keep all of them.
+const CONNECTION_TIME: Duration = Duration::from_secs(30);
+/// How long a request that is under way then may still take.
+const CLOSE_TIME: Duration = Duration::from_secs(15);
 /// How long accepting pauses when the system gives no more files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -154,13 +160,26 @@ fn listener(socket: &ListeningSocket) -> io::Result<UnixListener> {
 }
 
 async fn serve_one(stream: UnixStream, router: Router) {
-    let served = http1::Builder::new()
+    let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE_TIME)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(FIELDS_MAX)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
-        .await;
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let mut connection = pin!(connection);
+    let served = match timeout(CONNECTION_TIME, connection.as_mut()).await {
+        Ok(served) => served,
+        Err(_elapsed) => {
+            connection.as_mut().graceful_shutdown();
+            match timeout(CLOSE_TIME, connection).await {
+                Ok(served) => served,
+                Err(_elapsed) => {
+                    tracing::debug!("a client of the control socket does not read its answer");
+                    return;
+                }
+            }
+        }
+    };
     if let Err(error) = served {
         tracing::debug!(%error, "a connection of the control socket ended");
     }

@@ -3,13 +3,13 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use thrum_conformance::broker::free_address;
 use thrum_conformance::clock;
 
 /// Longest start of a server on a busy machine.
@@ -18,12 +18,6 @@ pub const START_MAX: Duration = Duration::from_mins(1);
 const RUN_SECS_MAX: &str = "180";
 /// Longest time until a killed server has ended.
 const END_MAX: Duration = Duration::from_secs(10);
-/// Ports for servers: below those that Linux assigns to connections, so that a restarted server
-/// finds its port free.
-const FIRST_PORT: u32 = 20_000;
-const PORTS: u32 = 12_000;
-/// Ports of one test process, so that parallel processes do not collide.
-const PORTS_PER_PROCESS: u32 = 37;
 const POLL_EVERY: Duration = Duration::from_millis(20);
 const CONNECT_MAX: Duration = Duration::from_secs(1);
 /// The user for servers that refuse to run as root.
@@ -240,20 +234,8 @@ pub fn run_as_myself<S: AsRef<OsStr> + std::fmt::Debug>(command: &[S]) -> Output
 }
 
 /// A port that is free now and outside the range that the system assigns.
-///
-/// # Panics
-/// There is none.
 pub fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let first = std::process::id().wrapping_mul(PORTS_PER_PROCESS);
-    for _ in 0..PORTS {
-        let number = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % PORTS;
-        let port = u16::try_from(FIRST_PORT + number).expect("a port");
-        if TcpListener::bind(loopback(port)).is_ok() {
-            return port;
-        }
-    }
-    panic!("no port from {FIRST_PORT} on is free");
+    free_address().port()
 }
 
 /// A port of this machine alone.

@@ -5,12 +5,19 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use std::{env, fs};
 
 use crate::clock;
 
 const START_MAX: Duration = Duration::from_secs(10);
+/// Ports for servers: below those that Linux assigns to connections, so that a restarted server
+/// finds its port free.
+const FIRST_PORT: u32 = 20_000;
+const PORTS: u32 = 12_000;
+/// Ports of one test process, so that parallel processes do not collide.
+const PORTS_PER_PROCESS: u32 = 37;
 const LOG_BYTES_SHOWN: usize = 4_000;
 
 /// Runs the program and ends it when standard input closes: also when the test process is killed.
@@ -217,15 +224,23 @@ impl Drop for Broker {
     }
 }
 
-/// An address of this machine where no process listens.
+/// An address of this machine where no process listens, outside the ports that Linux assigns to
+/// connections: one that is assigned before the broker starts would take its place.
 ///
 /// # Panics
 /// There is none.
 pub fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
-    listener
-        .local_addr()
-        .expect("a bound socket has an address")
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let first = std::process::id().wrapping_mul(PORTS_PER_PROCESS);
+    for _ in 0..PORTS {
+        let number = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % PORTS;
+        let port = u16::try_from(FIRST_PORT + number).expect("a port");
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
+    panic!("no port from {FIRST_PORT} on is free");
 }
 
 fn command(address: SocketAddr) -> Vec<String> {
