@@ -11,12 +11,12 @@ use mio::Token;
 use rustix::io::Errno;
 use thrum_access::{Certificate, Exchange};
 use thrum_codec::Version;
+use thrum_engine::ids::{ConnectionId, ConnectionKey, Slot};
+use thrum_engine::output::ConnectionOutput;
 use thrum_protection::Meter;
 use thrum_protocol::Output;
 
 use crate::door::{Awaited, Pending};
-use crate::engine::output::ConnectionOutput;
-use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::layered::Layered;
 use crate::partial::Partial;
 use crate::peer::Peer;
@@ -66,19 +66,17 @@ pub(crate) enum Closing {
 /// listener.
 const TOKEN_SERIAL: usize = 0x7FFF_FFFF;
 
-impl ConnectionId {
     /// Token in the poll: the slot, and in the upper half the serial number, so that an event of an
     /// earlier connection is not taken for one of this.
-    #[inline]
-    pub(crate) const fn token(self) -> Token {
-        Token((self.serial as usize & TOKEN_SERIAL) << u32::BITS | self.key.index())
-    }
+#[inline]
+pub(crate) const fn token_of(id: ConnectionId) -> Token {
+    Token((id.serial as usize & TOKEN_SERIAL) << u32::BITS | id.key.index())
+}
 
-    /// The place in a token; none in that of no connection.
-    #[inline]
-    pub(crate) fn key_of(token: Token) -> Option<ConnectionKey> {
-        ConnectionKey::new(token.0 & u32::MAX as usize)
-    }
+/// The place in a token; none in that of no connection.
+#[inline]
+pub(crate) fn key_of(token: Token) -> Option<ConnectionKey> {
+    ConnectionKey::new(token.0 & u32::MAX as usize)
 }
 
 /// The result of a read.

@@ -4,14 +4,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::access::Shared;
+use thrum_engine::access::Access;
+use thrum_engine::access::Shared;
+use thrum_engine::workers::WorkerId;
+
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::extension::Access;
 use crate::mailbox::Mail;
 use crate::node::Node;
 use crate::settings::Settings;
-use crate::workers::WorkerId;
 
 /// The configuration and access in force, and their change.
 #[derive(Debug)]
@@ -42,7 +43,10 @@ impl Control {
         change(&mut in_force);
         let (config, access) = &*in_force;
         let settings = Arc::new(Settings::new(config, access));
-        self.node.retained.set_limits(settings.retained);
+        self.node
+            .state
+            .retained
+            .set_limits(settings.engine.retained);
         self.node.send_all(|| Mail::Reload(Arc::clone(&settings)));
         Settling::begin(&self.node)
     }

@@ -7,6 +7,12 @@ use std::sync::Arc;
 
 use thrum_access::Admission;
 use thrum_codec::ReasonCode;
+use thrum_engine::Engine;
+use thrum_engine::access::ClientAccess;
+use thrum_engine::ids::{ConnectionId, ConnectionKey, Slot};
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::review::{Progress, Review, review_units};
+use thrum_engine::turn::Turn;
 
 use super::admission::awaits_review;
 use super::checks::Checks;
@@ -14,13 +20,7 @@ use super::judging::is_verified;
 use super::reauthentication::ask_again;
 use super::review_queue::{Line, ReviewQueue, Waiting};
 use super::sources::want_look_at_sources;
-use crate::access::ClientAccess;
 use crate::edge::{Edge, Farewell};
-use crate::engine::Engine;
-use crate::engine::review::{Progress, Review, review_units};
-use crate::engine::turn::Turn;
-use crate::ids::{ConnectionId, ConnectionKey, Slot};
-use crate::metrics::Counter;
 
 /// Sessions reviewed in one turn: each costs some microseconds, for which clients wait.
 const SESSIONS_PER_TURN: usize = 256;
@@ -293,7 +293,7 @@ impl Rechecking<'_> {
             .is_some_and(|access| access.identity.username.is_some());
         // A client that is away and has left a will may have lost the right to it.
         if has_user && (client.connection.is_some() || client.session.will().is_some()) {
-            ask_again(self.engine, slot);
+            ask_again(self.edge, self.engine, slot);
         }
     }
 

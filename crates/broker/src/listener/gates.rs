@@ -6,11 +6,11 @@
 //!   forgotten (workers are told to let it go) --all have--> free
 //! ```
 
-use crate::workers::WorkerId;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crossbeam_utils::CachePadded;
+use thrum_engine::workers::WorkerId;
 
 use super::Gate;
 

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::workers::WorkerId;
 use thrum_protection::{Pace, SharedBucket};
 use thrum_protocol::Time;
 use thrum_quic::{Admission, Host, Limits, QuicListener};
@@ -16,10 +18,8 @@ use thrum_transport::{Acceptor, describe_certificate};
 use super::{Gate, Listening, Numbered, StartError};
 use crate::config::{Bind, Config, ListenerConfig, Rate};
 use crate::mailbox::{Arrived, Mail};
-use crate::metrics::Counter;
 use crate::node::Node;
 use crate::peer::Peer;
-use crate::workers::WorkerId;
 
 /// Time for the clients of a closed address to receive their DISCONNECT with its reason, and to
 /// close.
@@ -241,7 +241,7 @@ impl Rates {
             let Some(pace) = pace else { continue };
             let wait = bucket.wait(pace, now);
             if !wait.is_zero() {
-                node.metrics.add_elsewhere(counter, 1);
+                node.state.metrics.add_elsewhere(counter, 1);
                 return Admission::Later(wait.min(DEFERRAL_MAX));
             }
             is_scarce |= is_half_used(bucket, pace, now);
@@ -289,7 +289,7 @@ impl Host for Door {
 
     fn admission(&self, is_proven: bool) -> Admission {
         if self.node.all_defer_connections() {
-            let metrics = &self.node.metrics;
+            let metrics = &self.node.state.metrics;
             metrics.add_elsewhere(Counter::OverloadDeferred, 1);
             return Admission::Later(DEFERRAL_MAX);
         }
@@ -297,7 +297,7 @@ impl Host for Door {
     }
 
     fn on_refusal(&self, peer: SocketAddr) {
-        let metrics = &self.node.metrics;
+        let metrics = &self.node.state.metrics;
         metrics.add_elsewhere(Counter::ConnectionsOverLimit, 1);
         let refused = self.refusals.fetch_add(1, Ordering::Relaxed) + 1;
         // A flood of them must not fill the log.

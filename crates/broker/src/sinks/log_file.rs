@@ -10,9 +10,9 @@ use base64::engine::general_purpose::STANDARD;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::Serialize;
+use thrum_engine::sinks::Offer;
 
-use super::Offer;
-use crate::clock::Clock;
+use thrum_engine::node::WallClock;
 
 /// Bytes at the end of a file that are searched for the end of its last whole line at a time.
 const TAIL_BYTES: u64 = 64 * 1024;
@@ -111,7 +111,7 @@ impl LogFile {
     ///
     /// # Errors
     /// The disk did not take them.
-    pub(super) fn write(&mut self, offers: &[Offer], clock: &Clock) -> io::Result<()> {
+    pub(super) fn write(&mut self, offers: &[Offer], clock: &WallClock) -> io::Result<()> {
         self.lines.clear();
         for offer in offers {
             let line = Line::of(offer, clock);
@@ -157,7 +157,7 @@ fn lock(file: &File) -> io::Result<()> {
 }
 
 impl<'a> Line<'a> {
-    fn of(offer: &'a Offer, clock: &Clock) -> Self {
+    fn of(offer: &'a Offer, clock: &WallClock) -> Self {
         let publication = offer.message.publication();
         let properties = publication.properties;
         let payload = match std::str::from_utf8(publication.payload) {
@@ -165,7 +165,7 @@ impl<'a> Line<'a> {
             Err(_) => Payload::Bytes(STANDARD.encode(publication.payload)),
         };
         Self {
-            timestamp: clock.wall_millis(offer.received_at),
+            timestamp: clock.millis(offer.received_at),
             topic: publication.topic,
             qos: publication.qos as u8,
             retain: publication.retain,

@@ -7,9 +7,9 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use thrum_engine::sinks::{Offer, Places, Sink};
+
 use super::log_file::{LogFile, Target};
-use super::places::Places;
-use super::{Offer, Sink};
 use crate::node::Node;
 
 /// Most messages and bytes of one write; a single message may be larger.
@@ -139,7 +139,7 @@ impl SinkWriter {
     fn write(&mut self, offers: &[Offer]) -> io::Result<()> {
         self.open()?;
         match &mut self.file {
-            Some(file) => file.write(offers, &self.node.clock),
+            Some(file) => file.write(offers, &self.node.state.wall),
             None => Err(io::ErrorKind::NotFound.into()),
         }
     }

@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use mio::event::Event;
 use thrum_access::Certificate;
+use thrum_engine::Engine;
+use thrum_engine::ids::ConnectionKey;
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::turn::{HANDSHAKE_UNITS, READ_UNITS, UNIT_BYTES};
 use thrum_transport::LayerError;
 use thrum_transport::proxy_protocol::{self, Header, ProxyError};
 
 use super::Traffic;
-use crate::connection::{Phase, ReadOutcome};
-use crate::edge::{Edge, Ending, may_open};
-use crate::engine::Engine;
-use crate::engine::turn::{HANDSHAKE_UNITS, READ_UNITS, UNIT_BYTES};
-use crate::ids::{ConnectionId, ConnectionKey};
-use crate::metrics::Counter;
+use crate::connection::{Phase, ReadOutcome, key_of, token_of};
+use crate::edge::{Edge, Ending};
 use crate::peer::Peer;
 
 /// A buffer for MQTT from layers that grew beyond this size is freed.
@@ -25,13 +25,13 @@ impl Traffic {
     /// A socket has an event: input, room for output, or its end.
     pub(crate) fn socket_ready(&mut self, event: &Event) {
         let token = event.token();
-        let Some(key) = ConnectionId::key_of(token) else {
+        let Some(key) = key_of(token) else {
             return;
         };
         let Some(connection) = self.edge.connections.get_mut(key) else {
             return;
         };
-        if self.engine.core.outputs.id(key).token() != token {
+        if token_of(self.engine.core.outputs.id(key)) != token {
             // The socket of this event was closed since; another connection has its slot.
             return;
         }
@@ -314,7 +314,7 @@ impl Traffic {
                 connection.phase = Phase::Handshake(Some(Arc::new(certificate)));
             }
             let address = proxied.source.map(Peer::from).and_then(Peer::address);
-            if !may_open(&mut self.engine, address) {
+            if !self.edge.may_open(&mut self.engine, address) {
                 self.edge.lost(&mut self.engine, key, Ending::ClosedByPeer);
                 return;
             }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use thrum_engine::core::Core;
+use thrum_engine::node::metrics::Counter;
 use thrum_protection::MemoryLevel;
 
 use super::trim::give_back;
-use crate::engine::core::Core;
-use crate::metrics::Counter;
 use crate::system;
 
 /// Each second, on one worker: the measurements for the whole node.

@@ -4,10 +4,10 @@ use std::io::Write;
 
 use thrum_codec::QoS;
 use thrum_codec::properties::PublishProperties;
+use thrum_engine::Engine;
 use thrum_protocol::Publication;
 
 use super::{connect, settle, subscribe, two_workers_with};
-use crate::engine::Engine;
 
 #[test]
 fn a_message_that_is_upgraded_for_a_durable_session_needs_the_disk() {

@@ -10,11 +10,11 @@ use thrum_codec::packet::{
 };
 use thrum_codec::properties::{ConnectProperties, PublishProperties, SubscribeProperties};
 use thrum_codec::{PacketId, QoS, TopicFilter};
+use thrum_engine::access::Shared;
+use thrum_engine::access::{Access, Policy, RuleSource};
 
 use super::{VERSION, Worker, bytes, connect, settle, two_workers_with};
-use crate::access::Shared;
 use crate::config::{Anonymous, Config};
-use crate::extension::{Access, Policy, RuleSource};
 use crate::settings::Settings;
 
 fn ruled_by(rules: &str) -> Access {

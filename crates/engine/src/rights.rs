@@ -1,0 +1,117 @@
+//! What a session's client may do, by the rules in force for it.
+
+use std::sync::Arc;
+
+use thrum_codec::QoS;
+use thrum_protocol::Time;
+
+use super::client::Client;
+use super::core::Core;
+use crate::access::Policy;
+use crate::access::{ClientAccess, Grant, Wanted};
+use crate::ids::Slot;
+use crate::node::metrics::Counter;
+use crate::retained::RetainedSource;
+
+impl Client {
+    /// What is checked for the client; none if it may do everything.
+    #[inline]
+    pub fn checked(&self) -> Option<&ClientAccess> {
+        let access = self.access.as_deref();
+        access.filter(|access| !access.is_everything())
+    }
+
+    /// May the client receive this through a subscription that is checked? The topic is whole.
+    #[cold]
+    pub(super) fn may_receive(&self, topic: &str, qos: QoS, or_allowed: bool) -> bool {
+        let Some(access) = self.access.as_deref() else {
+            return true;
+        };
+        let seen = access.seen(topic);
+        seen.is_some_and(|seen| access.receive(seen, qos, or_allowed))
+    }
+
+    /// How a subscription is granted. The filter is as the client names it, without
+    /// `$share/GROUP/`.
+    pub(super) fn grant(&self, filter: &str, qos: QoS, now: Time) -> Grant {
+        let access = self.checked();
+        access.map_or(Grant::Whole, |access| access.subscribe(filter, qos, now))
+    }
+
+    /// Whom retained messages of the client come from; none while that is not to be known.
+    pub fn source(&self, policy: &Policy) -> Option<Arc<RetainedSource>> {
+        let access = self.access.as_deref()?;
+        if policy.checks_retained_source {
+            access.source()
+        } else {
+            None
+        }
+    }
+
+    /// The name of its user.
+    fn user(&self) -> Option<&str> {
+        let access = self.access.as_deref()?;
+        access.identity.username.as_deref()
+    }
+}
+
+impl Grant {
+    /// What a grant by the rules comes to.
+    pub(super) const fn as_given(self, is_shared: bool, policy: &Policy) -> Self {
+        match self {
+            // A message that its member may not have would be lost for the group.
+            Self::Checked { .. } if is_shared || !policy.filters_partial => Self::Refused,
+            grant => grant,
+        }
+    }
+}
+
+/// Says that a client may not publish what it wanted.
+#[cold]
+pub(super) fn publish_denied(core: &mut Core, slot: Slot, wanted: Wanted<'_>) {
+    core.row().add(Counter::PublishDenied, 1);
+    if !core.may_log() {
+        return;
+    }
+    let client = &core.sessions[slot];
+    let Some(access) = client.access.as_deref() else {
+        return;
+    };
+    let policy = &core.settings.access.access.policy;
+    tracing::info!(
+        client_id = client.session.client_id(),
+        user = client.user(),
+        topic = wanted.topic,
+        rule = access.denial(wanted, policy),
+        "publish denied"
+    );
+}
+
+/// Says that a client gets a part of what a filter matches.
+#[cold]
+pub(super) fn subscribed_in_part(core: &mut Core, slot: Slot, filter: &str) {
+    if core.may_log() {
+        let client = &core.sessions[slot];
+        tracing::info!(
+            client_id = client.session.client_id(),
+            user = client.user(),
+            filter,
+            "subscribed in part: only the topics that the rules allow are delivered"
+        );
+    }
+}
+
+/// Says that a client gets nothing of what a filter matches.
+#[cold]
+pub(super) fn subscription_denied(core: &mut Core, slot: Slot, filter: &str) {
+    core.row().add(Counter::SubscribeDenied, 1);
+    if core.may_log() {
+        let client = &core.sessions[slot];
+        tracing::info!(
+            client_id = client.session.client_id(),
+            user = client.user(),
+            filter,
+            "subscription denied: no rule allows any of it"
+        );
+    }
+}

@@ -1,0 +1,357 @@
+//! A message reaches those who want it: sessions of this worker, shared groups, other workers.
+
+use std::sync::Arc;
+
+use thrum_codec::{QoS, ReasonCode};
+use thrum_protection::MemoryLevel;
+use thrum_protocol::{Message, Outgoing};
+use thrum_routing::FilterId;
+
+use super::core::Core;
+use super::elsewhere::{Heard, Inquired, Publishers};
+use super::reach::{Clearance, Match, Reach, Source};
+use super::shared::{Groups, Passed, Pool};
+use super::sink_outbox::offer_to_sinks;
+use super::topics::Topics;
+use crate::interest::Route;
+use crate::interest::route_cache::Remembered;
+use crate::mail::{EngineMail, PublishDelivery};
+use crate::node::metrics::Counter;
+use crate::queue_room::{Promise, QueueRoom};
+use crate::retained::RetainedSource;
+use crate::workers::WorkerSet;
+
+/// The subscriptions of this worker, and the way to those of others.
+#[derive(Debug)]
+pub struct Router {
+    pub topics: Topics,
+    pub(super) groups: Groups,
+    pub publishers: Publishers,
+    match_scratch: Vec<Match>,
+    identifier_scratch: Vec<u32>,
+}
+
+/// What a publisher is told of other workers.
+#[derive(Debug)]
+struct Promised {
+    /// Somebody there takes it, however short memory is.
+    must_take: WorkerSet,
+    /// There is room in these queues.
+    promises: Vec<Promise>,
+}
+
+impl Router {
+    pub(super) fn new() -> Self {
+        Self {
+            topics: Topics::new(),
+            groups: Groups::default(),
+            publishers: Publishers::default(),
+            match_scratch: Vec::new(),
+            identifier_scratch: Vec::new(),
+        }
+    }
+
+    /// Routes a message that is owned already: a will, `$SYS`.
+    pub fn publish_message(
+        &mut self,
+        core: &mut Core,
+        message: &Arc<Message>,
+        source: Option<&Arc<RetainedSource>>,
+    ) -> ReasonCode {
+        let mut frames = std::mem::take(&mut core.frames);
+        let mut outgoing = Outgoing::from_message(message, &mut frames);
+        // [MQTT3-3.3.1-12]: what is not to be retained leaves the retained message alone.
+        if message.retain() {
+            core.retain(&mut outgoing, source, false);
+        }
+        let outcome = self.route(core, &mut outgoing, Clearance::NotAsked);
+        core.frames = frames;
+        outcome
+    }
+
+    /// A message of a publisher of this worker, to all who want it.
+    pub(super) fn route(
+        &mut self,
+        core: &mut Core,
+        outgoing: &mut Outgoing<'_>,
+        clearance: Clearance,
+    ) -> ReasonCode {
+        let topic = outgoing.publication().topic;
+        let hash = self.topics.routes.hash(topic);
+        let entry = self.topics.recall(core, topic, hash);
+        let mut reach = Reach::of(Source::Publisher(clearance));
+        // [MQTT-3.3.2-3] [MQTT3-3.3.2-3]
+        self.deliver_here(core, &entry, outgoing, &mut reach);
+        for (group, members) in &entry.route.groups {
+            let to = Pool {
+                group: *group,
+                members,
+            };
+            let passed = Passed {
+                to,
+                from: None,
+                clearance,
+            };
+            reach.add(self.deliver_shared(core, passed, outgoing));
+        }
+        let others = entry.route.workers.without(core.id);
+        if !others.is_empty() {
+            self.hand_over(core, &entry, outgoing, &mut reach);
+        }
+        let sinks = entry.route.sinks;
+        if !sinks.is_empty() {
+            offer_to_sinks(core, sinks, outgoing, &mut reach);
+        }
+        self.topics.routes.put(hash, entry);
+        reach.outcome()
+    }
+
+    /// A message from another worker: for this worker's own subscriptions only.
+    pub fn publish_from_worker(&mut self, core: &mut Core, delivery: PublishDelivery) {
+        let message = &delivery.message;
+        let hash = self.topics.routes.hash(message.topic());
+        let entry = self.topics.recall(core, message.topic(), hash);
+        let mut frames = std::mem::take(&mut core.frames);
+        let message = &core.own_copy(message);
+        let mut outgoing = Outgoing::from_message(message, &mut frames);
+        let source =
+            if delivery.must_be_taken && !self.topics.has_memory(core, &entry, message.qos()) {
+                Source::LastResort(&delivery)
+            } else {
+                Source::Worker(&delivery)
+            };
+        let mut reach = Reach::of(source);
+        core.memory.has_queued = false;
+        self.deliver_here(core, &entry, &mut outgoing, &mut reach);
+        if let Some(heard) = &delivery.heard {
+            let is_refused = reach.matched > 0 && !reach.is_taken();
+            heard.tell(core.id, core.memory.has_queued || is_refused);
+        }
+        core.durable.moved(delivery.origin);
+        core.rooms.end_promises(delivery.promises);
+        core.frames = frames;
+        self.topics.routes.put(hash, entry);
+    }
+
+    /// Whether other workers have to be asked before a message is handled: it waits for their
+    /// answers.
+    pub(super) fn has_to_inquire(
+        &mut self,
+        core: &mut Core,
+        publisher: u64,
+        mut about: Inquired<'_>,
+    ) -> bool {
+        let hash = self.topics.routes.hash(about.topic);
+        let entry = self.topics.recall(core, about.topic, hash);
+        about.workers = entry.route.workers.without(core.id);
+        self.topics.routes.put(hash, entry);
+        !about.workers.is_empty() && self.publishers.inquire(core, publisher, about)
+    }
+
+    fn deliver_here(
+        &mut self,
+        core: &mut Core,
+        entry: &Remembered,
+        outgoing: &mut Outgoing<'_>,
+        reach: &mut Reach<'_>,
+    ) {
+        match entry.local.as_slice() {
+            [] => {}
+            [filter] => self.deliver_to_all(core, *filter, outgoing, reach),
+            _ => self.deliver_merged(core, entry, outgoing, reach),
+        }
+    }
+
+    /// The subscribers of the one filter that matched.
+    fn deliver_to_all(
+        &mut self,
+        core: &mut Core,
+        filter: FilterId,
+        outgoing: &mut Outgoing<'_>,
+        reach: &mut Reach<'_>,
+    ) {
+        let published = *outgoing.publication();
+        for subscriber in self.topics.subscribers(filter) {
+            let Some(mut found) = core.matched(subscriber, &published) else {
+                continue;
+            };
+            found.is_acknowledged = core.is_acknowledged(found.slot, found.qos, reach.source);
+            found.is_promised = core.is_promised(found.slot, reach.source);
+            let one = [found.identifier];
+            let identifiers = if found.identifier == 0 { &[][..] } else { &one };
+            reach.add(core.hand_to(found, outgoing, identifiers));
+        }
+    }
+
+    /// Several filters matched: a session that is in more than one of them gets the message once,
+    /// with the highest quality of service and all identifiers. [MQTT-3.3.4-2] [MQTT-3.3.4-4]
+    /// [MQTT3-3.3.5-1]
+    fn deliver_merged(
+        &mut self,
+        core: &mut Core,
+        entry: &Remembered,
+        outgoing: &mut Outgoing<'_>,
+        reach: &mut Reach<'_>,
+    ) {
+        let mut matches = std::mem::take(&mut self.match_scratch);
+        let mut identifiers = std::mem::take(&mut self.identifier_scratch);
+        let published = *outgoing.publication();
+        for filter in &entry.local {
+            let subscribers = self.topics.subscribers(*filter).iter();
+            matches.extend(subscribers.filter_map(|one| core.matched(one, &published)));
+        }
+        core.turn.work += matches.len() as u64;
+        matches.sort_by_key(|found| found.slot);
+        for same in matches.chunk_by(|one, next| one.slot == next.slot) {
+            let mut merged = same[0];
+            identifiers.clear();
+            for found in same {
+                merged.qos = merged.qos.max(found.qos);
+                merged.retain |= found.retain;
+                identifiers.extend((found.identifier != 0).then_some(found.identifier));
+            }
+            identifiers.sort_unstable();
+            identifiers.dedup();
+            merged.is_acknowledged = core.is_acknowledged(merged.slot, merged.qos, reach.source);
+            merged.is_promised = core.is_promised(merged.slot, reach.source);
+            core.deliver_with(merged, &identifiers, outgoing, reach);
+        }
+        matches.clear();
+        self.match_scratch = matches;
+        self.identifier_scratch = identifiers;
+    }
+
+    /// The other workers that want a message get it, unless none of them is certain to have room
+    /// and nobody else takes it.
+    fn hand_over(
+        &mut self,
+        core: &mut Core,
+        entry: &Remembered,
+        outgoing: &mut Outgoing<'_>,
+        reach: &mut Reach<'_>,
+    ) {
+        let route = &entry.route;
+        let others = route.workers.without(core.id);
+        let published = outgoing.publication().qos;
+        let is_taken = reach.is_taken();
+        let takers = self.publishers.takers(core, outgoing.publication());
+        let have_memory = takers.unwrap_or(WorkerSet::ALL);
+        if (others & have_memory).is_empty() && !is_taken {
+            reach.refuse(others.len());
+            core.row()
+                .add(Counter::DroppedMemoryShort, others.len().into());
+            return;
+        }
+        let mut promises = Vec::new();
+        if published != QoS::AtMostOnce && !route.nearly_full.is_empty() {
+            promises = promises_elsewhere(core, route, outgoing, reach.source, have_memory);
+            let rooms = route.nearly_full.iter();
+            let uncertain: WorkerSet = rooms.map(|room| room.session.worker).collect();
+            // Who only has subscriptions with QoS 0 queues nothing.
+            let certain =
+                (others & have_memory & route.certain) | ((others & have_memory) - uncertain);
+            let is_certain = is_taken || !certain.is_empty();
+            if !is_certain && promises.is_empty() && refuse_elsewhere(core, route, reach) {
+                return;
+            }
+        }
+        // Where nobody was asked, level and answer are of this turn.
+        let is_told = published != QoS::AtMostOnce && !is_taken;
+        let must_take = match takers {
+            Some(takers) if is_told => takers,
+            None if is_told && core.memory.level < MemoryLevel::Short => others,
+            Some(_) | None => WorkerSet::NONE,
+        };
+        reach.matched += others.len();
+        let promised = Promised {
+            must_take,
+            promises,
+        };
+        self.send_to_others(core, entry, outgoing, promised);
+    }
+
+    fn send_to_others(
+        &mut self,
+        core: &mut Core,
+        entry: &Remembered,
+        outgoing: &mut Outgoing<'_>,
+        promised: Promised,
+    ) {
+        let Promised {
+            must_take,
+            mut promises,
+        } = promised;
+        let route = &entry.route;
+        let others = route.workers.without(core.id);
+        let published = *outgoing.publication();
+        let is_kept = core.is_kept(published.qos);
+        let heard = self.publishers.heard_by(core, published.publisher);
+        let is_queued = |heard: &Arc<Heard>| heard.is_queued_on(others);
+        core.memory.has_queued |= heard.as_ref().is_some_and(is_queued);
+        for worker in others {
+            let message = Arc::clone(outgoing.message());
+            let is_durable = is_kept && route.durable.contains(worker);
+            let origin = is_durable
+                .then(|| core.durable.place_to(worker, &message))
+                .flatten();
+            let its_own = |promise: &mut Promise| promise.worker() == worker;
+            let delivery = PublishDelivery {
+                message,
+                origin,
+                promises: promises.extract_if(.., its_own).collect(),
+                generation: entry.node_version.generation(),
+                must_be_taken: must_take.contains(worker),
+                heard: heard.clone(),
+            };
+            core.outboxes.send(worker, EngineMail::Publish(delivery));
+        }
+    }
+}
+
+/// Room in the queues of other workers' sessions that are nearly full: of all that hold
+/// publishers back, and of one of the others, so that one has room for certain.
+fn promises_elsewhere(
+    core: &mut Core,
+    route: &Route,
+    outgoing: &mut Outgoing<'_>,
+    source: Source<'_>,
+    have_memory: WorkerSet,
+) -> Vec<Promise> {
+    let mut promises = Vec::new();
+    let bytes = outgoing.message().bytes_len();
+    let asked = have_memory.without(core.id);
+    core.turn.work += route.nearly_full.len() as u64;
+    let is_asked = |room: &&Arc<QueueRoom>| asked.contains(room.session.worker);
+    let elsewhere = || route.nearly_full.iter().filter(is_asked);
+    for room in elsewhere().filter(|room| room.holds()) {
+        promises.extend(match source {
+            Source::Publisher(Clearance::NotAsked) => room.try_promise(bytes),
+            _ => Some(room.promise(bytes)),
+        });
+    }
+    if promises.is_empty() {
+        let mut others = elsewhere().filter(|room| !room.holds());
+        promises.extend(others.find_map(|room| room.try_promise(bytes)));
+    }
+    promises
+}
+
+/// Nobody on another worker has room: their sessions are not given the message, so that nobody
+/// has it of whom the publisher is told otherwise. False if there are none.
+fn refuse_elsewhere(core: &mut Core, route: &Route, reach: &mut Reach<'_>) -> bool {
+    let here = core.id;
+    let mut are_any = false;
+    for room in &route.nearly_full {
+        if room.session.worker == here {
+            continue;
+        }
+        are_any = true;
+        reach.refuse(1);
+        if room.refuse() {
+            let session = room.session;
+            core.outboxes
+                .send(session.worker, EngineMail::Full(session));
+        }
+    }
+    are_any
+}

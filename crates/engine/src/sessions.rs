@@ -1,0 +1,119 @@
+//! The sessions of one worker, by slot and by client identifier.
+
+use std::hash::BuildHasher;
+use std::ops::{Index, IndexMut};
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use super::client::Client;
+use super::timers::TimedSession;
+use crate::ids::Slot;
+use crate::table::Table;
+
+/// Sessions in their slots.
+#[derive(Debug, Default)]
+pub struct Sessions {
+    clients: Table<Client>,
+    /// Slots by client identifier; the text lives in the session.
+    by_id: HashTable<Slot>,
+    hasher: DefaultHashBuilder,
+    /// Client identifiers of the sessions that ended in this turn.
+    pub ended: Vec<Box<str>>,
+}
+
+impl Sessions {
+    #[inline]
+    pub fn get(&self, slot: Slot) -> Option<&Client> {
+        self.clients.get(slot)
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, slot: Slot) -> Option<&mut Client> {
+        self.clients.get_mut(slot)
+    }
+
+    /// The slot of a client identifier's session.
+    pub fn find(&self, client_id: &str) -> Option<Slot> {
+        let hash = self.hasher.hash_one(client_id);
+        let same = |slot: &Slot| self.clients[*slot].session.client_id() == client_id;
+        self.by_id.find(hash, same).copied()
+    }
+
+    pub fn insert(&mut self, client: Client) -> Slot {
+        let hash = self.hasher.hash_one(client.session.client_id());
+        let slot = self.clients.insert(client);
+        let (hasher, clients) = (&self.hasher, &self.clients);
+        self.by_id.insert_unique(hash, slot, |slot| {
+            hasher.hash_one(clients[*slot].session.client_id())
+        });
+        slot
+    }
+
+    /// The slot that the next session gets.
+    pub fn next_slot(&self) -> Slot {
+        self.clients.next_key()
+    }
+
+    pub fn remove(&mut self, slot: Slot) -> Client {
+        let hash = self.hasher.hash_one(self.clients[slot].session.client_id());
+        if let Ok(entry) = self.by_id.find_entry(hash, |other| *other == slot) {
+            entry.remove();
+        }
+        self.clients.remove(slot)
+    }
+
+    /// Whether a slot still holds the session of that number.
+    #[inline]
+    pub fn is(&self, slot: Slot, id: u64) -> bool {
+        let client = self.clients.get(slot);
+        client.is_some_and(|client| client.session.id() == id)
+    }
+
+    /// The same, and its client is connected.
+    pub fn is_connected(&self, slot: Slot, id: u64) -> bool {
+        self.is(slot, id) && self.clients[slot].connection.is_some()
+    }
+
+    /// The slot of a session that a timer waited for, if that is still there.
+    pub fn slot_of(&self, timed: TimedSession) -> Option<Slot> {
+        let client = self.clients.get(timed.slot)?;
+        (TimedSession::new(timed.slot, &client.session) == timed).then_some(timed.slot)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (Slot, &Client)> {
+        self.clients.iter()
+    }
+
+    pub fn len(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// Slots that there is memory for.
+    pub fn capacity(&self) -> usize {
+        self.clients.capacity()
+    }
+
+    /// Gives back the room of those that are gone; no slot changes.
+    pub fn shrink(&mut self) {
+        self.clients.shrink_to_fit();
+        let (hasher, clients) = (&self.hasher, &self.clients);
+        self.by_id
+            .shrink_to_fit(|slot| hasher.hash_one(clients[*slot].session.client_id()));
+    }
+}
+
+impl Index<Slot> for Sessions {
+    type Output = Client;
+
+    #[inline]
+    fn index(&self, slot: Slot) -> &Client {
+        &self.clients[slot]
+    }
+}
+
+impl IndexMut<Slot> for Sessions {
+    #[inline]
+    fn index_mut(&mut self, slot: Slot) -> &mut Client {
+        &mut self.clients[slot]
+    }
+}
