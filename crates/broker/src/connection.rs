@@ -79,17 +79,6 @@ pub(crate) fn key_of(token: Token) -> Option<ConnectionKey> {
     ConnectionKey::new(token.0 & u32::MAX as usize)
 }
 
-/// The result of a read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReadOutcome {
-    /// The number of bytes; the socket has no more for now.
-    Drained(usize),
-    /// The number of bytes, which fill the buffer: there may be more.
-    Full(usize),
-    /// The peer closed its side.
-    Closed,
-}
-
 /// Whether the socket takes output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SocketRoom {
@@ -239,21 +228,6 @@ impl Connection {
     #[inline]
     pub(crate) fn is_unread(&self) -> bool {
         !self.reading.is_open() || self.awaits_admission()
-    }
-
-    /// One read. A short one means that the socket is empty, so that no second call is needed to
-    /// learn that.
-    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<ReadOutcome> {
-        loop {
-            match self.socket.recv(buffer) {
-                Ok(0) => return Ok(ReadOutcome::Closed),
-                Ok(len) if len == buffer.len() => return Ok(ReadOutcome::Full(len)),
-                Ok(len) => return Ok(ReadOutcome::Drained(len)),
-                Err(Errno::AGAIN) => return Ok(ReadOutcome::Drained(0)),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
     }
 
     /// Output waits and may be sent now: none of it depends on changes that are not submitted yet,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use thrum_transport::Acceptor;
 
 use crate::config::{CertificateName, ListenerConfig};
-use crate::listener::{Gate, Gates};
+use crate::listener::{Gate, GateParts, Gates};
 
 /// The counts of connections of some listeners over plain TCP.
 #[derive(Debug)]
@@ -23,7 +23,11 @@ impl ListenerCounts {
             let name = format!("listener-{number}");
             Arc::new(Gate::new(
                 &name,
-                (&config, plain, CertificateName::None),
+                GateParts {
+                    config: &config,
+                    acceptor: plain,
+                    username: CertificateName::None,
+                },
                 None,
             ))
         };

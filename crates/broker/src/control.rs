@@ -4,8 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use thrum_engine::access::Access;
-use thrum_engine::access::Shared;
+use thrum_engine::access::{Access, Shared};
 use thrum_engine::workers::WorkerId;
 
 use crate::clock::Clock;

@@ -63,7 +63,7 @@ fn engine_settings(config: &Config, access: &Arc<Shared>) -> EngineSettings {
         subscriptions: SubscriptionLimits {
             shared_max: limits.client.shared_subscriptions as usize,
             bytes_max: limits.client.subscription_bytes,
-            packet_filters_max: limits.packet_filters as usize,
+            packet_filters_max: limits.packet.packet_filters as usize,
             message_identifiers: usize::from(limits.client.message_identifiers.max(1)),
         },
         output_bytes: limits.output_bytes as usize,
@@ -80,9 +80,9 @@ fn engine_settings(config: &Config, access: &Arc<Shared>) -> EngineSettings {
 
 fn retained_limits(limits: &LimitsConfig) -> RetainedLimits {
     RetainedLimits {
-        message_count: limits.retained_messages as usize,
-        bytes: usize::try_from(limits.retained_bytes).unwrap_or(usize::MAX),
-        payload_bytes: limits.retained_payload as usize,
+        message_count: limits.retained.retained_messages as usize,
+        bytes: usize::try_from(limits.retained.retained_bytes).unwrap_or(usize::MAX),
+        payload_bytes: limits.retained.retained_payload as usize,
     }
 }
 

@@ -20,6 +20,7 @@ use crate::subscription_cost::subscription_bytes;
 /// A session and what the worker keeps beside it.
 #[derive(Debug)]
 pub struct Client {
+    /// Its state by the protocol.
     pub session: Session,
     /// None while the client is away.
     pub connection: Option<ConnectionKey>,
@@ -27,6 +28,7 @@ pub struct Client {
     pub subscription_bytes: u32,
     /// The earliest timer that is armed.
     pub armed: Time,
+    /// Its plain subscriptions.
     pub subscriptions: ThinVec<FilterId>,
     /// What it may do; none if that is everything.
     pub access: Option<Box<ClientAccess>>,
@@ -60,6 +62,7 @@ pub struct Rare {
 pub struct Replay {
     /// None before the first message.
     pub after: Option<ReplayCursor>,
+    /// What the disk has of it.
     pub written: Written,
 }
 
@@ -85,6 +88,7 @@ impl Written {
 }
 
 impl Client {
+    /// A session without connection and subscriptions.
     pub fn new(session: Session) -> Self {
         Self {
             session,
@@ -102,6 +106,7 @@ impl Client {
         self.subscriptions.len() + self.groups().len()
     }
 
+    /// Its memberships in shared groups.
     pub fn groups(&self) -> &[GroupId] {
         self.rare.as_deref().map_or(&[], |rare| &rare.groups)
     }

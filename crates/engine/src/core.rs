@@ -35,19 +35,30 @@ const CLIENT_LOGS_PER_SECOND: u32 = 50;
 /// See above.
 #[derive(Debug)]
 pub struct Core {
+    /// The worker.
     pub id: WorkerId,
+    /// What it shares with the engines of other workers.
     pub node: Arc<NodeState>,
     pub(crate) host: Arc<dyn Host>,
+    /// The settings in force.
     pub settings: Arc<EngineSettings>,
+    /// Now, and what the turn may still do.
     pub turn: Turn,
+    /// The sessions of the worker.
     pub sessions: Sessions,
+    /// What is to be sent to their clients.
     pub outputs: Outputs,
+    /// What must survive a crash.
     pub durable: Durable,
     /// What other workers are to be told of the queues of sessions.
     pub rooms: Rooms,
+    /// How short memory is.
     pub memory: WorkerMemory,
+    /// Mail for the other workers.
     pub outboxes: Outboxes,
+    /// Events that were not published yet.
     pub events: Events,
+    /// The timers of the worker.
     pub timers: TimerWheel<Target>,
     /// Lent to the message at hand.
     pub frames: FrameCache,
@@ -167,6 +178,7 @@ impl Core {
     }
 
     /// Changes wait for the end of a turn.
+    #[inline]
     pub fn is_unsettled(&self) -> bool {
         self.durable.has_changes()
             || self.outputs.are_depending()

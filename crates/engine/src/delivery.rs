@@ -110,6 +110,7 @@ impl Core {
         delivered
     }
 
+    /// The output of a connection is over its limit: the session queues from now on.
     pub fn congest(&mut self, connection: ConnectionKey, slot: Slot) {
         let output = &mut self.outputs[connection];
         if !std::mem::replace(&mut output.is_congested, true) {
@@ -277,6 +278,7 @@ impl Core {
         }
     }
 
+    /// Looks at the memory of the process now.
     #[cold]
     pub fn look_at_memory(&mut self) {
         self.memory.looks();

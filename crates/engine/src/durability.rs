@@ -61,16 +61,19 @@ impl Durable {
     }
 
     /// There are changes that were not handed in.
+    #[inline]
     pub fn has_changes(&self) -> bool {
         self.journal.as_deref().is_some_and(Journal::has_changes)
     }
 
     /// The storage thread has no room: nothing more is read from those who publish.
+    #[inline]
     pub fn is_stuck(&self) -> bool {
         self.journal.as_deref().is_some_and(Journal::is_stuck)
     }
 
     /// No room is left for more state.
+    #[inline]
     pub fn is_disk_full(&self) -> bool {
         let journal = self.journal.as_deref();
         journal.is_some_and(|journal| journal.health() == Health::Full)

@@ -32,8 +32,11 @@ use crate::workers::WorkerId;
 /// See above.
 #[derive(Debug)]
 pub struct Engine {
+    /// What all parts work on.
     pub core: Core,
+    /// The way of a message to those who want it.
     pub router: Router,
+    /// Retained messages for new subscriptions.
     pub replays: Replays,
     /// Publishers that wait for room in a queue.
     pub held: HeldPublishers,

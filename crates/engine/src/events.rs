@@ -36,11 +36,15 @@ pub struct Events {
 /// A client that has come in.
 #[derive(Clone, Copy, Debug)]
 pub struct Connected<'a> {
+    /// Its session.
     pub slot: Slot,
     /// Who is at the other end.
     pub peer: fmt::Arguments<'a>,
+    /// The listener that it came through.
     pub listener: &'a str,
+    /// The version of MQTT that it speaks.
     pub version: Version,
+    /// Its session was there before.
     pub session_present: bool,
 }
 
@@ -110,6 +114,8 @@ struct OfMessage<'a> {
 }
 
 impl Events {
+    /// Some wait to be published.
+    #[inline]
     pub fn are_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }

@@ -24,9 +24,12 @@ pub mod repeatable {
     use hashbrown::DefaultHashBuilder;
     use thrum_routing::Anchors;
 
+    /// The tests of this crate repeat without asking.
+    const FIRST: Option<u64> = if cfg!(test) { Some(0) } else { None };
+
     std::thread_local! {
         /// Tables that were made since the hashes of this thread repeat; none while they do not.
-        static MADE: Cell<Option<u64>> = const { Cell::new(if cfg!(test) { Some(0) } else { None }) };
+        static MADE: Cell<Option<u64>> = const { Cell::new(FIRST) };
     }
 
     /// The hashes of one table.

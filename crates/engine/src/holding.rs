@@ -116,6 +116,7 @@ pub struct HeldPublishers {
 
 impl HeldPublishers {
     /// Some go on in the next turn, which should come at once.
+    #[inline]
     pub fn are_listed(&self) -> bool {
         !self.listed.is_empty()
     }

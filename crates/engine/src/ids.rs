@@ -40,6 +40,7 @@ impl<T> Key<T> {
         })
     }
 
+    /// The place.
     #[inline]
     pub const fn index(self) -> usize {
         self.number.get() as usize - 1
@@ -92,7 +93,9 @@ impl<T> fmt::Debug for Key<T> {
 /// A connection, told apart from earlier ones in the same place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConnectionId {
+    /// Its place in the tables.
     pub key: ConnectionKey,
+    /// Tells it apart from earlier ones there.
     pub serial: u32,
 }
 

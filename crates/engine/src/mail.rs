@@ -32,6 +32,7 @@ pub enum EngineMail {
 /// A message for the subscriptions of one worker.
 #[derive(Debug)]
 pub struct PublishDelivery {
+    /// The message.
     pub message: Arc<Message>,
     /// The place on the disk that it leaves when its sessions have the message.
     pub origin: Option<Origin>,
@@ -57,11 +58,17 @@ impl PublishDelivery {
 /// A message for one member of a shared group, whose publisher was told that it is taken.
 #[derive(Debug)]
 pub struct SharedDelivery {
+    /// The member.
     pub to: SessionRef,
+    /// The group that it was picked from.
     pub group: GroupId,
+    /// The message.
     pub message: Arc<Message>,
+    /// The quality of service that the member gets it with.
     pub qos: QoS,
+    /// It is marked as retained.
     pub retain: bool,
+    /// The identifier of the subscription.
     pub identifier: Option<u32>,
     /// The place on the disk that it leaves.
     pub origin: Option<Origin>,

@@ -45,6 +45,7 @@ impl ConnectionOutput {
         }
     }
 
+    /// What tells the connection apart from an earlier one in the same place.
     #[inline]
     pub const fn serial(&self) -> u32 {
         self.serial
@@ -175,6 +176,7 @@ impl ConnectionOutput {
     }
 
     /// The session that the connection belongs to.
+    #[inline]
     pub const fn session(&self) -> Option<Slot> {
         self.session
     }
@@ -194,6 +196,7 @@ impl ConnectionOutput {
     }
 
     /// Nobody reads what waits for the socket, or for the disk.
+    #[inline]
     pub fn discard(&mut self) {
         self.fresh = None;
         self.left = 0;

@@ -59,6 +59,7 @@ impl Outputs {
     }
 
     /// The session of a connection, if that is still there.
+    #[inline]
     pub fn session(&self, id: ConnectionId) -> Option<Slot> {
         let found = self.table.get(id.key)?;
         found.session().filter(|_| found.serial() == id.serial)
@@ -95,6 +96,7 @@ impl Outputs {
     }
 
     /// The connection is written at the end of the turn, if it has something that may be.
+    #[inline]
     pub fn list(&mut self, connection: ConnectionKey) {
         let output = &mut self.table[connection];
         if !std::mem::replace(&mut output.is_listed, true) {
@@ -103,6 +105,7 @@ impl Outputs {
     }
 
     /// Nobody has anything to be written.
+    #[inline]
     pub const fn is_empty(&self) -> bool {
         self.listed.is_empty()
     }
@@ -121,12 +124,14 @@ impl Outputs {
 
     /// It is its turn; false if it is gone, or what it has rests on changes that came after the
     /// turn was settled: that is written after the next one.
+    #[inline]
     pub fn take_turn(&mut self, connection: ConnectionKey) -> bool {
         let output = self.table.get_mut(connection);
         output.is_some_and(|output| std::mem::take(&mut output.is_listed) && !output.depends())
     }
 
     /// A buffer goes back to the pool.
+    #[inline]
     pub fn recycle(&mut self, buffer: Box<Output>) {
         debug_assert!(
             buffer.is_empty(),
@@ -145,6 +150,7 @@ impl Outputs {
     }
 
     /// Somebody's output waits for the end of the turn.
+    #[inline]
     pub const fn are_depending(&self) -> bool {
         !self.depending.is_empty()
     }

@@ -48,6 +48,7 @@ pub struct Told {
 /// See above.
 #[derive(Debug)]
 pub struct QueueRoom {
+    /// The session that has the queue.
     pub session: SessionRef,
     /// How short memory is.
     level: SharedLevel,
@@ -87,6 +88,7 @@ pub struct Shown {
 }
 
 impl QueueRoom {
+    /// The room of an empty queue.
     pub fn new(session: SessionRef, level: SharedLevel) -> Self {
         Self {
             session,

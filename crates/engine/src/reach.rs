@@ -22,6 +22,7 @@ pub enum Clearance {
 /// What is known of a PUBLISH that is handled.
 #[derive(Clone, Copy, Debug)]
 pub struct Cleared {
+    /// Whether it may be refused because queues are full.
     pub clearance: Clearance,
     /// When it came, if it has waited since.
     pub came_at: Option<Time>,
@@ -43,6 +44,7 @@ impl Cleared {
 /// A client that publishes.
 #[derive(Clone, Copy, Debug)]
 pub struct Publisher {
+    /// Its session.
     pub slot: Slot,
     /// Its version and the quality of service have a way to say that a message is refused.
     pub can_be_told: bool,
@@ -126,6 +128,7 @@ impl<'a> Reach<'a> {
 /// One session that several filters matched, while they are merged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Match {
+    /// Its session.
     pub(super) slot: Slot,
     pub(super) qos: QoS,
     pub(super) retain: bool,

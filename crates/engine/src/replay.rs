@@ -43,6 +43,7 @@ pub struct Replays {
 
 impl Replays {
     /// Somebody goes on in the next turn, which should come at once.
+    #[inline]
     pub fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }

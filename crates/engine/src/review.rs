@@ -27,7 +27,9 @@ type Waiting = (Box<str>, QoS);
 /// A review that is under way.
 #[derive(Debug)]
 pub struct Review {
+    /// The session.
     pub slot: Slot,
+    /// The number of the session.
     pub id: u64,
     step: Step,
     kept: Kept,

@@ -7,8 +7,7 @@ use thrum_protocol::Time;
 
 use super::client::Client;
 use super::core::Core;
-use crate::access::Policy;
-use crate::access::{ClientAccess, Grant, Wanted};
+use crate::access::{ClientAccess, Grant, Policy, Wanted};
 use crate::ids::Slot;
 use crate::node::metrics::Counter;
 use crate::retained::RetainedSource;

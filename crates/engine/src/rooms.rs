@@ -31,6 +31,7 @@ pub struct Rooms {
 /// The room of a session, and what is known of it elsewhere.
 #[derive(Debug)]
 pub struct OwnRoom {
+    /// What others see of it.
     pub room: Arc<QueueRoom>,
     /// The filters of the session say that it is nearly full.
     pub(super) is_announced: bool,
@@ -44,6 +45,7 @@ impl Client {
         self.rare.as_deref()?.room.as_ref()
     }
 
+    /// What others see of its queue.
     pub fn room(&self) -> Option<&Arc<QueueRoom>> {
         Some(&self.own_room()?.room)
     }
@@ -82,6 +84,7 @@ impl Rooms {
     }
 
     /// Nobody has to be told anything.
+    #[inline]
     pub const fn is_quiet(&self) -> bool {
         self.turned.is_empty() && self.told.is_empty()
     }

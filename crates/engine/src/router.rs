@@ -24,8 +24,10 @@ use crate::workers::WorkerSet;
 /// The subscriptions of this worker, and the way to those of others.
 #[derive(Debug)]
 pub struct Router {
+    /// The subscriptions.
     pub topics: Topics,
     pub(super) groups: Groups,
+    /// What is known of receivers on other workers, by publisher.
     pub publishers: Publishers,
     match_scratch: Vec<Match>,
     identifier_scratch: Vec<u32>,

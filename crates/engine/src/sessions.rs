@@ -22,11 +22,13 @@ pub struct Sessions {
 }
 
 impl Sessions {
+    /// The session in a slot.
     #[inline]
     pub fn get(&self, slot: Slot) -> Option<&Client> {
         self.clients.get(slot)
     }
 
+    /// The same, to be changed.
     #[inline]
     pub fn get_mut(&mut self, slot: Slot) -> Option<&mut Client> {
         self.clients.get_mut(slot)
@@ -39,6 +41,7 @@ impl Sessions {
         self.by_id.find(hash, same).copied()
     }
 
+    /// Takes a session in.
     pub fn insert(&mut self, client: Client) -> Slot {
         let hash = self.hasher.hash_one(client.session.client_id());
         let slot = self.clients.insert(client);
@@ -54,6 +57,7 @@ impl Sessions {
         self.clients.next_key()
     }
 
+    /// Takes a session out.
     pub fn remove(&mut self, slot: Slot) -> Client {
         let hash = self.hasher.hash_one(self.clients[slot].session.client_id());
         if let Ok(entry) = self.by_id.find_entry(hash, |other| *other == slot) {
@@ -70,6 +74,7 @@ impl Sessions {
     }
 
     /// The same, and its client is connected.
+    #[inline]
     pub fn is_connected(&self, slot: Slot, id: u64) -> bool {
         self.is(slot, id) && self.clients[slot].connection.is_some()
     }
@@ -80,10 +85,13 @@ impl Sessions {
         (TimedSession::new(timed.slot, &client.session) == timed).then_some(timed.slot)
     }
 
+    /// All sessions with their slots.
     pub fn iter(&self) -> impl Iterator<Item = (Slot, &Client)> {
         self.clients.iter()
     }
 
+    /// Sessions.
+    #[inline]
     pub fn len(&self) -> usize {
         self.clients.len()
     }

@@ -9,6 +9,7 @@ use crate::ids::Slot;
 /// How a client wants what it subscribes to.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
+    /// The options of the SUBSCRIBE.
     pub options: SubscriptionOptions,
     /// 0 is none.
     pub identifier: u32,
@@ -17,10 +18,12 @@ pub struct Terms {
 /// A session's subscription as it stands in the worker's index.
 #[derive(Clone, Copy, Debug)]
 pub struct Subscriber {
+    /// The session.
     pub slot: Slot,
     /// Subscription identifier, 0 is none; it has 28 bits, and above them stands whether messages
     /// are checked.
     tag: u32,
+    /// The options of the SUBSCRIBE.
     pub options: SubscriptionOptions,
 }
 
@@ -93,6 +96,7 @@ impl Subscriber {
 pub struct Standing {
     /// With `$share/GROUP/` and the mount point.
     pub filter: Box<str>,
+    /// The quality of service that was granted.
     pub qos: QoS,
 }
 

@@ -17,6 +17,7 @@ pub struct Table<T, K = T> {
 }
 
 impl<T, K> Table<T, K> {
+    /// A table without entries.
     pub const fn new() -> Self {
         Self {
             values: Slab::new(),
@@ -24,11 +25,13 @@ impl<T, K> Table<T, K> {
         }
     }
 
+    /// The entry of a key.
     #[inline]
     pub fn get(&self, key: Key<K>) -> Option<&T> {
         self.values.get(key.index())
     }
 
+    /// The same, to be changed.
     #[inline]
     pub fn get_mut(&mut self, key: Key<K>) -> Option<&mut T> {
         self.values.get_mut(key.index())
@@ -45,6 +48,7 @@ impl<T, K> Table<T, K> {
 
     /// # Panics
     /// As [`Table::next_key`].
+    #[inline]
     pub fn insert(&mut self, value: T) -> Key<K> {
         let key = self.next_key();
         self.values.insert(value);
@@ -53,14 +57,19 @@ impl<T, K> Table<T, K> {
 
     /// # Panics
     /// If there is no value.
+    #[inline]
     pub fn remove(&mut self, key: Key<K>) -> T {
         self.values.remove(key.index())
     }
 
+    /// There is an entry of that key.
+    #[inline]
     pub fn contains(&self, key: Key<K>) -> bool {
         self.values.contains(key.index())
     }
 
+    /// Entries.
+    #[inline]
     pub fn len(&self) -> usize {
         self.values.len()
     }
@@ -74,11 +83,13 @@ impl<T, K> Table<T, K> {
         self.values.shrink_to_fit();
     }
 
+    /// All entries with their keys.
     pub fn iter(&self) -> impl Iterator<Item = (Key<K>, &T)> {
         let keyed = |(place, value)| Some((Key::new(place)?, value));
         self.values.iter().filter_map(keyed)
     }
 
+    /// The keys of all entries.
     pub fn keys(&self) -> impl Iterator<Item = Key<K>> {
         self.iter().map(|(key, _)| key)
     }

@@ -36,6 +36,7 @@ pub struct TimerWheel<T> {
 }
 
 impl<T: Copy> TimerWheel<T> {
+    /// A wheel without entries.
     pub fn new(now: Time) -> Self {
         Self {
             levels: std::array::from_fn(|_| std::array::from_fn(|_| Vec::new())),

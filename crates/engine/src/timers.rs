@@ -41,6 +41,7 @@ pub struct TimedSession {
 }
 
 impl TimedSession {
+    /// That session, in its slot.
     pub fn new(slot: Slot, session: &Session) -> Self {
         Self {
             slot,

@@ -115,6 +115,7 @@ struct Budget {
 /// Now, and what the turn at hand may still do.
 #[derive(Debug)]
 pub struct Turn {
+    /// The moment at which the turn began.
     pub now: Time,
     /// Units of work done so far, by all turns.
     pub work: u64,
@@ -133,12 +134,15 @@ impl Turn {
     }
 
     /// A turn begins.
+    #[inline]
     pub const fn begin(&mut self, now: Time) {
         self.now = now;
         self.budget.look_at = self.work + LOOK_UNITS;
         self.budget.reading = Share::until(self.work + self.budget.limits.reading_units);
     }
 
+    /// The limits of a turn.
+    #[inline]
     pub const fn limits(&self) -> &TurnLimits {
         &self.budget.limits
     }
@@ -174,6 +178,7 @@ impl Turn {
     }
 
     /// No more of them go on in this turn.
+    #[inline]
     pub const fn is_going_on_over(&self) -> bool {
         let share = &self.budget.going_on;
         share.is_over || self.work >= share.units_end

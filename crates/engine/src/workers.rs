@@ -34,6 +34,7 @@ impl WorkerId {
         (0..workers).map(Self::new)
     }
 
+    /// The number.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -57,10 +58,12 @@ impl WorkerId {
 pub struct WorkerSet([u64; WORDS]);
 
 impl WorkerSet {
+    /// No worker.
     pub const NONE: Self = Self([0; WORDS]);
     /// Every worker that a node can have.
     pub const ALL: Self = Self([u64::MAX; WORDS]);
 
+    /// A set of one worker.
     #[inline]
     pub const fn of(worker: WorkerId) -> Self {
         let mut set = Self::NONE;
@@ -68,26 +71,31 @@ impl WorkerSet {
         set
     }
 
+    /// There is none in it.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.0.iter().fold(0, |all, word| all | word) == 0
     }
 
+    /// Workers in it.
     #[inline]
     pub fn len(self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
 
+    /// The worker is in it.
     #[inline]
     pub const fn contains(self, worker: WorkerId) -> bool {
         self.0[worker.word()] & worker.bit() != 0
     }
 
+    /// Puts a worker in.
     #[inline]
     pub const fn insert(&mut self, worker: WorkerId) {
         self.0[worker.word()] |= worker.bit();
     }
 
+    /// The set without that worker.
     #[inline]
     pub const fn without(mut self, worker: WorkerId) -> Self {
         self.0[worker.word()] &= !worker.bit();
@@ -189,16 +197,19 @@ impl Sub for WorkerSet {
 pub struct SharedWorkerSet([AtomicU64; WORDS]);
 
 impl SharedWorkerSet {
+    /// The set as it is now.
     pub fn load(&self, ordering: Ordering) -> WorkerSet {
         WorkerSet(std::array::from_fn(|word| self.0[word].load(ordering)))
     }
 
+    /// Makes it that set.
     pub fn store(&self, workers: WorkerSet, ordering: Ordering) {
         for (shared, word) in self.0.iter().zip(workers.0) {
             shared.store(word, ordering);
         }
     }
 
+    /// Puts a worker in, or takes it out.
     pub fn put(&self, worker: WorkerId, is_in: bool, ordering: Ordering) {
         let word = &self.0[worker.word()];
         if is_in {

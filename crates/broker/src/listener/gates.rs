@@ -2,8 +2,9 @@
 //! nobody means the old gate by it.
 //!
 //! ```text
-//!   in use --nobody lets connections in through it--> retired --all workers know, and its last connection has gone-->
-//!   forgotten (workers are told to let it go) --all have--> free
+//!   in use --nobody lets connections in through it--> retired
+//!   --all workers know, and its last connection has gone--> forgotten
+//!   (workers are told to let it go) --all have--> free
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -187,12 +188,17 @@ mod tests {
 
     use super::*;
     use crate::config::{CertificateName, ListenerConfig};
+    use crate::listener::GateParts;
 
     fn gate(config: &ListenerConfig, before: Option<&Gate>) -> Arc<Gate> {
         let plain = Acceptor::new(None, None).expect("plain TCP needs nothing");
         Arc::new(Gate::new(
             "a",
-            (config, plain, CertificateName::None),
+            GateParts {
+                config,
+                acceptor: plain,
+                username: CertificateName::None,
+            },
             before,
         ))
     }

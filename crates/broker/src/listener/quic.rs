@@ -15,7 +15,7 @@ use thrum_protocol::Time;
 use thrum_quic::{Admission, Host, Limits, QuicListener};
 use thrum_transport::{Acceptor, describe_certificate};
 
-use super::{Gate, Listening, Numbered, StartError};
+use super::{Gate, GateParts, Listening, NamedListener, Numbered, StartError};
 use crate::config::{Bind, Config, ListenerConfig, Rate};
 use crate::mailbox::{Arrived, Mail};
 use crate::node::Node;
@@ -63,13 +63,28 @@ impl std::fmt::Debug for QuicPlace {
     }
 }
 
+/// An address that a listener asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct QuicAddress<'a> {
+    /// Of the listener.
+    pub(super) name: &'a str,
+    pub(super) asked: &'a Bind,
+    /// Of the place that it gets.
+    pub(super) number: u32,
+}
+
 impl QuicPlace {
     /// Opens the address.
     pub(super) fn open(
         node: &Arc<Node>,
-        (name, asked, number): (&str, &Bind, u32),
+        address: QuicAddress<'_>,
         renewal: &Renewal,
     ) -> Result<Self, StartError> {
+        let QuicAddress {
+            name,
+            asked,
+            number,
+        } = address;
         let refused = |cause: String| StartError::Listener {
             listener: name.to_owned(),
             cause,
@@ -167,9 +182,14 @@ impl Renewal {
     pub(super) fn new(
         node: &Node,
         config: &Config,
-        (name, listener): (&str, &ListenerConfig),
-        (gate, before): (&Arc<Gate>, Option<&QuicPlace>),
+        of: NamedListener<'_>,
+        gate: &Arc<Gate>,
+        before: Option<&QuicPlace>,
     ) -> Result<Self, StartError> {
+        let NamedListener {
+            name,
+            config: listener,
+        } = of;
         let refused = |cause: String| StartError::Listener {
             listener: name.to_owned(),
             cause,
@@ -181,7 +201,12 @@ impl Renewal {
         let own = if let Some(own) = same.and_then(|place| place.gates.last()) {
             Arc::clone(own)
         } else {
-            let own = Gate::new(name, (listener, acceptor, gate.username), Some(gate));
+            let parts = GateParts {
+                config: listener,
+                acceptor,
+                username: gate.username,
+            };
+            let own = Gate::new(name, parts, Some(gate));
             super::plan::numbered(&node.gates, name, own)?
         };
         let connections_max = match listener.max_connections {

@@ -14,9 +14,10 @@ use thrum_transport::LayerError;
 use thrum_transport::proxy_protocol::{self, Header, ProxyError};
 
 use super::Traffic;
-use crate::connection::{Phase, ReadOutcome, key_of, token_of};
+use crate::connection::{Phase, key_of, token_of};
 use crate::edge::{Edge, Ending};
 use crate::peer::Peer;
+use crate::socket::ReadOutcome;
 
 /// A buffer for MQTT from layers that grew beyond this size is freed.
 const PLAIN_BYTES_KEPT: usize = 128 * 1024;
@@ -126,7 +127,7 @@ impl Traffic {
         if connection.meter.is_some() {
             return self.read_metered(key, buffer);
         }
-        let outcome = connection.read(buffer);
+        let outcome = connection.socket.read(buffer);
         self.take_read(key, buffer, outcome)
     }
 
@@ -181,7 +182,7 @@ impl Traffic {
             Ok(bytes_max) => {
                 let len = bytes_max.min(buffer.len());
                 let buffer = &mut buffer[..len];
-                let outcome = self.edge.connections[key].read(buffer);
+                let outcome = self.edge.connections[key].socket.read(buffer);
                 self.take_read(key, buffer, outcome)
             }
             Err(pause) => {
@@ -262,7 +263,7 @@ impl Traffic {
         // All its input is there.
         while !is_over && plain.is_empty() {
             let connection = &mut self.edge.connections[key];
-            let outcome = connection.read(&mut self.read_buffer);
+            let outcome = connection.socket.read(&mut self.read_buffer);
             let Ok(ReadOutcome::Drained(len @ 1..) | ReadOutcome::Full(len)) = outcome else {
                 return true;
             };

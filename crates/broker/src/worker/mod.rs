@@ -283,8 +283,7 @@ impl Worker {
         self.tell_settled();
     }
 
-    /// Hands in the changes of the turn. What is written down with them of the wall clock is what it
-    /// shows now.
+    /// Hands in the changes of the turn, and with them what the wall clock shows now.
     fn settle(&mut self) -> bool {
         let core = &mut self.traffic.engine.core;
         if core.durable.has_changes() {

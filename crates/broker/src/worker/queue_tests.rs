@@ -15,20 +15,16 @@ use thrum_codec::properties::{
     AckProperties, DisconnectProperties, PublishProperties, SubscribeProperties, UserProperties,
 };
 use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version, decode, encode, frame};
-use thrum_engine::access::Access;
-use thrum_engine::access::Shared;
-use thrum_engine::hashing::repeatable::start_over;
+use thrum_engine::access::{Access, Shared};
 use thrum_engine::node::Capacity;
 use thrum_engine::node::metrics::Counter;
 use thrum_engine::workers::WorkerId;
-use thrum_transport::Acceptor;
 
 use super::Worker;
-use super::tests::connect_v5;
+use super::tests::{connect_v5, node_with};
 use crate::clock::Clock;
-use crate::config::{CertificateName, Config, QueuePolicy};
-use crate::listener::Gate;
-use crate::node::{Node, NodePlan};
+use crate::config::{Config, QueuePolicy};
+use crate::node::NodePlan;
 use crate::settings::Settings;
 
 /// Workers of one node that take their turns by hand, in a time of their own.
@@ -71,14 +67,7 @@ impl Workers {
             clock: Clock::manual(&millis, 0),
             ..NodePlan::new(&config)
         };
-        start_over();
-        let node = Node::new(plan, &settings.engine, None);
-        let acceptor = Acceptor::new(None, None).unwrap();
-        let parts = (&config.listeners["mqtt"], acceptor, CertificateName::None);
-        node.gates
-            .add(Arc::new(Gate::new("mqtt", parts, None)))
-            .unwrap();
-        let node = Arc::new(node);
+        let node = node_with(plan, &config, &settings);
         let worker = |number| {
             let id = WorkerId::new(number);
             let poll = Poll::new().unwrap();

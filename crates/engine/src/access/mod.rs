@@ -35,7 +35,9 @@ pub enum Verdict {
 pub struct Wanted<'a> {
     /// As the client names it, or in full for a request.
     pub topic: &'a str,
+    /// The quality of service that it wants.
     pub qos: QoS,
+    /// It wants it retained.
     pub retain: bool,
 }
 
@@ -55,6 +57,7 @@ pub enum Grant {
 /// The rules in force for a client.
 #[derive(Debug)]
 pub struct ClientAccess {
+    /// Who it is.
     pub identity: Arc<Identity>,
     /// The mount point of its topics, also while it is away.
     mount: Option<MountPoint>,
@@ -70,6 +73,7 @@ pub struct ClientAccess {
     source: OnceCell<Option<Arc<RetainedSource>>>,
     /// Interval of requests to the gatekeeper about the client, and the next time.
     pub refresh_secs: Option<u32>,
+    /// When the gatekeeper is asked about it next.
     pub refresh_at: Option<Time>,
     /// Generation of the access from which this was made.
     generation: u64,
@@ -78,6 +82,7 @@ pub struct ClientAccess {
 /// The access of the node, as workers hold it.
 #[derive(Clone, Debug, Default)]
 pub struct Shared {
+    /// Who decides, and by what.
     pub access: Access,
     /// Increases with each change.
     pub generation: u64,

@@ -16,6 +16,7 @@ const QUESTIONS_MAX: usize = 256;
 /// A question to the gatekeeper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked<'a> {
+    /// The topic, or the filter.
     pub topic: &'a str,
     /// Action, quality of service and retain flag in one.
     kind: u8,
@@ -55,6 +56,7 @@ impl<'a> Asked<'a> {
     const PUBLISH: u8 = 1 << 2;
     const RETAIN: u8 = 1 << 3;
 
+    /// A question about a PUBLISH.
     pub const fn publish(topic: &'a str, qos: QoS, retain: bool) -> Self {
         let retain = if retain { Self::RETAIN } else { 0 };
         Self {
@@ -63,6 +65,7 @@ impl<'a> Asked<'a> {
         }
     }
 
+    /// A question about a filter.
     pub const fn subscribe(topic: &'a str, qos: QoS) -> Self {
         Self {
             topic,

@@ -81,6 +81,7 @@ impl Journal {
     }
 
     /// Changes that wait for the end of the turn.
+    #[inline]
     pub fn has_changes(&self) -> bool {
         !self.batch.is_empty()
     }
@@ -91,6 +92,7 @@ impl Journal {
         self.batch.end_unit();
     }
 
+    /// Writes a change down, with the others of the turn.
     pub fn push(&mut self, change: &Change<'_>) {
         self.changes += 1;
         self.batch.push(change);
@@ -115,6 +117,7 @@ impl Journal {
         self.stuck
     }
 
+    /// Whether the storage takes changes.
     pub fn health(&self) -> Health {
         self.submitter.health()
     }

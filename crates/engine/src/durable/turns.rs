@@ -23,6 +23,7 @@ pub struct Turns {
 }
 
 impl Turns {
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

@@ -33,6 +33,7 @@ pub struct NodeMemory {
 }
 
 impl NodeMemory {
+    /// A node that has enough.
     pub fn new() -> Self {
         Self {
             level: SharedLevel::default(),
@@ -42,6 +43,7 @@ impl NodeMemory {
         }
     }
 
+    /// How short memory is.
     #[inline]
     pub fn level(&self) -> MemoryLevel {
         MemoryLevel::ALL[usize::from(self.level.load(Ordering::Relaxed)) % MemoryLevel::ALL.len()]
@@ -91,6 +93,7 @@ impl NodeMemory {
         should
     }
 
+    /// Memory was given back to the system.
     pub fn gave_back(&self) {
         self.is_giving_back.store(false, Ordering::Relaxed);
     }
@@ -120,6 +123,7 @@ impl WorkerMemory {
         };
     }
 
+    /// The limit in bytes; 0 is none.
     pub fn limit(&self) -> u64 {
         self.limit
     }

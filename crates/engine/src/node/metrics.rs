@@ -218,6 +218,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
+    /// All counters of a node with so many workers are 0.
     pub fn new(workers: usize) -> Self {
         Self {
             rows: (0..workers).map(|_| Row::new()).collect(),
@@ -230,6 +231,7 @@ impl Metrics {
         self.elsewhere.0[counter as usize].fetch_add(amount, Ordering::Relaxed);
     }
 
+    /// The counters of one worker.
     pub fn row(&self, worker: usize) -> &Row {
         &self.rows[worker]
     }

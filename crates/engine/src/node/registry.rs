@@ -28,6 +28,7 @@ pub struct Registry {
 }
 
 impl Registry {
+    /// Nobody has a session.
     pub fn new() -> Self {
         Self {
             hashers: (RandomState::new(), RandomState::new()),

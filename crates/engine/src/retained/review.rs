@@ -90,6 +90,7 @@ pub enum ReviewStep {
 }
 
 impl SourceReview {
+    /// A walk that begins.
     pub fn new() -> Self {
         Self {
             next: None,

@@ -6,8 +6,7 @@ use thrum_codec::properties::PublishProperties;
 use thrum_protocol::Publication;
 
 use super::*;
-use crate::access::Shared;
-use crate::access::{Access, Policy};
+use crate::access::{Access, Policy, Shared};
 
 const LIMITS: RetainedLimits = RetainedLimits {
     message_count: 10_000,

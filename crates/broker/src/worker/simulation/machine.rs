@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use mio::Poll;
 use thrum_access::{Gatekeeper, Rules};
-use thrum_engine::access::RuleSource;
-use thrum_engine::access::Shared;
+use thrum_engine::access::{RuleSource, Shared};
 use thrum_engine::node::Capacity;
 use thrum_engine::node::metrics::Counter;
 use thrum_engine::workers::WorkerId;
@@ -20,7 +19,7 @@ use super::sink::SimSink;
 use super::tls;
 use crate::clock::Clock;
 use crate::config::{CertificateName, ListenerConfig};
-use crate::listener::Gate;
+use crate::listener::{Gate, GateParts};
 use crate::node::{Node, NodePlan};
 use crate::settings::Settings;
 
@@ -68,7 +67,11 @@ impl Machine {
         let node = Node::new(node_plan, &settings.engine, recovered);
         let gate = Gate::new(
             "mqtt",
-            (&ListenerConfig::default(), acceptor, CertificateName::Cn),
+            GateParts {
+                config: &ListenerConfig::default(),
+                acceptor,
+                username: CertificateName::Cn,
+            },
             None,
         );
         node.gates.add(Arc::new(gate)).expect("it is the first one");

@@ -12,21 +12,17 @@ use thrum_codec::packet::{
 };
 use thrum_codec::properties::{PublishProperties, SubscribeProperties};
 use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version, decode, encode, frame};
-use thrum_engine::access::Shared;
-use thrum_engine::access::{Access, Policy};
-use thrum_engine::hashing::repeatable::start_over;
+use thrum_engine::access::{Access, Policy, Shared};
 use thrum_engine::node::Capacity;
 use thrum_engine::node::metrics::Counter;
 use thrum_engine::workers::WorkerId;
 use thrum_storage::disk::sim::{SimDisk, SimStorage};
 use thrum_storage::{Committer, Options, QUEUE_BYTES_MAX, Stepper, Store};
-use thrum_transport::Acceptor;
 
-use super::{NOW_MILLIS, connect, connect_v5, messages, settle, two_workers_with};
+use super::{NOW_MILLIS, connect, connect_v5, messages, node_with, settle, two_workers_with};
 use crate::clock::Clock;
-use crate::config::{CertificateName, Config};
-use crate::listener::Gate;
-use crate::node::{Node, NodePlan};
+use crate::config::Config;
+use crate::node::NodePlan;
 use crate::settings::Settings;
 use crate::worker::Worker;
 
@@ -109,14 +105,7 @@ fn durable_worker(policy: Policy) -> (Worker, Committer, Stepper<SimDisk>) {
         clock: Clock::manual(&Arc::new(AtomicU64::new(NOW_MILLIS)), 0),
         ..NodePlan::new(&config)
     };
-    start_over();
-    let node = Node::new(plan, &settings.engine, None);
-    let acceptor = Acceptor::new(None, None).unwrap();
-    let parts = (&config.listeners["mqtt"], acceptor, CertificateName::None);
-    node.gates
-        .add(Arc::new(Gate::new("mqtt", parts, None)))
-        .unwrap();
-    let node = Arc::new(node);
+    let node = node_with(plan, &config, &settings);
     let id = WorkerId::new(0);
     let poll = Poll::new().unwrap();
     node.open_mailbox(id, &poll).unwrap();

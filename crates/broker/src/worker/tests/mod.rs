@@ -33,8 +33,7 @@ use thrum_codec::{PacketId, QoS, TopicFilter, Version, decode, encode, frame};
 use thrum_protocol::server::{Handshake, Session};
 
 use super::Worker;
-use thrum_engine::access::Access;
-use thrum_engine::access::Shared;
+use thrum_engine::access::{Access, Shared};
 use thrum_engine::client::Client;
 use thrum_engine::hashing::repeatable::start_over;
 use thrum_engine::ids::Slot;
@@ -45,7 +44,7 @@ use thrum_transport::Acceptor;
 use crate::clock::Clock;
 use crate::config::{CertificateName, Config};
 use crate::edge::charge_connect;
-use crate::listener::Gate;
+use crate::listener::{Gate, GateParts};
 use crate::mailbox::Arrived;
 use crate::node::{Node, NodePlan};
 use crate::peer::Peer;
@@ -106,7 +105,11 @@ pub(super) fn two_workers_with(change: impl FnOnce(&mut Parts)) -> [Worker; 2] {
     let node = Arc::new(node);
     let gate = Gate::new(
         "mqtt",
-        (&config.listeners["mqtt"], acceptor, username),
+        GateParts {
+            config: &config.listeners["mqtt"],
+            acceptor,
+            username,
+        },
         None,
     );
     node.gates.add(Arc::new(gate)).unwrap();
@@ -116,6 +119,20 @@ pub(super) fn two_workers_with(change: impl FnOnce(&mut Parts)) -> [Worker; 2] {
         node.open_mailbox(id, &poll).unwrap();
         Worker::new(id, Arc::clone(&node), &settings, poll)
     })
+}
+
+/// A node with a gate for plain TCP, whose tables hash alike in each run.
+pub(super) fn node_with(plan: NodePlan, config: &Config, settings: &Settings) -> Arc<Node> {
+    start_over();
+    let node = Node::new(plan, &settings.engine, None);
+    let parts = GateParts {
+        config: &config.listeners["mqtt"],
+        acceptor: Acceptor::new(None, None).unwrap(),
+        username: CertificateName::None,
+    };
+    let gate = Arc::new(Gate::new("mqtt", parts, None));
+    node.gates.add(gate).unwrap();
+    Arc::new(node)
 }
 
 impl Worker {

@@ -10,8 +10,7 @@ use thrum_codec::packet::{
 };
 use thrum_codec::properties::{ConnectProperties, PublishProperties, SubscribeProperties};
 use thrum_codec::{PacketId, QoS, TopicFilter};
-use thrum_engine::access::Shared;
-use thrum_engine::access::{Access, Policy, RuleSource};
+use thrum_engine::access::{Access, Policy, RuleSource, Shared};
 
 use super::{VERSION, Worker, bytes, connect, settle, two_workers_with};
 use crate::config::{Anonymous, Config};

@@ -12,8 +12,7 @@ use thrum_codec::packet::{
 };
 use thrum_codec::properties::{ConnectProperties, SubscribeProperties};
 use thrum_codec::{PacketId, QoS, TopicFilter};
-use thrum_engine::access::Shared;
-use thrum_engine::access::{Access, Policy};
+use thrum_engine::access::{Access, Policy, Shared};
 use thrum_engine::ids::Slot;
 use thrum_engine::node::metrics::Counter;
 

@@ -14,8 +14,7 @@ use thrum_access::{
 use thrum_codec::packet::{Connect, Packet, Publish, Will};
 use thrum_codec::properties::{ConnectProperties, PublishProperties, WillProperties};
 use thrum_codec::{QoS, ReasonCode};
-use thrum_engine::access::Access;
-use thrum_engine::access::Shared;
+use thrum_engine::access::{Access, Shared};
 use thrum_engine::workers::WorkerId;
 use thrum_routing::Allowance;
 
