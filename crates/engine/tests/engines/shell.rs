@@ -20,7 +20,7 @@ use thrum_engine::packets::Handled;
 use thrum_engine::retained::RetainedLimits;
 use thrum_engine::settings::{EngineSettings, SubscriptionLimits};
 use thrum_engine::workers::WorkerId;
-use thrum_protocol::server::{Handshake, Welcome};
+use thrum_protocol::server::{ConnAckParts, Handshake};
 use thrum_protocol::{Limits, Time};
 use thrum_storage::disk::sim::{SimDisk, SimStorage};
 use thrum_storage::{Committer, Options, QUEUE_BYTES_MAX, Recovered, Stepper, Store, Submitter};
@@ -125,8 +125,8 @@ impl Shell {
         }));
         let mut restored = Vec::new();
         let storage = opened.map(|(store, recovered)| {
-            let (committer, stepper, submitters) = stepped(store, workers);
-            restored = node.restore(recovered, submitters, NOW);
+            let (committer, stepper, submitters) = stepped(store, workers + 1);
+            restored = node.restore(recovered, submitters, NOW).0;
             (committer, stepper)
         });
         let mut restored = restored.into_iter();
@@ -227,9 +227,9 @@ impl Shell {
         let slot = resumed.unwrap_or_else(|| engine.begin_session(&handshake));
         engine.core.outputs[key].begin_session(slot);
         engine.core.sessions[slot].connection = Some(key);
-        let welcome = Welcome {
+        let welcome = ConnAckParts {
             session_present: resumed.is_some(),
-            ..Welcome::default()
+            ..ConnAckParts::default()
         };
         engine.welcome(slot, handshake, welcome, Holder::default());
         if resumed.is_some() {
