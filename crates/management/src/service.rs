@@ -184,3 +184,31 @@ async fn serve_one(stream: UnixStream, router: Router) {
         tracing::debug!(%error, "a connection of the control socket ended");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+
+    use super::*;
+
+    /// Much longer than a connection may take; the clock is a virtual one.
+    const LONG: Duration = Duration::from_hours(1);
+
+    #[test]
+    fn client_that_does_not_read_its_answers_loses_its_connection() {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            let answer = "x".repeat(1 << 20);
+            let router = Router::new().route("/", get(|| async move { answer }));
+            let (client, server) = UnixStream::pair().expect("a pair of sockets");
+            let request = b"GET / HTTP/1.1\r\nHost: thrum\r\n\r\n";
+            assert_eq!(client.try_write(request).ok(), Some(request.len()));
+            let served = timeout(LONG, serve_one(server, router)).await;
+            assert!(served.is_ok(), "the connection stays open");
+        });
+    }
+}

@@ -29,6 +29,15 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Parameters<T> {
     }
 }
 
+/// Parameters of a list that is selected by a topic filter, a page at a time.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct FilterParameters {
+    pub(super) filter: Option<String>,
+    pub(super) limit: Option<usize>,
+    pub(super) cursor: Option<String>,
+}
+
 /// The client identifier in the path.
 #[derive(Debug)]
 pub(super) struct ClientId(pub(super) String);

@@ -5,7 +5,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use thrum_broker::{Queries, RetainedQuery, RetainedRow};
 
-use super::request::{Parameters, page};
+use super::request::{FilterParameters, Parameters, page};
 use super::{Problem, ask};
 use crate::timestamp::timestamp;
 
@@ -48,18 +48,9 @@ pub struct RetainedPage {
     pub next: Option<String>,
 }
 
-/// Which messages are listed.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct ListParameters {
-    filter: Option<String>,
-    limit: Option<usize>,
-    cursor: Option<String>,
-}
-
 pub(super) async fn list(
     State(queries): State<Queries>,
-    Parameters(parameters): Parameters<ListParameters>,
+    Parameters(parameters): Parameters<FilterParameters>,
 ) -> Result<Json<RetainedPage>, Problem> {
     let (limit, cursor) = page(parameters.limit, parameters.cursor.as_deref())?;
     let query = RetainedQuery {

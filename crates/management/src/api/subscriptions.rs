@@ -5,7 +5,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use thrum_broker::{Queries, SubscriptionQuery, SubscriptionRow};
 
-use super::request::{ClientId, PageParameters, Parameters, page};
+use super::request::{ClientId, FilterParameters, PageParameters, Parameters, page};
 use super::{Problem, ask};
 
 /// A subscription.
@@ -36,18 +36,9 @@ pub struct SubscriptionPage {
     pub next: Option<String>,
 }
 
-/// Which subscriptions are listed.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct ListParameters {
-    filter: Option<String>,
-    limit: Option<usize>,
-    cursor: Option<String>,
-}
-
 pub(super) async fn list(
     State(queries): State<Queries>,
-    Parameters(parameters): Parameters<ListParameters>,
+    Parameters(parameters): Parameters<FilterParameters>,
 ) -> Result<Json<SubscriptionPage>, Problem> {
     let (limit, cursor) = page(parameters.limit, parameters.cursor.as_deref())?;
     let query = SubscriptionQuery {

@@ -63,11 +63,20 @@ pub(super) fn version(version: Version) -> &'static str {
 
 /// A name from a client: it must not control the terminal.
 pub(super) fn name(text: &str) -> Cow<'_, str> {
-    if text.chars().any(char::is_control) {
+    if text.chars().any(steers_the_terminal) {
         Cow::Owned(text.escape_debug().to_string())
     } else {
         Cow::Borrowed(text)
     }
+}
+
+/// Whether a character controls the terminal, or the direction of the text around it.
+fn steers_the_terminal(one: char) -> bool {
+    let turns_the_direction = matches!(
+        one,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    one.is_control() || turns_the_direction
 }
 
 /// At most so many characters of a text; what is cut off is marked.
@@ -172,6 +181,7 @@ mod tests {
     fn names_do_not_steer_the_terminal() {
         assert_eq!(name("\u{fc}ber"), "\u{fc}ber");
         assert_eq!(name("a\u{1b}[2J"), "a\\u{1b}[2J");
+        assert_eq!(name("a\u{202e}b"), "a\\u{202e}b");
     }
 
     #[test]

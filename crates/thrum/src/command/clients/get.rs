@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use thrum_management::api::ClientDetail;
 
 use super::detail::text;
@@ -12,6 +13,7 @@ use crate::command::running::{Form, Method, Output, Running, encoded};
 #[derive(Debug, Args)]
 pub(super) struct GetArgs {
     /// Client identifier.
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     client_id: String,
     #[command(flatten)]
     running: Running,

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use thrum_management::api::Kicked;
 
 use crate::command::running::{Form, Method, Output, Running, encoded};
@@ -16,6 +17,7 @@ A client of MQTT 5.0 is told the reason (0x98). To keep it out, ban it with thru
 #[command(after_help = NOTES)]
 pub(super) struct KickArgs {
     /// Client identifier.
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     client_id: String,
     /// End its session too: its subscriptions and what waits for it are gone.
     #[arg(long)]
