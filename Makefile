@@ -68,7 +68,7 @@ night: build ## random seeds: property tests (CASES=20000), kills (LIVES=500), s
 	$(MAKE) parts deny mutants
 
 # As the features of crates/thrum/Cargo.toml.
-PARTS := bench http-auth ldap png quic redis sql tui
+PARTS := bench http-auth ldap management png quic redis sql tui
 
 .PHONY: parts
 parts: ## the program with each of its parts alone, and the tests of the one without any
@@ -82,7 +82,7 @@ deny: ## licences, sources and duplicate versions of the dependencies; builds ca
 	cargo deny check bans licenses sources
 
 # Crates whose own tests are to notice when a line of them changes.
-MUTATED := codec protocol routing access protection storage
+MUTATED := codec protocol routing access protection storage engine
 
 .PHONY: mutants
 mutants: export PROPTEST_RNG_SEED ?= 1

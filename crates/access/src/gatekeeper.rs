@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
 
-    /// Decides nothing of its own.
+    /// A gatekeeper that keeps the default methods.
     #[derive(Debug)]
     struct Plain;
 
@@ -76,7 +76,7 @@ mod tests {
         fn login(&self, _login: Login, _reply: Reply<Answer>) {}
     }
 
-    /// Counts how often it is dropped.
+    /// Counts its drops.
     struct Counted(Arc<AtomicU32>);
 
     impl Drop for Counted {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gatekeeper_that_asks_nobody_changes_nothing_and_has_no_opinion() {
+    fn a_gatekeeper_without_authorizers_changes_nothing_and_has_no_opinion() {
         let calls = Arc::new(AtomicU32::new(0));
         let counter = Arc::clone(&calls);
         let identity = Arc::new(Identity::default());

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_given_out_as_bytes_and_as_text_if_it_is_text() {
+    fn a_secret_is_readable_as_bytes_and_as_text_if_the_bytes_are_utf8() {
         assert_eq!(Secret::from("hunter2").expose(), b"hunter2");
         assert_eq!(Secret::from("hunter2").expose_str(), Some("hunter2"));
         assert_eq!(Secret::new(b"\xFF").expose_str(), None);

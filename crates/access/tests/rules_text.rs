@@ -10,7 +10,7 @@ fn printed(text: &str) -> String {
 }
 
 #[test]
-fn a_rule_tells_what_it_is() {
+fn a_rule_names_its_permission_clients_actions_and_filter() {
     let rule = |text| Rule::parse(text, "test").expect(text);
     let (allows, denies) = (rule("allow all pub a/+"), rule("deny user:u sub eq a/+"));
     assert!(allows.is_allow() && !denies.is_allow());

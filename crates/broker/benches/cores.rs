@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, Criterion, criterion_group, criterion_main};
-use thrum_broker::contention::{ExpiredMessages, ListenerCounts, Publisher, SharedGroups, Texts};
+use thrum_broker::contention::ListenerCounts;
+use thrum_engine::contention::{ExpiredMessages, Publisher, SharedGroups, Texts};
 
 const WORKERS: usize = 64;
 const MEMBERS: [u64; 3] = [10, 1_000, 10_000];

@@ -2,7 +2,7 @@
 
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::listener::{self, StartError};
+use crate::listener::{self, NamedListener, StartError};
 use crate::protection::BanKeeper;
 use crate::{sinks, storage, system};
 
@@ -23,7 +23,11 @@ pub fn check(config: &Config) -> Checked {
     let mut checked = Checked::default();
     let now = Clock::start().now();
     for (name, listener) in &config.listeners {
-        match listener::check(config, (name, listener), now) {
+        let of = NamedListener {
+            name,
+            config: listener,
+        };
+        match listener::check(config, of, now) {
             Ok(warnings) => checked.warnings.extend(warnings),
             Err(error) => checked.refused.push(error),
         }

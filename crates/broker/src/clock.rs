@@ -1,13 +1,13 @@
 //! The one place of the broker that reads the clock.
 
-#[cfg(test)]
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+#[cfg(test)]
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use thrum_engine::node::WallClock;
 use thrum_protocol::Time;
-use thrum_storage::{ClockNote, Recovered};
+use thrum_storage::Recovered;
 
 /// Counts milliseconds: from what the wall clock shows at the start of the node, or on a node with
 /// storage from where the log's time has got to; from there on time only goes forward, whatever
@@ -17,14 +17,8 @@ pub(crate) struct Clock {
     /// What it showed at the start of the node.
     started: Duration,
     source: Source,
-    /// Milliseconds by which the wall clock is ahead: it may have been set since, as on a device
-    /// that has no clock of its own, and ours stands still while the machine sleeps.
-    wall_ahead: AtomicI64,
-    /// [`Clock::wall_ahead`] and the moment of the last note, to be compared without a lock.
-    noted_ahead: AtomicI64,
-    noted_at: AtomicU64,
-    /// Guards the last note, which the next one follows; taken when one is written.
-    noted: Mutex<Option<ClockNote>>,
+    /// What this clock sees of the wall clock, as the engines know it.
+    wall: Arc<WallClock>,
 }
 
 #[derive(Debug)]
@@ -60,10 +54,7 @@ impl Clock {
         Self {
             started,
             source,
-            wall_ahead: AtomicI64::new(0),
-            noted_ahead: AtomicI64::new(i64::MAX),
-            noted_at: AtomicU64::new(0),
-            noted: Mutex::default(),
+            wall: Arc::default(),
         }
     }
 
@@ -71,14 +62,15 @@ impl Clock {
     pub(crate) fn go_on(&mut self, recovered: &Recovered) {
         let wall = millis_of(self.started);
         self.started = Duration::from_millis(recovered.log_time(wall));
-        let ahead = recovered.wall_ahead(wall);
-        self.wall_ahead.store(ahead, Ordering::Relaxed);
-        if let Some(note) = recovered.clock {
-            let noted = signed(note.wall).saturating_sub(signed(note.at));
-            self.noted_ahead.store(noted, Ordering::Relaxed);
-            self.noted_at.store(note.at, Ordering::Relaxed);
-        }
-        self.noted = Mutex::new(recovered.clock);
+        let shared = Arc::get_mut(&mut self.wall);
+        shared
+            .expect("nobody has it before the start")
+            .resume_from(recovered, wall);
+    }
+
+    /// What this clock sees of the wall clock, for the engines.
+    pub(crate) const fn of_wall(&self) -> &Arc<WallClock> {
+        &self.wall
     }
 
     /// Time since the start of the node.
@@ -103,31 +95,6 @@ impl Clock {
         self.read_ahead() / 1000
     }
 
-    /// What is to be written down about the wall clock with the changes of a turn: nothing, unless
-    /// it was set since the last note, or that is an hour old. Two readings of the clock.
-    pub(crate) fn note_if_due(&self, now: Time) -> Option<ClockNote> {
-        let ahead = self.read_ahead();
-        let since = self.noted_at.load(Ordering::Relaxed);
-        let moved = ahead.abs_diff(self.noted_ahead.load(Ordering::Relaxed));
-        let is_recent = now.as_millis().saturating_sub(since) < ClockNote::INTERVAL_MILLIS;
-        if moved < ClockNote::TRIMMED_MILLIS && is_recent {
-            return None;
-        }
-        Some(self.note(now))
-    }
-
-    /// What the wall clock shows now, to be written down.
-    pub(crate) fn note(&self, now: Time) -> ClockNote {
-        let ahead = self.read_ahead();
-        let at = now.as_millis();
-        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
-        let note = ClockNote::next(*noted, at, at.saturating_add_signed(ahead));
-        *noted = Some(note);
-        self.noted_ahead.store(ahead, Ordering::Relaxed);
-        self.noted_at.store(at, Ordering::Relaxed);
-        note
-    }
-
     fn read_ahead(&self) -> i64 {
         let ahead = match &self.source {
             Source::System(_) => {
@@ -135,34 +102,17 @@ impl Clock {
                 signed(millis_of(wall())) - signed(ours)
             }
             #[cfg(test)]
-            Source::Manual(..) => return self.wall_ahead.load(Ordering::Relaxed),
+            Source::Manual(..) => return self.wall.ahead(),
         };
-        self.wall_ahead.store(ahead, Ordering::Relaxed);
+        self.wall.set_ahead(ahead);
         ahead
-    }
-
-    /// What the wall clock shows at a moment, in seconds of the Unix epoch.
-    pub(crate) fn wall_seconds(&self, at: Time) -> u64 {
-        self.wall_millis(at) / 1000
-    }
-
-    /// The same in milliseconds.
-    pub(crate) fn wall_millis(&self, at: Time) -> u64 {
-        let ahead = self.wall_ahead.load(Ordering::Relaxed);
-        at.as_millis().saturating_add_signed(ahead)
     }
 
     /// What the wall clock shows now.
     pub(crate) fn wall_now(&self) -> Time {
         self.look_at_wall();
-        Time::from_millis(self.wall_seconds(self.now()).saturating_mul(1000))
-    }
-
-    /// The moment at which the wall clock shows that, in seconds of the Unix epoch.
-    pub(crate) fn at_wall_seconds(&self, seconds: u64) -> Time {
-        let ahead = self.wall_ahead.load(Ordering::Relaxed);
-        let millis = seconds.saturating_mul(1000);
-        Time::from_millis(millis.saturating_add_signed(ahead.saturating_neg()))
+        let seconds = self.wall.millis(self.now()) / 1000;
+        Time::from_millis(seconds.saturating_mul(1000))
     }
 
     /// When the node started.
@@ -173,7 +123,7 @@ impl Clock {
     /// A test sets the wall clock.
     #[cfg(test)]
     pub(crate) fn set_wall_ahead(&self, millis: i64) {
-        self.wall_ahead.store(millis, Ordering::Relaxed);
+        self.wall.set_ahead(millis);
     }
 }
 
@@ -201,6 +151,8 @@ fn to_time(since_epoch: Duration) -> Time {
 
 #[cfg(test)]
 mod tests {
+    use thrum_storage::ClockNote;
+
     use super::*;
 
     #[test]
@@ -212,19 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_counted_by_the_wall_clock_also_after_it_was_set() {
+    fn a_look_at_the_wall_clock_is_known_to_the_engines() {
         let clock = Clock::manual(&Arc::new(AtomicU64::new(5_000)), 0);
-        assert_eq!(clock.wall_seconds(clock.now()), 5);
-        let year = 31_536_000;
-        for (ahead, wall) in [(year, 5 + 31_536_000), (-4, 1), (-year, 0)] {
+        for (ahead, wall) in [(31_536_000, 31_536_005), (-4, 1)] {
             clock.set_wall_ahead(ahead * 1000);
             assert_eq!(clock.look_at_wall(), ahead);
-            assert_eq!(clock.wall_seconds(clock.now()), wall);
+            assert_eq!(clock.wall_now(), Time::from_millis(wall * 1000));
+            assert_eq!(clock.of_wall().millis(clock.now()), wall * 1000);
         }
-        clock.set_wall_ahead(year * 1000);
-        let end = clock.at_wall_seconds(31_536_000 + 65);
-        assert_eq!(end, Time::from_millis(65_000));
-        assert_eq!(clock.at_wall_seconds(7), Time::from_millis(0));
     }
 
     #[test]
@@ -242,30 +189,11 @@ mod tests {
         let mut clock = Clock::manual(&millis, 0);
         clock.go_on(&recovered);
         assert_eq!(clock.started(), Time::from_millis(73_000));
-        assert_eq!(clock.wall_seconds(clock.started()), 8);
+        assert_eq!(clock.of_wall().millis(clock.started()), 8_000);
         let mut clock = Clock::start();
         clock.go_on(&recovered);
         assert!(clock.now() >= clock.started());
         assert!(clock.now().since(clock.started()) < Duration::from_mins(10));
-        assert!(clock.note_if_due(clock.now()).is_some());
-        assert_eq!(clock.note_if_due(clock.now()), None);
-    }
-
-    #[test]
-    fn a_note_says_how_far_the_wall_clock_was_set() {
-        let millis = Arc::new(AtomicU64::new(5_000));
-        let clock = Clock::manual(&millis, 0);
-        let first = ClockNote::next(None, 5_000, 5_000);
-        assert_eq!(clock.note_if_due(clock.now()), Some(first));
-        millis.store(6_000, Ordering::Relaxed);
-        clock.set_wall_ahead(999);
-        assert_eq!(clock.note_if_due(clock.now()), None);
-        clock.set_wall_ahead(1_000);
-        let second = ClockNote::next(Some(first), 6_000, 7_000);
-        assert_eq!(clock.note_if_due(clock.now()), Some(second));
-        assert_eq!(clock.note_if_due(clock.now()), None);
-        millis.store(6_000 + ClockNote::INTERVAL_MILLIS, Ordering::Relaxed);
-        assert!(clock.note_if_due(clock.now()).is_some());
     }
 
     #[test]

@@ -11,12 +11,12 @@ use mio::Token;
 use rustix::io::Errno;
 use thrum_access::{Certificate, Exchange};
 use thrum_codec::Version;
+use thrum_engine::ids::{ConnectionId, ConnectionKey, Slot};
+use thrum_engine::output::ConnectionOutput;
 use thrum_protection::Meter;
 use thrum_protocol::Output;
 
 use crate::door::{Awaited, Pending};
-use crate::engine::output::ConnectionOutput;
-use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::layered::Layered;
 use crate::partial::Partial;
 use crate::peer::Peer;
@@ -66,30 +66,17 @@ pub(crate) enum Closing {
 /// listener.
 const TOKEN_SERIAL: usize = 0x7FFF_FFFF;
 
-impl ConnectionId {
-    /// Token in the poll: the slot, and in the upper half the serial number, so that an event of an
-    /// earlier connection is not taken for one of this.
-    #[inline]
-    pub(crate) const fn token(self) -> Token {
-        Token((self.serial as usize & TOKEN_SERIAL) << u32::BITS | self.key.index())
-    }
-
-    /// The place in a token; none in that of no connection.
-    #[inline]
-    pub(crate) fn key_of(token: Token) -> Option<ConnectionKey> {
-        ConnectionKey::new(token.0 & u32::MAX as usize)
-    }
+/// Token in the poll: the slot, and in the upper half the serial number, so that an event of an
+/// earlier connection is not taken for one of this.
+#[inline]
+pub(crate) const fn token_of(id: ConnectionId) -> Token {
+    Token((id.serial as usize & TOKEN_SERIAL) << u32::BITS | id.key.index())
 }
 
-/// The result of a read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReadOutcome {
-    /// The number of bytes; the socket has no more for now.
-    Drained(usize),
-    /// The number of bytes, which fill the buffer: there may be more.
-    Full(usize),
-    /// The peer closed its side.
-    Closed,
+/// The place in a token; none in that of no connection.
+#[inline]
+pub(crate) fn key_of(token: Token) -> Option<ConnectionKey> {
+    ConnectionKey::new(token.0 & u32::MAX as usize)
 }
 
 /// Whether the socket takes output.
@@ -241,21 +228,6 @@ impl Connection {
     #[inline]
     pub(crate) fn is_unread(&self) -> bool {
         !self.reading.is_open() || self.awaits_admission()
-    }
-
-    /// One read. A short one means that the socket is empty, so that no second call is needed to
-    /// learn that.
-    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<ReadOutcome> {
-        loop {
-            match self.socket.recv(buffer) {
-                Ok(0) => return Ok(ReadOutcome::Closed),
-                Ok(len) if len == buffer.len() => return Ok(ReadOutcome::Full(len)),
-                Ok(len) => return Ok(ReadOutcome::Drained(len)),
-                Err(Errno::AGAIN) => return Ok(ReadOutcome::Drained(0)),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
     }
 
     /// Output waits and may be sent now: none of it depends on changes that are not submitted yet,

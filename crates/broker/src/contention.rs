@@ -2,144 +2,10 @@
 
 use std::sync::Arc;
 
-use thrum_codec::packet::SubscriptionOptions;
-use thrum_codec::properties::PublishProperties;
-use thrum_codec::{QoS, SharedFilter};
-use thrum_protocol::server::GroupId;
-use thrum_protocol::{Message, Publication, Time};
-use thrum_routing::Destination;
-use thrum_routing::shared::{Choice, Cursor, Strategy};
 use thrum_transport::Acceptor;
 
-use crate::changes::Version;
 use crate::config::{CertificateName, ListenerConfig};
-use crate::groups::GroupTexts;
-use crate::ids::Slot;
-use crate::interest::{Interest, Member, Route, SessionRef};
-use crate::listener::{Gate, Gates};
-use crate::placement::Placement;
-use crate::queue_room::QueueRoom;
-use crate::retained::{RetainedLimits, RetainedStore};
-use crate::workers::WorkerId;
-
-/// The shared groups of a node.
-#[derive(Debug)]
-pub struct SharedGroups {
-    interest: Interest,
-    placement: Placement,
-}
-
-/// One worker that publishes to a topic.
-#[derive(Debug, Default)]
-pub struct Publisher {
-    version: Version,
-    route: Route,
-    cursor: Cursor<u64>,
-}
-
-/// The stored groups that a worker remembers.
-#[derive(Debug, Default)]
-pub struct Texts(GroupTexts);
-
-impl SharedGroups {
-    /// No groups yet, on a node with so many workers.
-    pub fn new(workers: usize) -> Self {
-        Self {
-            interest: Interest::new(Strategy::RoundRobin, workers),
-            placement: Placement::new(workers),
-        }
-    }
-
-    /// A session subscribes.
-    pub fn join(&self, filter: &str, session: u64) -> GroupId {
-        let worker = self.placement.worker_of(session);
-        let session = SessionRef {
-            worker,
-            slot: Slot::FIRST,
-            id: session,
-        };
-        let member = Member {
-            session,
-            options: SubscriptionOptions::default(),
-            identifier: None,
-            durable: false,
-            room: Arc::new(QueueRoom::new(session, Arc::default())),
-        };
-        let group = SharedFilter { group: "g", filter };
-        self.interest.join(group, member).group
-    }
-
-    /// It unsubscribes.
-    pub fn leave(&self, group: GroupId, session: u64) -> bool {
-        self.interest.leave(group, session)
-    }
-
-    /// Its connection comes or goes.
-    pub fn set_online(&self, group: GroupId, session: u64, online: bool) {
-        self.interest.set_online(group, session, online);
-    }
-
-    /// A message to the topic; the member that gets it.
-    pub fn publish(&self, publisher: &mut Publisher, topic: &str) -> Option<u64> {
-        if !self.interest.holds(&mut publisher.version, topic) {
-            let mut scratch = Vec::new();
-            let found = self
-                .interest
-                .route(topic, &mut scratch, &mut publisher.route);
-            publisher.version = found.0;
-        }
-        let (_, members) = publisher.route.groups.first()?;
-        let member = members.pick(&mut publisher.cursor, Choice::default(), |_| false, None)?;
-        Some(member.key())
-    }
-
-    /// The publisher's worker has forgotten the topic.
-    pub fn forget(&self, publisher: &mut Publisher) {
-        publisher.version = Version::default();
-    }
-
-    /// Bytes of what is stored as the group of a durable message.
-    pub fn group_text_bytes(&self, texts: &mut Texts, group: GroupId) -> usize {
-        texts.0.of(group, || self.interest.group(group)).len()
-    }
-}
-
-/// Retained messages that have all expired.
-#[derive(Debug)]
-pub struct ExpiredMessages(RetainedStore);
-
-impl ExpiredMessages {
-    /// So many of them, on a node with so many workers.
-    pub fn new(messages: usize, workers: usize) -> Self {
-        let limits = RetainedLimits {
-            message_count: messages,
-            bytes: usize::MAX,
-            payload_bytes: 1,
-        };
-        let store = RetainedStore::new(limits, workers);
-        for number in 0..messages {
-            let message = Message::new(&Publication {
-                topic: &format!("site/{}/device/{number}", number % 1_000),
-                payload: b"x",
-                properties: PublishProperties::default(),
-                qos: QoS::AtMostOnce,
-                retain: true,
-                expires_at: Some(Time::from_millis(1)),
-                publisher: 0,
-                publisher_hash: 0,
-            });
-            assert!(store.store(&Arc::new(message), None).kept);
-        }
-        Self(store)
-    }
-
-    /// One sweep of a worker, as in each second; returns the number of removed messages.
-    pub fn sweep(&self) -> usize {
-        let mut removed = Vec::new();
-        self.0.sweep(Time::from_millis(2), &mut removed);
-        removed.len()
-    }
-}
+use crate::listener::{Gate, GateParts, Gates};
 
 /// The counts of connections of some listeners over plain TCP.
 #[derive(Debug)]
@@ -157,7 +23,11 @@ impl ListenerCounts {
             let name = format!("listener-{number}");
             Arc::new(Gate::new(
                 &name,
-                (&config, plain, CertificateName::None),
+                GateParts {
+                    config: &config,
+                    acceptor: plain,
+                    username: CertificateName::None,
+                },
                 None,
             ))
         };

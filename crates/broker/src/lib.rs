@@ -11,8 +11,6 @@
 //! reads the clock, only `connection.rs` and `socket.rs` read or write a client's socket, and no
 //! queue is without a limit.
 
-mod access;
-mod changes;
 mod check;
 mod clock;
 pub mod config;
@@ -21,55 +19,37 @@ mod connection;
 pub mod contention;
 mod control;
 mod door;
-mod durable;
 mod edge;
-mod engine;
-mod extension;
-mod groups;
-mod hashing;
-mod ids;
-mod interest;
 mod layered;
 mod listener;
 mod mailbox;
-mod memory;
-mod metrics;
 mod node;
+mod own_mail;
 mod partial;
 mod peer;
-mod placement;
 mod protection;
-mod queue_room;
 mod read_gate;
-mod registry;
-mod retained;
-mod route_cache;
-mod session_counts;
 mod settings;
 mod sinks;
 mod socket;
 mod storage;
-mod subscription_cost;
 mod sys_topics;
 mod system;
-mod table;
-mod timer;
 mod traffic;
 mod worker;
-mod workers;
 
 pub use check::{Checked, check};
 pub use config::Config;
 pub use control::{
     AccessHandle, Backlog, ClassOfTime, ConnectionCounts, ConnectionDetail, Cursor, CursorError,
-    Fate, Figures, Kicked, Limited, OperatorMessage, Page, Presence, Published, Publisher, Queries,
-    QueryError, ROWS_MAX, RetainedQuery, RetainedRow, SessionDetail, SessionFilter, SessionPage,
-    SessionQuery, SessionRow, Settling, SortKey, Status, StorageFigures, SubscriptionQuery,
-    SubscriptionRow, WildcardText, WillDetail,
+    Figures, Kicked, Limited, OperatorMessage, Page, Presence, PublishOutcome, Published,
+    Publisher, Queries, QueryError, ROWS_MAX, RetainedQuery, RetainedRow, SessionDetail,
+    SessionFilter, SessionPage, SessionQuery, SessionRow, Settling, SortKey, Status,
+    StorageFigures, SubscriptionQuery, SubscriptionRow, WildcardText, WillDetail,
 };
-pub use extension::{Access, Policy, RuleSource};
 pub use listener::{Listening, StartError};
 pub use node::{Broker, Reload};
 pub use protection::{BanFile, BanFileError};
 pub use sinks::SinkError;
 pub use storage::StorageError;
+pub use thrum_engine::access::{Access, Policy, RuleSource};

@@ -8,45 +8,31 @@
 //! connection that feeds it. Wills and messages of shared groups that look for another member have
 //! no publisher to stop; they come with the end of a session.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crossbeam_utils::CachePadded;
 use mio::Waker;
 use thrum_access::Certificate;
+use thrum_engine::mail::EngineMail;
+use thrum_engine::node::MailboxLevel;
+use thrum_engine::workers::WorkerId;
 use thrum_protection::BanChanges;
-use thrum_protocol::Message;
-use thrum_protocol::server::{GroupId, Handshake};
+use thrum_protocol::server::Handshake;
 
 use crate::control::Task;
 use crate::door::{Admitted, Answered, Decided};
-use crate::durable::Origin;
-use crate::engine::elsewhere::{Heard, Inquiry};
-use crate::ids::ConnectionId;
-use crate::interest::SessionRef;
 use crate::layered::Layered;
 use crate::listener::Change;
 use crate::peer::Peer;
-use crate::queue_room::{Promise, QueueRoom, Shortage};
 use crate::settings::Settings;
 use crate::socket::Socket;
-use crate::workers::WorkerId;
 
 /// What one worker asks of another.
 #[derive(Debug)]
 pub(crate) enum Mail {
-    /// Deliver to every matching subscription of the worker.
-    Publish(PublishDelivery),
-    /// Deliver to the session that was picked from a shared group.
-    Shared(SharedDelivery),
-    /// There is room that publishers of the receiver wait for.
-    Room(Shortage, Arc<QueueRoom>),
-    /// Somebody found the queue of this session full.
-    Full(SessionRef),
-    /// Say whether there is memory for a message.
-    Inquiry(Inquiry),
-    /// All have answered what this connection wants to publish.
-    Heard(ConnectionId),
+    /// What its engine has to say to the other one.
+    Engine(EngineMail),
     /// Take over a connection, because the session lives with the receiver.
     Adopt(Box<Handover>),
     /// A connection that came in where no worker listens.
@@ -69,47 +55,6 @@ pub(crate) enum Mail {
     StopWills,
     /// Second step: disconnect everyone and end.
     Stop,
-}
-
-/// A message for the subscriptions of one worker.
-#[derive(Debug)]
-pub(crate) struct PublishDelivery {
-    pub(crate) message: Arc<Message>,
-    /// The place on the disk that it leaves when its sessions have the message.
-    pub(crate) origin: Option<Origin>,
-    /// Room in the queues of sessions that are nearly full.
-    pub(crate) promises: Vec<Promise>,
-    /// What its sender knew of the queues here ([`crate::changes::Version::generation`]).
-    pub(crate) generation: u64,
-    /// Its publisher is told that somebody here takes it.
-    pub(crate) must_be_taken: bool,
-    /// Where its publisher learns what became of it, while memory is low.
-    pub(crate) heard: Option<Arc<Heard>>,
-}
-
-impl PublishDelivery {
-    /// There is room for it in the queue of that session.
-    pub(crate) fn is_promised_to(&self, session: u64) -> bool {
-        let mut promises = self.promises.iter();
-        promises.any(|promise| promise.session() == session)
-    }
-}
-
-/// A message for one member of a shared group, whose publisher was told that it is taken.
-#[derive(Debug)]
-pub(crate) struct SharedDelivery {
-    pub(crate) to: SessionRef,
-    pub(crate) group: GroupId,
-    pub(crate) message: Arc<Message>,
-    pub(crate) qos: thrum_codec::QoS,
-    pub(crate) retain: bool,
-    pub(crate) identifier: Option<u32>,
-    /// The place on the disk that it leaves.
-    pub(crate) origin: Option<Origin>,
-    /// Room in the member's queue, if that is nearly full.
-    pub(crate) promise: Option<Promise>,
-    /// Where its publisher learns what became of it, while memory is low.
-    pub(crate) heard: Option<Arc<Heard>>,
 }
 
 /// A connection that came in where no worker listens.
@@ -140,14 +85,9 @@ impl Mail {
     /// Bytes of the message that it holds.
     pub(crate) fn bytes_len(&self) -> usize {
         match self {
-            Self::Publish(delivery) => delivery.message.bytes_len(),
-            Self::Shared(delivery) => delivery.message.bytes_len(),
+            Self::Engine(mail) => mail.bytes_len(),
             Self::Adopt(handover) => handover.unread.len(),
-            Self::Room(..)
-            | Self::Full(_)
-            | Self::Inquiry(_)
-            | Self::Heard(_)
-            | Self::Answered(_)
+            Self::Answered(_)
             | Self::Decided(_)
             | Self::Arrived(_)
             | Self::Listen(_)
@@ -161,53 +101,20 @@ impl Mail {
     }
 }
 
-/// What a mailbox has left.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Room {
-    messages: usize,
-    bytes: usize,
-}
-
-impl Room {
-    /// A piece of mail goes in.
-    #[inline]
-    pub(crate) fn take(&mut self, mail: &Mail) {
-        self.messages = self.messages.saturating_sub(1);
-        self.bytes = self.bytes.saturating_sub(mail.bytes_len());
-    }
-
-    /// One more piece is too many.
-    #[inline]
-    pub(crate) fn is_used_up(self) -> bool {
-        self.messages == 0 || self.bytes == 0
-    }
-}
-
-/// When a mailbox is full.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Capacity {
-    pub(crate) messages: usize,
-    pub(crate) bytes: usize,
-}
-
 /// The shared end of a worker's mailbox.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     /// Guards the queue only; held for one `append` or `swap`, never while anything is processed.
     queue: Mutex<Vec<Mail>>,
-    waiting: AtomicUsize,
-    waiting_bytes: AtomicUsize,
-    capacity: Capacity,
+    level: Arc<CachePadded<MailboxLevel>>,
     waker: Waker,
 }
 
 impl Mailbox {
-    pub(crate) fn new(waker: Waker, capacity: Capacity) -> Self {
+    pub(crate) fn new(waker: Waker, level: Arc<CachePadded<MailboxLevel>>) -> Self {
         Self {
             queue: Mutex::default(),
-            waiting: AtomicUsize::new(0),
-            waiting_bytes: AtomicUsize::new(0),
-            capacity,
+            level,
             waker,
         }
     }
@@ -221,9 +128,8 @@ impl Mailbox {
         let was_empty = {
             let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
             let was_empty = queue.is_empty();
-            self.waiting.fetch_add(batch.len(), Ordering::Release);
+            self.level.rise(batch.len(), bytes);
             queue.append(batch);
-            self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
             was_empty
         };
         if was_empty {
@@ -261,46 +167,24 @@ impl Mailbox {
     /// There is nothing to take. The waker follows what is put in, so nothing is missed for long.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.load(Ordering::Acquire) == 0
+        self.level.is_empty()
     }
 
     /// So much of what was taken has been handled.
     pub(crate) fn handled(&self, messages: usize, bytes: usize) {
-        self.waiting.fetch_sub(messages, Ordering::Relaxed);
-        self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    /// What it has left.
-    pub(crate) fn room(&self) -> Room {
-        let (messages, bytes) = self.waiting();
-        Room {
-            messages: self.capacity.messages.saturating_sub(messages),
-            bytes: self.capacity.bytes.saturating_sub(bytes),
-        }
+        self.level.fall(messages, bytes);
     }
 
     /// At or over its limit: the publishers that feed it are not read.
     pub(crate) fn is_full(&self) -> bool {
-        self.room().is_used_up()
-    }
-
-    /// Over half of its limit: publishers that wait for it wait on.
-    pub(crate) fn is_crowded(&self) -> bool {
-        let (messages, bytes) = self.waiting();
-        messages > self.capacity.messages / 2 || bytes > self.capacity.bytes / 2
-    }
-
-    /// Messages and bytes that wait, or are being handled. Certain for what was pushed before a
-    /// lock was given back that the asker has taken since.
-    pub(crate) fn waiting(&self) -> (usize, usize) {
-        let messages = self.waiting.load(Ordering::Relaxed);
-        (messages, self.waiting_bytes.load(Ordering::Relaxed))
+        self.level.is_full()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use mio::{Poll, Token};
+    use thrum_engine::node::Capacity;
 
     use super::*;
 
@@ -312,7 +196,10 @@ mod tests {
             messages: 2,
             bytes: 1_000,
         };
-        let mailbox = Mailbox::new(waker, capacity);
+        let mailbox = Mailbox::new(
+            waker,
+            Arc::new(CachePadded::new(MailboxLevel::new(capacity))),
+        );
         let mut taken = Vec::new();
         for _ in 0..2 {
             mailbox.take(&mut taken);
@@ -326,24 +213,5 @@ mod tests {
             assert!(!mailbox.is_full());
             taken.clear();
         }
-    }
-
-    #[test]
-    fn a_mailbox_is_crowded_above_half_of_either_limit() {
-        let poll = Poll::new().unwrap();
-        let waker = Waker::new(poll.registry(), Token(0)).unwrap();
-        let capacity = Capacity {
-            messages: 4,
-            bytes: 1_000,
-        };
-        let mailbox = Mailbox::new(waker, capacity);
-        let found = [false; 4].map(|_| {
-            mailbox.push(Mail::Stop);
-            (mailbox.is_crowded(), mailbox.is_full())
-        });
-        assert_eq!(
-            found,
-            [(false, false), (false, false), (true, false), (true, true)]
-        );
     }
 }

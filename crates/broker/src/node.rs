@@ -1,135 +1,142 @@
 //! What the workers of one node share, and the handle that starts and stops them.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 use mio::{Poll, Waker};
+use thrum_engine::access::{Access, Shared};
+use thrum_engine::durable::{Journal, Part};
+use thrum_engine::host::Host;
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::node::placement::Placement;
+use thrum_engine::node::{Capacity, NodeParts, NodeState};
+use thrum_engine::settings::EngineSettings;
+use thrum_engine::sinks::Places;
+use thrum_engine::workers::{SharedWorkerSet, WORKERS_MAX, WorkerId};
 use thrum_protection::{Protection, SharedBucket};
+use thrum_routing::shared::Strategy;
 use thrum_storage::disk::RealDisk;
 use thrum_storage::{Committer, QUEUE_BYTES_MAX, Recovered, Store, Submitter, Wake};
 
-use crate::access::Shared;
 use crate::clock::Clock;
 use crate::config::{Config, Workers};
 use crate::control::{AccessHandle, Control, Queries, Settling};
-use crate::durable::{Divided, Journal, MessageIds, Part, divide};
-use crate::extension::Access;
-use crate::interest::Interest;
+use crate::door::review_at_start;
 use crate::listener::{
     CertificateFiles, CertificateWatch, Change, Gates, Listening, Plan, Standing, StartError,
 };
-use crate::mailbox::{Capacity, Mail, Mailbox};
-use crate::memory::NodeMemory;
-use crate::metrics::{Counter, Metrics};
-use crate::placement::Placement;
+use crate::mailbox::{Mail, Mailbox};
 use crate::protection::{BanKeeper, LoginKeeper};
-use crate::registry::Registry;
-use crate::retained::{RetainedStore, review_at_start};
-use crate::session_counts::SessionCounts;
 use crate::settings::Settings;
-use crate::sinks::{Places, PreparedSinks, SinkKeeper, Sinks};
+use crate::sinks::{PreparedSinks, SinkKeeper};
 use crate::storage::{self, StorageError};
+use crate::system;
 use crate::worker::{self, Worker};
-use crate::workers::{SharedWorkerSet, WORKERS_MAX, WorkerId};
 
 /// How long a stop waits until all wills are with the workers of their subscribers: mostly some
 /// milliseconds.
 const WILLS_GRACE: Duration = Duration::from_secs(5);
 
+/// What a node is made of.
+#[derive(Debug)]
+pub(crate) struct NodePlan {
+    pub(crate) workers: usize,
+    pub(crate) strategy: Strategy,
+    pub(crate) mailbox: Capacity,
+    pub(crate) clock: Clock,
+    /// Part of every client identifier that the node makes up, so that it is not guessed by others.
+    pub(crate) identity: u64,
+}
+
 /// Shared by all workers.
 #[derive(Debug)]
 pub(crate) struct Node {
+    /// What the engines of the workers share.
+    pub(crate) state: Arc<NodeState>,
     pub(crate) clock: Clock,
-    pub(crate) interest: Interest,
-    pub(crate) registry: Registry,
-    pub(crate) retained: RetainedStore,
-    pub(crate) sinks: Sinks,
-    pub(crate) metrics: Metrics,
     pub(crate) gates: Arc<Gates>,
     pub(crate) protection: Protection,
-    pub(crate) session_counts: SessionCounts,
     /// What is left of `limits.connect_rate`, for all workers and all listeners.
     pub(crate) connects: CachePadded<SharedBucket>,
     /// Set of the workers that let new connections wait, since they have too much to do.
     deferring: SharedWorkerSet,
     /// Each on cache lines of its own.
-    pub(crate) mailboxes: Box<[CachePadded<OnceLock<Mailbox>>]>,
-    /// On cache lines of its own, as it is written while others read.
-    pub(crate) memory: CachePadded<NodeMemory>,
-    /// Sessions that may hold publishers: nearly full, and a member of a shared group or with the
-    /// policy for it. Read for each message with QoS 1 and 2.
-    pub(crate) holding: CachePadded<AtomicUsize>,
-    /// Workers whose part of what was found at the start is with the storage thread.
-    pub(crate) taken_over: AtomicUsize,
-    /// Written for each connection: apart from what is read for each message.
-    session_rows: CachePadded<AtomicU64>,
-    /// Which worker has a session.
-    pub(crate) placement: Placement,
-    /// Part of every client identifier that this node makes up, so that it is not guessed by
-    /// others.
-    pub(crate) identity: u64,
+    mailboxes: Box<[CachePadded<OnceLock<Mailbox>>]>,
+}
+
+impl NodePlan {
+    /// As the configuration has it, with a clock that starts now.
+    pub(crate) fn new(config: &Config) -> Self {
+        use std::hash::{BuildHasher, RandomState};
+        Self {
+            workers: worker_count(config.node.workers),
+            strategy: config.shared.strategy,
+            mailbox: Capacity {
+                messages: config.limits.mailbox_messages as usize,
+                bytes: config.limits.mailbox_bytes as usize,
+            },
+            clock: Clock::start(),
+            identity: RandomState::new().hash_one("node"),
+        }
+    }
 }
 
 impl Node {
+    /// A node without listeners, which goes on with the time and the sessions of what was stored.
     pub(crate) fn new(
-        workers: usize,
-        settings: &Settings,
-        strategy: thrum_routing::shared::Strategy,
+        plan: NodePlan,
+        settings: &EngineSettings,
+        recovered: Option<&Recovered>,
     ) -> Self {
-        use std::hash::{BuildHasher, RandomState};
+        let NodePlan {
+            workers,
+            strategy,
+            mailbox,
+            mut clock,
+            identity,
+        } = plan;
+        let placement = match recovered {
+            None => Placement::new(workers),
+            Some(recovered) => {
+                clock.go_on(recovered);
+                let sessions = recovered.sessions.iter().map(|session| session.id);
+                let sessions: Vec<u64> = sessions.collect();
+                Placement::balanced(workers, &sessions)
+            }
+        };
+        let protection = Protection::default();
+        let state = NodeState::new(NodeParts {
+            placement,
+            strategy,
+            retained: settings.retained,
+            mailbox,
+            bans: Arc::clone(protection.bans()),
+            wall: Arc::clone(clock.of_wall()),
+            identity,
+        });
         Self {
-            clock: Clock::start(),
-            interest: Interest::new(strategy, workers),
-            registry: Registry::new(),
-            retained: RetainedStore::new(settings.retained, workers),
-            sinks: Sinks::default(),
-            metrics: Metrics::new(workers),
+            state: Arc::new(state),
+            clock,
             gates: Arc::new(Gates::new(workers)),
-            protection: Protection::default(),
-            session_counts: SessionCounts::default(),
+            protection,
             connects: CachePadded::default(),
             deferring: SharedWorkerSet::default(),
             mailboxes: (0..workers).map(|_| CachePadded::default()).collect(),
-            memory: CachePadded::new(NodeMemory::new()),
-            holding: CachePadded::default(),
-            taken_over: AtomicUsize::new(0),
-            session_rows: CachePadded::new(AtomicU64::new(1)),
-            placement: Placement::new(workers),
-            identity: RandomState::new().hash_one("node"),
         }
     }
 
     /// Gives a worker its mailbox, which wakes it from that poll.
-    pub(crate) fn open_mailbox(
-        &self,
-        worker: WorkerId,
-        poll: &Poll,
-        capacity: Capacity,
-    ) -> io::Result<()> {
+    pub(crate) fn open_mailbox(&self, worker: WorkerId, poll: &Poll) -> io::Result<()> {
         let waker = Waker::new(poll.registry(), worker::WAKER)?;
+        let level = Arc::clone(self.state.mailbox_level(worker));
         self.mailboxes[worker.index()]
-            .set(Mailbox::new(waker, capacity))
+            .set(Mailbox::new(waker, level))
             .expect("each mailbox is set once");
         Ok(())
-    }
-
-    /// Continues the time of what was stored, and gives its sessions to the workers evenly. To be
-    /// called at the start.
-    pub(crate) fn go_on_from(&mut self, recovered: &Recovered) {
-        self.clock.go_on(recovered);
-        let sessions = recovered.sessions.iter().map(|session| session.id);
-        let sessions: Vec<u64> = sessions.collect();
-        self.placement = Placement::balanced(self.workers(), &sessions);
-    }
-
-    /// A number for a new session of a worker, never 0 and never used before on this node.
-    pub(crate) fn next_session_id(&self, worker: WorkerId) -> u64 {
-        let row = self.session_rows.fetch_add(1, Ordering::Relaxed);
-        self.placement.session(row, worker)
     }
 
     /// The worker lets new connections wait from now on, or takes them again.
@@ -177,25 +184,9 @@ impl Node {
     pub(crate) fn restore(
         &self,
         recovered: Recovered,
-        mut submitters: Vec<Submitter>,
+        submitters: Vec<Submitter>,
     ) -> (Vec<(Journal, Part)>, Places) {
-        let row = self.placement.row_behind(recovered.session_id_max);
-        self.session_rows.fetch_max(row, Ordering::Relaxed);
-        self.retained
-            .count_changes_from(recovered.retained_change_max);
-        let message_ids = Arc::new(MessageIds::above(recovered.message_id_max));
-        let Divided {
-            parts,
-            lanes_of_sinks,
-        } = divide(recovered, self, self.clock.now());
-        let of_sinks = submitters.pop().expect("one more than there are workers");
-        let places = Places::new(of_sinks, lanes_of_sinks);
-        let workers = self.placement.workers();
-        let journals = workers.zip(submitters).map(|(worker, submitter)| {
-            let lane = || self.next_session_id(worker);
-            Journal::new(submitter, Arc::clone(&message_ids), self.placement, lane)
-        });
-        (journals.zip(parts).collect(), places)
+        self.state.restore(recovered, submitters, self.clock.now())
     }
 
     /// How the storage thread wakes each worker. The last entry is that of the sinks, which wait
@@ -212,6 +203,16 @@ impl Node {
             let worker = WorkerId::new(worker);
             self.mailbox(worker).push(mail());
         }
+    }
+}
+
+impl Host for Node {
+    fn elapsed(&self) -> Duration {
+        self.clock.elapsed()
+    }
+
+    fn resident_bytes(&self) -> Option<u64> {
+        system::resident_bytes()
     }
 }
 
@@ -247,17 +248,15 @@ impl Broker {
     /// A data directory that is in use or cannot be read, an address that cannot be bound, or a
     /// system that gives no thread or epoll instance.
     pub fn start(config: Config, access: Access) -> Result<Self, StartError> {
-        let count = worker_count(config.node.workers);
         let access = Arc::new(Shared {
             access,
             generation: 1,
         });
         let settings = Arc::new(Settings::new(&config, &access));
         let opened = storage::open(&config)?;
-        let mut node = Node::new(count, &settings, config.shared.strategy);
-        if let Some((_, recovered)) = &opened {
-            node.go_on_from(recovered);
-        }
+        let recovered = opened.as_ref().map(|(_, recovered)| recovered);
+        let node = Node::new(NodePlan::new(&config), &settings.engine, recovered);
+        let count = node.workers();
         let node = Arc::new(node);
         SinkKeeper::number(&config, &node);
         let ban_keeper = keep_bans(&config, &node)?;
@@ -274,7 +273,7 @@ impl Broker {
             login_keeper,
             sinks: SinkKeeper::default(),
         };
-        let sinks = SinkKeeper::prepare(&broker.started, &broker.node)?;
+        let sinks = broker.sinks.prepare(&broker.started, &broker.node)?;
         let polls = broker.open_mailboxes(count)?;
         let mut parts = match opened {
             None => Vec::new(),
@@ -282,7 +281,7 @@ impl Broker {
         };
         broker.sinks.put_in_force(sinks, &broker.node)?;
         if !parts.is_empty() {
-            review_at_start(&broker.node, &settings.access);
+            review_at_start(&broker.node, &settings.engine.access);
         }
         // Nobody takes a turn before all have their sessions: what is due at once is for
         // subscribers everywhere.
@@ -309,16 +308,11 @@ impl Broker {
     }
 
     fn open_mailboxes(&self, count: usize) -> Result<Vec<Poll>, StartError> {
-        let limits = &self.started.limits;
-        let capacity = Capacity {
-            messages: limits.mailbox_messages as usize,
-            bytes: limits.mailbox_bytes as usize,
-        };
         let mut polls = Vec::with_capacity(count);
         for number in 0..count {
             let id = WorkerId::new(number);
             let poll = Poll::new().map_err(StartError::System)?;
-            let opened = self.node.open_mailbox(id, &poll, capacity);
+            let opened = self.node.open_mailbox(id, &poll);
             opened.map_err(StartError::System)?;
             polls.push(poll);
         }
@@ -423,7 +417,7 @@ impl Broker {
     pub fn prepare(&self, config: &Config) -> Result<Reload, StartError> {
         self.sweep_gates();
         Ok(Reload {
-            sinks: SinkKeeper::prepare(config, &self.node)?,
+            sinks: self.sinks.prepare(config, &self.node)?,
             config: config.clone(),
             files: CertificateWatch::files_of(config),
             plan: Plan::new(config, &self.standing, &self.node)?,
@@ -487,7 +481,7 @@ impl Broker {
 
     /// Clients that are connected now.
     pub fn clients_connected(&self) -> u64 {
-        self.node.metrics.total(Counter::ClientsConnected)
+        self.node.state.metrics.total(Counter::ClientsConnected)
     }
 
     /// Publishes the wills of all clients, disconnects them (0x8B), ends the workers and closes the
@@ -501,7 +495,7 @@ impl Broker {
     }
 
     fn end(&mut self) {
-        self.control.close_desk();
+        self.control.refuse_questions();
         self.node.send_all(|| Mail::Stop);
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {

@@ -4,56 +4,36 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thrum_codec::QoS;
+use thrum_engine::access::Shared;
+use thrum_engine::node::session_counts::SessionLimits;
+use thrum_engine::retained::RetainedLimits;
+use thrum_engine::settings::{EngineSettings, SubscriptionLimits};
 use thrum_protection::{Pace, ProtectionSettings};
-use thrum_protocol::Limits;
 
-use crate::access::Shared;
-use crate::config::{Anonymous, ClientIdPattern, Config, Rate, Takeover, Wills};
-use crate::retained::RetainedLimits;
-use crate::session_counts::SessionLimits;
-
-/// What the subscriptions of one client may take, beside their number.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SubscriptionLimits {
-    /// Shared subscriptions.
-    pub(crate) shared_max: usize,
-    /// Memory of all of them.
-    pub(crate) bytes_max: u32,
-}
+use crate::config::{Anonymous, ClientIdPattern, Config, LimitsConfig, Rate, Takeover, Wills};
 
 /// Settings that every worker holds; replaced as a whole by a reload.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    pub(crate) session: Arc<Limits>,
-    /// How long a publisher waits for a full queue; 0 is not at all.
-    pub(crate) queue_hold: Duration,
+    /// What the engine needs of them.
+    pub(crate) engine: EngineSettings,
+    /// What is left.
+    pub(crate) shell: ShellSettings,
+}
+
+/// What is around the engine: the door, the edge and the loop.
+#[derive(Clone, Debug)]
+pub(crate) struct ShellSettings {
     pub(crate) anonymous: Anonymous,
     pub(crate) takeover: Takeover,
     pub(crate) client_id: ClientIdPattern,
-    pub(crate) access: Arc<Shared>,
     pub(crate) connections_max: u64,
-    pub(crate) sessions: SessionLimits,
     /// New connections of the node; none is no limit.
     pub(crate) connect_pace: Option<Pace>,
-    /// Most topic filters of one packet.
-    pub(crate) packet_filters_max: usize,
     pub(crate) connect_timeout: Duration,
     pub(crate) handshake_timeout: Duration,
-    /// Soft limit of one connection's output, in bytes; past it the session queues.
-    pub(crate) output_bytes: usize,
-    pub(crate) subscriptions: SubscriptionLimits,
-    /// Most subscription identifiers of one message.
-    pub(crate) message_identifiers: usize,
-    /// Resident memory in bytes past which publishers are read less; 0 is off.
-    pub(crate) memory_bytes: u64,
-    pub(crate) retained: RetainedLimits,
-    /// On a node with storage.
-    pub(crate) wills: Wills,
     pub(crate) protection: ProtectionSettings,
     pub(crate) sys_interval: Duration,
-    /// Messages are delivered as if they were published with this quality of service, if theirs is
-    /// lower.
-    pub(crate) published_qos_min: QoS,
     /// Lines a second of the log about clients that come and go, of all workers.
     pub(crate) client_lines: u32,
     /// How long a worker looks for events before it sleeps.
@@ -62,62 +42,63 @@ pub(crate) struct Settings {
 
 impl Settings {
     pub(crate) fn new(config: &Config, access: &Arc<Shared>) -> Self {
-        let limits = &config.limits;
         Self {
-            session: Arc::new(limits.session_limits()),
-            queue_hold: limits.client.queue_hold,
-            anonymous: config.auth.anonymous,
-            takeover: config.auth.takeover,
-            client_id: config.auth.client_id.clone(),
-            access: Arc::clone(access),
-            connections_max: u64::from(limits.connections),
-            sessions: SessionLimits {
-                node: u64::from(limits.sessions),
-                user: limits.user.sessions,
-                address: limits.address.sessions,
-            },
-            connect_pace: Pace::new(&Rate::per_second(limits.connect_rate.into())),
-            packet_filters_max: limits.packet_filters as usize,
-            connect_timeout: limits.connect_timeout,
-            handshake_timeout: limits.handshake_timeout,
-            output_bytes: limits.output_bytes as usize,
-            subscriptions: SubscriptionLimits {
-                shared_max: limits.client.shared_subscriptions as usize,
-                bytes_max: limits.client.subscription_bytes,
-            },
-            message_identifiers: usize::from(limits.client.message_identifiers.max(1)),
-            memory_bytes: limits.memory,
-            retained: RetainedLimits {
-                message_count: limits.retained_messages as usize,
-                bytes: usize::try_from(limits.retained_bytes).unwrap_or(usize::MAX),
-                payload_bytes: limits.retained_payload as usize,
-            },
-            wills: config.storage.wills,
-            protection: config.protection.settings(limits),
-            sys_interval: config.sys.interval,
-            published_qos_min: if limits.client.upgrade_outgoing_qos {
-                QoS::ExactlyOnce
-            } else {
-                QoS::AtMostOnce
-            },
-            client_lines: config.log.clients,
-            busy_poll: config.node.busy_poll,
+            engine: engine_settings(config, access),
+            shell: shell_settings(config),
         }
     }
+}
 
-    /// The quality of service that a subscription gets a message with: the lower one of both,
-    /// unless `limits.client.upgrade_outgoing_qos` is on. [MQTT-3.8.4-8] [MQTT3-3.8.4-6]
-    #[inline]
-    pub(crate) fn delivered_qos(&self, published: QoS, asked: QoS) -> QoS {
-        published.max(self.published_qos_min).min(asked)
+fn engine_settings(config: &Config, access: &Arc<Shared>) -> EngineSettings {
+    let limits = &config.limits;
+    EngineSettings {
+        session: Arc::new(limits.session_limits()),
+        queue_hold: limits.client.queue_hold,
+        access: Arc::clone(access),
+        sessions: SessionLimits {
+            node: u64::from(limits.sessions),
+            user: limits.user.sessions,
+            address: limits.address.sessions,
+        },
+        subscriptions: SubscriptionLimits {
+            shared_max: limits.client.shared_subscriptions as usize,
+            bytes_max: limits.client.subscription_bytes,
+            packet_filters_max: limits.packet.packet_filters as usize,
+            message_identifiers: usize::from(limits.client.message_identifiers.max(1)),
+        },
+        output_bytes: limits.output_bytes as usize,
+        memory_bytes: limits.memory,
+        retained: retained_limits(limits),
+        keeps_all_wills: config.storage.wills == Wills::All,
+        published_qos_min: if limits.client.upgrade_outgoing_qos {
+            QoS::ExactlyOnce
+        } else {
+            QoS::AtMostOnce
+        },
     }
+}
 
-    /// A copy that shares nothing. The session limits are read for each packet, and the count of
-    /// their owners beside them is written for each connection: by one worker, if it has its own.
-    pub(crate) fn own_copy(&self) -> Arc<Self> {
-        Arc::new(Self {
-            session: Arc::new(Limits::clone(&self.session)),
-            ..self.clone()
-        })
+fn retained_limits(limits: &LimitsConfig) -> RetainedLimits {
+    RetainedLimits {
+        message_count: limits.retained.retained_messages as usize,
+        bytes: usize::try_from(limits.retained.retained_bytes).unwrap_or(usize::MAX),
+        payload_bytes: limits.retained.retained_payload as usize,
+    }
+}
+
+fn shell_settings(config: &Config) -> ShellSettings {
+    let limits = &config.limits;
+    ShellSettings {
+        anonymous: config.auth.anonymous,
+        takeover: config.auth.takeover,
+        client_id: config.auth.client_id.clone(),
+        connections_max: u64::from(limits.connections),
+        connect_pace: Pace::new(&Rate::per_second(limits.connect_rate.into())),
+        connect_timeout: limits.connect_timeout,
+        handshake_timeout: limits.handshake_timeout,
+        protection: config.protection.settings(limits),
+        sys_interval: config.sys.interval,
+        client_lines: config.log.clients,
+        busy_poll: config.node.busy_poll,
     }
 }

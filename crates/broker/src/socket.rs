@@ -9,6 +9,17 @@ use mio::{Interest, Registry, Token};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 
+/// What a read brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadOutcome {
+    /// So many bytes, and the socket has no more for now.
+    Drained(usize),
+    /// The buffer is full: there may be more.
+    Full(usize),
+    /// The peer closed its side.
+    Closed,
+}
+
 /// A connected socket that does not block.
 #[derive(Debug)]
 pub(crate) struct Socket(OwnedFd);
@@ -18,9 +29,24 @@ impl Socket {
         Self(descriptor)
     }
 
-    /// Cheaper than `read`, which finds out first that this is a socket. 0 is the end of the
+    /// One read. A short one means that the socket is empty, so no second call is made to learn
+    /// that.
+    pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<ReadOutcome> {
+        loop {
+            match self.recv(buffer) {
+                Ok(0) => return Ok(ReadOutcome::Closed),
+                Ok(len) if len == buffer.len() => return Ok(ReadOutcome::Full(len)),
+                Ok(len) => return Ok(ReadOutcome::Drained(len)),
+                Err(Errno::AGAIN) => return Ok(ReadOutcome::Drained(0)),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Cheaper than `read(2)`, which finds out first that this is a socket. 0 is the end of the
     /// stream.
-    pub(crate) fn recv(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
+    fn recv(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
         rustix::net::recv(&self.0, buffer, RecvFlags::empty()).map(|(len, _)| len)
     }
 

@@ -119,9 +119,11 @@ fn tell(path: &Path, recovered: &Recovered, report: &LogReport) {
             "left out, because what they belong to is damaged or was never acknowledged"
         );
     }
+    let sessions = recovered.sessions.iter();
+    let kept = sessions.filter(|one| !one.is_of_node() && one.expiry_secs > 0);
     tracing::info!(
         %path,
-        sessions = recovered.sessions.iter().filter(|one| !one.is_of_node() && one.expiry_secs > 0).count(),
+        sessions = kept.count(),
         wills = recovered.sessions.iter().filter(|one| one.will.is_some()).count(),
         messages = recovered.messages.len(),
         retained = recovered.retained.len(),

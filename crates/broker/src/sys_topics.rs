@@ -8,13 +8,13 @@ use std::time::Duration;
 use thrum_access::Gatekeeper;
 use thrum_codec::QoS;
 use thrum_codec::properties::PublishProperties;
+use thrum_engine::Engine;
+use thrum_engine::node::metrics::{Counter, Metrics};
+use thrum_engine::sinks::{SinkCounts, Sinks};
 use thrum_protocol::{Message, Publication, Time};
 use thrum_storage::{Health, MetricsSnapshot};
 
-use crate::engine::Engine;
-use crate::metrics::{Counter, Metrics};
 use crate::protection;
-use crate::sinks::{SinkCounts, Sinks};
 
 /// Shown at `$SYS/broker/version`.
 const VERSION: &str = concat!("thrum version ", env!("CARGO_PKG_VERSION"));
@@ -58,7 +58,7 @@ const COUNTS: [(&str, Counter); 56] = [
     ("connections/handshakes_failed", Counter::HandshakesFailed),
     ("connections/layers_failed", Counter::LayersFailed),
     ("connections/proxy_refused", Counter::ProxyRefused),
-    ("authentication/turned_away", Counter::ClientsTurnedAway),
+    ("authentication/turned_away", Counter::AdmissionsRevoked),
     (
         "authentication/client_ids/of_another_user",
         Counter::ClientIdsOfOthers,

@@ -16,32 +16,33 @@ use thrum_broker::Queries;
 use thrum_files::{Folder, ListeningSocket};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::Builder;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::api;
 
 /// Name of the socket in the data directory.
 pub const SOCKET: &str = "control.sock";
 
-/// Connections at a time; more wait in the backlog of the socket. One person or program needs one.
+/// Connections at a time; more wait in the backlog of the socket. A person or program needs one.
 const CONNECTIONS_MAX: usize = 32;
-/// Threads that wait for the answers of workers, each for one request; more requests wait for one
-/// of them.
+/// Threads that wait for answers of workers, each for one request; more requests wait for a thread.
 const WAITING_THREADS_MAX: usize = 8;
-/// Bytes of the head of a request: a client identifier and a filter, both written with %. One that
-/// is whole with the read that goes beyond is taken, so up to twice as much.
+/// Bytes of the head of a request; hyper limits the address in it to 65,534. A head that is
+/// complete with the read that exceeds this limit is taken: up to twice as much.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// Fields of the head.
+/// Fields of the head of a request.
 const FIELDS_MAX: usize = 64;
-/// A connection without a whole head of a request is closed after this: it is idle, or slow.
+/// A connection without a complete head of a request is closed after this time: it is idle or slow.
 const IDLE_TIME: Duration = Duration::from_secs(30);
-/// Longest use of one connection: clients that do not read their answers cannot keep all of them.
+/// Longest use of a connection: clients that do not read their answers cannot occupy all of them.
 const CONNECTION_TIME: Duration = Duration::from_secs(30);
-/// How long a request that is under way then may still take.
+/// Longest time of a request that is then under way.
 const CLOSE_TIME: Duration = Duration::from_secs(15);
-/// How long accepting pauses when the system gives no more files.
+/// Longest time of requests that are under way at the end of the broker, which answers them first.
+const STOP_TIME: Duration = Duration::from_secs(1);
+/// Pause of accepting when the system has no more files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why there is no socket.
@@ -71,7 +72,7 @@ impl ControlSocket {
     /// Makes the socket in the data directory of a broker, and begins to serve it.
     ///
     /// # Errors
-    /// Somebody else listens there, or the system refuses.
+    /// Another process listens there, something else has that name, or the system refuses.
     pub fn start(data_dir: &Path, queries: Queries) -> Result<Self, StartError> {
         let path = data_dir.join(SOCKET);
         let failed = |source| StartError {
@@ -90,28 +91,24 @@ impl ControlSocket {
         let thread = std::thread::Builder::new()
             .name("control".to_owned())
             .spawn(move || {
-                runtime.block_on(async {
-                    tokio::select! {
-                        () = serve(&socket, router) => {}
-                        _ = stopped => {}
-                    }
-                });
-                // Who waits for an answer of the broker is not waited for.
+                runtime.block_on(serve(&socket, &router, stopped));
+                // Threads that wait for an answer of the broker end with it.
                 runtime.shutdown_background();
             })
             .map_err(failed)?;
         Ok(Self { path, stop, thread })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Closes it, with all connections, and removes the socket.
+    /// Accepts no more connections, answers the requests under way as far as one second allows,
+    /// and removes the socket.
     pub fn stop(self) {
         let Self { stop, thread, .. } = self;
-        // It may have ended.
+        // The thread may have ended.
         stop.send(()).ok();
         if thread.join().is_err() {
             tracing::error!("the thread of the control socket ended by a panic");
@@ -119,8 +116,8 @@ impl ControlSocket {
     }
 }
 
-/// Accepts and serves until it is dropped.
-async fn serve(socket: &ListeningSocket, router: Router) {
+/// Accepts and serves until `stopped`, and then answers the requests under way.
+async fn serve(socket: &ListeningSocket, router: &Router, stopped: oneshot::Receiver<()>) {
     let listener = match listener(socket) {
         Ok(listener) => listener,
         Err(error) => {
@@ -129,10 +126,30 @@ async fn serve(socket: &ListeningSocket, router: Router) {
             return;
         }
     };
-    let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
+    let (stop, stopping) = watch::channel(false);
+    tokio::select! {
+        () = accept(&listener, router, &mut connections, &stopping) => {}
+        _ = stopped => {}
+    }
+    drop(listener);
+    stop.send_replace(true);
+    let ended = async { while connections.join_next().await.is_some() {} };
+    if timeout(STOP_TIME, ended).await.is_err() {
+        tracing::debug!("requests at the control socket are cut off by the end of the broker");
+    }
+}
+
+/// Accepts connections until it is dropped.
+async fn accept(
+    listener: &UnixListener,
+    router: &Router,
+    connections: &mut JoinSet<()>,
+    stopping: &watch::Receiver<bool>,
+) {
+    let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
-        // Nobody closes it.
+        // The semaphore is never closed.
         let Ok(place) = Arc::clone(&free).acquire_owned().await else {
             return;
         };
@@ -140,14 +157,14 @@ async fn serve(socket: &ListeningSocket, router: Router) {
             Ok((stream, _)) => stream,
             Err(error) => {
                 tracing::warn!(%error, "cannot accept at the control socket");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
         while connections.try_join_next().is_some() {}
-        let router = router.clone();
+        let (router, stopping) = (router.clone(), stopping.clone());
         connections.spawn(async move {
-            serve_one(stream, router).await;
+            serve_one(stream, router, stopping).await;
             drop(place);
         });
     }
@@ -159,7 +176,7 @@ fn listener(socket: &ListeningSocket) -> io::Result<UnixListener> {
     UnixListener::from_std(listener)
 }
 
-async fn serve_one(stream: UnixStream, router: Router) {
+async fn serve_one(stream: UnixStream, router: Router, mut stopping: watch::Receiver<bool>) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE_TIME)
@@ -167,27 +184,36 @@ async fn serve_one(stream: UnixStream, router: Router) {
         .max_headers(FIELDS_MAX)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let mut connection = pin!(connection);
-    let served = match timeout(CONNECTION_TIME, connection.as_mut()).await {
-        Ok(served) => served,
-        Err(_elapsed) => {
-            connection.as_mut().graceful_shutdown();
-            match timeout(CLOSE_TIME, connection).await {
-                Ok(served) => served,
-                Err(_elapsed) => {
-                    tracing::debug!("a client of the control socket does not read its answer");
-                    return;
-                }
-            }
-        }
+    let served = tokio::select! {
+        served = connection.as_mut() => Ok(served),
+        () = sleep(CONNECTION_TIME) => Err(()),
+        () = until_stop(&mut stopping) => Err(()),
+    };
+    let served = if let Ok(served) = served {
+        served
+    } else {
+        connection.as_mut().graceful_shutdown();
+        let Ok(served) = timeout(CLOSE_TIME, connection).await else {
+            tracing::debug!("a client of the control socket does not read its answer");
+            return;
+        };
+        served
     };
     if let Err(error) = served {
         tracing::debug!(%error, "a connection of the control socket ended");
     }
 }
 
+/// Waits for the end of the broker.
+async fn until_stop(stopping: &mut watch::Receiver<bool>) {
+    // The sender is dropped at the end, too.
+    stopping.wait_for(|is_stopping| *is_stopping).await.ok();
+}
+
 #[cfg(test)]
 mod tests {
     use axum::routing::get;
+    use tokio::sync::Notify;
 
     use super::*;
 
@@ -207,8 +233,92 @@ mod tests {
             let (client, server) = UnixStream::pair().expect("a pair of sockets");
             let request = b"GET / HTTP/1.1\r\nHost: thrum\r\n\r\n";
             assert_eq!(client.try_write(request).ok(), Some(request.len()));
-            let served = timeout(LONG, serve_one(server, router)).await;
+            let (_stop, stopping) = watch::channel(false);
+            let served = timeout(LONG, serve_one(server, router, stopping)).await;
             assert!(served.is_ok(), "the connection stays open");
+        });
+    }
+
+    /// A socket in a directory of its own, and a request at it that the handler has begun.
+    async fn begun(name: &str, finish: Arc<Notify>) -> (Stopping, UnixStream) {
+        let data_dir = std::env::temp_dir();
+        let data_dir = data_dir.join(format!("thrum-service-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&data_dir).expect("a temporary directory");
+        let folder = Folder::open(&data_dir).expect("the directory");
+        let socket = folder.listen(OsStr::new(SOCKET)).expect("a socket");
+        let has_begun = Arc::new(Notify::new());
+        let begins = Arc::clone(&has_begun);
+        let answer = move || async move {
+            begins.notify_one();
+            finish.notified().await;
+            "answer"
+        };
+        let router = Router::new().route("/", get(answer));
+        let (stop, stopped) = oneshot::channel();
+        let served = tokio::spawn(async move { serve(&socket, &router, stopped).await });
+        let path = data_dir.join(SOCKET);
+        let client = UnixStream::connect(&path).await.expect("a connection");
+        let request = b"GET / HTTP/1.1\r\nHost: thrum\r\n\r\n";
+        client.writable().await.expect("a connection");
+        assert_eq!(client.try_write(request).ok(), Some(request.len()));
+        has_begun.notified().await;
+        let stopping = Stopping {
+            data_dir,
+            stop,
+            served,
+        };
+        (stopping, client)
+    }
+
+    struct Stopping {
+        data_dir: PathBuf,
+        stop: oneshot::Sender<()>,
+        served: tokio::task::JoinHandle<()>,
+    }
+
+    impl Stopping {
+        async fn stop(self, before_the_end: impl FnOnce()) {
+            self.stop.send(()).expect("it is served");
+            tokio::task::yield_now().await;
+            before_the_end();
+            let ended = timeout(LONG, self.served).await;
+            ended.expect("it ends").expect("it does not panic");
+            assert!(!self.data_dir.join(SOCKET).exists());
+            std::fs::remove_dir(&self.data_dir).expect("the directory is empty");
+        }
+    }
+
+    fn read_all(client: &UnixStream) -> Vec<u8> {
+        let mut bytes = vec![0; 4096];
+        let len = client.try_read(&mut bytes).unwrap_or(0);
+        bytes.truncate(len);
+        bytes
+    }
+
+    fn block_on(test: impl Future<Output = ()>) {
+        let mut runtime = Builder::new_current_thread();
+        let runtime = runtime.enable_all().start_paused(true).build();
+        runtime.expect("a runtime").block_on(test);
+    }
+
+    #[test]
+    fn a_request_under_way_is_answered_before_the_end() {
+        block_on(async {
+            let finish = Arc::new(Notify::new());
+            let (stopping, client) = begun("answers", Arc::clone(&finish)).await;
+            stopping.stop(|| finish.notify_one()).await;
+            let answer = read_all(&client);
+            assert!(answer.starts_with(b"HTTP/1.1 200 OK"), "{answer:?}");
+            assert!(answer.ends_with(b"answer"), "{answer:?}");
+        });
+    }
+
+    #[test]
+    fn a_request_that_takes_too_long_does_not_keep_the_broker() {
+        block_on(async {
+            let (stopping, client) = begun("cuts", Arc::new(Notify::new())).await;
+            stopping.stop(|| {}).await;
+            assert_eq!(read_all(&client), b"");
         });
     }
 }

@@ -29,6 +29,7 @@ impl Place {
         let mut config = Config::default();
         config.node.workers = Workers::Count(workers);
         config.auth.anonymous = Anonymous::Everyone;
+        config.limits.packet.client_id_length = u16::MAX;
         config.listeners.clear();
         let listener = ListenerConfig {
             bind: vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()],
@@ -60,6 +61,42 @@ impl Place {
         stream.write_all(&connect).unwrap();
         stream.read_exact(&mut [0; 4]).unwrap();
         stream
+    }
+
+    /// An MQTT 3.1.1 client with a clean session and an identifier of any length.
+    fn client_named(&self, client_id: &str) -> TcpStream {
+        let id_len = u16::try_from(client_id.len()).unwrap();
+        let mut rest = 10 + 2 + client_id.len();
+        let mut connect = vec![0x10];
+        while rest >= 0x80 {
+            connect.push(u8::try_from(rest % 0x80).unwrap() | 0x80);
+            rest /= 0x80;
+        }
+        connect.push(u8::try_from(rest).unwrap());
+        connect.extend_from_slice(b"\0\x04MQTT\x04\x02\0\0");
+        connect.extend_from_slice(&id_len.to_be_bytes());
+        connect.extend_from_slice(client_id.as_bytes());
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.write_all(&connect).unwrap();
+        let mut connack = [0; 4];
+        stream.read_exact(&mut connack).unwrap();
+        assert_eq!(connack, [0x20, 2, 0, 0]);
+        stream
+    }
+
+    /// The client identifiers on all pages of a listing, in their order.
+    fn listed(&self, path: &str) -> Vec<String> {
+        let mut listed = Vec::new();
+        let mut page = self.got(path);
+        loop {
+            for client in page["clients"].as_array().unwrap() {
+                listed.push(client["client_id"].as_str().unwrap().to_owned());
+            }
+            let Some(next) = page["next"].as_str() else {
+                return listed;
+            };
+            page = self.got(&format!("{path}&cursor={next}"));
+        }
     }
 
     fn get(&self, path: &str) -> Answer {
@@ -177,6 +214,34 @@ fn clients_are_listed_page_by_page_and_shown_one_by_one() {
 }
 
 #[test]
+fn clients_are_listed_page_by_page_without_an_order() {
+    let place = Place::new("unsorted", 4);
+    let _streams: Vec<_> = (b'a'..=b'k').map(|id| place.client(id, 0x02)).collect();
+    let page = place.got("/api/v1/clients?sort=none&limit=2");
+    assert!(page["matching"].is_null());
+    let mut listed = place.listed("/api/v1/clients?sort=none&limit=2");
+    listed.sort();
+    let expected: Vec<String> = (b'a'..=b'k').map(|id| char::from(id).to_string()).collect();
+    assert_eq!(listed, expected);
+    let other = place.got("/api/v1/clients?limit=2")["next"].clone();
+    let cursor = other.as_str().unwrap();
+    let refused = place.get(&format!("/api/v1/clients?sort=none&cursor={cursor}"));
+    assert_eq!(refused.status, 400);
+}
+
+#[test]
+fn the_longest_client_identifiers_are_listed_page_by_page() {
+    let place = Place::new("longest", 2);
+    let names = [1, 2, 3].map(|number| format!("{}{number}", "x".repeat(65_534)));
+    let _streams = names.each_ref().map(|name| place.client_named(name));
+    for order in ["sort=client_id", "sort=queued_bytes", "sort=none"] {
+        let mut listed = place.listed(&format!("/api/v1/clients?{order}&limit=1"));
+        listed.sort();
+        assert!(listed == names, "{order}: {} clients", listed.len());
+    }
+}
+
+#[test]
 fn a_client_is_kicked_and_its_session_ended() {
     let place = Place::new("kick", 4);
     let mut stream = place.client(b'k', 0);
@@ -197,7 +262,7 @@ fn a_client_is_kicked_and_its_session_ended() {
     );
     assert_eq!(
         gone.body["detail"],
-        "there is no session of the client identifier \"k\""
+        "no session has the client identifier \"k\""
     );
 }
 
@@ -236,12 +301,12 @@ fn what_is_wrong_with_a_request_is_said() {
         (
             "/api/v1/clients?limit=0",
             400,
-            "limit is a number from 1 to 1000, and not 0",
+            "limit is a number from 1 to 1000, not 0",
         ),
         (
             "/api/v1/clients?limit=1001",
             400,
-            "limit is a number from 1 to 1000, and not 1001",
+            "limit is a number from 1 to 1000, not 1001",
         ),
         (
             "/api/v1/clients?sort=size",
@@ -269,9 +334,9 @@ fn what_is_wrong_with_a_request_is_said() {
         (
             "/api/v1/clients/nobody/subscriptions",
             404,
-            "there is no session of",
+            "no session has the",
         ),
-        ("/api/v1/nothing", 404, "nothing is at /api/v1/nothing"),
+        ("/api/v1/nothing", 404, "there is no route /api/v1/nothing"),
         ("/api/v1/publish", 405, "/api/v1/publish does not take GET"),
     ] {
         let answer = place.get(path);
@@ -291,7 +356,7 @@ fn what_is_wrong_with_a_request_is_said() {
 fn what_is_wrong_with_a_body_is_said() {
     let place = Place::new("bodies", 1);
     for (body, status, detail) in [
-        (r#"{"topic":"a/+"}"#.to_owned(), 400, "neither + nor #"),
+        (r#"{"topic":"a/+"}"#.to_owned(), 400, "neither +, # nor"),
         (
             r#"{"topic":"a","qos":3}"#.to_owned(),
             400,

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handshake_is_open_from_its_beginning_to_its_end() {
+    fn a_handshake_counts_as_open_from_its_start_to_its_end() {
         let mut handshakes = Handshakes::default();
         assert_eq!(handshakes.open(), 0);
         handshakes.begin();

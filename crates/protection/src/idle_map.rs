@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn all_entries_of_both_generations_are_named() {
+    fn keys_of_both_generations_are_listed() {
         let mut map = IdleMap::new(8);
         assert!(map.is_empty());
         for key in 1..=6 {
@@ -177,8 +177,8 @@ mod tests {
     }
 
     #[test]
-    fn only_entries_that_were_forgotten_for_lack_of_room_are_counted() {
-        // Generations of four, of which two stay that are in use.
+    fn only_entries_removed_for_lack_of_room_are_counted() {
+        // A generation has four entries; two entries in use stay.
         let mut map = IdleMap::new(8);
         for (key, in_use) in [
             (1, 1),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_of_one_entry_takes_two() {
+    fn a_map_for_one_entry_has_room_for_two() {
         let mut map = IdleMap::new(1);
         for key in 1..=3 {
             touch(&mut map, key);

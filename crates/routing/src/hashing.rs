@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_large_table_that_is_nearly_empty_gives_memory_back() {
+    fn only_a_large_table_that_is_nearly_empty_shrinks() {
         let rehash = |id: &u32| u64::from(*id).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let table_of = |count: u32| {
             let mut table = hashbrown::HashTable::new();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_and_texts_are_spread_and_depend_on_the_seed() {
+    fn hashes_of_pairs_and_texts_are_spread_and_depend_on_the_seed() {
         let (one, other) = (Hashing::with_seed(1), Hashing::with_seed(2));
         assert_eq!(one.pair(3, 4), one.pair(3, 4));
         assert_ne!(one.pair(3, 4), one.pair(4, 3));

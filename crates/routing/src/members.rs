@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_spread_over_the_hashes() {
+    fn different_keys_have_different_hashes() {
         let hashing = Hashing::with_seed(1);
         let hashes: alloc::collections::BTreeSet<u32> =
             (0..100_u32).map(|key| super::hash(&key, hashing)).collect();

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_is_cut_when_it_is_full_and_a_branch_becomes_one_when_little_is_left() {
+    fn a_full_leaf_splits_and_a_branch_with_few_entries_becomes_a_leaf() {
         let spread = |number: u32| number.wrapping_mul(0x9E37_79B9);
         let is_leaf = |positions: &Positions| matches!(positions.root, super::Node::Leaf(_));
         let mut positions = Positions::new();

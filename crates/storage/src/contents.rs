@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn counting_alone_keeps_no_text_also_when_the_reading_starts_over() {
+    fn counted_contents_keep_no_text_even_after_the_reading_starts_over() {
         let (name, bytes) = segment();
         let mut contents = Contents::default();
         contents.read(&name, &bytes).unwrap();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_no_segment_is_called_like_is_refused() {
+    fn a_file_without_the_name_of_a_segment_is_refused() {
         let (_, bytes) = segment();
         let error = Contents::default().segment("1.log", &bytes).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::Other);

@@ -1,6 +1,5 @@
 //! Assembles the parts of a broker.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,10 +7,10 @@ use thrum_access::Gatekeeper;
 use thrum_auth::AuthService;
 use thrum_auth::config::{AclConfig, DeniedPublish, PartialSubscription, RuleOrder};
 use thrum_broker::{Access, Broker, Listening, Policy, RuleSource, Settling};
-use thrum_management::ControlSocket;
 
 use crate::command::failure::{Lines, with_causes};
 use crate::config::Config;
+use crate::management::Management;
 
 /// Longest wait for a change: a worker takes its mail in each turn, and a turn of a second is
 /// overload.
@@ -22,8 +21,7 @@ const SETTLING_TIME_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct Node {
     broker: Broker,
     auth: Arc<AuthService>,
-    /// Where it is asked; none without a data directory.
-    control: Option<ControlSocket>,
+    management: Management,
     /// `[acl]` in force, for the observers of changes.
     acl: Arc<Mutex<AclConfig>>,
 }
@@ -83,15 +81,15 @@ pub(crate) fn prepare(config: &Config) -> Result<Prepared, Lines> {
 pub(crate) fn start(config: &Config, prepared: Prepared) -> anyhow::Result<Node> {
     let auth = prepared.auth;
     let broker = Broker::start(config.broker(), access(&auth, &config.acl))?;
-    let control = match listen_for_control(&config.node.data_dir, &broker) {
-        Ok(control) => control,
+    let management = match Management::start(&config.node.data_dir, &broker) {
+        Ok(management) => management,
         Err(error) => {
             broker.stop();
             return Err(error);
         }
     };
     let node = Node {
-        control,
+        management,
         acl: Arc::new(Mutex::new(config.acl.clone())),
         broker,
         auth,
@@ -141,9 +139,7 @@ impl Node {
 
     /// Ends it.
     pub(crate) fn stop(self) {
-        if let Some(control) = self.control {
-            control.stop();
-        }
+        self.management.stop();
         self.broker.stop();
     }
 
@@ -157,31 +153,6 @@ impl Node {
                 settle(handle.set(access(&auth, &acl)));
             }
         }));
-    }
-}
-
-/// Whoever runs the broker asks it at a socket in its data directory.
-fn listen_for_control(data_dir: &Path, broker: &Broker) -> anyhow::Result<Option<ControlSocket>> {
-    if data_dir.as_os_str().is_empty() {
-        tracing::debug!(
-            "there is no control socket: the broker has no data directory (node.data_dir)"
-        );
-        return Ok(None);
-    }
-    match ControlSocket::start(data_dir, broker.queries()) {
-        Ok(control) => {
-            tracing::debug!(path = %control.path().display(), "control socket opened");
-            Ok(Some(control))
-        }
-        Err(error) if error.is_in_use() => Err(error.into()),
-        Err(error) => {
-            let error = with_causes(&error);
-            tracing::warn!(
-                error,
-                "thrum clients and thrum status cannot ask this broker"
-            );
-            Ok(None)
-        }
     }
 }
 
@@ -202,7 +173,7 @@ fn access(auth: &Arc<AuthService>, acl: &AclConfig) -> Access {
     let policy = auth.policy();
     let gatekeeper = || Arc::clone(auth) as Arc<dyn Gatekeeper>;
     let source = |order: &RuleOrder| match order {
-        RuleOrder::Rules => RuleSource::Everybody,
+        RuleOrder::Rules => RuleSource::AllClients,
         RuleOrder::Client => RuleSource::Client,
         RuleOrder::Remote => RuleSource::Gatekeeper,
     };

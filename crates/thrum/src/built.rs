@@ -1,10 +1,11 @@
 //! Which parts this program was built with.
 
 /// Parts by the names of their Cargo features, and whether this program has them.
-const PARTS: [(&str, bool); 8] = [
+const PARTS: [(&str, bool); 9] = [
     ("bench", cfg!(feature = "bench")),
     ("http-auth", cfg!(feature = "http-auth")),
     ("ldap", cfg!(feature = "ldap")),
+    ("management", cfg!(feature = "management")),
     ("png", cfg!(feature = "png")),
     ("quic", cfg!(feature = "quic")),
     ("redis", cfg!(feature = "redis")),

@@ -8,6 +8,11 @@ mod built;
 mod command;
 mod config;
 mod logging;
+#[cfg(feature = "management")]
+mod management;
+#[cfg(not(feature = "management"))]
+#[path = "management_left_out.rs"]
+mod management;
 mod mqtt_client;
 mod panics;
 mod tls_args;

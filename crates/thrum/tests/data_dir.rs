@@ -6,6 +6,7 @@
 mod backup;
 #[path = "data_dir/bans.rs"]
 mod bans;
+#[cfg(feature = "management")]
 #[path = "data_dir/clients.rs"]
 mod clients;
 #[path = "data_dir/folder.rs"]

@@ -54,6 +54,7 @@ fn the_version_names_only_missing_parts() {
         cfg!(feature = "bench"),
         cfg!(feature = "http-auth"),
         cfg!(feature = "ldap"),
+        cfg!(feature = "management"),
         cfg!(feature = "png"),
         cfg!(feature = "quic"),
         cfg!(feature = "redis"),
@@ -72,6 +73,13 @@ fn the_version_names_only_missing_parts() {
 fn the_benchmark_is_refused() {
     check_refused("bench run p2p-1K", "bench");
     check_refused("bench", "bench");
+}
+
+#[cfg(not(feature = "management"))]
+#[test]
+fn questions_to_a_running_broker_are_refused() {
+    check_refused("clients ls --data-dir nowhere", "management");
+    check_refused("status -o json", "management");
 }
 
 #[cfg(all(feature = "bench", not(feature = "png")))]

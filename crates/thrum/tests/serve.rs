@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 
 /// Longest wait for a line, an answer or an end; a wait that runs out fails the test.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -167,6 +167,57 @@ fn dev_mode_announces_its_address_and_accepts_clients() {
     let (_, address) = printed[1].split_once("mqtt://").unwrap();
     let address = address.split(' ').next().unwrap().parse().unwrap();
     assert_eq!(ask(address, &CONNECT_V3).1, ACCEPTED);
+}
+
+#[test]
+fn a_file_at_the_size_limit_of_the_process_ends_neither_the_broker_nor_the_sink() {
+    let folder = folder("file-limit");
+    let (file, sink) = (folder.join("thrum.toml"), folder.join("log.jsonl"));
+    let text = format!(
+        "listeners.mqtt.bind = \"127.0.0.1:0\"\nsinks.all = {{ filter = \"t\", path = {sink:?} }}\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    let broker = Broker::start(&[OsStr::new("-c"), file.as_os_str()]);
+    let address = broker.address();
+    let limit = |bytes| {
+        let limit = Rlimit {
+            current: bytes,
+            maximum: None,
+        };
+        prlimit(Some(Pid::from_child(&broker.child)), Resource::Fsize, limit).unwrap();
+    };
+    limit(Some(10));
+    let (mut publisher, answer) = ask(address, &CONNECT_V3);
+    assert_eq!(answer, ACCEPTED);
+    let mut publish = |payload: u8| {
+        let packet = *b"\x32\x06\0\x01t\0\x01";
+        publisher.write_all(&packet).unwrap();
+        publisher.write_all(&[payload]).unwrap();
+        let mut answer = [0; 4];
+        publisher.read_exact(&mut answer).unwrap();
+        assert_eq!(answer, *b"\x40\x02\0\x01");
+    };
+    publish(b'0');
+    broker.logged("the sink cannot write");
+    assert_eq!(std::fs::read(&sink).unwrap(), b"");
+    (b'1'..=b'3').for_each(&mut publish);
+    let line = "{\"timestamp\":1000000000000,\"topic\":\"t\",\"qos\":1,\"retain\":false,\"payload\":\"0\"}\n";
+    let payloads = || {
+        let text = std::fs::read_to_string(&sink).unwrap();
+        assert_eq!(text.len() % line.len(), 0, "{text}");
+        let payloads = text
+            .lines()
+            .filter_map(|line| line.strip_suffix("\"}")?.chars().next_back());
+        payloads.collect::<String>()
+    };
+    // Of the three that wait then, one has room.
+    limit(Some(line.len() as u64 * 5 / 2));
+    broker.logged("the sink works again");
+    broker.logged("the sink cannot write");
+    assert_eq!(payloads(), "01");
+    limit(None);
+    broker.logged("the sink works again");
+    assert_eq!(payloads(), "0123");
 }
 
 #[test]

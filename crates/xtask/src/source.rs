@@ -195,6 +195,7 @@ pub(crate) fn test_lines(text: &str, masked: &str) -> Vec<RangeInclusive<usize>>
     for marker in [
         "#[cfg(test",
         "#[cfg(all(test",
+        "#[cfg(any(test",
         "#[cfg(feature = \"testing\")]",
         "#[test]",
         "::test]",

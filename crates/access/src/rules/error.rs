@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn edits_are_letters_to_insert_remove_or_replace() {
+    fn the_distance_of_two_words_counts_inserted_removed_and_replaced_letters() {
         for (found, word, count) in [
             ("", "", 0),
             ("allow", "ALLOW", 0),
@@ -244,21 +244,25 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_another_system_is_known_and_two_letters_may_be_wrong() {
+    fn a_hint_knows_words_of_other_systems_and_allows_two_wrong_letters() {
         let hint = |found| Hint::meant(found, &[("permit", "allow")], &["allow", "deny"]).word();
         assert_eq!(hint("PERMIT"), Some("allow"));
-        assert_eq!(hint("permits"), None, "it is compared with our words only");
+        assert_eq!(
+            hint("permits"),
+            None,
+            "a wrong letter in a word of another system"
+        );
         assert_eq!(hint("allowxx"), Some("allow"));
         assert_eq!(hint("allowxxx"), None);
         assert_eq!(hint("dexx"), Some("deny"));
         assert_eq!(Hint::nearest("ix", &["ip"]).word(), Some("ip"));
         let short = |found| Hint::nearest(found, &["sub"]).word();
         assert_eq!(short("sud"), Some("sub"));
-        assert_eq!(short("sxx"), None, "more than half of it is wrong");
+        assert_eq!(short("sxx"), None, "more than half of the word is wrong");
     }
 
     #[test]
-    fn a_problem_names_the_word_that_is_wrong_if_there_is_one() {
+    fn a_problem_names_a_wrong_word_but_no_missing_one() {
         let problem = |text| crate::Rule::parse(text, "test").unwrap_err().problem;
         assert_eq!(problem("alow all pub a").found(), Some("alow"));
         assert_eq!(problem("allow all pub a/#/b").found(), Some("a/#/b"));

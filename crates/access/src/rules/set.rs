@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn single_rules_are_indexed_when_those_that_are_not_are_most() {
+    fn single_rules_are_indexed_when_most_of_them_are_not() {
         let mut rules = Rules::new();
         for (count, indexed) in [(64, 0), (65, 65), (130, 65), (131, 131)] {
             while rules.len() < count {
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_a_list_are_indexed_when_more_than_a_few_are_not() {
+    fn a_list_is_indexed_when_more_than_a_few_of_its_rules_are_not() {
         let mut rules = Rules::new();
         for (count, indexed) in [(64, 0), (65, 65), (129, 65), (130, 130)] {
             let more = count - rules.len();
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_are_the_same_if_their_rules_are() {
+    fn sets_with_the_same_rules_are_equal() {
         let set = |texts: &[&str]| texts.iter().map(|text| rule(text)).collect::<Rules>();
         let texts = ["allow user:u pub a", "deny all pub b"];
         assert_eq!(set(&texts), set(&texts));
@@ -384,7 +384,7 @@ mod tests {
                 first += 1;
                 first < 2
             });
-            assert_eq!(first, 2, "it stops when told to");
+            assert_eq!(first, 2, "the callback ends the search");
         }
     }
 }

@@ -55,40 +55,9 @@ pub struct LimitsConfig {
     /// connections wait in the backlog of the system. 0 is no limit. Default `4096`: some seconds
     /// of work for the cryptography, and idle sockets of an attacker do not fill it soon.
     pub handshakes: u32,
-    /// Largest packet accepted, with its header. Default `"1MiB"`: bounds the memory that one
-    /// client can occupy before a packet is complete.
-    #[serde(with = "units::byte_size")]
-    #[schemars(with = "units::ByteSizeSchema", range(min = 128, max = 268_435_460))]
-    pub max_packet: u32,
-    /// Largest payload of a message. A message with a larger payload is not delivered: its
-    /// publisher is told (0x97) if its version can tell, and stays connected; a will with a larger
-    /// one is refused with its CONNECT. 0 is no limit of its own. Default `0`: `max_packet` bounds
-    /// it, and a client that exceeds it is disconnected.
-    #[serde(with = "units::byte_size")]
-    #[schemars(with = "units::ByteSizeSchema", range(max = 268_435_455))]
-    pub max_payload: u32,
-    /// Longest client identifier, in bytes. Default `256`: room for URNs.
-    #[schemars(range(min = 23))]
-    pub client_id_length: u16,
-    /// A client that sends no identifier is assigned one; otherwise it is refused (0x85). Default
-    /// `true`: tools send none, and user names identify clients where that matters.
-    pub allow_zero_length_clientid: bool,
-    /// Longest topic name or filter, in bytes. Default `4096`: far above sane names, far below the
-    /// 65,535 of MQTT.
-    #[schemars(range(min = 16))]
-    pub topic_length: u16,
-    /// Most levels of a topic name or filter. Default `128`: bounds the work of one match.
-    #[schemars(range(min = 1))]
-    pub topic_levels: u16,
-    /// Most topic filters of one SUBSCRIBE or UNSUBSCRIBE. A SUBSCRIBE gets 0x97 (0x80 before MQTT
-    /// 5.0) for each filter beyond; an UNSUBSCRIBE gets 0x83, and before MQTT 5.0, which has no
-    /// reason code for it, its connection is closed. Default `256`: they are added at once, in less
-    /// than a millisecond, for which other clients wait.
-    #[schemars(range(min = 1))]
-    pub packet_filters: u32,
-    /// Highest quality of service, 0, 1 or 2. Default `2`.
-    #[schemars(range(max = 2))]
-    pub max_qos: u8,
+    /// Limits of one packet.
+    #[serde(flatten)]
+    pub packet: PacketLimits,
     /// Longest time a session is kept after its client has disconnected, and the time for clients
     /// of MQTT 3.1 and 3.1.1 with clean session off; `"never"` keeps sessions until they are
     /// resumed. Default `"7d"`: survives a long weekend, forgets abandoned devices.
@@ -100,28 +69,9 @@ pub struct LimitsConfig {
     #[serde(with = "units::duration")]
     #[schemars(with = "units::DurationSchema", range(max = 65_535))]
     pub keep_alive_max: Duration,
-    /// Messages that clients publish may be retained. `false` holds for all listeners, with the
-    /// effect of a listener's `retain_available`. Default `true`.
-    pub retain_available: bool,
-    /// Most retained messages that clients may keep on the node; the topics of the node itself
-    /// (`$SYS/…`) do not count. A message over a limit of retained messages is refused as a whole
-    /// (0x97) where the publisher can be told: QoS 1 and 2 with MQTT 5.0. Otherwise it is
-    /// delivered, and its topic no longer has a retained message. 0 is `retain_available = false`.
-    /// Default `1_000_000`: one for each device of a large site.
-    pub retained_messages: u32,
-    /// Memory of all retained messages that clients keep, as `retained_messages`: their topics,
-    /// properties and payloads, 96 bytes for each message, and for each level of the tree of topics
-    /// its text and 144 bytes. A topic of 128 levels of its own counts with 18 KiB and more;
-    /// `topic_levels` bounds it. With `acl.check_retained_source` the stored data of each publisher
-    /// counts as well, some 200 bytes. Default `"1GiB"`.
-    #[serde(with = "units::byte_size")]
-    #[schemars(with = "units::ByteSizeSchema")]
-    pub retained_bytes: u64,
-    /// Largest payload that is retained, as `retained_messages`. Default `"1MiB"`, as `max_packet`:
-    /// every message that can be published can be retained.
-    #[serde(with = "units::byte_size")]
-    #[schemars(with = "units::ByteSizeSchema", range(max = 4_294_967_295_u64))]
-    pub retained_payload: u32,
+    /// Limits of the retained messages.
+    #[serde(flatten)]
+    pub retained: RetainedMessageLimits,
     /// Messages waiting for one worker thread; beyond it, connections that publish to this worker
     /// are not read until half of the messages are handled. Default `65_536`: absorbs a burst,
     /// stays in the cache of a large machine.
@@ -159,6 +109,74 @@ pub struct LimitsConfig {
     pub user: UserLimits,
     /// Limits of each address that clients come from, for IPv6 of each network of 64 bits.
     pub address: AddressLimits,
+}
+
+/// Limits of one packet, with keys beside those of the node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PacketLimits {
+    /// Largest packet accepted, with its header. Default `"1MiB"`: bounds the memory that one
+    /// client can occupy before a packet is complete.
+    #[serde(with = "units::byte_size")]
+    #[schemars(with = "units::ByteSizeSchema", range(min = 128, max = 268_435_460))]
+    pub max_packet: u32,
+    /// Largest payload of a message. A message with a larger payload is not delivered: its
+    /// publisher is told (0x97) if its version can tell, and stays connected; a will with a larger
+    /// one is refused with its CONNECT. 0 is no limit of its own. Default `0`: `max_packet` bounds
+    /// it, and a client that exceeds it is disconnected.
+    #[serde(with = "units::byte_size")]
+    #[schemars(with = "units::ByteSizeSchema", range(max = 268_435_455))]
+    pub max_payload: u32,
+    /// Longest client identifier, in bytes. Default `256`: room for URNs.
+    #[schemars(range(min = 23))]
+    pub client_id_length: u16,
+    /// A client that sends no identifier is assigned one; otherwise it is refused (0x85). Default
+    /// `true`: tools send none, and user names identify clients where that matters.
+    pub allow_zero_length_clientid: bool,
+    /// Longest topic name or filter, in bytes. Default `4096`: far above sane names, far below the
+    /// 65,535 of MQTT.
+    #[schemars(range(min = 16))]
+    pub topic_length: u16,
+    /// Most levels of a topic name or filter. Default `128`: bounds the work of one match.
+    #[schemars(range(min = 1))]
+    pub topic_levels: u16,
+    /// Most topic filters of one SUBSCRIBE or UNSUBSCRIBE. A SUBSCRIBE gets 0x97 (0x80 before MQTT
+    /// 5.0) for each filter beyond; an UNSUBSCRIBE gets 0x83, and before MQTT 5.0, which has no
+    /// reason code for it, its connection is closed. Default `256`: they are added at once, in less
+    /// than a millisecond, for which other clients wait.
+    #[schemars(range(min = 1))]
+    pub packet_filters: u32,
+    /// Highest quality of service, 0, 1 or 2. Default `2`.
+    #[schemars(range(max = 2))]
+    pub max_qos: u8,
+}
+
+/// Limits of the retained messages, with keys beside those of the node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct RetainedMessageLimits {
+    /// Messages that clients publish may be retained. `false` holds for all listeners, with the
+    /// effect of a listener's `retain_available`. Default `true`.
+    pub retain_available: bool,
+    /// Most retained messages that clients may keep on the node; the topics of the node itself
+    /// (`$SYS/…`) do not count. A message over a limit of retained messages is refused as a whole
+    /// (0x97) where the publisher can be told: QoS 1 and 2 with MQTT 5.0. Otherwise it is
+    /// delivered, and its topic no longer has a retained message. 0 is `retain_available = false`.
+    /// Default `1_000_000`: one for each device of a large site.
+    pub retained_messages: u32,
+    /// Memory of all retained messages that clients keep, as `retained_messages`: their topics,
+    /// properties and payloads, 96 bytes for each message, and for each level of the tree of topics
+    /// its text and 144 bytes. A topic of 128 levels of its own counts with 18 KiB and more;
+    /// `topic_levels` bounds it. With `acl.check_retained_source` the stored data of each publisher
+    /// counts as well, some 200 bytes. Default `"1GiB"`.
+    #[serde(with = "units::byte_size")]
+    #[schemars(with = "units::ByteSizeSchema")]
+    pub retained_bytes: u64,
+    /// Largest payload that is retained, as `retained_messages`. Default `"1MiB"`, as `max_packet`:
+    /// every message that can be published can be retained.
+    #[serde(with = "units::byte_size")]
+    #[schemars(with = "units::ByteSizeSchema", range(max = 4_294_967_295_u64))]
+    pub retained_payload: u32,
 }
 
 /// Limits of one client and its session.
@@ -340,6 +358,24 @@ impl Default for LimitsConfig {
             handshake_timeout: Duration::from_secs(10),
             tcp_keepalive: Duration::from_mins(10),
             handshakes: 4096,
+            packet: PacketLimits::default(),
+            session_expiry: Duration::from_hours(168),
+            keep_alive_max: Duration::ZERO,
+            retained: RetainedMessageLimits::default(),
+            mailbox_messages: 65_536,
+            mailbox_bytes: 64 * MIB,
+            output_bytes: 256 * KIB,
+            memory: 0,
+            client: ClientLimits::default(),
+            user: UserLimits::default(),
+            address: AddressLimits::default(),
+        }
+    }
+}
+
+impl Default for PacketLimits {
+    fn default() -> Self {
+        Self {
             max_packet: MIB,
             max_payload: 0,
             client_id_length: 256,
@@ -348,19 +384,17 @@ impl Default for LimitsConfig {
             topic_levels: 128,
             packet_filters: 256,
             max_qos: 2,
-            session_expiry: Duration::from_hours(168),
-            keep_alive_max: Duration::ZERO,
+        }
+    }
+}
+
+impl Default for RetainedMessageLimits {
+    fn default() -> Self {
+        Self {
             retain_available: true,
             retained_messages: 1_000_000,
             retained_bytes: 1024 * u64::from(MIB),
             retained_payload: MIB,
-            mailbox_messages: 65_536,
-            mailbox_bytes: 64 * MIB,
-            output_bytes: 256 * KIB,
-            memory: 0,
-            client: ClientLimits::default(),
-            user: UserLimits::default(),
-            address: AddressLimits::default(),
         }
     }
 }
@@ -404,12 +438,12 @@ impl LimitsConfig {
     pub fn session_limits(&self) -> Limits {
         let session_expiry = u32::try_from(self.session_expiry.as_secs()).unwrap_or(u32::MAX);
         Limits {
-            packet_bytes_max: self.max_packet,
-            payload_bytes_max: limit_or_none(self.max_payload),
-            assigns_client_ids: self.allow_zero_length_clientid,
-            client_id_bytes_max: self.client_id_length,
-            topic_bytes_max: self.topic_length,
-            topic_levels_max: self.topic_levels,
+            packet_bytes_max: self.packet.max_packet,
+            payload_bytes_max: limit_or_none(self.packet.max_payload),
+            assigns_client_ids: self.packet.allow_zero_length_clientid,
+            client_id_bytes_max: self.packet.client_id_length,
+            topic_bytes_max: self.packet.topic_length,
+            topic_levels_max: self.packet.topic_levels,
             subscriptions_max: self.client.subscriptions,
             receive_maximum: self.client.receive_maximum,
             inflight_max: self.client.inflight,
@@ -431,12 +465,12 @@ impl LimitsConfig {
             keep_alive_max: u16::try_from(self.keep_alive_max.as_secs()).unwrap_or(u16::MAX),
             session_expiry_max: session_expiry,
             session_expiry_v3: session_expiry,
-            maximum_qos: match self.max_qos {
+            maximum_qos: match self.packet.max_qos {
                 0 => QoS::AtMostOnce,
                 1 => QoS::AtLeastOnce,
                 _ => QoS::ExactlyOnce,
             },
-            retain_available: self.retain_available && self.retained_messages > 0,
+            retain_available: self.retained.retain_available && self.retained.retained_messages > 0,
             ..Limits::default()
         }
     }

@@ -24,7 +24,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thrum_routing::Strategy;
 
-pub use limits::{AddressLimits, ClientLimits, LimitsConfig, QueuePolicy, UserLimits};
+pub use limits::{
+    AddressLimits, ClientLimits, LimitsConfig, PacketLimits, QueuePolicy, RetainedMessageLimits,
+    UserLimits,
+};
 pub use listener::{
     Bind, CertificateConfig, CertificateName, ClientCert, ListenerConfig, ProtocolVersion,
     TlsConfig, TlsVersion, Transport,

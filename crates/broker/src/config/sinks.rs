@@ -77,3 +77,13 @@ pub enum WhenFull {
     /// The sink does not get it.
     Drop,
 }
+
+impl From<WhenFull> for thrum_engine::sinks::WhenFull {
+    fn from(when_full: WhenFull) -> Self {
+        match when_full {
+            WhenFull::Refuse => Self::Refuse,
+            WhenFull::Hold => Self::Hold,
+            WhenFull::Drop => Self::Drop,
+        }
+    }
+}

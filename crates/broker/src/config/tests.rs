@@ -7,7 +7,7 @@ use thrum_codec::QoS;
 use thrum_protocol::{Limits, limits};
 
 use super::units::{parse_bind, parse_duration};
-use super::{ClientLimits, Config, LimitsConfig, QueuePolicy};
+use super::{ClientLimits, Config, LimitsConfig, PacketLimits, QueuePolicy};
 
 #[test]
 fn addresses_may_be_a_port_or_localhost() {
@@ -35,8 +35,11 @@ fn default_limits_are_those_of_the_session_machine() {
 #[test]
 fn session_limits_follow_the_settings() {
     let limits = LimitsConfig {
-        max_packet: 2048,
-        max_qos: 1,
+        packet: PacketLimits {
+            max_packet: 2048,
+            max_qos: 1,
+            ..PacketLimits::default()
+        },
         session_expiry: Duration::from_mins(1),
         keep_alive_max: Duration::from_mins(5),
         ..LimitsConfig::default()

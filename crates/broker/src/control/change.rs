@@ -4,16 +4,16 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::query::Desk;
-use crate::access::Shared;
+use thrum_engine::access::{Access, Shared};
+use thrum_engine::workers::WorkerId;
+
+use super::query::QuestionLimit;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::extension::Access;
 use crate::listener::Listening;
 use crate::mailbox::Mail;
 use crate::node::Node;
 use crate::settings::Settings;
-use crate::workers::WorkerId;
 
 /// The configuration and access in force, and their change.
 #[derive(Debug)]
@@ -22,10 +22,10 @@ pub(crate) struct Control {
     /// Held while it is changed and sent to the workers, so that all of them get the changes in the
     /// same order.
     in_force: Mutex<(Config, Arc<Shared>)>,
-    /// Where clients may come in; taken for a copy of it, and at reloads.
+    /// Addresses that accept clients; locked for a copy of them, and at reloads.
     listening: Mutex<Vec<Listening>>,
-    /// Counts the questions under way.
-    pub(super) desk: Arc<Desk>,
+    /// Limits the questions under way.
+    pub(super) question_limit: Arc<QuestionLimit>,
 }
 
 impl Control {
@@ -34,7 +34,7 @@ impl Control {
             node,
             in_force: Mutex::new((config, access)),
             listening: Mutex::default(),
-            desk: Arc::default(),
+            question_limit: Arc::default(),
         }
     }
 
@@ -42,30 +42,30 @@ impl Control {
         &self.node
     }
 
-    /// Clients may come in there now.
+    /// Replaces the addresses that accept clients.
     pub(crate) fn set_listening(&self, addresses: Vec<Listening>) {
         *self.listening() = addresses;
     }
 
-    /// Where clients may come in.
+    /// Addresses that accept clients.
     pub(super) fn listening(&self) -> MutexGuard<'_, Vec<Listening>> {
         self.listening
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whose answers clients are let in by.
+    /// The access in force.
     pub(super) fn access(&self) -> Arc<Shared> {
         let in_force = self.in_force.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&in_force.1)
     }
 
-    /// The workers end: nobody answers a question any more.
-    pub(crate) fn close_desk(&self) {
-        self.desk.close();
+    /// Refuses all questions from now on: the workers are about to end.
+    pub(crate) fn refuse_questions(&self) {
+        self.question_limit.close();
     }
 
-    /// The workers have ended: whoever waits for an answer is told so.
+    /// Drops the questions in the mailboxes of workers that have ended: their askers return.
     pub(crate) fn drop_questions(&self) {
         for worker in WorkerId::all(self.node.workers()) {
             self.node.mailbox(worker).take(&mut Vec::new());
@@ -84,7 +84,10 @@ impl Control {
         change(&mut in_force);
         let (config, access) = &*in_force;
         let settings = Arc::new(Settings::new(config, access));
-        self.node.retained.set_limits(settings.retained);
+        self.node
+            .state
+            .retained
+            .set_limits(settings.engine.retained);
         self.node.send_all(|| Mail::Reload(Arc::clone(&settings)));
         Settling::begin(&self.node)
     }
@@ -105,8 +108,7 @@ impl AccessHandle {
     }
 }
 
-/// A change on its way to the workers: new connections and packets are judged by it once all of
-/// them have it.
+/// A change that is being sent to the workers: it is in force when all of them have received it.
 #[derive(Debug)]
 pub struct Settling {
     workers: usize,
@@ -114,7 +116,7 @@ pub struct Settling {
 }
 
 impl Settling {
-    /// What was sent to the workers before is in force on each that answers.
+    /// All mail sent to a worker before is handled when the worker answers.
     pub(crate) fn begin(node: &Node) -> Self {
         let workers = node.workers();
         // Room for all, so that no worker waits.
@@ -123,7 +125,7 @@ impl Settling {
         Self { workers, answers }
     }
 
-    /// Waits until all workers have it.
+    /// Waits until all workers have received it.
     ///
     /// # Errors
     /// The names of the workers that have not answered in that time.
@@ -144,7 +146,7 @@ impl Settling {
     }
 }
 
-/// A worker has all earlier changes; the waiting thread may be gone.
+/// Reports that a worker has received all earlier changes; the waiting thread may have ended.
 pub(crate) fn settled(worker: WorkerId, sender: &SyncSender<WorkerId>) {
     sender.try_send(worker).ok();
 }
@@ -154,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_not_answered_is_named() {
+    fn workers_without_an_answer_are_named() {
         let (sender, answers) = sync_channel(3);
         settled(WorkerId::new(1), &sender);
         let settling = Settling {
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_over_when_all_have_answered() {
+    fn waiting_ends_when_all_workers_have_answered() {
         let (sender, answers) = sync_channel(2);
         settled(WorkerId::new(1), &sender);
         settled(WorkerId::new(0), &sender);

@@ -1,7 +1,7 @@
-//! What is changed on a running node, and what is asked of it: [`AccessHandle`] and [`Queries`].
+//! Changes of a running node and questions to it: [`AccessHandle`] and [`Queries`].
 //!
 //! ```text
-//!   any thread: Queries --question by mail--> each worker: Questions, a piece a turn
+//!   any thread: Queries --question by mail--> each worker: Questions, a portion a turn
 //!        ^                                         |
 //!        '--------- answers, by a channel ---------'
 //! ```
@@ -12,12 +12,12 @@ mod query;
 pub use change::{AccessHandle, Settling};
 pub(crate) use change::{Control, settled};
 #[cfg(test)]
-pub(crate) use query::by_hand;
+pub(crate) use query::test_queries;
 pub use query::{
-    Backlog, ClassOfTime, ConnectionCounts, ConnectionDetail, Cursor, CursorError, Fate, Figures,
-    Kicked, Limited, OperatorMessage, Page, Presence, Published, Publisher, Queries, QueryError,
-    ROWS_MAX, RetainedQuery, RetainedRow, SessionDetail, SessionFilter, SessionPage, SessionQuery,
-    SessionRow, SortKey, Status, StorageFigures, SubscriptionQuery, SubscriptionRow, WildcardText,
-    WillDetail,
+    Backlog, ClassOfTime, ConnectionCounts, ConnectionDetail, Cursor, CursorError, Figures, Kicked,
+    Limited, OperatorMessage, Page, Presence, PublishOutcome, Published, Publisher, Queries,
+    QueryError, ROWS_MAX, RetainedQuery, RetainedRow, SessionDetail, SessionFilter, SessionPage,
+    SessionQuery, SessionRow, SortKey, Status, StorageFigures, SubscriptionQuery, SubscriptionRow,
+    WildcardText, WillDetail,
 };
 pub(crate) use query::{Questions, Task};

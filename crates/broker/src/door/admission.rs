@@ -10,6 +10,11 @@ use std::time::Duration;
 use thrum_access::{Admission, Denial, Exchange, Identity, Login, Method, Secret};
 use thrum_codec::ReasonCode;
 use thrum_codec::packet::Connect;
+use thrum_engine::Engine;
+use thrum_engine::ids::{ConnectionId, ConnectionKey};
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::timers::Target;
+use thrum_engine::workers::WorkerId;
 use thrum_protocol::server::Handshake;
 use thrum_protocol::{Time, Violation};
 
@@ -21,12 +26,7 @@ use super::wills::will_question;
 use crate::config::CertificateName;
 use crate::connection::{Connection, Phase};
 use crate::edge::Edge;
-use crate::engine::Engine;
-use crate::engine::timers::Target;
-use crate::ids::{ConnectionId, ConnectionKey};
-use crate::metrics::Counter;
 use crate::traffic::Next;
-use crate::workers::WorkerId;
 
 /// Longest time that a client waits for its admission. The gatekeeper answers within its own
 /// limits, which are shorter.
@@ -224,7 +224,10 @@ impl Door<'_> {
             generation: self.engine.core.settings.access.generation,
         };
         let connection = self.engine.core.outputs.id(key);
-        gatekeeper.login(login, reply(self.engine, AnswerTo::Connection(connection)));
+        gatekeeper.login(
+            login,
+            reply(self.edge, self.engine, AnswerTo::Connection(connection)),
+        );
         Outcome::Wait {
             handshake,
             awaited: Awaited::Answer(claim),

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use thrum_access::{Answer, Denial, Reply};
 use thrum_codec::ReasonCode;
+use thrum_engine::Engine;
+use thrum_engine::ids::{ConnectionId, Slot};
+use thrum_engine::workers::WorkerId;
 
-use crate::engine::Engine;
-use crate::ids::{ConnectionId, Slot};
+use crate::edge::Edge;
 use crate::mailbox::Mail;
 use crate::node::Node;
-use crate::workers::WorkerId;
 
 /// The subject of an answer.
 #[derive(Clone, Copy, Debug)]
@@ -73,9 +74,9 @@ impl Drop for Answering {
 }
 
 /// The channel of the gatekeeper's answer back to this worker.
-pub(crate) fn reply(engine: &Engine, to: AnswerTo) -> Reply<Answer> {
+pub(crate) fn reply(edge: &Edge, engine: &Engine, to: AnswerTo) -> Reply<Answer> {
     let mut answering = Answering {
-        node: Arc::clone(&engine.core.node),
+        node: Arc::clone(&edge.node),
         worker: engine.core.id,
         to,
         is_told: false,

@@ -6,6 +6,13 @@ use thrum_access::Admission;
 use thrum_codec::frame::Frame;
 use thrum_codec::packet::Connect;
 use thrum_codec::{DecodeError, ReasonCode, Version};
+use thrum_engine::access::ClientAccess;
+use thrum_engine::events::Connected;
+use thrum_engine::ids::{ConnectionKey, Slot};
+use thrum_engine::interest::EventKind;
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::node::session_counts::Holder;
+use thrum_engine::workers::WorkerId;
 use thrum_protocol::server::{ConnAckParts, Handshake, refuse, refuse_connect};
 use thrum_protocol::{Limits, Violation};
 
@@ -15,17 +22,10 @@ use super::authorizing::access_of;
 use super::checks::Entrant;
 use super::judging::is_verified;
 use super::reauthentication::{ask_again, refresh_in, valid_until};
-use crate::access::ClientAccess;
 use crate::connection::{Closing, Connection};
-use crate::edge::{Arrival, Ending, Farewell, has_lines};
-use crate::engine::events::Connected;
-use crate::ids::{ConnectionKey, Slot};
-use crate::interest::EventKind;
+use crate::edge::{Arrival, Ending, Farewell};
 use crate::mailbox::{Handover, Mail};
-use crate::metrics::Counter;
-use crate::session_counts::Holder;
 use crate::traffic::Next;
-use crate::workers::WorkerId;
 
 /// A client that asks for admission, by the names that it gave.
 #[derive(Clone, Copy, Debug, Default)]
@@ -151,7 +151,7 @@ impl Door<'_> {
                 .engine
                 .core
                 .node
-                .mailbox(self.engine.core.id)
+                .mailbox_level(self.engine.core.id)
                 .waiting()
                 .0
                 > self.inbox.opened()
@@ -199,10 +199,9 @@ impl Door<'_> {
             admitted,
             unread,
         };
-        self.engine
-            .core
-            .outboxes
-            .send(owner, Mail::Adopt(Box::new(handover)));
+        let mail = Mail::Adopt(Box::new(handover));
+        self.own_mail
+            .send(&mut self.engine.core.outboxes, owner, mail);
     }
 
     /// [MQTT-3.1.3-6] [MQTT-3.1.3-7]: unique, and unpredictable for other clients.
@@ -242,7 +241,7 @@ impl Door<'_> {
         } else {
             may_begin.and_then(|()| self.checks().may_stay(key))
         };
-        let names = has_lines(self.engine);
+        let names = self.edge.lines.are_wanted();
         let user = admission.identity.username.clone().filter(|_| names);
         let has_room = admitted.has_room;
         let access = access_of(self.engine, &handshake, admitted);
@@ -276,7 +275,7 @@ impl Door<'_> {
             let admitted = self.admitted_again(key, slot, standing);
             let access = self.engine.core.sessions[slot].access.as_deref_mut();
             if let (Some(access), Some(before)) = (access, before.as_deref()) {
-                access.wait_behind(before);
+                access.inherit_until_admitted(before);
             }
             self.await_review(key, handshake, admitted, rest);
             return Next::Stop;
@@ -303,11 +302,11 @@ impl Door<'_> {
         self.engine.core.outputs[key].begin_session(slot);
         self.engine.core.sessions[slot].connection = Some(key);
         self.welcome(joined, handshake, standing);
-        valid_until(self.engine, slot, standing.expires_at);
+        valid_until(self.edge, self.engine, slot, standing.expires_at);
         refresh_in(self.engine, slot, standing.refresh_secs);
         if standing.generation != self.engine.core.settings.access.generation {
             // Users may have changed since the client was judged.
-            ask_again(self.engine, slot);
+            ask_again(self.edge, self.engine, slot);
         }
         if is_resumed {
             self.engine.subscribing().set_groups_online(slot, true);
@@ -331,7 +330,7 @@ impl Door<'_> {
         if let Some(reporter) = self.engine.core.reporter(EventKind::ClientConnected) {
             reporter.connected(Connected {
                 slot: arrival.slot,
-                peer: arrival.peer,
+                peer: format_args!("{}", arrival.peer),
                 listener: &listener,
                 version: arrival.version,
                 session_present: arrival.session_present,
@@ -368,7 +367,7 @@ impl Door<'_> {
             ..ConnAckParts::default()
         };
         self.engine
-            .welcome(slot, handshake, welcome, standing.holder);
+            .complete_connect(slot, handshake, welcome, standing.holder);
     }
 
     /// Ends the earlier connection of the client identifier; returns the slot if its session

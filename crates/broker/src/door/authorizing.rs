@@ -9,18 +9,18 @@ use std::sync::Arc;
 
 use thrum_access::Question;
 use thrum_codec::packet::{Packet, Publish, Subscribe};
+use thrum_engine::Engine;
+use thrum_engine::access::{ClientAccess, Grant, TopicQuestion, Verdict, Wanted};
+use thrum_engine::ids::{ConnectionId, ConnectionKey, Slot};
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::workers::WorkerId;
 use thrum_protocol::server::Handshake;
 
 use super::admission::Admitted;
-use crate::access::{Asked, ClientAccess, Grant, Verdict, Wanted};
 use crate::edge::Edge;
-use crate::engine::Engine;
-use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::mailbox::Mail;
-use crate::metrics::Counter;
 use crate::node::Node;
 use crate::read_gate::PauseReason;
-use crate::workers::WorkerId;
 
 /// An answer of the gatekeeper about a topic.
 #[derive(Debug)]
@@ -135,7 +135,7 @@ impl Authorizing<'_> {
         subscribe: &Subscribe<'_>,
     ) -> bool {
         let now = self.engine.core.turn.now;
-        let filters_max = self.engine.core.settings.packet_filters_max;
+        let filters_max = self.engine.core.settings.subscriptions.packet_filters_max;
         let access = self.engine.core.sessions[slot].access.as_deref_mut();
         let known = access.map_or(0, |access| access.grants().len());
         for request in subscribe.requests.iter().take(filters_max).skip(known) {
@@ -180,7 +180,7 @@ impl Authorizing<'_> {
         };
         self.engine.core.row().add(Counter::DecisionsAsked, 1);
         let mut deciding = Deciding {
-            node: Arc::clone(&self.engine.core.node),
+            node: Arc::clone(&self.edge.node),
             worker: self.engine.core.id,
             decided: Some(Box::new(decided)),
         };
@@ -207,9 +207,9 @@ impl Authorizing<'_> {
         let sessions = &mut self.engine.core.sessions;
         if let Some(access) = slot.and_then(|slot| sessions[slot].access.as_deref_mut()) {
             let asked = if question.is_publish {
-                Asked::publish(&question.topic, question.qos, question.retain)
+                TopicQuestion::publish(&question.topic, question.qos, question.retain)
             } else {
-                Asked::subscribe(&question.topic, question.qos)
+                TopicQuestion::subscribe(&question.topic, question.qos)
             };
             access.remember(asked, *allowed, policy, now);
         }
@@ -236,5 +236,5 @@ pub(crate) fn access_of(
     }
     let access = ClientAccess::new(admission, shared);
     let mount = handshake.mount_point().cloned();
-    Some(Box::new(access.entered(mount, is_will_allowed)))
+    Some(Box::new(access.with_mount(mount, is_will_allowed)))
 }

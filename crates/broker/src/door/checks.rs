@@ -3,19 +3,19 @@
 
 use thrum_access::Identity;
 use thrum_codec::ReasonCode;
+use thrum_engine::Engine;
+use thrum_engine::access::ClientAccess;
+use thrum_engine::ids::{ConnectionKey, Slot};
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::node::session_counts::{Full, Holder};
 use thrum_protection::MemoryLevel;
 use thrum_protocol::Violation;
 use thrum_protocol::server::Handshake;
 use thrum_storage::Owner;
 
 use super::wills::may_leave_will;
-use crate::access::ClientAccess;
 use crate::config::Takeover;
 use crate::edge::Edge;
-use crate::engine::Engine;
-use crate::ids::{ConnectionKey, Slot};
-use crate::metrics::Counter;
-use crate::session_counts::{Full, Holder};
 
 /// A client that is about to begin or to resume a session.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +80,7 @@ impl Checks<'_> {
             .node
             .metrics
             .total(Counter::ClientsConnected);
-        if connected >= self.engine.core.settings.connections_max {
+        if connected >= self.edge.settings.connections_max {
             self.engine.core.row().add(Counter::ConnectionsOverLimit, 1);
             let what = "the broker's limit of connections is reached (limits.connections)";
             return Err(Violation::new(ReasonCode::QuotaExceeded, what));
@@ -177,7 +177,7 @@ impl Checks<'_> {
         identity: &Identity,
     ) -> Result<(), Violation> {
         let username = identity.username.as_deref();
-        let pattern = &self.engine.core.settings.client_id;
+        let pattern = &self.edge.settings.client_id;
         if handshake.is_client_id_assigned() || pattern.admits(handshake.client_id(), username) {
             return Ok(());
         }
@@ -204,7 +204,7 @@ impl Checks<'_> {
         let Some(slot) = existing.filter(|slot| self.is_of_another(*slot, access)) else {
             return Ok(());
         };
-        let allows = self.engine.core.settings.takeover == Takeover::AnyUser;
+        let allows = self.edge.settings.takeover == Takeover::AnyUser;
         // A session that a client without user name began has no owner.
         if allows || self.engine.core.sessions[slot].owner().user().is_none() {
             return Ok(());
@@ -231,7 +231,7 @@ impl Checks<'_> {
             let what = "users have been added since this client connected: log in again";
             return Err(Violation::new(ReasonCode::NotAuthorized, what));
         }
-        let of_node = self.engine.core.settings.anonymous;
+        let of_node = self.edge.settings.anonymous;
         let of_gate = self.edge.gates.get(number).anonymous_now();
         if of_gate.unwrap_or(of_node).admits(is_loopback) {
             return Ok(());

@@ -3,6 +3,9 @@
 use thrum_access::Exchange;
 use thrum_codec::ReasonCode;
 use thrum_codec::packet::Packet;
+use thrum_engine::ids::ConnectionKey;
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::timers::Target;
 use thrum_protocol::Violation;
 use thrum_protocol::server::{AuthenticationStep, Handshake};
 
@@ -11,9 +14,6 @@ use super::admission::{Awaited, Claim, Pending};
 use super::answers::{AnswerTo, reply};
 use crate::connection::Phase;
 use crate::edge::Ending;
-use crate::engine::timers::Target;
-use crate::ids::ConnectionKey;
-use crate::metrics::Counter;
 use crate::traffic::Next;
 
 /// A step that the client has to take.
@@ -45,7 +45,7 @@ pub(crate) fn challenge(
         .core
         .turn
         .now
-        .plus(door.engine.core.settings.connect_timeout);
+        .plus(door.edge.settings.connect_timeout);
     door.engine.core.timers.insert(deadline, target);
     let pending = Pending {
         handshake,
@@ -91,7 +91,7 @@ pub(crate) fn challenged(
             };
             door.hold(key, handshake, Awaited::Answer(claim), rest);
             let connection = door.engine.core.outputs.id(key);
-            let reply = reply(door.engine, AnswerTo::Connection(connection));
+            let reply = reply(door.edge, door.engine, AnswerTo::Connection(connection));
             gatekeeper.step(exchange, data.to_vec(), reply);
         }
     }

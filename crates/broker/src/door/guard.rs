@@ -1,14 +1,14 @@
 //! Bans and failed logins: asks protection, tells the client and counts.
 
 use thrum_access::Identity;
+use thrum_engine::Engine;
+use thrum_engine::ids::ConnectionKey;
+use thrum_engine::node::metrics::Counter;
 use thrum_protection::{BanList, ClientRef, Refusal, SubjectRef};
 use thrum_protocol::Violation;
 use thrum_protocol::server::Handshake;
 
 use crate::edge::Edge;
-use crate::engine::Engine;
-use crate::ids::ConnectionKey;
-use crate::metrics::Counter;
 
 /// See above.
 #[derive(Debug)]
@@ -26,16 +26,8 @@ impl Guard<'_> {
         username: Option<&str>,
     ) -> Result<(), Violation> {
         let who = self.login_of(key, handshake.client_id(), username);
-        let (settings, now) = (
-            &self.engine.core.settings.protection,
-            self.engine.core.turn.now,
-        );
-        let may_be = self
-            .engine
-            .core
-            .node
-            .protection
-            .may_log_in(&who, settings, now);
+        let (settings, now) = (&self.edge.settings.protection, self.engine.core.turn.now);
+        let may_be = self.edge.node.protection.may_log_in(&who, settings, now);
         self.counted(may_be)
     }
 
@@ -47,16 +39,8 @@ impl Guard<'_> {
         identity: &Identity,
     ) -> Result<(), Violation> {
         let who = self.who(key, handshake.client_id(), identity.username.as_deref());
-        let (settings, now) = (
-            &self.engine.core.settings.protection,
-            self.engine.core.turn.now,
-        );
-        let may_be = self
-            .engine
-            .core
-            .node
-            .protection
-            .may_enter(&who, settings, now);
+        let (settings, now) = (&self.edge.settings.protection, self.engine.core.turn.now);
+        let may_be = self.edge.node.protection.may_enter(&who, settings, now);
         self.counted(may_be)
     }
 
@@ -70,8 +54,7 @@ impl Guard<'_> {
     ) -> Result<(), Violation> {
         let who = self.who(key, handshake.client_id(), identity.username.as_deref());
         self.counted(
-            self.engine
-                .core
+            self.edge
                 .node
                 .protection
                 .may_begin(&who, self.engine.core.turn.now),
@@ -81,7 +64,7 @@ impl Guard<'_> {
     /// The claimed user has logged in from this address before.
     pub(super) fn is_known_there(&self, key: ConnectionKey, username: Option<&str>) -> bool {
         let who = self.login_of(key, "", username);
-        self.engine.core.node.protection.is_known(&who)
+        self.edge.node.protection.is_known(&who)
     }
 
     /// The client's credentials are wrong.
@@ -93,17 +76,8 @@ impl Guard<'_> {
     ) {
         self.engine.core.row().add(Counter::LoginsFailed, 1);
         let who = self.login_of(key, client_id, username);
-        let (settings, now) = (
-            &self.engine.core.settings.protection,
-            self.engine.core.turn.now,
-        );
-        if self
-            .engine
-            .core
-            .node
-            .protection
-            .login_failed(&who, settings, now)
-        {
+        let (settings, now) = (&self.edge.settings.protection, self.engine.core.turn.now);
+        if self.edge.node.protection.login_failed(&who, settings, now) {
             self.engine.core.row().add(Counter::LoginWaits, 1);
             if self.engine.core.may_log() {
                 let peer = self.edge.connections[key].peer;
@@ -124,12 +98,8 @@ impl Guard<'_> {
         username: Option<&str>,
     ) {
         let who = self.login_of(key, client_id, username);
-        let settings = &self.engine.core.settings.protection;
-        self.engine
-            .core
-            .node
-            .protection
-            .login_succeeded(&who, settings);
+        let settings = &self.edge.settings.protection;
+        self.edge.node.protection.login_succeeded(&who, settings);
     }
 
     fn who<'a>(

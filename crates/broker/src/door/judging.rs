@@ -3,12 +3,12 @@
 
 use thrum_access::{Identity, Login};
 use thrum_codec::ReasonCode;
+use thrum_engine::ids::ConnectionKey;
 use thrum_protocol::Violation;
 use thrum_protocol::server::Handshake;
 
 use super::checks::Checks;
 use crate::config::Anonymous;
-use crate::ids::ConnectionKey;
 
 /// The refusal of a client without credentials, where anonymous clients are not admitted.
 pub(super) const STRANGER: Violation = Violation::new(
@@ -65,7 +65,7 @@ impl Checks<'_> {
         }
         let connection = &self.edge.connections[key];
         let (number, is_loopback) = (connection.gate, connection.peer.is_loopback());
-        let of_node = self.engine.core.settings.anonymous;
+        let of_node = self.edge.settings.anonymous;
         let of_gate = self.edge.gates.get(number).anonymous;
         if of_gate.unwrap_or(of_node).admits(is_loopback) {
             Judge::Anonymous
@@ -78,7 +78,7 @@ impl Checks<'_> {
         if self.engine.core.may_log() {
             let gate = self.edge.connections[key].gate;
             let of_gate = self.edge.gates.get(gate).anonymous;
-            let anonymous = of_gate.unwrap_or(self.engine.core.settings.anonymous);
+            let anonymous = of_gate.unwrap_or(self.edge.settings.anonymous);
             let connection = &self.edge.connections[key];
             let (peer, client_id) = (connection.peer, handshake.client_id());
             if self.engine.core.settings.access.access.gatekeeper.is_some() {

@@ -19,6 +19,8 @@ mod review_queue;
 mod sources;
 mod wills;
 
+use thrum_engine::Engine;
+
 pub(crate) use self::admission::{Admitted, Awaited, Outcome, Pending, awaits_review};
 pub(crate) use self::answers::{AnswerTo, Answered};
 pub(crate) use self::authorizing::{Authorizing, Decided};
@@ -30,10 +32,10 @@ pub(crate) use self::guard::is_banned;
 pub(crate) use self::reauthentication::ask_again;
 pub(crate) use self::reauthentication::{Reauthentication, is_at};
 pub(crate) use self::recheck::{Recheck, Rechecking};
-pub(crate) use self::sources::SourceReviews;
+pub(crate) use self::sources::{SourceReviews, review_at_start};
 pub(crate) use self::wills::will_decided;
 use crate::edge::Edge;
-use crate::engine::Engine;
+use crate::own_mail::OwnMail;
 use crate::traffic::Inbox;
 
 /// See above.
@@ -43,6 +45,7 @@ pub(crate) struct Door<'a> {
     pub(crate) engine: &'a mut Engine,
     pub(crate) recheck: &'a mut Recheck,
     pub(crate) inbox: &'a Inbox,
+    pub(crate) own_mail: &'a mut OwnMail,
 }
 
 impl Door<'_> {

@@ -6,6 +6,12 @@ use std::time::Duration;
 use thrum_access::{Admission, Answer, Denial, Exchange, Login, Method, Secret};
 use thrum_codec::ReasonCode;
 use thrum_codec::packet::Auth;
+use thrum_engine::Engine;
+use thrum_engine::access::ClientAccess;
+use thrum_engine::ending::TIMER_MAX;
+use thrum_engine::ids::{ConnectionId, ConnectionKey, Slot};
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::timers::{Target, TimedSession};
 use thrum_protocol::Violation;
 
 use super::admission::is_of_client;
@@ -13,14 +19,8 @@ use super::answers::{AnswerTo, reply};
 use super::guard::Guard;
 use super::recheck::{Recheck, Rechecking};
 use super::sources::want_look_at_sources;
-use crate::access::ClientAccess;
 use crate::connection::Phase;
 use crate::edge::{Edge, Farewell};
-use crate::engine::Engine;
-use crate::engine::ending::TIMER_MAX;
-use crate::engine::timers::{Target, TimedSession};
-use crate::ids::{ConnectionId, ConnectionKey, Slot};
-use crate::metrics::Counter;
 
 /// A gatekeeper that could not answer is asked again after this time.
 const REFRESH_AGAIN_SECS: u32 = 30;
@@ -89,7 +89,7 @@ impl Reauthentication<'_> {
                         data: Secret::new(data),
                     }),
             };
-            gatekeeper.login(login, reply(self.engine, to));
+            gatekeeper.login(login, reply(self.edge, self.engine, to));
             return;
         }
         let Some(exchange) = self.exchange(slot).and_then(Option::take) else {
@@ -100,7 +100,7 @@ impl Reauthentication<'_> {
             );
             return;
         };
-        gatekeeper.step(*exchange, data.to_vec(), reply(self.engine, to));
+        gatekeeper.step(*exchange, data.to_vec(), reply(self.edge, self.engine, to));
     }
 
     /// The gatekeeper has judged a client that re-authenticates. Its rights stay as they are until
@@ -201,7 +201,7 @@ impl Reauthentication<'_> {
                 self.engine
                     .drop_will(slot, "its client is no longer admitted");
                 if self.engine.core.sessions.is_connected(slot, id) {
-                    self.engine.core.row().add(Counter::ClientsTurnedAway, 1);
+                    self.engine.core.row().add(Counter::AdmissionsRevoked, 1);
                     self.turn_away_denied(slot, &denial);
                 }
             }
@@ -211,7 +211,7 @@ impl Reauthentication<'_> {
     fn take_over_admission(&mut self, slot: Slot, admission: Admission) {
         let refresh_secs = admission.refresh_secs;
         if let Some(end) = admission.expires_at {
-            valid_until(self.engine, slot, Some(end));
+            valid_until(self.edge, self.engine, slot, Some(end));
         }
         let shared = Arc::clone(&self.engine.core.settings.access);
         let client = &mut self.engine.core.sessions[slot];
@@ -219,7 +219,7 @@ impl Reauthentication<'_> {
             access.renew(admission, &shared)
         } else {
             let mount = client.session.link().mount_point().cloned();
-            let access = ClientAccess::new(admission, &shared).entered(mount, false);
+            let access = ClientAccess::new(admission, &shared).with_mount(mount, false);
             client.access = Some(Box::new(access));
             true
         };
@@ -245,7 +245,7 @@ impl Reauthentication<'_> {
         match access.refresh_at {
             Some(at) if at <= now => {
                 access.refresh_at = None;
-                ask_again(self.engine, slot);
+                ask_again(self.edge, self.engine, slot);
             }
             Some(at) => {
                 let soon = now.plus(TIMER_MAX);
@@ -282,8 +282,8 @@ impl Reauthentication<'_> {
 }
 
 /// Ends the connection at this time: seconds of the Unix epoch, by the wall clock.
-pub(crate) fn valid_until(engine: &mut Engine, slot: Slot, end: Option<u64>) {
-    let end = end.map(|end| engine.core.node.clock.at_wall_seconds(end));
+pub(crate) fn valid_until(edge: &Edge, engine: &mut Engine, slot: Slot, end: Option<u64>) {
+    let end = end.map(|end| edge.node.state.wall.at_seconds(end));
     let client = &mut engine.core.sessions[slot];
     client.session.link_mut().set_valid_until(end);
     engine.core.arm(slot);
@@ -311,7 +311,7 @@ pub(crate) fn refresh_in(engine: &mut Engine, slot: Slot, seconds: Option<u32>) 
 }
 
 /// Asks the gatekeeper whether its decision about a connected client still holds.
-pub(crate) fn ask_again(engine: &Engine, slot: Slot) {
+pub(crate) fn ask_again(edge: &Edge, engine: &Engine, slot: Slot) {
     let client = &engine.core.sessions[slot];
     let id = client.session.id();
     let gatekeeper = engine.core.settings.access.access.gatekeeper.clone();
@@ -323,7 +323,7 @@ pub(crate) fn ask_again(engine: &Engine, slot: Slot) {
             id,
             connection,
         };
-        gatekeeper.refresh(identity, reply(engine, to));
+        gatekeeper.refresh(identity, reply(edge, engine, to));
     }
 }
 

@@ -7,6 +7,12 @@ use std::sync::Arc;
 
 use thrum_access::Admission;
 use thrum_codec::ReasonCode;
+use thrum_engine::Engine;
+use thrum_engine::access::ClientAccess;
+use thrum_engine::ids::{ConnectionId, ConnectionKey, Slot};
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::review::{Progress, Review, review_units};
+use thrum_engine::turn::Turn;
 
 use super::admission::awaits_review;
 use super::checks::Checks;
@@ -14,13 +20,7 @@ use super::judging::is_verified;
 use super::reauthentication::ask_again;
 use super::review_queue::{Line, ReviewQueue, Waiting};
 use super::sources::want_look_at_sources;
-use crate::access::ClientAccess;
 use crate::edge::{Edge, Farewell};
-use crate::engine::Engine;
-use crate::engine::review::{Progress, Review, review_units};
-use crate::engine::turn::Turn;
-use crate::ids::{ConnectionId, ConnectionKey, Slot};
-use crate::metrics::Counter;
 
 /// Sessions reviewed in one turn: each costs some microseconds, for which clients wait.
 const SESSIONS_PER_TURN: usize = 256;
@@ -215,10 +215,10 @@ impl Rechecking<'_> {
     /// Continues a review; true at its end.
     fn review(&mut self, review: &mut Review, is_over: impl Fn(&mut Turn) -> bool) -> bool {
         loop {
-            match review.go_on(self.engine, &is_over) {
+            match review.advance(self.engine, &is_over) {
                 Progress::Done => return true,
-                Progress::Waits => return false,
-                Progress::TurnAway => {
+                Progress::Continues => return false,
+                Progress::Disconnect => {
                     let what = "a subscription is no longer allowed: the rules have changed";
                     let farewell = Farewell {
                         reason: ReasonCode::NotAuthorized,
@@ -251,7 +251,7 @@ impl Rechecking<'_> {
         match client.access.as_deref_mut() {
             Some(access) if access.is_current(&shared) => return,
             Some(access) => {
-                let is_another = access.resolve_anew(&shared);
+                let is_another = access.resolve_current(&shared);
                 if !is_another && !reviews_all {
                     self.rechecked(slot);
                     return;
@@ -270,7 +270,7 @@ impl Rechecking<'_> {
                 };
                 let client = &mut self.engine.core.sessions[slot];
                 let mount = client.session.link().mount_point().cloned();
-                let access = ClientAccess::new(admission, &shared).entered(mount, false);
+                let access = ClientAccess::new(admission, &shared).with_mount(mount, false);
                 client.access = Some(Box::new(access));
             }
         }
@@ -293,7 +293,7 @@ impl Rechecking<'_> {
             .is_some_and(|access| access.identity.username.is_some());
         // A client that is away and has left a will may have lost the right to it.
         if has_user && (client.connection.is_some() || client.session.will().is_some()) {
-            ask_again(self.engine, slot);
+            ask_again(self.edge, self.engine, slot);
         }
     }
 
@@ -313,7 +313,7 @@ impl Rechecking<'_> {
             let client_id = self.engine.core.sessions[slot].session.client_id();
             tracing::info!(client_id, reason = violation.what, "disconnected");
         }
-        self.engine.core.row().add(Counter::ClientsTurnedAway, 1);
+        self.engine.core.row().add(Counter::AdmissionsRevoked, 1);
         self.engine
             .drop_will(slot, "its client is no longer admitted");
         self.edge.turn_away(self.engine, slot, violation.into());

@@ -5,8 +5,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::engine::review::Review;
-use crate::ids::{ConnectionId, Slot};
+use thrum_engine::ids::{ConnectionId, Slot};
+use thrum_engine::review::Review;
 
 /// Sessions that wait for their review, or whose review is under way.
 #[derive(Debug, Default)]
@@ -87,7 +87,7 @@ impl ReviewQueue {
         };
         waiting.returning = Some(connection);
         if let Some(review) = &mut waiting.review {
-            review.turns_away = false;
+            review.disconnects = false;
         }
         self.line_up(slot, waiting);
     }
@@ -155,7 +155,7 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::ConnectionKey;
+    use thrum_engine::ids::ConnectionKey;
 
     fn slot(number: usize) -> Slot {
         Slot::new(number).unwrap()

@@ -2,19 +2,26 @@
 //! turn.
 
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use thrum_access::{Answer, Identity};
+use thrum_engine::Engine;
+use thrum_engine::access::Shared;
+use thrum_engine::retained::{ReviewStep, SOURCES_PAGE_VISITS, SourceReview};
 use thrum_protocol::Time;
 
 use super::answers::{AnswerTo, reply};
-use crate::engine::Engine;
-use crate::retained::{ReviewStep, SourceReview};
+use crate::edge::Edge;
+use crate::node::Node;
 
 /// The gatekeeper answers within its own limits, which are shorter.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(75);
 /// A gatekeeper that could not answer is asked again after this time.
 const AGAIN: Duration = Duration::from_secs(30);
+/// How long the ports stay closed for the gatekeeper's answers; what it has not answered by then is
+/// looked at later.
+const START_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// The reviews of the node's retained messages, one at a time.
 #[derive(Debug, Default)]
@@ -42,11 +49,11 @@ impl SourceReviews {
         if let Some(review) = &mut self.under_way {
             if self.waits_until.is_some_and(|until| until <= now) {
                 self.waits_until = None;
-                review.give_up();
+                review.stop_waiting();
             }
             return;
         }
-        let wanted = engine.core.node.retained.looks_wanted();
+        let wanted = engine.core.node.retained.reviews_requested();
         let is_again = self.again_at.is_some_and(|at| at <= now);
         if wanted != self.seen || is_again {
             self.seen = wanted;
@@ -57,7 +64,7 @@ impl SourceReviews {
     }
 
     /// Does the next portion of the review.
-    pub(crate) fn go_on(&mut self, engine: &mut Engine) {
+    pub(crate) fn go_on(&mut self, edge: &Edge, engine: &mut Engine) {
         if !self.are_due() {
             return;
         }
@@ -70,7 +77,7 @@ impl SourceReviews {
         loop {
             let store = &engine.core.node.retained;
             let step = review.step(store, &shared, |question, identity| {
-                ask(engine, number, question, identity);
+                ask(edge, engine, number, question, identity);
             });
             match step {
                 ReviewStep::Worked(units) => engine.core.turn.work += units,
@@ -79,7 +86,7 @@ impl SourceReviews {
                     break;
                 }
                 ReviewStep::Done => {
-                    review.tell(&engine.core.node.retained);
+                    review.log_counts(&engine.core.node.retained);
                     let is_again = review.are_some_unanswered();
                     self.again_at = is_again.then(|| engine.core.turn.now.plus(AGAIN));
                     return;
@@ -103,9 +110,9 @@ impl SourceReviews {
     }
 }
 
-fn ask(engine: &Engine, review: u64, question: u64, identity: Arc<Identity>) {
+fn ask(edge: &Edge, engine: &Engine, review: u64, question: u64, identity: Arc<Identity>) {
     if let Some(gatekeeper) = &engine.core.settings.access.access.gatekeeper {
-        let reply = reply(engine, AnswerTo::Source { review, question });
+        let reply = reply(edge, engine, AnswerTo::Source { review, question });
         gatekeeper.refresh(identity, reply);
     }
 }
@@ -116,6 +123,44 @@ pub(super) fn want_look_at_sources(engine: &Engine) {
     let retained = &engine.core.node.retained;
     // Messages that were withheld are delivered again when the key is turned off.
     if policy.checks_retained_source || retained.withheld() > 0 {
-        retained.want_look();
+        retained.request_review();
+    }
+}
+
+/// Looks at what was restored before the ports open: rules and users may have changed while the
+/// broker did not run.
+pub(crate) fn review_at_start(node: &Node, shared: &Shared) {
+    if !shared.access.policy.checks_retained_source {
+        return;
+    }
+    let mut review = SourceReview::new();
+    let (sender, answers) = sync_channel(SOURCES_PAGE_VISITS);
+    let end = node.clock.elapsed() + START_TIME_MAX;
+    let ask = |question: u64, identity: Arc<Identity>| {
+        let sender = sender.clone();
+        if let Some(gatekeeper) = &shared.access.gatekeeper {
+            let reply = move |answer| {
+                // Nobody waits for it any more: it comes too late.
+                sender.try_send((question, answer)).ok();
+            };
+            gatekeeper.refresh(identity, Box::new(reply));
+        }
+    };
+    loop {
+        match review.step(&node.state.retained, shared, ask) {
+            ReviewStep::Worked(_) => {}
+            ReviewStep::Waits => {
+                let left = end.saturating_sub(node.clock.elapsed());
+                match answers.recv_timeout(left) {
+                    Ok((question, answer)) => review.answered(question, answer, shared),
+                    Err(_) => review.stop_waiting(),
+                }
+            }
+            ReviewStep::Done => break,
+        }
+    }
+    review.log_counts(&node.state.retained);
+    if review.are_some_unanswered() {
+        node.state.retained.request_review();
     }
 }

@@ -2,16 +2,16 @@
 
 use thrum_access::{Admission, Question};
 use thrum_codec::ReasonCode;
+use thrum_engine::Engine;
+use thrum_engine::access::{ClientAccess, Verdict, Wanted};
+use thrum_engine::ids::ConnectionKey;
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::publishing::is_reserved;
 use thrum_protocol::Violation;
 use thrum_protocol::server::Handshake;
 
 use super::Door;
 use super::admission::{Awaited, Pending};
-use crate::access::{ClientAccess, Verdict, Wanted};
-use crate::engine::Engine;
-use crate::engine::publishing::is_reserved;
-use crate::ids::ConnectionKey;
-use crate::metrics::Counter;
 
 /// The refusal of a client that may not leave its will.
 const REFUSED: Violation = Violation::new(

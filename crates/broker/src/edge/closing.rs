@@ -4,16 +4,16 @@
 use std::time::Duration;
 
 use thrum_codec::ReasonCode;
+use thrum_engine::Engine;
+use thrum_engine::ids::{ConnectionId, ConnectionKey, Slot};
+use thrum_engine::interest::EventKind;
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::timers::Target;
+use thrum_engine::turn::CLOSING_UNITS;
 use thrum_protocol::Violation;
 
 use super::Edge;
 use crate::connection::{Closing, Phase};
-use crate::engine::Engine;
-use crate::engine::timers::Target;
-use crate::engine::turn::CLOSING_UNITS;
-use crate::ids::{ConnectionId, ConnectionKey, Slot};
-use crate::interest::EventKind;
-use crate::metrics::Counter;
 use crate::partial::Partial;
 use crate::read_gate::PauseReason;
 
@@ -125,7 +125,7 @@ impl Edge {
         if let Some(slot) = session {
             self.lines.log_departure(engine, slot, peer, why);
             if let Some(reporter) = engine.core.reporter(EventKind::ClientDisconnected) {
-                reporter.disconnected(slot, peer, why);
+                reporter.disconnected(slot, format_args!("{peer}"), why);
             }
             engine.session_lost(slot);
         }
@@ -210,7 +210,7 @@ impl Edge {
             say(engine, key, slot, farewell);
             let core = &mut engine.core;
             if let Some(reporter) = core.reporter(EventKind::ClientDisconnected) {
-                reporter.disconnected(slot, peer, farewell.what);
+                reporter.disconnected(slot, format_args!("{peer}"), farewell.what);
             }
             core.durable
                 .write_session(&core.sessions[slot], Some(core.turn.now));
@@ -236,7 +236,7 @@ impl Edge {
 /// messages again. A client whose CONNACK may not be written yet is refused.
 fn say(engine: &mut Engine, key: ConnectionKey, slot: Slot, farewell: Farewell<'_>) {
     let was_welcomed = !engine.core.outputs[key].drop_held();
-    engine.core.say_last(slot, |session, out| {
+    engine.core.write_last_packet(slot, |session, out| {
         if was_welcomed {
             session.disconnect(farewell.reason, Some(farewell.what), out);
         } else {

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use thrum_codec::Version;
+use thrum_engine::Engine;
+use thrum_engine::ids::Slot;
+use thrum_engine::node::metrics::Counter;
 use thrum_protocol::Time;
 
-use crate::engine::Engine;
-use crate::ids::Slot;
-use crate::metrics::Counter;
 use crate::peer::Peer;
 
 /// The log lines of one worker in this second.
@@ -17,10 +17,22 @@ pub(crate) struct ClientLines {
     written: u32,
     /// Lines omitted since the last line that was written.
     left_out: u64,
+    /// Of one second; 0 if clients that come and go have none.
+    most: u32,
 }
 
 impl ClientLines {
-    /// Whether another line may be written.
+    /// The workers of the node share its lines of a second.
+    pub(crate) fn share(&mut self, of_node: u32, workers: usize) {
+        self.most = of_node.div_ceil(u32::try_from(workers).unwrap_or(1));
+    }
+
+    /// Clients that come and go have lines of their own.
+    pub(crate) const fn are_wanted(&self) -> bool {
+        self.most > 0
+    }
+
+    /// Whether one more may be written.
     fn may_have(&self, now: Time, most: u32) -> bool {
         self.written < most || now.since(self.second) >= Duration::from_secs(1)
     }
@@ -55,15 +67,15 @@ pub(crate) struct Arrival<'a> {
 impl ClientLines {
     /// The next client that connects or disconnects gets a line.
     pub(crate) fn has_room(&self, engine: &Engine) -> bool {
-        has_lines(engine) && self.may_have(engine.core.turn.now, lines_max(engine))
+        self.are_wanted() && self.may_have(engine.core.turn.now, self.most)
     }
 
     /// Whether a line may be written now. Reports the omitted lines first.
     fn may_write(&mut self, engine: &Engine) -> bool {
-        if !has_lines(engine) {
+        if !self.are_wanted() {
             return false;
         }
-        let Some(left_out) = self.admit(engine.core.turn.now, lines_max(engine)) else {
+        let Some(left_out) = self.admit(engine.core.turn.now, self.most) else {
             engine.core.row().add(Counter::ClientLinesLeftOut, 1);
             return false;
         };
@@ -113,17 +125,6 @@ impl ClientLines {
             "client disconnected"
         );
     }
-}
-
-/// Whether connects and disconnects of clients are logged.
-pub(crate) fn has_lines(engine: &Engine) -> bool {
-    engine.core.settings.client_lines > 0
-}
-
-/// Log lines of this worker in a second.
-fn lines_max(engine: &Engine) -> u32 {
-    let workers = u32::try_from(engine.core.node.workers()).unwrap_or(1);
-    engine.core.settings.client_lines.div_ceil(workers)
 }
 
 const fn written(version: Version) -> &'static str {

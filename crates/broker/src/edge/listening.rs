@@ -4,15 +4,15 @@ use std::io;
 use std::time::Duration;
 
 use mio::{Interest, Token};
+use thrum_engine::Engine;
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::timers::Target;
 use thrum_protection::OverloadCause;
 use thrum_protocol::Time;
 
 use super::Edge;
-use crate::engine::Engine;
-use crate::engine::timers::Target;
 use crate::listener::Listener;
 use crate::mailbox::Arrived;
-use crate::metrics::Counter;
 use crate::worker::FIRST_LISTENER;
 
 /// Connections accepted from one listener in one turn.
@@ -143,7 +143,7 @@ impl Accepting {
     ) -> Option<Arrived> {
         while batch.left > 0 && !engine.core.turn.is_reading_over() {
             batch.left -= 1;
-            if !self.may_accept(engine) {
+            if !self.may_accept(edge, engine) {
                 return None;
             }
             let gate = self.listeners.at(batch.place)?.gate;
@@ -246,11 +246,11 @@ impl Accepting {
 
     /// Whether the node's connect rate allows another connection; otherwise connections stay in the
     /// backlog.
-    pub(crate) fn may_accept(&mut self, engine: &mut Engine) -> bool {
-        let Some(pace) = &engine.core.settings.connect_pace else {
+    pub(crate) fn may_accept(&mut self, edge: &Edge, engine: &mut Engine) -> bool {
+        let Some(pace) = &edge.settings.connect_pace else {
             return true;
         };
-        let wait = engine.core.node.connects.wait(pace, engine.core.turn.now);
+        let wait = edge.node.connects.wait(pace, engine.core.turn.now);
         if wait.is_zero() {
             return true;
         }
@@ -264,8 +264,8 @@ impl Accepting {
 /// many, which later connections then wait for.
 pub(crate) fn charge_connect(edge: &mut Edge, engine: &mut Engine, gate: u16) {
     let now = engine.core.turn.now;
-    if let Some(pace) = &engine.core.settings.connect_pace {
-        engine.core.node.connects.charge(pace, now, 1);
+    if let Some(pace) = &edge.settings.connect_pace {
+        edge.node.connects.charge(pace, now, 1);
     }
     let gate = edge.gates.get(gate);
     if let Some(pace) = &gate.paces.connects {

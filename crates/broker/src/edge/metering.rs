@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use thrum_access::Identity;
+use thrum_engine::Engine;
+use thrum_engine::ids::{ConnectionId, ConnectionKey, Slot};
+use thrum_engine::timers::Target;
 use thrum_protection::{ClientRef, InputUsage, Meter, Pause, Scopes};
 
 use super::Edge;
-use crate::engine::Engine;
-use crate::engine::timers::Target;
-use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::read_gate::PauseReason;
 
 /// The rates of a worker's connections.
@@ -28,7 +28,7 @@ impl Meters<'_> {
         let connection = self.edge.connections.get_mut(key)?;
         let meter = connection.meter.as_deref_mut()?;
         let gate = self.edge.gates.find(connection.gate);
-        let settings = &self.engine.core.settings.protection;
+        let settings = &self.edge.settings.protection;
         let scopes = Scopes {
             client: &settings.client,
             user: &settings.user,
@@ -43,7 +43,7 @@ impl Meters<'_> {
         let connection = &self.edge.connections[key];
         let (number, address) = (connection.gate, connection.peer.address());
         let gate = Arc::clone(self.edge.gates.get(number));
-        let settings = &self.engine.core.settings.protection;
+        let settings = &self.edge.settings.protection;
         let who = ClientRef {
             client_id: &identity.client_id,
             username: identity.username.as_deref(),
@@ -55,7 +55,7 @@ impl Meters<'_> {
             address: &settings.address,
             listener: Some(gate.scope()),
         };
-        let meter = self.engine.core.node.protection.meter(&who, &scopes);
+        let meter = self.edge.node.protection.meter(&who, &scopes);
         self.edge.connections[key].meter = meter;
     }
 

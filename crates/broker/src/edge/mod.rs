@@ -15,10 +15,16 @@ use std::sync::Arc;
 
 use mio::{Interest, Poll};
 use thrum_access::Identity;
+use thrum_engine::Engine;
+use thrum_engine::ids::{ConnectionId, ConnectionKey, Slot};
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::output::ConnectionOutput;
+use thrum_engine::table::Table;
+use thrum_engine::timers::Target;
 use thrum_protection::{Handshakes, Overload};
 
 pub(crate) use self::closing::{Ending, Farewell};
-pub(crate) use self::lines::{Arrival, ClientLines, has_lines};
+pub(crate) use self::lines::{Arrival, ClientLines};
 pub(crate) use self::listening::Accepting;
 #[cfg(test)]
 pub(crate) use self::listening::charge_connect;
@@ -28,18 +34,14 @@ use self::readers::Congestion;
 pub(crate) use self::readers::PRESSURE_CHECK;
 pub(crate) use self::readers::Readers;
 use self::writing::Unwritten;
-use crate::connection::{Connection, Phase};
-use crate::engine::Engine;
-use crate::engine::output::ConnectionOutput;
-use crate::engine::timers::Target;
-use crate::ids::{ConnectionId, ConnectionKey, Slot};
+use crate::connection::{Connection, Phase, token_of};
 use crate::layered::Layered;
-use crate::listener::{Gates, KnownGates};
+use crate::listener::KnownGates;
 use crate::mailbox::Arrived;
-use crate::metrics::Counter;
+use crate::node::Node;
 use crate::peer::Peer;
 use crate::read_gate::PauseReason;
-use crate::table::Table;
+use crate::settings::ShellSettings;
 
 /// Sockets beyond the limit of connected clients that may be in their handshake.
 const HANDSHAKES_SPARE: u64 = 1024;
@@ -61,24 +63,36 @@ pub(crate) struct Edge {
     pub(crate) handshakes: Handshakes,
     pub(crate) overload: Overload,
     pub(crate) lines: ClientLines,
+    pub(crate) node: Arc<Node>,
+    pub(crate) settings: Arc<ShellSettings>,
 }
 
 impl Edge {
-    pub(crate) fn new(gates: Arc<Gates>, poll: Poll) -> Self {
+    pub(crate) fn new(node: Arc<Node>, settings: ShellSettings, poll: Poll) -> Self {
+        let mut lines = ClientLines::default();
+        lines.share(settings.client_lines, node.workers());
         Self {
             connections: Table::new(),
-            gates: KnownGates::new(gates),
+            gates: KnownGates::new(Arc::clone(&node.gates)),
             poll,
             readers: Readers::default(),
             unwritten: Unwritten::default(),
             wire_buffer: Vec::new(),
             handshakes: Handshakes::default(),
             overload: Overload::default(),
-            lines: ClientLines::default(),
+            lines,
+            node,
+            settings: Arc::new(settings),
         }
     }
 
-    /// A connection, if it still exists.
+    /// Other settings from now on.
+    pub(crate) fn set_settings(&mut self, settings: ShellSettings) {
+        self.lines.share(settings.client_lines, self.node.workers());
+        self.settings = Arc::new(settings);
+    }
+
+    /// A connection, if it is still the one that is there.
     #[inline]
     pub(crate) fn connection(&self, engine: &Engine, id: ConnectionId) -> Option<&Connection> {
         let is_it = engine.core.outputs.contains(id);
@@ -151,12 +165,11 @@ impl Edge {
             gate,
             certificate,
         } = arrived;
-        let sockets_max = engine
-            .core
+        let sockets_max = self
             .settings
             .connections_max
             .saturating_add(HANDSHAKES_SPARE);
-        if engine.core.node.open_sockets() >= sockets_max {
+        if self.node.open_sockets() >= sockets_max {
             engine.core.row().add(Counter::ConnectionsOverLimit, 1);
             return None;
         }
@@ -169,7 +182,7 @@ impl Edge {
         }
         let is_proxied = self.gates.get(gate).proxies.is_some();
         // The address of a proxy's client is checked after the header has named it.
-        if !is_proxied && !may_open(engine, peer.address()) {
+        if !is_proxied && !self.may_open(engine, peer.address()) {
             self.gates.leave(gate);
             return None;
         }
@@ -205,7 +218,7 @@ impl Edge {
         let id = engine.core.outputs.open();
         let key = self.connections.insert(connection);
         debug_assert_eq!(key, id.key, "both tables have the same places");
-        let token = id.token();
+        let token = token_of(id);
         let socket = &mut self.connections[key].socket;
         let readable = Interest::READABLE;
         if let Err(error) = self.poll.registry().register(socket, token, readable) {
@@ -221,17 +234,13 @@ impl Edge {
     pub(crate) fn begin_handshake(&mut self, engine: &mut Engine, key: ConnectionKey) {
         let connection = &mut self.connections[key];
         if connection.layered.is_none() && !matches!(connection.phase, Phase::Proxy) {
-            await_connect(engine, key);
+            await_connect(&self.settings, engine, key);
             return;
         }
         connection.in_handshake = true;
         let target = Target::Handshake(engine.core.outputs.id(key));
         self.handshakes.begin();
-        let deadline = engine
-            .core
-            .turn
-            .now
-            .plus(engine.core.settings.handshake_timeout);
+        let deadline = engine.core.turn.now.plus(self.settings.handshake_timeout);
         engine.core.timers.insert(deadline, target);
     }
 
@@ -239,7 +248,7 @@ impl Edge {
     pub(crate) fn end_handshake(&mut self, engine: &mut Engine, key: ConnectionKey) {
         self.connections[key].in_handshake = false;
         self.handshakes.end();
-        await_connect(engine, key);
+        await_connect(&self.settings, engine, key);
     }
 
     /// Closes a connection whose handshake took too long.
@@ -286,6 +295,28 @@ impl Edge {
         }
         connection
     }
+
+    /// A connection from there may go on; if not, it is closed without a word.
+    pub(crate) fn may_open(&self, engine: &mut Engine, address: Option<IpAddr>) -> bool {
+        let (settings, now) = (&self.settings.protection, engine.core.turn.now);
+        let Err(refusal) = self.node.protection.may_open(address, settings, now) else {
+            return true;
+        };
+        engine.core.row().add(refusal.into(), 1);
+        if let Some(address) = address
+            && engine.core.may_log()
+        {
+            tracing::info!(%address, reason = refusal.what(), "connection closed");
+        }
+        false
+    }
+}
+
+/// Closes the connection when no CONNECT comes in time.
+fn await_connect(settings: &ShellSettings, engine: &mut Engine, key: ConnectionKey) {
+    let target = Target::Connection(engine.core.outputs.id(key));
+    let deadline = engine.core.turn.now.plus(settings.connect_timeout);
+    engine.core.timers.insert(deadline, target);
 }
 
 fn refuse_unproxied(engine: &mut Engine, peer: Peer) {
@@ -293,29 +324,4 @@ fn refuse_unproxied(engine: &mut Engine, peer: Peer) {
     if engine.core.may_log() {
         tracing::info!(%peer, "connection closed: it comes from no proxy of this listener (proxy_from)");
     }
-}
-
-fn await_connect(engine: &mut Engine, key: ConnectionKey) {
-    let target = Target::Connection(engine.core.outputs.id(key));
-    let deadline = engine
-        .core
-        .turn
-        .now
-        .plus(engine.core.settings.connect_timeout);
-    engine.core.timers.insert(deadline, target);
-}
-
-/// Whether a connection from this address may continue; otherwise it is closed without a packet.
-pub(crate) fn may_open(engine: &mut Engine, address: Option<IpAddr>) -> bool {
-    let (settings, now) = (&engine.core.settings.protection, engine.core.turn.now);
-    let Err(refusal) = engine.core.node.protection.may_open(address, settings, now) else {
-        return true;
-    };
-    engine.core.row().add(refusal.into(), 1);
-    if let Some(address) = address
-        && engine.core.may_log()
-    {
-        tracing::info!(%address, reason = refusal.what(), "connection closed");
-    }
-    false
 }

@@ -8,18 +8,18 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use thrum_engine::Engine;
+use thrum_engine::ids::{ConnectionId, ConnectionKey};
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::outbox::FullReceivers;
+use thrum_engine::outputs::Outputs;
+use thrum_engine::sinks::{SinkId, SinkSet};
+use thrum_engine::workers::{WorkerId, WorkerSet};
 use thrum_protection::MemoryLevel;
 use thrum_protocol::Time;
 
 use super::Connections;
-use crate::engine::Engine;
-use crate::engine::outbox::FullReceivers;
-use crate::engine::outputs::Outputs;
-use crate::ids::{ConnectionId, ConnectionKey};
-use crate::metrics::Counter;
 use crate::read_gate::PauseReason;
-use crate::sinks::{SinkId, SinkSet};
-use crate::workers::{WorkerId, WorkerSet};
 
 /// Time for which a publisher is not read after each message while memory is over its limit, or
 /// turns take too long.
@@ -220,7 +220,7 @@ impl Readers {
             workers |= wait.full.workers;
             sinks = sinks.joined(wait.full.sinks);
         }
-        let is_crowded = |worker: &WorkerId| node.mailbox(*worker).is_crowded();
+        let is_crowded = |worker: &WorkerId| node.mailbox_level(*worker).is_crowded();
         let is_sink_crowded = |sink: &SinkId| {
             let sink = node.sinks.get(*sink);
             sink.is_some_and(|sink| sink.queue.is_crowded())

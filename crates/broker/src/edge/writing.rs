@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 
 use mio::Interest;
+use thrum_engine::Engine;
+use thrum_engine::ids::ConnectionKey;
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::turn::TurnLimits;
 
 use super::Edge;
 use super::closing::Ending;
-use crate::connection::{Closing, Connection, Phase};
-use crate::engine::Engine;
-use crate::engine::turn::TurnLimits;
-use crate::ids::ConnectionKey;
-use crate::metrics::Counter;
+use crate::connection::{Closing, Connection, Phase, token_of};
 use crate::read_gate::PauseReason;
 use crate::worker::EVENTS_PER_TURN;
 
@@ -230,7 +230,7 @@ impl Edge {
         if !connection.room.begin_watching() {
             return;
         }
-        let token = engine.core.outputs.id(key).token();
+        let token = token_of(engine.core.outputs.id(key));
         let socket = &mut connection.socket;
         let both = Interest::READABLE | Interest::WRITABLE;
         if let Err(error) = self.poll.registry().reregister(socket, token, both) {
@@ -257,7 +257,7 @@ impl Edge {
         self.resume(key, PauseReason::Output);
         let session = self.connections[key].session();
         if let Some(slot) = session.filter(|_| is_congested) {
-            engine.go_on(slot, limit);
+            engine.resume_queue(slot, limit);
         }
     }
 }

@@ -57,13 +57,23 @@ pub(crate) struct Gate {
     pub(crate) proxies: Option<Box<[Network]>>,
 }
 
+/// What a gate is made of.
+#[derive(Debug)]
+pub(crate) struct GateParts<'a> {
+    pub(crate) config: &'a ListenerConfig,
+    pub(crate) acceptor: Acceptor,
+    /// Part of the client certificate that is the user name.
+    pub(crate) username: CertificateName,
+}
+
 impl Gate {
     /// A gate of that name, after an earlier one of the same name.
-    pub(crate) fn new(
-        name: &str,
-        (config, acceptor, username): (&ListenerConfig, Acceptor, CertificateName),
-        before: Option<&Self>,
-    ) -> Self {
+    pub(crate) fn new(name: &str, parts: GateParts<'_>, before: Option<&Self>) -> Self {
+        let GateParts {
+            config,
+            acceptor,
+            username,
+        } = parts;
         Self {
             name: name.into(),
             open: before.map_or_else(Arc::default, |before| Arc::clone(&before.open)),
@@ -207,7 +217,12 @@ mod tests {
         let gate = |before: Option<&Gate>| {
             let plain = Acceptor::new(None, None).expect("plain TCP needs nothing");
             let config = ListenerConfig::default();
-            Gate::new("a", (&config, plain, CertificateName::None), before)
+            let parts = GateParts {
+                config: &config,
+                acceptor: plain,
+                username: CertificateName::None,
+            };
+            Gate::new("a", parts, before)
         };
         let first = gate(None);
         assert!(Arc::ptr_eq(&first.account, &gate(Some(&first)).account));
@@ -221,7 +236,12 @@ mod tests {
                 anonymous,
                 ..ListenerConfig::default()
             };
-            Gate::new("a", (&config, plain, CertificateName::None), before)
+            let parts = GateParts {
+                config: &config,
+                acceptor: plain,
+                username: CertificateName::None,
+            };
+            Gate::new("a", parts, before)
         };
         let first = gate(Some(Anonymous::Everyone), None);
         assert_eq!(first.anonymous_now(), Some(Anonymous::Everyone));

@@ -2,15 +2,16 @@
 //! nobody means the old gate by it.
 //!
 //! ```text
-//!   in use --nobody lets connections in through it--> retired --all workers know, and its last connection has gone-->
-//!   forgotten (workers are told to let it go) --all have--> free
+//!   in use --nobody lets connections in through it--> retired
+//!   --all workers know, and its last connection has gone--> forgotten
+//!   (workers are told to let it go) --all have--> free
 //! ```
 
-use crate::workers::WorkerId;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crossbeam_utils::CachePadded;
+use thrum_engine::workers::WorkerId;
 
 use super::Gate;
 
@@ -187,12 +188,17 @@ mod tests {
 
     use super::*;
     use crate::config::{CertificateName, ListenerConfig};
+    use crate::listener::GateParts;
 
     fn gate(config: &ListenerConfig, before: Option<&Gate>) -> Arc<Gate> {
         let plain = Acceptor::new(None, None).expect("plain TCP needs nothing");
         Arc::new(Gate::new(
             "a",
-            (config, plain, CertificateName::None),
+            GateParts {
+                config,
+                acceptor: plain,
+                username: CertificateName::None,
+            },
             before,
         ))
     }

@@ -6,7 +6,7 @@ use thrum_transport::{
     Acceptor, ClientCertificate, KeyPairFiles, ServerTlsOptions, WebSocketOptions,
 };
 
-use super::StartError;
+use super::{NamedListener, StartError};
 use crate::config::{
     CertificateName, ClientCert, Config, ListenerConfig, TlsConfig, TlsVersion, Transport,
 };
@@ -27,9 +27,13 @@ pub(super) fn tls_of<'c>(
 /// Reads the files that the listener needs; `before` is what it has now.
 pub(super) fn acceptor(
     config: &Config,
-    (name, listener): (&str, &ListenerConfig),
+    of: NamedListener<'_>,
     before: Option<&Acceptor>,
 ) -> Result<Acceptor, StartError> {
+    let NamedListener {
+        name,
+        config: listener,
+    } = of;
     let refused = |cause: String| StartError::Listener {
         listener: name.to_owned(),
         cause,

@@ -24,7 +24,7 @@ use rustix::net::SocketFlags;
 use thrum_protocol::Time;
 
 pub(crate) use certificates::{CertificateFiles, CertificateWatch};
-pub(crate) use gate::Gate;
+pub(crate) use gate::{Gate, GateParts};
 pub(crate) use gates::{Gates, Numbered};
 pub(crate) use known::KnownGates;
 pub(crate) use plan::{Change, Plan, Standing};
@@ -129,16 +129,27 @@ impl fmt::Display for Listening {
     }
 }
 
+/// A listener of the configuration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NamedListener<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) config: &'a ListenerConfig,
+}
+
 /// Reads the files of a listener as a start does; returns warnings.
 ///
 /// # Errors
 /// The reasons for which a start would fail before it opens a socket.
 pub(crate) fn check(
     config: &Config,
-    (name, listener): (&str, &ListenerConfig),
+    of: NamedListener<'_>,
     now: Time,
 ) -> Result<Vec<String>, StartError> {
-    let acceptor = layers::acceptor(config, (name, listener), None)?;
+    let NamedListener {
+        name,
+        config: listener,
+    } = of;
+    let acceptor = layers::acceptor(config, of, None)?;
     if listener.transport == Transport::Quic {
         quic::check(&listener.bind, &acceptor).map_err(|cause| StartError::Listener {
             listener: name.to_owned(),

@@ -7,8 +7,11 @@ use std::thread::JoinHandle;
 
 use thrum_transport::{Acceptor, ServerCertificate};
 
-use super::quic::{QuicPlace, Renewal};
-use super::{Gate, Gates, Listener, Listening, Numbered, Sockets, StartError, layers};
+use super::quic::{QuicAddress, QuicPlace, Renewal};
+use super::{
+    Gate, GateParts, Gates, Listener, Listening, NamedListener, Numbered, Sockets, StartError,
+    layers,
+};
 use crate::config::{Bind, CertificateName, Config, ListenerConfig, Transport};
 use crate::node::Node;
 
@@ -116,9 +119,13 @@ impl Standing {
     fn gate_for(
         &self,
         config: &Config,
-        (name, listener): (&str, &ListenerConfig),
+        of: NamedListener<'_>,
         gates: &Arc<Gates>,
     ) -> Result<ItsGate, StartError> {
+        let NamedListener {
+            name,
+            config: listener,
+        } = of;
         let before = self.gate(name);
         let tls = layers::tls_of(config, listener);
         let username = tls.map_or(CertificateName::None, |tls| tls.username);
@@ -131,32 +138,31 @@ impl Standing {
             let acceptor = match tls {
                 // Where it names another listener, that one may have none any more.
                 None if listener.tls_from.is_empty() => None,
-                None | Some(_) => Some(self.renewed(config, (name, listener))?),
+                None | Some(_) => Some(self.renewed(config, of)?),
             };
             return Ok(ItsGate {
                 gate: Arc::clone(before),
                 acceptor,
             });
         }
-        let acceptor = self.renewed(config, (name, listener))?;
-        let before = before.map(|before| &*before.gate);
-        let gate = Gate::new(name, (listener, acceptor, username), before);
+        let parts = GateParts {
+            config: listener,
+            acceptor: self.renewed(config, of)?,
+            username,
+        };
+        let gate = Gate::new(name, parts, before.map(|before| &*before.gate));
         Ok(ItsGate {
             gate: numbered(gates, name, gate)?,
             acceptor: None,
         })
     }
 
-    /// TLS and WebSocket of a listener, from the present files.
-    fn renewed(
-        &self,
-        config: &Config,
-        (name, listener): (&str, &ListenerConfig),
-    ) -> Result<Acceptor, StartError> {
-        let standing = self.gate(name).map(|numbered| numbered.gate.acceptor());
-        let acceptor = layers::acceptor(config, (name, listener), standing.as_ref())?;
+    /// TLS and WebSocket of a listener, from its files as they are now.
+    fn renewed(&self, config: &Config, of: NamedListener<'_>) -> Result<Acceptor, StartError> {
+        let standing = self.gate(of.name).map(|numbered| numbered.gate.acceptor());
+        let acceptor = layers::acceptor(config, of, standing.as_ref())?;
         for warning in acceptor.warnings() {
-            tracing::warn!(listener = name, "{warning}");
+            tracing::warn!(listener = of.name, "{warning}");
         }
         Ok(acceptor)
     }
@@ -169,7 +175,11 @@ impl Standing {
         let (Some(numbered), Some(listener)) = (self.gate(name), config.listeners.get(name)) else {
             return Ok(());
         };
-        let acceptor = self.renewed(config, (name, listener))?;
+        let of = NamedListener {
+            name,
+            config: listener,
+        };
+        let acceptor = self.renewed(config, of)?;
         for place in self.quic.iter().filter(|place| place.name == name) {
             let renewed = place.renew_tls(&acceptor);
             renewed.map_err(|cause| StartError::Listener {
@@ -233,17 +243,20 @@ impl Plan {
             renewed_quic: Vec::new(),
         };
         for (name, listener) in &config.listeners {
-            let ItsGate { gate, acceptor } =
-                standing.gate_for(config, (name, listener), &node.gates)?;
+            let of = NamedListener {
+                name,
+                config: listener,
+            };
+            let ItsGate { gate, acceptor } = standing.gate_for(config, of, &node.gates)?;
             let renewed = acceptor.map(|acceptor| (Arc::clone(&gate.gate), acceptor));
             plan.renewed.extend(renewed);
             plan.standing.gates.push((name.clone(), Arc::clone(&gate)));
             if listener.transport == Transport::Quic {
-                let (its, of) = (&gate.gate, (name.as_str(), listener));
+                let its = &gate.gate;
                 plan.keep_or_open_quic(
                     node,
                     of,
-                    |before| Renewal::new(node, config, of, (its, before)),
+                    |before| Renewal::new(node, config, of, its, before),
                     &mut left_quic,
                 )?;
                 continue;
@@ -265,11 +278,12 @@ impl Plan {
     fn keep_or_open_quic(
         &mut self,
         node: &Arc<Node>,
-        (name, listener): (&str, &ListenerConfig),
+        of: NamedListener<'_>,
         renewal: impl Fn(Option<&QuicPlace>) -> Result<Renewal, StartError>,
         left: &mut Vec<&QuicPlace>,
     ) -> Result<(), StartError> {
-        for address in &listener.bind {
+        let name = of.name;
+        for address in &of.config.bind {
             if let Some(known) = left.iter().position(|place| place.asked == *address) {
                 let place = left.swap_remove(known);
                 let renewed = (place.number, name.to_owned(), renewal(Some(place))?);
@@ -279,7 +293,12 @@ impl Plan {
             let renewal = renewal(None)?;
             let number = self.standing.numbers;
             self.standing.numbers += 1;
-            let place = QuicPlace::open(node, (name, address, number), &renewal)?;
+            let address = QuicAddress {
+                name,
+                asked: address,
+                number,
+            };
+            let place = QuicPlace::open(node, address, &renewal)?;
             self.standing.quic.push(place);
         }
         Ok(())

@@ -8,18 +8,18 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::workers::WorkerId;
 use thrum_protection::{Pace, SharedBucket};
 use thrum_protocol::Time;
 use thrum_quic::{Admission, Host, Limits, QuicListener};
 use thrum_transport::{Acceptor, describe_certificate};
 
-use super::{Gate, Listening, Numbered, StartError};
+use super::{Gate, GateParts, Listening, NamedListener, Numbered, StartError};
 use crate::config::{Bind, Config, ListenerConfig, Rate};
 use crate::mailbox::{Arrived, Mail};
-use crate::metrics::Counter;
 use crate::node::Node;
 use crate::peer::Peer;
-use crate::workers::WorkerId;
 
 /// Time for the clients of a closed address to receive their DISCONNECT with its reason, and to
 /// close.
@@ -63,13 +63,28 @@ impl std::fmt::Debug for QuicPlace {
     }
 }
 
+/// An address that a listener asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct QuicAddress<'a> {
+    /// Of the listener.
+    pub(super) name: &'a str,
+    pub(super) asked: &'a Bind,
+    /// Of the place that it gets.
+    pub(super) number: u32,
+}
+
 impl QuicPlace {
     /// Opens the address.
     pub(super) fn open(
         node: &Arc<Node>,
-        (name, asked, number): (&str, &Bind, u32),
+        address: QuicAddress<'_>,
         renewal: &Renewal,
     ) -> Result<Self, StartError> {
+        let QuicAddress {
+            name,
+            asked,
+            number,
+        } = address;
         let refused = |cause: String| StartError::Listener {
             listener: name.to_owned(),
             cause,
@@ -167,9 +182,14 @@ impl Renewal {
     pub(super) fn new(
         node: &Node,
         config: &Config,
-        (name, listener): (&str, &ListenerConfig),
-        (gate, before): (&Arc<Gate>, Option<&QuicPlace>),
+        of: NamedListener<'_>,
+        gate: &Arc<Gate>,
+        before: Option<&QuicPlace>,
     ) -> Result<Self, StartError> {
+        let NamedListener {
+            name,
+            config: listener,
+        } = of;
         let refused = |cause: String| StartError::Listener {
             listener: name.to_owned(),
             cause,
@@ -181,7 +201,12 @@ impl Renewal {
         let own = if let Some(own) = same.and_then(|place| place.gates.last()) {
             Arc::clone(own)
         } else {
-            let own = Gate::new(name, (listener, acceptor, gate.username), Some(gate));
+            let parts = GateParts {
+                config: listener,
+                acceptor,
+                username: gate.username,
+            };
+            let own = Gate::new(name, parts, Some(gate));
             super::plan::numbered(&node.gates, name, own)?
         };
         let connections_max = match listener.max_connections {
@@ -241,7 +266,7 @@ impl Rates {
             let Some(pace) = pace else { continue };
             let wait = bucket.wait(pace, now);
             if !wait.is_zero() {
-                node.metrics.add_elsewhere(counter, 1);
+                node.state.metrics.add_elsewhere(counter, 1);
                 return Admission::Later(wait.min(DEFERRAL_MAX));
             }
             is_scarce |= is_half_used(bucket, pace, now);
@@ -289,7 +314,7 @@ impl Host for Door {
 
     fn admission(&self, is_proven: bool) -> Admission {
         if self.node.all_defer_connections() {
-            let metrics = &self.node.metrics;
+            let metrics = &self.node.state.metrics;
             metrics.add_elsewhere(Counter::OverloadDeferred, 1);
             return Admission::Later(DEFERRAL_MAX);
         }
@@ -297,7 +322,7 @@ impl Host for Door {
     }
 
     fn on_refusal(&self, peer: SocketAddr) {
-        let metrics = &self.node.metrics;
+        let metrics = &self.node.state.metrics;
         metrics.add_elsewhere(Counter::ConnectionsOverLimit, 1);
         let refused = self.refusals.fetch_add(1, Ordering::Relaxed) + 1;
         // A flood of them must not fill the log.

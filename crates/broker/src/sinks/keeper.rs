@@ -10,11 +10,10 @@ use std::time::Duration;
 
 use rustix::fs::{Access, access};
 use thrum_codec::topic::TopicFilter;
+use thrum_engine::sinks::{Places, QueueLimits, SINKS_MAX, Sink};
 
 use super::log_file::Target;
-use super::places::Places;
 use super::writer::{Assignment, SinkWriter};
-use super::{QueueLimits, SINKS_MAX, Sink};
 use crate::clock::Clock;
 use crate::config::{Config, Durability, SinkConfig, SinkKind};
 use crate::node::Node;
@@ -151,7 +150,7 @@ fn limits_of(sink: &SinkConfig) -> QueueLimits {
     QueueLimits {
         messages: sink.queue_messages as usize,
         bytes: usize::try_from(sink.queue_bytes).unwrap_or(usize::MAX),
-        when_full: sink.when_full,
+        when_full: sink.when_full.into(),
         is_durable: sink.durable,
     }
 }
@@ -161,7 +160,7 @@ impl SinkKeeper {
     /// on the disk have a queue to wait in.
     pub(crate) fn number(config: &Config, node: &Node) {
         for (name, sink) in &config.sinks {
-            node.sinks.open(name, limits_of(sink));
+            node.state.sinks.open(name, limits_of(sink));
         }
     }
 
@@ -170,16 +169,20 @@ impl SinkKeeper {
         self.places = Some(Arc::new(places));
     }
 
-    /// Looks at the sinks of another configuration.
+    /// Looks at the sinks of another configuration. The file of one that goes on as it is may be
+    /// missing: its messages wait, and everything else can change meanwhile.
     ///
     /// # Errors
     /// [`SinkError`]; nothing has changed then.
-    pub(crate) fn prepare(config: &Config, node: &Node) -> Result<PreparedSinks, SinkError> {
-        let mut numbers = node.sinks.iter().count();
+    pub(crate) fn prepare(&self, config: &Config, node: &Node) -> Result<PreparedSinks, SinkError> {
+        let mut numbers = node.state.sinks.iter().count();
         for (name, sink) in &config.sinks {
             check_settings(config, name, sink)?;
-            check_file(name, sink)?;
-            numbers += usize::from(node.sinks.find(name).is_none());
+            let running = self.running.get(name);
+            if running.and_then(|running| running.config.as_ref()) != Some(sink) {
+                check_file(name, sink)?;
+            }
+            numbers += usize::from(node.state.sinks.find(name).is_none());
             if numbers > SINKS_MAX {
                 return Err(SinkError::Setting {
                     sink: name.clone(),
@@ -237,7 +240,7 @@ impl SinkKeeper {
         target: Target,
         node: &Arc<Node>,
     ) -> Result<Running, SinkError> {
-        let Some(sink) = node.sinks.open(name, limits_of(&config)) else {
+        let Some(sink) = node.state.sinks.open(name, limits_of(&config)) else {
             return Err(SinkError::Setting {
                 sink: name.to_owned(),
                 cause: format!("a node has at most {SINKS_MAX} sinks"),
@@ -260,8 +263,8 @@ impl SinkKeeper {
                 drop(at_end);
             })
             .map_err(SinkError::Thread)?;
-        node.sinks.hand_over_kept(&sink);
-        node.interest.add_sink(&config.filter, sink.id);
+        node.state.sinks.hand_over_kept(&sink);
+        node.state.interest.add_sink(&config.filter, sink.id);
         Ok(Running {
             sink,
             config: Some(config),
@@ -300,13 +303,13 @@ impl Running {
     fn change(&mut self, config: SinkConfig, target: Target, node: &Node) {
         self.sink.queue.set_limits(limits_of(&config));
         self.assignment.set(Some(target));
-        self.sink.queue.call();
+        self.sink.queue.wake();
         let before = self.config.as_ref().map(|before| before.filter.as_str());
         if before != Some(config.filter.as_str()) {
             // First the new one: what matches both is offered all the time.
-            node.interest.add_sink(&config.filter, self.sink.id);
+            node.state.interest.add_sink(&config.filter, self.sink.id);
             if let Some(before) = before {
-                node.interest.remove_sink(before, self.sink.id);
+                node.state.interest.remove_sink(before, self.sink.id);
             }
         }
         self.config = Some(config);
@@ -317,12 +320,12 @@ impl Running {
         let Some(gone) = self.config.take() else {
             return;
         };
-        node.interest.remove_sink(&gone.filter, self.sink.id);
+        node.state.interest.remove_sink(&gone.filter, self.sink.id);
         self.sink.queue.set_limits(QueueLimits {
             is_durable: gone.durable,
             ..QueueLimits::default()
         });
         self.assignment.set(None);
-        self.sink.queue.call();
+        self.sink.queue.wake();
     }
 }

@@ -10,9 +10,9 @@ use base64::engine::general_purpose::STANDARD;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::Serialize;
+use thrum_engine::sinks::Offer;
 
-use super::Offer;
-use crate::clock::Clock;
+use thrum_engine::node::WallClock;
 
 /// Bytes at the end of a file that are searched for the end of its last whole line at a time.
 const TAIL_BYTES: u64 = 64 * 1024;
@@ -100,18 +100,23 @@ impl LogFile {
         })
     }
 
+    /// Whether it was opened for this target.
+    pub(super) fn is_of(&self, target: &Target) -> bool {
+        self.target == *target
+    }
+
     /// Whether writes go there and the path still names the file; if not, it has to be opened
     /// again.
     pub(super) fn is_current(&self, target: &Target) -> bool {
         let is_same = |metadata: Metadata| (metadata.dev(), metadata.ino()) == self.identity;
-        !self.is_dirty && self.target == *target && fs::metadata(&target.path).is_ok_and(is_same)
+        !self.is_dirty && self.is_of(target) && fs::metadata(&target.path).is_ok_and(is_same)
     }
 
-    /// Appends the messages, all or none.
+    /// Appends the oldest of the messages, as many as there is room for; how many.
     ///
     /// # Errors
-    /// The disk did not take them.
-    pub(super) fn write(&mut self, offers: &[Offer], clock: &Clock) -> io::Result<()> {
+    /// The disk took none.
+    pub(super) fn write(&mut self, offers: &[Offer], clock: &WallClock) -> io::Result<usize> {
         self.lines.clear();
         for offer in offers {
             let line = Line::of(offer, clock);
@@ -120,27 +125,54 @@ impl LogFile {
         }
         // Another program may have emptied the file.
         let before = self.file.metadata()?.len();
-        let written = self.file.write_all(&self.lines).and_then(|()| {
-            if self.target.syncs {
-                self.file.sync_data()
-            } else {
-                Ok(())
-            }
-        });
-        if written.is_err() {
-            self.cut_back(before);
+        let mut taken = 0;
+        let written = append(&mut self.file, &self.lines, &mut taken);
+        let whole = whole_lines(self.lines.get(..taken).unwrap_or_default());
+        let synced = if self.target.syncs && !whole.is_empty() {
+            self.file.sync_data()
+        } else {
+            Ok(())
+        };
+        let kept = if synced.is_ok() { whole } else { &[] };
+        let count = kept.split_inclusive(|byte| *byte == b'\n').count();
+        let (end, after) = (before + kept.len() as u64, before + taken as u64);
+        if end < after {
+            self.cut_back(end, after);
         }
         self.lines.shrink_to(2 * super::writer::BATCH_BYTES);
-        written
+        if count > 0 {
+            return Ok(count);
+        }
+        written.and(synced).map(|()| 0)
     }
 
-    /// Removes what a failed write has left, if nothing else stands behind it. What remains is
-    /// repaired when the file is opened again.
-    fn cut_back(&mut self, before: u64) {
-        let after = self.file.metadata().map(|metadata| metadata.len());
-        let is_ours = after.is_ok_and(|after| after <= before + self.lines.len() as u64);
-        self.is_dirty = !is_ours || self.file.set_len(before).is_err();
+    /// Removes what a failed write has left behind this end of the file, if the file is as long as
+    /// the write left it. What remains is repaired when the file is opened again.
+    fn cut_back(&mut self, end: u64, after: u64) {
+        // A file that another program has emptied would be filled with zeros.
+        let len = self.file.metadata().map(|metadata| metadata.len());
+        let is_ours = len.is_ok_and(|len| len == after);
+        self.is_dirty = !is_ours || self.file.set_len(end).is_err();
     }
+}
+
+/// Writes the bytes; `taken` is how many the disk took, also if it did not take all.
+fn append(file: &mut File, bytes: &[u8], taken: &mut usize) -> io::Result<()> {
+    while let Some(rest) = bytes.get(*taken..).filter(|rest| !rest.is_empty()) {
+        match file.write(rest) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => *taken += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// The lines that have an end.
+fn whole_lines(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|byte| *byte == b'\n');
+    end.and_then(|at| bytes.get(..=at)).unwrap_or_default()
 }
 
 /// # Errors
@@ -157,7 +189,7 @@ fn lock(file: &File) -> io::Result<()> {
 }
 
 impl<'a> Line<'a> {
-    fn of(offer: &'a Offer, clock: &Clock) -> Self {
+    fn of(offer: &'a Offer, clock: &WallClock) -> Self {
         let publication = offer.message.publication();
         let properties = publication.properties;
         let payload = match std::str::from_utf8(publication.payload) {
@@ -165,7 +197,7 @@ impl<'a> Line<'a> {
             Err(_) => Payload::Bytes(STANDARD.encode(publication.payload)),
         };
         Self {
-            timestamp: clock.wall_millis(offer.received_at),
+            timestamp: clock.millis(offer.received_at),
             topic: publication.topic,
             qos: publication.qos as u8,
             retain: publication.retain,
@@ -221,4 +253,68 @@ fn end_of_last_line(file: &mut File, len: u64) -> io::Result<u64> {
 fn sync_directory(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| *parent != Path::new(""));
     File::open(parent.unwrap_or_else(|| Path::new(".")))?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(name: &str) -> Target {
+        let process = std::process::id();
+        Target {
+            path: std::env::temp_dir().join(format!("thrum-log-file-{name}-{process}")),
+            syncs: false,
+        }
+    }
+
+    #[test]
+    fn a_file_has_one_writer_whatever_its_name() {
+        let [target, link] = [target("one"), target("link")];
+        let open = LogFile::open(target.clone()).expect("a file of the test");
+        std::os::unix::fs::symlink(&target.path, &link.path).expect("a link of the test");
+        for other in [&target, &link] {
+            let refused = LogFile::open(other.clone()).expect_err("it has a writer");
+            assert_eq!(refused.kind(), io::ErrorKind::ResourceBusy);
+        }
+        drop(open);
+        LogFile::open(link.clone()).expect("its writer is gone");
+        for path in [&target.path, &link.path] {
+            fs::remove_file(path).expect("it is there");
+        }
+    }
+
+    #[test]
+    fn only_lines_with_an_end_are_whole() {
+        let cases = [
+            ("", ""),
+            ("{\"a", ""),
+            ("{}\n", "{}\n"),
+            ("{}\n{}\n{\"", "{}\n{}\n"),
+        ];
+        for (bytes, whole) in cases {
+            assert_eq!(whole_lines(bytes.as_bytes()), whole.as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_emptied_during_a_failed_write_does_not_get_its_length_back() {
+        let target = target("emptied");
+        let path = target.path.clone();
+        let mut log = LogFile::open(target.clone()).expect("a file of the test");
+        log.file
+            .write_all(b"{\"timestamp\":0}\n{\"timest")
+            .expect("it is written");
+        log.cut_back(16, 24);
+        assert_eq!(
+            fs::read(&path).expect("it is there"),
+            b"{\"timestamp\":0}\n"
+        );
+        assert!(log.is_current(&target));
+        fs::write(&path, "").expect("another program empties it");
+        log.file.write_all(b"{\"timest").expect("it is written");
+        log.cut_back(16, 24);
+        assert_eq!(fs::read(&path).expect("it is there"), b"{\"timest");
+        assert!(!log.is_current(&target));
+        fs::remove_file(&path).expect("it is there");
+    }
 }

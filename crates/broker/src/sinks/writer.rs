@@ -4,12 +4,13 @@
 //! that hangs holds up nothing else.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use thrum_engine::sinks::{Offer, Places, Sink};
+
 use super::log_file::{LogFile, Target};
-use super::places::Places;
-use super::{Offer, Sink};
 use crate::node::Node;
 
 /// Most messages and bytes of one write; a single message may be larger.
@@ -45,8 +46,8 @@ pub(super) struct SinkWriter {
     sink: Arc<Sink>,
     assignment: Arc<Assignment>,
     file: Option<LogFile>,
-    /// The last try to open or write the file failed, and the log says so.
-    is_failing: bool,
+    /// The last try to open or write this file failed, and the log says so.
+    failing: Option<PathBuf>,
     /// None on a node without storage.
     places: Option<Arc<Places>>,
     node: Arc<Node>,
@@ -63,7 +64,7 @@ impl SinkWriter {
             sink,
             assignment,
             file: None,
-            is_failing: false,
+            failing: None,
             places,
             node,
         }
@@ -82,92 +83,101 @@ impl SinkWriter {
         if self.assignment.get().is_none() {
             // Its file is free for others, and its messages wait.
             self.file = None;
+            self.failing = None;
             if !queue.is_closing() {
-                queue.rest(PATIENCE);
+                queue.pause(PATIENCE);
             }
             return !queue.is_closing();
         }
-        let Some(offers) = queue.take(BATCH_MESSAGES, BATCH_BYTES, PATIENCE) else {
+        let Some(mut offers) = queue.take(BATCH_MESSAGES, BATCH_BYTES, PATIENCE) else {
             return false;
         };
         if offers.is_empty() {
             self.idle();
-        } else if self.write_until_done(&offers) {
-            self.clear(&offers);
-        } else {
+        } else if !self.write_until_done(&mut offers) {
             self.sink.queue.put_back(offers);
             return !self.is_given_up();
         }
         true
     }
 
-    /// The file is there before the first message, and is opened again if it could not be.
+    /// The file is there before the first message, and is opened again if it could not be. The file
+    /// of an earlier configuration is free for other sinks.
     fn idle(&mut self) {
-        if self.file.is_none() && self.assignment.get().is_some() {
-            let opened = self.open();
-            self.tell(&opened);
+        if let Some(target) = self.assignment.get()
+            && !self.file.as_ref().is_some_and(|file| file.is_of(&target))
+        {
+            let opened = self.open(target.clone()).map(drop);
+            self.tell(&target.path, opened);
         }
         self.flush_places();
     }
 
-    /// Writes until that succeeds; false if the broker stops, or the sink was removed.
-    fn write_until_done(&mut self, offers: &[Offer]) -> bool {
+    /// Writes until nothing is left; false if the broker stops, or the sink was removed.
+    fn write_until_done(&mut self, offers: &mut Vec<Offer>) -> bool {
         let mut last_tries = LAST_TRIES;
-        loop {
-            let written = self.write(offers);
-            self.tell(&written);
-            if written.is_ok() {
+        while let Some(target) = self.assignment.get() {
+            let path = target.path.clone();
+            let failure = match self.write(target, offers) {
+                Ok(count) => {
+                    self.clear(&offers[..count]);
+                    offers.drain(..count);
+                    None
+                }
+                Err(error) => Some(error),
+            };
+            if offers.is_empty() {
+                self.tell(&path, Ok(()));
                 return true;
             }
+            let Some(error) = failure else {
+                continue;
+            };
+            self.tell(&path, Err(error));
             let queue = &self.sink.queue;
             queue.count_failure();
             if !queue.is_closing() {
-                queue.rest(RETRY_PAUSE);
+                queue.pause(RETRY_PAUSE);
             } else if last_tries == 0 {
                 return false;
             } else {
                 last_tries -= 1;
-                queue.rest(LAST_PAUSE);
-            }
-            if self.assignment.get().is_none() {
-                return false;
+                queue.pause(LAST_PAUSE);
             }
         }
+        false
     }
 
-    /// Writes to the file that the configuration names now.
-    fn write(&mut self, offers: &[Offer]) -> io::Result<()> {
-        self.open()?;
-        match &mut self.file {
-            Some(file) => file.write(offers, &self.node.clock),
-            None => Err(io::ErrorKind::NotFound.into()),
-        }
+    fn write(&mut self, target: Target, offers: &[Offer]) -> io::Result<usize> {
+        let node = Arc::clone(&self.node);
+        self.open(target)?.write(offers, &node.state.wall)
     }
 
-    /// The file that is open is the one that the configuration names now, if it names one.
-    fn open(&mut self) -> io::Result<()> {
-        let target = self.assignment.get();
-        let open = self.file.take();
-        let is_current = |file: &LogFile| target.as_ref().is_some_and(|one| file.is_current(one));
-        self.file = match (open.filter(is_current), target) {
-            (Some(open), _) => Some(open),
-            (None, Some(target)) => Some(LogFile::open(target)?),
-            (None, None) => None,
+    /// The file of the target; one that is open and another is closed first, so that its lock is
+    /// free.
+    fn open(&mut self, target: Target) -> io::Result<&mut LogFile> {
+        let open = self.file.take().filter(|file| file.is_current(&target));
+        let file = match open {
+            Some(file) => file,
+            None => LogFile::open(target)?,
         };
-        Ok(())
+        Ok(self.file.insert(file))
     }
 
-    /// Logs the first failure of a series, and its end.
-    fn tell(&mut self, outcome: &io::Result<()>) {
-        let was_failing = std::mem::replace(&mut self.is_failing, outcome.is_err());
+    /// Logs the first failure of a series at a file, and its end.
+    fn tell(&mut self, path: &Path, outcome: io::Result<()>) {
         let sink = &*self.sink.name;
         match outcome {
-            Ok(()) if was_failing => tracing::info!(sink, "the sink works again"),
-            Err(error) if !was_failing => tracing::error!(
-                sink,
-                %error,
-                "the sink cannot write; it tries again every second, and its messages wait"
-            ),
+            Ok(()) if self.failing.take().is_some() => tracing::info!(sink, "the sink works again"),
+            Err(error) if self.failing.as_deref() != Some(path) => {
+                self.failing = Some(path.to_owned());
+                tracing::error!(
+                    sink,
+                    path = %path.display(),
+                    %error,
+                    "the sink cannot write; it tries again every second, and its messages wait"
+                );
+            }
             Ok(()) | Err(_) => {}
         }
     }
@@ -197,5 +207,92 @@ impl SinkWriter {
              are written after the next start"
         );
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thrum_codec::QoS;
+    use thrum_codec::properties::PublishProperties;
+    use thrum_engine::sinks::QueueLimits;
+    use thrum_protocol::{Message, Publication, Time};
+
+    use super::*;
+    use crate::config::Config;
+    use crate::node::NodePlan;
+    use crate::settings::Settings;
+
+    fn writer() -> SinkWriter {
+        let config = Config::default();
+        let settings = Settings::new(&config, &Arc::default());
+        let node = Node::new(NodePlan::new(&config), &settings.engine, None);
+        let sink = node.state.sinks.open("all", QueueLimits::default());
+        let sink = Arc::clone(sink.expect("the first one"));
+        SinkWriter::new(sink, Arc::default(), None, Arc::new(node))
+    }
+
+    /// A file in a folder that is not there.
+    fn missing(name: &str) -> PathBuf {
+        Path::new("/proc/no-folder").join(name)
+    }
+
+    fn assign(writer: &SinkWriter, path: PathBuf) {
+        writer.assignment.set(Some(Target { path, syncs: false }));
+        writer.sink.queue.wake();
+    }
+
+    fn offer(millis: u64) -> Offer {
+        let message = Message::new(&Publication {
+            topic: "a",
+            payload: b"",
+            properties: PublishProperties::default(),
+            qos: QoS::AtLeastOnce,
+            retain: false,
+            expires_at: None,
+            publisher: 0,
+            publisher_hash: 0,
+        });
+        Offer {
+            message: Arc::new(message),
+            received_at: Time::from_millis(millis),
+            place: None,
+        }
+    }
+
+    #[test]
+    fn each_file_that_cannot_be_opened_is_logged_while_nothing_is_to_be_written() {
+        let mut writer = writer();
+        for name in ["first", "second"] {
+            assign(&writer, missing(name));
+            assert!(writer.step());
+            assert_eq!(writer.failing, Some(missing(name)));
+        }
+        writer.assignment.set(None);
+        writer.sink.queue.wake();
+        assert!(writer.step());
+        // A sink that is added again tells again.
+        assert_eq!(writer.failing, None);
+    }
+
+    #[test]
+    fn messages_that_were_not_written_are_the_oldest_again() {
+        let mut writer = writer();
+        assign(&writer, missing("log"));
+        let queue = &Arc::clone(&writer.sink).queue;
+        queue.push_all(&mut [0, 1].map(offer).into());
+        queue.close();
+        assert!(!writer.step());
+        queue.push_all(&mut vec![offer(2)]);
+        let waiting = queue.take(usize::MAX, usize::MAX, Duration::ZERO);
+        let times = waiting.iter().flatten().map(|offer| offer.received_at);
+        assert_eq!(times.collect::<Vec<_>>(), [0, 1, 2].map(Time::from_millis));
+    }
+
+    #[test]
+    fn a_sink_that_is_removed_before_a_write_has_no_failure() {
+        let mut writer = writer();
+        assert!(!writer.write_until_done(&mut vec![offer(0)]));
+        assert_eq!(writer.sink.queue.counts().failures, 0);
+        assert_eq!(writer.failing, None);
     }
 }

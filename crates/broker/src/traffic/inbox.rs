@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use thrum_codec::packet::Packet;
+use thrum_engine::Engine;
+use thrum_engine::ids::{ConnectionId, ConnectionKey};
 
 use crate::edge::Edge;
-use crate::engine::Engine;
-use crate::ids::{ConnectionId, ConnectionKey};
 use crate::mailbox::{Mail, Mailbox};
 
 /// See above.
@@ -74,7 +74,7 @@ impl Inbox {
         if reading.has_stood_behind_mail() {
             return false;
         }
-        let (waiting, _) = core.node.mailbox(core.id).waiting();
+        let (waiting, _) = core.node.mailbox_level(core.id).waiting();
         if waiting == 0 {
             return false;
         }

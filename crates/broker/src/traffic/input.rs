@@ -6,19 +6,19 @@
 use thrum_codec::frame::{self, Frame};
 use thrum_codec::packet::Packet;
 use thrum_codec::{ReasonCode, Version, decode};
+use thrum_engine::Engine;
+use thrum_engine::access::Verdict;
+use thrum_engine::ids::{ConnectionKey, Slot};
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::packets::Handled;
+use thrum_engine::reach::Cleared;
 use thrum_protection::{InputUsage, MemoryLevel};
 use thrum_protocol::Violation;
 
 use super::{READ_BYTES, Traffic};
-use crate::access::Verdict;
 use crate::connection::Phase;
 use crate::door::{challenged, is_at};
 use crate::edge::{Edge, Ending};
-use crate::engine::Engine;
-use crate::engine::packets::Handled;
-use crate::engine::reach::Cleared;
-use crate::ids::{ConnectionKey, Slot};
-use crate::metrics::Counter;
 use crate::partial::Seen;
 use crate::read_gate::PauseReason;
 
@@ -318,7 +318,7 @@ impl Traffic {
             let connection = self.engine.core.outputs.id(key);
             self.engine
                 .held
-                .let_leave(&mut self.engine.core, connection);
+                .release_leaving(&mut self.engine.core, connection);
             self.input(key, &[]);
         }
     }

@@ -9,6 +9,10 @@ use std::time::Duration;
 
 use thrum_access::Answer;
 use thrum_codec::ReasonCode;
+use thrum_engine::Engine;
+use thrum_engine::ids::{ConnectionId, ConnectionKey, Slot};
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::timers::TimedSession;
 use thrum_protocol::Time;
 use thrum_protocol::server::Timeout;
 
@@ -20,11 +24,8 @@ use crate::door::{
     Recheck, Rechecking, SourceReviews, awaits_review, challenge, will_decided,
 };
 use crate::edge::{Edge, Ending, Farewell};
-use crate::engine::Engine;
-use crate::engine::timers::TimedSession;
-use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::mailbox::{Arrived, Handover, Mail};
-use crate::metrics::Counter;
+use crate::own_mail::OwnMail;
 
 /// Most bytes of one read; a busy connection is read again in the next turn.
 pub(crate) const READ_BYTES: usize = 64 * 1024;
@@ -41,6 +42,8 @@ pub(crate) struct Traffic {
     pub(crate) recheck: Recheck,
     pub(crate) reviews: SourceReviews,
     pub(crate) inbox: Inbox,
+    /// To other workers.
+    pub(crate) own_mail: OwnMail,
     read_buffer: Vec<u8>,
     /// MQTT from the layers of the current connection.
     plain_buffer: Vec<u8>,
@@ -49,13 +52,14 @@ pub(crate) struct Traffic {
 impl Traffic {
     pub(crate) fn new(edge: Edge, engine: Engine) -> Self {
         Self {
-            edge,
-            engine,
             recheck: Recheck::default(),
             reviews: SourceReviews::default(),
             inbox: Inbox::default(),
+            own_mail: OwnMail::new(edge.node.workers()),
             read_buffer: vec![0; READ_BYTES],
             plain_buffer: Vec::new(),
+            edge,
+            engine,
         }
     }
 
@@ -65,6 +69,7 @@ impl Traffic {
             engine: &mut self.engine,
             recheck: &mut self.recheck,
             inbox: &self.inbox,
+            own_mail: &mut self.own_mail,
         }
     }
 
@@ -217,10 +222,9 @@ impl Traffic {
         let owner = self.door().owner(handover.handshake.client_id());
         if owner != self.engine.core.id {
             // The session moved while the connection was on its way.
-            self.engine
-                .core
-                .outboxes
-                .send(owner, Mail::Adopt(Box::new(handover)));
+            let mail = Mail::Adopt(Box::new(handover));
+            self.own_mail
+                .send(&mut self.engine.core.outboxes, owner, mail);
             return;
         }
         let mut connection = Connection::new(handover.socket, handover.peer, handover.gate);
@@ -353,8 +357,8 @@ impl Traffic {
                 }
             }
             Timeout::Will(will) => {
-                self.engine.core.note(slot);
-                if let Some(will) = self.engine.permitted(slot, will) {
+                self.engine.core.record_steps(slot);
+                if let Some(will) = self.engine.authorize_will(slot, will) {
                     self.engine.publish_will(will);
                 }
                 if self.engine.core.sessions.is(slot, id) {
@@ -363,7 +367,7 @@ impl Traffic {
             }
             Timeout::Expired(will) => {
                 self.engine.core.row().add(Counter::SessionsExpired, 1);
-                let will = will.and_then(|will| self.engine.permitted(slot, will));
+                let will = will.and_then(|will| self.engine.authorize_will(slot, will));
                 self.engine.end_session(slot);
                 if let Some(will) = will {
                     self.engine.publish_will(will);

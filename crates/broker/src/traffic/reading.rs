@@ -6,17 +6,18 @@ use std::sync::Arc;
 
 use mio::event::Event;
 use thrum_access::Certificate;
+use thrum_engine::Engine;
+use thrum_engine::ids::ConnectionKey;
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::turn::{HANDSHAKE_UNITS, READ_UNITS, UNIT_BYTES};
 use thrum_transport::LayerError;
 use thrum_transport::proxy_protocol::{self, Header, ProxyError};
 
 use super::Traffic;
-use crate::connection::{Phase, ReadOutcome};
-use crate::edge::{Edge, Ending, may_open};
-use crate::engine::Engine;
-use crate::engine::turn::{HANDSHAKE_UNITS, READ_UNITS, UNIT_BYTES};
-use crate::ids::{ConnectionId, ConnectionKey};
-use crate::metrics::Counter;
+use crate::connection::{Phase, key_of, token_of};
+use crate::edge::{Edge, Ending};
 use crate::peer::Peer;
+use crate::socket::ReadOutcome;
 
 /// A buffer for MQTT from layers that grew beyond this size is freed.
 const PLAIN_BYTES_KEPT: usize = 128 * 1024;
@@ -25,13 +26,13 @@ impl Traffic {
     /// A socket has an event: input, room for output, or its end.
     pub(crate) fn socket_ready(&mut self, event: &Event) {
         let token = event.token();
-        let Some(key) = ConnectionId::key_of(token) else {
+        let Some(key) = key_of(token) else {
             return;
         };
         let Some(connection) = self.edge.connections.get_mut(key) else {
             return;
         };
-        if self.engine.core.outputs.id(key).token() != token {
+        if token_of(self.engine.core.outputs.id(key)) != token {
             // The socket of this event was closed since; another connection has its slot.
             return;
         }
@@ -126,7 +127,7 @@ impl Traffic {
         if connection.meter.is_some() {
             return self.read_metered(key, buffer);
         }
-        let outcome = connection.read(buffer);
+        let outcome = connection.socket.read(buffer);
         self.take_read(key, buffer, outcome)
     }
 
@@ -181,7 +182,7 @@ impl Traffic {
             Ok(bytes_max) => {
                 let len = bytes_max.min(buffer.len());
                 let buffer = &mut buffer[..len];
-                let outcome = self.edge.connections[key].read(buffer);
+                let outcome = self.edge.connections[key].socket.read(buffer);
                 self.take_read(key, buffer, outcome)
             }
             Err(pause) => {
@@ -262,7 +263,7 @@ impl Traffic {
         // All its input is there.
         while !is_over && plain.is_empty() {
             let connection = &mut self.edge.connections[key];
-            let outcome = connection.read(&mut self.read_buffer);
+            let outcome = connection.socket.read(&mut self.read_buffer);
             let Ok(ReadOutcome::Drained(len @ 1..) | ReadOutcome::Full(len)) = outcome else {
                 return true;
             };
@@ -314,7 +315,7 @@ impl Traffic {
                 connection.phase = Phase::Handshake(Some(Arc::new(certificate)));
             }
             let address = proxied.source.map(Peer::from).and_then(Peer::address);
-            if !may_open(&mut self.engine, address) {
+            if !self.edge.may_open(&mut self.engine, address) {
                 self.edge.lost(&mut self.engine, key, Ending::ClosedByPeer);
                 return;
             }

@@ -10,14 +10,14 @@ use thrum_access::{Admission, Answer, Gatekeeper, Login, Question, Reply};
 use thrum_codec::QoS;
 use thrum_codec::packet::{Packet, Publish};
 use thrum_codec::properties::{PublishProperties, UserProperties};
+use thrum_engine::access::Access;
+use thrum_engine::ids::ConnectionKey;
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::turn::TurnLimits;
 use thrum_protection::{MemoryLevel, Rate};
 
 use super::queue_tests::{Client, REFUSED, TAKEN, Workers, full_group, short};
 use crate::config::{Anonymous, Config};
-use crate::engine::turn::TurnLimits;
-use crate::extension::Access;
-use crate::ids::ConnectionKey;
-use crate::metrics::Counter;
 use crate::read_gate::PauseReason;
 
 /// The limit of the queues of a test that fills them by their bytes: one message of 500 bytes
@@ -508,8 +508,8 @@ fn a_publisher_that_waits_with_more_than_one_message_is_not_read_while_memory_is
     let mut workers = Workers::new(1, short);
     let (mut members, mut publisher) = full_group(&mut workers, &[0]);
     let node = Arc::clone(&workers.workers[0].node);
-    node.memory.observe(0, 100);
-    assert_eq!(node.memory.observe(85, 100).0, MemoryLevel::Low);
+    node.state.memory.observe(0, 100);
+    assert_eq!(node.state.memory.observe(85, 100).0, MemoryLevel::Low);
     let key = key_of(&workers, "publisher");
     let is_unread = |workers: &Workers| {
         let reading = workers.workers[0].traffic.edge.connections[key].reading;
@@ -529,7 +529,7 @@ fn a_publisher_that_waits_with_more_than_one_message_is_not_read_while_memory_is
     }));
     workers.settle();
     assert!(is_unread(&workers));
-    node.memory.observe(0, 100);
+    node.state.memory.observe(0, 100);
     assert_eq!(members[0].drain(&mut workers), [0, 0, 0, 7, 8]);
     assert_eq!(publisher.came().outcomes(), [TAKEN; 2]);
 }

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
+use thrum_engine::core::Core;
+use thrum_engine::node::metrics::Counter;
 use thrum_protection::MemoryLevel;
 
 use super::trim::give_back;
-use crate::engine::core::Core;
-use crate::metrics::Counter;
 use crate::system;
 
 /// Each second, on one worker: the measurements for the whole node.
 pub(super) fn watch_memory(core: &mut Core) {
-    core.look_at_memory();
+    core.read_memory();
     let memory = &core.node.memory;
     let level = core.memory.level;
     if level >= MemoryLevel::Full {
@@ -21,10 +21,10 @@ pub(super) fn watch_memory(core: &mut Core) {
         let node = Arc::clone(&core.node);
         let is_done_later = give_back(move || {
             system::give_back_memory();
-            node.memory.gave_back();
+            node.memory.finish_giving_back();
         });
         if !is_done_later {
-            memory.gave_back();
+            memory.finish_giving_back();
         }
     }
 }

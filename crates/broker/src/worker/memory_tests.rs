@@ -8,12 +8,12 @@ use thrum_codec::packet::{
 };
 use thrum_codec::properties::{AckProperties, PublishProperties, SubscribeProperties};
 use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version, decode, encode, frame};
+use thrum_engine::node::metrics::Counter;
 use thrum_protection::MemoryLevel;
 
 use super::Worker;
 use super::tests::{connect_v5, settle, two_workers, two_workers_with};
 use crate::edge::PRESSURE_CHECK;
-use crate::metrics::Counter;
 
 const QOS1: QoS = QoS::AtLeastOnce;
 /// More than a short queue takes.
@@ -163,7 +163,7 @@ fn queued(workers: &[Worker; 2], client_id: &str) -> usize {
 }
 
 fn set_level(workers: &[Worker; 2], hundredths: u64, expected: MemoryLevel) {
-    let memory = &workers[0].node.memory;
+    let memory = &workers[0].node.state.memory;
     memory.observe(0, 100);
     assert_eq!(memory.observe(hundredths, 100).0, expected);
 }
@@ -225,7 +225,7 @@ fn short_memory_refuses_what_would_wait_in_a_long_queue_and_full_memory_all_that
         (queued(&workers, "long"), queued(&workers, "brief")),
         (1, 1)
     );
-    let row = &workers[0].node.metrics;
+    let row = &workers[0].node.state.metrics;
     assert_eq!(row.total(Counter::DroppedMemoryShort), 2);
     // A client that takes its messages gets them.
     let (mut listener, _) = come(&mut workers, 0, "listener", 0);
@@ -264,7 +264,11 @@ fn a_client_with_a_session_is_let_in_and_served_however_short_memory_is() {
     let welcome = Seen::Welcome(ReasonCode::Success, true);
     assert_eq!(seen(&mut owner), [welcome, Seen::Message(1)]);
     assert_eq!(
-        workers[0].node.metrics.total(Counter::LimitMemorySessions),
+        workers[0]
+            .node
+            .state
+            .metrics
+            .total(Counter::LimitMemorySessions),
         2
     );
 }
@@ -293,7 +297,7 @@ fn what_the_only_member_of_a_group_leaves_behind_waits_for_it_however_short_memo
             assert_eq!(answer, [Seen::Acknowledged(ReasonCode::Success)]);
             assert_eq!(seen(&mut member), [Seen::Message(LARGE.len())]);
         }
-        workers[0].node.memory.observe(hundredths, 100);
+        workers[0].node.state.memory.observe(hundredths, 100);
         drop(member);
         settle(&mut workers);
         assert_eq!(queued(&workers, "member"), 3, "{hundredths}");
@@ -301,7 +305,7 @@ fn what_the_only_member_of_a_group_leaves_behind_waits_for_it_however_short_memo
         member.write_all(&connect_v5("member", 300)).unwrap();
         assert_eq!(drain(&mut workers, &mut member).len(), 3, "{hundredths}");
         let dropped = Counter::DroppedMemoryShort;
-        assert_eq!(workers[0].node.metrics.total(dropped), 0);
+        assert_eq!(workers[0].node.state.metrics.total(dropped), 0);
     }
 }
 
@@ -321,7 +325,7 @@ fn retained_messages_that_are_owed_come_as_their_subscriber_takes_them_while_mem
     topics.dedup();
     assert_eq!(topics.len(), 40);
     let dropped = Counter::DroppedMemoryShort;
-    assert_eq!(workers[0].node.metrics.total(dropped), 0);
+    assert_eq!(workers[0].node.state.metrics.total(dropped), 0);
 }
 
 #[test]
@@ -342,7 +346,7 @@ fn retained_messages_that_are_owed_wait_for_room_in_a_small_queue() {
     topics.dedup();
     assert_eq!(topics.len(), 10);
     let dropped = Counter::DroppedQueueFull;
-    assert_eq!(workers[0].node.metrics.total(dropped), 0);
+    assert_eq!(workers[0].node.state.metrics.total(dropped), 0);
 }
 
 #[test]
@@ -367,7 +371,7 @@ fn full_memory_refuses_to_retain_what_is_larger_than_before_and_nothing_else() {
     assert_eq!(ask(&mut workers, &mut publisher, &packet), refused);
     let packet = retain(QoS::AtMostOnce, "r", b"7");
     assert_eq!(ask(&mut workers, &mut publisher, &packet), []);
-    assert_eq!(workers[0].node.retained.size().0, 1);
+    assert_eq!(workers[0].node.state.retained.size().0, 1);
 }
 
 /// A client on the other worker that publishes to it, and what it is answered.
@@ -457,13 +461,13 @@ fn a_publisher_is_slowed_for_what_waits_on_another_worker_whatever_the_topics() 
     drop(stream);
     let (mut filler, _) = come(&mut workers, 1, "filler", 0);
     set_level(&workers, 85, MemoryLevel::Low);
-    let before = workers[1].node.metrics.total(Counter::OverloadPaused);
+    let before = workers[1].node.state.metrics.total(Counter::OverloadPaused);
     for number in 0..3 {
         let topic = format!("many/{number}");
         filler.write_all(&publish(&topic, b"x")).unwrap();
         settle(&mut workers);
     }
-    let paused = workers[1].node.metrics.total(Counter::OverloadPaused);
+    let paused = workers[1].node.state.metrics.total(Counter::OverloadPaused);
     assert_eq!(paused - before, 1, "the second one waits");
     assert_eq!(queued(&workers, "away"), 2);
 }

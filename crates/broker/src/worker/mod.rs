@@ -34,24 +34,26 @@ use mio::{Events, Poll, Token};
 use thrum_protection::{BanChanges, Subject};
 
 use crate::control::Questions;
-use crate::durable::{Journal, Part};
 use crate::edge::{Accepting, Edge};
-use crate::engine::Engine;
-use crate::engine::events::publish_events;
-use crate::engine::timers::Target;
-use crate::ids::ConnectionKey;
 use crate::listener::Change;
 use crate::mailbox::{Arrived, Mail};
-use crate::metrics::Counter;
 use crate::node::Node;
 use crate::read_gate::PauseReason;
 use crate::settings::Settings;
 use crate::sys_topics::SysTopics;
 use crate::traffic::Traffic;
-use crate::workers::WorkerId;
 use memory::watch_memory;
 use overload::observe_load;
 use rounds::{Errand, Rounds};
+use thrum_engine::Engine;
+use thrum_engine::durable::{Journal, Part};
+use thrum_engine::events::publish_events;
+use thrum_engine::host::{Host, Surroundings};
+use thrum_engine::ids::ConnectionKey;
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::settings::EngineSettings;
+use thrum_engine::timers::Target;
+use thrum_engine::workers::WorkerId;
 
 /// The eventfd with which other threads wake the worker.
 pub(crate) const WAKER: Token = Token(usize::MAX);
@@ -89,8 +91,14 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn new(id: WorkerId, node: Arc<Node>, settings: &Settings, poll: Poll) -> Self {
-        let edge = Edge::new(Arc::clone(&node.gates), poll);
-        let engine = Engine::new(id, &node, settings.own_copy());
+        let edge = Edge::new(Arc::clone(&node), settings.shell.clone(), poll);
+        let host = Arc::clone(&node) as Arc<dyn Host>;
+        let surroundings = Surroundings {
+            host,
+            now: node.clock.now(),
+        };
+        let own = Arc::new(settings.engine.own_copy());
+        let engine = Engine::new(id, &node.state, own, surroundings);
         Self {
             traffic: Traffic::new(edge, engine),
             accepting: Accepting::default(),
@@ -110,7 +118,7 @@ impl Worker {
     /// The node has its sessions: does the work that waited for them before clients connect.
     fn begin(&mut self) {
         self.traffic.engine.end_lanes();
-        for timed in self.traffic.engine.over() {
+        for timed in self.traffic.engine.overdue_sessions() {
             self.traffic.session_timer(timed);
             self.traffic.engine.core.durable.end_unit();
         }
@@ -119,6 +127,7 @@ impl Worker {
     /// Takes over what was found at the start.
     pub(crate) fn restored(mut self, part: Option<(Journal, Part)>) -> Self {
         if let Some((journal, part)) = part {
+            self.node.clock.look_at_wall();
             self.traffic.engine.restore(journal, part);
         }
         self
@@ -129,7 +138,7 @@ impl Worker {
         if self.traffic.engine.core.id.index() == 0 {
             self.traffic.engine.core.timers.insert(
                 self.traffic.engine.core.turn.now.plus(HOUSEKEEPING),
-                Target::House,
+                Target::Housekeeping,
             );
             self.traffic
                 .engine
@@ -149,7 +158,7 @@ impl Worker {
     /// Sleeps until there is work; with busy polling it polls for a while before.
     fn poll(&mut self, events: &mut Events) -> io::Result<()> {
         let timeout = self.wait();
-        let busy = self.traffic.engine.core.settings.busy_poll;
+        let busy = self.traffic.edge.settings.busy_poll;
         let busy = timeout.map_or(busy, |timeout| timeout.min(busy));
         if busy.is_zero() {
             return self.traffic.edge.poll.poll(events, timeout);
@@ -174,7 +183,7 @@ impl Worker {
     /// Handles every ready socket, the mail of the other workers and the timers that are due.
     fn take_in(&mut self, events: &Events) {
         self.traffic.engine.core.turn.begin(self.node.clock.now());
-        self.traffic.engine.core.memory.level = self.node.memory.level();
+        self.traffic.engine.core.memory.level = self.node.state.memory.level();
         self.traffic.engine.core.row().add(Counter::Turns, 1);
         let core = &mut self.traffic.engine.core;
         core.durable.release_safe(core.turn.now, &mut core.outputs);
@@ -182,7 +191,7 @@ impl Worker {
         self.traffic.engine.replay_waiting();
         self.traffic.recheck_some();
         let traffic = &mut self.traffic;
-        traffic.reviews.go_on(&mut traffic.engine);
+        traffic.reviews.go_on(&traffic.edge, &mut traffic.engine);
         self.go_on_with_rounds();
         let listed = self.traffic.begin_reading();
         if self.accepting.is_again() {
@@ -204,7 +213,7 @@ impl Worker {
             self.questions.go_on(&mut self.traffic);
         }
         publish_events(&mut self.traffic.engine);
-        self.traffic.engine.pass_room_news_on();
+        self.traffic.engine.send_room_notices();
         if self.traffic.engine.held.are_listed() {
             self.go_on_with_held();
         }
@@ -269,30 +278,44 @@ impl Worker {
     /// Sends the mail, writes the connections that have output, and drops the sessions that ended.
     fn hand_out(&mut self) {
         // What others are told must not be on the disk before what it rests on.
-        if self.traffic.engine.core.settle() {
-            self.traffic.engine.core.outboxes.empty();
+        if self.settle() {
+            self.hand_mail_over();
         }
         self.traffic.edge.write_dirty(&mut self.traffic.engine);
         // A connection that could not be written may have left a will, or messages for others of
         // its group.
         if !self.traffic.engine.core.is_unsettled() {
-            self.traffic.engine.core.outboxes.empty();
+            self.hand_mail_over();
             self.traffic.engine.release_ended();
         }
         self.tell_settled();
     }
 
-    /// Publishers that were held back continue, up to their portion of the turn.
+    /// Hands in the changes of the turn, and with them what the wall clock shows now.
+    fn settle(&mut self) -> bool {
+        let core = &mut self.traffic.engine.core;
+        if core.durable.has_changes() {
+            self.node.clock.look_at_wall();
+        }
+        core.settle()
+    }
+
+    fn hand_mail_over(&mut self) {
+        let core = &mut self.traffic.engine.core;
+        self.traffic.own_mail.hand_over(core, &self.node);
+    }
+
+    /// Publishers that were held back go on, as far as their portion of the turn goes.
     fn go_on_with_held(&mut self) {
         self.traffic
             .engine
             .held
-            .begin_going_on(&mut self.traffic.engine.core);
+            .begin_resuming(&mut self.traffic.engine.core);
         while let Some(connection) = self
             .traffic
             .engine
             .held
-            .next_to_go_on(&mut self.traffic.engine.core)
+            .next_resumed(&mut self.traffic.engine.core)
         {
             self.traffic.edge.connections[connection.key]
                 .reading
@@ -302,7 +325,7 @@ impl Worker {
                 .traffic
                 .engine
                 .held
-                .may_go_on(&self.traffic.engine.core)
+                .may_resume(&self.traffic.engine.core)
             {
                 break;
             }
@@ -344,15 +367,9 @@ impl Worker {
 
     fn open_mail(&mut self, mail: Mail) {
         match mail {
-            Mail::Publish(delivery) => self.traffic.engine.publish_from_worker(delivery),
-            Mail::Shared(delivery) => self.traffic.engine.shared_from_worker(delivery),
-            Mail::Room(shortage, room) => self.traffic.engine.note_room(shortage, &room),
-            Mail::Full(session) => self.traffic.engine.core.found_full(session),
-            Mail::Inquiry(inquiry) => self.traffic.engine.answer_inquiry(&inquiry),
-            Mail::Heard(connection) => {
-                let traffic = &mut self.traffic;
-                if traffic.engine.core.outputs.contains(connection) {
-                    traffic.edge.resume(connection.key, PauseReason::Mail);
+            Mail::Engine(mail) => {
+                if let Some(heard) = self.traffic.engine.take_mail(mail) {
+                    self.traffic.edge.resume(heard, PauseReason::Mail);
                 }
             }
             Mail::Adopt(handover) => self.traffic.adopt(*handover),
@@ -371,8 +388,8 @@ impl Worker {
 
     fn reload(&mut self, settings: &Settings) {
         let (old, new) = (
-            &self.traffic.engine.core.settings.protection,
-            &settings.protection,
+            &self.traffic.edge.settings.protection,
+            &settings.shell.protection,
         );
         let rates = [
             (old.client, new.client),
@@ -380,10 +397,11 @@ impl Worker {
             (old.address, new.address),
         ];
         self.traffic.recheck.rates_changed |= rates.iter().any(|(old, new)| old != new);
-        let is_partial = |settings: &Settings| settings.access.access.policy.filters_partial;
+        let is_partial = |settings: &EngineSettings| settings.access.access.policy.filters_partial;
         let grants_otherwise =
-            is_partial(&self.traffic.engine.core.settings) != is_partial(settings);
-        self.traffic.engine.core.settings = settings.own_copy();
+            is_partial(&self.traffic.engine.core.settings) != is_partial(&settings.engine);
+        self.traffic.edge.set_settings(settings.shell.clone());
+        self.traffic.engine.core.settings = Arc::new(settings.engine.own_copy());
         self.traffic.engine.core.set_memory_limit();
         self.traffic.rechecking().access_changed(grants_otherwise);
     }
@@ -405,7 +423,7 @@ impl Worker {
             Target::Accept => self.accept_all(),
             Target::Refresh(timed) => self.traffic.reauthentication().refresh_due(timed),
             Target::Sys => {
-                let interval = self.traffic.engine.core.settings.sys_interval;
+                let interval = self.traffic.edge.settings.sys_interval;
                 if !interval.is_zero() {
                     self.sys.publish(&mut self.traffic.engine);
                 }
@@ -427,7 +445,7 @@ impl Worker {
                 .held
                 .are_due(&mut self.traffic.engine.core),
             Target::Trim => self.crowd.trim(&mut self.traffic),
-            Target::House => {
+            Target::Housekeeping => {
                 let core = &mut self.traffic.engine.core;
                 core.durable
                     .sweep_retained(&core.node.retained, core.turn.now);
@@ -438,10 +456,11 @@ impl Worker {
                 let core = &mut self.traffic.engine.core;
                 core.durable.watch_storage();
                 core.durable.watch_folder(core.turn.now);
-                core.durable.watch_clock(&core.node.clock, core.turn.now);
+                self.node.clock.look_at_wall();
+                core.durable.watch_clock(&core.node.wall, core.turn.now);
                 self.traffic.engine.core.timers.insert(
                     self.traffic.engine.core.turn.now.plus(HOUSEKEEPING),
-                    Target::House,
+                    Target::Housekeeping,
                 );
             }
         }
@@ -518,11 +537,9 @@ impl Worker {
         };
         for worker in WorkerId::all(self.node.workers()) {
             if worker != self.traffic.engine.core.id {
-                self.traffic
-                    .engine
-                    .core
-                    .outboxes
-                    .send(worker, Mail::Banned(changes.clone()));
+                let outboxes = &mut self.traffic.engine.core.outboxes;
+                let mail = Mail::Banned(changes.clone());
+                self.traffic.own_mail.send(outboxes, worker, mail);
             }
         }
         self.banned(&changes);
@@ -567,7 +584,7 @@ impl Worker {
         let ahead = self.node.clock.look_at_wall();
         self.node.protection.bans().set_wall_ahead(ahead);
         let (settings, now) = (
-            &self.traffic.engine.core.settings.protection,
+            &self.traffic.edge.settings.protection,
             self.traffic.engine.core.turn.now,
         );
         let forgotten = self.node.protection.sweep(settings, now);
@@ -593,10 +610,11 @@ impl Worker {
         }
         let core = &mut self.traffic.engine.core;
         if core.id == WorkerId::new(0) {
-            core.durable.note_end(&core.node.clock, core.turn.now);
+            self.node.clock.look_at_wall();
+            core.durable.note_end(&core.node.wall, core.turn.now);
         }
-        if self.traffic.engine.core.settle() {
-            self.traffic.engine.core.outboxes.empty();
+        if self.settle() {
+            self.hand_mail_over();
         }
         self.stopping = true;
     }

@@ -1,19 +1,19 @@
 //! End of a turn: its duration decides whether new work waits.
 
+use thrum_engine::node::metrics::Counter;
 use thrum_protection::{Measured, OverloadCause};
 
-use crate::metrics::Counter;
 use crate::traffic::Traffic;
 
 /// Records the duration of the turn, and other shortages.
 pub(super) fn observe_load(traffic: &mut Traffic) {
-    let now = traffic.engine.core.node.clock.now();
-    traffic.engine.core.look_at_memory_if_due(now);
+    let now = traffic.edge.node.clock.now();
+    traffic.engine.core.read_memory_if_due(now);
     let measured = Measured {
         turn: now.since(traffic.engine.core.turn.now),
         handshakes: traffic.edge.handshakes.open(),
     };
-    let limits = &traffic.engine.core.settings.protection.overload;
+    let limits = &traffic.edge.settings.protection.overload;
     let before = traffic.edge.overload;
     let row = traffic.engine.core.row();
     traffic
@@ -34,8 +34,7 @@ pub(super) fn observe_load(traffic: &mut Traffic) {
     let defers = now.defers_connections();
     if defers != before.defers_connections() {
         traffic
-            .engine
-            .core
+            .edge
             .node
             .set_defers_connections(traffic.engine.core.id, defers);
     }

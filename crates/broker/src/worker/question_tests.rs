@@ -1,4 +1,4 @@
-//! Questions to workers that take their turns by hand: what they cost, and what ends them.
+//! Questions to workers whose turns the test calls: their cost, and their end.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -12,11 +12,12 @@ use thrum_protocol::server::Handshake;
 
 use super::tests::{bytes, connect, connect_v5, settle, subscriber, two_workers};
 use super::{WAKER, Worker};
-use crate::control::by_hand::{
-    AskedPage, QUESTION_UNITS, QUESTIONS_MAX, ROW_UNITS, connections, kick, queries, session,
+use crate::control::test_queries::{
+    AskedPage, PAGE_BYTES_MAX, QUESTION_UNITS, QUESTIONS_MAX, ROW_UNITS, connections, kick,
+    queries, session, unsorted,
 };
 use crate::control::{ConnectionCounts, Kicked, Presence, QueryError, SessionQuery, SortKey};
-use crate::metrics::Counter;
+use thrum_engine::node::metrics::Counter;
 
 /// Sessions of a listing that takes many turns.
 const MANY: usize = 100_000;
@@ -36,7 +37,11 @@ fn begin_session(worker: &mut Worker, client_id: &str) {
         password: None,
         properties: ConnectProperties::default(),
     };
-    let handshake = Handshake::new(&connect, "", &Limits::default()).unwrap();
+    let limits = Limits {
+        client_id_bytes_max: u16::MAX,
+        ..Limits::default()
+    };
+    let handshake = Handshake::new(&connect, "", &limits).unwrap();
     worker.traffic.engine.begin_session(&handshake);
 }
 
@@ -81,7 +86,7 @@ fn a_listing_of_many_sessions_delays_no_client() {
         assert!(is_woken, "the next turn begins at once");
     };
     assert!(turns >= MANY as u64 / QUESTION_UNITS, "{turns} turns");
-    assert_eq!(found.matching, MANY as u64 + 1);
+    assert_eq!(found.matching, Some(MANY as u64 + 1));
     assert_eq!(found.page.rows.len(), 1000);
     assert_eq!(&*found.page.rows[0].client_id, "client");
     assert_eq!(&*found.page.rows[999].client_id, "s000998");
@@ -100,7 +105,7 @@ fn replace_some(workers: &mut [Worker; 2], round: usize) {
 }
 
 #[test]
-fn whoever_is_there_during_a_walk_is_listed_once_while_others_come_and_go() {
+fn lasting_sessions_are_listed_once_while_others_begin_and_end() {
     let mut workers = two_workers();
     for number in 0..200 {
         let name = if number % 2 == 0 { "lasts" } else { "goes" };
@@ -137,7 +142,85 @@ fn whoever_is_there_during_a_walk_is_listed_once_while_others_come_and_go() {
 }
 
 #[test]
-fn a_question_that_nobody_waits_for_is_given_up_by_the_workers() {
+fn a_whole_unsorted_listing_looks_at_each_session_once() {
+    const SESSIONS: u64 = 5000;
+    let mut workers = two_workers();
+    for number in 0..SESSIONS {
+        begin_session(&mut workers[0], &format!("s{number}"));
+    }
+    let queries = queries(&workers[0].node);
+    let mut query = SessionQuery {
+        sort: SortKey::Unsorted,
+        ..page(50)
+    };
+    let mut listed = BTreeSet::new();
+    let (mut pages, mut units) = (0, 0);
+    loop {
+        let mut asked = unsorted(&queries, &query).unwrap();
+        let found = loop {
+            if let Some(found) = asked.page() {
+                break found;
+            }
+            let before = workers[0].traffic.engine.core.turn.work;
+            workers[0].takes_a_turn();
+            units += workers[0].traffic.engine.core.turn.work - before;
+        };
+        assert!(found.page.rows.len() <= 50 && found.matching.is_none());
+        let rows = found.page.rows.into_iter();
+        listed.extend(rows.map(|row| row.client_id));
+        pages += 1;
+        query.cursor = found.page.next;
+        if query.cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(listed.len() as u64, SESSIONS);
+    assert!(pages <= SESSIONS / 50 + 1, "{pages} pages");
+    let places = workers[0].traffic.engine.core.sessions.capacity() as u64;
+    let most = places + SESSIONS * ROW_UNITS + pages * REST_UNITS;
+    assert!(units <= most, "{units} units of {most}");
+}
+
+/// A client identifier of the longest allowed size.
+fn longest(number: u8) -> String {
+    format!("{}{number:02}", "x".repeat(65_533))
+}
+
+#[test]
+fn pages_of_long_client_identifiers_are_short_and_have_short_cursors() {
+    let mut workers = two_workers();
+    for number in 0..40 {
+        begin_session(&mut workers[usize::from(number % 2)], &longest(number));
+        begin_session(&mut workers[0], &format!("s{number}"));
+    }
+    let queries = queries(&workers[0].node);
+    let mut query = page(1000);
+    let mut listed = Vec::new();
+    loop {
+        let mut asked = AskedPage::begin(&queries, &query).unwrap();
+        let found = loop {
+            if let Some(found) = asked.page() {
+                break found;
+            }
+            workers.iter_mut().for_each(Worker::takes_a_turn);
+        };
+        let bytes = found.page.rows.iter().map(|row| row.client_id.len());
+        assert!(bytes.sum::<usize>() <= PAGE_BYTES_MAX + 65_535);
+        listed.extend(found.page.rows.into_iter().map(|row| row.client_id));
+        query.cursor = found.page.next;
+        let Some(cursor) = &query.cursor else {
+            break;
+        };
+        let text = cursor.to_string();
+        assert!(text.len() < 4096, "{} bytes", text.len());
+        query.cursor = Some(text.parse().unwrap());
+    }
+    let once: BTreeSet<_> = listed.iter().collect();
+    assert_eq!((listed.len(), once.len()), (80, 80));
+}
+
+#[test]
+fn workers_drop_a_question_whose_asker_has_given_up() {
     let mut workers = two_workers();
     for number in 0..10_000 {
         begin_session(&mut workers[0], &format!("s{number}"));
@@ -148,7 +231,7 @@ fn a_question_that_nobody_waits_for_is_given_up_by_the_workers() {
     assert!(!workers[0].questions.are_none(), "it takes several turns");
     drop(asked);
     workers.iter_mut().for_each(Worker::takes_a_turn);
-    let metrics = &workers[0].node.metrics;
+    let metrics = &workers[0].node.state.metrics;
     assert!(workers[0].questions.are_none());
     assert_eq!(metrics.total(Counter::QuestionsGivenUp), 2);
 }
@@ -164,7 +247,7 @@ fn so_many_questions_are_under_way_and_no_more() {
     assert_eq!(ask().unwrap_err(), QueryError::Busy, "workers have them");
     workers.iter_mut().for_each(Worker::takes_a_turn);
     ask().unwrap();
-    let metrics = &workers[0].node.metrics;
+    let metrics = &workers[0].node.state.metrics;
     assert_eq!(metrics.total(Counter::QuestionsRefused), 2);
     assert_eq!(
         metrics.total(Counter::QuestionsAsked),
@@ -259,8 +342,11 @@ fn a_client_is_told_why_it_is_disconnected_and_its_session_ends_if_that_is_wante
     assert_eq!(kicked(&mut workers, false), expected(false, false));
     assert_eq!(kicked(&mut workers, true), expected(false, true));
     assert_eq!(kicked(&mut workers, true), None);
-    assert_eq!(workers[0].node.metrics.total(Counter::Sessions), 0);
-    assert_eq!(workers[0].node.metrics.total(Counter::ClientsKicked), 1);
+    assert_eq!(workers[0].node.state.metrics.total(Counter::Sessions), 0);
+    assert_eq!(
+        workers[0].node.state.metrics.total(Counter::ClientsKicked),
+        1
+    );
 }
 
 #[test]

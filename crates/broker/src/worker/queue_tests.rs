@@ -15,20 +15,17 @@ use thrum_codec::properties::{
     AckProperties, DisconnectProperties, PublishProperties, SubscribeProperties, UserProperties,
 };
 use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version, decode, encode, frame};
-use thrum_transport::Acceptor;
+use thrum_engine::access::{Access, Shared};
+use thrum_engine::node::Capacity;
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::workers::WorkerId;
 
 use super::Worker;
-use super::tests::connect_v5;
-use crate::access::Shared;
+use super::tests::{connect_v5, node_with};
 use crate::clock::Clock;
-use crate::config::{CertificateName, Config, QueuePolicy};
-use crate::extension::Access;
-use crate::listener::Gate;
-use crate::mailbox::Capacity;
-use crate::metrics::Counter;
-use crate::node::Node;
+use crate::config::{Config, QueuePolicy};
+use crate::node::NodePlan;
 use crate::settings::Settings;
-use crate::workers::WorkerId;
 
 /// Workers of one node that take their turns by hand, in a time of their own.
 pub(super) struct Workers {
@@ -60,23 +57,21 @@ impl Workers {
             generation: 0,
         };
         let settings = Arc::new(Settings::new(&config, &Arc::new(shared)));
-        let mut node = Node::new(count, &settings, config.shared.strategy);
         let millis = Arc::new(AtomicU64::new(1_000_000));
-        node.clock = Clock::manual(&millis, 0);
-        let acceptor = Acceptor::new(None, None).unwrap();
-        let parts = (&config.listeners["mqtt"], acceptor, CertificateName::None);
-        node.gates
-            .add(Arc::new(Gate::new("mqtt", parts, None)))
-            .unwrap();
-        let node = Arc::new(node);
-        let capacity = Capacity {
-            messages: 1000,
-            bytes: 1 << 20,
+        let plan = NodePlan {
+            workers: count,
+            mailbox: Capacity {
+                messages: 1000,
+                bytes: 1 << 20,
+            },
+            clock: Clock::manual(&millis, 0),
+            ..NodePlan::new(&config)
         };
+        let node = node_with(plan, &config, &settings);
         let worker = |number| {
             let id = WorkerId::new(number);
             let poll = Poll::new().unwrap();
-            node.open_mailbox(id, &poll, capacity).unwrap();
+            node.open_mailbox(id, &poll).unwrap();
             Worker::new(id, Arc::clone(&node), &settings, poll)
         };
         Self {
@@ -121,7 +116,7 @@ impl Workers {
     }
 
     pub(super) fn count(&self, counter: Counter) -> u64 {
-        self.workers[0].node.metrics.total(counter)
+        self.workers[0].node.state.metrics.total(counter)
     }
 }
 

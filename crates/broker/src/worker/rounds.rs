@@ -4,14 +4,14 @@
 use std::sync::mpsc::SyncSender;
 
 use thrum_codec::ReasonCode;
+use thrum_engine::ids::{ConnectionKey, Slot};
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::workers::WorkerId;
 
 use super::Worker;
 use crate::control::settled;
 use crate::door::is_banned;
 use crate::edge::{Ending, Farewell};
-use crate::ids::{ConnectionKey, Slot};
-use crate::metrics::Counter;
-use crate::workers::WorkerId;
 
 /// The purpose of a round.
 #[derive(Debug)]
@@ -125,10 +125,8 @@ impl Worker {
 
     pub(super) fn disconnect_banned(&mut self, key: ConnectionKey) {
         let list = self.node.protection.bans().list();
-        let seconds = self
-            .node
-            .clock
-            .wall_seconds(self.traffic.engine.core.turn.now);
+        let now = self.traffic.engine.core.turn.now;
+        let seconds = self.node.state.wall.millis(now) / 1000;
         if is_banned(
             &self.traffic.edge,
             &self.traffic.engine,
@@ -163,7 +161,7 @@ impl Worker {
         }
         if let Some(will) = client.session.take_will_at(now) {
             self.traffic.engine.core.will_taken(slot);
-            if let Some(will) = self.traffic.engine.permitted(slot, will) {
+            if let Some(will) = self.traffic.engine.authorize_will(slot, will) {
                 self.traffic.engine.publish_will(will);
             }
         }

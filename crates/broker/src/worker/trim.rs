@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::engine::timers::Target;
+use thrum_engine::timers::Target;
+
 use crate::system;
 use crate::traffic::Traffic;
 

@@ -12,6 +12,10 @@ use thrum_codec::packet::{
 };
 use thrum_codec::properties::{SubscribeProperties, UserProperties, WillProperties};
 use thrum_codec::{PacketId, QoS, TopicFilter, Version, encode};
+use thrum_engine::ids::ConnectionKey;
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::turn::{CLOSING_UNITS, OUT_UNIT_BYTES};
+use thrum_engine::workers::WorkerId;
 use thrum_protection::Measured;
 
 use super::rounds::Errand;
@@ -19,14 +23,10 @@ use super::tests::{
     bytes, connect, connect_v5, messages, publish, settle, subscribe, subscriber, two_workers,
 };
 use super::{PAUSE_CHECK, Worker};
-use crate::engine::turn::{CLOSING_UNITS, OUT_UNIT_BYTES};
-use crate::ids::ConnectionKey;
 use crate::listener::{Change, Listener};
 use crate::mailbox::Mail;
-use crate::metrics::Counter;
 use crate::read_gate::PauseReason;
 use crate::traffic::READ_BYTES;
-use crate::workers::WorkerId;
 
 /// Messages that the mailboxes of these tests hold.
 const MAILBOX_MESSAGES: usize = 100;
@@ -72,7 +72,8 @@ fn fill(stream: &mut UnixStream, bytes: &[u8]) -> usize {
 }
 
 fn waiting(worker: &Worker, number: usize) -> usize {
-    worker.node.mailbox(WorkerId::new(number)).waiting().0
+    let level = worker.node.state.mailbox_level(WorkerId::new(number));
+    level.waiting().0
 }
 
 #[test]
@@ -119,7 +120,11 @@ fn a_publisher_goes_on_when_the_mailbox_is_half_empty_and_nothing_is_lost() {
     }
     assert_eq!(received, FLOOD);
     assert!(!is_paused(&workers[0]));
-    let paused = workers[0].node.metrics.total(Counter::PublishersPaused);
+    let paused = workers[0]
+        .node
+        .state
+        .metrics
+        .total(Counter::PublishersPaused);
     assert_eq!(paused, 3);
 }
 
@@ -133,7 +138,7 @@ fn a_client_that_was_not_read_gets_no_more_than_its_portion_of_a_turn() {
     let waiting = fill(&mut talker, &torrent());
     assert!(waiting > 2 * READ_BYTES, "{waiting} bytes fit");
     settle(&mut workers);
-    let read = |workers: &[Worker; 2]| workers[0].node.metrics.total(Counter::BytesReceived);
+    let read = |workers: &[Worker; 2]| workers[0].node.state.metrics.total(Counter::BytesReceived);
     workers[0].traffic.edge.resume(key, PauseReason::Decision);
     for _ in 0..4 {
         let before = read(&workers);
@@ -160,7 +165,7 @@ fn what_a_client_said_before_its_connection_broke_is_heard_in_portions_too() {
     let waiting = fill(&mut talker, &torrent());
     settle(&mut workers);
     drop(talker);
-    let before = workers[0].node.metrics.total(Counter::BytesReceived);
+    let before = workers[0].node.state.metrics.total(Counter::BytesReceived);
     workers[0].takes_a_turn();
     workers[0].traffic.edge.resume(key, PauseReason::Rate);
     let mut turns = 0;
@@ -169,7 +174,7 @@ fn what_a_client_said_before_its_connection_broke_is_heard_in_portions_too() {
         turns += 1;
         assert!(turns < 100);
     }
-    let read = workers[0].node.metrics.total(Counter::BytesReceived) - before;
+    let read = workers[0].node.state.metrics.total(Counter::BytesReceived) - before;
     assert_eq!(usize::try_from(read).unwrap(), waiting);
     assert!(turns >= waiting / READ_BYTES, "{turns} turns");
 }
@@ -298,7 +303,7 @@ fn packets_of_one_read_are_handled_in_portions_and_in_order() {
         received.extend(brought);
     }
     assert_eq!(received, in_order(0..100));
-    assert!(workers[0].node.metrics.total(Counter::PortionsUsedUp) > 0);
+    assert!(workers[0].node.state.metrics.total(Counter::PortionsUsedUp) > 0);
 }
 
 #[test]
@@ -332,7 +337,7 @@ fn all_connections_together_have_a_share_of_a_turn_and_each_its_turn() {
         received += brought;
     }
     assert_eq!(received, 120);
-    assert!(workers[0].node.metrics.total(Counter::ReadersPutOff) > 0);
+    assert!(workers[0].node.state.metrics.total(Counter::ReadersPutOff) > 0);
 }
 
 #[test]
@@ -362,7 +367,7 @@ fn mail_is_handled_in_portions_and_counts_as_waiting_until_then() {
         assert_eq!(waiting(&workers[0], 1), 50 - received.len());
     }
     assert_eq!(received, in_order(0..50));
-    assert!(workers[1].node.metrics.total(Counter::MailPutOff) > 0);
+    assert!(workers[1].node.state.metrics.total(Counter::MailPutOff) > 0);
 }
 
 // [MQTT-4.6.0-6] [MQTT3-4.6.0-6]
@@ -418,7 +423,7 @@ fn timers_that_are_due_together_are_handled_in_portions() {
     let _crowd = crowd(&mut workers, CROWD);
     let worker = &mut workers[0];
     worker.traffic.engine.core.turn.limits_mut().portion_units = 3 * CLOSING_UNITS;
-    let connected = |worker: &Worker| worker.node.metrics.total(Counter::ClientsConnected);
+    let connected = |worker: &Worker| worker.node.state.metrics.total(Counter::ClientsConnected);
     assert_eq!(connected(worker), u64::from(CROWD));
     worker.traffic.engine.core.turn.now = worker
         .traffic
@@ -437,7 +442,7 @@ fn timers_that_are_due_together_are_handled_in_portions() {
         assert!(before - left <= 3, "{before} {left}");
         before = left;
     }
-    assert!(worker.node.metrics.total(Counter::TimersPutOff) >= 9);
+    assert!(worker.node.state.metrics.total(Counter::TimersPutOff) >= 9);
 }
 
 #[test]
@@ -485,7 +490,7 @@ fn clients_of_a_listener_that_was_removed_leave_in_portions() {
         .limits_mut()
         .portion_units = 3 * CLOSING_UNITS;
     workers[0].go_round(Errand::Part(vec![0]));
-    let connected = |worker: &Worker| worker.node.metrics.total(Counter::ClientsConnected);
+    let connected = |worker: &Worker| worker.node.state.metrics.total(Counter::ClientsConnected);
     let mut before = connected(&workers[0]);
     other.write_all(&bytes(&Packet::PingReq)).unwrap();
     while connected(&workers[0]) > 0 {
@@ -621,7 +626,7 @@ fn newcomers_trickle_in_while_turns_take_long() {
     let worker = &mut workers[0];
     worker.listen(vec![Change::Open(1, Listener::new(listener.into(), 0))]);
     let node = worker.node.clone();
-    let limits = worker.traffic.engine.core.settings.protection.overload;
+    let limits = worker.traffic.edge.settings.protection.overload;
     let slow = Measured {
         turn: limits.turn,
         handshakes: 0,
@@ -648,7 +653,7 @@ fn newcomers_trickle_in_while_turns_take_long() {
             let now = worker.traffic.engine.core.turn.now;
             worker.accepting.let_in_now(now);
         }
-        opened.push(node.metrics.total(Counter::ConnectionsOpened));
+        opened.push(node.state.metrics.total(Counter::ConnectionsOpened));
     }
     assert_eq!(opened, [16, 16, 32, 32, 40, 40]);
 }

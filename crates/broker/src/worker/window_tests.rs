@@ -3,9 +3,9 @@
 use thrum_codec::QoS;
 use thrum_codec::packet::{Packet, Publish};
 use thrum_codec::properties::PublishProperties;
+use thrum_engine::node::metrics::Counter;
 
 use super::queue_tests::{REFUSED, TAKEN, Workers};
-use crate::metrics::Counter;
 
 #[test]
 fn a_short_queue_is_no_limit_for_what_an_open_window_takes_on_any_worker() {

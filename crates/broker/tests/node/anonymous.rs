@@ -153,11 +153,13 @@ fn who_showed_credentials_while_there_were_no_users_has_to_log_in_again() {
         .collect();
     let mut nameless = Peer::connect(address, "nameless");
     let keeper = Arc::new(Keeper::with_rules("allow all pubsub #"));
-    broker.access_handle().set(access(&keeper, policy()));
+    let settling = broker.access_handle().set(access(&keeper, policy()));
     for peer in &mut unverified {
         assert_eq!(peer.goodbye_reason(), ReasonCode::NotAuthorized);
         peer.assert_closed();
     }
+    // A worker that has no gatekeeper yet hands the client to one that has.
+    assert_eq!(settling.wait(Duration::from_secs(5)), Ok(()));
     let mut verified = Peer::open(address, Version::V5);
     let answer = verified.handshake(&login("a", b"right"));
     assert_eq!(answer, (ReasonCode::Success, false));

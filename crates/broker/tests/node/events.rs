@@ -201,14 +201,14 @@ fn a_message_that_is_refused_is_told_with_the_reason() {
     };
     let policy = Policy {
         allows_by_default: false,
-        order: vec![RuleSource::Everybody],
+        order: vec![RuleSource::AllClients],
         ..policy
     };
     let access = Access {
         policy,
         ..Access::default()
     };
-    let (broker, address) = start_with(access, 1, |config| config.limits.max_payload = 5);
+    let (broker, address) = start_with(access, 1, |config| config.limits.packet.max_payload = 5);
     let mut listener = listen(address, "$events/message/dropped");
     let mut peer = Peer::connect(address, "p");
     let cases = [

@@ -377,7 +377,7 @@ fn connections_over_the_connect_rate_wait_and_are_then_served() {
 // [MQTT-3.2.2-10]
 #[test]
 fn a_subscription_above_the_maximum_qos_is_granted_at_the_maximum() {
-    let (broker, address) = start(1, |config| config.limits.max_qos = 1);
+    let (broker, address) = start(1, |config| config.limits.packet.max_qos = 1);
     let mut peer = Peer::connect(address, "c");
     assert_eq!(
         peer.subscribe("t", QoS::ExactlyOnce),

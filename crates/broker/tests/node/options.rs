@@ -30,7 +30,9 @@ fn a_listener_refuses_the_versions_that_it_does_not_take() {
 // [MQTT-3.1.3-8] [MQTT3-3.1.3-8]
 #[test]
 fn a_client_without_identifier_is_refused_where_it_is_not_given_one() {
-    let (broker, address) = start(1, |config| config.limits.allow_zero_length_clientid = false);
+    let (broker, address) = start(1, |config| {
+        config.limits.packet.allow_zero_length_clientid = false;
+    });
     for version in [Version::V311, Version::V5] {
         let refusal = ReasonCode::ClientIdentifierNotValid;
         assert_eq!(answer(address, version, ""), refusal, "{version:?}");
@@ -41,7 +43,7 @@ fn a_client_without_identifier_is_refused_where_it_is_not_given_one() {
 
 #[test]
 fn a_payload_over_the_limit_is_not_delivered_and_its_publisher_stays() {
-    let (broker, address) = start(1, |config| config.limits.max_payload = 4);
+    let (broker, address) = start(1, |config| config.limits.packet.max_payload = 4);
     let mut subscriber = Peer::connect(address, "s");
     subscriber.subscribe("t", QoS::AtLeastOnce);
     let mut publisher = Peer::connect(address, "p");

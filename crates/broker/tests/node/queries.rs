@@ -1,4 +1,4 @@
-//! Questions to a running node, and orders.
+//! Questions to a running node, and orders to it.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use thrum_broker::config::QueuePolicy;
 use thrum_broker::{
-    Fate, Kicked, OperatorMessage, Presence, Published, Queries, QueryError, RetainedQuery,
-    SessionFilter, SessionQuery, SortKey, SubscriptionQuery, WildcardText,
+    Kicked, OperatorMessage, Presence, PublishOutcome, Published, Queries, QueryError,
+    RetainedQuery, SessionFilter, SessionQuery, SortKey, SubscriptionQuery, WildcardText,
 };
 use thrum_codec::packet::SubscriptionOptions;
 use thrum_codec::{QoS, ReasonCode, Version};
@@ -32,7 +32,7 @@ fn clients(address: SocketAddr, count: usize) -> Vec<Peer> {
 }
 
 /// All pages of a query, and how many match it.
-fn all_pages(queries: &Queries, mut query: SessionQuery) -> (Vec<String>, u64) {
+fn all_pages(queries: &Queries, mut query: SessionQuery) -> (Vec<String>, Option<u64>) {
     let mut names = Vec::new();
     loop {
         let found = queries.sessions(&query).expect("an answer");
@@ -63,7 +63,16 @@ fn sessions_of_all_workers_are_listed_in_one_order() {
         let queries = broker.queries();
         for limit in [1, 7, 1000] {
             let (names, matching) = all_pages(&queries, query(limit));
-            assert_eq!((names, matching), (expected.clone(), 24));
+            assert_eq!((names, matching), (expected.clone(), Some(24)));
+        }
+        for limit in [1, 7, 1000] {
+            let unsorted = SessionQuery {
+                sort: SortKey::Unsorted,
+                ..query(limit)
+            };
+            let (mut names, matching) = all_pages(&queries, unsorted);
+            names.sort();
+            assert_eq!((names, matching), (expected.clone(), None));
         }
         let down = SessionQuery {
             is_descending: true,
@@ -304,24 +313,30 @@ fn message(topic: &str, payload: &[u8]) -> OperatorMessage {
 }
 
 #[test]
-fn a_message_of_the_operator_is_answered_with_what_became_of_it() {
+fn a_message_of_the_operator_is_answered_with_its_outcome() {
     for workers in WORKERS {
         let (broker, address) = start(workers, |config| {
-            config.limits.max_payload = 100;
-            config.limits.retained_messages = 1;
+            config.limits.packet.max_payload = 100;
+            config.limits.retained.retained_messages = 1;
         });
         let queries = broker.queries();
         let publish = |message| queries.publish(&message).expect("an answer");
-        let published = |fate, is_retained| Published { fate, is_retained };
+        let published = |outcome, is_retained| Published {
+            outcome,
+            is_retained,
+        };
         assert_eq!(
             publish(message("a", b"x")),
-            published(Fate::NoSubscribers, false)
+            published(PublishOutcome::NoSubscribers, false)
         );
         let mut subscribers = clients(address, 6);
         for subscriber in &mut subscribers {
             subscriber.subscribe("a", QoS::AtLeastOnce);
         }
-        assert_eq!(publish(message("a", b"y")), published(Fate::Taken, false));
+        assert_eq!(
+            publish(message("a", b"y")),
+            published(PublishOutcome::Delivered, false)
+        );
         for subscriber in &mut subscribers {
             let got = subscriber.message();
             assert_eq!((&*got.payload, got.qos), (&b"y"[..], QoS::AtLeastOnce));
@@ -332,13 +347,18 @@ fn a_message_of_the_operator_is_answered_with_what_became_of_it() {
         };
         assert_eq!(
             publish(retained("r/1")),
-            published(Fate::NoSubscribers, true)
+            published(PublishOutcome::NoSubscribers, true)
         );
-        assert!(matches!(publish(retained("r/2")).fate, Fate::Refused(_)));
+        assert!(matches!(
+            publish(retained("r/2")).outcome,
+            PublishOutcome::Refused(_)
+        ));
         for wrong in [
             message("", b""),
             message("a/#", b""),
             message("$SYS/x", b""),
+            message("$other", b""),
+            message("a\0b", b""),
             message("a", &[0; 101]),
         ] {
             let refused = queries.publish(&wrong).unwrap_err();
@@ -440,7 +460,7 @@ fn the_status_and_the_figures_are_those_of_the_node() {
     let (broker, address) = start(4, |_| {});
     let _clients = clients(address, 3);
     let _silent = Peer::open(address, Version::V5);
-    let queries = broker.queries().with_patience(Duration::from_mins(1));
+    let queries = broker.queries().with_timeout(Duration::from_mins(1));
     let status = queries.status().expect("an answer");
     assert_eq!(
         (status.workers, status.sessions, status.clients_connected),

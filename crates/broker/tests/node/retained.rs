@@ -144,7 +144,7 @@ fn a_replay_goes_on_after_a_restart_where_it_stopped() {
 // [MQTT-3.3.1-5] [MQTT3-3.3.1-5]
 #[test]
 fn a_message_that_cannot_be_retained_is_refused_or_leaves_nothing_old_behind() {
-    let (broker, address) = start(1, |config| config.limits.retained_payload = 10);
+    let (broker, address) = start(1, |config| config.limits.retained.retained_payload = 10);
     let mut publisher = Peer::connect(address, "p");
     let mut live = Peer::connect(address, "live");
     live.subscribe("t", QoS::AtLeastOnce);
@@ -183,7 +183,7 @@ fn a_message_that_cannot_be_retained_is_refused_or_leaves_nothing_old_behind() {
 #[test]
 fn the_node_shows_its_figures_when_clients_may_retain_no_more() {
     let (broker, address) = start(1, |config| {
-        config.limits.retained_messages = 1;
+        config.limits.retained.retained_messages = 1;
         config.sys.interval = Duration::from_secs(1);
     });
     let mut publisher = Peer::connect(address, "p");

@@ -302,6 +302,34 @@ fn a_full_sink_that_holds_makes_its_publishers_wait() {
 }
 
 #[test]
+fn a_reload_lets_the_publishers_of_a_full_sink_go_that_holds_them_no_more() {
+    let folder = Folder::new("sink-let-go");
+    let path = folder.0.join("log");
+    let file = std::fs::File::create(&path).expect("a file of the test");
+    file.lock().expect("nobody else has it");
+    let mut config = Config::default();
+    configured(&mut config, 1);
+    let holding = SinkConfig {
+        queue_messages: 5,
+        when_full: WhenFull::Hold,
+        ..sink("a", path)
+    };
+    with_sink(&mut config, "all", holding);
+    let (mut broker, address) = start(1, |start| start.clone_from(&config));
+    let mut peer = Peer::connect(address, "p");
+    for number in 0..10_u8 {
+        peer.publish("a", &[b'0' + number], QoS::AtMostOnce, false);
+    }
+    peer.send(&Packet::PingReq);
+    peer.assert_silent();
+    config.sinks.get_mut("all").expect("it is there").when_full = WhenFull::Drop;
+    let (_, settling) = broker.reload(&config).expect("a good configuration");
+    settling.wait(PATIENCE).expect("the workers go on");
+    peer.receive(|packet| assert!(matches!(packet, Packet::PingResp), "{packet:?}"));
+    broker.stop();
+}
+
+#[test]
 fn a_full_sink_that_drops_holds_no_publisher() {
     let folder = Folder::new("sink-drop");
     let target = Target::new(&folder);
@@ -497,6 +525,48 @@ fn a_file_with_two_names_has_one_writer() {
     let (_, settling) = broker.reload(&config).expect("a good configuration");
     settling.wait(PATIENCE).expect("the workers go on");
     assert_eq!(payloads(&path, 3), ["1", "2", "waits"]);
+    broker.stop();
+}
+
+#[test]
+fn a_sink_without_its_folder_does_not_keep_the_rest_from_a_reload() {
+    let folder = Folder::new("sink-no-folder");
+    let target = Target::new(&folder);
+    let mut config = Config::default();
+    configured(&mut config, 1);
+    with_sink(&mut config, "all", sink("a", target.file()));
+    let (mut broker, address) = start(1, |start| start.clone_from(&config));
+    target.goes();
+    let other = folder.0.join("other");
+    with_sink(&mut config, "other", sink("b", other.clone()));
+    let (_, settling) = broker.reload(&config).expect("that sink goes on as it is");
+    settling.wait(PATIENCE).expect("the workers go on");
+    Peer::connect(address, "p").publish_acknowledged("b", b"1");
+    assert_eq!(payloads(&other, 1), ["1"]);
+    // A sink that changes needs its folder.
+    config.sinks.get_mut("all").expect("it is there").filter = "c".to_owned();
+    broker.reload(&config).expect_err("its folder is missing");
+    broker.stop();
+}
+
+#[test]
+fn a_sink_that_gets_another_file_gives_the_first_one_to_others_at_once() {
+    let folder = Folder::new("sink-exchange");
+    let [first, second] = ["first", "second"].map(|name| folder.0.join(name));
+    let mut config = Config::default();
+    configured(&mut config, 1);
+    with_sink(&mut config, "a", sink("a", first.clone()));
+    let (mut broker, address) = start(1, |start| start.clone_from(&config));
+    let mut peer = Peer::connect(address, "p");
+    peer.publish_acknowledged("a", b"1");
+    assert_eq!(payloads(&first, 1), ["1"]);
+    // The sink that has the file gets no message any more that makes it look at its path.
+    with_sink(&mut config, "a", sink("a", second));
+    with_sink(&mut config, "b", sink("b", first.clone()));
+    let (_, settling) = broker.reload(&config).expect("a good configuration");
+    settling.wait(PATIENCE).expect("the workers go on");
+    peer.publish_acknowledged("b", b"2");
+    assert_eq!(payloads(&first, 2), ["1", "2"]);
     broker.stop();
 }
 

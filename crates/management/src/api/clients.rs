@@ -20,7 +20,7 @@ use crate::timestamp::timestamp;
 pub struct Client {
     /// Client identifier.
     pub client_id: String,
-    /// User; null of a client that nobody has verified.
+    /// User; null if no user was verified.
     pub user: Option<String>,
     /// It is connected.
     pub connected: bool,
@@ -28,15 +28,15 @@ pub struct Client {
     pub connected_at: Option<String>,
     /// When its connection ended; null while it is connected.
     pub away_since: Option<String>,
-    /// Address and port, or what else is known of the other end; null while it is away.
+    /// Address and port, or the kind of connection if it has none; null while it is away.
     pub peer: Option<String>,
     /// Name of the listener; null while it is away.
     pub listener: Option<String>,
     /// `3.1`, `3.1.1` or `5.0`.
     pub protocol_version: String,
-    /// Seconds that the session outlives its connection; null is for ever.
+    /// Seconds that the session outlives its connection; null: it does not expire.
     pub session_expiry_secs: Option<u32>,
-    /// Messages that wait for it.
+    /// Messages in its queue.
     pub queued_messages: u64,
     /// Their bytes.
     pub queued_bytes: u64,
@@ -53,37 +53,38 @@ pub struct Client {
 /// A page of clients.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClientPage {
-    /// The clients, in the order that was asked for.
+    /// The clients, in the order of `sort`.
     pub clients: Vec<Client>,
-    /// Clients that the parameters let through, on all pages together.
-    pub matching: u64,
+    /// Clients that match the parameters, on all pages together; null with `sort=none`.
+    pub matching: Option<u64>,
     /// The `cursor` of the next page; null on the last one.
     pub next: Option<String>,
 }
 
-/// A client with all that is known of it.
+/// A client in full.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClientDetail {
-    /// What a listing shows.
+    /// Its row in a listing.
     #[serde(flatten)]
     pub client: Client,
     /// Its connection; null while it is away.
     pub connection: Option<Connection>,
-    /// Number of the worker that has the session.
+    /// Number of the session's worker.
     pub worker: usize,
-    /// The session is on the disk.
+    /// The session is stored on the disk.
     pub durable: bool,
     /// The connection, or the last one, began with a clean start.
     pub clean_start: bool,
-    /// Messages from it with QoS 1 and 2 whose exchange is not over.
+    /// Messages from it with QoS 1 and 2 whose exchange is not complete.
     pub inflight_received: usize,
-    /// What may wait for it at most.
+    /// Limit of its queue.
     pub queue_limit: Queue,
     /// The will; null if there is none.
     pub will: Option<Will>,
     /// The first 100 subscriptions by filter; the rest is at `/clients/{id}/subscriptions`.
     pub subscription_list: Vec<Subscription>,
-    /// Messages that it did not get, by reason, without those of QoS 0 that came while it was away.
+    /// Messages that were not sent to it, by reason, without those of QoS 0 that were published
+    /// while it was away.
     pub dropped: Vec<Dropped>,
 }
 
@@ -101,18 +102,18 @@ pub struct Queue {
 pub struct Dropped {
     /// The reason, as in `$SYS/broker/publish/messages/dropped`.
     pub reason: String,
-    /// How many.
+    /// Number of messages.
     pub messages: u64,
 }
 
 /// The connection of a client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Connection {
-    /// `mqtt`, `mqtts`, `ws`, `wss` or `quic`; null if its listener is gone.
+    /// `mqtt`, `mqtts`, `ws`, `wss` or `quic`; null if its listener was removed.
     pub scheme: Option<String>,
-    /// Seconds of silence that it may keep; 0 is no limit.
+    /// Keep alive in seconds; 0 is no limit.
     pub keep_alive_secs: u16,
-    /// Subject of its certificate; null if it showed none.
+    /// Subject of its certificate; null if it has none.
     pub certificate: Option<String>,
     /// Bytes from it, with TLS if there is any; null over Unix sockets and QUIC.
     pub bytes_received: Option<u64>,
@@ -120,9 +121,9 @@ pub struct Connection {
     pub bytes_sent: Option<u64>,
     /// The time to it and back in microseconds; null over Unix sockets and QUIC.
     pub round_trip_micros: Option<u32>,
-    /// Bytes that wait for its socket or for the disk.
+    /// Bytes of output that wait for the socket or the disk.
     pub output_bytes: u64,
-    /// Why it is slowed or not read now, in words.
+    /// Reasons why it is slowed or not read now, in words.
     pub limited: Vec<String>,
 }
 
@@ -141,7 +142,7 @@ pub struct Will {
     pub delay_secs: u32,
 }
 
-/// What was done to a client.
+/// The effect of a kick.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Kicked {
     /// It was connected, and is not any more.
@@ -216,7 +217,7 @@ pub(super) async fn show(
     Ok(Json(found.into()))
 }
 
-/// What becomes of the session of a client that is disconnected.
+/// Whether the session ends too.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct KickParameters {
@@ -238,7 +239,7 @@ pub(super) async fn kick(
 }
 
 /// The names of sort keys, in the order in which they are shown.
-const SORT_KEYS: [(&str, SortKey); 7] = [
+const SORT_KEYS: [(&str, SortKey); 8] = [
     ("client_id", SortKey::ClientId),
     ("connected_at", SortKey::ConnectedSince),
     ("queued_messages", SortKey::QueuedMessages),
@@ -246,13 +247,14 @@ const SORT_KEYS: [(&str, SortKey); 7] = [
     ("subscriptions", SortKey::Subscriptions),
     ("messages_received", SortKey::MessagesReceived),
     ("messages_sent", SortKey::MessagesSent),
+    ("none", SortKey::Unsorted),
 ];
 
 fn sort(name: &str) -> Result<SortKey, Problem> {
     let found = SORT_KEYS.iter().find(|(known, _)| *known == name);
     found.map(|(_, key)| *key).ok_or_else(|| {
         let known = SORT_KEYS.map(|(name, _)| name).join(", ");
-        Problem::bad_request(format!("sort is one of {known}, and not {name:?}"))
+        Problem::bad_request(format!("sort is one of {known}, not {name:?}"))
     })
 }
 
@@ -262,7 +264,7 @@ fn version(text: &str) -> Result<Version, Problem> {
         "3.1.1" => Ok(Version::V311),
         "5" | "5.0" => Ok(Version::V5),
         other => {
-            let what = format!("version is one of 3.1, 3.1.1, 5.0, and not {other:?}");
+            let what = format!("version is one of 3.1, 3.1.1, 5.0, not {other:?}");
             Err(Problem::bad_request(what))
         }
     }

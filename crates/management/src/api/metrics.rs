@@ -9,36 +9,37 @@ use thrum_broker::{Queries, StorageFigures};
 
 use super::{Problem, ask};
 
-/// What the broker has counted since its start.
+/// Counters of the broker since its start.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Metrics {
     /// Counters and gauges by their names below `$SYS/broker/`.
     pub counters: BTreeMap<String, u64>,
-    /// What backends of authentication were asked and said, by their names below `$SYS/broker/`.
+    /// Requests to backends of authentication and their answers, by their names below
+    /// `$SYS/broker/`.
     pub backends: BTreeMap<String, u64>,
     /// The storage; null of a broker that keeps everything in memory.
     pub storage: Option<Storage>,
 }
 
-/// What the storage does.
+/// The work of the storage.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Storage {
     /// `healthy`, `full` or `failing`.
     pub health: String,
     /// Counters by their names below `$SYS/broker/`.
     pub counters: BTreeMap<String, u64>,
-    /// How many commits took how long.
+    /// Commits by their time.
     pub commit_times: Vec<CommitTime>,
     /// Sum of their times in microseconds.
     pub commit_micros: u64,
 }
 
-/// Commits that took about as long.
+/// A class of commits by their time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitTime {
-    /// They took less than that, and at least as long as the class before; null if there is no end.
+    /// End of the class, which begins at the end of the class before; null for the last class.
     pub micros_below: Option<u64>,
-    /// How many.
+    /// Commits of the class.
     pub commits: u64,
 }
 

@@ -1,6 +1,6 @@
-//! The routes below `/api/v1`, and the JSON that they speak.
+//! The routes below `/api/v1`, and their JSON.
 //!
-//! The router knows nothing of the socket that it is served on.
+//! The router does not depend on the socket.
 
 mod clients;
 mod metrics;
@@ -29,19 +29,19 @@ pub use retained::{Publisher, Retained, RetainedPage};
 pub use status::{Connections, Listener, Memory, Status};
 pub use subscriptions::{Subscription, SubscriptionPage};
 
-/// What stands before every route.
+/// The beginning of the path of every route.
 pub const PREFIX: &str = "/api/v1";
 
 /// Bytes of the body of a request: a message with a payload, written as base64.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
-/// A request that is not answered by then is given up, with what is left of its body.
+/// A request without an answer is given up after this time, also if its body is incomplete.
 const REQUEST_TIME: Duration = Duration::from_secs(15);
-/// The broker has less: whoever asks hears what it waited for.
+/// Time of the broker for an answer: less, so that the error names the workers that did not answer.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
-/// Rows of a page that asks for no number.
+/// Rows of a page without `limit`.
 const ROWS: usize = 100;
 
-/// All routes, answered by that broker.
+/// All routes, answered by a broker.
 pub fn router(queries: Queries) -> Router {
     let routes = Router::new()
         .route("/clients", get(clients::list))
@@ -52,7 +52,7 @@ pub fn router(queries: Queries) -> Router {
         .route("/publish", post(publish::publish))
         .route("/status", get(status::show))
         .route("/metrics", get(metrics::show))
-        .with_state(queries.with_patience(ANSWER_TIME));
+        .with_state(queries.with_timeout(ANSWER_TIME));
     Router::new()
         .nest(PREFIX, routes)
         .fallback(|request: Request| async move { problem::no_route(&request) })
@@ -75,7 +75,7 @@ async fn in_time(request: Request, next: Next) -> Response {
     })
 }
 
-/// Asks the broker beside the thread of the socket, which goes on meanwhile.
+/// Asks the broker in another thread, so that the thread of the socket does not wait.
 async fn ask<T: Send + 'static>(
     queries: Queries,
     question: impl FnOnce(&Queries) -> Result<T, QueryError> + Send + 'static,

@@ -1,4 +1,4 @@
-//! What went wrong with a request, as problem details (RFC 9457).
+//! Errors of requests as problem details (RFC 9457).
 
 use axum::Json;
 use axum::extract::Request;
@@ -11,19 +11,19 @@ use thrum_broker::QueryError;
 /// Media type of a problem.
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
-/// Title of the problem that there is no session of a client identifier.
+/// Title of the problem that no session has a client identifier.
 pub const NO_CLIENT: &str = "no such client";
 
-/// What went wrong, why, and what to do.
+/// An error with its cause and its remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// What went wrong, the same for all of a kind.
+    /// Kind of the error.
     pub title: String,
     /// Status code of the response.
     pub status: u16,
-    /// Why it did this time.
+    /// Cause of this error.
     pub detail: String,
-    /// How to set it right.
+    /// Remedy.
     pub remedy: String,
 }
 
@@ -42,7 +42,7 @@ impl Problem {
         }
     }
 
-    /// A request that cannot be understood.
+    /// A request that is invalid.
     pub(super) fn bad_request(detail: impl Into<String>) -> Self {
         Self::new(
             StatusCode::BAD_REQUEST,
@@ -52,12 +52,12 @@ impl Problem {
         )
     }
 
-    /// There is no session of that client identifier.
+    /// No session has that client identifier.
     pub(super) fn no_client(client_id: &str) -> Self {
         Self::new(
             StatusCode::NOT_FOUND,
             NO_CLIENT,
-            format!("there is no session of the client identifier {client_id:?}"),
+            format!("no session has the client identifier {client_id:?}"),
             "list the clients with GET /api/v1/clients",
         )
     }
@@ -68,7 +68,7 @@ pub(super) fn no_route(request: &Request) -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
         "no such route",
-        format!("nothing is at {}", request.uri().path()),
+        format!("there is no route {}", request.uri().path()),
         "the routes are /api/v1/clients, subscriptions, retained, publish, status and metrics",
     )
 }
@@ -98,7 +98,7 @@ impl From<QueryError> for Problem {
             QueryError::TimedOut { .. } => (
                 StatusCode::GATEWAY_TIMEOUT,
                 "no answer in time",
-                "ask again later; GET /api/v1/metrics tells what the broker is busy with",
+                "ask again later; GET /api/v1/metrics shows the load of the broker",
             ),
             QueryError::Stopped => (
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -111,7 +111,7 @@ impl From<QueryError> for Problem {
             _ => (
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "no answer",
-                "look into the log of the broker",
+                "read the log of the broker",
             ),
         };
         Self::new(status, title, error.to_string(), remedy)

@@ -1,4 +1,4 @@
-//! `/publish`: a message from whoever runs the broker.
+//! `/publish`: a message of the operator.
 
 use axum::Json;
 use axum::extract::State;
@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
-use thrum_broker::{Fate, OperatorMessage, Queries};
+use thrum_broker::{OperatorMessage, PublishOutcome, Queries};
 use thrum_codec::QoS;
 
 use super::request::Body;
@@ -24,28 +24,28 @@ pub struct Message {
     pub payload_base64: Option<String>,
     /// Quality of service.
     pub qos: u8,
-    /// It becomes the retained message of its topic; with an empty payload that is removed.
+    /// It becomes the retained message of its topic; an empty payload removes that.
     pub retain: bool,
     /// Seconds after which it is no longer delivered.
     pub expiry_secs: Option<u32>,
 }
 
-/// What became of a message.
+/// The outcome of a message.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Published {
-    /// Whether anybody has it.
+    /// Whether it was delivered.
     pub outcome: Outcome,
-    /// It is the retained message of its topic, or has removed that.
+    /// It is the retained message of its topic, or has removed it.
     pub retained: bool,
 }
 
-/// Whether anybody has a message.
+/// Whether a message was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// At least one subscriber has it, or will.
+    /// To at least one subscriber, or to the worker of one.
     Delivered,
-    /// Nobody has subscribed to its topic.
+    /// No client has subscribed to its topic.
     NoSubscribers,
 }
 
@@ -55,15 +55,15 @@ pub(super) async fn publish(
 ) -> Result<Json<Published>, Problem> {
     let message = message.read()?;
     let published = ask(queries, move |queries| queries.publish(&message)).await?;
-    let outcome = match published.fate {
-        Fate::Taken => Outcome::Delivered,
-        Fate::NoSubscribers => Outcome::NoSubscribers,
-        Fate::Refused(why) => {
+    let outcome = match published.outcome {
+        PublishOutcome::Delivered => Outcome::Delivered,
+        PublishOutcome::NoSubscribers => Outcome::NoSubscribers,
+        PublishOutcome::Refused(why) => {
             return Err(Problem::new(
                 StatusCode::INSUFFICIENT_STORAGE,
                 "message refused",
                 why,
-                "make room, or raise the limit that is named",
+                "free space, or raise the limit",
             ));
         }
     };
@@ -74,10 +74,11 @@ pub(super) async fn publish(
 }
 
 impl Message {
+    /// Checks its fields.
     fn read(self) -> Result<OperatorMessage, Problem> {
         let payload = match (self.payload, self.payload_base64) {
             (Some(_), Some(_)) => {
-                let what = "a message has payload or payload_base64, and not both";
+                let what = "a message has payload or payload_base64, not both";
                 return Err(Problem::bad_request(what));
             }
             (text, None) => text.unwrap_or_default().into_bytes(),

@@ -1,4 +1,4 @@
-//! The parts of a request as handlers take them; what cannot be read is a [`Problem`].
+//! The parts of a request as handlers take them; an unreadable part is a [`Problem`].
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -29,7 +29,7 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Parameters<T> {
     }
 }
 
-/// Parameters of a list that is selected by a topic filter, a page at a time.
+/// Parameters of a page that a topic filter selects.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct FilterParameters {
@@ -79,7 +79,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     }
 }
 
-/// Which page of a listing is wanted.
+/// Parameters of a page.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PageParameters {
@@ -95,7 +95,7 @@ pub(super) fn page(
     let limit = limit.unwrap_or(ROWS);
     if !(1..=thrum_broker::ROWS_MAX).contains(&limit) {
         let most = thrum_broker::ROWS_MAX;
-        let what = format!("limit is a number from 1 to {most}, and not {limit}");
+        let what = format!("limit is a number from 1 to {most}, not {limit}");
         return Err(Problem::bad_request(what));
     }
     Ok((

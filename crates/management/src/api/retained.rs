@@ -20,29 +20,29 @@ pub struct Retained {
     pub payload_bytes: u64,
     /// When it was published.
     pub published_at: String,
-    /// When it is no longer delivered; null if it does not expire.
+    /// When it expires; null if it does not.
     pub expires_at: Option<String>,
-    /// Who has published it; null unless `acl.check_retained_source` has the broker keep that.
+    /// Its publisher; null without `acl.check_retained_source`.
     pub publisher: Option<Publisher>,
-    /// It is not given to new subscribers, as its publisher may not publish it any more.
+    /// It is not sent to new subscribers: its publisher may not publish it any more.
     pub withheld: bool,
 }
 
-/// Who has published a retained message.
+/// The publisher of a retained message.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Publisher {
     /// Client identifier.
     pub client_id: String,
-    /// User; null if nobody has verified one.
+    /// User; null if no user was verified.
     pub user: Option<String>,
     /// Address; null if it is not known.
     pub address: Option<String>,
 }
 
-/// A page of retained messages, in an order of the broker's own.
+/// A page of retained messages, in the order of the store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RetainedPage {
-    /// The messages; fewer than `limit`, or none, where many topics had to be looked at.
+    /// The messages; fewer than `limit`, or none, if the filter matches few of many topics.
     pub messages: Vec<Retained>,
     /// The `cursor` of the next page; null on the last one.
     pub next: Option<String>,

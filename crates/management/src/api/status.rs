@@ -1,4 +1,4 @@
-//! `/status`: the broker in one look.
+//! `/status`: a summary of the broker.
 
 use axum::Json;
 use axum::extract::State;
@@ -8,7 +8,7 @@ use thrum_broker::{ConnectionCounts, Listening, Queries};
 use super::{Problem, ask};
 use crate::timestamp::timestamp;
 
-/// The broker in one look.
+/// A summary of the broker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Status {
     /// Version of the program.
@@ -21,15 +21,15 @@ pub struct Status {
     pub workers: usize,
     /// Clients that are connected.
     pub clients_connected: u64,
-    /// Sessions, those of clients that are away among them.
+    /// Sessions, also those without a connection.
     pub sessions: u64,
     /// Sessions that outlive their connection.
     pub sessions_persistent: u64,
-    /// Connections by how far they are.
+    /// Connections by state.
     pub connections: Connections,
     /// Subscriptions, shared ones included.
     pub subscriptions: u64,
-    /// Retained messages of clients.
+    /// Retained messages of clients, without those of the broker.
     pub retained_messages: u64,
     /// Their memory.
     pub retained_bytes: u64,
@@ -37,40 +37,40 @@ pub struct Status {
     pub memory: Memory,
     /// `healthy`, `full` or `failing`; null of a broker that keeps everything in memory.
     pub storage: Option<String>,
-    /// Where clients may come in.
+    /// Addresses that accept clients.
     pub listeners: Vec<Listener>,
 }
 
-/// Connections by how far they are.
+/// Connections by state.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Connections {
-    /// The header of a proxy, TLS or WebSocket is not done.
+    /// The PROXY header or the handshake of TLS or WebSocket is not complete.
     pub in_handshake: u64,
-    /// No CONNECT has come.
+    /// The broker waits for CONNECT.
     pub awaiting_connect: u64,
-    /// They are being authenticated.
+    /// The client is being authenticated.
     pub authenticating: u64,
-    /// They belong to a session.
+    /// The client has a session.
     pub established: u64,
-    /// They end.
+    /// The broker writes the last output.
     pub closing: u64,
 }
 
 /// Memory of the process.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Memory {
-    /// Resident bytes; null if the system does not tell.
+    /// Resident bytes; null if the system does not report them.
     pub resident_bytes: Option<u64>,
     /// `limits.memory`; null if there is none.
     pub limit_bytes: Option<u64>,
 }
 
-/// A place where clients may come in.
+/// An address that accepts clients.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Listener {
     /// Name in the configuration.
     pub name: String,
-    /// As a client writes it.
+    /// URL for clients.
     pub address: String,
 }
 

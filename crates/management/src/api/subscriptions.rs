@@ -11,13 +11,13 @@ use super::{Problem, ask};
 /// A subscription.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Subscription {
-    /// Client identifier of the session that has it.
+    /// Client identifier of its session.
     pub client_id: String,
     /// The filter behind the mount point of the client, with `$share/GROUP/` if it is shared.
     pub filter: String,
     /// Quality of service that was granted.
     pub qos: u8,
-    /// The client does not get what it publishes itself.
+    /// The client does not receive its own messages.
     pub no_local: bool,
     /// Messages keep their retain flag.
     pub retain_as_published: bool,

@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_of_prefixes_is_looked_for_as_long_as_a_ban_has_it() {
+    fn a_prefix_length_is_listed_while_a_ban_has_that_length() {
         let mut list = BanList::default();
         let lengths = |list: &BanList| {
             let bits = |lengths: &[PrefixLength]| {

@@ -156,7 +156,7 @@ impl<'a> Outgoing<'a> {
     /// the whole frame.
     #[expect(
         clippy::inline_always,
-        reason = "every delivery of a fan-out takes this path; a call would add a tenth of its instructions"
+        reason = "every delivery of a fan-out runs this; a call adds a tenth to its instructions"
     )]
     #[inline(always)]
     fn append_cached(
@@ -239,7 +239,7 @@ impl FrameCache {
     /// the length of the whole frame.
     #[expect(
         clippy::inline_always,
-        reason = "every delivery of a fan-out takes this path; a call would add a tenth of its instructions"
+        reason = "every delivery of a fan-out runs this; a call adds a tenth to its instructions"
     )]
     #[inline(always)]
     fn copy(&self, place: usize, form: &Form<'_>, out: &mut Vec<u8>) -> Result<usize, EncodeError> {
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_cached_from_the_second_receiver_of_a_form_on() {
+    fn frames_are_cached_from_the_second_receiver_of_a_form() {
         for payload in [&b"payload"[..], &[7; 4000]] {
             let receivers = [(1, 0), (2, 0), (0x0304, 0)];
             let (outputs, cached) = sent(payload, &receivers);

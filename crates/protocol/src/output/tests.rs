@@ -119,7 +119,9 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn an_output_contains_the_appended_bytes(steps in proptest::collection::vec(step_or_join(), 1..60)) {
+    fn an_output_contains_the_appended_bytes(
+        steps in proptest::collection::vec(step_or_join(), 1..60)
+    ) {
         let mut pair = Pair::default();
         for step in &steps {
             pair.step(step);

@@ -19,7 +19,7 @@ struct Fixture {
     committer: Committer,
     stepper: Stepper<SimDisk>,
     workers: Vec<Submitter>,
-    /// How often each worker was woken.
+    /// Number of times that each worker was woken.
     wakes: Vec<Arc<AtomicU32>>,
 }
 
@@ -63,7 +63,7 @@ impl Fixture {
         [0, 1].map(|worker| self.workers[worker].durable())
     }
 
-    /// Every sync of a file fails, or none any more.
+    /// Makes every sync of a file fail, or none.
     fn set_failing(&self, is_failing: bool) {
         self.storage.set_faults(Faults {
             sync_errors: if is_failing { 1000 } else { 0 },

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_segment_is_compared_with_what_was_noted() {
+    fn the_newest_segment_is_compared_with_the_noted_end() {
         let of = |what, bytes, records| Gone {
             segment: 5,
             what,
@@ -238,12 +238,12 @@ mod tests {
         assert_eq!(gone(Some(NOTED), (0, 0, 0)), [missing]);
         let shortened = of(Loss::Shortened, 1, 2);
         assert_eq!(gone(Some(NOTED), (5, 999, 28)), [shortened]);
-        // Of damaged groups more records may be found than were counted.
+        // A damaged group may contain more records than were counted.
         assert_eq!(gone(Some(NOTED), (5, 999, 31)), [of(Loss::Shortened, 1, 0)]);
     }
 
     #[test]
-    fn the_segment_before_the_oldest_is_missed_unless_it_was_given_back() {
+    fn the_segment_before_the_oldest_is_missing_unless_it_was_reclaimed() {
         let missed = |before_oldest, reclaimed| {
             let mut report = LogReport {
                 before_oldest,
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_written_once_and_again_when_writing_failed() {
+    fn an_end_is_written_once_and_again_after_a_failed_write() {
         use crate::disk::sim::{Faults, SimStorage};
         let storage = SimStorage::new(1);
         let disk = storage.open().unwrap();
@@ -305,7 +305,11 @@ mod tests {
         assert_eq!(End::read(&disk), Some(NOTED));
         let changes = storage.changes();
         file.note(&disk, NOTED);
-        assert_eq!(storage.changes(), changes, "it is there already");
+        assert_eq!(
+            storage.changes(),
+            changes,
+            "the same end was written before"
+        );
         storage.set_faults(Faults {
             write_errors: 1000,
             ..Faults::default()

@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_was_used_is_not_used_again() {
+    fn the_next_segment_has_a_number_above_the_noted_end() {
         assert_eq!(beyond(None), 0);
         let end = End {
             segment: 7,
@@ -509,22 +509,22 @@ mod tests {
     }
 
     #[test]
-    fn each_segment_says_where_the_one_before_it_ends() {
+    fn each_segment_names_the_end_of_the_segment_before_it() {
         use Extent::{Open, Sealed, SealedSomewhere};
         let of = |listed: &[Listed]| chained(listed);
         assert_eq!(of(&[]), (vec![], vec![], vec![]));
         let whole = of(&[(1, Some((0, 0))), (2, Some((1, 70))), (3, Some((2, 80)))]);
         let segments = vec![(1, Sealed(70)), (2, Sealed(80)), (3, Open)];
         assert_eq!(whole, (segments, vec![], vec![]));
-        // One without header does not say it, and none is known to be missing before it.
+        // A segment without header names no end, and no segment is known to be missing before it.
         let damaged = of(&[(1, Some((0, 0))), (3, None), (4, Some((3, 90)))]);
         let segments = vec![(1, SealedSomewhere), (3, Sealed(90)), (4, Open)];
         assert_eq!(damaged, (segments, vec![], vec![]));
-        // One that nothing names was abandoned before anything in it was safe.
+        // A segment that no other names was abandoned before its content was safe.
         let abandoned = of(&[(1, Some((0, 0))), (2, Some((1, 5))), (3, Some((1, 70)))]);
         let segments = vec![(1, Sealed(70)), (3, Open)];
         assert_eq!(abandoned, (segments, vec![2], vec![]));
-        // One that is named and not there is missing, if an older one is there.
+        // A segment that is named and absent is missing if an older one exists.
         let missing = of(&[(1, Some((0, 0))), (3, Some((2, 80)))]);
         let segments = vec![(1, SealedSomewhere), (3, Open)];
         assert_eq!(missing, (segments, vec![], vec![(2, 80)]));
@@ -532,11 +532,11 @@ mod tests {
     }
 
     #[test]
-    fn a_newest_file_without_content_does_not_count() {
+    fn a_newest_file_without_content_is_no_segment() {
         let listed = [(1, Some((0, 0))), (101, None)];
         let expected = (vec![(1, Extent::Open)], vec![101], vec![]);
         assert_eq!(chained(&listed), expected);
-        // A file that a later one names counts, whatever it contains.
+        // A file that a later one names is a segment with any content.
         let listed = [(101, None), (102, Some((101, 60)))];
         let segments = vec![(101, Extent::Sealed(60)), (102, Extent::Open)];
         assert_eq!(chained(&listed), (segments, vec![], vec![]));

@@ -1,7 +1,7 @@
 //! The ring on a simulated disk: space of a commit, end of a segment, notes of the end.
 
 use super::format::{GROUP_BYTES_MAX, SEGMENT_HEADER_LEN, SegmentHeader};
-use super::gone::{END, END_LEN, End};
+use super::gone::{END, END_LEN, End, Loss};
 use super::ring::{Log, WriteError, framed_len, group_part, segment_name};
 use super::{LogOptions, LogReport};
 use crate::disk::sim::{Faults, SimDisk, SimStorage};
@@ -21,7 +21,7 @@ fn options(segments: u64) -> LogOptions {
     }
 }
 
-/// Opens a log, and gives the records it has.
+/// Opens a log and returns its records.
 fn open(storage: &SimStorage, options: LogOptions) -> (Log<SimDisk>, Vec<Vec<u8>>, LogReport) {
     let mut records = Vec::new();
     let opened = Log::open(storage.open().unwrap(), options, &mut |payload| {
@@ -123,7 +123,7 @@ fn a_segment_is_filled_as_far_as_the_next_unit_fits() {
 }
 
 #[test]
-fn a_disk_has_no_room_if_it_takes_less_than_two_segments_and_no_spare_is_there() {
+fn a_disk_without_a_spare_has_no_room_below_two_free_segments() {
     let storage = SimStorage::new(15);
     let (mut log, ..) = open(&storage, options(64));
     write(&mut log, &[100]);
@@ -180,7 +180,7 @@ fn a_group_takes_whole_units_as_far_as_there_is_room() {
     let records = units(&[large, 10]);
     assert_eq!(group_part(&records, u64::MAX), WORD_LEN + large);
     assert_eq!(group_part(&units(&[10, large]), u64::MAX), WORD_LEN + 10);
-    // And up to that size they share one.
+    // Units up to that size share a group.
     let frames = 2 * RECORD_FRAME + GROUP_FRAME + 8;
     let left = GROUP_BYTES_MAX - usize::try_from(frames).unwrap() - 10;
     let full = units(&[10, left]);
@@ -189,7 +189,7 @@ fn a_group_takes_whole_units_as_far_as_there_is_room() {
 }
 
 #[test]
-fn records_of_one_unit_are_never_parted() {
+fn records_of_one_unit_stay_in_one_group() {
     let mut records = units(&[100]);
     // Another record of the same unit, and a unit of its own.
     records[..WORD_LEN].copy_from_slice(&100_u32.to_le_bytes());
@@ -200,7 +200,7 @@ fn records_of_one_unit_are_never_parted() {
 }
 
 #[test]
-fn the_end_is_noted_when_there_is_time_and_after_many_commits_anyway() {
+fn the_end_is_noted_on_request_and_after_many_commits() {
     let storage = SimStorage::new(4);
     let (mut log, ..) = open(&storage, options(64));
     log.note_end();
@@ -322,7 +322,7 @@ fn the_spare_and_the_reserve_are_used_or_removed_for_new_records() {
 }
 
 #[test]
-fn a_spare_that_does_not_fit_a_large_unit_is_given_up_for_it() {
+fn a_spare_that_is_too_small_for_a_unit_is_removed() {
     let storage = SimStorage::new(9);
     let (mut log, ..) = open(&storage, options(4));
     write(&mut log, &[10]);
@@ -359,6 +359,79 @@ fn the_spare_and_the_reserve_are_prepared_only_within_the_limit() {
         assert_eq!(log.size().segments, segments);
         assert_eq!((has("spare"), has("reserve")), (true, has_reserve));
     }
+}
+
+#[test]
+fn a_segment_is_reclaimed_only_if_two_closed_segments_follow_it() {
+    let storage = SimStorage::new(18);
+    let (mut log, ..) = open(&storage, options(64));
+    let unit = usize::try_from(SEGMENT / 2).unwrap();
+    for (segments, is_wanted) in [(1, false), (2, false), (3, false), (4, true)] {
+        write(&mut log, &[unit]);
+        assert_eq!(log.size().segments, segments);
+        let is_cramped = true;
+        assert_eq!(log.wants_reclaim(0, is_cramped), is_wanted);
+    }
+}
+
+#[test]
+fn a_segment_that_is_shorter_than_its_recorded_length_has_lost_the_rest() {
+    let unit = SEGMENT / 2;
+    for missing_bytes in [0, 8] {
+        let storage = SimStorage::new(21);
+        let (mut log, ..) = open(&storage, options(64));
+        for _ in 0..3 {
+            write(&mut log, &[usize::try_from(unit).unwrap()]);
+        }
+        drop(log);
+        let name = segment_name(1);
+        let mut bytes = storage.files()[&name].clone();
+        let len = HEADER + group_len(&[unit]) - missing_bytes;
+        bytes.truncate(usize::try_from(len).unwrap());
+        storage.put(&name, &bytes);
+        let (.., report) = open(&storage, options(64));
+        let shortened = report
+            .gone
+            .iter()
+            .filter(|gone| gone.what == Loss::Shortened);
+        let lost: Vec<_> = shortened.map(|gone| (gone.segment, gone.bytes)).collect();
+        let expected = (missing_bytes > 0).then_some((1, missing_bytes));
+        assert_eq!(lost, Vec::from_iter(expected));
+    }
+}
+
+#[test]
+fn a_log_is_reclaimed_above_twice_its_current_data_and_on_a_full_disk_earlier() {
+    // The size limit in segments, live bytes, and whether five segments are too much on a disk with
+    // room and on one without.
+    for (limit, live_bytes, expected) in [
+        (64, 0, [true, true]),
+        (64, SEGMENT * 3 / 2 - 1, [true, true]),
+        (64, SEGMENT * 3 / 2, [false, true]),
+        (64, SEGMENT * 3 - 1, [false, true]),
+        (64, SEGMENT * 3, [false, false]),
+        // Three segments below the limit are the maximum.
+        (7, SEGMENT * 3 - 1, [true, true]),
+        (7, SEGMENT * 3, [false, false]),
+    ] {
+        let storage = SimStorage::new(19);
+        let (mut log, ..) = open(&storage, options(limit));
+        for _ in 0..5 {
+            write(&mut log, &[usize::try_from(SEGMENT / 2).unwrap()]);
+        }
+        assert_eq!(log.content_bytes(), 5 * SEGMENT);
+        let wanted = [false, true].map(|is_cramped| log.wants_reclaim(live_bytes, is_cramped));
+        assert_eq!(wanted, expected, "{live_bytes} of {limit}");
+    }
+    let storage = SimStorage::new(20);
+    let (mut log, ..) = open(&storage, options(64));
+    for _ in 0..4 {
+        write(&mut log, &[usize::try_from(SEGMENT / 2).unwrap()]);
+    }
+    assert!(
+        !log.wants_reclaim(0, false),
+        "four segments are always free"
+    );
 }
 
 #[test]
@@ -402,7 +475,7 @@ fn a_segment_in_which_nothing_was_written_is_removed() {
 }
 
 #[test]
-fn a_disk_without_room_takes_the_reserve() {
+fn a_log_on_a_full_disk_uses_the_reserve() {
     let storage = SimStorage::new(12);
     let (mut log, ..) = open(&storage, options(64));
     let unit = usize::try_from(SEGMENT / 2).unwrap();
@@ -418,10 +491,18 @@ fn a_disk_without_room_takes_the_reserve() {
     assert!(log.has_no_room());
     write(&mut log, &[100]);
     assert!(storage.files().contains_key("reserve"));
-    assert_eq!(log.size().segments, 2, "this one was written in advance");
+    assert_eq!(
+        log.size().segments,
+        2,
+        "the second segment was written in advance"
+    );
     let (done, result) = log.write(&units(&[unit, unit]));
     assert!(matches!(result, Err(WriteError::NoSpace(_))));
-    assert_eq!(done, WORD_LEN + unit, "one still fits into the reserve");
+    assert_eq!(
+        done,
+        WORD_LEN + unit,
+        "one unit still fits into the reserve"
+    );
     assert!(!storage.files().contains_key("reserve"));
     assert_eq!(log.size().segments, 3);
 }

@@ -63,7 +63,7 @@ mod tests {
 
     use super::*;
 
-    /// A file of which some blocks cannot be read, so many times.
+    /// A file whose listed blocks cannot be read for a number of times.
     struct Worn {
         bytes: Vec<u8>,
         failures: Mutex<BTreeMap<usize, u32>>,
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_block_costs_what_is_in_it() {
+    fn an_unreadable_block_loses_only_its_own_bytes() {
         let len = PIECE + 5000;
         let blocks = PIECE / BLOCK;
         let file = Worn::new(len, &[(2, 100), (blocks + 1, 100)]);
@@ -137,8 +137,8 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_given_up_after_some_attempts() {
-        // One for the piece, and four for the block.
+    fn a_block_is_read_with_a_limited_number_of_attempts() {
+        // One attempt for the piece and four for the block.
         for (failures, lost) in [(4, 0), (5, BLOCK as u64)] {
             let file = Worn::new(3 * BLOCK, &[(1, failures)]);
             let (bytes, unreadable) = file.read(3 * BLOCK);

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_remembers_the_latest_wall_clock_and_the_moment_of_it() {
+    fn a_note_keeps_the_latest_wall_clock_and_its_moment() {
         let first = ClockNote::next(None, 10, 100);
         let latest = |note: ClockNote| (note.latest_at, note.latest_wall);
         assert_eq!((first.at, first.wall, latest(first)), (10, 100, (10, 100)));

@@ -306,7 +306,7 @@ fn invalid_bytes_are_refused() {
     }
 }
 
-/// A record with one byte that is to be one of these, and no other.
+/// Checks that one byte of a record has only these values.
 #[track_caller]
 fn check_byte(before: &[&[u8]], after: &[u8], valid: &[u8]) {
     for byte in 0..=255 {
@@ -316,10 +316,10 @@ fn check_byte(before: &[&[u8]], after: &[u8], valid: &[u8]) {
 }
 
 #[test]
-fn bytes_that_stand_for_one_of_a_few_things_are_nothing_else() {
+fn a_record_with_an_unknown_value_of_an_enumeration_is_malformed() {
     // Protocol versions.
     check_byte(&[&[1], &NINE], &[&[0; 14][..], b"c"].concat(), &[3, 4, 5]);
-    // Whose a session is, without and with a name.
+    // The owner of a session, without and with a name.
     let owned = [&[15][..], &NINE, &[5], &[0; 14]].concat();
     check_byte(&[&owned], &[0, 0, 0, 0, b'c'], &[0, 1]);
     check_byte(&[&owned], &[1, 0, 0, 0, b'u', b'c'], &[1]);
@@ -340,7 +340,7 @@ fn bytes_that_stand_for_one_of_a_few_things_are_nothing_else() {
 }
 
 #[test]
-fn every_combination_of_subscription_options_comes_back() {
+fn every_combination_of_subscription_options_is_decoded_as_encoded() {
     let (mut qualities, mut bits) = (0, Vec::new());
     for qos in [QoS::AtMostOnce, QoS::AtLeastOnce, QoS::ExactlyOnce] {
         for handling in 0..3 {
@@ -376,7 +376,7 @@ fn every_combination_of_subscription_options_comes_back() {
 }
 
 #[test]
-fn sessions_of_every_version_and_steps_of_every_kind_come_back() {
+fn sessions_of_every_version_and_steps_of_every_kind_are_decoded_as_encoded() {
     for (version, level) in [(Version::V31, 3), (Version::V311, 4), (Version::V5, 5)] {
         let session = Session {
             id: 9,
@@ -420,7 +420,7 @@ fn messages_are_numbered_from_1_to_the_highest_of_62_bits() {
 }
 
 #[test]
-fn an_owner_is_the_same_lent_and_owned() {
+fn a_boxed_owner_equals_the_borrowed_one() {
     let owners = [Owner::Unknown, Owner::Anonymous, Owner::User("u")];
     for owner in owners {
         assert_eq!(owner.boxed().as_deref(), owner);
@@ -429,7 +429,7 @@ fn an_owner_is_the_same_lent_and_owned() {
 }
 
 #[test]
-fn identifiers_are_the_same_listed_and_stored() {
+fn listed_and_stored_identifiers_are_equal() {
     let listed = Identifiers::Listed(&[1, 0x0102]);
     let stored = Identifiers::Stored(&[1, 0, 0, 0, 2, 1, 0, 0]);
     assert_eq!(listed, stored);

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn deliveries_that_are_over_take_no_memory_while_the_log_is_read() {
+    fn completed_deliveries_take_no_memory_while_the_log_is_read() {
         let mut collected = Collected::default();
         for seq in (1..=FOLD_MIN as u64).rev() {
             collected.see(seen(seq, Step::Over));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_furthest_step_of_a_delivery_counts_with_all_that_is_known_of_it() {
+    fn the_latest_step_of_a_delivery_counts_with_the_fields_of_all_its_records() {
         let mut collected = Collected::default();
         let known = Known {
             message: 4,

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn deliveries_may_come_in_any_order_and_each_once() {
+    fn deliveries_are_inserted_in_any_order_and_each_once() {
         let mut deliveries = queue([5, 9, 1, 7, 3]);
         for seq in [1, 3, 5, 7, 9] {
             assert!(!deliveries.insert(seq, Delivery::queued(1)));
@@ -206,7 +206,10 @@ mod tests {
         }
         assert_eq!(deliveries.get(4), None);
         assert!(deliveries.remove(5).is_some());
-        assert!(!deliveries.insert(5, Delivery::queued(1)), "it was there");
+        assert!(
+            !deliveries.insert(5, Delivery::queued(1)),
+            "the delivery was there"
+        );
         assert_eq!((deliveries.get(5), deliveries.len()), (None, 4));
     }
 
@@ -225,9 +228,9 @@ mod tests {
     }
 
     #[test]
-    fn places_that_are_over_are_swept_out_when_they_are_most() {
+    fn completed_places_are_removed_when_they_are_the_majority() {
         let mut deliveries = queue(0..100);
-        // 34 are left, and 66 are over: as many, and the slack.
+        // 34 deliveries are left and 66 are completed: as many, and the slack.
         (1..67).for_each(|seq| assert!(deliveries.remove(seq).is_some()));
         assert_eq!((deliveries.places.len(), deliveries.len()), (100, 34));
         assert!(deliveries.remove(67).is_some());
@@ -236,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_given_back_when_three_quarters_are_empty_and_it_is_much() {
+    fn a_large_list_frees_memory_when_three_quarters_of_it_are_empty() {
         let mut deliveries = queue(0..64);
         assert_eq!(deliveries.places.capacity(), IDLE_CAPACITY_MAX);
         (0..63).for_each(|seq| assert!(deliveries.remove(seq).is_some()));

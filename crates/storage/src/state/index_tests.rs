@@ -176,7 +176,7 @@ fn check_written_again(first: &Change<'_>, second: &Change<'_>) {
 }
 
 #[test]
-fn the_last_of_several_records_of_one_thing_is_current() {
+fn the_last_of_several_records_of_one_state_is_current() {
     check_written_again(&session(1, "client"), &session(1, "c"));
     check_written_again(&subscription(1, "a/+", 1), &subscription(1, "a/+", 2));
     check_written_again(&will(1, "topic"), &will(1, "t"));
@@ -206,7 +206,7 @@ fn a_will_and_a_subscription_end_once() {
 }
 
 #[test]
-fn many_subscriptions_of_a_session_are_told_apart() {
+fn many_subscriptions_of_a_session_are_distinguished() {
     let mut index = Index::default();
     let filters: Vec<String> = (0..100).map(|number| format!("a/{number}")).collect();
     for filter in &filters {
@@ -364,7 +364,10 @@ fn a_removed_topic_rejects_older_changes_until_its_record_is_reclaimed() {
     let removed = |change| Change::RetainedRemoved { change, topic: "t" };
     is_known(&mut index, &removed(5));
     assert!(!is_current(&mut index, &removed(5)));
-    assert!(is_current(&mut index, &kept), "it was not removed");
+    assert!(
+        is_current(&mut index, &kept),
+        "the retained message was not removed"
+    );
     assert!(apply(&mut index, &removed(6)));
     assert_eq!(index.live_bytes(), len(&removed(6)));
     assert!(!is_current(&mut index, &kept));

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_print_in_the_place_of_another_counts_the_difference() {
+    fn a_replaced_print_changes_the_live_bytes_by_the_difference() {
         let mut live_bytes = 100;
         let mut kept = Print::default();
         let first = Print::new(1, b"12");

@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn topic_properties_and_payload_are_told_apart() {
+    fn topic_properties_and_payload_are_distinguished() {
         let content = Content::new("topic", b"prop", b"payload");
         assert_eq!(content.topic(), "topic");
         assert_eq!(content.properties(), b"prop");

@@ -24,7 +24,7 @@ fn over(session: u64, seq: u64) -> Change<'static> {
 }
 
 #[test]
-fn the_highest_numbers_include_those_of_removed_things() {
+fn the_highest_numbers_include_those_of_removed_state() {
     let changes = [
         session(4, "c"),
         Change::SessionRemoved { session: 9 },
@@ -51,7 +51,7 @@ fn the_highest_numbers_include_those_of_removed_things() {
 fn publishers_and_past_times_are_noted() {
     let published = |publisher, published_at| {
         let Change::Message(message) = message(1) else {
-            panic!("it is a message")
+            panic!("the change is a message")
         };
         Change::Message(Message {
             publisher,
@@ -61,10 +61,14 @@ fn publishers_and_past_times_are_noted() {
     };
     let recovered = replayed(&[published(6, 500)]);
     assert_eq!((recovered.session_id_max, recovered.latest), (6, 500));
-    assert_eq!(replayed(&[published(0, 500)]).latest, 0, "it was imported");
+    assert_eq!(
+        replayed(&[published(0, 500)]).latest,
+        0,
+        "the message was imported"
+    );
     let away = |away_since: Option<LogMillis>| {
         let Change::Session(own) = session(1, "c") else {
-            panic!("it is a session")
+            panic!("the change is a session")
         };
         Change::Session(Session { away_since, ..own })
     };
@@ -346,7 +350,7 @@ fn times_are_shown_by_the_wall_clock() {
         })
     };
     let Change::Message(own) = message(1) else {
-        panic!("it is a message")
+        panic!("the change is a message")
     };
     let published = Change::Message(Message {
         publisher: 1,
@@ -355,7 +359,7 @@ fn times_are_shown_by_the_wall_clock() {
         ..own
     });
     let Change::Session(own) = session(1, "c") else {
-        panic!("it is a session")
+        panic!("the change is a session")
     };
     let away = Change::Session(Session {
         away_since: Some(now + 10),
@@ -377,7 +381,7 @@ fn times_are_shown_by_the_wall_clock() {
     assert_eq!(shown.messages[0].expires_at, Some(now + 2 * hour + 5000));
     // Of a moment far ahead of the last note no more than two intervals are believed.
     let Change::Message(own) = published else {
-        panic!("it is a message")
+        panic!("the change is a message")
     };
     let far = Change::Message(Message {
         published_at: now + 9 * hour,

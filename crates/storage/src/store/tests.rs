@@ -51,6 +51,11 @@ fn commit(store: &mut Store<SimDisk>, batch: &Batch) -> Committed {
     store.commit().unwrap()
 }
 
+/// Bytes of all files.
+fn storage_bytes(storage: &SimStorage) -> u64 {
+    storage.files().values().map(Vec::len).sum::<usize>() as u64
+}
+
 /// Messages that replace each other, so that segments become garbage.
 fn fill(store: &mut Store<SimDisk>, numbers: std::ops::Range<u64>) {
     for number in numbers {
@@ -59,7 +64,7 @@ fn fill(store: &mut Store<SimDisk>, numbers: std::ops::Range<u64>) {
 }
 
 #[test]
-fn sizes_stay_within_what_the_disk_and_the_limit_allow() {
+fn sizes_stay_within_the_disk_and_the_limit() {
     const MIB: u64 = 1024 * 1024;
     let sizes = |segment_bytes, disk_bytes_max, space_bytes| {
         let storage = SimStorage::new(1);
@@ -218,14 +223,14 @@ fn places_that_are_damaged_are_counted_when_their_segment_is_reclaimed() {
 }
 
 #[test]
-fn tidying_goes_on_while_there_is_garbage_or_a_spare_to_make() {
+fn tidying_continues_while_there_is_garbage_or_an_incomplete_spare() {
     let storage = SimStorage::new(8);
     let mut store = open(&storage, 64);
     fill(&mut store, 1..3);
     let mut steps = 0;
     while store.tidy().unwrap() {
         steps += 1;
-        assert!(steps < 1000, "it comes to an end");
+        assert!(steps < 1000, "tidying ends");
     }
     assert!(storage.files().contains_key("spare"));
     assert!(storage.files().contains_key("end"));
@@ -249,13 +254,72 @@ fn tidying_goes_on_while_there_is_garbage_or_a_spare_to_make() {
     let mut steps = 0;
     while store.tidy().unwrap() {
         steps += 1;
-        assert!(steps < 1000, "it comes to an end");
+        assert!(steps < 1000, "tidying ends");
     }
     assert!(!store.wants_reclaim());
 }
 
 #[test]
-fn a_folder_that_is_away_fails_every_commit_until_it_is_back() {
+fn a_full_disk_examines_its_oldest_segment_again_when_less_of_it_is_current() {
+    const TOPICS: u64 = 8;
+    let storage = SimStorage::new(10);
+    let mut store = open(&storage, 64);
+    for number in 1..=TOPICS {
+        commit(&mut store, &retained(number, &format!("t{number}"), 300));
+    }
+    let mut number = TOPICS;
+    let mut append = |store: &mut Store<SimDisk>| {
+        number += 1;
+        commit(store, &retained(number, "t", 300));
+        number
+    };
+    while store.usage().segments < 4 {
+        append(&mut store);
+    }
+    let full = Faults {
+        space_bytes: storage_bytes(&storage),
+        ..Faults::default()
+    };
+    storage.set_faults(full);
+    while store.reclaim_below.is_none() {
+        append(&mut store);
+    }
+    assert_eq!(store.health(), Health::Full);
+    // As long as as much of it is current, it is not even read.
+    storage.set_faults(Faults {
+        read_errors: 1000,
+        ..full
+    });
+    let change = append(&mut store);
+    assert_eq!(store.usage().reclaim_failures, 0);
+    storage.set_faults(full);
+    let mut removals = 0;
+    while store.usage().reclaimed_segments == 0 {
+        removals += 1;
+        assert!(removals < 4 * TOPICS, "the segment is reclaimed");
+        let topic = format!("t{removals}");
+        commit(&mut store, &removed(change + removals, &topic));
+    }
+}
+
+#[test]
+fn a_spare_that_cannot_be_written_makes_a_store_full_only_below_two_free_segments() {
+    for (missing_bytes, health) in [(0, Health::Healthy), (1, Health::Full)] {
+        let storage = SimStorage::new(11);
+        let mut store = open(&storage, 64);
+        commit(&mut store, &retained(1, "t", 100));
+        storage.set_faults(Faults {
+            sync_errors: 1000,
+            space_bytes: storage_bytes(&storage) + 2 * SEGMENT - missing_bytes,
+            ..Faults::default()
+        });
+        assert!(store.prepare(0), "nothing can be done now");
+        assert_eq!(store.health(), health);
+    }
+}
+
+#[test]
+fn a_moved_directory_fails_every_commit_until_it_returns() {
     let storage = SimStorage::new(9);
     let mut store = open(&storage, 64);
     store.look().unwrap();

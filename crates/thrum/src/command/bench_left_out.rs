@@ -1,28 +1,18 @@
 //! `thrum bench` of a program that was built without it.
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Args;
-use thrum_settings::LeftOut;
-
-use super::Failure;
+use super::left_out::{self, AnyArgs};
 
 /// Arguments of `thrum bench`: anything.
-#[derive(Debug, Args)]
-#[command(disable_help_flag = true)]
-pub(crate) struct BenchArgs {
-    /// The arguments of a complete program.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    _words: Vec<OsString>,
-}
+pub(crate) type BenchArgs = AnyArgs;
 
 /// Refuses.
 ///
 /// # Errors
 /// Always.
 pub(crate) fn run(_args: BenchArgs) -> anyhow::Result<ExitCode> {
-    Err(Failure::usage(LeftOut("bench")))
+    left_out::refuse("bench")
 }
 
 #[cfg(test)]

@@ -8,20 +8,28 @@ mod bench;
 #[cfg(not(feature = "bench"))]
 #[path = "bench_left_out.rs"]
 mod bench;
+#[cfg(feature = "management")]
 mod clients;
 mod completion;
 mod config;
 mod data_dir;
 pub(crate) mod failure;
+#[cfg(not(all(feature = "bench", feature = "management")))]
+mod left_out;
 mod man;
+#[cfg(not(feature = "management"))]
+#[path = "management_left_out.rs"]
+mod management;
 mod publish;
 mod request;
 mod retained;
 mod root_alone;
+#[cfg(feature = "management")]
 mod running;
 mod serve;
 mod sessions;
 mod shown;
+#[cfg(feature = "management")]
 mod status;
 mod subscribe;
 #[cfg(test)]
@@ -34,6 +42,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 pub(crate) use failure::Failure;
+#[cfg(not(feature = "management"))]
+use management::{self as clients, self as status};
 
 /// Examples come first: most people look for a line to copy.
 const EXAMPLES: &str = "\
@@ -76,7 +86,7 @@ pub(crate) enum Command {
     Bench(bench::BenchArgs),
     /// Write, check and show the configuration of a broker.
     Config(config::ConfigArgs),
-    /// Show a running broker in one look.
+    /// Show a summary of a running broker.
     Status(status::StatusArgs),
     /// List, show and disconnect the clients of a running broker.
     Clients(clients::ClientsArgs),

@@ -6,6 +6,7 @@ use std::io::{BufRead as _, Write as _};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::Serialize;
 use thrum_broker::config::units;
 use thrum_codec::Version;
 use thrum_figures::{bytes, fraction};
@@ -52,7 +53,7 @@ pub(super) fn size(len: usize) -> String {
     bytes(fraction(len as u64))
 }
 
-/// A version of the protocol as people write it.
+/// The name of a version of the protocol.
 pub(super) fn version(version: Version) -> &'static str {
     match version {
         Version::V31 => "3.1",
@@ -61,53 +62,42 @@ pub(super) fn version(version: Version) -> &'static str {
     }
 }
 
-/// A name from a client: it must not control the terminal.
+/// A name that a client has chosen, escaped if it would control the terminal.
 pub(super) fn name(text: &str) -> Cow<'_, str> {
-    if text.chars().any(steers_the_terminal) {
+    if text.chars().any(controls_the_terminal) {
         Cow::Owned(text.escape_debug().to_string())
     } else {
         Cow::Borrowed(text)
     }
 }
 
-/// Whether a character controls the terminal, or the direction of the text around it.
-fn steers_the_terminal(one: char) -> bool {
-    let turns_the_direction = matches!(
+/// A value as JSON on one line, without characters that control the terminal or end a line: names
+/// that clients have chosen are among its texts.
+pub(super) fn json_line<T: Serialize>(value: &T) -> serde_json::Result<String> {
+    let text = serde_json::to_string(value)?;
+    if !text.chars().any(controls_the_terminal) {
+        return Ok(text);
+    }
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for one in text.chars() {
+        // These characters have one unit of UTF-16, and are only within the strings of JSON.
+        if controls_the_terminal(one) {
+            escaped.extend([format!("\\u{:04x}", u32::from(one))]);
+        } else {
+            escaped.push(one);
+        }
+    }
+    Ok(escaped)
+}
+
+/// Whether a character controls the terminal, the direction of the text around it, or the end of a
+/// line.
+fn controls_the_terminal(one: char) -> bool {
+    let changes_the_direction = matches!(
         one,
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
     );
-    one.is_control() || turns_the_direction
-}
-
-/// At most so many characters of a text; what is cut off is marked.
-pub(super) fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    let kept = text.chars().take(width.saturating_sub(1));
-    kept.chain(['…']).collect()
-}
-
-/// A count in at most six characters: `9999`, `12.3k`, `4.5M`.
-pub(super) fn short_count(count: u64) -> String {
-    const UNITS: [(u64, &str); 6] = [
-        (1_000_000_000_000_000_000, "E"),
-        (1_000_000_000_000_000, "P"),
-        (1_000_000_000_000, "T"),
-        (1_000_000_000, "G"),
-        (1_000_000, "M"),
-        (1000, "k"),
-    ];
-    if count < 10_000 {
-        return count.to_string();
-    }
-    let unit = UNITS.iter().find(|(unit, _)| count >= *unit);
-    let (unit, letter) = unit.unwrap_or(&(1, ""));
-    format!(
-        "{}.{}{letter}",
-        count / unit,
-        count % unit / (unit / 10).max(1)
-    )
+    one.is_control() || changes_the_direction || matches!(one, '\u{2028}' | '\u{2029}')
 }
 
 /// A count and what is counted: `1 session`, `2 sessions`.
@@ -138,7 +128,7 @@ pub(super) fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Asks on the terminal; anything but yes is a refusal, an end of the input too.
+/// Asks on the terminal; any answer but yes, also the end of the input, refuses.
 pub(super) fn confirm(question: &str) -> anyhow::Result<()> {
     let mut errors = std::io::stderr().lock();
     write!(errors, "{question} [y/N] ")?;
@@ -178,26 +168,23 @@ mod tests {
     }
 
     #[test]
-    fn names_do_not_steer_the_terminal() {
+    fn names_do_not_control_the_terminal() {
         assert_eq!(name("\u{fc}ber"), "\u{fc}ber");
         assert_eq!(name("a\u{1b}[2J"), "a\\u{1b}[2J");
         assert_eq!(name("a\u{202e}b"), "a\\u{202e}b");
+        assert_eq!(name("a\u{2028}b"), "a\\u{2028}b");
     }
 
     #[test]
-    fn texts_and_counts_fit_their_columns() {
-        assert_eq!(cut("\u{fc}ber", 4), "\u{fc}ber");
-        assert_eq!(cut("\u{fc}ber", 3), "\u{fc}b…");
-        for (count, expected) in [
-            (0, "0"),
-            (9999, "9999"),
-            (10_000, "10.0k"),
-            (999_999, "999.9k"),
-            (1_250_000, "1.2M"),
-            (u64::MAX, "18.4E"),
-        ] {
-            assert_eq!(short_count(count), expected);
-        }
+    fn json_does_not_control_the_terminal_and_keeps_its_meaning() {
+        let controls = "\u{1b}\u{7f}\u{85}\u{9b}\u{9f}\u{61c}\u{200f}\u{202e}\u{2028}\u{2069}";
+        let value = format!("\u{fc}\u{1f600}{controls}");
+        let text = json_line(&value).unwrap();
+        assert_eq!(
+            text,
+            "\"\u{fc}\u{1f600}\\u001b\\u007f\\u0085\\u009b\\u009f\\u061c\\u200f\\u202e\\u2028\\u2069\""
+        );
+        assert_eq!(serde_json::from_str::<String>(&text).unwrap(), value);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `thrum status`: a running broker in one look.
+//! `thrum status`: a summary of a running broker.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -8,14 +8,14 @@ use thrum_figures::{bytes, count, fraction};
 use thrum_management::api::Status;
 
 use super::running::{Form, Method, Output, Running};
-use super::shown::NOTHING;
+use super::shown::{NOTHING, json_line};
 
 const EXAMPLES: &str = "\
 Examples:
   thrum status --data-dir /var/lib/thrum
   thrum status -c thrum.toml -o json
 
-Without --data-dir or -c the broker is that of /etc/thrum/thrum.toml. A broker without a data directory cannot be asked.";
+Without --data-dir or -c the broker is that of /etc/thrum/thrum.toml. A broker without a data directory has no control socket.";
 
 /// Arguments of `thrum status`.
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     match args.output.form {
         Form::Table => write!(out, "{}", text(&status))?,
-        Form::Json => writeln!(out, "{}", serde_json::to_string(&status)?)?,
+        Form::Json => writeln!(out, "{}", json_line(&status)?)?,
     }
     Ok(ExitCode::SUCCESS)
 }

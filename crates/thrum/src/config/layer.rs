@@ -142,7 +142,7 @@ impl Reader<'_> {
             return String::new();
         };
         if matches!(parent.kind, Kind::Named(_)) {
-            return format!("listener name {name:?}: use the letters a-z, 0-9, _ and - only");
+            return format!("name {name:?}: use the letters a-z, 0-9, _ and - only");
         }
         let within = match above {
             [] => String::new(),

@@ -81,7 +81,7 @@ fn every_form_of_a_value_is_read() {
         addresses(&["127.0.0.1:1885", "[::1]:1885"])
     );
     assert_eq!(config.listeners["local"].max_connections, 10);
-    assert_eq!(config.limits.max_packet, 1_000_000);
+    assert_eq!(config.limits.packet.max_packet, 1_000_000);
     assert_eq!(config.limits.session_expiry, Duration::from_hours(2));
     assert_eq!(config.limits.connect_timeout, Duration::from_secs(5));
     assert_eq!(
@@ -179,7 +179,7 @@ fn each_layer_wins_over_the_one_before_and_is_named_as_origin() {
     };
     let loaded = compose(&files, variables.clone(), &request).unwrap();
     assert_eq!(loaded.config.log.level, "error");
-    assert_eq!(loaded.config.limits.max_packet, 2000);
+    assert_eq!(loaded.config.limits.packet.max_packet, 2000);
     for (key, origin) in [
         ("node.name", "default"),
         ("limits.topic_levels", "thrum.toml:3"),
@@ -278,7 +278,7 @@ fn unknown_keys_are_reported_with_position_and_suggestion() {
     );
     check(
         read("[listeners.\"my port\"]\nbind = 1"),
-        "thrum.toml:1:12: listener name \"my port\": use the letters a-z, 0-9, _ and - only\n  \
+        "thrum.toml:1:12: name \"my port\": use the letters a-z, 0-9, _ and - only\n  \
          1 | [listeners.\"my port\"]\n    |            ^^^^^^^^^",
     );
 }

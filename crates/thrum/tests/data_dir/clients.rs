@@ -18,7 +18,7 @@ impl Drop for Client {
     }
 }
 
-/// A client that stays connected until it is kicked; it has subscribed when this returns.
+/// A client that stays connected until it is kicked; its subscriptions are in force at the return.
 fn subscribed(folder: &Folder, server: &Server, client_id: &str) -> Client {
     let port = &server.port;
     let line = format!("sub -p {port} -i {client_id} -c -q 1 -t t/{client_id} -t all");
@@ -59,7 +59,10 @@ fn clients_are_listed_shown_and_kicked() {
         names(&folder, "--sort queued-messages --reverse --limit 1"),
         ["away"]
     );
-    assert_eq!(names(&folder, "--reverse --all").len(), 4);
+    let down = ["meter-2", "meter-1", "desk", "away"];
+    assert_eq!(names(&folder, "--reverse --all"), down);
+    let by_queue = names(&folder, "--sort queued-messages --all");
+    assert_eq!(by_queue, ["desk", "meter-1", "meter-2", "away"]);
     let table = folder.printed("clients ls --data-dir data --limit 2");
     let lines: Vec<&str> = table.lines().collect();
     assert!(lines[0].starts_with("CLIENT ID  USER  STATE"), "{table}");
@@ -92,7 +95,7 @@ fn clients_are_listed_shown_and_kicked() {
     );
     assert_eq!(
         kick("away"),
-        "away was away already; its session stays, and --session would end it\n"
+        "away was away; its session stays, --session ends it\n"
     );
     assert_eq!(
         folder.json("clients kick away --session -o json --data-dir data"),
@@ -101,8 +104,25 @@ fn clients_are_listed_shown_and_kicked() {
     folder.check_fails(
         "clients get away --data-dir data",
         2,
-        "error: there is no session of the client identifier \"away\"; thrum clients ls lists the clients\n",
+        "error: no session has the client identifier \"away\"; thrum clients ls lists the clients\n",
     );
+}
+
+#[test]
+fn a_client_identifier_does_not_control_the_terminal() {
+    let folder = Folder::empty("clients-escaped");
+    let server = Server::start(&folder, "data");
+    let client_id = "a\u{9b}31m\u{202e}b";
+    folder.printed(&format!(
+        "sub -p {} -i {client_id} -c -q 1 -t t -E",
+        server.port
+    ));
+    for line in ["ls", "ls --all", &format!("get {client_id}")] {
+        let printed = folder.printed(&format!("clients {line} -o json --data-dir data"));
+        assert!(printed.is_ascii(), "{line}: {printed:?}");
+        let read: Value = serde_json::from_str(printed.trim_end()).unwrap();
+        assert_eq!(read["client_id"], client_id);
+    }
 }
 
 #[test]
@@ -132,7 +152,7 @@ fn the_status_is_printed_in_both_forms() {
 }
 
 #[test]
-fn why_nobody_can_be_asked_is_said() {
+fn a_broker_that_cannot_be_reached_is_reported_with_a_remedy() {
     let folder = Folder::empty("clients-refused");
     std::fs::create_dir(folder.path("data")).unwrap();
     folder.check_fails(
@@ -149,17 +169,17 @@ fn why_nobody_can_be_asked_is_said() {
     folder.check_fails(
         "status -c thrum.toml",
         2,
-        "error: which broker? thrum.toml names no data directory (node.data_dir), and only a broker with one can be \
-         asked: name it with --data-dir DIR, or its configuration with -c FILE\n",
+        "error: thrum.toml names no data directory (node.data_dir), and only a broker with a data directory has a control \
+         socket: name it with --data-dir DIR, or its configuration with -c FILE\n",
     );
     drop(Server::start(&folder, "data"));
     folder.check_fails(
         "status --data-dir data",
         2,
-        "error: no broker runs on data: its control.sock is left from one that was killed; start one with thrum serve \
+        "error: no broker runs on data: its control.sock is from a broker that was killed; start one with thrum serve \
          --data-dir data\n",
     );
-    // The next one takes its place.
+    // The next broker replaces it.
     let _server = Server::start(&folder, "data");
     let mode = std::fs::metadata(folder.path("data/control.sock")).unwrap();
     assert_eq!(mode.permissions().mode() & 0o777, 0o600);

@@ -69,3 +69,12 @@ fn a_backup_of_a_running_broker_starts_as_another_one() {
     );
     assert_eq!(left[0]["queued"], json!(2));
 }
+
+#[cfg(not(feature = "management"))]
+#[test]
+fn a_broker_without_the_management_interface_makes_no_control_socket() {
+    let folder = Folder::empty("no-management");
+    let server = Server::start(&folder, "data");
+    server.publish(&folder, "-t here -m taken");
+    assert!(!folder.path("data/control.sock").exists());
+}

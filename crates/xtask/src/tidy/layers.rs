@@ -7,7 +7,7 @@ use crate::violation::Violation;
 use crate::workspace::Package;
 
 /// Rows from bottom to top; each entry is the folder of a crate.
-const ROWS: [(&str, &[&str]); 8] = [
+const ROWS: [(&str, &[&str]); 9] = [
     ("wire", &["codec"]),
     ("pure", &["access", "figures", "protocol", "routing"]),
     (
@@ -15,6 +15,7 @@ const ROWS: [(&str, &[&str]); 8] = [
         &["files", "protection", "report", "settings", "transport"],
     ),
     ("edge", &["storage", "quic"]),
+    ("machine", &["engine"]),
     ("node", &["broker", "bench"]),
     ("parts", &["auth"]),
     ("control", &["management"]),

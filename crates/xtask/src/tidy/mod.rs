@@ -8,6 +8,7 @@ mod known;
 mod layers;
 mod length;
 mod machine_paths;
+mod map;
 mod names;
 mod product;
 mod purpose;
@@ -57,6 +58,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     for (path, content) in &text {
         found.extend(machine_paths::check(path, content));
     }
+    found.extend(map::check(&text));
     found.extend(unnamed_files::check(&packages, &source));
     found.extend(layers::check(&packages, &source));
     found.extend(inner_layers::check(&source));

@@ -7,6 +7,7 @@ pub(super) mod networks;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use serde::{Deserializer, Serialize, Serializer};
+use thrum_engine::workers::WORKERS_MAX;
 use thrum_routing::Strategy;
 pub use thrum_settings::{
     AnonymousSchema, ByteSizeSchema, DurationSchema, format_duration, format_size, parse_duration,
@@ -14,8 +15,6 @@ pub use thrum_settings::{
 };
 use thrum_settings::{Scalar, found, scalar, schema};
 pub(super) use thrum_settings::{anonymous, byte_size, duration};
-
-use crate::workers::WORKERS_MAX;
 
 use super::{Anonymous, Bind, Workers, wildcard};
 

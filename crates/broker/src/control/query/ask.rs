@@ -1,4 +1,4 @@
-//! One question on its way: who asks, who has answered, and how many there are.
+//! One question to the workers: its asker, its answers, and the number of questions under way.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,57 +11,60 @@ use super::questions::{Progress, Step, Task, Work};
 use crate::clock::Clock;
 use crate::control::Control;
 use crate::mailbox::Mail;
-use crate::metrics::Counter;
 use crate::node::Node;
 use crate::traffic::Traffic;
-use crate::workers::WorkerId;
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::workers::WorkerId;
 
 /// Questions under way on a node. Each may hold a page of [`ROWS_MAX`](super::ROWS_MAX) rows for
-/// each worker: about 0.5 MB, so that all together take some 16 MB of a node with one worker. Over
-/// it a question is refused, and counted ([`Counter::QuestionsRefused`]).
+/// each worker: about 0.5 MB, so that all together take some 16 MB of a node with one worker. One
+/// more is refused and counted ([`Counter::QuestionsRefused`]).
 pub(crate) const QUESTIONS_MAX: usize = 32;
-/// A question is given up after this, unless whoever asks says otherwise: a listing of a million
+/// A question is given up after this time, unless the asker sets another one: a page of a million
 /// sessions takes some tenths of a second.
 pub(super) const QUESTION_TIME: Duration = Duration::from_secs(10);
+
+/// The worker that does the work of one worker.
+pub(super) const FIRST_WORKER: WorkerId = WorkerId::new(0);
 
 /// Why a question has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueryError {
-    /// There are too many questions.
+    /// Too many questions are under way.
     #[error(
         "{} questions are under way already; ask again when one of them is answered",
         QUESTIONS_MAX
     )]
     Busy,
-    /// The workers have too much to do.
+    /// Some workers did not answer in time.
     #[error("no answer from {} within {seconds} s: the broker is overloaded; ask again later", .workers.join(", "))]
     TimedOut {
-        /// Those that have not answered.
+        /// Their names.
         workers: Vec<String>,
-        /// How long they had.
+        /// The time that they had.
         seconds: u64,
     },
-    /// Nobody answers any more.
+    /// The workers have ended, or are about to.
     #[error("the broker is stopping")]
     Stopped,
-    /// The cursor is of another listing.
+    /// The cursor is of another listing or order.
     #[error(transparent)]
     Cursor(#[from] CursorError),
-    /// The question makes no sense, and why.
+    /// The question is refused, for this reason.
     #[error("{0}")]
     Invalid(String),
 }
 
-/// Counts the questions under way.
+/// Limits the questions under way.
 #[derive(Debug, Default)]
-pub(crate) struct Desk {
+pub(crate) struct QuestionLimit {
     under_way: AtomicUsize,
     has_closed: AtomicBool,
 }
 
-impl Desk {
-    /// Nobody answers from now on.
+impl QuestionLimit {
+    /// Every question is refused from now on.
     pub(crate) fn close(&self) {
         self.has_closed.store(true, Ordering::SeqCst);
     }
@@ -70,7 +73,7 @@ impl Desk {
         self.has_closed.load(Ordering::SeqCst)
     }
 
-    /// None if there are too many.
+    /// None if too many questions are under way.
     fn admit(self: &Arc<Self>) -> Option<Arc<Permit>> {
         let before = self.under_way.fetch_add(1, Ordering::Relaxed);
         let permit = Arc::new(Permit(Arc::clone(self)));
@@ -78,10 +81,10 @@ impl Desk {
     }
 }
 
-/// One of the questions that may be under way. It lasts until the asker and all workers have let
-/// the question go, so that questions that were given up do not pile up.
+/// One of the questions that may be under way. The asker and all workers hold it until they drop
+/// the question, so that questions that were given up count too.
 #[derive(Debug)]
-struct Permit(Arc<Desk>);
+struct Permit(Arc<QuestionLimit>);
 
 impl Drop for Permit {
     fn drop(&mut self) {
@@ -89,19 +92,19 @@ impl Drop for Permit {
     }
 }
 
-/// A question and the answers that have come.
+/// A question and its answers so far.
 #[derive(Debug)]
 pub(crate) struct Asking<A> {
     answers: Receiver<(WorkerId, A)>,
     missing: Vec<WorkerId>,
-    come: Vec<A>,
-    /// The workers give the question up when it is gone.
+    received: Vec<A>,
+    /// The workers give the question up when this is dropped.
     _asker: Arc<()>,
     _permit: Arc<Permit>,
 }
 
 impl<A> Asking<A> {
-    /// Takes the answers that are there; true if they are all.
+    /// Receives the answers that were sent; true if these are all.
     #[cfg(test)]
     pub(super) fn is_answered(&mut self) -> bool {
         while let Ok((worker, answer)) = self.answers.try_recv() {
@@ -112,19 +115,19 @@ impl<A> Asking<A> {
 
     fn take(&mut self, worker: WorkerId, answer: A) {
         self.missing.retain(|missing| *missing != worker);
-        self.come.push(answer);
+        self.received.push(answer);
     }
 
-    /// The answers that have come, one of each worker that was asked.
+    /// The answers so far, one of each worker.
     #[cfg(test)]
     pub(super) fn take_answers(&mut self) -> Vec<A> {
-        std::mem::take(&mut self.come)
+        std::mem::take(&mut self.received)
     }
 
-    fn wait(mut self, at_most: Duration) -> Result<Vec<A>, QueryError> {
+    fn wait(mut self, timeout: Duration) -> Result<Vec<A>, QueryError> {
         let clock = Clock::start();
         while !self.missing.is_empty() {
-            let left = at_most.saturating_sub(clock.elapsed());
+            let left = timeout.saturating_sub(clock.elapsed());
             match self.answers.recv_timeout(left) {
                 Ok((worker, answer)) => self.take(worker, answer),
                 Err(RecvTimeoutError::Disconnected) => return Err(QueryError::Stopped),
@@ -133,16 +136,16 @@ impl<A> Asking<A> {
                     let names = names.map(|worker| format!("worker-{}", worker.index()));
                     return Err(QueryError::TimedOut {
                         workers: names.collect(),
-                        seconds: at_most.as_secs(),
+                        seconds: timeout.as_secs(),
                     });
                 }
             }
         }
-        Ok(self.come)
+        Ok(self.received)
     }
 }
 
-/// Where the answer of one worker goes.
+/// The way of one worker's answer to the asker.
 struct Reply<A> {
     worker: WorkerId,
     sender: SyncSender<(WorkerId, A)>,
@@ -150,7 +153,7 @@ struct Reply<A> {
     _permit: Arc<Permit>,
 }
 
-/// What a worker has to do for a question, and where its answer goes.
+/// The work of a worker for a question, and the way of its answer.
 struct Asked<W: Work> {
     work: W,
     reply: Reply<W::Answer>,
@@ -172,7 +175,7 @@ impl<W: Work> Task for Asked<W> {
             Progress::More => Step::More,
             Progress::Waits => Step::Waits,
             Progress::Done(answer) => {
-                // Nobody may wait for it any more.
+                // The asker may have given up.
                 self.reply.sender.try_send((self.reply.worker, answer)).ok();
                 Step::Done
             }
@@ -180,12 +183,12 @@ impl<W: Work> Task for Asked<W> {
     }
 }
 
-/// Whoever asks the workers of a node.
+/// Asks the workers of a node.
 #[derive(Clone, Debug)]
 pub(super) struct Asker {
     pub(super) control: Arc<Control>,
-    /// How long an answer is waited for.
-    pub(super) patience: Duration,
+    /// A question without an answer is given up after this time.
+    pub(super) timeout: Duration,
 }
 
 impl Asker {
@@ -203,12 +206,14 @@ impl Asker {
         workers: impl Iterator<Item = WorkerId>,
         work: impl Fn() -> W,
     ) -> Result<Asking<W::Answer>, QueryError> {
-        let (desk, node) = (&self.control.desk, self.node());
-        let Some(permit) = desk.admit() else {
-            node.metrics.add_elsewhere(Counter::QuestionsRefused, 1);
+        let (limit, node) = (&self.control.question_limit, self.node());
+        let Some(permit) = limit.admit() else {
+            node.state
+                .metrics
+                .add_elsewhere(Counter::QuestionsRefused, 1);
             return Err(QueryError::Busy);
         };
-        node.metrics.add_elsewhere(Counter::QuestionsAsked, 1);
+        node.state.metrics.add_elsewhere(Counter::QuestionsAsked, 1);
         let missing: Vec<WorkerId> = workers.collect();
         // Room for all, so that no worker waits.
         let (sender, answers) = sync_channel(missing.len());
@@ -224,15 +229,15 @@ impl Asker {
             let task = Box::new(Asked { work, reply });
             node.mailbox(*worker).push(Mail::Asked(task));
         }
-        // Whoever sees the desk open here has put the question into a mailbox that is emptied when
-        // the worker has ended.
-        if desk.is_closed() {
+        // If the limit is not closed here, the question is in a mailbox that is emptied when the
+        // worker has ended.
+        if limit.is_closed() {
             return Err(QueryError::Stopped);
         }
         Ok(Asking {
             answers,
             missing,
-            come: Vec::new(),
+            received: Vec::new(),
             _asker: asker,
             _permit: permit,
         })
@@ -244,10 +249,10 @@ impl Asker {
         workers: impl Iterator<Item = WorkerId>,
         work: impl Fn() -> W,
     ) -> Result<Vec<W::Answer>, QueryError> {
-        self.begin(workers, work)?.wait(self.patience)
+        self.begin(workers, work)?.wait(self.timeout)
     }
 
-    /// The same of all workers.
+    /// Asks all workers.
     pub(super) fn ask_all<W: Work + 'static>(
         &self,
         work: impl Fn() -> W,
@@ -255,13 +260,13 @@ impl Asker {
         self.ask(self.workers(), work)
     }
 
-    /// The same of the worker that does what one has to do.
-    pub(super) fn ask_one<W: Work + 'static>(
+    /// Asks one worker.
+    pub(super) fn ask_worker<W: Work + 'static>(
         &self,
+        worker: WorkerId,
         work: impl Fn() -> W,
     ) -> Result<W::Answer, QueryError> {
-        let first = std::iter::once(WorkerId::new(0));
-        let answers = self.ask(first, work)?;
+        let answers = self.ask(std::iter::once(worker), work)?;
         answers.into_iter().next().ok_or(QueryError::Stopped)
     }
 }

@@ -1,8 +1,11 @@
-//! The best rows of a table behind a place, kept while the table is walked: bounded, whatever comes
-//! and goes meanwhile.
+//! The first rows of a table behind a place, kept while the table is walked. Their number and bytes
+//! are bounded, also while rows are added and removed.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+
+/// Bytes of the texts of a page, beside its last row: a thousand client identifiers of 1 KiB.
+pub(crate) const PAGE_BYTES_MAX: usize = 1024 * 1024;
 
 /// Which rows come first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +38,7 @@ pub(super) struct Wanted<K> {
     pub(super) direction: Direction,
     /// Rows kept at most; above 0.
     pub(super) limit: usize,
-    /// Only what comes behind this.
+    /// Only rows behind this one.
     pub(super) after: Option<K>,
 }
 
@@ -44,15 +47,24 @@ pub(super) struct Wanted<K> {
 pub(super) struct Best<K, T> {
     wanted: Wanted<K>,
     rows: BTreeMap<K, T>,
-    /// Rows behind the place, those that are not kept among them.
+    /// Bytes of the texts of the rows.
+    bytes: usize,
+    /// Rows behind the place, kept or not.
     behind: u64,
 }
 
-impl<K: Ord + Clone, T> Best<K, T> {
+/// The size of a row.
+pub(super) trait TextBytes {
+    /// Bytes of its texts.
+    fn text_bytes(&self) -> usize;
+}
+
+impl<K: Ord + Clone, T: TextBytes> Best<K, T> {
     pub(super) const fn new(wanted: Wanted<K>) -> Self {
         Self {
             wanted,
             rows: BTreeMap::new(),
+            bytes: 0,
             behind: 0,
         }
     }
@@ -62,8 +74,8 @@ impl<K: Ord + Clone, T> Best<K, T> {
         &self.wanted
     }
 
-    /// Offers a row, whose key compares with others as `compare` says; true if it is kept, and only
-    /// then it is made.
+    /// Offers a row, whose key compares with others as `compare` says; true if it is kept: only
+    /// then `make` is called.
     pub(super) fn offer(
         &mut self,
         compare: impl Fn(&K) -> Ordering,
@@ -76,7 +88,7 @@ impl<K: Ord + Clone, T> Best<K, T> {
             return false;
         }
         self.behind += 1;
-        let is_full = self.rows.len() >= self.wanted.limit;
+        let is_full = self.rows.len() >= self.wanted.limit || self.bytes >= PAGE_BYTES_MAX;
         if is_full && self.last().is_none_or(|last| comes(last) != Ordering::Less) {
             return false;
         }
@@ -86,13 +98,28 @@ impl<K: Ord + Clone, T> Best<K, T> {
     }
 
     fn keep(&mut self, key: K, row: T) {
-        self.rows.insert(key, row);
-        if self.rows.len() > self.wanted.limit {
-            match self.wanted.direction {
+        self.bytes += row.text_bytes();
+        if let Some(same) = self.rows.insert(key, row) {
+            self.bytes -= same.text_bytes();
+        }
+        while self.has_too_much() {
+            let dropped = match self.wanted.direction {
                 Direction::Ascending => self.rows.pop_last(),
                 Direction::Descending => self.rows.pop_first(),
             };
+            self.bytes -= dropped.map_or(0, |(_, row)| row.text_bytes());
         }
+    }
+
+    /// Whether the last row does not belong to the page. A row belongs to it if the rows before it
+    /// leave room, whatever its own size: so the pages of several tables agree where they end.
+    fn has_too_much(&self) -> bool {
+        let last = match self.wanted.direction {
+            Direction::Ascending => self.rows.last_key_value(),
+            Direction::Descending => self.rows.first_key_value(),
+        };
+        let last = last.map_or(0, |(_, row)| row.text_bytes());
+        self.rows.len() > self.wanted.limit || self.bytes - last >= PAGE_BYTES_MAX
     }
 
     /// The key of the last row in the order of the page.
@@ -104,7 +131,7 @@ impl<K: Ord + Clone, T> Best<K, T> {
         entry.map(|(key, _)| key)
     }
 
-    /// Takes over the rows of another table that were kept for the same page.
+    /// Adds the rows of another table that were kept for the same page.
     pub(super) fn join(&mut self, other: Self) {
         self.behind += other.behind;
         for (key, row) in other.rows {
@@ -112,7 +139,7 @@ impl<K: Ord + Clone, T> Best<K, T> {
         }
     }
 
-    /// The rows in their order, and the place behind them if there are more.
+    /// The rows in their order, and the key of the last one if there are more.
     pub(super) fn into_page(self) -> (Vec<T>, Option<K>) {
         let has_more = self.behind > self.rows.len() as u64;
         let next = self.last().filter(|_| has_more).cloned();
@@ -135,6 +162,13 @@ mod tests {
 
     type Key = (u8, u16);
 
+    impl TextBytes for Key {
+        /// Some rows are large.
+        fn text_bytes(&self) -> usize {
+            usize::from(self.0) * PAGE_BYTES_MAX / 4
+        }
+    }
+
     fn page(tables: &[BTreeSet<Key>], wanted: &Wanted<Key>) -> (Vec<Key>, Option<Key>) {
         let mut best = Best::new(wanted.clone());
         for table in tables {
@@ -142,6 +176,7 @@ mod tests {
             for key in table {
                 of_table.offer(|other| key.cmp(other), || (*key, *key));
                 assert!(of_table.rows.len() <= wanted.limit, "it is bounded");
+                assert!(of_table.bytes <= 2 * PAGE_BYTES_MAX, "it is bounded");
             }
             best.join(of_table);
         }
@@ -153,8 +188,8 @@ mod tests {
     }
 
     proptest! {
-        /// Rows that are there all the time are listed once and in order, while others come and go
-        /// between the pages, and in the tables of several workers.
+        /// Rows that are there all the time are listed once and in order, while other rows are
+        /// added and removed between the pages, in the tables of several workers.
         #[test]
         fn pages_list_each_lasting_row_once(
             lasting in prop::collection::btree_set(key(), 0..60),

@@ -1,24 +1,24 @@
-//! Connections by what they wait for.
+//! Connections by state.
 
 use super::QueryError;
 use super::ask::Asker;
 use super::questions::{Progress, Work};
 use crate::connection::{Connection, Phase};
-use crate::ids::ConnectionKey;
 use crate::traffic::Traffic;
+use thrum_engine::ids::ConnectionKey;
 
-/// How many connections there are, by how far they are.
+/// Connections by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionCounts {
-    /// The header of a proxy, TLS or WebSocket is not done.
+    /// The PROXY header or the handshake of TLS or WebSocket is not complete.
     pub in_handshake: u64,
-    /// No CONNECT has come.
+    /// The broker waits for CONNECT.
     pub awaiting_connect: u64,
-    /// A backend, a step of the client, or a look at its session is awaited before it is in.
+    /// CONNECT was received; a backend, a step of the client or a worker has still to answer.
     pub authenticating: u64,
-    /// They belong to a session.
+    /// The client has a session.
     pub established: u64,
-    /// They end: the last output is on its way.
+    /// The broker writes the last output.
     pub closing: u64,
 }
 
@@ -44,7 +44,7 @@ impl ConnectionCounts {
     }
 }
 
-/// Counts the connections, those that are no sessions yet among them.
+/// Counts the connections, also those without a session.
 pub(super) fn connections(asker: &Asker) -> Result<ConnectionCounts, QueryError> {
     let mut all = ConnectionCounts::default();
     for counts in asker.ask_all(CountConnections::default)? {

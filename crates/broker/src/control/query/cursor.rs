@@ -1,29 +1,33 @@
-//! Places in a listing, as whoever asked keeps them: opaque text.
+//! A place in a listing as text, which the program that asks keeps and sends back.
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::rank::Rank;
+use super::rank::{Rank, RankText, START_BYTES_MAX};
 
-/// Longest text that is looked at: what a client identifier and a filter of 64 KiB each take.
+/// Longest text that is read. The longest that is written has two texts of [`START_BYTES_MAX`]
+/// bytes with their hashes, or the topic of a retained message; it is far below the 65,534 bytes
+/// that the address of a request may have.
 const TEXT_BYTES_MAX: usize = 2 * (3 * 65_536 + 32);
+/// The hash of a text follows.
+const IS_HASHED: u8 = 1;
 
-/// What a place belongs to. The numbers are part of the text.
+/// The listing that a place belongs to. The number is a part of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Listing {
-    /// Behind it stand the number of the sort key and the direction.
+    /// The number of the sort key and the direction follow.
     Sessions = 1,
     Subscriptions = 2,
     Retained = 3,
+    Unsorted = 4,
 }
 
-/// A place in a listing, from which the next page goes on. Only the node that gave it understands
-/// it.
+/// The place in a listing where the next page begins. It is valid until the node ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor(Vec<u8>);
 
-/// The text is no place of this listing.
+/// The cursor is of another listing or order, or no cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the cursor is not one of this listing with this order; leave it out to begin with the first page"
@@ -35,20 +39,18 @@ impl Cursor {
         Self([&[listing as u8], place].concat())
     }
 
-    /// What is behind the kind of the listing.
+    /// The place without the number of the listing.
     pub(super) fn place(&self, listing: Listing) -> Result<&[u8], CursorError> {
         let (kind, place) = self.0.split_first().ok_or(CursorError)?;
         (*kind == listing as u8).then_some(place).ok_or(CursorError)
     }
 
-    /// Of a listing in the order of ranks.
+    /// The cursor behind a row of a listing that is sorted by ranks.
     pub(super) fn of_rank(listing: Listing, order: &[u8], rank: &Rank) -> Self {
-        let name_len = u32::try_from(rank.name.len()).unwrap_or(u32::MAX);
         let mut place = order.to_vec();
         place.extend_from_slice(&rank.value.to_le_bytes());
-        place.extend_from_slice(&name_len.to_le_bytes());
-        place.extend_from_slice(rank.name.as_bytes());
-        place.extend_from_slice(rank.second.as_bytes());
+        write_text(&mut place, &rank.name);
+        write_text(&mut place, &rank.second);
         Self::new(listing, &place)
     }
 
@@ -61,14 +63,41 @@ impl Cursor {
 }
 
 fn read_rank(place: &[u8]) -> Option<Rank> {
-    let (value, place) = place.split_first_chunk()?;
-    let (name_len, texts) = place.split_first_chunk()?;
-    let name_len = usize::try_from(u32::from_le_bytes(*name_len)).ok()?;
-    let (name, second) = texts.split_at_checked(name_len)?;
-    Some(Rank {
+    let (value, mut place) = place.split_first_chunk()?;
+    let name = read_text(&mut place)?;
+    let second = read_text(&mut place)?;
+    place.is_empty().then(|| Rank {
         value: u64::from_le_bytes(*value),
-        name: std::str::from_utf8(name).ok()?.into(),
-        second: std::str::from_utf8(second).ok()?.into(),
+        name,
+        second,
+    })
+}
+
+fn write_text(place: &mut Vec<u8>, text: &RankText) {
+    let len = u16::try_from(text.start.len()).unwrap_or(u16::MAX);
+    place.extend_from_slice(&len.to_le_bytes());
+    place.extend_from_slice(&text.start);
+    place.push(if text.hash.is_some() { IS_HASHED } else { 0 });
+    if let Some(hash) = text.hash {
+        place.extend_from_slice(&hash.to_le_bytes());
+    }
+}
+
+fn read_text(place: &mut &[u8]) -> Option<RankText> {
+    let (len, rest) = place.split_first_chunk()?;
+    let len = usize::from(u16::from_le_bytes(*len));
+    let (start, rest) = rest.split_at_checked(len)?;
+    let (is_hashed, mut rest) = rest.split_first()?;
+    let mut hash = None;
+    if *is_hashed == IS_HASHED {
+        let (bytes, behind) = rest.split_first_chunk()?;
+        hash = Some(u64::from_le_bytes(*bytes));
+        rest = behind;
+    }
+    *place = rest;
+    (len <= START_BYTES_MAX).then(|| RankText {
+        start: start.into(),
+        hash,
     })
 }
 
@@ -101,11 +130,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_read_as_it_was_written_and_only_there() {
+    fn a_place_is_read_as_it_was_written_and_only_for_its_listing() {
         let rank = Rank {
             value: u64::MAX - 1,
-            name: "fl\u{fc} 1".into(),
-            second: "a/+".into(),
+            name: RankText {
+                start: "fl\u{fc} 1".as_bytes().into(),
+                hash: None,
+            },
+            second: RankText {
+                start: "a/+".as_bytes().into(),
+                hash: Some(7),
+            },
         };
         let cursor = Cursor::of_rank(Listing::Sessions, &[3, 1], &rank);
         let read: Cursor = cursor.to_string().parse().unwrap();
@@ -119,9 +154,9 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_place_is_refused() {
+    fn text_that_is_no_cursor_is_refused() {
         let cut = "01".to_owned() + &"00".repeat(9);
-        let long = "01".to_owned() + &"00".repeat(8) + "ffffffff";
+        let long = "01".to_owned() + &"00".repeat(8) + "ffff";
         for text in ["", "0", "zz", "é", "+1", "02", &cut, &long] {
             let cursor: Result<Cursor, CursorError> = text.parse();
             let rank = cursor.and_then(|cursor| cursor.rank(Listing::Sessions, &[]));

@@ -1,4 +1,4 @@
-//! One session with all that is known of it.
+//! One session in full.
 
 use thrum_codec::QoS;
 
@@ -8,34 +8,34 @@ use super::questions::{Progress, Work};
 use super::row::{Backlog, SessionRow, row};
 use super::subscriptions::{SubscriptionRow, of_session};
 use crate::connection::Connection;
-use crate::engine::Engine;
-use crate::engine::client::Client;
-use crate::engine::events::words;
-use crate::ids::{ConnectionKey, Slot};
 use crate::system;
 use crate::traffic::Traffic;
+use thrum_engine::Engine;
+use thrum_engine::client::Client;
+use thrum_engine::events::drop_reason_name;
+use thrum_engine::ids::{ConnectionKey, Slot};
 
 /// Subscriptions that are shown with a session; the rest is listed by page.
 const SUBSCRIPTIONS_SHOWN: usize = 100;
-/// Units of a session with all that is shown of it.
+/// Units of [`detail`], beside those of the subscriptions.
 const DETAIL_UNITS: u64 = 256;
 
 /// A session in full.
 #[derive(Clone, Debug)]
 pub struct SessionDetail {
-    /// What a listing shows of it.
+    /// Its row in a listing.
     pub row: SessionRow,
     /// Its connection; none while the client is away.
     pub connection: Option<ConnectionDetail>,
-    /// Number of the worker that has it.
+    /// Number of its worker.
     pub worker: usize,
-    /// It is on the disk.
+    /// It is stored on the disk.
     pub is_durable: bool,
     /// The connection, or the last one, began with a clean start.
     pub is_clean_start: bool,
-    /// Messages of the client with QoS 1 and 2 whose exchange is not over.
+    /// Messages of the client with QoS 1 and 2 whose exchange is not complete.
     pub inflight_received: usize,
-    /// What may wait at most; 0 is nothing.
+    /// Limit of the queue; 0 allows no message.
     pub queue_limit: Backlog,
     /// The will, if there is one.
     pub will: Option<WillDetail>,
@@ -49,7 +49,7 @@ pub struct SessionDetail {
 /// The connection of a session.
 #[derive(Clone, Debug)]
 pub struct ConnectionDetail {
-    /// What is spoken there: `mqtt`, `mqtts`, `ws`, `wss`, `quic`; none if the listener is gone.
+    /// `mqtt`, `mqtts`, `ws`, `wss` or `quic`; none if the listener was removed.
     pub scheme: Option<&'static str>,
     /// Seconds of silence that the client may keep; 0 is no limit.
     pub keep_alive_secs: u16,
@@ -62,7 +62,7 @@ pub struct ConnectionDetail {
     pub bytes_sent: Option<u64>,
     /// The time to the client and back in microseconds, as the system knows it.
     pub round_trip_micros: Option<u32>,
-    /// Bytes that wait for its socket or the disk.
+    /// Bytes of output that wait for the socket or the disk.
     pub output_bytes: u64,
     /// Why it is slowed, or not read now.
     pub limited: Vec<Limited>,
@@ -165,7 +165,7 @@ fn detail(traffic: &mut Traffic, slot: Slot) -> SessionDetail {
         dropped: client
             .dropped()
             .iter()
-            .map(|(reason, count)| (words(*reason), *count))
+            .map(|(reason, count)| (drop_reason_name(*reason), *count))
             .collect(),
     }
 }

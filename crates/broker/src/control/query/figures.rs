@@ -3,30 +3,31 @@
 use thrum_storage::{Health, MetricsSnapshot};
 
 use super::QueryError;
-use super::ask::Asker;
+use super::ask::{Asker, FIRST_WORKER};
 use super::questions::{Progress, Work};
 use crate::sys_topics;
 use crate::traffic::Traffic;
 
-/// What the node has counted since its start.
+/// The counters of the node since its start.
 #[derive(Clone, Debug)]
 pub struct Figures {
-    /// Every counter and gauge by its name, which is that below `$SYS/broker/`.
+    /// Every counter and gauge by its name below `$SYS/broker/`.
     pub counters: Vec<(String, u64)>,
-    /// What backends of authentication were asked and said, by their names below `$SYS/broker/`.
+    /// Requests to backends of authentication and their answers, by their names below
+    /// `$SYS/broker/`.
     pub backends: Vec<(String, u64)>,
     /// The storage; none on a node that keeps everything in memory.
     pub storage: Option<StorageFigures>,
 }
 
-/// What the storage thread does.
+/// The work of the storage thread.
 #[derive(Clone, Debug)]
 pub struct StorageFigures {
     /// `healthy`, `full` or `failing`.
     pub health: &'static str,
     /// Its counters, by their names below `$SYS/broker/`.
     pub counters: Vec<(&'static str, u64)>,
-    /// How many commits took how long, write and sync.
+    /// Commits by their time, write and sync.
     pub commit_times: Vec<ClassOfTime>,
     /// Sum of the times of all commits in microseconds.
     pub commit_micros: u64,
@@ -35,17 +36,16 @@ pub struct StorageFigures {
 /// One class of a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassOfTime {
-    /// What is in it took less than that, and at least what the class before has as its end; none
-    /// for the last class, which has no end.
+    /// End of the class, which begins at the end of the class before; none for the last class.
     pub micros_below: Option<u64>,
-    /// How many are in it.
+    /// Commits of the class.
     pub count: u64,
 }
 
 /// See [`Queries::figures`](super::Queries::figures).
 pub(super) fn figures(asker: &Asker) -> Result<Figures, QueryError> {
     let storage = storage(asker)?;
-    let counters = sys_topics::counters(&asker.node().metrics);
+    let counters = sys_topics::counters(&asker.node().state.metrics);
     let mut backends = Vec::new();
     let access = asker.control.access();
     if let Some(gatekeeper) = access.access.gatekeeper.as_deref() {
@@ -58,9 +58,9 @@ pub(super) fn figures(asker: &Asker) -> Result<Figures, QueryError> {
     })
 }
 
-/// What the storage thread says of itself; none if there is no storage.
+/// Health and counters of the storage thread; none if there is no storage.
 pub(super) fn storage(asker: &Asker) -> Result<Option<(Health, MetricsSnapshot)>, QueryError> {
-    asker.ask_one(|| AskStorage)
+    asker.ask_worker(FIRST_WORKER, || AskStorage)
 }
 
 fn storage_figures(health: Health, metrics: &MetricsSnapshot) -> StorageFigures {

@@ -1,4 +1,4 @@
-//! A client is disconnected by whoever runs the broker, and its session ended if that is wanted.
+//! The operator disconnects a client, and ends its session on demand.
 
 use thrum_codec::ReasonCode;
 
@@ -6,22 +6,22 @@ use super::QueryError;
 use super::ask::Asker;
 use super::questions::{Progress, Work};
 use crate::edge::{Ending, Farewell};
-use crate::ids::Slot;
-use crate::metrics::Counter;
 use crate::traffic::Traffic;
+use thrum_engine::ids::Slot;
+use thrum_engine::node::metrics::Counter;
 
-/// What a client of 5.0 is told, with reason code 0x98, and what the log says.
+/// The reason that a client of 5.0 receives (0x98) and the log contains.
 const FAREWELL: Farewell<'static> = Farewell {
     reason: ReasonCode::AdministrativeAction,
     what: "disconnected by the administrator of the broker",
 };
 
-/// What was done to a client.
+/// The effect of a kick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kicked {
     /// It was connected.
     pub was_connected: bool,
-    /// Its session has ended: that was wanted, or it ended with the connection.
+    /// Its session has ended, on demand or with the connection.
     pub session_ended: bool,
 }
 

@@ -1,13 +1,11 @@
-//! Questions to a running node, and orders from whoever runs it.
+//! Questions of the operator to a running node, and orders.
 //!
-//! A question goes to the workers by mail. Each answers a piece a turn, so that a listing of a
-//! million sessions delays nobody, and the asker puts the answers together. A question that nobody
-//! waits for any more is given up. Without questions a turn costs one look more.
+//! A question goes to the workers by mail. Each answers a portion a turn, so that a listing of a
+//! million sessions delays no client, and the asker merges the answers. A question whose asker has
+//! given up is dropped. Without questions a turn costs one comparison more.
 
 mod ask;
 mod best;
-#[cfg(test)]
-pub(crate) mod by_hand;
 mod connections;
 mod cursor;
 mod detail;
@@ -21,20 +19,23 @@ mod row;
 mod sessions;
 mod status;
 mod subscriptions;
+#[cfg(test)]
+pub(crate) mod test_queries;
+mod unsorted;
 mod wildcard;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) use ask::Desk;
 pub use ask::QueryError;
+pub(crate) use ask::QuestionLimit;
 use ask::{Asker, QUESTION_TIME};
 pub use connections::ConnectionCounts;
 pub use cursor::{Cursor, CursorError};
 pub use detail::{ConnectionDetail, Limited, SessionDetail, WillDetail};
 pub use figures::{ClassOfTime, Figures, StorageFigures};
 pub use kick::Kicked;
-pub use publish::{Fate, OperatorMessage, Published};
+pub use publish::{OperatorMessage, PublishOutcome, Published};
 pub(crate) use questions::{Questions, Task};
 pub use retained::{Publisher, RetainedQuery, RetainedRow};
 pub use row::{Backlog, Presence, SessionRow};
@@ -51,51 +52,54 @@ pub const ROWS_MAX: usize = 1000;
 /// One page of a listing.
 #[derive(Clone, Debug)]
 pub struct Page<T> {
-    /// In the order that was asked for.
+    /// In the order of the query.
     pub rows: Vec<T>,
     /// Where the next page begins; none if this is the last one.
     pub next: Option<Cursor>,
 }
 
-/// Asks a running broker, and tells it to do things, from any thread. Whoever calls waits for the
-/// answer; the workers wait for nobody.
+/// Questions and orders to a running broker, from any thread. A call waits for the answer of the
+/// workers; the workers never wait.
 ///
 /// # Errors
-/// Every question may have no answer, for the reasons that [`QueryError`] tells.
+/// Every question may remain without an answer, for the reasons in [`QueryError`].
 #[derive(Clone, Debug)]
 pub struct Queries(Asker);
 
 #[expect(
     clippy::missing_errors_doc,
-    reason = "the same for all of them, and said of the type"
+    reason = "the type documents the errors of all of them"
 )]
 impl Queries {
     pub(crate) const fn new(control: Arc<Control>) -> Self {
         Self(Asker {
             control,
-            patience: QUESTION_TIME,
+            timeout: QUESTION_TIME,
         })
     }
 
-    /// The same, with questions that are given up after that time instead of 10 s.
+    /// Gives questions up after that time instead of 10 s.
     #[must_use]
-    pub fn with_patience(self, patience: Duration) -> Self {
-        Self(Asker { patience, ..self.0 })
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self(Asker { timeout, ..self.0 })
     }
 
-    /// Lists sessions. A session that is there for as long as somebody goes from page to page, and
-    /// whose figure does not change meanwhile, is listed once.
+    /// Lists sessions. A session that exists from the first page to the last, and whose figure does
+    /// not change meanwhile, is listed once.
+    ///
+    /// Each page looks at all sessions, so that a whole listing costs the square of their number;
+    /// with [`SortKey::Unsorted`] it costs their number.
     pub fn sessions(&self, query: &SessionQuery) -> Result<SessionPage, QueryError> {
         sessions::sessions(&self.0, query)
     }
 
-    /// One session in full; none if there is no session of that client identifier.
+    /// One session in full; none if no session has that client identifier.
     pub fn session(&self, client_id: &str) -> Result<Option<SessionDetail>, QueryError> {
         detail::session(&self.0, client_id)
     }
 
-    /// Lists subscriptions. One that is there for as long as somebody goes from page to page is
-    /// listed once.
+    /// Lists subscriptions. One that exists from the first page to the last is listed once. Each
+    /// page looks at all sessions.
     pub fn subscriptions(
         &self,
         query: &SubscriptionQuery,
@@ -103,14 +107,14 @@ impl Queries {
         subscriptions::subscriptions(&self.0, query)
     }
 
-    /// Lists retained messages. No worker is asked: a page is read as that of a new subscriber,
-    /// a part at a time under the lock of a shard.
+    /// Lists retained messages without the workers: a page is read as for a new subscriber, a part
+    /// at a time under the lock of a shard.
     pub fn retained(&self, query: &RetainedQuery) -> Result<Page<RetainedRow>, QueryError> {
         retained::retained(&self.0, query)
     }
 
-    /// Disconnects a client, which may come back at once unless it is banned, and ends its session
-    /// if that is wanted. None if there is no session of that client identifier.
+    /// Disconnects a client, which may reconnect at once unless it is banned, and ends its session
+    /// on demand. None if no session has that client identifier.
     pub fn kick(&self, client_id: &str, ends_session: bool) -> Result<Option<Kicked>, QueryError> {
         kick::kick(&self.0, client_id, ends_session)
     }
@@ -126,13 +130,13 @@ impl Queries {
         figures::figures(&self.0)
     }
 
-    /// The node in one look.
+    /// A summary of the node.
     pub fn status(&self) -> Result<Status, QueryError> {
         status::status(&self.0)
     }
 }
 
-/// Rows that a page is to have, within the limit.
+/// Rows of a page, within the limit.
 fn page_rows(limit: usize) -> usize {
     limit.clamp(1, ROWS_MAX)
 }

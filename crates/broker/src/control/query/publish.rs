@@ -1,4 +1,4 @@
-//! A message from whoever runs the broker, and what became of it.
+//! A message of the operator, and its outcome.
 
 use std::sync::Arc;
 
@@ -8,19 +8,18 @@ use thrum_protocol::{Message, Publication};
 use thrum_storage::Ticket;
 
 use super::QueryError;
-use super::ask::Asker;
+use super::ask::{Asker, FIRST_WORKER};
 use super::questions::{Progress, Work};
-use crate::engine::Engine;
-use crate::engine::publishing::is_reserved;
-use crate::metrics::Counter;
 use crate::traffic::Traffic;
+use thrum_engine::Engine;
+use thrum_engine::node::metrics::Counter;
 
 /// A message to publish.
 #[derive(Clone, Debug)]
 pub struct OperatorMessage {
     /// Topic name, behind any mount point.
     pub topic: String,
-    /// Payload; an empty one removes what is retained.
+    /// Payload; with `retain` an empty one removes the retained message.
     pub payload: Vec<u8>,
     /// Quality of service.
     pub qos: QoS,
@@ -30,23 +29,23 @@ pub struct OperatorMessage {
     pub expiry_secs: Option<u32>,
 }
 
-/// What became of a message. It is told when what was promised is on the disk.
+/// The outcome of a message, answered when the message is on the disk as far as it must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published {
-    /// Who has it.
-    pub fate: Fate,
-    /// It is the retained message of its topic, or has removed that.
+    /// Whether it was delivered.
+    pub outcome: PublishOutcome,
+    /// It is the retained message of its topic, or has removed it.
     pub is_retained: bool,
 }
 
-/// Who has a message.
+/// Whether a message was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// At least one subscriber, or the worker of one.
-    Taken,
-    /// Nobody has subscribed to its topic.
+pub enum PublishOutcome {
+    /// To at least one subscriber, or to the worker of one.
+    Delivered,
+    /// No client has subscribed to its topic.
     NoSubscribers,
-    /// Nobody, and why.
+    /// To nobody, for this reason.
     Refused(&'static str),
 }
 
@@ -64,26 +63,29 @@ pub(super) fn publish(asker: &Asker, message: &OperatorMessage) -> Result<Publis
         publisher: 0,
         publisher_hash: 0,
     }));
-    // One worker, so that what is published one after the other stays in order.
-    asker.ask_one(|| Publish::new(&message))
+    // Always the same worker, so that messages keep their order.
+    asker.ask_worker(FIRST_WORKER, || Publish::new(&message))
 }
 
 fn check_message(asker: &Asker, message: &OperatorMessage) -> Result<(), QueryError> {
     let limits = asker.control.config().limits;
     let topic = &*message.topic;
     let problem = if topic.is_empty() || !topic::is_valid_name(topic) {
-        "a topic to publish to is not empty and contains neither + nor #".to_owned()
-    } else if is_reserved(topic) {
-        format!("{topic:?} belongs to the broker: publish to a topic that does not begin with $")
-    } else if topic.len() > usize::from(limits.topic_length) {
+        "a topic name has 1 to 65,535 bytes and contains neither +, # nor the null character"
+            .to_owned()
+    } else if topic.starts_with('$') {
+        format!("{topic:?} is reserved: publish to a topic that does not begin with $")
+    } else if topic.len() > usize::from(limits.packet.topic_length) {
         format!(
             "the topic is longer than limits.topic_length ({})",
-            limits.topic_length
+            limits.packet.topic_length
         )
-    } else if limits.max_payload > 0 && message.payload.len() as u64 > limits.max_payload.into() {
+    } else if limits.packet.max_payload > 0
+        && message.payload.len() as u64 > limits.packet.max_payload.into()
+    {
         format!(
             "the payload is larger than limits.max_payload ({} bytes)",
-            limits.max_payload
+            limits.packet.max_payload
         )
     } else {
         return Ok(());
@@ -97,13 +99,13 @@ struct Publish {
     stage: Stage,
 }
 
-/// How far it is.
+/// Progress of a message.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Begins,
-    /// What it promises is handed in at the end of the turn.
+    /// Its records are submitted to the storage at the end of the turn.
     Settles(Published),
-    /// It waits for the disk.
+    /// Its records are written to the disk.
     Written(Published, Ticket),
 }
 
@@ -147,7 +149,7 @@ impl Work for Publish {
 
 fn route(engine: &mut Engine, message: &Arc<Message>) -> Published {
     let refused = |what| Published {
-        fate: Fate::Refused(what),
+        outcome: PublishOutcome::Refused(what),
         is_retained: false,
     };
     let (core, topics) = (&mut engine.core, &mut engine.router.topics);
@@ -155,18 +157,18 @@ fn route(engine: &mut Engine, message: &Arc<Message>) -> Published {
         core.row().add(Counter::StorageRefused, 1);
         return refused("the storage is full (storage.max_disk, or the disk)");
     }
-    let Some(outcome) = engine.publish_order(message) else {
+    let Some(reason) = engine.publish_order(message) else {
         return refused(
             "a limit of retained messages is reached (limits.retained_messages, limits.retained_bytes or limits.memory)",
         );
     };
-    let fate = match outcome {
-        ReasonCode::Success => Fate::Taken,
-        ReasonCode::NoMatchingSubscribers => Fate::NoSubscribers,
-        _ => Fate::Refused("the queues of all its subscribers are full"),
+    let outcome = match reason {
+        ReasonCode::Success => PublishOutcome::Delivered,
+        ReasonCode::NoMatchingSubscribers => PublishOutcome::NoSubscribers,
+        _ => PublishOutcome::Refused("the queues of all its subscribers are full"),
     };
     Published {
-        fate,
+        outcome,
         is_retained: message.retain(),
     }
 }

@@ -1,35 +1,35 @@
-//! The questions that one worker is about to answer: a piece of each in a turn.
+//! The questions that one worker has to answer: a portion of each in a turn.
 
 use std::collections::VecDeque;
 use std::fmt;
 
-use crate::metrics::Counter;
 use crate::traffic::Traffic;
+use thrum_engine::node::metrics::Counter;
 
-/// Units of all questions in a turn: about 0.3 ms, so that whoever asks adds less to the latency of
-/// clients than they notice. A listing of a million sessions takes some 500 turns.
+/// Units of all questions in a turn: about 0.3 ms, which is the latency that questions add for
+/// clients. A page of a million sessions takes some 500 turns.
 pub(crate) const QUESTION_UNITS: u64 = 2048;
 
-/// What a worker does for one question.
+/// The work of one worker for a question.
 pub(crate) trait Work: fmt::Debug + Send {
-    /// What comes of it.
+    /// Its result.
     type Answer: Send;
 
     /// Goes on until the portion of the turn is used up.
     fn go_on(&mut self, traffic: &mut Traffic) -> Progress<Self::Answer>;
 }
 
-/// How far a question is.
+/// State of a question after a portion of it.
 #[derive(Debug)]
 pub(crate) enum Progress<A> {
     Done(A),
     /// It goes on in the next turn.
     More,
-    /// It waits for something that wakes the worker.
+    /// An event that wakes the worker has to happen first.
     Waits,
 }
 
-/// The same once the answer has been sent.
+/// The same without the answer, which was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Done,
@@ -37,22 +37,22 @@ pub(crate) enum Step {
     Waits,
 }
 
-/// A question of any kind, with the way of its answer.
+/// A question of any kind.
 pub(crate) trait Task: fmt::Debug + Send {
-    /// Nobody waits for the answer any more.
+    /// The asker does not wait for the answer any more.
     fn is_given_up(&self) -> bool;
 
     /// Goes on until the portion of the turn is used up; sends the answer.
     fn step(&mut self, traffic: &mut Traffic) -> Step;
 }
 
-/// The questions under way, the next one in front. Their number is limited where they are asked
+/// The questions under way, the next one in front. The asker limits their number
 /// ([`QUESTIONS_MAX`](super::ask::QUESTIONS_MAX)).
 #[derive(Debug, Default)]
 pub(crate) struct Questions(VecDeque<Box<dyn Task>>);
 
 impl Questions {
-    /// Nobody asks.
+    /// No question is under way.
     #[inline]
     pub(crate) fn are_none(&self) -> bool {
         self.0.is_empty()
@@ -62,8 +62,8 @@ impl Questions {
         self.0.push_back(task);
     }
 
-    /// Answers as far as the portion of the turn goes; what is left begins the next turn, and the
-    /// worker is woken for it.
+    /// Answers until the portion of the turn is used up; the rest follows in the next turn, for
+    /// which the worker is woken.
     #[cold]
     pub(crate) fn go_on(&mut self, traffic: &mut Traffic) {
         traffic.engine.core.turn.begin_portion_of(QUESTION_UNITS);
@@ -90,8 +90,7 @@ impl Questions {
             }
         }
         if are_left {
-            let core = &traffic.engine.core;
-            core.node.mailbox(core.id).wake();
+            traffic.edge.node.mailbox(traffic.engine.core.id).wake();
         } else {
             self.0.shrink_to_fit();
         }

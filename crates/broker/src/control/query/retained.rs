@@ -10,7 +10,7 @@ use super::cursor::{Cursor, Listing};
 use super::sessions::check_filter;
 use super::{CursorError, Page, QueryError, page_rows};
 use crate::node::Node;
-use crate::retained::{Listed, RetainedSource};
+use thrum_engine::retained::{Listed, RetainedSource};
 
 /// Branches of the store that are visited for one page: some 10 ms. A page of a filter that matches
 /// little may be short, or empty, and still have a next one.
@@ -19,7 +19,7 @@ const VISITS_MAX: usize = 100_000;
 /// A page of retained messages, in the order of the store.
 #[derive(Clone, Debug)]
 pub struct RetainedQuery {
-    /// Those whose topics it matches; `#` is all but those that begin with `$`.
+    /// Filter that the topics match; `#` matches all topics that do not begin with `$`.
     pub filter: String,
     /// Rows at most, up to [`ROWS_MAX`](super::ROWS_MAX).
     pub limit: usize,
@@ -40,20 +40,20 @@ pub struct RetainedRow {
     pub published_at: u64,
     /// When it is no longer delivered.
     pub expires_at: Option<u64>,
-    /// Whose it is, with `acl.check_retained_source`.
+    /// Its publisher; none without `acl.check_retained_source`.
     pub publisher: Option<Publisher>,
-    /// It is not given to new subscribers: its publisher may not publish it any more.
+    /// It is not sent to new subscribers: its publisher may not publish it any more.
     pub is_withheld: bool,
 }
 
-/// Who has published a retained message.
+/// The publisher of a retained message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publisher {
     /// Client identifier.
     pub client_id: Box<str>,
-    /// User, if anybody verified one.
+    /// User; none if no user was verified.
     pub user: Option<Box<str>>,
-    /// Where it was.
+    /// Its address; none if it is not known.
     pub address: Option<IpAddr>,
 }
 
@@ -73,7 +73,7 @@ pub(super) fn retained(
         None => None,
         Some(cursor) => {
             let place = cursor.place(Listing::Retained)?;
-            let place = node.retained.read_place(&query.filter, place);
+            let place = node.state.retained.read_place(&query.filter, place);
             Some(place.ok_or(CursorError)?)
         }
     };
@@ -86,6 +86,7 @@ pub(super) fn retained(
         let mut allowance = Allowance { messages, visits };
         let filter = &query.filter;
         place = node
+            .state
             .retained
             .list(filter, place, &mut allowance, &mut listed);
         visits = allowance.visits;
@@ -94,7 +95,7 @@ pub(super) fn retained(
             break;
         }
     }
-    let next = place.map(|place| node.retained.write_place(Some(&place)));
+    let next = place.map(|place| node.state.retained.write_place(Some(&place)));
     Ok(Page {
         rows: listed.iter().map(|listed| row(node, listed)).collect(),
         next: next.map(|place| Cursor::new(Listing::Retained, &place)),
@@ -108,8 +109,8 @@ fn row(node: &Node, listed: &Listed) -> RetainedRow {
         topic: message.topic().to_owned(),
         qos: message.qos(),
         payload_bytes: message.payload().len() as u64,
-        published_at: node.clock.wall_millis(listed.at),
-        expires_at: message.expires_at().map(|at| node.clock.wall_millis(at)),
+        published_at: node.state.wall.millis(listed.at),
+        expires_at: message.expires_at().map(|at| node.state.wall.millis(at)),
         publisher: source.map(|source| Publisher {
             client_id: source.identity.client_id,
             user: source.identity.username,

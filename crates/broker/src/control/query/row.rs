@@ -5,25 +5,26 @@ use std::sync::Arc;
 
 use thrum_codec::Version;
 
+use super::best::TextBytes;
 use crate::connection::Connection;
 use crate::edge::Edge;
-use crate::engine::Engine;
-use crate::engine::client::Client;
+use thrum_engine::Engine;
+use thrum_engine::client::Client;
 
-/// What is shown of a session in a listing.
+/// A session in a listing.
 #[derive(Clone, Debug)]
 pub struct SessionRow {
     /// Client identifier.
     pub client_id: Box<str>,
-    /// User; none of a client that nobody has verified.
+    /// User; none if no user was verified.
     pub user: Option<Box<str>>,
-    /// Whether its client is connected, and since when that is so.
+    /// Whether its client is connected, and since when.
     pub presence: Presence,
     /// Protocol version of the connection, or of the last one.
     pub version: Version,
     /// Seconds that the session outlives its connection, `u32::MAX` for ever.
     pub expiry_secs: u32,
-    /// What waits for the client.
+    /// Messages in its queue.
     pub queued: Backlog,
     /// Messages with QoS 1 and 2 that were sent and not acknowledged.
     pub inflight: usize,
@@ -35,6 +36,12 @@ pub struct SessionRow {
     pub messages_sent: u32,
 }
 
+impl TextBytes for SessionRow {
+    fn text_bytes(&self) -> usize {
+        self.client_id.len() + self.user.as_deref().map_or(0, str::len)
+    }
+}
+
 /// Messages and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
@@ -44,14 +51,14 @@ pub struct Backlog {
     pub bytes: u64,
 }
 
-/// Where a client is. Times are milliseconds of the Unix epoch.
+/// Whether a client is connected. Times are milliseconds of the Unix epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// It is connected.
     Connected {
         /// When the connection began.
         since: u64,
-        /// Address and port, or what else is known of the other end.
+        /// Address and port, or the kind of connection if it has none.
         peer: String,
         /// Name of the listener in the configuration.
         listener: Arc<str>,
@@ -86,16 +93,16 @@ pub(super) fn row(edge: &mut Edge, engine: &Engine, client: &Client) -> SessionR
 }
 
 fn presence(edge: &mut Edge, engine: &Engine, client: &Client) -> Presence {
-    let clock = &engine.core.node.clock;
+    let wall = &engine.core.node.wall;
     let session = &client.session;
     let Some(connection) = connection_of(edge, client) else {
         return Presence::Away {
-            since: clock.wall_millis(session.lifetime().last_activity()),
+            since: wall.millis(session.lifetime().last_activity()),
         };
     };
     let (peer, gate) = (connection.peer.to_string(), connection.gate);
     Presence::Connected {
-        since: clock.wall_millis(session.link().traffic().began()),
+        since: wall.millis(session.link().traffic().began()),
         peer,
         listener: Arc::clone(&edge.gates.get(gate).name),
     }
@@ -106,7 +113,7 @@ pub(super) fn connection_of<'a>(edge: &'a Edge, client: &Client) -> Option<&'a C
     edge.connections.get(client.connection?)
 }
 
-/// Where its client is, or was when it was last here, as far as that is known.
+/// Address of the client's connection, or of the last one, if it is known.
 pub(super) fn address_of(edge: &Edge, client: &Client) -> Option<IpAddr> {
     if let Some(connection) = connection_of(edge, client) {
         return connection.peer.own_address();

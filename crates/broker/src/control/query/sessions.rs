@@ -1,4 +1,4 @@
-//! Sessions by page: those that a filter lets through, in an order.
+//! Sessions by page: those that match a filter, in an order.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use super::ask::Asker;
 use super::best::{Best, Direction, Wanted};
 use super::cursor::{Cursor, Listing};
 use super::questions::{Progress, Work};
-use super::rank::{Rank, RankRef};
+use super::rank::{Rank, RankRef, TextRef, text_units};
 use super::row::{SessionRow, address_of, row};
 use super::wildcard::WildcardText;
-use super::{Page, QueryError, page_rows};
+use super::{Page, QueryError, page_rows, unsorted};
 use crate::edge::Edge;
-use crate::engine::Engine;
-use crate::engine::client::Client;
-use crate::ids::Slot;
 use crate::traffic::Traffic;
+use thrum_engine::Engine;
+use thrum_engine::client::Client;
+use thrum_engine::ids::Slot;
 
 /// Units of a row that is kept: some allocations.
 pub(crate) const ROW_UNITS: u64 = 8;
@@ -29,14 +29,14 @@ const COMPARED_OF_UNIT: usize = 64;
 /// lengths.
 const PATTERN_BYTES_MAX: usize = 1024;
 
-/// Which sessions are listed: those for which all holds that is said.
+/// Which sessions are listed: those that match all that is set.
 #[derive(Clone, Debug, Default)]
 pub struct SessionFilter {
     /// Client identifier.
     pub client_id: Option<WildcardText>,
     /// The whole user name.
     pub user: Option<String>,
-    /// Where the client is, or was when it was last here, as far as that is known.
+    /// Network of the client's connection, or of the last one, if it is known.
     pub network: Option<Network>,
     /// Connected or away.
     pub is_connected: Option<bool>,
@@ -47,14 +47,14 @@ pub struct SessionFilter {
     pub version: Option<Version>,
 }
 
-/// What sessions are sorted by; those with the same figure by client identifier.
+/// The order of sessions; those with the same figure are sorted by client identifier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum SortKey {
     /// Client identifier.
     #[default]
     ClientId,
-    /// Begin of the connection; who is away comes behind all others.
+    /// Begin of the connection; clients that are away follow all others.
     ConnectedSince,
     /// Messages in the queue.
     QueuedMessages,
@@ -66,9 +66,11 @@ pub enum SortKey {
     MessagesReceived,
     /// Messages sent on the connection, or the last one.
     MessagesSent,
+    /// No order. A whole listing looks at each session once; with an order each page does.
+    Unsorted,
 }
 
-/// A page of sessions.
+/// Which page of sessions is listed.
 #[derive(Clone, Debug, Default)]
 pub struct SessionQuery {
     /// Which.
@@ -79,21 +81,24 @@ pub struct SessionQuery {
     pub is_descending: bool,
     /// Rows at most, up to [`ROWS_MAX`](super::ROWS_MAX).
     pub limit: usize,
-    /// The `next` of the page before; the filter may be another one, the order may not.
+    /// The `next` of the page before, which must have the same order.
     pub cursor: Option<Cursor>,
 }
 
-/// Sessions, and how many there are in all.
+/// A page of sessions.
 #[derive(Clone, Debug)]
 pub struct SessionPage {
     /// The rows.
     pub page: Page<SessionRow>,
-    /// Sessions that the filter lets through, on all pages together.
-    pub matching: u64,
+    /// Sessions that match the filter, on all pages together; none without an order.
+    pub matching: Option<u64>,
 }
 
 /// See [`Queries::sessions`](super::Queries::sessions).
 pub(super) fn sessions(asker: &Asker, query: &SessionQuery) -> Result<SessionPage, QueryError> {
+    if query.sort == SortKey::Unsorted {
+        return unsorted::sessions(asker, query);
+    }
     let question = ListSessions::new(query)?;
     let wanted = question.wanted();
     let answers = asker.ask_all(|| question.begun())?;
@@ -116,16 +121,16 @@ pub(super) fn merged(
     let next = next.map(|rank| Cursor::of_rank(Listing::Sessions, &order, &rank));
     SessionPage {
         page: Page { rows, next },
-        matching,
+        matching: Some(matching),
     }
 }
 
-/// What a cursor has to agree with.
+/// The order, as a cursor contains it.
 fn order(query: &SessionQuery) -> [u8; 2] {
     [query.sort as u8, u8::from(query.is_descending)]
 }
 
-/// What one worker found.
+/// The rows of one worker.
 #[derive(Debug)]
 pub(crate) struct SessionsFound {
     best: Best<Rank, SessionRow>,
@@ -139,7 +144,7 @@ pub(crate) struct ListSessions {
     sort: SortKey,
     /// The place that is looked at next.
     next: usize,
-    /// Who comes later need not be listed. Known from the first piece on.
+    /// The places at the begin of the walk: later sessions need not be listed.
     end: Option<usize>,
     best: Best<Rank, SessionRow>,
     matching: u64,
@@ -200,9 +205,10 @@ impl ListSessions {
         self.matching += 1;
         let rank = RankRef {
             value: value(self.sort, client),
-            name: client.session.client_id(),
-            second: "",
+            name: TextRef::new(client.session.client_id()),
+            second: TextRef::new(""),
         };
+        let units = units + text_units(client.session.client_id());
         let compare = |other: &Rank| rank.compare(other);
         let make = || (rank.to_rank(), row(edge, engine, client));
         if self.best.offer(compare, make) {
@@ -240,7 +246,8 @@ impl Work for ListSessions {
     }
 }
 
-fn check(filter: &SessionFilter) -> Result<(), QueryError> {
+/// Refuses a filter that is invalid or too long.
+pub(super) fn check(filter: &SessionFilter) -> Result<(), QueryError> {
     let pattern = filter.client_id.as_ref().map_or(0, WildcardText::len);
     if pattern > PATTERN_BYTES_MAX {
         let what = format!("a pattern of client identifiers has at most {PATTERN_BYTES_MAX} bytes");
@@ -250,18 +257,18 @@ fn check(filter: &SessionFilter) -> Result<(), QueryError> {
     subscribed.map_or(Ok(()), check_filter)
 }
 
-/// Refuses what is no topic filter.
+/// Refuses an invalid topic filter.
 pub(super) fn check_filter(text: &str) -> Result<(), QueryError> {
     let parsed = TopicFilter::parse(text).map(|_| ());
     parsed.map_err(|_| QueryError::Invalid(format!("{text:?} is no topic filter")))
 }
 
-/// What a subscription is known by on one worker.
+/// A subscription as one worker identifies it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Subscribed {
     To(FilterId),
     In(GroupId),
-    /// Nobody here.
+    /// No session of this worker has it.
     Nobody,
 }
 
@@ -286,8 +293,8 @@ impl Subscribed {
     }
 }
 
-/// Whether the filter lets a session through, and the work to know it.
-fn matches(
+/// Whether a session matches the filter, and the units of the comparison.
+pub(super) fn matches(
     filter: &SessionFilter,
     subscribed: Option<Subscribed>,
     edge: &Edge,
@@ -328,7 +335,7 @@ fn value(sort: SortKey, client: &Client) -> u64 {
     let traffic = session.link().traffic();
     let (messages, bytes, _) = session.outbound().backlog();
     match sort {
-        SortKey::ClientId => 0,
+        SortKey::ClientId | SortKey::Unsorted => 0,
         SortKey::ConnectedSince if client.connection.is_none() => u64::MAX,
         SortKey::ConnectedSince => traffic.began().as_millis(),
         SortKey::QueuedMessages => messages as u64,

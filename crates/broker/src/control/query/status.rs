@@ -1,4 +1,4 @@
-//! What there is to say about the node in one look.
+//! A summary of the node.
 
 use std::time::Duration;
 
@@ -7,39 +7,39 @@ use super::connections::connections;
 use super::figures::storage;
 use super::{Backlog, ConnectionCounts, QueryError};
 use crate::listener::Listening;
-use crate::metrics::Counter;
 use crate::{sys_topics, system};
+use thrum_engine::node::metrics::Counter;
 
-/// The node in one look.
+/// A summary of the node.
 #[derive(Clone, Debug)]
 pub struct Status {
     /// Version of the program.
     pub version: &'static str,
     /// When the node started, in milliseconds of the Unix epoch.
     pub started_at: u64,
-    /// How long that is ago.
+    /// The time since then.
     pub uptime: Duration,
     /// Worker threads.
     pub workers: usize,
-    /// Sessions, those of clients that are away among them.
+    /// Sessions, also those without a connection.
     pub sessions: u64,
     /// Sessions that outlive their connection.
     pub sessions_persistent: u64,
     /// Sessions whose client is connected.
     pub clients_connected: u64,
-    /// Connections by how far they are.
+    /// Connections by state.
     pub connections: ConnectionCounts,
     /// Subscriptions, shared ones included.
     pub subscriptions: u64,
     /// Retained messages and their memory, without those of the node.
     pub retained: Backlog,
-    /// Resident memory in bytes, as far as the system tells.
+    /// Resident memory in bytes; none if the system does not report it.
     pub memory_bytes: Option<u64>,
     /// Its limit (`limits.memory`); none if there is none.
     pub memory_limit_bytes: Option<u64>,
     /// `healthy`, `full` or `failing`; none on a node that keeps everything in memory.
     pub storage: Option<&'static str>,
-    /// Where clients may come in.
+    /// Addresses that accept clients.
     pub listeners: Vec<Listening>,
 }
 
@@ -48,12 +48,12 @@ pub(super) fn status(asker: &Asker) -> Result<Status, QueryError> {
     let connections = connections(asker)?;
     let storage = storage(asker)?;
     let node = asker.node();
-    let total = |counter| node.metrics.total(counter);
-    let (messages, bytes) = node.retained.size();
+    let total = |counter| node.state.metrics.total(counter);
+    let (messages, bytes) = node.state.retained.size();
     let limit = asker.control.config().limits.memory;
     Ok(Status {
         version: env!("CARGO_PKG_VERSION"),
-        started_at: node.clock.wall_millis(node.clock.started()),
+        started_at: node.state.wall.millis(node.clock.started()),
         uptime: node.clock.elapsed(),
         workers: node.workers(),
         sessions: total(Counter::Sessions),

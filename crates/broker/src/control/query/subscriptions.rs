@@ -3,15 +3,15 @@
 use thrum_codec::packet::SubscriptionOptions;
 
 use super::ask::Asker;
-use super::best::{Best, Direction, Wanted};
+use super::best::{Best, Direction, TextBytes, Wanted};
 use super::cursor::{Cursor, Listing};
 use super::questions::{Progress, Work};
-use super::rank::{Rank, RankRef};
+use super::rank::{Rank, RankRef, TextRef, text_units};
 use super::sessions::{Subscribed, check_filter};
 use super::{Page, QueryError, page_rows};
-use crate::engine::Engine;
-use crate::ids::Slot;
 use crate::traffic::Traffic;
+use thrum_engine::Engine;
+use thrum_engine::ids::Slot;
 
 /// Subscriptions whose texts are put together in the time of four units.
 const SUBSCRIPTIONS_OF_UNITS: usize = 4;
@@ -19,9 +19,9 @@ const SUBSCRIPTIONS_OF_UNITS: usize = 4;
 /// A page of subscriptions, by client identifier and then by filter.
 #[derive(Clone, Debug, Default)]
 pub struct SubscriptionQuery {
-    /// Those of this client alone.
+    /// Only those of this client.
     pub client_id: Option<String>,
-    /// Those to this filter alone, as [`SubscriptionRow::filter`] has it.
+    /// Only those to this filter, in the form of [`SubscriptionRow::filter`].
     pub filter: Option<String>,
     /// Rows at most, up to [`ROWS_MAX`](super::ROWS_MAX).
     pub limit: usize,
@@ -32,14 +32,20 @@ pub struct SubscriptionQuery {
 /// A subscription.
 #[derive(Clone, Debug)]
 pub struct SubscriptionRow {
-    /// Client identifier of the session that has it.
+    /// Client identifier of its session.
     pub client_id: Box<str>,
     /// The filter behind the mount point of the client, with `$share/GROUP/` if it is shared.
     pub filter: Box<str>,
-    /// How the client wants the messages.
+    /// Subscription options.
     pub options: SubscriptionOptions,
     /// Subscription identifier.
     pub identifier: Option<u32>,
+}
+
+impl TextBytes for SubscriptionRow {
+    fn text_bytes(&self) -> usize {
+        self.client_id.len() + self.filter.len()
+    }
 }
 
 /// See [`Queries::subscriptions`](super::Queries::subscriptions).
@@ -73,11 +79,11 @@ pub(super) fn subscriptions(
     Ok(Page { rows, next })
 }
 
-/// What the session in a slot has subscribed to.
+/// The subscriptions of the session in a slot.
 pub(super) fn of_session(engine: &Engine, slot: Slot) -> impl Iterator<Item = SubscriptionRow> {
     let client_id: Box<str> = engine.core.sessions[slot].session.client_id().into();
     let topics = &engine.router.topics;
-    let standing = topics.standing_subscriptions(&engine.core, slot);
+    let standing = topics.list_subscriptions(&engine.core, slot);
     standing.into_iter().map(move |standing| SubscriptionRow {
         client_id: client_id.clone(),
         filter: standing.filter,
@@ -92,14 +98,14 @@ pub(super) fn of_session(engine: &Engine, slot: Slot) -> impl Iterator<Item = Su
 struct ListSubscriptions {
     client_id: Option<String>,
     filter: Option<String>,
-    /// The place of the session that is looked at next, unless only one is looked at.
+    /// The place of the session that is looked at next, unless the query names a client.
     next: usize,
     end: Option<usize>,
     best: Best<Rank, SubscriptionRow>,
 }
 
 impl ListSubscriptions {
-    /// Looks at the next sessions; true if it has looked at all.
+    /// Looks at the next sessions; true after the last one.
     fn walk(&mut self, engine: &mut Engine, subscribed: Option<Subscribed>) -> bool {
         let sessions = &engine.core.sessions;
         let end = *self.end.get_or_insert_with(|| sessions.capacity());
@@ -121,11 +127,13 @@ impl ListSubscriptions {
         };
         let is_wanted = subscribed.is_none_or(|subscribed| subscribed.is_of(client));
         let client_id = client.session.client_id();
+        let name = TextRef::new(client_id);
+        let units = 1 + text_units(client_id);
         let after = self.best.wanted().after.as_ref();
-        let is_before = after.is_some_and(|after| client_id < &*after.name);
+        let is_before = after.is_some_and(|after| name < after.name.as_ref());
         let count = client.subscription_count();
         if !is_wanted || is_before || count == 0 {
-            return 1 + (count / SUBSCRIPTIONS_OF_UNITS / SUBSCRIPTIONS_OF_UNITS) as u64;
+            return units + (count / SUBSCRIPTIONS_OF_UNITS / SUBSCRIPTIONS_OF_UNITS) as u64;
         }
         for row in of_session(engine, slot) {
             let wanted = self.filter.as_deref();
@@ -134,14 +142,13 @@ impl ListSubscriptions {
             }
             let rank = RankRef {
                 value: 0,
-                name: client_id,
-                second: &row.filter,
+                name,
+                second: TextRef::new(&row.filter),
             };
-            let key = rank.to_rank();
-            self.best
-                .offer(|other| rank.compare(other), || (key, row.clone()));
+            let make = || (rank.to_rank(), row.clone());
+            self.best.offer(|other| rank.compare(other), make);
         }
-        1 + SUBSCRIPTIONS_OF_UNITS as u64 * count as u64
+        units + SUBSCRIPTIONS_OF_UNITS as u64 * count as u64
     }
 }
 

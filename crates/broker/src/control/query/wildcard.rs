@@ -5,16 +5,16 @@
 pub struct WildcardText(Box<str>);
 
 impl WildcardText {
-    /// Every text is one.
+    /// Takes any text.
     pub fn new(text: &str) -> Self {
         Self(text.into())
     }
 
-    /// Whether it stands for that text. Costs at most the product of both lengths.
+    /// Whether it matches a text. Costs at most the product of both lengths.
     pub(super) fn matches(&self, text: &str) -> bool {
         let (pattern, text) = (self.0.as_bytes(), text.as_bytes());
         let (mut at, mut of) = (0, 0);
-        // Behind the last `*`, and where the text is tried from it.
+        // The place behind the last `*`, and the place in the text that it is compared with.
         let mut star: Option<(usize, usize)> = None;
         while at < text.len() {
             match (pattern.get(of), star) {
@@ -36,7 +36,7 @@ impl WildcardText {
         pattern[of..].iter().all(|byte| *byte == b'*')
     }
 
-    /// Bytes of the pattern: what a comparison costs.
+    /// Bytes of the pattern, which the cost of a comparison depends on.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }

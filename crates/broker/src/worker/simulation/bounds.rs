@@ -1,10 +1,11 @@
 //! Memory has its limits, whatever clients and the disk do.
 
+use thrum_engine::client::Client;
+use thrum_engine::turn::HANDSHAKE_UNITS;
+use thrum_engine::workers::WorkerId;
 use thrum_transport::Scheme;
 
 use super::world::{Failure, World};
-use crate::engine::client::Client;
-use crate::engine::turn::HANDSHAKE_UNITS;
 use crate::traffic::READ_BYTES;
 
 /// Messages that a session writes at once, whatever the limit of the output is: on a new
@@ -33,10 +34,10 @@ const PORTIONS: u64 = 7;
 impl World {
     /// Mail that waits for each worker.
     pub(super) fn mail_waiting(&self) -> Vec<usize> {
-        let node = &self.machine.node;
-        let mailboxes = node.mailboxes.iter();
-        mailboxes
-            .map(|mailbox| mailbox.get().expect("it is open").waiting().0)
+        let state = &self.machine.node.state;
+        let workers = WorkerId::all(state.workers());
+        workers
+            .map(|worker| state.mailbox_level(worker).waiting().0)
             .collect()
     }
 

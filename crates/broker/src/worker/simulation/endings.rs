@@ -2,6 +2,7 @@
 
 use thrum_codec::packet::Packet;
 use thrum_codec::{QoS, ReasonCode, Version};
+use thrum_engine::turn::TurnLimits;
 use thrum_transport::Scheme;
 
 use super::client::Wish;
@@ -11,7 +12,6 @@ use super::plan::{EXPIRY_SECS_MAX, Plan};
 use super::random::Random;
 use super::seat::Seat;
 use super::world::World;
-use crate::engine::turn::TurnLimits;
 use crate::mailbox::Mail;
 
 /// Numbers of messages with a large payload are multiples of this.

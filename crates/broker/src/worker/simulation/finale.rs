@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use thrum_codec::{QoS, Version};
+use thrum_engine::node::metrics::Counter;
 use thrum_storage::RecoveredSession;
 
 use super::client::Wish;
 use super::history::{ClientNumber, Ending, Event, Message, RETAINED};
 use super::world::{Failure, World, has_connection};
-use crate::metrics::Counter;
 
 /// Longer than a connection is drained, than any will waits and any keep alive lasts.
 const LONG: Duration = Duration::from_secs(200);
@@ -116,21 +116,21 @@ impl World {
             }
         };
         let node = Arc::clone(&self.machine.node);
-        let total = |counter| node.metrics.total(counter);
+        let total = |counter| node.state.metrics.total(counter);
         count("sessions counted", total(Counter::Sessions));
         count("clients counted", total(Counter::ClientsConnected));
         count("subscriptions counted", total(Counter::Subscriptions));
         count("memberships counted", total(Counter::SharedSubscriptions));
         count("held publishers", total(Counter::PublishersHeld));
         count("bytes of held publishers", total(Counter::BytesHeld));
-        let holding = node.holding.load(Ordering::Relaxed);
+        let holding = node.state.holding.load(Ordering::Relaxed);
         count("sessions that hold publishers", holding as u64);
         count("sockets", node.open_sockets());
-        let (retained, bytes) = node.retained.size();
+        let (retained, bytes) = node.state.retained.size();
         count("retained messages", retained as u64);
         count("bytes of retained messages", bytes as u64);
-        count("client identifiers", node.registry.len() as u64);
-        count("filters of the node", node.interest.len() as u64);
+        count("client identifiers", node.state.registry.len() as u64);
+        count("filters of the node", node.state.interest.len() as u64);
         if let Some(disk) = &self.disk {
             let found = self.machine.close(disk);
             details = format!("{found:?}");

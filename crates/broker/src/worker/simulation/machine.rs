@@ -5,6 +5,10 @@ use std::sync::Arc;
 
 use mio::Poll;
 use thrum_access::{Gatekeeper, Rules};
+use thrum_engine::access::{RuleSource, Shared};
+use thrum_engine::node::Capacity;
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::workers::WorkerId;
 use thrum_storage::disk::sim::{SimDisk, SimStorage};
 use thrum_storage::{Committer, Options, QUEUE_BYTES_MAX, Recovered, Stepper, Store};
 
@@ -13,16 +17,11 @@ use super::plan::Plan;
 use super::seat::Seat;
 use super::sink::SimSink;
 use super::tls;
-use crate::access::Shared;
 use crate::clock::Clock;
 use crate::config::{CertificateName, ListenerConfig};
-use crate::extension::RuleSource;
-use crate::listener::Gate;
-use crate::mailbox::Capacity;
-use crate::metrics::Counter;
-use crate::node::Node;
+use crate::listener::{Gate, GateParts};
+use crate::node::{Node, NodePlan};
 use crate::settings::Settings;
-use crate::workers::WorkerId;
 
 /// Small, so that a run fills several segments.
 const SEGMENT_BYTES: u64 = 16 * 1024;
@@ -53,30 +52,32 @@ impl Machine {
         let acceptor = tls::acceptor(plan.scheme);
         let settings = Arc::new(settings(plan, &doorkeeper, 0));
         let workers = plan.workers;
-        let strategy = plan.config.shared.strategy;
-        let mut node = Node::new(workers, &settings, strategy);
-        let gate = Gate::new(
-            "mqtt",
-            (&ListenerConfig::default(), acceptor, CertificateName::Cn),
-            None,
-        );
-        node.gates.add(Arc::new(gate)).expect("it is the first one");
-        node.identity = identity;
         let opened = disk.map(open);
-        node.clock = clock;
-        if let Some((_, recovered)) = &opened {
-            node.go_on_from(recovered);
-        }
+        let recovered = opened.as_ref().map(|(_, recovered)| recovered);
+        let node_plan = NodePlan {
+            workers,
+            strategy: plan.config.shared.strategy,
+            mailbox: Capacity {
+                messages: plan.mailbox_messages,
+                bytes: 1 << 20,
+            },
+            clock,
+            identity,
+        };
+        let node = Node::new(node_plan, &settings.engine, recovered);
+        let parts = GateParts {
+            config: &ListenerConfig::default(),
+            acceptor,
+            username: CertificateName::Cn,
+        };
+        let gate = Gate::new("mqtt", parts, None);
+        node.gates.add(Arc::new(gate)).expect("it is the first one");
         let node = Arc::new(node);
         let mut sink = SimSink::open(plan, &node);
-        let capacity = Capacity {
-            messages: plan.mailbox_messages,
-            bytes: 1 << 20,
-        };
         let ids = (0..plan.workers).map(WorkerId::new);
         let polls = ids.map(|id| {
             let poll = Poll::new().unwrap();
-            node.open_mailbox(id, &poll, capacity).unwrap();
+            node.open_mailbox(id, &poll).unwrap();
             (id, poll)
         });
         let polls: Vec<(WorkerId, Poll)> = polls.collect();
@@ -128,7 +129,7 @@ impl Machine {
 
     /// Messages that members of groups left to others.
     pub(super) fn redispatched(&self) -> usize {
-        let count = self.node.metrics.total(Counter::SharedRedispatched);
+        let count = self.node.state.metrics.total(Counter::SharedRedispatched);
         usize::try_from(count).unwrap()
     }
 
@@ -184,7 +185,7 @@ fn settings(plan: &Plan, doorkeeper: &Arc<Doorkeeper>, generation: u64) -> Setti
     if plan.has_rules {
         let rules = format!("deny all pubsub others/{generation}\nallow all pubsub #");
         access.policy.rules = Arc::new(Rules::parse(&rules, "simulation").unwrap());
-        access.policy.order = vec![RuleSource::Everybody];
+        access.policy.order = vec![RuleSource::AllClients];
     }
     Settings::new(&plan.config, &Arc::new(shared))
 }

@@ -3,10 +3,13 @@
 //! clients that remember everything.
 //!
 //! ```text
-//!   Plan (how long, how many, which habits) -> World: one act after the other, all of it decided by the seed
-//!     acts: publish, subscribe, connect, take over, cut, storm, carry bytes, (half) turns, commit, crash, time ...
+//!   Plan (how long, how many, which habits)
+//!   -> World: one act after the other, all of it decided by the seed
+//!     acts: publish, subscribe, connect, take over, cut, storm, carry bytes, (half) turns,
+//!           commit, crash, time ...
 //!   -> History (what clients did and saw) -> checker: every promise kept?
-//!   finale: everything heals, what is owed arrives, everyone leaves, nothing is left in memory or on the disk
+//!   finale: everything heals, what is owed arrives, everyone leaves, nothing is left in memory
+//!           or on the disk
 //! ```
 //!
 //! One seed is one run. A run that fails prints its seed, its last events and how to repeat it;

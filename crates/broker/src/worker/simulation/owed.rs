@@ -42,7 +42,14 @@ pub(super) fn is_owed_message(history: &[Entry], place: usize) -> bool {
     if !topic.starts_with('t') || !is_kept || arrivals(history, client, number) != 1 {
         return false;
     }
-    let is_accepted = |event: &Event| matches!(event, Event::Accepted { number: other, outcome, .. } if *other == number && !outcome.is_error());
+    let is_accepted = |event: &Event| match event {
+        Event::Accepted {
+            number: other,
+            outcome,
+            ..
+        } => *other == number && !outcome.is_error(),
+        _ => false,
+    };
     let Some(accepted) = find(history, 0, is_accepted) else {
         return false;
     };
@@ -113,7 +120,12 @@ pub(super) fn is_owed_will(history: &[Entry], place: usize) -> bool {
     if !topic.starts_with('w') || arrivals(history, watcher, number) != 1 {
         return false;
     }
-    let begins = |event: &Event| matches!(event, Event::Connecting { will: Some(note), .. } if note.number == number && note.delay_secs == 0);
+    let begins = |event: &Event| match event {
+        Event::Connecting {
+            will: Some(note), ..
+        } => note.number == number && note.delay_secs == 0,
+        _ => false,
+    };
     let Some(begun) = find(history, 0, begins) else {
         return false;
     };
@@ -161,7 +173,14 @@ fn sendings(history: &[Entry], number: MessageNumber) -> impl Iterator<Item = (u
 }
 
 fn arrivals(history: &[Entry], client: ClientNumber, number: MessageNumber) -> usize {
-    let is_it = |entry: &&Entry| matches!(entry.event, Event::Received { client: of, number: other, .. } if (of, other) == (client, number));
+    let is_it = |entry: &&Entry| match entry.event {
+        Event::Received {
+            client: of,
+            number: other,
+            ..
+        } => (of, other) == (client, number),
+        _ => false,
+    };
     history.iter().filter(is_it).count()
 }
 

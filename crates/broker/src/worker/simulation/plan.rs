@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use thrum_codec::Version;
+use thrum_engine::turn::TurnLimits;
 use thrum_protocol::limits::TopicPriority;
 use thrum_routing::Strategy;
 use thrum_transport::Scheme;
@@ -12,7 +13,6 @@ use super::checker::Allowances;
 use super::random::Random;
 use super::sink::SinkPlan;
 use crate::config::{Config, QueuePolicy};
-use crate::engine::turn::TurnLimits;
 
 /// Longest expiry of a session that the node grants, in seconds; 3.x clients have no other.
 pub(super) const EXPIRY_SECS_MAX: u32 = 600;

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::world::{Failure, World};
-use crate::control::by_hand::{AskedPage, queries, session};
+use crate::control::test_queries::{AskedPage, queries, session};
 use crate::control::{Presence, SessionFilter, SessionPage, SessionQuery, SortKey};
-use crate::ids::ConnectionKey;
+use thrum_engine::ids::ConnectionKey;
 
 /// Turns of all workers by which a page is there: a turn looks at one session at least.
 const ROUNDS_MAX: usize = 200;
@@ -50,8 +50,10 @@ impl World {
         let mut listed: Vec<Box<str>> = Vec::new();
         loop {
             let SessionPage { page, matching } = self.page(&query)?;
-            if page.rows.len() > query.limit || matching < page.rows.len() as u64 {
-                return Err(format!("{matching} sessions on pages such as {page:?}"));
+            if page.rows.len() > query.limit
+                || matching.is_none_or(|matching| matching < page.rows.len() as u64)
+            {
+                return Err(format!("{matching:?} sessions on pages such as {page:?}"));
             }
             let is_away = |presence: &Presence| matches!(presence, Presence::Away { .. });
             if page.rows.iter().any(|row| is_away(&row.presence)) {

@@ -1,6 +1,7 @@
 //! Retained messages that are replaced while a replay brings them: played by hand.
 
 use thrum_codec::{QoS, Version};
+use thrum_engine::turn::TurnLimits;
 use thrum_storage::disk::sim::SimStorage;
 use thrum_transport::Scheme;
 
@@ -10,7 +11,6 @@ use super::plan::{EXPIRY_SECS_MAX, Plan};
 use super::random::Random;
 use super::seat::Seat;
 use super::world::World;
-use crate::engine::turn::TurnLimits;
 
 /// Numbers of messages with a large payload are multiples of this.
 const LARGE: u32 = 7;

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use mio::{Events, Poll};
 use thrum_access::Certificate;
+use thrum_engine::durable::{Journal, Part};
+use thrum_engine::workers::WorkerId;
 
 use super::super::{HOUSEKEEPING, Target, Worker};
-use crate::durable::{Journal, Part};
 use crate::mailbox::Arrived;
 use crate::node::Node;
 use crate::peer::Peer;
 use crate::settings::Settings;
 use crate::socket::Socket;
-use crate::workers::WorkerId;
 
 /// A socket, and the certificate that its client showed on the way.
 type Arriving = (Socket, Option<Arc<Certificate>>);
@@ -46,7 +46,7 @@ impl Seat {
                 .engine
                 .core
                 .timers
-                .insert(soon, Target::House);
+                .insert(soon, Target::Housekeeping);
         }
         Self {
             worker,

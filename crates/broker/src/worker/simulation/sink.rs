@@ -4,15 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thrum_codec::topic;
+use thrum_engine::sinks::{Offer, Places, QueueLimits, Sink, WhenFull};
 
 use super::history::{Event, known_topic};
 use super::machine::Machine;
 use super::plan::Plan;
 use super::random::Random;
 use super::world::{Failure, World};
-use crate::config::WhenFull;
 use crate::node::Node;
-use crate::sinks::{Offer, Places, QueueLimits, Sink};
 
 /// Its name in the configuration.
 const NAME: &str = "simulated";
@@ -85,8 +84,8 @@ impl SimSink {
     /// Before the node takes over what it finds.
     pub(super) fn open(plan: &Plan, node: &Node) -> Option<Self> {
         let sink = plan.sink.as_ref()?;
-        let opened = node.sinks.open(NAME, sink.limits)?;
-        node.interest.add_sink(sink.filter, opened.id);
+        let opened = node.state.sinks.open(NAME, sink.limits)?;
+        node.state.interest.add_sink(sink.filter, opened.id);
         Some(Self {
             sink: Arc::clone(opened),
             filter: sink.filter,
@@ -104,7 +103,7 @@ impl SimSink {
 
     /// A reload removes it.
     pub(super) fn remove(&self, node: &Node) {
-        node.interest.remove_sink(self.filter, self.sink.id);
+        node.state.interest.remove_sink(self.filter, self.sink.id);
     }
 
     /// The target takes the oldest messages.

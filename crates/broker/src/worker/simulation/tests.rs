@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use thrum_codec::QoS;
+use thrum_engine::node::metrics::Counter;
 
 use super::checker;
 use super::history::{Entry, Event};
 use super::owed;
 use super::run::run;
 use super::world::World;
-use crate::metrics::Counter;
 
 /// Runs of the simulation, unless `THRUM_SIM_SEEDS` says otherwise.
 const SEEDS: Range<u64> = 0..1000;
@@ -120,7 +120,7 @@ impl Seen {
         }
         for (count, counter) in self.counters.iter_mut().zip(COUNTERS) {
             // Of the node that came last.
-            *count += world.machine.node.metrics.total(counter);
+            *count += world.machine.node.state.metrics.total(counter);
         }
     }
 }

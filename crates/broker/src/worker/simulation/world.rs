@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use thrum_codec::{QoS, Version};
+use thrum_engine::hashing::repeatable::start_over;
 use thrum_protocol::Time;
 use thrum_storage::disk::sim::SimStorage;
 use thrum_transport::Scheme;
@@ -22,7 +23,6 @@ use super::random::Random;
 use super::seat::Seat;
 use super::tls::Connectors;
 use crate::clock::Clock;
-use crate::hashing::repeatable::start_over;
 use crate::socket::Socket;
 
 /// The first of January 2026.

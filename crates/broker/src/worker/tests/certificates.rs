@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thrum_access::{Admission, Answer, Certificate, Gatekeeper, Identity, Login, Reply};
 use thrum_codec::packet::{Connect, Packet};
 use thrum_codec::properties::ConnectProperties;
+use thrum_engine::workers::WorkerId;
 
 use super::{VERSION, bytes, settle, two_workers_with};
 use crate::config::CertificateName;
-use crate::workers::WorkerId;
 
 /// Admits every client as the identity it shows, and records them all.
 #[derive(Debug, Default)]
@@ -64,7 +64,7 @@ fn a_connection_does_not_get_the_certificate_of_the_one_before_that_went_to_anot
         parts.username = CertificateName::Cn;
     });
     let second = WorkerId::new(1);
-    workers[0].node.registry.claim("a", second);
+    workers[0].node.state.registry.claim("a", second);
     let certificate = Certificate {
         common_name: Some("admin".into()),
         ..Certificate::default()

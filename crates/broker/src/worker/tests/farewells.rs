@@ -12,22 +12,19 @@ use thrum_codec::packet::{
 };
 use thrum_codec::properties::{PublishProperties, SubscribeProperties};
 use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version, decode, encode, frame};
+use thrum_engine::access::{Access, Policy, Shared};
+use thrum_engine::node::Capacity;
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::workers::WorkerId;
 use thrum_storage::disk::sim::{SimDisk, SimStorage};
 use thrum_storage::{Committer, Options, QUEUE_BYTES_MAX, Stepper, Store};
-use thrum_transport::Acceptor;
 
-use super::{NOW_MILLIS, connect, connect_v5, messages, settle, two_workers_with};
-use crate::access::Shared;
+use super::{NOW_MILLIS, connect, connect_v5, messages, node_with, settle, two_workers_with};
 use crate::clock::Clock;
-use crate::config::{CertificateName, Config};
-use crate::extension::{Access, Policy};
-use crate::listener::Gate;
-use crate::mailbox::Capacity;
-use crate::metrics::Counter;
-use crate::node::Node;
+use crate::config::Config;
+use crate::node::NodePlan;
 use crate::settings::Settings;
 use crate::worker::Worker;
-use crate::workers::WorkerId;
 
 fn policy(rules: &str) -> Policy {
     Policy {
@@ -99,21 +96,19 @@ fn durable_worker(policy: Policy) -> (Worker, Committer, Stepper<SimDisk>) {
         generation: 0,
     };
     let settings = Arc::new(Settings::new(&config, &Arc::new(shared)));
-    let mut node = Node::new(1, &settings, config.shared.strategy);
-    node.clock = Clock::manual(&Arc::new(AtomicU64::new(NOW_MILLIS)), 0);
-    let acceptor = Acceptor::new(None, None).unwrap();
-    let parts = (&config.listeners["mqtt"], acceptor, CertificateName::None);
-    node.gates
-        .add(Arc::new(Gate::new("mqtt", parts, None)))
-        .unwrap();
-    let node = Arc::new(node);
+    let plan = NodePlan {
+        workers: 1,
+        mailbox: Capacity {
+            messages: 1000,
+            bytes: 1 << 20,
+        },
+        clock: Clock::manual(&Arc::new(AtomicU64::new(NOW_MILLIS)), 0),
+        ..NodePlan::new(&config)
+    };
+    let node = node_with(plan, &config, &settings);
     let id = WorkerId::new(0);
     let poll = Poll::new().unwrap();
-    let capacity = Capacity {
-        messages: 1000,
-        bytes: 1 << 20,
-    };
-    node.open_mailbox(id, &poll, capacity).unwrap();
+    node.open_mailbox(id, &poll).unwrap();
     let disk = SimStorage::new(1);
     let opened = Store::open(disk.open().unwrap(), Options::default()).unwrap();
     let (store, recovered, _) = opened;
@@ -199,7 +194,7 @@ fn what_is_not_retained_is_judged_as_what_it_is() {
             .write_all(&packet(&message, Version::V311))
             .unwrap();
         settle(&mut workers);
-        let denied = workers[0].node.metrics.total(Counter::PublishDenied);
+        let denied = workers[0].node.state.metrics.total(Counter::PublishDenied);
         assert_eq!(
             denied,
             u64::from(is_retain_available),

@@ -4,10 +4,24 @@ use std::io::Write;
 
 use thrum_codec::QoS;
 use thrum_codec::properties::PublishProperties;
+use thrum_engine::Engine;
+use thrum_engine::sinks::QueueLimits;
 use thrum_protocol::Publication;
 
 use super::{connect, settle, subscribe, two_workers_with};
-use crate::engine::Engine;
+
+fn publication(qos: QoS) -> Publication<'static> {
+    Publication {
+        topic: "t",
+        payload: b"x",
+        properties: PublishProperties::default(),
+        qos,
+        retain: false,
+        expires_at: None,
+        publisher: 0,
+        publisher_hash: 0,
+    }
+}
 
 #[test]
 fn a_message_that_is_upgraded_for_a_durable_session_needs_the_disk() {
@@ -21,20 +35,31 @@ fn a_message_that_is_upgraded_for_a_durable_session_needs_the_disk() {
         settle(&mut workers);
         let Engine { core, router, .. } = &mut workers[0].traffic.engine;
         let filter = router.topics.find("t").unwrap();
-        router.topics.durable_came(core, filter, "t");
+        router.topics.count_durable(core, filter, "t");
         for worker in &mut workers {
-            let publication = Publication {
-                topic: "t",
-                payload: b"x",
-                properties: PublishProperties::default(),
-                qos: QoS::AtMostOnce,
-                retain: false,
-                expires_at: None,
-                publisher: 0,
-                publisher_hash: 0,
-            };
+            let publication = publication(QoS::AtMostOnce);
             let Engine { core, router, .. } = &mut worker.traffic.engine;
             assert_eq!(router.topics.needs_disk(core, &publication), is_upgraded);
         }
+    }
+}
+
+#[test]
+fn a_message_for_a_durable_sink_needs_the_disk() {
+    for is_durable in [false, true] {
+        let mut workers = two_workers_with(|_| ());
+        let Engine { core, router, .. } = &mut workers[0].traffic.engine;
+        let limits = QueueLimits {
+            is_durable,
+            ..QueueLimits::default()
+        };
+        let sink = core.node.sinks.open("all", limits).unwrap().id;
+        core.node.interest.add_sink("t", sink);
+        let mut needs_disk = |qos| {
+            let publication = publication(qos);
+            router.topics.needs_disk(core, &publication)
+        };
+        assert!(!needs_disk(QoS::AtMostOnce));
+        assert_eq!(needs_disk(QoS::AtLeastOnce), is_durable);
     }
 }

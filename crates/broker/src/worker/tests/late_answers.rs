@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thrum_access::{Admission, Answer, Gatekeeper, Login, Reply};
 use thrum_codec::packet::{Connect, Packet, Will};
 use thrum_codec::properties::ConnectProperties;
+use thrum_engine::node::metrics::Counter;
 
 use super::{Parts, VERSION, bytes, messages, publish, settle, subscribe, two_workers_with};
-use crate::metrics::Counter;
 use crate::worker::Worker;
 
 /// Lets every client in when the test says so.
@@ -87,7 +87,7 @@ fn a_client_that_disconnects_while_it_is_judged_ends_no_other_connection() {
     assert_eq!(late.len(), 1);
     late.into_iter().for_each(admit);
     settle(&mut workers);
-    let total = |counter| workers[0].node.metrics.total(counter);
+    let total = |counter| workers[0].node.state.metrics.total(counter);
     assert_eq!(total(Counter::Takeovers), 0);
     assert_eq!(total(Counter::ClientsConnected), 1);
     assert!(messages(&mut again).is_empty(), "it is still open");

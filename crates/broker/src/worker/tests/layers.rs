@@ -9,15 +9,15 @@ use thrum_access::Gatekeeper;
 use thrum_codec::packet::{Disconnect, Packet, Will};
 use thrum_codec::properties::{DisconnectProperties, WillProperties};
 use thrum_codec::{QoS, ReasonCode};
+use thrum_engine::node::metrics::Counter;
+use thrum_engine::workers::WorkerId;
 use thrum_transport::{Acceptor, WebSocketOptions};
 
 use super::late_answers::{self, Hesitant};
 use super::{Parts, bytes, connect, publish, settle, two_workers_with};
-use crate::metrics::Counter;
 use crate::read_gate::PauseReason;
 use crate::worker::Worker;
 use crate::worker::simulation::websocket::{CLOSE, PING, PONG, WebSocket};
-use crate::workers::WorkerId;
 
 /// A frame of a client that no client may send.
 const BROKEN: [u8; 2] = [0x83, 0x80];
@@ -155,7 +155,7 @@ fn a_web_socket_that_ends_while_the_client_is_judged_ends_behind_what_it_said() 
         let mut workers = workers_with(|parts| {
             parts.access.gatekeeper = Some(Arc::clone(&gatekeeper) as Arc<dyn Gatekeeper>);
         });
-        let registry = &workers[0].node.registry;
+        let registry = &workers[0].node.state.registry;
         registry.claim("client", WorkerId::new(owner));
         let mut subscriber = upgraded(&mut workers[1]);
         let connect = late_answers::connect("subscriber", None);
@@ -196,7 +196,7 @@ fn a_handshake_that_ends_at_once_is_counted_out_where_the_session_is_elsewhere()
     for end in [frame(CLOSE, &[]), BROKEN.to_vec()] {
         let mut workers = workers_with(|_| ());
         let elsewhere = WorkerId::new(1);
-        workers[0].node.registry.claim("client", elsewhere);
+        workers[0].node.state.registry.claim("client", elsewhere);
         let mut client = workers[0].accepted();
         let connect = mqtt(&[&connect("client", None)]);
         let all = [WebSocket::request(), connect, end].concat();
@@ -206,7 +206,11 @@ fn a_handshake_that_ends_at_once_is_counted_out_where_the_session_is_elsewhere()
         assert_eq!(workers[0].traffic.edge.handshakes.open(), 0);
         // The client says nothing more, and keeps its socket.
         settle(&mut workers);
-        let connected = workers[0].node.metrics.total(Counter::ClientsConnected);
+        let connected = workers[0]
+            .node
+            .state
+            .metrics
+            .total(Counter::ClientsConnected);
         assert_eq!(
             connected, 0,
             "its new worker knows that the layers are over"

@@ -33,23 +33,24 @@ use thrum_codec::{PacketId, QoS, TopicFilter, Version, decode, encode, frame};
 use thrum_protocol::server::{Handshake, Session};
 
 use super::Worker;
-use crate::engine::client::Client;
+use thrum_engine::access::{Access, Shared};
+use thrum_engine::client::Client;
+use thrum_engine::hashing::repeatable::start_over;
+use thrum_engine::ids::Slot;
+use thrum_engine::node::Capacity;
+use thrum_engine::workers::WorkerId;
 use thrum_transport::Acceptor;
 
-use crate::access::Shared;
 use crate::clock::Clock;
 use crate::config::{CertificateName, Config};
 use crate::edge::charge_connect;
-use crate::extension::Access;
-use crate::ids::Slot;
-use crate::listener::Gate;
-use crate::mailbox::{Arrived, Capacity};
-use crate::node::Node;
+use crate::listener::{Gate, GateParts};
+use crate::mailbox::Arrived;
+use crate::node::{Node, NodePlan};
 use crate::peer::Peer;
 use crate::read_gate::PauseReason;
 use crate::settings::Settings;
 use crate::socket::Socket;
-use crate::workers::WorkerId;
 
 const VERSION: Version = Version::V311;
 
@@ -90,25 +91,48 @@ pub(super) fn two_workers_with(change: impl FnOnce(&mut Parts)) -> [Worker; 2] {
         generation: 0,
     };
     let settings = Arc::new(Settings::new(&config, &Arc::new(shared)));
-    let mut node = Node::new(2, &settings, config.shared.strategy);
-    node.clock = Clock::manual(&Arc::new(AtomicU64::new(NOW_MILLIS)), 0);
+    let plan = NodePlan {
+        workers: 2,
+        mailbox: Capacity {
+            messages: 100,
+            bytes: 1 << 20,
+        },
+        clock: Clock::manual(&Arc::new(AtomicU64::new(NOW_MILLIS)), 0),
+        ..NodePlan::new(&config)
+    };
+    start_over();
+    let node = Node::new(plan, &settings.engine, None);
     let node = Arc::new(node);
     let gate = Gate::new(
         "mqtt",
-        (&config.listeners["mqtt"], acceptor, username),
+        GateParts {
+            config: &config.listeners["mqtt"],
+            acceptor,
+            username,
+        },
         None,
     );
     node.gates.add(Arc::new(gate)).unwrap();
     [0, 1].map(|number| {
         let id = WorkerId::new(number);
         let poll = Poll::new().unwrap();
-        let capacity = Capacity {
-            messages: 100,
-            bytes: 1 << 20,
-        };
-        node.open_mailbox(id, &poll, capacity).unwrap();
+        node.open_mailbox(id, &poll).unwrap();
         Worker::new(id, Arc::clone(&node), &settings, poll)
     })
+}
+
+/// A node with a gate for plain TCP, whose tables hash alike in each run.
+pub(super) fn node_with(plan: NodePlan, config: &Config, settings: &Settings) -> Arc<Node> {
+    start_over();
+    let node = Node::new(plan, &settings.engine, None);
+    let parts = GateParts {
+        config: &config.listeners["mqtt"],
+        acceptor: Acceptor::new(None, None).unwrap(),
+        username: CertificateName::None,
+    };
+    let gate = Arc::new(Gate::new("mqtt", parts, None));
+    node.gates.add(gate).unwrap();
+    Arc::new(node)
 }
 
 impl Worker {
@@ -301,10 +325,13 @@ fn a_session_that_ended_is_free_for_any_worker_after_the_turn() {
     let mut workers = two_workers();
     publisher_gone_in_the_middle_of_a_turn(&mut workers);
     let [first, second] = [0, 1].map(WorkerId::new);
-    let registry = &workers[0].node.registry;
+    let registry = &workers[0].node.state.registry;
     assert_eq!(registry.claim("publisher", second), first);
     workers[0].hand_out();
-    assert_eq!(workers[0].node.registry.claim("publisher", second), second);
+    assert_eq!(
+        workers[0].node.state.registry.claim("publisher", second),
+        second
+    );
 }
 
 #[test]
@@ -315,7 +342,10 @@ fn a_client_that_comes_back_within_the_turn_keeps_its_worker() {
     publisher.write_all(&connect("publisher", None)).unwrap();
     workers[0].takes_a_turn();
     let [first, second] = [0, 1].map(WorkerId::new);
-    assert_eq!(workers[0].node.registry.claim("publisher", second), first);
+    assert_eq!(
+        workers[0].node.state.registry.claim("publisher", second),
+        first
+    );
     assert!(
         workers[0]
             .traffic
@@ -444,7 +474,12 @@ fn who_waits_for_the_gatekeeper_is_not_silent() {
 #[test]
 fn the_connect_rate_is_of_the_node_however_many_workers_it_has() {
     let [mut first, mut second] = two_workers_with(|parts| parts.config.limits.connect_rate = 1);
-    let may_accept = |worker: &mut Worker| worker.accepting.may_accept(&mut worker.traffic.engine);
+    let may_accept = |worker: &mut Worker| {
+        let traffic = &mut worker.traffic;
+        worker
+            .accepting
+            .may_accept(&traffic.edge, &mut traffic.engine)
+    };
     assert!(may_accept(&mut first) && may_accept(&mut second));
     let traffic = &mut first.traffic;
     charge_connect(&mut traffic.edge, &mut traffic.engine, 0);

@@ -10,18 +10,17 @@ use thrum_codec::packet::{
 };
 use thrum_codec::properties::{ConnectProperties, PublishProperties, SubscribeProperties};
 use thrum_codec::{PacketId, QoS, TopicFilter};
+use thrum_engine::access::{Access, Policy, RuleSource, Shared};
 
 use super::{VERSION, Worker, bytes, connect, settle, two_workers_with};
-use crate::access::Shared;
 use crate::config::{Anonymous, Config};
-use crate::extension::{Access, Policy, RuleSource};
 use crate::settings::Settings;
 
 fn ruled_by(rules: &str) -> Access {
     Access {
         policy: Policy {
             rules: Arc::new(Rules::parse(rules, "test").unwrap()),
-            order: vec![RuleSource::Everybody],
+            order: vec![RuleSource::AllClients],
             allows_by_default: true,
             ..Access::default().policy
         },
@@ -98,11 +97,11 @@ fn lines_about_dropped_messages_are_as_few_as_all_lines_about_clients() {
         generation: 1,
     };
     let worker = &mut workers[0];
-    *worker.traffic.engine.core.lines_mut() = 0;
+    *worker.traffic.engine.core.log_lines_mut() = 0;
     worker.reload(&Arc::new(Settings::new(&config(), &Arc::new(shared))));
     while worker.traffic.recheck.is_under_way() {
         worker.traffic.recheck_some();
     }
     // One line for the subscriptions that ended, and one for the messages.
-    assert_eq!(*worker.traffic.engine.core.lines_mut(), 2 * SESSIONS);
+    assert_eq!(*worker.traffic.engine.core.log_lines_mut(), 2 * SESSIONS);
 }

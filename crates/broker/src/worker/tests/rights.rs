@@ -11,10 +11,10 @@ use thrum_codec::packet::{
 };
 use thrum_codec::properties::SubscribeProperties;
 use thrum_codec::{PacketId, TopicFilter, Version, encode};
+use thrum_engine::access::Policy;
+use thrum_engine::turn::FILTER_UNITS;
 
 use super::{connect_v5, settle, two_workers_with};
-use crate::engine::turn::FILTER_UNITS;
-use crate::extension::Policy;
 
 const FILTERS: u16 = 200;
 

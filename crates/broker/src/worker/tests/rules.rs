@@ -12,16 +12,15 @@ use thrum_codec::packet::{
 };
 use thrum_codec::properties::{ConnectProperties, SubscribeProperties};
 use thrum_codec::{PacketId, QoS, TopicFilter};
+use thrum_engine::access::{Access, Policy, Shared};
+use thrum_engine::ids::Slot;
+use thrum_engine::node::metrics::Counter;
 
 use super::{
     VERSION, Worker, bytes, connect, connect_v5, late_answers, messages, publish, settle,
     two_workers_with,
 };
-use crate::access::Shared;
 use crate::config::Config;
-use crate::extension::{Access, Policy};
-use crate::ids::Slot;
-use crate::metrics::Counter;
 use crate::settings::Settings;
 
 /// Filters of one client.
@@ -105,7 +104,7 @@ fn subscribe_to_many() -> Vec<u8> {
 }
 
 fn subscriptions(worker: &Worker) -> u64 {
-    worker.node.metrics.total(Counter::Subscriptions)
+    worker.node.state.metrics.total(Counter::Subscriptions)
 }
 
 #[test]
@@ -128,9 +127,9 @@ fn filters_of_a_subscribe_are_looked_up_in_portions_and_granted_together() {
     let mut turns = 0;
     while subscriptions(&workers[0]) == 0 {
         other.write_all(&bytes(&Packet::PingReq)).unwrap();
-        let answers = workers[0].node.metrics.total(Counter::AnswersSent);
+        let answers = workers[0].node.state.metrics.total(Counter::AnswersSent);
         workers[0].takes_a_turn();
-        let answered = workers[0].node.metrics.total(Counter::AnswersSent) - answers;
+        let answered = workers[0].node.state.metrics.total(Counter::AnswersSent) - answers;
         assert!(answered >= 1, "the other one is answered in each turn");
         turns += 1;
     }
@@ -267,9 +266,9 @@ fn turns_until_it_is_in(workers: &mut [Worker; 2]) -> usize {
             return turn;
         }
         other.write_all(&bytes(&Packet::PingReq)).unwrap();
-        let answers = workers[0].node.metrics.total(Counter::AnswersSent);
+        let answers = workers[0].node.state.metrics.total(Counter::AnswersSent);
         workers[0].takes_a_turn();
-        let answered = workers[0].node.metrics.total(Counter::AnswersSent) - answers;
+        let answered = workers[0].node.state.metrics.total(Counter::AnswersSent) - answers;
         assert!(answered >= 1, "the other one is answered in each turn");
     }
     panic!("the client is not admitted");
@@ -515,7 +514,14 @@ fn a_client_that_waits_for_too_long_is_told_and_the_review_goes_on() {
     let mut connack = [0; 4];
     client.read_exact(&mut connack).unwrap();
     assert_eq!((connack[0], connack[3]), (0x20, 0x89), "server busy");
-    assert_eq!(workers[0].node.metrics.total(Counter::ConnectTimeouts), 0);
+    assert_eq!(
+        workers[0]
+            .node
+            .state
+            .metrics
+            .total(Counter::ConnectTimeouts),
+        0
+    );
     for _ in 0..60 {
         workers[0].takes_a_turn();
     }
@@ -661,13 +667,8 @@ fn whether_a_user_may_stay_is_asked_before_a_long_review() {
         .unwrap();
     client.write_all(&subscribe_to_many()).unwrap();
     settle(&mut workers);
-    workers[0]
-        .traffic
-        .engine
-        .core
-        .turn
-        .limits_mut()
-        .portion_units = 100;
+    let turn = &mut workers[0].traffic.engine.core.turn;
+    turn.limits_mut().portion_units = 100;
     let shared = Arc::new(Shared {
         access: by("allow all pubsub own/+"),
         generation: 1,

@@ -14,15 +14,14 @@ use thrum_access::{
 use thrum_codec::packet::{Connect, Packet, Publish, Will};
 use thrum_codec::properties::{ConnectProperties, PublishProperties, WillProperties};
 use thrum_codec::{QoS, ReasonCode};
+use thrum_engine::access::{Access, Shared};
+use thrum_engine::workers::WorkerId;
 use thrum_routing::Allowance;
 
 use super::{VERSION, Worker, bytes, settle, two_workers_with};
-use crate::access::Shared;
 use crate::config::Config;
-use crate::extension::Access;
 use crate::mailbox::Mail;
 use crate::settings::Settings;
-use crate::workers::WorkerId;
 
 /// What is known of a user.
 #[derive(Clone, Debug)]
@@ -201,7 +200,7 @@ impl Node {
             visits: 10_000,
         };
         let mut messages = Vec::new();
-        let store = &self.workers[0].node.retained;
+        let store = &self.workers[0].node.state.retained;
         assert!(
             store
                 .page("#", None, &mut allowance, &mut messages)
@@ -224,7 +223,7 @@ fn other_rules_withhold_what_clients_of_every_worker_may_not_publish_any_more() 
     }
     node.set_rules("deny all pub a/#\nallow all pub #");
     assert_eq!(node.shown(), ["b/0", "b/1"]);
-    assert_eq!(node.workers[0].node.retained.withheld(), 2);
+    assert_eq!(node.workers[0].node.state.retained.withheld(), 2);
     node.set_rules("deny client:c1 pub #");
     assert_eq!(node.shown(), ["a/0", "b/0"]);
     node.set_rules("");
@@ -289,7 +288,7 @@ fn nothing_changes_for_a_publisher_that_cannot_be_judged_until_it_can_be() {
     traffic.reviews.watch(&traffic.engine);
     while node.workers[0].traffic.reviews.are_due() {
         let traffic = &mut node.workers[0].traffic;
-        traffic.reviews.go_on(&mut traffic.engine);
+        traffic.reviews.go_on(&traffic.edge, &mut traffic.engine);
         node.workers[0].handle_mail();
     }
     assert_eq!(node.shown(), Vec::<String>::new());
@@ -342,7 +341,7 @@ fn a_gatekeeper_that_never_answers_holds_nothing_up() {
     traffic.reviews.watch(&traffic.engine);
     while node.workers[0].traffic.reviews.are_due() {
         let traffic = &mut node.workers[0].traffic;
-        traffic.reviews.go_on(&mut traffic.engine);
+        traffic.reviews.go_on(&traffic.edge, &mut traffic.engine);
     }
     assert_eq!(node.shown(), ["a"]);
     // An answer that comes too late.
@@ -432,7 +431,8 @@ fn own_rules_that_change_while_the_client_is_here_are_heeded_too() {
         .sessions
         .find("c")
         .unwrap();
-    ask_again(&node.workers[1].traffic.engine, slot);
+    let traffic = &node.workers[1].traffic;
+    ask_again(&traffic.edge, &traffic.engine, slot);
     settle(&mut node.workers);
     node.keep_house();
     assert_eq!(node.shown(), Vec::<String>::new());

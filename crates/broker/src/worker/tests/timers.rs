@@ -4,11 +4,11 @@ use std::io::Write;
 use std::time::Duration;
 
 use thrum_codec::packet::Packet;
+use thrum_engine::ids::ConnectionKey;
+use thrum_engine::node::metrics::Counter;
 
 use super::{bytes, connect, connect_v5, messages, settle, two_workers};
 use crate::edge::Ending;
-use crate::ids::ConnectionKey;
-use crate::metrics::Counter;
 use crate::worker::Target;
 
 #[test]
@@ -126,5 +126,8 @@ fn an_event_of_a_connection_that_is_closed_is_not_the_newcomers() {
     worker.takes_a_turn();
     assert!(worker.traffic.engine.core.sessions.find("new").is_some());
     assert!(messages(&mut newcomer).is_empty(), "it is open");
-    assert_eq!(worker.node.metrics.total(Counter::ClientsConnected), 1);
+    assert_eq!(
+        worker.node.state.metrics.total(Counter::ClientsConnected),
+        1
+    );
 }

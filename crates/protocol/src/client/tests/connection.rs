@@ -359,7 +359,7 @@ fn an_idle_client_is_small() {
 }
 
 #[test]
-fn a_client_without_a_session_to_keep_asks_for_none_at_the_end() {
+fn a_client_without_session_expiry_sends_none_in_disconnect() {
     let disconnect = Disconnect {
         reason: ReasonCode::Success,
         properties: DisconnectProperties {

@@ -289,7 +289,7 @@ fn the_first_transmission_is_never_marked_as_a_duplicate() {
 }
 
 #[test]
-fn memory_of_exchanges_is_given_back_at_the_end_of_a_connection_if_none_is_under_way() {
+fn the_end_of_a_connection_frees_the_memory_of_exchanges_if_none_is_open() {
     for is_acknowledged in [true, false] {
         let mut peer = Peer::connected(persistent(Version::V5));
         peer.publish(QoS::AtLeastOnce, "t").unwrap();

@@ -140,6 +140,22 @@ fn a_session_without_expiry_ends_with_its_connection() {
     assert_eq!(peer.client.inflight(), 0);
 }
 
+#[test]
+fn a_disconnect_with_an_expiry_keeps_only_a_session_that_the_next_connect_resumes() {
+    let starts_clean = ClientOptions {
+        session_expiry: 300,
+        ..clean(Version::V5)
+    };
+    for (options, kept) in [(persistent(Version::V5), 1), (starts_clean, 0)] {
+        let mut peer = Peer::connected(options);
+        peer.publish(QoS::AtLeastOnce, "a").unwrap();
+        peer.client
+            .disconnect(ReasonCode::Success, Some(60), &mut peer.out);
+        peer.client.connection_lost();
+        assert_eq!(peer.client.inflight(), kept);
+    }
+}
+
 // [MQTT-3.3.4-7] [MQTT-4.9.0-1]
 #[test]
 fn retransmission_stays_within_the_window() {

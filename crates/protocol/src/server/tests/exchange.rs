@@ -244,7 +244,9 @@ impl World {
         while let Some(message) = self.next_new().filter(|_| self.connected) {
             self.client.last_id = self.client.last_id % 12 + 1;
             let packet_id = self.client.last_id;
-            let in_use = |&(_, sending): &(QoS, Sending)| matches!(sending, Sending::Sent(id) | Sending::Released(id) if id == packet_id);
+            let in_use = |(_, sending): &(QoS, Sending)| {
+                [Sending::Sent(packet_id), Sending::Released(packet_id)].contains(sending)
+            };
             if !self.client.published.iter().any(in_use) {
                 self.client.published[message].1 = Sending::Sent(packet_id);
                 self.client_publish(message, false);

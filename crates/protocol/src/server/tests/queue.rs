@@ -116,6 +116,28 @@ fn a_full_queue_refuses_new_messages_by_bytes() {
 }
 
 #[test]
+fn a_message_that_is_sent_at_once_needs_no_room_in_the_queue() {
+    let limits = Limits {
+        queue: QueueLimits {
+            bytes_max: queue_bytes_max(1, 5),
+            ..QueueLimits::default()
+        },
+        ..Limits::default()
+    };
+    let small = Message::new(&publication("t", "1234"));
+    let large = Message::new(&publication("t", "12345"));
+    let (mut peer, _) = Peer::with(limits, &persistent(Version::V5));
+    assert!(peer.session.has_room_for(&large, QOS1, 0));
+    peer.lose();
+    assert!(peer.session.has_room_for(&small, QOS1, 0));
+    assert!(!peer.session.has_room_for(&large, QOS1, 0));
+    assert!(
+        !peer.session.has_room_for(&small, QOS1, 2),
+        "the identifiers take memory too"
+    );
+}
+
+#[test]
 fn subscription_identifiers_count_against_the_queue_limit() {
     let limits = Limits {
         queue: QueueLimits {

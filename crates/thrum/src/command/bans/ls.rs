@@ -8,7 +8,7 @@ use thrum_protection::{Ban, Subject};
 
 use super::place::{Place, load};
 use super::who::shown;
-use crate::command::shown::{NOTHING, counted, name, now, table, time};
+use crate::command::shown::{NOTHING, counted, json_line, name, now, table, time};
 
 const HEADINGS: [&str; 5] = ["WHO", "SINCE", "UNTIL", "BY", "REASON"];
 
@@ -38,7 +38,7 @@ pub(super) fn run(args: &LsArgs) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     if args.json {
         for (ban, is_temporary) in &bans {
-            writeln!(out, "{}", line(ban, *is_temporary))?;
+            writeln!(out, "{}", json_line(&line(ban, *is_temporary))?)?;
         }
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! A client with all that is known of it, for people.
+//! A client in full, as text.
 
 use thrum_figures::{bytes, count, fraction, latency};
 use thrum_management::api::{Client, ClientDetail, Connection, Subscription, Will};
@@ -127,7 +127,7 @@ fn of_connection(connection: &Connection) -> Vec<(&'static str, String)> {
         (
             "bytes",
             format!(
-                "{} from it, {} to it, {} wait to be sent",
+                "{} from it, {} to it, {} not sent yet",
                 carried(connection.bytes_received),
                 carried(connection.bytes_sent),
                 bytes(fraction(connection.output_bytes))
@@ -153,7 +153,7 @@ fn of_will(will: &Will) -> String {
         "not retained"
     };
     format!(
-        "{}, qos {}, {retained}, {}, due {} after leaving",
+        "{}, qos {}, {retained}, {}, published {} after the connection",
         name(&will.topic),
         will.qos,
         bytes(fraction(will.payload_bytes)),

@@ -8,6 +8,7 @@ use thrum_management::api::ClientDetail;
 
 use super::detail::text;
 use crate::command::running::{Form, Method, Output, Running, encoded};
+use crate::command::shown::json_line;
 
 /// Arguments of `thrum clients get`.
 #[derive(Debug, Args)]
@@ -28,7 +29,7 @@ pub(super) fn run(args: &GetArgs) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match args.output.form {
         Form::Table => write!(out, "{}", text(&detail))?,
-        Form::Json => writeln!(out, "{}", serde_json::to_string(&detail)?)?,
+        Form::Json => writeln!(out, "{}", json_line(&detail)?)?,
     }
     Ok(())
 }

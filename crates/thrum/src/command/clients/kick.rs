@@ -7,10 +7,10 @@ use clap::builder::NonEmptyStringValueParser;
 use thrum_management::api::Kicked;
 
 use crate::command::running::{Form, Method, Output, Running, encoded};
-use crate::command::shown::name;
+use crate::command::shown::{json_line, name};
 
 const NOTES: &str = "\
-A client of MQTT 5.0 is told the reason (0x98). To keep it out, ban it with thrum bans add.";
+A client of MQTT 5.0 receives the reason (0x98). To keep a client out, ban it with thrum bans add.";
 
 /// Arguments of `thrum clients kick`.
 #[derive(Debug, Args)]
@@ -19,7 +19,7 @@ pub(super) struct KickArgs {
     /// Client identifier.
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     client_id: String,
-    /// End its session too: its subscriptions and what waits for it are gone.
+    /// End its session too, with its subscriptions and its queue.
     #[arg(long)]
     session: bool,
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub(super) fn run(args: &KickArgs) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match args.output.form {
         Form::Table => writeln!(out, "{} {}", name(&args.client_id), words(kicked))?,
-        Form::Json => writeln!(out, "{}", serde_json::to_string(&kicked)?)?,
+        Form::Json => writeln!(out, "{}", json_line(&kicked)?)?,
     }
     Ok(())
 }
@@ -49,6 +49,6 @@ const fn words(kicked: Kicked) -> &'static str {
         (true, true) => "is disconnected, and its session has ended",
         (true, false) => "is disconnected; its session stays",
         (false, true) => "was away; its session has ended",
-        (false, false) => "was away already; its session stays, and --session would end it",
+        (false, false) => "was away; its session stays, --session ends it",
     }
 }

@@ -7,15 +7,16 @@ use thrum_figures::count;
 use thrum_management::api::{Client, ClientPage};
 
 use super::row::{HEADINGS, columns};
+use super::whole::Whole;
 use crate::command::running::{Form, Method, Output, Running, encoded};
-use crate::command::shown::{now, table};
+use crate::command::shown::{json_line, now, table};
 
-/// Clients of one page: what the broker gives at most.
+/// Clients of a page: the limit of the broker.
 const PAGE: usize = 1000;
 
 const NOTES: &str = "\
-IN and OUT are messages from and to the client on its connection, or of the last one. -o json has more: protocol version, expiry, bytes in the queue, \
-messages in flight.";
+IN and OUT are messages from and to the client on its connection, or the last one. -o json also has the protocol version, the expiry, bytes in the \
+queue and messages in flight.";
 
 /// Arguments of `thrum clients ls`.
 #[derive(Debug, Args)]
@@ -39,10 +40,10 @@ pub(super) struct LsArgs {
     /// Only clients that are away.
     #[arg(long)]
     away: bool,
-    /// Only clients that have subscribed to just this filter.
+    /// Only clients with a subscription to exactly this filter.
     #[arg(long, value_name = "FILTER")]
     subscribed: Option<String>,
-    /// What the list is sorted by.
+    /// Order of the list.
     #[arg(long, value_name = "KEY", value_enum, default_value_t)]
     sort: Sort,
     /// From the highest to the lowest.
@@ -59,17 +60,17 @@ pub(super) struct LsArgs {
     output: Output,
 }
 
-/// What the list is sorted by.
+/// Order of the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Sort {
+pub(super) enum Sort {
     /// Client identifier.
     #[default]
     ClientId,
-    /// When the connection began; who is away comes last.
+    /// When the connection began; clients that are away come last.
     ConnectedAt,
-    /// Messages that wait.
+    /// Messages in the queue.
     QueuedMessages,
-    /// Bytes that wait.
+    /// Bytes in the queue.
     QueuedBytes,
     /// Subscriptions.
     Subscriptions,
@@ -98,10 +99,10 @@ pub(super) fn run(args: &LsArgs) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     let mut rows = Vec::new();
     let now = now();
-    let (listed, matching) = args.pages(|client| {
+    let (listed, matching) = args.clients(|client| {
         match args.output.form {
             Form::Table => rows.push(columns(client, now)),
-            Form::Json => writeln!(out, "{}", serde_json::to_string(client)?)?,
+            Form::Json => writeln!(out, "{}", json_line(client)?)?,
         }
         Ok(())
     })?;
@@ -117,7 +118,7 @@ pub(super) fn run(args: &LsArgs) -> anyhow::Result<()> {
 
 fn summary(listed: u64, matching: u64) -> String {
     let clients = if matching == 1 { "client" } else { "clients" };
-    // Others may have come meanwhile.
+    // New clients may be on the pages.
     if listed >= matching {
         return format!("{} {clients}", count(listed));
     }
@@ -126,35 +127,68 @@ fn summary(listed: u64, matching: u64) -> String {
 }
 
 impl LsArgs {
-    /// Goes from page to page; clients that were listed, and how many there are.
-    fn pages(
+    /// Lists the clients in their order; returns their number, and that of all matching clients.
+    fn clients(
+        &self,
+        each: impl FnMut(&Client) -> anyhow::Result<()>,
+    ) -> anyhow::Result<(u64, u64)> {
+        if self.all {
+            self.all_clients(each)
+        } else {
+            self.first_clients(each)
+        }
+    }
+
+    /// Sorted here: with pages in an order the broker would look at all sessions for each page.
+    fn all_clients(
         &self,
         mut each: impl FnMut(&Client) -> anyhow::Result<()>,
     ) -> anyhow::Result<(u64, u64)> {
-        let limit = if self.all { u64::MAX } else { self.limit };
+        let mut whole = Whole::default();
+        let mut cursor = None;
+        loop {
+            let path = self.path(PAGE, "none", cursor.as_deref());
+            let page: ClientPage = self.running.ask(Method::Get, &path)?;
+            whole.add(page.clients);
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        let clients = whole.sorted(self.sort, self.reverse);
+        clients.iter().try_for_each(&mut each)?;
+        let listed = clients.len() as u64;
+        Ok((listed, listed))
+    }
+
+    fn first_clients(
+        &self,
+        mut each: impl FnMut(&Client) -> anyhow::Result<()>,
+    ) -> anyhow::Result<(u64, u64)> {
         let (mut listed, mut cursor) = (0, None);
         loop {
-            let rows = usize::try_from(limit - listed).unwrap_or(PAGE).min(PAGE);
-            let path = self.path(rows, cursor.as_deref());
+            let rows = self.limit - listed;
+            let rows = usize::try_from(rows).unwrap_or(PAGE).min(PAGE);
+            let path = self.path(rows, self.sort.parameter(), cursor.as_deref());
             let page: ClientPage = self.running.ask(Method::Get, &path)?;
             page.clients.iter().try_for_each(&mut each)?;
             listed += page.clients.len() as u64;
             cursor = page.next;
-            if cursor.is_none() || listed >= limit {
-                return Ok((listed, page.matching));
+            if cursor.is_none() || listed >= self.limit {
+                return Ok((listed, page.matching.unwrap_or(listed)));
             }
         }
     }
 
-    fn path(&self, rows: usize, cursor: Option<&str>) -> String {
-        let mut path = format!("/clients?limit={rows}&sort={}", self.sort.parameter());
+    fn path(&self, rows: usize, sort: &str, cursor: Option<&str>) -> String {
+        let mut path = format!("/clients?limit={rows}&sort={sort}");
         let is_connected = match (self.connected, self.away) {
             (true, _) => Some("true"),
             (false, true) => Some("false"),
             (false, false) => None,
         };
         for (name, value) in [
-            ("descending", self.reverse.then_some("true")),
+            ("descending", (self.reverse && !self.all).then_some("true")),
             ("client", self.client.as_deref()),
             ("user", self.user.as_deref()),
             ("address", self.address.as_deref()),
@@ -175,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_summary_says_whether_that_is_all() {
+    fn the_summary_says_whether_the_list_is_complete() {
         assert_eq!(summary(1, 1), "1 client");
         assert_eq!(summary(0, 0), "0 clients");
         assert!(summary(100, 1204).starts_with("100 of 1 204 clients; --all"));

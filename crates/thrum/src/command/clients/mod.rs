@@ -1,10 +1,11 @@
-//! `thrum clients`: who is connected to a running broker, and what waits for whom.
+//! `thrum clients`: the clients of a running broker, and their queues.
 
 mod detail;
 mod get;
 mod kick;
 mod ls;
 mod row;
+mod whole;
 
 use std::process::ExitCode;
 
@@ -13,12 +14,12 @@ use clap::{Args, Subcommand};
 const EXAMPLES: &str = "\
 Examples:
   thrum clients ls --data-dir /var/lib/thrum
-  thrum clients ls --sort queued-messages --reverse --limit 10     who is behind
+  thrum clients ls --sort queued-messages --reverse --limit 10     the longest queues
   thrum clients ls --client 'meter-*' --away -o json
   thrum clients get meter-17
   thrum clients kick meter-17 --session
 
-Without --data-dir or -c the broker is that of /etc/thrum/thrum.toml. A broker without a data directory cannot be asked.";
+Without --data-dir or -c the broker is that of /etc/thrum/thrum.toml. A broker without a data directory has no control socket.";
 
 /// Arguments of `thrum clients`.
 #[derive(Debug, Args)]
@@ -30,15 +31,15 @@ pub(crate) struct ClientsArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List clients: those that are connected, and those whose session waits for them.
+    /// List clients: connected ones, and those that are away and have a session.
     Ls(ls::LsArgs),
     /// Show one client with its connection, its queue and its subscriptions.
     Get(get::GetArgs),
-    /// Disconnect a client; it may come back at once unless it is banned.
+    /// Disconnect a client; it may reconnect at once unless it is banned.
     Kick(kick::KickArgs),
 }
 
-/// Runs one of them.
+/// Runs a command.
 pub(crate) fn run(args: &ClientsArgs) -> anyhow::Result<ExitCode> {
     match &args.action {
         Action::Ls(args) => ls::run(args)?,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use thrum_management::api::Client;
 use thrum_storage::WallMillis;
 
-use crate::command::shown::{NOTHING, cut, name, parse_time, short_count};
+use crate::command::shown::{NOTHING, name, parse_time};
 
 /// Columns of a table of clients.
 pub(super) const HEADINGS: [&str; 8] = [
@@ -52,13 +52,44 @@ fn state(client: &Client, now: WallMillis) -> String {
     span.map_or_else(|| word.to_owned(), |span| format!("{word} {span}"))
 }
 
-/// The largest unit of the time since then: `3d`, `2h`, `5m`, `9s`.
-pub(super) fn since_then(at: WallMillis, now: WallMillis) -> String {
+/// The time since then in its largest unit: `3d`, `2h`, `5m`, `9s`.
+fn since_then(at: WallMillis, now: WallMillis) -> String {
     let secs = Duration::from_millis(now.saturating_sub(at)).as_secs();
     let units = [(86_400, "d"), (3600, "h"), (60, "m"), (1, "s")];
     let unit = units.iter().find(|(unit, _)| secs >= *unit);
     let (unit, letter) = unit.unwrap_or(&(1, "s"));
     format!("{}{letter}", secs / unit)
+}
+
+/// At most that many characters of a text; `…` stands for the rest.
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept = text.chars().take(width.saturating_sub(1));
+    kept.chain(['…']).collect()
+}
+
+/// A count in at most six characters: `9999`, `12.3k`, `4.5M`.
+fn short_count(count: u64) -> String {
+    const UNITS: [(u64, &str); 6] = [
+        (1_000_000_000_000_000_000, "E"),
+        (1_000_000_000_000_000, "P"),
+        (1_000_000_000_000, "T"),
+        (1_000_000_000, "G"),
+        (1_000_000, "M"),
+        (1000, "k"),
+    ];
+    if count < 10_000 {
+        return count.to_string();
+    }
+    let unit = UNITS.iter().find(|(unit, _)| count >= *unit);
+    let (unit, letter) = unit.unwrap_or(&(1, ""));
+    format!(
+        "{}.{}{letter}",
+        count / unit,
+        count % unit / (unit / 10).max(1)
+    )
 }
 
 #[cfg(test)]
@@ -104,6 +135,22 @@ mod tests {
         let text = table(&HEADINGS, &[columns(&client, now)]);
         for line in text.lines() {
             assert!(line.chars().count() <= 100, "{line}");
+        }
+    }
+
+    #[test]
+    fn texts_and_counts_fit_their_columns() {
+        assert_eq!(cut("\u{fc}ber", 4), "\u{fc}ber");
+        assert_eq!(cut("\u{fc}ber", 3), "\u{fc}b…");
+        for (count, expected) in [
+            (0, "0"),
+            (9999, "9999"),
+            (10_000, "10.0k"),
+            (999_999, "999.9k"),
+            (1_250_000, "1.2M"),
+            (u64::MAX, "18.4E"),
+        ] {
+            assert_eq!(short_count(count), expected);
         }
     }
 }

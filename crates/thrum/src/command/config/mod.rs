@@ -157,7 +157,9 @@ fn check(loaded: &Loaded, strict: bool) -> anyhow::Result<()> {
     writeln!(std::io::stderr(), "valid ({files} read); {difference}")?;
     std::io::stdout().write_all(differences.as_bytes())?;
     let limits = &loaded.config.limits;
-    if limits.session_limits().retain_available && limits.max_packet > limits.retained_payload {
+    if limits.session_limits().retain_available
+        && limits.packet.max_packet > limits.retained.retained_payload
+    {
         writeln!(
             std::io::stderr(),
             "note: limits.max_packet is above limits.retained_payload: a message that is to be retained and longer than that \

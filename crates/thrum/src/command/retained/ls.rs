@@ -8,7 +8,7 @@ use thrum_storage::RecoveredMessage;
 
 use super::Topics;
 use crate::command::data_dir::DataDir;
-use crate::command::shown::{NOTHING, counted, name, size, table, time};
+use crate::command::shown::{NOTHING, counted, json_line, name, size, table, time};
 
 const HEADINGS: [&str; 5] = ["QOS", "SIZE", "PUBLISHED", "EXPIRES", "TOPIC"];
 
@@ -42,7 +42,7 @@ pub(super) fn run(args: &LsArgs) -> anyhow::Result<()> {
                 "published_at": time(message.published_at),
                 "expires_at": message.expires_at.map(time),
             });
-            writeln!(out, "{line}")?;
+            writeln!(out, "{}", json_line(&line)?)?;
         }
         return Ok(());
     }

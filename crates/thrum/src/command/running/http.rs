@@ -4,15 +4,14 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// Longest time without a byte of the answer; the broker gives up earlier.
+/// Longest time without a byte of the answer; the broker answers with an error earlier.
 const TIME_MAX: Duration = Duration::from_secs(30);
-/// Bytes of an answer: a page of a thousand clients has less than 1 MiB unless their identifiers
-/// are very long.
+/// Bytes of an answer: a page has some MiB if client identifiers are very long.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Fields of the head of an answer.
 const FIELDS_MAX: usize = 64;
 
-/// What is done at a path.
+/// Method of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Method {
     Get,
@@ -23,7 +22,7 @@ pub(crate) enum Method {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request<'a> {
     pub(super) method: Method,
-    /// With its query.
+    /// Path with its query.
     pub(super) path: &'a str,
 }
 
@@ -34,7 +33,7 @@ pub(super) struct Answer {
     pub(super) body: Vec<u8>,
 }
 
-/// Sends a request and reads the whole answer, which ends with the connection.
+/// Sends a request and reads the complete answer, which ends with the connection.
 pub(super) fn ask(mut stream: UnixStream, request: &Request<'_>) -> io::Result<Answer> {
     stream.set_read_timeout(Some(TIME_MAX))?;
     stream.set_write_timeout(Some(TIME_MAX))?;
@@ -56,7 +55,9 @@ fn read(bytes: &[u8]) -> io::Result<Answer> {
     let broken = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what);
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut head = httparse::Response::new(&mut fields);
-    let parsed = head.parse(bytes).map_err(|_| broken("that is no HTTP"))?;
+    let parsed = head
+        .parse(bytes)
+        .map_err(|_| broken("the answer is not HTTP"))?;
     let (httparse::Status::Complete(len), Some(status)) = (parsed, head.code) else {
         return Err(broken("the connection ended within the answer"));
     };
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_whole_or_none() {
+    fn an_incomplete_answer_is_an_error() {
         let whole = b"HTTP/1.1 404 Not Found\r\ncontent-type: a\r\nContent-Length: 2\r\n\r\n{}";
         let answer = read(whole).unwrap();
         assert_eq!((answer.status, &*answer.body), (404, &b"{}"[..]));

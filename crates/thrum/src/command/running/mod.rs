@@ -1,4 +1,4 @@
-//! A broker that runs on this machine: where its control socket is, and how it is asked.
+//! A broker that runs on this machine, and requests over its control socket.
 
 mod http;
 
@@ -19,10 +19,15 @@ pub(super) use self::http::{Method, encoded};
 use super::Failure;
 use crate::config::{self, DEFAULT_FILE};
 
-/// Where names of users stand.
+/// The file with the names of users.
 const PASSWD: &str = "/etc/passwd";
 
-/// Which broker is meant.
+/// Bytes of a path with its query: more does not fit into a request of HTTP.
+const PATH_BYTES_MAX: usize = 65_534;
+const TOO_LONG: &str = "the client identifier or filter is too long for a request: written with %, it exceeds 65,534 \
+    bytes; thrum clients ls --client 'BEGINNING*' lists the client, thrum bans add --user or --address keeps it out";
+
+/// The broker that a command asks.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub(super) struct Running {
@@ -35,13 +40,13 @@ pub(super) struct Running {
     config: Option<PathBuf>,
 }
 
-/// How an answer is printed.
+/// Form of the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
-    /// For people.
+    /// A table or lines of text.
     #[default]
     Table,
-    /// For programs, one object a line.
+    /// One JSON object a line.
     Json,
 }
 
@@ -60,11 +65,14 @@ pub(super) struct Output {
 }
 
 impl Running {
-    /// Asks the broker; what it refuses is a failure.
+    /// Asks the broker; a refusal is a failure.
     pub(super) fn ask<T: DeserializeOwned>(&self, method: Method, path: &str) -> anyhow::Result<T> {
         let data_dir = self.data_dir()?;
         let stream = connect(&data_dir)?;
         let path = format!("{PREFIX}{path}");
+        if path.len() > PATH_BYTES_MAX {
+            return Err(Failure::usage(TOO_LONG));
+        }
         let request = Request {
             method,
             path: &path,
@@ -73,8 +81,8 @@ impl Running {
         read(&answer).map_err(|what| {
             let shown = data_dir.display();
             Failure::usage(format!(
-                "the broker on {shown} answers something else than expected ({what}); it may be of another version \
-                 than this program: use the one that it was started with"
+                "unexpected answer of the broker on {shown} ({what}); it may be of another version than this \
+                 program: use the program that the broker was started with"
             ))
         })?
     }
@@ -96,15 +104,15 @@ impl Running {
                 .unwrap_or_else(|| Path::new(DEFAULT_FILE));
             let file = file.display();
             return Err(Failure::usage(format!(
-                "which broker? {file} names no data directory (node.data_dir), and only a broker with one can be \
-                 asked: name it with --data-dir DIR, or its configuration with -c FILE"
+                "{file} names no data directory (node.data_dir), and only a broker with a data directory has a control \
+                 socket: name it with --data-dir DIR, or its configuration with -c FILE"
             )));
         }
         Ok(data_dir)
     }
 }
 
-/// The answer, or what the broker says is wrong.
+/// The answer, or the error that the broker reports.
 fn read<T: DeserializeOwned>(answer: &Answer) -> Result<anyhow::Result<T>, String> {
     let is_answer = (200..300).contains(&answer.status);
     if is_answer {
@@ -128,7 +136,7 @@ fn connect(data_dir: &Path) -> anyhow::Result<UnixStream> {
     connected.map_err(|error| unreached(data_dir, &error, false))
 }
 
-/// Why nobody can be asked.
+/// The reason why the broker cannot be reached.
 fn unreached(data_dir: &Path, error: &io::Error, is_folder: bool) -> anyhow::Error {
     let shown = data_dir.display();
     Failure::usage(match error.kind() {
@@ -139,7 +147,7 @@ fn unreached(data_dir: &Path, error: &io::Error, is_folder: bool) -> anyhow::Err
             "no broker runs on {shown}: there is no {SOCKET} in it; start one with thrum serve --data-dir {shown}"
         ),
         ErrorKind::ConnectionRefused => format!(
-            "no broker runs on {shown}: its {SOCKET} is left from one that was killed; start one with \
+            "no broker runs on {shown}: its {SOCKET} is from a broker that was killed; start one with \
              thrum serve --data-dir {shown}"
         ),
         ErrorKind::PermissionDenied => {
@@ -161,7 +169,7 @@ fn unanswered(data_dir: &Path, error: &io::Error) -> anyhow::Error {
     anyhow::anyhow!("no answer from the broker on {shown}: {why}; look into its log")
 }
 
-/// Whose a directory is, as far as that can be told.
+/// The owner of a directory, if it is known.
 fn owner(path: &Path) -> String {
     let Ok(found) = std::fs::metadata(path) else {
         return "another user".to_owned();
@@ -184,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_said_with_what_to_do() {
+    fn an_unreached_broker_is_reported_with_a_remedy() {
         let path = Path::new("data");
         let said = |kind: ErrorKind, is_folder| {
             unreached(path, &io::Error::from(kind), is_folder).to_string()
@@ -198,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_broker_refuses_is_a_failure_and_another_answer_is_told_apart() {
+    fn a_refusal_is_a_failure_and_another_answer_an_error() {
         let answer = |status, body: &str| Answer {
             status,
             body: body.into(),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals as Received;
 
@@ -39,6 +39,8 @@ impl Signals {
             // The second one, while the broker stops, ends the program at once.
             flag::register_conditional_shutdown(signal, INTERRUPTED, Arc::clone(&stopping))?;
         }
+        // A write beyond the limit of the process is an error as on a full disk, and not its end.
+        flag::register(SIGXFSZ, Arc::default())?;
         let mut arriving = Received::new([SIGHUP, SIGINT, SIGTERM])?;
         let (sender, received) = sync_channel(WAITING_MAX);
         let thread = std::thread::Builder::new().name("signals".to_owned());

@@ -10,6 +10,7 @@ use super::detail::Detail;
 use super::row::{Row, rows};
 use crate::command::Failure;
 use crate::command::data_dir::DataDir;
+use crate::command::shown::json_line;
 
 /// Arguments of `thrum sessions get`.
 #[derive(Debug, Args)]
@@ -38,7 +39,7 @@ pub(super) fn run(args: &GetArgs) -> anyhow::Result<()> {
     };
     let mut out = std::io::stdout().lock();
     if args.json {
-        writeln!(out, "{}", detail.json())?;
+        writeln!(out, "{}", json_line(&detail.json())?)?;
     } else {
         write!(out, "{}", detail.text())?;
     }

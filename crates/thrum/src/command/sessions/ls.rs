@@ -47,7 +47,7 @@ pub(super) fn run(args: &LsArgs) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     if args.json {
         for row in &rows {
-            writeln!(out, "{}", row.json())?;
+            writeln!(out, "{}", shown::json_line(&row.json())?)?;
         }
         return Ok(());
     }

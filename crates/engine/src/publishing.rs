@@ -1,0 +1,254 @@
+//! Handling of a PUBLISH of a client, up to its PUBACK or PUBREC.
+
+use std::rc::Rc;
+
+use thrum_codec::packet::Publish;
+use thrum_codec::properties::PublishProperties;
+use thrum_codec::{QoS, ReasonCode, Version};
+use thrum_protocol::{Outgoing, Publication};
+
+use super::core::Core;
+use super::reach::{Clearance, Cleared, Publisher, Source};
+use super::rights::publish_denied;
+use super::router::Router;
+use super::shared::publisher_hash;
+use super::sink_outbox::are_any_refusing;
+use crate::access::{Verdict, Wanted};
+use crate::ids::Slot;
+use crate::interest::EventKind;
+use crate::node::metrics::Counter;
+
+/// Result of a PUBLISH of a client. If it was not answered, it is not acknowledged and the
+/// connection must end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Published {
+    /// The PUBLISH was answered if its quality of service requires an answer.
+    Answered,
+    /// The storage is full, and the client's protocol version has no reason code for that.
+    DiskFull,
+    /// A sink is full, and the client's protocol version has no reason code for that.
+    SinkFull,
+    /// The client may not publish the message, and the policy is to disconnect it.
+    Denied,
+}
+
+/// The parts of the engine that handle a PUBLISH.
+#[derive(Debug)]
+pub(super) struct Publishing<'a> {
+    pub(super) core: &'a mut Core,
+    pub(super) router: &'a mut Router,
+}
+
+impl Publishing<'_> {
+    /// Handles a PUBLISH of a client, up to its PUBACK or PUBREC.
+    pub(super) fn publish_from(
+        &mut self,
+        slot: Slot,
+        publish: &Publish<'_>,
+        alias: Option<&Rc<str>>,
+        cleared: Cleared,
+    ) -> Published {
+        let seen = alias.map_or(publish.topic, |topic| topic);
+        if cleared.verdict != Verdict::Allowed {
+            return self.deny(slot, publish, seen);
+        }
+        if publish.payload.len() > self.core.settings.session.payload_bytes_max as usize {
+            return self.refuse_payload(slot, seen, publish);
+        }
+        let mount = self.core.sessions[slot]
+            .session
+            .link()
+            .mount_point()
+            .cloned();
+        let mut text = String::new();
+        let topic = match &mount {
+            None => seen,
+            Some(mount) => match mount.mounted_topic(seen, &mut text) {
+                Some(topic) => topic,
+                None => return self.refuse_publish(slot, publish, seen),
+            },
+        };
+        let client = &self.core.sessions[slot];
+        let is_v3 = client.session.link().version() != Version::V5;
+        let arrived_at = cleared.arrived_at.unwrap_or(self.core.turn.now);
+        let publication = Publication {
+            topic,
+            payload: publish.payload,
+            properties: PublishProperties {
+                topic_alias: None,
+                message_expiry: None,
+                ..publish.properties
+            },
+            qos: publish.qos,
+            retain: publish.retain,
+            expires_at: publish
+                .properties
+                .message_expiry
+                .map(|s| arrived_at.plus_secs(s)),
+            publisher: client.session.id(),
+            publisher_hash: publisher_hash(self.core, client),
+        };
+        let row = self.core.row();
+        row.add(Counter::PublishReceived, 1);
+        row.add(Counter::PublishBytesReceived, publish.payload.len() as u64);
+        let outcome = if is_reserved(seen) {
+            ReasonCode::NotAuthorized
+        } else {
+            match self.shortage(&publication) {
+                Some(lack) if is_v3 && publish.qos != QoS::AtMostOnce => {
+                    let session = &mut self.core.sessions[slot].session;
+                    session.publish_withdrawn(publish.qos, publish.packet_id);
+                    self.report_refusal(slot, &publication, ReasonCode::QuotaExceeded);
+                    return lack;
+                }
+                Some(_) => ReasonCode::QuotaExceeded,
+                None => {
+                    let publisher = Publisher {
+                        slot,
+                        has_reason_code: publish.qos != QoS::AtMostOnce && !is_v3,
+                    };
+                    self.publish(&publication, cleared.clearance, publisher)
+                }
+            }
+        };
+        self.report_refusal(slot, &publication, outcome);
+        self.answer_publish(slot, publish, outcome);
+        Published::Answered
+    }
+
+    /// The reason why a message cannot be stored or passed to a sink; none if it can.
+    fn shortage(&mut self, publication: &Publication<'_>) -> Option<Published> {
+        let Self { core, router } = self;
+        if core.durable.is_disk_full() && router.topics.needs_disk(core, publication) {
+            core.row().add(Counter::StorageRefused, 1);
+            return Some(Published::DiskFull);
+        }
+        let is_refused = are_any_refusing(core)
+            && publication.qos != QoS::AtMostOnce
+            && router.topics.is_refused_by_sink(core, publication.topic);
+        is_refused.then(|| {
+            core.row().add(Counter::SinkRefused, 1);
+            Published::SinkFull
+        })
+    }
+
+    fn report_refusal(&mut self, slot: Slot, publication: &Publication<'_>, outcome: ReasonCode) {
+        if outcome != ReasonCode::Success
+            && let Some(reporter) = self.core.reporter(EventKind::MessageDropped)
+        {
+            reporter.refused(slot, publication, outcome);
+        }
+    }
+
+    /// Refuses a PUBLISH that the rules deny, and logs that.
+    #[cold]
+    fn deny(&mut self, slot: Slot, publish: &Publish<'_>, topic: &str) -> Published {
+        let wanted = Wanted {
+            topic,
+            qos: publish.qos,
+            retain: publish.retain,
+        };
+        publish_denied(self.core, slot, wanted);
+        self.refuse_publish(slot, publish, topic)
+    }
+
+    /// Refuses a PUBLISH that the client may not publish, with reason code 0x87 if the protocol
+    /// version has one; the client is disconnected if that is the policy.
+    fn refuse_publish(&mut self, slot: Slot, publish: &Publish<'_>, topic: &str) -> Published {
+        self.core.row().add(Counter::PublishReceived, 1);
+        let refused = as_sent(publish, topic);
+        self.report_refusal(slot, &refused, ReasonCode::NotAuthorized);
+        if self.core.settings.access.access.policy.disconnects_denied {
+            let session = &mut self.core.sessions[slot].session;
+            session.publish_withdrawn(publish.qos, publish.packet_id);
+            return Published::Denied;
+        }
+        self.answer_publish(slot, publish, ReasonCode::NotAuthorized);
+        Published::Answered
+    }
+
+    /// Refuses a payload over `limits.max_payload`, with a reason code if the protocol version has
+    /// one: PUBACK and PUBREC have no "packet too large", so the code is "quota exceeded".
+    #[cold]
+    fn refuse_payload(&mut self, slot: Slot, topic: &str, publish: &Publish<'_>) -> Published {
+        let row = self.core.row();
+        row.add(Counter::PublishReceived, 1);
+        row.add(Counter::LimitPayload, 1);
+        if self.core.may_log() {
+            tracing::info!(
+                client_id = self.core.sessions[slot].session.client_id(),
+                topic,
+                bytes = publish.payload.len(),
+                "message dropped: its payload is larger than limits.max_payload"
+            );
+        }
+        let refused = as_sent(publish, topic);
+        self.report_refusal(slot, &refused, ReasonCode::QuotaExceeded);
+        self.answer_publish(slot, publish, ReasonCode::QuotaExceeded);
+        Published::Answered
+    }
+
+    fn answer_publish(&mut self, slot: Slot, publish: &Publish<'_>, outcome: ReasonCode) {
+        if publish.qos != QoS::AtMostOnce {
+            self.core.with(slot, |session, out| {
+                session.publish_done(publish.qos, publish.packet_id, outcome, out);
+            });
+            self.core.row().add(Counter::AnswersSent, 1);
+        }
+    }
+
+    /// Stores a message as the retained message of its topic; true if it may be delivered.
+    fn retain(&mut self, publisher: Publisher, outgoing: &mut Outgoing<'_>) -> bool {
+        let client = &self.core.sessions[publisher.slot];
+        let source = client.source(&self.core.settings.access.access.policy);
+        self.core
+            .retain(outgoing, source.as_ref(), publisher.has_reason_code)
+    }
+
+    /// Routes a message that is borrowed from a read buffer. A message that cannot be retained is
+    /// refused as a whole if its publisher can be told.
+    fn publish(
+        &mut self,
+        publication: &Publication<'_>,
+        clearance: Clearance,
+        publisher: Publisher,
+    ) -> ReasonCode {
+        let mut frames = std::mem::take(&mut self.core.frames);
+        let mut outgoing = Outgoing::new(*publication, &mut frames);
+        let outcome = if !publication.retain || self.retain(publisher, &mut outgoing) {
+            self.router
+                .route(self.core, &mut outgoing, Source::Publisher(clearance))
+        } else {
+            ReasonCode::QuotaExceeded
+        };
+        self.core.frames = frames;
+        outcome
+    }
+}
+
+/// Describes a PUBLISH that is refused before it becomes a message of the node.
+fn as_sent<'a>(publish: &Publish<'a>, topic: &'a str) -> Publication<'a> {
+    Publication {
+        topic,
+        payload: publish.payload,
+        properties: PublishProperties::default(),
+        qos: publish.qos,
+        retain: publish.retain,
+        expires_at: None,
+        publisher: 0,
+        publisher_hash: 0,
+    }
+}
+
+/// Whether a topic is reserved for the server; clients may use other topics that begin with `$`.
+/// [MQTT3-4.7.2-1]
+#[inline]
+pub fn is_reserved(topic: &str) -> bool {
+    const RESERVED: [&str; 4] = ["$SYS", "$share", "$queue", "$events"];
+    if !topic.starts_with('$') {
+        return false;
+    }
+    let first = topic.split('/').next().unwrap_or_default();
+    RESERVED.contains(&first)
+}
