@@ -41,9 +41,9 @@ mod worker;
 pub use check::{Checked, check};
 pub use config::Config;
 pub use control::{
-    AccessHandle, Backlog, ClassOfTime, ConnectionCounts, ConnectionDetail, Cursor, CursorError,
-    Figures, Kicked, Limited, OperatorMessage, Page, Presence, PublishOutcome, Published,
-    Publisher, Queries, QueryError, ROWS_MAX, RetainedQuery, RetainedRow, SessionDetail,
+    AccessHandle, Backlog, Cancellation, ClassOfTime, ConnectionCounts, ConnectionDetail, Cursor,
+    CursorError, Figures, Kicked, Limited, OperatorMessage, Page, Presence, PublishOutcome,
+    Published, Publisher, Queries, QueryError, ROWS_MAX, RetainedQuery, RetainedRow, SessionDetail,
     SessionFilter, SessionPage, SessionQuery, SessionRow, Settling, SortKey, Status,
     StorageFigures, SubscriptionQuery, SubscriptionRow, WildcardText, WillDetail,
 };

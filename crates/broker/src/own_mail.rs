@@ -11,7 +11,10 @@ use thrum_engine::workers::WorkerId;
 use crate::mailbox::Mail;
 use crate::node::Node;
 
-/// What the shell has sent in this turn.
+/// Capacity of the batch that a worker keeps, in pieces: some 500 KiB.
+const BATCH_KEPT: usize = 8192;
+
+/// Mail that the shell has sent in this turn.
 #[derive(Debug)]
 pub(crate) struct OwnMail {
     /// For each worker.
@@ -51,6 +54,9 @@ impl OwnMail {
             self.fill_batch(&mut core.outboxes, worker);
             let mailbox = node.mailbox(worker);
             mailbox.push_all(&mut self.batch);
+            if self.batch.capacity() > BATCH_KEPT {
+                self.batch = Vec::new();
+            }
             if mailbox.is_full() {
                 core.row().add(Counter::MailboxFull, 1);
             }
@@ -60,7 +66,9 @@ impl OwnMail {
     /// All mail for one worker, in the order in which it was sent.
     fn fill_batch(&mut self, outboxes: &mut Outboxes, worker: WorkerId) {
         let own = &mut self.boxes[worker.index()];
-        for (place, mail) in outboxes.take(worker).enumerate() {
+        let of_engine = outboxes.take(worker);
+        self.batch.reserve(of_engine.len() + own.len());
+        for (place, mail) in of_engine.enumerate() {
             while let Some(placed) = own.pop_front_if(|placed| placed.place <= place) {
                 self.batch.push(placed.mail);
             }

@@ -17,6 +17,7 @@ use super::publishing::Publishing;
 use super::replay::Replays;
 use super::restore::Restoring;
 use super::router::Router;
+use super::sink_outbox::are_any_refusing;
 use super::subscribing::Subscribing;
 use super::timers::TimedSession;
 use crate::durable::{Journal, Part};
@@ -123,6 +124,12 @@ impl Engine {
         source: Option<&Arc<RetainedSource>>,
     ) {
         self.router.publish_message(&mut self.core, message, source);
+    }
+
+    /// Whether a full sink refuses a message with this topic and QoS 1 or 2.
+    pub fn is_refused_by_sinks(&mut self, topic: &str) -> bool {
+        let topics = &mut self.router.topics;
+        are_any_refusing(&self.core) && topics.is_refused_by_sink(&mut self.core, topic)
     }
 
     /// Routes a message of the operator; none if it cannot be retained, and then it is not

@@ -136,7 +136,7 @@ pub(super) fn offer_to_sinks(
     let qos = outgoing.publication().qos;
     let is_kept = core.is_kept(qos);
     // The publisher was not refused and gets an acknowledgement, even if other workers have filled
-    // the queue since. The excess is one portion of each worker at most.
+    // the queue since. The excess is at most one turn of each worker.
     let is_admitted = qos != QoS::AtMostOnce && matches!(reach.source, Source::Publisher(_));
     for id in sinks {
         let Core {

@@ -17,10 +17,10 @@ use super::Folder;
 
 /// The owner connects, nobody else.
 const SOCKET_MODE: u32 = 0o600;
-/// Who has connected and was not taken in yet.
+/// Connections that are not accepted yet.
 const BACKLOG: i32 = 64;
 
-/// A socket that somebody listens at; it is removed at the end.
+/// A socket that a process listens at. It is removed at the end.
 #[derive(Debug)]
 pub struct ListeningSocket {
     listener: UnixListener,
@@ -39,6 +39,16 @@ impl ListeningSocket {
         self.listener.try_clone()
     }
 
+    /// Removes the socket from the directory: nobody can connect to it any more.
+    pub fn remove(&self) {
+        let found = self.folder.handle(&self.name);
+        let found = found.and_then(|handle| handle.metadata());
+        if found.is_ok_and(|found| inode(&found) == self.inode) {
+            // One that stays is replaced by the next listener.
+            self.folder.remove(&self.name).unwrap_or_default();
+        }
+    }
+
     /// Its name, for messages.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join(&self.name)
@@ -47,12 +57,7 @@ impl ListeningSocket {
 
 impl Drop for ListeningSocket {
     fn drop(&mut self) {
-        let found = self.folder.handle(&self.name);
-        let found = found.and_then(|handle| handle.metadata());
-        if found.is_ok_and(|found| inode(&found) == self.inode) {
-            // One that stays is replaced by the next listener.
-            self.folder.remove(&self.name).unwrap_or_default();
-        }
+        self.remove();
     }
 }
 

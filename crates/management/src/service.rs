@@ -27,11 +27,9 @@ pub const SOCKET: &str = "control.sock";
 
 /// Connections at a time; more wait in the backlog of the socket. A person or program needs one.
 const CONNECTIONS_MAX: usize = 32;
-/// Threads that wait for answers of workers, each for one request; more requests wait for a thread.
-const WAITING_THREADS_MAX: usize = 8;
 /// Bytes of the head of a request; hyper limits the address in it to 65,534. A head that is
 /// complete with the read that exceeds this limit is taken: up to twice as much.
-const HEAD_BYTES_MAX: usize = 64 * 1024;
+const HEAD_BYTES_MAX: usize = 80 * 1024;
 /// Fields of the head of a request.
 const FIELDS_MAX: usize = 64;
 /// A connection without a complete head of a request is closed after this time: it is idle or slow.
@@ -83,7 +81,7 @@ impl ControlSocket {
         let socket = folder.listen(OsStr::new(SOCKET)).map_err(failed)?;
         let (stop, stopped) = oneshot::channel();
         let runtime = Builder::new_current_thread()
-            .max_blocking_threads(WAITING_THREADS_MAX)
+            .max_blocking_threads(api::QUESTIONS_MAX)
             .enable_all()
             .build()
             .map_err(failed)?;
@@ -133,6 +131,7 @@ async fn serve(socket: &ListeningSocket, router: &Router, stopped: oneshot::Rece
         _ = stopped => {}
     }
     drop(listener);
+    socket.remove();
     stop.send_replace(true);
     let ended = async { while connections.join_next().await.is_some() {} };
     if timeout(STOP_TIME, ended).await.is_err() {

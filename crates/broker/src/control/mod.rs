@@ -14,10 +14,10 @@ pub(crate) use change::{Control, settled};
 #[cfg(test)]
 pub(crate) use query::test_queries;
 pub use query::{
-    Backlog, ClassOfTime, ConnectionCounts, ConnectionDetail, Cursor, CursorError, Figures, Kicked,
-    Limited, OperatorMessage, Page, Presence, PublishOutcome, Published, Publisher, Queries,
-    QueryError, ROWS_MAX, RetainedQuery, RetainedRow, SessionDetail, SessionFilter, SessionPage,
-    SessionQuery, SessionRow, SortKey, Status, StorageFigures, SubscriptionQuery, SubscriptionRow,
-    WildcardText, WillDetail,
+    Backlog, Cancellation, ClassOfTime, ConnectionCounts, ConnectionDetail, Cursor, CursorError,
+    Figures, Kicked, Limited, OperatorMessage, Page, Presence, PublishOutcome, Published,
+    Publisher, Queries, QueryError, ROWS_MAX, RetainedQuery, RetainedRow, SessionDetail,
+    SessionFilter, SessionPage, SessionQuery, SessionRow, SortKey, Status, StorageFigures,
+    SubscriptionQuery, SubscriptionRow, WildcardText, WillDetail,
 };
 pub(crate) use query::{Questions, Task};

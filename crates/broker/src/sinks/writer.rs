@@ -20,6 +20,8 @@ pub(super) const BATCH_BYTES: usize = 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Time between a write that failed and the next try.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// Time for another sink to give up a file that it no longer has.
+const BUSY_PAUSE: Duration = Duration::from_millis(50);
 /// Tries of a write while the broker stops.
 const LAST_TRIES: usize = 3;
 /// Time between them.
@@ -159,9 +161,20 @@ impl SinkWriter {
         let open = self.file.take().filter(|file| file.is_current(&target));
         let file = match open {
             Some(file) => file,
-            None => LogFile::open(target)?,
+            None => self.open_anew(target)?,
         };
         Ok(self.file.insert(file))
+    }
+
+    /// After a reload another sink may give the file up at this moment.
+    fn open_anew(&self, target: Target) -> io::Result<LogFile> {
+        match LogFile::open(target.clone()) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                self.sink.queue.pause(BUSY_PAUSE);
+                LogFile::open(target)
+            }
+            opened => opened,
+        }
     }
 
     /// Logs the first failure of a series at a file, and its end.

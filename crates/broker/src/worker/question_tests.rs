@@ -16,7 +16,9 @@ use crate::control::test_queries::{
     AskedPage, PAGE_BYTES_MAX, QUESTION_UNITS, QUESTIONS_MAX, ROW_UNITS, connections, kick,
     queries, session, unsorted,
 };
-use crate::control::{ConnectionCounts, Kicked, Presence, QueryError, SessionQuery, SortKey};
+use crate::control::{
+    Cancellation, ConnectionCounts, Kicked, Presence, QueryError, SessionQuery, SortKey,
+};
 use thrum_engine::node::metrics::Counter;
 
 /// Sessions of a listing that takes many turns.
@@ -217,6 +219,26 @@ fn pages_of_long_client_identifiers_are_short_and_have_short_cursors() {
     }
     let once: BTreeSet<_> = listed.iter().collect();
     assert_eq!((listed.len(), once.len()), (80, 80));
+}
+
+#[test]
+fn a_cancelled_question_ends_and_workers_drop_it() {
+    let mut workers = two_workers();
+    let cancel = Cancellation::default();
+    let queries = queries(&workers[0].node).with_cancellation(cancel.clone());
+    let asking = queries.clone();
+    // No worker takes a turn, so the thread waits.
+    let waiting = std::thread::spawn(move || asking.session("a"));
+    let metrics = &workers[0].node.state.metrics;
+    while metrics.total(Counter::QuestionsAsked) == 0 {
+        std::thread::yield_now();
+    }
+    cancel.cancel();
+    assert_eq!(waiting.join().unwrap().unwrap_err(), QueryError::Cancelled);
+    settle(&mut workers);
+    let metrics = &workers[0].node.state.metrics;
+    assert!(metrics.total(Counter::QuestionsGivenUp) > 0);
+    assert_eq!(queries.session("a").unwrap_err(), QueryError::Cancelled);
 }
 
 #[test]

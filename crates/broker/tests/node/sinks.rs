@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
-use thrum_broker::Config;
 use thrum_broker::config::{SinkConfig, WhenFull};
+use thrum_broker::{Config, OperatorMessage, PublishOutcome};
 use thrum_codec::packet::{Packet, Publish};
 use thrum_codec::properties::{PublishProperties, UserProperties};
 use thrum_codec::{PacketId, QoS, ReasonCode, Version};
@@ -251,6 +251,17 @@ fn a_full_sink_refuses_and_gets_what_was_acknowledged_later() {
     for number in &taken {
         assert_eq!(subscriber.message().payload, number.as_bytes());
     }
+    subscriber.assert_silent();
+    // Nor does one of the operator, who is told.
+    let ordered = broker.queries().publish(&OperatorMessage {
+        topic: "a".to_owned(),
+        payload: b"ordered".to_vec(),
+        qos: QoS::AtLeastOnce,
+        retain: false,
+        expiry_secs: None,
+    });
+    let outcome = ordered.expect("an answer").outcome;
+    assert!(matches!(outcome, PublishOutcome::Refused(_)), "{outcome:?}");
     subscriber.assert_silent();
     let mut old = Peer::open(address, Version::V311);
     assert_eq!(

@@ -2,8 +2,22 @@
 //! are compared with a simple model.
 
 mod client;
+mod durable;
+mod gatekeepers;
+mod groups;
+mod memory;
 mod model;
+mod node;
+mod parts;
+mod promises;
+mod queues;
+mod records;
+mod rights;
+mod rooms;
+mod sessions;
 mod shell;
+mod sinks;
+mod subscriptions;
 
 use proptest::prelude::*;
 use thrum_codec::{QoS, Version};

@@ -5,14 +5,14 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use thrum_access::Network;
 use thrum_broker::{
-    ConnectionDetail, Presence, Queries, SessionDetail, SessionFilter, SessionQuery, SessionRow,
-    SortKey, WildcardText, WillDetail,
+    ConnectionDetail, Presence, SessionDetail, SessionFilter, SessionQuery, SessionRow, SortKey,
+    WildcardText, WillDetail,
 };
 use thrum_codec::Version;
 
 use super::request::{ClientId, Parameters, page, parsed};
 use super::subscriptions::Subscription;
-use super::{Problem, ask};
+use super::{Problem, Questions};
 use crate::timestamp::timestamp;
 
 /// A client: its session, and its connection if it has one.
@@ -195,11 +195,13 @@ impl ListParameters {
 }
 
 pub(super) async fn list(
-    State(queries): State<Queries>,
+    State(questions): State<Questions>,
     Parameters(parameters): Parameters<ListParameters>,
 ) -> Result<Json<ClientPage>, Problem> {
     let query = parameters.query()?;
-    let found = ask(queries, move |queries| queries.sessions(&query)).await?;
+    let found = questions
+        .ask(move |queries| queries.sessions(&query))
+        .await?;
     Ok(Json(ClientPage {
         clients: found.page.rows.into_iter().map(Client::from).collect(),
         matching: found.matching,
@@ -208,11 +210,11 @@ pub(super) async fn list(
 }
 
 pub(super) async fn show(
-    State(queries): State<Queries>,
+    State(questions): State<Questions>,
     ClientId(client_id): ClientId,
 ) -> Result<Json<ClientDetail>, Problem> {
     let name = client_id.clone();
-    let found = ask(queries, move |queries| queries.session(&name)).await?;
+    let found = questions.ask(move |queries| queries.session(&name)).await?;
     let found = found.ok_or_else(|| Problem::no_client(&client_id))?;
     Ok(Json(found.into()))
 }
@@ -225,12 +227,14 @@ pub(super) struct KickParameters {
 }
 
 pub(super) async fn kick(
-    State(queries): State<Queries>,
+    State(questions): State<Questions>,
     ClientId(client_id): ClientId,
     Parameters(KickParameters { session }): Parameters<KickParameters>,
 ) -> Result<Json<Kicked>, Problem> {
     let name = client_id.clone();
-    let kicked = ask(queries, move |queries| queries.kick(&name, session)).await?;
+    let kicked = questions
+        .ask(move |queries| queries.kick(&name, session))
+        .await?;
     let kicked = kicked.ok_or_else(|| Problem::no_client(&client_id))?;
     Ok(Json(Kicked {
         disconnected: kicked.was_connected,

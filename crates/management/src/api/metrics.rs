@@ -7,7 +7,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use thrum_broker::{Queries, StorageFigures};
 
-use super::{Problem, ask};
+use super::{Problem, Questions};
 
 /// Counters of the broker since its start.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -43,8 +43,8 @@ pub struct CommitTime {
     pub commits: u64,
 }
 
-pub(super) async fn show(State(queries): State<Queries>) -> Result<Json<Metrics>, Problem> {
-    let figures = ask(queries, Queries::figures).await?;
+pub(super) async fn show(State(questions): State<Questions>) -> Result<Json<Metrics>, Problem> {
+    let figures = questions.ask(Queries::figures).await?;
     Ok(Json(Metrics {
         counters: figures.counters.into_iter().collect(),
         backends: figures.backends.into_iter().collect(),

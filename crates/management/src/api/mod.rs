@@ -11,6 +11,7 @@ mod retained;
 mod status;
 mod subscriptions;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -19,7 +20,8 @@ use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
-use thrum_broker::{Queries, QueryError};
+use thrum_broker::{Cancellation, Queries, QueryError};
+use tokio::sync::Semaphore;
 
 pub use clients::{Client, ClientDetail, ClientPage, Connection, Dropped, Kicked, Queue, Will};
 pub use metrics::{CommitTime, Metrics, Storage};
@@ -32,6 +34,8 @@ pub use subscriptions::{Subscription, SubscriptionPage};
 /// The beginning of the path of every route.
 pub const PREFIX: &str = "/api/v1";
 
+/// Questions that wait for answers of workers, each in a thread; more requests wait for a place.
+pub(crate) const QUESTIONS_MAX: usize = 8;
 /// Bytes of the body of a request: a message with a payload, written as base64.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// A request without an answer is given up after this time, also if its body is incomplete.
@@ -52,7 +56,7 @@ pub fn router(queries: Queries) -> Router {
         .route("/publish", post(publish::publish))
         .route("/status", get(status::show))
         .route("/metrics", get(metrics::show))
-        .with_state(queries.with_timeout(ANSWER_TIME));
+        .with_state(Questions::new(queries));
     Router::new()
         .nest(PREFIX, routes)
         .fallback(|request: Request| async move { problem::no_route(&request) })
@@ -75,13 +79,47 @@ async fn in_time(request: Request, next: Next) -> Response {
     })
 }
 
-/// Asks the broker in another thread, so that the thread of the socket does not wait.
-async fn ask<T: Send + 'static>(
+/// Asks the broker for the requests.
+#[derive(Clone, Debug)]
+struct Questions {
     queries: Queries,
-    question: impl FnOnce(&Queries) -> Result<T, QueryError> + Send + 'static,
-) -> Result<T, Problem> {
-    let asked = tokio::task::spawn_blocking(move || question(&queries)).await;
-    asked
-        .unwrap_or(Err(QueryError::Stopped))
-        .map_err(Problem::from)
+    places: Arc<Semaphore>,
+}
+
+impl Questions {
+    fn new(queries: Queries) -> Self {
+        Self {
+            queries: queries.with_timeout(ANSWER_TIME),
+            places: Arc::new(Semaphore::new(QUESTIONS_MAX)),
+        }
+    }
+
+    /// Asks the broker in another thread, so that the thread of the socket does not wait. A request
+    /// that ends early, since its client has gone or its time is over, asks nothing any more: a
+    /// question that waits for a place is not asked, and one that waits for answers is cancelled.
+    async fn ask<T: Send + 'static>(
+        self,
+        question: impl FnOnce(&Queries) -> Result<T, QueryError> + Send + 'static,
+    ) -> Result<T, Problem> {
+        // The semaphore is never closed.
+        let place = self.places.acquire_owned().await;
+        let cancel = CancelOnDrop(Cancellation::default());
+        let queries = self.queries.with_cancellation(cancel.0.clone());
+        let asked = tokio::task::spawn_blocking(move || {
+            let answer = question(&queries);
+            drop(place);
+            answer
+        });
+        let answer = asked.await.unwrap_or(Err(QueryError::Stopped));
+        answer.map_err(Problem::from)
+    }
+}
+
+/// Cancels a question when its request ends.
+struct CancelOnDrop(Cancellation);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }

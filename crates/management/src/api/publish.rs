@@ -6,17 +6,17 @@ use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
-use thrum_broker::{OperatorMessage, PublishOutcome, Queries};
+use thrum_broker::{OperatorMessage, PublishOutcome};
 use thrum_codec::QoS;
 
 use super::request::Body;
-use super::{Problem, ask};
+use super::{Problem, Questions};
 
 /// A message to publish.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Message {
-    /// Topic name, behind any mount point.
+    /// Topic name, with the mount point in front.
     pub topic: String,
     /// The payload as text.
     pub payload: Option<String>,
@@ -50,11 +50,13 @@ pub enum Outcome {
 }
 
 pub(super) async fn publish(
-    State(queries): State<Queries>,
+    State(questions): State<Questions>,
     Body(message): Body<Message>,
 ) -> Result<Json<Published>, Problem> {
     let message = message.read()?;
-    let published = ask(queries, move |queries| queries.publish(&message)).await?;
+    let published = questions
+        .ask(move |queries| queries.publish(&message))
+        .await?;
     let outcome = match published.outcome {
         PublishOutcome::Delivered => Outcome::Delivered,
         PublishOutcome::NoSubscribers => Outcome::NoSubscribers,

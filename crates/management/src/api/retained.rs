@@ -3,10 +3,10 @@
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use thrum_broker::{Queries, RetainedQuery, RetainedRow};
+use thrum_broker::{RetainedQuery, RetainedRow};
 
 use super::request::{FilterParameters, Parameters, page};
-use super::{Problem, ask};
+use super::{Problem, Questions};
 use crate::timestamp::timestamp;
 
 /// A retained message.
@@ -49,7 +49,7 @@ pub struct RetainedPage {
 }
 
 pub(super) async fn list(
-    State(queries): State<Queries>,
+    State(questions): State<Questions>,
     Parameters(parameters): Parameters<FilterParameters>,
 ) -> Result<Json<RetainedPage>, Problem> {
     let (limit, cursor) = page(parameters.limit, parameters.cursor.as_deref())?;
@@ -58,7 +58,9 @@ pub(super) async fn list(
         limit,
         cursor,
     };
-    let page = ask(queries, move |queries| queries.retained(&query)).await?;
+    let page = questions
+        .ask(move |queries| queries.retained(&query))
+        .await?;
     Ok(Json(RetainedPage {
         messages: page.rows.into_iter().map(Retained::from).collect(),
         next: page.next.map(|next| next.to_string()),

@@ -3,17 +3,17 @@
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use thrum_broker::{Queries, SubscriptionQuery, SubscriptionRow};
+use thrum_broker::{SubscriptionQuery, SubscriptionRow};
 
 use super::request::{ClientId, FilterParameters, PageParameters, Parameters, page};
-use super::{Problem, ask};
+use super::{Problem, Questions};
 
 /// A subscription.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Subscription {
     /// Client identifier of its session.
     pub client_id: String,
-    /// The filter behind the mount point of the client, with `$share/GROUP/` if it is shared.
+    /// The filter with the mount point of the client, and with `$share/GROUP/` if it is shared.
     pub filter: String,
     /// Quality of service that was granted.
     pub qos: u8,
@@ -37,7 +37,7 @@ pub struct SubscriptionPage {
 }
 
 pub(super) async fn list(
-    State(queries): State<Queries>,
+    State(questions): State<Questions>,
     Parameters(parameters): Parameters<FilterParameters>,
 ) -> Result<Json<SubscriptionPage>, Problem> {
     let (limit, cursor) = page(parameters.limit, parameters.cursor.as_deref())?;
@@ -47,17 +47,20 @@ pub(super) async fn list(
         limit,
         cursor,
     };
-    found(queries, query).await
+    found(questions, query).await
 }
 
 pub(super) async fn of_client(
-    State(queries): State<Queries>,
+    State(questions): State<Questions>,
     ClientId(client_id): ClientId,
     Parameters(parameters): Parameters<PageParameters>,
 ) -> Result<Json<SubscriptionPage>, Problem> {
     let (limit, cursor) = page(parameters.limit, parameters.cursor.as_deref())?;
     let name = client_id.clone();
-    let exists = ask(queries.clone(), move |queries| queries.session(&name)).await?;
+    let exists = questions
+        .clone()
+        .ask(move |queries| queries.session(&name))
+        .await?;
     if exists.is_none() {
         return Err(Problem::no_client(&client_id));
     }
@@ -67,14 +70,16 @@ pub(super) async fn of_client(
         limit,
         cursor,
     };
-    found(queries, query).await
+    found(questions, query).await
 }
 
 async fn found(
-    queries: Queries,
+    questions: Questions,
     query: SubscriptionQuery,
 ) -> Result<Json<SubscriptionPage>, Problem> {
-    let page = ask(queries, move |queries| queries.subscriptions(&query)).await?;
+    let page = questions
+        .ask(move |queries| queries.subscriptions(&query))
+        .await?;
     Ok(Json(SubscriptionPage {
         subscriptions: page.rows.into_iter().map(Subscription::from).collect(),
         next: page.next.map(|next| next.to_string()),

@@ -50,10 +50,16 @@ pub enum WriteError {
 impl From<io::Error> for WriteError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace(error),
+            kind if is_full(kind) => Self::NoSpace(error),
             _ => Self::Io(error),
         }
     }
+}
+
+/// The disk, the quota or the limit of file sizes leaves no room.
+const fn is_full(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(kind, StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// Size of the log.
@@ -280,7 +286,7 @@ impl<D: Disk> Log<D> {
                 active.file.sync()?;
                 active.len += self.frame.len() as u64;
             }
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
+            Err(error) if is_full(error.kind()) => {}
             Err(error) => return Err(error.into()),
         }
         self.note_end_now();

@@ -522,3 +522,14 @@ fn an_unfinished_spare_is_removed_when_the_disk_is_full() {
     write(&mut log, &[1000]);
     assert!(!storage.files().contains_key("spare.new"));
 }
+
+#[test]
+fn a_limit_of_file_sizes_is_a_full_disk() {
+    use std::io::ErrorKind::{FileTooLarge, PermissionDenied, QuotaExceeded, StorageFull};
+    for kind in [FileTooLarge, QuotaExceeded, StorageFull] {
+        let error = WriteError::from(std::io::Error::from(kind));
+        assert!(matches!(error, WriteError::NoSpace(_)), "{kind:?}");
+    }
+    let other = WriteError::from(std::io::Error::from(PermissionDenied));
+    assert!(matches!(other, WriteError::Io(_)));
+}

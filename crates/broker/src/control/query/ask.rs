@@ -24,6 +24,9 @@ pub(crate) const QUESTIONS_MAX: usize = 32;
 /// sessions takes some tenths of a second.
 pub(super) const QUESTION_TIME: Duration = Duration::from_secs(10);
 
+/// An asker that waits looks this often whether its question is cancelled.
+const CANCEL_INTERVAL: Duration = Duration::from_millis(100);
+
 /// The worker that does the work of one worker.
 pub(super) const FIRST_WORKER: WorkerId = WorkerId::new(0);
 
@@ -45,6 +48,9 @@ pub enum QueryError {
         /// The time that they had.
         seconds: u64,
     },
+    /// The asker has cancelled the question.
+    #[error("the question was cancelled")]
+    Cancelled,
     /// The workers have ended, or are about to.
     #[error("the broker is stopping")]
     Stopped,
@@ -92,6 +98,21 @@ impl Drop for Permit {
     }
 }
 
+/// Cancels the questions of one asker.
+#[derive(Clone, Debug, Default)]
+pub struct Cancellation(Arc<AtomicBool>);
+
+impl Cancellation {
+    /// Cancels every question that waits for answers or is asked from now on.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// A question and its answers so far.
 #[derive(Debug)]
 pub(crate) struct Asking<A> {
@@ -124,13 +145,17 @@ impl<A> Asking<A> {
         std::mem::take(&mut self.received)
     }
 
-    fn wait(mut self, timeout: Duration) -> Result<Vec<A>, QueryError> {
+    fn wait(mut self, timeout: Duration, cancel: &Cancellation) -> Result<Vec<A>, QueryError> {
         let clock = Clock::start();
         while !self.missing.is_empty() {
+            if cancel.is_cancelled() {
+                return Err(QueryError::Cancelled);
+            }
             let left = timeout.saturating_sub(clock.elapsed());
-            match self.answers.recv_timeout(left) {
+            match self.answers.recv_timeout(left.min(CANCEL_INTERVAL)) {
                 Ok((worker, answer)) => self.take(worker, answer),
                 Err(RecvTimeoutError::Disconnected) => return Err(QueryError::Stopped),
+                Err(RecvTimeoutError::Timeout) if left > CANCEL_INTERVAL => {}
                 Err(RecvTimeoutError::Timeout) => {
                     let names = self.missing.iter();
                     let names = names.map(|worker| format!("worker-{}", worker.index()));
@@ -189,6 +214,7 @@ pub(super) struct Asker {
     pub(super) control: Arc<Control>,
     /// A question without an answer is given up after this time.
     pub(super) timeout: Duration,
+    pub(super) cancel: Cancellation,
 }
 
 impl Asker {
@@ -206,6 +232,9 @@ impl Asker {
         workers: impl Iterator<Item = WorkerId>,
         work: impl Fn() -> W,
     ) -> Result<Asking<W::Answer>, QueryError> {
+        if self.cancel.is_cancelled() {
+            return Err(QueryError::Cancelled);
+        }
         let (limit, node) = (&self.control.question_limit, self.node());
         let Some(permit) = limit.admit() else {
             node.state
@@ -249,7 +278,7 @@ impl Asker {
         workers: impl Iterator<Item = WorkerId>,
         work: impl Fn() -> W,
     ) -> Result<Vec<W::Answer>, QueryError> {
-        self.begin(workers, work)?.wait(self.timeout)
+        self.begin(workers, work)?.wait(self.timeout, &self.cancel)
     }
 
     /// Asks all workers.

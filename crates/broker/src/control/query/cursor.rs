@@ -6,8 +6,8 @@ use std::str::FromStr;
 use super::rank::{Rank, RankText, START_BYTES_MAX};
 
 /// Longest text that is read. The longest that is written has two texts of [`START_BYTES_MAX`]
-/// bytes with their hashes, or the topic of a retained message; it is far below the 65,534 bytes
-/// that the address of a request may have.
+/// bytes with their hashes, or the topic of a retained message. The address of a request may have
+/// 65,534 bytes: a listing over HTTP does not continue behind a topic of more than 32,000 bytes.
 const TEXT_BYTES_MAX: usize = 2 * (3 * 65_536 + 32);
 /// The hash of a text follows.
 const IS_HASHED: u8 = 1;

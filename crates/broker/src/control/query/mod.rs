@@ -27,9 +27,9 @@ mod wildcard;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use ask::QueryError;
 pub(crate) use ask::QuestionLimit;
 use ask::{Asker, QUESTION_TIME};
+pub use ask::{Cancellation, QueryError};
 pub use connections::ConnectionCounts;
 pub use cursor::{Cursor, CursorError};
 pub use detail::{ConnectionDetail, Limited, SessionDetail, WillDetail};
@@ -71,10 +71,11 @@ pub struct Queries(Asker);
     reason = "the type documents the errors of all of them"
 )]
 impl Queries {
-    pub(crate) const fn new(control: Arc<Control>) -> Self {
+    pub(crate) fn new(control: Arc<Control>) -> Self {
         Self(Asker {
             control,
             timeout: QUESTION_TIME,
+            cancel: Cancellation::default(),
         })
     }
 
@@ -82,6 +83,12 @@ impl Queries {
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self(Asker { timeout, ..self.0 })
+    }
+
+    /// The same questions, which end when they are cancelled.
+    #[must_use]
+    pub fn with_cancellation(self, cancel: Cancellation) -> Self {
+        Self(Asker { cancel, ..self.0 })
     }
 
     /// Lists sessions. A session that exists from the first page to the last, and whose figure does

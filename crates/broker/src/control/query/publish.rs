@@ -17,7 +17,7 @@ use thrum_engine::node::metrics::Counter;
 /// A message to publish.
 #[derive(Clone, Debug)]
 pub struct OperatorMessage {
-    /// Topic name, behind any mount point.
+    /// Topic name, with the mount point in front.
     pub topic: String,
     /// Payload; with `retain` an empty one removes the retained message.
     pub payload: Vec<u8>,
@@ -41,11 +41,11 @@ pub struct Published {
 /// Whether a message was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PublishOutcome {
-    /// To at least one subscriber, or to the worker of one.
+    /// The message was delivered to at least one subscriber, or to the worker of one.
     Delivered,
     /// No client has subscribed to its topic.
     NoSubscribers,
-    /// To nobody, for this reason.
+    /// The message was delivered to no subscriber, for this reason.
     Refused(&'static str),
 }
 
@@ -156,6 +156,11 @@ fn route(engine: &mut Engine, message: &Arc<Message>) -> Published {
     if core.durable.is_disk_full() && topics.needs_disk(core, &message.publication()) {
         core.row().add(Counter::StorageRefused, 1);
         return refused("the storage is full (storage.max_disk, or the disk)");
+    }
+    if message.qos() != QoS::AtMostOnce && engine.is_refused_by_sinks(message.topic()) {
+        return refused(
+            "the queue of a sink is full (sinks.NAME.queue_messages, sinks.NAME.queue_bytes)",
+        );
     }
     let Some(reason) = engine.publish_order(message) else {
         return refused(

@@ -6,12 +6,15 @@ use thrum_codec::{QoS, TopicFilter};
 use thrum_routing::retained::Allowance;
 
 use super::ask::Asker;
+use super::best::PAGE_BYTES_MAX;
 use super::cursor::{Cursor, Listing};
 use super::sessions::check_filter;
 use super::{CursorError, Page, QueryError, page_rows};
 use crate::node::Node;
 use thrum_engine::retained::{Listed, RetainedSource};
 
+/// Messages that are read before their bytes are counted.
+const MESSAGES_AT_ONCE: usize = 64;
 /// Branches of the store that are visited for one page: some 10 ms. A page of a filter that matches
 /// little may be short, or empty, and still have a next one.
 const VISITS_MAX: usize = 100_000;
@@ -82,7 +85,7 @@ pub(super) fn retained(
     let mut visits = VISITS_MAX;
     let limit = page_rows(query.limit);
     loop {
-        let messages = limit - listed.len();
+        let messages = (limit - listed.len()).min(MESSAGES_AT_ONCE);
         let mut allowance = Allowance { messages, visits };
         let filter = &query.filter;
         place = node
@@ -91,7 +94,12 @@ pub(super) fn retained(
             .list(filter, place, &mut allowance, &mut listed);
         visits = allowance.visits;
         listed.retain(|listed| !listed.message.is_expired(now));
-        if place.is_none() || visits == 0 || listed.len() >= limit {
+        let bytes: usize = listed
+            .iter()
+            .map(|listed| listed.message.topic().len())
+            .sum();
+        let is_full = listed.len() >= limit || bytes >= PAGE_BYTES_MAX;
+        if place.is_none() || visits == 0 || is_full {
             break;
         }
     }

@@ -34,7 +34,7 @@ pub struct SubscriptionQuery {
 pub struct SubscriptionRow {
     /// Client identifier of its session.
     pub client_id: Box<str>,
-    /// The filter behind the mount point of the client, with `$share/GROUP/` if it is shared.
+    /// The filter with the mount point of the client, and with `$share/GROUP/` if it is shared.
     pub filter: Box<str>,
     /// Subscription options.
     pub options: SubscriptionOptions,

@@ -1,0 +1,338 @@
+//! Queues of sessions: their limits and policies, and who learns that they are full.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use thrum_codec::packet::Publish;
+use thrum_codec::properties::PublishProperties;
+use thrum_codec::{QoS, ReasonCode, Version};
+use thrum_engine::node::metrics::Counter;
+use thrum_protocol::limits::{QueuePolicy, TopicPriority};
+
+use crate::node::{Answer, Node, connect, publish};
+use crate::shell::Plan;
+
+const Q1: QoS = QoS::AtLeastOnce;
+const TAKEN: Answer = Answer::Puback(ReasonCode::Success);
+const REFUSED: Answer = Answer::Puback(ReasonCode::QuotaExceeded);
+
+/// Queues of two messages behind a window of one.
+fn short(policy: QueuePolicy) -> impl FnOnce(&mut Plan) {
+    move |plan| {
+        let limits = plan.limits();
+        limits.inflight_max = 1;
+        limits.queue.messages_max = 2;
+        limits.queue.policy = policy;
+    }
+}
+
+fn publish_four(node: &mut Node, publisher: usize) -> Vec<Answer> {
+    for payload in ["1", "2", "3", "4"] {
+        node.publish(publisher, "t", payload, Q1);
+    }
+    node.answers(publisher)
+}
+
+#[test]
+fn a_full_queue_refuses_new_messages_and_their_publishers_on_every_worker() {
+    for workers in [1, 2] {
+        let mut node = Node::planned(workers, short(QueuePolicy::RejectNew));
+        let receiver = node.subscriber(0, "receiver", "t");
+        let publisher = node.join(workers - 1, "publisher");
+        node.answers(publisher);
+        let answers = publish_four(&mut node, publisher);
+        assert_eq!(answers, [TAKEN, TAKEN, TAKEN, REFUSED], "{workers} workers");
+        assert_eq!(node.count(Counter::DroppedQueueFull), 1);
+        assert_eq!(node.count(Counter::Queued), 2);
+        assert_eq!(node.drain(receiver), ["1", "2", "3"]);
+        node.publish(publisher, "t", "5", Q1);
+        assert_eq!(node.answers(publisher), [TAKEN]);
+        assert_eq!(node.drain(receiver), ["5"]);
+        assert_eq!(node.count(Counter::PublishSent), 4);
+        assert_eq!(node.count(Counter::PublishBytesSent), 4);
+        let (worker, slot) = node.shell.find("receiver").unwrap();
+        let client = &node.shell.engine(worker).core.sessions[slot];
+        let dropped: u64 = client.dropped().iter().map(|(_, count)| count).sum();
+        assert_eq!(dropped, 1, "{workers} workers");
+    }
+}
+
+#[test]
+fn a_publisher_is_not_refused_while_another_subscriber_has_room() {
+    for (first, second, publisher) in [(0, 0, 0), (1, 1, 0), (1, 0, 0), (0, 1, 0), (1, 2, 0)] {
+        let mut node = Node::planned(3, short(QueuePolicy::RejectNew));
+        node.subscriber(first, "full", "t");
+        let publisher = node.join(publisher, "publisher");
+        publish_four(&mut node, publisher);
+        let other = node.subscriber(second, "other", "t");
+        node.publish(publisher, "t", "5", Q1);
+        assert_eq!(node.answers(publisher), [TAKEN], "{first} {second}");
+        assert_eq!(node.drain(other), ["5"]);
+    }
+}
+
+#[test]
+fn a_queue_that_drops_its_oldest_messages_keeps_the_newest() {
+    for workers in [1, 2] {
+        let mut node = Node::planned(workers, short(QueuePolicy::DropOldest));
+        let receiver = node.subscriber(0, "receiver", "t");
+        let publisher = node.join(workers - 1, "publisher");
+        node.answers(publisher);
+        assert_eq!(publish_four(&mut node, publisher), [TAKEN; 4]);
+        assert_eq!(node.count(Counter::DroppedQueueOldest), 1);
+        assert_eq!(node.drain(receiver), ["1", "3", "4"]);
+    }
+}
+
+#[test]
+fn messages_of_a_high_priority_leave_the_queue_first() {
+    let mut node = Node::planned(1, |plan| {
+        plan.limits().inflight_max = 1;
+        plan.limits().queue.priorities = vec![TopicPriority {
+            filter: "urgent".into(),
+            priority: 9,
+        }];
+    });
+    let receiver = node.subscriber(0, "receiver", "#");
+    let publisher = node.join(0, "publisher");
+    node.publish(publisher, "t", "1", Q1);
+    node.publish(publisher, "t", "2", Q1);
+    node.publish(publisher, "urgent", "3", Q1);
+    assert_eq!(node.drain(receiver), ["1", "3", "2"]);
+}
+
+#[test]
+fn a_full_queue_holds_a_publisher_until_there_is_room_or_its_time_is_over() {
+    for workers in [1, 2] {
+        let mut node = Node::planned(workers, |plan| {
+            short(QueuePolicy::Hold)(plan);
+            plan.settings.queue_hold = Duration::from_secs(5);
+        });
+        let receiver = node.subscriber(0, "receiver", "t");
+        let publisher = node.join(workers - 1, "publisher");
+        node.answers(publisher);
+        assert_eq!(publish_four(&mut node, publisher), [TAKEN; 3]);
+        node.post(publisher, publish("t", "5", Q1));
+        node.settle();
+        assert!(node.is_held(publisher), "{workers} workers");
+        assert_eq!(node.count(Counter::PublishersHeld), 1);
+        assert_eq!(node.count(Counter::PublishesHeld), 1);
+        assert!(node.count(Counter::BytesHeld) > 0);
+        // One message is acknowledged, so that there is room for one.
+        let first = node.messages(receiver).remove(0);
+        node.acknowledge(receiver, &first);
+        assert_eq!(node.answers(publisher), [TAKEN], "{workers} workers");
+        assert!(node.is_held(publisher), "the next one waits");
+        assert_eq!(node.count(Counter::PublishesHeld), 2);
+        node.pass(Duration::from_secs(4));
+        assert_eq!(node.answers(publisher), []);
+        node.pass(Duration::from_secs(1));
+        assert_eq!(node.answers(publisher), [REFUSED], "{workers} workers");
+        assert_eq!(node.count(Counter::LimitQueueHold), 1);
+        let held = [Counter::PublishersHeld, Counter::BytesHeld];
+        assert_eq!(held.map(|counter| node.count(counter)), [0, 0]);
+        assert_eq!(node.drain(receiver), ["2", "3", "4"]);
+        let holding = |node: &Node| node.shell.node.holding.load(Ordering::Relaxed);
+        assert_eq!(holding(&node), 1, "so short a queue may always hold");
+        node.cut(receiver);
+        assert_eq!(holding(&node), 0);
+    }
+}
+
+#[test]
+fn publishers_that_are_held_go_on_in_the_order_in_which_they_came() {
+    for workers in [1, 3] {
+        let mut node = Node::planned(workers, |plan| {
+            short(QueuePolicy::Hold)(plan);
+            plan.settings.queue_hold = Duration::from_secs(5);
+        });
+        let receiver = node.subscriber(0, "receiver", "t");
+        let one = node.join(workers - 1, "one");
+        let two = node.join(workers / 2, "two");
+        publish_four(&mut node, one);
+        node.pass(Duration::from_millis(10));
+        node.publish(two, "t", "two", Q1);
+        assert!(node.is_held(one) && node.is_held(two));
+        assert_eq!(node.drain(receiver), ["1", "2", "3", "4", "two"]);
+        assert!(!node.is_held(one) && !node.is_held(two));
+        assert_eq!(node.count(Counter::PublishersHeld), 0);
+    }
+}
+
+#[test]
+fn a_held_publisher_goes_on_when_its_receiver_goes() {
+    for workers in [1, 2] {
+        let mut node = Node::planned(workers, |plan| {
+            short(QueuePolicy::Hold)(plan);
+            plan.settings.queue_hold = Duration::from_secs(5);
+        });
+        let receiver = node.subscriber(0, "receiver", "t");
+        let publisher = node.join(workers - 1, "publisher");
+        publish_four(&mut node, publisher);
+        assert!(node.is_held(publisher));
+        node.cut(receiver);
+        assert!(!node.is_held(publisher), "nobody waits for one who is away");
+        assert_eq!(node.answers(publisher), [REFUSED]);
+    }
+}
+
+#[test]
+fn a_held_publisher_may_leave_with_what_it_has_sent() {
+    let mut node = Node::planned(1, |plan| {
+        short(QueuePolicy::Hold)(plan);
+        plan.settings.queue_hold = Duration::from_secs(5);
+    });
+    node.subscriber(0, "receiver", "t");
+    let publisher = node.join(0, "publisher");
+    publish_four(&mut node, publisher);
+    assert!(node.is_held(publisher));
+    let connection = node.shell.connection(node.link(publisher)).unwrap();
+    let engine = node.shell.engine(0);
+    engine.held.release_leaving(&mut engine.core, connection);
+    node.shell.release(node.link(publisher));
+    node.settle();
+    assert_eq!(node.answers(publisher), [REFUSED]);
+    node.cut(publisher);
+    node.pass(Duration::from_secs(1));
+    assert_eq!(node.count(Counter::PublishersHeld), 0);
+}
+
+#[test]
+fn a_member_with_room_gets_what_another_one_has_no_room_for() {
+    for workers in [1, 2] {
+        let mut node = Node::planned(workers, short(QueuePolicy::RejectNew));
+        let full = node.subscriber(0, "full", "$share/g/t");
+        let publisher = node.join(0, "publisher");
+        node.answers(publisher);
+        assert_eq!(
+            publish_four(&mut node, publisher),
+            [TAKEN, TAKEN, TAKEN, REFUSED]
+        );
+        assert_eq!(node.count(Counter::DroppedNoSharedMember), 1);
+        let other = node.subscriber(workers - 1, "other", "$share/g/t");
+        for payload in ["5", "6", "7"] {
+            node.publish(publisher, "t", payload, Q1);
+        }
+        assert_eq!(node.answers(publisher), [TAKEN; 3]);
+        assert_eq!(node.drain(other), ["5", "6", "7"]);
+        assert_eq!(node.drain(full), ["1", "2", "3"]);
+    }
+}
+
+#[test]
+fn a_publisher_waits_for_a_group_whose_members_are_all_full() {
+    for workers in [1, 2] {
+        let mut node = Node::planned(workers, |plan| {
+            short(QueuePolicy::RejectNew)(plan);
+            plan.settings.queue_hold = Duration::from_secs(5);
+        });
+        let member = node.subscriber(0, "member", "$share/g/t");
+        let publisher = node.join(workers - 1, "publisher");
+        node.answers(publisher);
+        assert_eq!(publish_four(&mut node, publisher), [TAKEN; 3]);
+        assert!(node.is_held(publisher), "{workers} workers");
+        assert_eq!(node.drain(member), ["1", "2", "3", "4"]);
+        assert_eq!(node.answers(publisher), [TAKEN]);
+    }
+}
+
+#[test]
+fn what_a_member_holds_goes_to_another_one_when_it_leaves() {
+    for workers in [1, 2] {
+        let mut node = Node::new(workers);
+        let one = node.subscriber(0, "one", "$share/g/t");
+        let publisher = node.join(0, "publisher");
+        node.publish(publisher, "t", "1", Q1);
+        node.publish(publisher, "t", "2", Q1);
+        let two = node.subscriber(workers - 1, "two", "$share/g/t");
+        assert_eq!(node.payloads(one), ["1", "2"]);
+        node.cut(one);
+        assert_eq!(node.count(Counter::SharedRedispatched), 2);
+        assert_eq!(node.drain(two), ["1", "2"]);
+    }
+}
+
+#[test]
+fn a_message_expires_in_the_queue_and_tells_how_long_it_still_holds() {
+    let mut node = Node::new(2);
+    let receiver = node.subscriber(0, "receiver", "t");
+    let publisher = node.join(1, "publisher");
+    node.cut(receiver);
+    for (payload, seconds) in [("short", 10), ("long", 100)] {
+        let properties = PublishProperties {
+            message_expiry: Some(seconds),
+            ..PublishProperties::default()
+        };
+        let publish = publish("t", payload, Q1);
+        node.post(
+            publisher,
+            Publish {
+                properties,
+                ..publish
+            },
+        );
+        node.settle();
+    }
+    node.pass(Duration::from_secs(30));
+    let receiver = node.join(0, "receiver");
+    let messages = node.messages(receiver);
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert_eq!(messages[0].payload, "long");
+    assert_eq!(messages[0].message_expiry, Some(70));
+    assert_eq!(node.count(Counter::DroppedExpired), 1);
+}
+
+#[test]
+fn messages_that_a_client_cannot_get_are_dropped_for_their_own_reasons() {
+    let mut node = Node::planned(1, |plan| plan.limits().queue.age_max = Some(5));
+    let mut small = connect("small");
+    small.properties.maximum_packet_size = Some(50);
+    let small = node.join_as(0, &small);
+    node.subscribe(small, "t", Q1);
+    let publisher = node.join(0, "publisher");
+    node.publish(publisher, "t", &"x".repeat(100), Q1);
+    assert_eq!(node.count(Counter::DroppedTooLarge), 1);
+    node.cut(small);
+    node.publish(publisher, "t", "0", QoS::AtMostOnce);
+    assert_eq!(node.count(Counter::DroppedOffline), 1);
+    node.publish(publisher, "t", "1", Q1);
+    node.pass(Duration::from_mins(1));
+    let small = node.join(0, "small");
+    assert_eq!(node.payloads(small), Vec::<String>::new());
+    assert_eq!(node.count(Counter::DroppedQueueAge), 1);
+}
+
+#[test]
+fn a_client_that_reads_nothing_gets_its_queue_once_it_reads() {
+    let mut node = Node::planned(1, |plan| plan.settings.output_bytes = 100);
+    let receiver = node.join(0, "receiver");
+    node.subscribe(receiver, "t", Q1);
+    let publisher = node.join(0, "publisher");
+    node.set_slow(receiver, true);
+    let payloads: Vec<String> = (0..20).map(|number| format!("{number:020}")).collect();
+    for payload in &payloads {
+        node.publish(publisher, "t", payload, Q1);
+    }
+    node.publish(publisher, "t", "0", QoS::AtMostOnce);
+    assert_eq!(node.count(Counter::LimitOutput), 1);
+    assert_eq!(node.count(Counter::DroppedSlowConsumer), 1);
+    assert_eq!(node.count(Counter::PublishSent), 4, "up to the limit");
+    assert_eq!(node.count(Counter::Queued), 16);
+    node.set_slow(receiver, false);
+    assert_eq!(node.payloads(receiver), payloads);
+    assert_eq!(node.count(Counter::PublishSent), 20);
+    assert_eq!(node.count(Counter::PublishBytesSent), 400);
+}
+
+#[test]
+fn a_publisher_of_version_3_is_answered_whatever_becomes_of_its_message() {
+    let mut node = Node::planned(1, short(QueuePolicy::RejectNew));
+    node.subscriber(0, "receiver", "t");
+    let mut old = connect("publisher");
+    old.version = Version::V311;
+    old.properties.session_expiry = None;
+    let publisher = node.join_as(0, &old);
+    node.answers(publisher);
+    assert_eq!(publish_four(&mut node, publisher), [TAKEN; 4]);
+    assert_eq!(node.count(Counter::DroppedQueueFull), 1);
+}
