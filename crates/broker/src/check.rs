@@ -1,4 +1,4 @@
-//! Checks a configuration as a start does, without taking a port, a data directory or a thread.
+//! Checks a configuration as a start does, without opening a port, a data directory or a thread.
 
 use crate::clock::Clock;
 use crate::config::Config;
@@ -9,16 +9,16 @@ use crate::{sinks, storage, system};
 /// Errors that would prevent a start, and warnings.
 #[derive(Debug, Default)]
 pub struct Checked {
-    /// Everything that a start would refuse.
+    /// The errors with which a start would fail.
     pub refused: Vec<StartError>,
-    /// What a start would warn of, a line each: a certificate that has expired.
+    /// The warnings of a start, a line each: a certificate that has expired, for example.
     pub warnings: Vec<String>,
 }
 
 /// The limit of memory must be at least this multiple of the program's memory without clients.
 const MEMORY_TIMES_MIN: u64 = 4;
 
-/// Reads every file that a configuration names.
+/// Checks a configuration, and reads every file that it names.
 pub fn check(config: &Config) -> Checked {
     let mut checked = Checked::default();
     let now = Clock::start().now();
@@ -47,7 +47,8 @@ pub fn check(config: &Config) -> Checked {
     checked
 }
 
-/// Below the program's own memory all clients are refused, and little above it nearly all.
+/// Warns of a limit below the memory of the program itself, with which all clients would be
+/// refused, and of a limit little above it, with which nearly all would be.
 fn small_memory(config: &Config) -> Option<String> {
     let own = system::resident_bytes()?;
     is_small(config.limits.memory, own).then(|| {

@@ -1,4 +1,4 @@
-//! The one place of the broker that reads the clock.
+//! The only module of the broker that reads the clock.
 
 use std::sync::Arc;
 #[cfg(test)]
@@ -9,24 +9,23 @@ use thrum_engine::node::WallClock;
 use thrum_protocol::Time;
 use thrum_storage::Recovered;
 
-/// Counts milliseconds: from what the wall clock shows at the start of the node, or on a node with
-/// storage from where the log's time has got to; from there on time only goes forward, whatever
-/// happens to the wall clock.
+/// A clock in milliseconds that only moves forward, whatever happens to the wall clock. It starts
+/// at the wall clock's time, or, on a node with storage, at the time that the log has reached.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    /// What it showed at the start of the node.
+    /// The time of this clock at the start of the node.
     started: Duration,
     source: Source,
-    /// What this clock sees of the wall clock, as the engines know it.
+    /// The wall clock relative to this clock, as the engines see it.
     wall: Arc<WallClock>,
 }
 
 #[derive(Debug)]
 enum Source {
-    /// The monotonic clock of the system, and what it showed at the start of the node.
+    /// The monotonic clock of the system, with its value at the start of the node.
     System(Instant),
-    /// Milliseconds since the Unix epoch, as a test sets them, and what they were at the start of
-    /// the node.
+    /// Milliseconds since the Unix epoch, as a test sets them, with their value at the start of the
+    /// node.
     #[cfg(test)]
     Manual(Arc<AtomicU64>, u64),
 }
@@ -41,7 +40,7 @@ impl Clock {
         Self::new(wall(), Source::System(Instant::now()))
     }
 
-    /// A clock that a test moves, in milliseconds, and whose wall clock is ahead of that.
+    /// A clock that a test moves, in milliseconds; its wall clock is ahead by `wall_ahead`.
     #[cfg(test)]
     pub(crate) fn manual(millis: &Arc<AtomicU64>, wall_ahead: i64) -> Self {
         let started = millis.load(Ordering::Relaxed);
@@ -58,18 +57,18 @@ impl Clock {
         }
     }
 
-    /// Goes on from the log's time: what is stored counts from it. To be called at the start.
-    pub(crate) fn go_on(&mut self, recovered: &Recovered) {
+    /// Continues from the log's time, from which stored times count. Called at the start only.
+    pub(crate) fn resume_after(&mut self, recovered: &Recovered) {
         let wall = millis_of(self.started);
         self.started = Duration::from_millis(recovered.log_time(wall));
         let shared = Arc::get_mut(&mut self.wall);
         shared
-            .expect("nobody has it before the start")
+            .expect("no engine shares the wall clock before the start")
             .resume_from(recovered, wall);
     }
 
-    /// What this clock sees of the wall clock, for the engines.
-    pub(crate) const fn of_wall(&self) -> &Arc<WallClock> {
+    /// The wall clock relative to this clock, for the engines.
+    pub(crate) const fn wall_clock(&self) -> &Arc<WallClock> {
         &self.wall
     }
 
@@ -84,14 +83,14 @@ impl Clock {
         }
     }
 
-    /// The present moment. One `clock_gettime` in user space.
+    /// The present time. One `clock_gettime` in user space.
     pub(crate) fn now(&self) -> Time {
         to_time(self.started + self.elapsed())
     }
 
-    /// Looks at the wall clock, which ends of tokens, bans and certificates are written by; to be
-    /// called now and then. Seconds by which it is ahead of ours.
-    pub(crate) fn look_at_wall(&self) -> i64 {
+    /// Compares this clock with the wall clock, by which tokens, bans and certificates expire;
+    /// called at an interval. Returns the seconds by which the wall clock is ahead.
+    pub(crate) fn update_wall_clock(&self) -> i64 {
         self.read_ahead() / 1000
     }
 
@@ -108,26 +107,26 @@ impl Clock {
         ahead
     }
 
-    /// What the wall clock shows now.
+    /// The present time of the wall clock.
     pub(crate) fn wall_now(&self) -> Time {
-        self.look_at_wall();
+        self.update_wall_clock();
         let seconds = self.wall.millis(self.now()) / 1000;
         Time::from_millis(seconds.saturating_mul(1000))
     }
 
-    /// When the node started.
+    /// The time of the node's start.
     pub(crate) fn started(&self) -> Time {
         to_time(self.started)
     }
 
-    /// A test sets the wall clock.
+    /// Sets the wall clock in a test.
     #[cfg(test)]
     pub(crate) fn set_wall_ahead(&self, millis: i64) {
         self.wall.set_ahead(millis);
     }
 }
 
-/// What the wall clock shows; a machine that believes to live before 1970 counts from there.
+/// The time of the wall clock; a time before 1970 counts as 1970.
 #[expect(
     clippy::disallowed_methods,
     reason = "this module is where the clock is read"
@@ -168,15 +167,15 @@ mod tests {
         let clock = Clock::manual(&Arc::new(AtomicU64::new(5_000)), 0);
         for (ahead, wall) in [(31_536_000, 31_536_005), (-4, 1)] {
             clock.set_wall_ahead(ahead * 1000);
-            assert_eq!(clock.look_at_wall(), ahead);
+            assert_eq!(clock.update_wall_clock(), ahead);
             assert_eq!(clock.wall_now(), Time::from_millis(wall * 1000));
-            assert_eq!(clock.of_wall().millis(clock.now()), wall * 1000);
+            assert_eq!(clock.wall_clock().millis(clock.now()), wall * 1000);
         }
     }
 
     #[test]
     fn a_wall_clock_that_is_not_set_is_not_ahead() {
-        assert_eq!(Clock::start().look_at_wall().abs(), 0);
+        assert_eq!(Clock::start().update_wall_clock().abs(), 0);
     }
 
     #[test]
@@ -187,11 +186,11 @@ mod tests {
         };
         let millis = Arc::new(AtomicU64::new(8_000));
         let mut clock = Clock::manual(&millis, 0);
-        clock.go_on(&recovered);
+        clock.resume_after(&recovered);
         assert_eq!(clock.started(), Time::from_millis(73_000));
-        assert_eq!(clock.of_wall().millis(clock.started()), 8_000);
+        assert_eq!(clock.wall_clock().millis(clock.started()), 8_000);
         let mut clock = Clock::start();
-        clock.go_on(&recovered);
+        clock.resume_after(&recovered);
         assert!(clock.now() >= clock.started());
         assert!(clock.now().since(clock.started()) < Duration::from_mins(10));
     }

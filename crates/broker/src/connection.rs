@@ -43,10 +43,11 @@ pub(crate) enum Phase {
     /// Belongs to the session in this slot.
     Established {
         session: Slot,
-        /// Its client was asked for a step of re-authentication.
+        /// The step of re-authentication that the client was asked for.
         exchange: Option<Box<Exchange>>,
     },
-    /// Its session has been told; remaining output is still sent, for a moment.
+    /// The session has ended its use of the connection; remaining output is sent within a time
+    /// limit.
     Draining(Closing),
 }
 
@@ -55,25 +56,25 @@ pub(crate) enum Phase {
 pub(crate) enum Closing {
     /// The client has sent DISCONNECT: the socket is closed.
     Close,
-    /// The socket is shut for output. Further input is read and discarded for a moment, so that the
-    /// last packet is not lost to a reset.
+    /// The socket is shut down for output. Further input is read and discarded for a time, so that
+    /// a reset does not destroy the last packet.
     Shutdown,
-    /// The socket has been shut for output.
-    Told,
+    /// The socket has been shut down for output.
+    ShutdownSent,
 }
 
-/// Bits of a serial number in the token of its connection: with all of them it could be that of a
-/// listener.
+/// Bits of a serial number in the token of its connection: with one more bit the token could equal
+/// that of a listener.
 const TOKEN_SERIAL: usize = 0x7FFF_FFFF;
 
 /// Token in the poll: the slot, and in the upper half the serial number, so that an event of an
-/// earlier connection is not taken for one of this.
+/// earlier connection is not mistaken for an event of this one.
 #[inline]
 pub(crate) const fn token_of(id: ConnectionId) -> Token {
     Token((id.serial as usize & TOKEN_SERIAL) << u32::BITS | id.key.index())
 }
 
-/// The place in a token; none in that of no connection.
+/// The key in a token; `None` for the token of a listener.
 #[inline]
 pub(crate) fn key_of(token: Token) -> Option<ConnectionKey> {
     ConnectionKey::new(token.0 & u32::MAX as usize)
@@ -82,12 +83,12 @@ pub(crate) fn key_of(token: Token) -> Option<ConnectionKey> {
 /// Whether the socket takes output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SocketRoom {
-    /// It always took all: the poll was not asked to report room.
+    /// It has taken all output so far: the poll was not asked to report room.
     #[default]
     Free,
     /// It took less than was offered, for the first time.
     Full,
-    /// It has room again, as the poll reported.
+    /// The poll has reported room.
     FreeAgain,
     /// It took less than was offered; the poll reports when it takes more.
     FullAgain,
@@ -99,7 +100,8 @@ impl SocketRoom {
         matches!(self, Self::Full | Self::FullAgain)
     }
 
-    /// Output is offered, or the poll has reported room; true if there was none before.
+    /// Records that output is offered or that the poll has reported room; true if there was no room
+    /// before.
     #[inline]
     pub(crate) const fn may_have_some(&mut self) -> bool {
         let was_full = self.is_full();
@@ -110,7 +112,7 @@ impl SocketRoom {
         was_full
     }
 
-    /// It took less than was offered.
+    /// Records that the socket took less than was offered.
     #[inline]
     const fn is_used_up(&mut self) {
         *self = match *self {
@@ -119,7 +121,7 @@ impl SocketRoom {
         };
     }
 
-    /// The poll has to be asked to report room; true once.
+    /// Whether the poll has to be asked to report room; true once.
     #[inline]
     pub(crate) const fn begin_watching(&mut self) -> bool {
         let begins = matches!(self, Self::Full);
@@ -141,16 +143,16 @@ pub(crate) struct Connection {
     pub(crate) partial: Partial,
     /// The rates of its input; none if it has no limit.
     pub(crate) meter: Option<Box<Meter>>,
-    /// The listener that it came through.
+    /// The gate of the listener that accepted it.
     pub(crate) gate: u16,
     pub(crate) phase: Phase,
     pub(crate) version: Version,
     pub(crate) room: SocketRoom,
     /// The reasons why it is not read, and its pending input.
     pub(crate) reading: ReadGate,
-    /// Its client sent credentials, and no backend exists to verify them.
+    /// The client sent credentials, and no backend exists to verify them.
     pub(crate) is_unverified: bool,
-    /// TLS, WebSocket or the header of a proxy are not done.
+    /// The handshake of TLS or WebSocket, or the header of a proxy, is incomplete.
     pub(crate) in_handshake: bool,
     /// The socket took some output since the last check of the keep alive.
     pub(crate) progressed: bool,
@@ -195,7 +197,7 @@ impl Connection {
         matches!(self.phase, Phase::Handshake(_))
     }
 
-    /// The gatekeeper has been asked about a pending client.
+    /// Whether the gatekeeper has been asked about a pending client.
     pub(crate) fn awaits_admission(&self) -> bool {
         matches!(self.phase, Phase::Admission(_))
     }
@@ -208,7 +210,7 @@ impl Connection {
         }
     }
 
-    /// Takes the pending client, as the event it waited for has come.
+    /// Takes the pending client, when the event that it waits for arrives.
     pub(crate) fn take_pending(&mut self) -> Option<Pending> {
         self.take_pending_if(|_| true)
     }
@@ -224,15 +226,15 @@ impl Connection {
         }
     }
 
-    /// It is not read for now.
+    /// Whether a reason prevents reading.
     #[inline]
     pub(crate) fn is_unread(&self) -> bool {
         !self.reading.is_open() || self.awaits_admission()
     }
 
-    /// Output waits and may be sent now: none of it depends on changes that are not submitted yet,
-    /// and the socket has room. Output that depends on submitted changes is held, and
-    /// [`Connection::write`] skips it.
+    /// Whether output waits and may be sent now: none of it depends on changes that are not
+    /// submitted yet, and the socket has room. Output that depends on submitted changes is held,
+    /// and [`Connection::write`] skips it.
     #[inline]
     pub(crate) fn may_write(&self, output: &ConnectionOutput) -> bool {
         !self.room.is_full() && !output.depends() && self.waiting(output) > 0
@@ -289,14 +291,14 @@ impl Connection {
         Ok(written)
     }
 
-    /// Bytes that wait, for the socket or for the disk.
+    /// Number of bytes that wait for the socket or for the disk.
     #[inline]
     pub(crate) fn waiting(&self, output: &ConnectionOutput) -> usize {
         let layered = self.layered.as_ref().map_or(0, |layered| layered.waiting());
         output.waiting() + layered
     }
 
-    /// It belongs to a session from now on.
+    /// Assigns the connection to a session.
     pub(crate) fn establish(&mut self, session: Slot) {
         self.phase = Phase::Established {
             session,
@@ -304,26 +306,26 @@ impl Connection {
         };
     }
 
-    /// The peer no longer reads the output of the layers.
+    /// Discards the output of the layers, which the peer no longer reads.
     pub(crate) fn discard_layers(&mut self) {
         if let Some(layered) = &mut self.layered {
             layered.discard();
         }
     }
 
-    /// All output for the client has been sent. The end of the layers may follow it.
+    /// Whether all output for the client has been sent. The end of the layers may follow it.
     pub(crate) fn is_written_out(&self, output: &ConnectionOutput) -> bool {
         !output.depends() && self.waiting(output) == 0
     }
 
-    /// What waits is the last that the layers take.
+    /// Ends the layers after the output that waits.
     pub(crate) fn finish_layers(&mut self) {
         if let Some(layered) = &mut self.layered {
             layered.finish();
         }
     }
 
-    /// Tells the peer that nothing more will come.
+    /// Shuts the socket down for output: the peer reads the end of the stream.
     pub(crate) fn shutdown_output(&mut self) {
         if let Err(error) = self.socket.shutdown_output() {
             tracing::trace!(peer = %self.peer, %error, "the peer was gone before the shutdown");

@@ -15,7 +15,7 @@ pub struct ListenerCounts {
 }
 
 impl ListenerCounts {
-    /// So many listeners.
+    /// Counts of this number of listeners.
     pub fn new(listeners: usize) -> Self {
         let config = ListenerConfig::default();
         let gate = |number: usize| {
@@ -37,13 +37,13 @@ impl ListenerCounts {
         }
     }
 
-    /// A socket is accepted; false if its listener is full.
+    /// Counts an accepted socket; false if its listener is full.
     pub fn accept(&self, listener: usize) -> bool {
         let gate = &self.each[listener];
         self.gates.open_sockets() < u64::MAX && self.gates.enter(gate) && gate.layers().is_none()
     }
 
-    /// It is closed.
+    /// Counts a closed socket.
     pub fn close(&self, listener: usize) {
         self.gates.leave(&self.each[listener]);
     }

@@ -19,9 +19,9 @@ const CHUNK_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Layered {
     layers: ServerLayers,
-    /// Handshakes, pongs and ends, and records that the socket took in part.
+    /// Handshakes, pongs, close frames and alerts, and records that the socket took in part.
     wire: Vec<u8>,
-    /// Bytes at the front of it that the socket took.
+    /// Bytes at the beginning of `wire` that the socket took.
     taken: usize,
     end: End,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Layered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     NotYet,
-    /// Close frame and alert follow what waits.
+    /// The close frame and the alert follow the waiting output.
     Wanted,
     Written,
 }
@@ -54,23 +54,23 @@ impl Layered {
         }
     }
 
-    /// Bytes that wait for the socket; more than none while the end has to be written.
+    /// Number of bytes that wait for the socket; at least 1 while the end has to be written.
     pub(crate) fn waiting(&self) -> usize {
         self.wire.len() - self.taken + usize::from(self.end == End::Wanted)
     }
 
-    /// MQTT can pass.
+    /// Whether MQTT can pass.
     pub(crate) fn is_open(&self) -> bool {
         self.layers.is_open()
     }
 
-    /// The client has ended the stream from inside the layers.
+    /// Whether the client has ended the stream inside the layers.
     pub(crate) fn is_closed_by_peer(&self) -> bool {
         self.layers.is_closed_by_peer()
     }
 
-    /// No more MQTT comes from the layers: the client has ended the stream in them, or broken their
-    /// rules.
+    /// Whether the layers deliver no more MQTT: the client has ended the stream in them, or
+    /// violated their protocol.
     pub(crate) fn is_over(&self) -> bool {
         self.layers.has_failed() || self.layers.is_closed_by_peer()
     }
@@ -80,14 +80,15 @@ impl Layered {
         self.layers.certificate()
     }
 
-    /// Only the end follows the waiting output.
+    /// Ends the layers after the waiting output.
     pub(crate) fn finish(&mut self) {
         if self.end == End::NotYet {
             self.end = End::Wanted;
         }
     }
 
-    /// Bytes of the socket: MQTT goes to `plain`, answers wait for the next write.
+    /// Takes bytes of the socket: MQTT goes to `plain`, answers of the layers wait for the next
+    /// write.
     pub(crate) fn receive(
         &mut self,
         wire_in: &mut [u8],
@@ -96,8 +97,8 @@ impl Layered {
         self.layers.receive(wire_in, plain, &mut self.wire)
     }
 
-    /// Writes what waits, then the output, until the socket takes no more. `scratch` is memory to
-    /// encrypt into.
+    /// Writes the waiting bytes, then the output, until the socket takes no more. `scratch` is
+    /// memory to encrypt into.
     pub(crate) fn write(
         &mut self,
         socket: &Socket,
@@ -110,7 +111,7 @@ impl Layered {
             scratch.clear();
             let chunk = out.len().min(CHUNK_BYTES);
             if self.layers.send(front(out), scratch).is_err() {
-                // The peer can no longer read it.
+                // The peer can no longer read the output.
                 out.clear();
                 break;
             }
@@ -144,7 +145,7 @@ impl Layered {
             self.wire = Vec::new();
             self.taken = 0;
         } else if self.taken > self.wire.len() / 2 {
-            // Answers are added behind it continually.
+            // Answers are added behind the taken bytes continually.
             self.wire.drain(..self.taken);
             self.taken = 0;
         }

@@ -1,12 +1,13 @@
-//! Bounded queue into a worker: filled in batches by the other workers, emptied by the worker, a
-//! portion in each turn.
+//! Bounded queue of messages from the other workers to one worker: they fill it in batches, and the
+//! worker empties it, a portion in each turn.
 //!
-//! A sender never blocks and never drops: past the limit it stops *reading* from the publishers
-//! that feed the full mailbox, each after the one message at hand, until the mailbox is half empty.
-//! So it holds its capacity, what the other workers had under way when it became full (each at most
-//! the capacity once more, as none sees the mail of another's turn), and one message of each
-//! connection that feeds it. Wills and messages of shared groups that look for another member have
-//! no publisher to stop; they come with the end of a session.
+//! A sender never blocks and never drops a message. When a mailbox is full, its senders stop
+//! *reading* from the publishers whose messages go to it, each publisher after its current message,
+//! until the mailbox is half empty. A mailbox therefore holds at most its capacity, the messages
+//! that the other workers had in progress when it became full (each worker at most the capacity
+//! once more, as no worker sees the mail of another's turn), and one message of each connection
+//! that publishes to it. Wills, and messages of shared groups that are redirected to another
+//! member, have no publisher to pause; they arise when a session ends.
 
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,16 +29,16 @@ use crate::peer::Peer;
 use crate::settings::Settings;
 use crate::socket::Socket;
 
-/// What one worker asks of another.
+/// A message from one worker, or from another thread, to a worker.
 #[derive(Debug)]
 pub(crate) enum Mail {
-    /// What its engine has to say to the other one.
+    /// A message from the engine of another worker.
     Engine(EngineMail),
-    /// Take over a connection, because the session lives with the receiver.
+    /// Take over a connection, because the receiver owns its session.
     Adopt(Box<Handover>),
-    /// A connection that came in where no worker listens.
+    /// A connection that was accepted by a thread without a worker.
     Arrived(Box<Arrived>),
-    /// Let clients in there from now on.
+    /// Carry out these changes of listening sockets.
     Listen(Vec<Change>),
     /// The gatekeeper has judged a client.
     Answered(Box<Answered>),
@@ -45,11 +46,11 @@ pub(crate) enum Mail {
     Decided(Box<Decided>),
     /// Use other settings from now on.
     Reload(Arc<Settings>),
-    /// Say that what came before this is in force.
+    /// Answer once all earlier mail has taken effect.
     Settled(SyncSender<WorkerId>),
     /// The list of bans has changed.
     Banned(BanChanges),
-    /// Somebody asks something.
+    /// A request of the operator.
     Asked(Box<dyn Task>),
     /// First step of a stop: publish the wills of connected clients.
     StopWills,
@@ -57,14 +58,14 @@ pub(crate) enum Mail {
     Stop,
 }
 
-/// A connection that came in where no worker listens.
+/// A connection that was accepted by a thread without a worker.
 #[derive(Debug)]
 pub(crate) struct Arrived {
     pub(crate) socket: Socket,
     pub(crate) peer: Peer,
-    /// Held for it ([`Gate::hold`](crate::listener::Gate::hold)).
+    /// The gate, held for this connection ([`Gate::hold`](crate::listener::Gate::hold)).
     pub(crate) gate: u16,
-    /// The client's, verified.
+    /// The verified certificate of the client.
     pub(crate) certificate: Option<Arc<Certificate>>,
 }
 
@@ -82,7 +83,7 @@ pub(crate) struct Handover {
 }
 
 impl Mail {
-    /// Bytes of the message that it holds.
+    /// Bytes of the message in this mail.
     pub(crate) fn bytes_len(&self) -> usize {
         match self {
             Self::Engine(mail) => mail.bytes_len(),
@@ -104,7 +105,7 @@ impl Mail {
 /// The shared end of a worker's mailbox.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
-    /// Guards the queue only; held for one `append` or `swap`, never while anything is processed.
+    /// Guards the queue only; held for one `append` or `swap`, never while mail is handled.
     queue: Mutex<Vec<Mail>>,
     level: Arc<CachePadded<MailboxLevel>>,
     waker: Waker,
@@ -119,7 +120,7 @@ impl Mailbox {
         }
     }
 
-    /// Moves the batch in and wakes the worker if it may be asleep.
+    /// Adds the batch to the queue and wakes the worker if it may be asleep.
     pub(crate) fn push_all(&self, batch: &mut Vec<Mail>) {
         if batch.is_empty() {
             return;
@@ -137,21 +138,21 @@ impl Mailbox {
         }
     }
 
-    /// Wakes the worker, from whatever thread.
+    /// Wakes the worker; any thread may call this.
     pub(crate) fn wake(&self) {
         if let Err(error) = self.waker.wake() {
-            tracing::error!(%error, "cannot wake a worker; what it waits for is seen in its next turn");
+            tracing::error!(%error, "cannot wake a worker; it handles its mail in its next turn");
         }
     }
 
-    /// One piece of mail.
+    /// Adds one piece of mail.
     pub(crate) fn push(&self, mail: Mail) {
         self.push_all(&mut vec![mail]);
     }
 
-    /// Swaps the queue for an empty one. What was taken counts as waiting until it is handled. A
-    /// turn without mail writes nothing that the senders read; mail that comes at this moment wakes
-    /// the worker again.
+    /// Swaps the queue for an empty one. Mail counts as waiting until it is handled. A turn without
+    /// mail writes no memory that the senders read; mail that arrives during the swap wakes the
+    /// worker again.
     pub(crate) fn take(&self, into: &mut Vec<Mail>) {
         debug_assert!(
             into.is_empty(),
@@ -164,18 +165,20 @@ impl Mailbox {
         std::mem::swap(&mut *queue, into);
     }
 
-    /// There is nothing to take. The waker follows what is put in, so nothing is missed for long.
+    /// Whether the queue is empty. The waker is called after each addition, so the worker soon sees
+    /// new mail.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.level.is_empty()
     }
 
-    /// So much of what was taken has been handled.
+    /// Records that this number of messages and bytes has been handled.
     pub(crate) fn handled(&self, messages: usize, bytes: usize) {
         self.level.fall(messages, bytes);
     }
 
-    /// At or over its limit: the publishers that feed it are not read.
+    /// Whether the mailbox has reached its limit: the publishers whose messages go to it are not
+    /// read.
     pub(crate) fn is_full(&self) -> bool {
         self.level.is_full()
     }

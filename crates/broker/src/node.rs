@@ -1,4 +1,4 @@
-//! What the workers of one node share, and the handle that starts and stops them.
+//! The state that the workers of one node share, and the handle that starts and stops them.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -27,7 +27,7 @@ use crate::config::{Config, Workers};
 use crate::control::{AccessHandle, Control, Queries, Settling};
 use crate::door::review_at_start;
 use crate::listener::{
-    CertificateFiles, CertificateWatch, Change, Gates, Listening, Plan, Standing, StartError,
+    CertificateFiles, CertificateWatch, Change, Gates, Listening, OpenListeners, Plan, StartError,
 };
 use crate::mailbox::{Mail, Mailbox};
 use crate::protection::{BanKeeper, LoginKeeper};
@@ -37,39 +37,40 @@ use crate::storage::{self, StorageError};
 use crate::system;
 use crate::worker::{self, Worker};
 
-/// How long a stop waits until all wills are with the workers of their subscribers: mostly some
-/// milliseconds.
+/// Longest time that a stop waits until all wills have reached the workers of their subscribers; it
+/// usually takes some milliseconds.
 const WILLS_GRACE: Duration = Duration::from_secs(5);
 
-/// What a node is made of.
+/// The parts of a new node.
 #[derive(Debug)]
 pub(crate) struct NodePlan {
     pub(crate) workers: usize,
     pub(crate) strategy: Strategy,
     pub(crate) mailbox: Capacity,
     pub(crate) clock: Clock,
-    /// Part of every client identifier that the node makes up, so that it is not guessed by others.
+    /// Part of every client identifier that the node assigns, so that other clients cannot guess
+    /// it.
     pub(crate) identity: u64,
 }
 
-/// Shared by all workers.
+/// The state that all workers of a node share.
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// What the engines of the workers share.
+    /// The part of the state that the engines of the workers share.
     pub(crate) state: Arc<NodeState>,
     pub(crate) clock: Clock,
     pub(crate) gates: Arc<Gates>,
     pub(crate) protection: Protection,
-    /// What is left of `limits.connect_rate`, for all workers and all listeners.
+    /// The unused part of `limits.connect_rate`, for all workers and all listeners.
     pub(crate) connects: CachePadded<SharedBucket>,
-    /// Set of the workers that let new connections wait, since they have too much to do.
+    /// The overloaded workers, which leave new connections in the backlog.
     deferring: SharedWorkerSet,
-    /// Each on cache lines of its own.
+    /// Each mailbox has cache lines of its own.
     mailboxes: Box<[CachePadded<OnceLock<Mailbox>>]>,
 }
 
 impl NodePlan {
-    /// As the configuration has it, with a clock that starts now.
+    /// Takes the values of the configuration, with a clock that starts now.
     pub(crate) fn new(config: &Config) -> Self {
         use std::hash::{BuildHasher, RandomState};
         Self {
@@ -86,7 +87,8 @@ impl NodePlan {
 }
 
 impl Node {
-    /// A node without listeners, which goes on with the time and the sessions of what was stored.
+    /// A node without listeners, which continues with the time and the sessions of the recovered
+    /// state.
     pub(crate) fn new(
         plan: NodePlan,
         settings: &EngineSettings,
@@ -102,7 +104,7 @@ impl Node {
         let placement = match recovered {
             None => Placement::new(workers),
             Some(recovered) => {
-                clock.go_on(recovered);
+                clock.resume_after(recovered);
                 let sessions = recovered.sessions.iter().map(|session| session.id);
                 let sessions: Vec<u64> = sessions.collect();
                 Placement::balanced(workers, &sessions)
@@ -115,7 +117,7 @@ impl Node {
             retained: settings.retained,
             mailbox,
             bans: Arc::clone(protection.bans()),
-            wall: Arc::clone(clock.of_wall()),
+            wall: Arc::clone(clock.wall_clock()),
             identity,
         });
         Self {
@@ -129,7 +131,7 @@ impl Node {
         }
     }
 
-    /// Gives a worker its mailbox, which wakes it from that poll.
+    /// Gives a worker its mailbox, whose waker wakes it from that poll.
     pub(crate) fn open_mailbox(&self, worker: WorkerId, poll: &Poll) -> io::Result<()> {
         let waker = Waker::new(poll.registry(), worker::WAKER)?;
         let level = Arc::clone(self.state.mailbox_level(worker));
@@ -139,23 +141,23 @@ impl Node {
         Ok(())
     }
 
-    /// The worker lets new connections wait from now on, or takes them again.
+    /// Sets whether the worker leaves new connections in the backlog.
     pub(crate) fn set_defers_connections(&self, worker: WorkerId, defers: bool) {
         self.deferring.put(worker, defers, Ordering::Relaxed);
     }
 
-    /// The worker lets new connections wait.
+    /// Whether the worker leaves new connections in the backlog.
     pub(crate) fn defers_connections(&self, worker: WorkerId) -> bool {
         self.deferring.load(Ordering::Relaxed).contains(worker)
     }
 
-    /// No worker takes new connections now.
+    /// Whether all workers leave new connections in the backlog.
     pub(crate) fn all_defer_connections(&self) -> bool {
         let deferring = self.deferring.load(Ordering::Relaxed);
         deferring.len() as usize == self.workers()
     }
 
-    /// Sockets of clients, in their handshake or beyond it.
+    /// Number of sockets of clients, in their handshake or after it.
     pub(crate) fn open_sockets(&self) -> u64 {
         self.gates.open_sockets()
     }
@@ -172,15 +174,15 @@ impl Node {
         self.mailboxes.len()
     }
 
-    /// Wakes a worker when what it waits for is on the disk.
+    /// A function that wakes a worker once the changes that it waits for are on the disk.
     fn wake(self: &Arc<Self>, worker: usize) -> Wake {
         let node = Arc::clone(self);
         let worker = WorkerId::new(worker);
         Box::new(move || node.mailbox(worker).wake())
     }
 
-    /// Takes over what the storage gave back; each worker's part of it, and its way to the storage.
-    /// The last of the submitters is the way of the sinks.
+    /// Takes over the recovered state; returns each worker's part of it, with its journal. The last
+    /// submitter is for the sinks.
     pub(crate) fn restore(
         &self,
         recovered: Recovered,
@@ -189,15 +191,15 @@ impl Node {
         self.state.restore(recovered, submitters, self.clock.now())
     }
 
-    /// How the storage thread wakes each worker. The last entry is that of the sinks, which wait
-    /// for nothing.
+    /// The functions with which the storage thread wakes each worker. The last one is for the
+    /// sinks, which wait for no change.
     pub(crate) fn wakes(self: &Arc<Self>) -> Vec<Wake> {
         let workers = (0..self.workers()).map(|worker| self.wake(worker));
         let of_sinks: Wake = Box::new(|| {});
         workers.chain([of_sinks]).collect()
     }
 
-    /// The same mail for all workers.
+    /// Sends the same mail to all workers.
     pub(crate) fn send_all(&self, mail: impl Fn() -> Mail) {
         for worker in 0..self.workers() {
             let worker = WorkerId::new(worker);
@@ -216,7 +218,7 @@ impl Host for Node {
     }
 }
 
-/// Another configuration whose files were read and whose new addresses are taken.
+/// A new configuration whose files have been read and whose new addresses have been bound.
 #[derive(Debug)]
 pub struct Reload {
     config: Config,
@@ -229,10 +231,10 @@ pub struct Reload {
 #[derive(Debug)]
 pub struct Broker {
     node: Arc<Node>,
-    /// As it was at the start: some keys keep their value until the next one.
+    /// The configuration at the start: some keys keep its values until a restart.
     started: Config,
     control: Arc<Control>,
-    standing: Standing,
+    standing: OpenListeners,
     certificates: CertificateWatch,
     threads: Vec<JoinHandle<()>>,
     committer: Option<Committer>,
@@ -242,11 +244,11 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// Takes the durable state over, starts the workers, and then binds the listeners.
+    /// Takes over the durable state, starts the workers, and then binds the listeners.
     ///
     /// # Errors
-    /// A data directory that is in use or cannot be read, an address that cannot be bound, or a
-    /// system that gives no thread or epoll instance.
+    /// The data directory is in use or cannot be read, an address cannot be bound, or the system
+    /// provides no thread or epoll instance.
     pub fn start(config: Config, access: Access) -> Result<Self, StartError> {
         let access = Arc::new(Shared {
             access,
@@ -265,7 +267,7 @@ impl Broker {
             control: Arc::new(Control::new(Arc::clone(&node), config.clone(), access)),
             node,
             started: config,
-            standing: Standing::default(),
+            standing: OpenListeners::default(),
             certificates: CertificateWatch::default(),
             threads: Vec::with_capacity(count),
             committer: None,
@@ -283,8 +285,8 @@ impl Broker {
         if !parts.is_empty() {
             review_at_start(&broker.node, &settings.engine.access);
         }
-        // Nobody takes a turn before all have their sessions: what is due at once is for
-        // subscribers everywhere.
+        // No worker takes a turn before all of them have their sessions: work that is due at once
+        // is for subscribers on any worker.
         let all_restored = Arc::new(Barrier::new(count + 1));
         for (number, poll) in polls.into_iter().enumerate() {
             let id = WorkerId::new(number);
@@ -293,7 +295,7 @@ impl Broker {
             let restored = Arc::clone(&all_restored);
             let thread = std::thread::Builder::new()
                 .name(format!("worker-{}", id.index()))
-                // Made on its own thread: what a worker owns never leaves it.
+                // Each worker is created on its own thread, as its state never leaves that thread.
                 .spawn(move || {
                     let worker = Worker::new(id, node, &settings, poll).restored(part);
                     restored.wait();
@@ -319,7 +321,7 @@ impl Broker {
         Ok(polls)
     }
 
-    /// Starts the storage thread; what each worker needs to go on.
+    /// Starts the storage thread; returns the state that each worker continues with.
     fn take_over(
         &mut self,
         store: Store<RealDisk>,
@@ -334,7 +336,7 @@ impl Broker {
         Ok(parts)
     }
 
-    /// The ports open.
+    /// Opens the ports of the first configuration.
     fn listen(&mut self) -> Result<(), StartError> {
         let listening = self.listen_as(&self.started.clone());
         if listening.is_err() {
@@ -343,7 +345,7 @@ impl Broker {
         listening
     }
 
-    /// Opens and closes ports until they are those of the configuration.
+    /// Opens and closes ports until they match the configuration.
     fn listen_as(&mut self, config: &Config) -> Result<(), StartError> {
         let prepared = self.prepare(config)?;
         self.carry_out(prepared)
@@ -356,13 +358,13 @@ impl Broker {
         let sinks = self.sinks.put_in_force(sinks, &self.node);
         let changes = plan.carry_out(&mut self.standing, self.node.workers());
         let now = self.node.clock.wall_now();
-        self.certificates.have_been_read(files, &self.standing, now);
+        self.certificates.record_files(files, &self.standing, now);
         self.send_changes(changes);
         self.control.set_listening(self.standing.addresses());
         Ok(sinks?)
     }
 
-    /// To each worker its own.
+    /// Sends each worker its own changes.
     fn send_changes(&self, changes: Vec<Vec<Change>>) {
         self.node.gates.count_sent();
         for (number, changes) in changes.into_iter().enumerate() {
@@ -371,7 +373,7 @@ impl Broker {
         }
     }
 
-    /// Gives back the gates of listeners that were changed or closed, and have no clients left.
+    /// Frees the gates of changed or closed listeners that have no clients left.
     fn sweep_gates(&self) {
         let forgotten = self.node.gates.sweep();
         if !forgotten.is_empty() {
@@ -384,33 +386,34 @@ impl Broker {
         }
     }
 
-    /// Looks whether files of TLS have changed: those of a listener are then read again, for its
-    /// next connections. Warns of certificates that come to their end. To be called now and then;
-    /// costs some looks at the file system.
+    /// Checks whether TLS files have changed; the files of such a listener are read again, for its
+    /// next connections. Warns of certificates that expire soon. The caller repeats this at an
+    /// interval; it costs some system calls on files.
     pub fn look_at_certificates(&mut self) {
         self.sweep_gates();
         let config = self.control.config();
         let now = self.node.clock.wall_now();
-        self.certificates.look(&config, &self.standing, now);
+        self.certificates.check(&config, &self.standing, now);
     }
 
-    /// Where clients may come in.
+    /// The addresses that accept clients.
     pub fn addresses(&self) -> Vec<Listening> {
         self.standing.addresses()
     }
 
-    /// Takes over another configuration, as far as that goes without a restart; returns the keys
-    /// that wait for one. It is in force everywhere once the workers have settled.
+    /// Takes over another configuration, except for the keys that need a restart; returns the
+    /// changed ones among these. The configuration is in force on all workers once the returned
+    /// [`Settling`] ends.
     ///
     /// # Errors
-    /// A listener cannot be set up; then everything stays as it was.
+    /// A listener cannot be set up; then no setting changes.
     pub fn reload(&mut self, config: &Config) -> Result<(Vec<String>, Settling), StartError> {
         let prepared = self.prepare(config)?;
         Ok(self.put_in_force(prepared))
     }
 
-    /// Reads the files of another configuration and takes the addresses that are new in it. Nothing
-    /// changes for anyone, and the addresses are given back if it is not put in force.
+    /// Reads the files of another configuration and binds its new addresses. No client is affected,
+    /// and the addresses are released if the configuration is not put in force.
     ///
     /// # Errors
     /// A listener cannot be set up.
@@ -424,18 +427,18 @@ impl Broker {
         })
     }
 
-    /// Takes over a configuration that was prepared, as [`Broker::reload`] does.
+    /// Takes over a prepared configuration, as [`Broker::reload`] does.
     pub fn put_in_force(&mut self, reload: Reload) -> (Vec<String>, Settling) {
         let config = reload.config.clone();
         let waiting = self.waiting_for_restart(&config);
         if let Err(error) = self.carry_out(reload) {
-            tracing::error!(%error, "not everything of the configuration is in force");
+            tracing::error!(%error, "a part of the configuration is not in force");
         }
         let settling = self.control.change(|(in_force, _)| *in_force = config);
         (waiting, settling)
     }
 
-    /// Keys that another value waits for a restart of.
+    /// Keys whose new value takes effect at a restart.
     fn waiting_for_restart(&self, config: &Config) -> Vec<String> {
         let mut waiting = Vec::new();
         if config.node.workers != self.started.node.workers {
@@ -448,7 +451,7 @@ impl Broker {
             waiting.push("node.data_dir".to_owned());
         }
         let (mut storage, old_storage) = (config.storage, self.started.storage);
-        // Holds for those who connect from now on.
+        // The new value applies to clients that connect from now on.
         storage.wills = old_storage.wills;
         if storage != old_storage {
             waiting.push("storage".to_owned());
@@ -469,17 +472,17 @@ impl Broker {
         waiting
     }
 
-    /// A way to say who decides about clients, from any thread and while the broker runs.
+    /// A handle that replaces the access in force, from any thread, while the broker runs.
     pub fn access_handle(&self) -> AccessHandle {
         AccessHandle(Arc::clone(&self.control))
     }
 
-    /// A way to ask the broker and to tell it what to do, from any thread.
+    /// A handle for requests to the running broker, from any thread.
     pub fn queries(&self) -> Queries {
         Queries::new(Arc::clone(&self.control))
     }
 
-    /// Clients that are connected now.
+    /// Number of connected clients.
     pub fn clients_connected(&self) -> u64 {
         self.node.state.metrics.total(Counter::ClientsConnected)
     }
@@ -510,7 +513,7 @@ impl Broker {
         if let Some(keeper) = self.login_keeper.take() {
             keeper.stop();
         }
-        // No worker offers them anything any more.
+        // The workers, which offer messages to the sinks, have ended.
         self.sinks.stop(&self.node.clock);
         if let Some(committer) = self.committer.take() {
             storage::closed(committer.stop());
@@ -518,18 +521,19 @@ impl Broker {
     }
 }
 
-/// Reads the bans before anybody comes in, and starts to watch their file.
+/// Reads the bans before any client can connect, and starts to watch their file.
 fn keep_bans(config: &Config, node: &Arc<Node>) -> Result<Option<BanKeeper>, StartError> {
     let bans = Arc::clone(node.protection.bans());
-    // Ends of bans are written by the wall clock, of which the node's may be far.
-    bans.set_wall_ahead(node.clock.look_at_wall());
+    // Ends of bans are times of the wall clock, from which the node's clock may differ.
+    bans.set_wall_ahead(node.clock.update_wall_clock());
     let node = Arc::clone(node);
     Ok(BanKeeper::start_configured(config, bans, move || {
         node.clock.now()
     })?)
 }
 
-/// Reads who is known where, and starts to keep it; without that everybody is a stranger once.
+/// Reads the known logins, and starts to save them; without that, every user counts as new after a
+/// restart.
 fn keep_logins(config: &Config, node: &Node) -> Option<LoginKeeper> {
     let data_dir = &config.node.data_dir;
     if data_dir.as_os_str().is_empty() {
@@ -539,7 +543,7 @@ fn keep_logins(config: &Config, node: &Node) -> Option<LoginKeeper> {
     started
         .inspect_err(|error| {
             let path = data_dir.display();
-            tracing::warn!(%path, %error, "who is known where is not kept over a restart");
+            tracing::warn!(%path, %error, "known logins are not saved: after a restart every user counts as new once");
         })
         .ok()
 }

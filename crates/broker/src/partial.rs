@@ -3,20 +3,20 @@
 use std::ops::Range;
 
 /// Bytes that wait for the rest of their packet. Most connections have none most of the time, so
-/// that none take one pointer.
+/// the empty value takes one pointer.
 #[derive(Debug, Default)]
 pub(crate) struct Partial(Option<Box<Seen>>);
 
-/// Bytes behind a held PUBLISH, it among them.
+/// Bytes behind a held PUBLISH, including the PUBLISH.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) bytes: Vec<u8>,
-    /// Whole packets at the front that have been looked at and stay.
+    /// Length of the packets at the beginning that have been examined and stay.
     pub(crate) seen: usize,
 }
 
 impl Seen {
-    /// A packet that has been looked at stays, behind the others that do.
+    /// Keeps an examined packet, behind the others that stay.
     pub(crate) fn keep(&mut self, packet: Range<usize>) {
         let len = packet.len();
         if packet.start > self.seen {
@@ -25,7 +25,7 @@ impl Seen {
         self.seen += len;
     }
 
-    /// What has not been looked at, from that place on, follows what stays.
+    /// Moves the unexamined bytes, from that offset on, behind the packets that stay.
     pub(crate) fn close_gap(&mut self, from: usize) {
         self.bytes.drain(self.seen..from);
     }
@@ -37,22 +37,22 @@ impl Partial {
         self.0.is_none()
     }
 
-    /// Takes them out.
+    /// Takes the bytes.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         self.take_seen().bytes
     }
 
-    /// Puts bytes in their place.
+    /// Replaces the bytes.
     pub(crate) fn put(&mut self, bytes: Vec<u8>) {
         self.put_seen(Seen { bytes, seen: 0 });
     }
 
-    /// Takes them out, with how many of them have been looked at.
+    /// Takes the bytes, with the length of the examined ones.
     pub(crate) fn take_seen(&mut self) -> Seen {
         self.0.take().map_or_else(Seen::default, |seen| *seen)
     }
 
-    /// Puts them in their place.
+    /// Replaces the bytes and the length of the examined ones.
     pub(crate) fn put_seen(&mut self, seen: Seen) {
         self.0 = (!seen.bytes.is_empty()).then(|| Box::new(seen));
     }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_in_is_taken_out_once() {
+    fn bytes_are_taken_once() {
         let mut partial = Partial::default();
         partial.put(vec![1, 2]);
         assert!(!partial.is_empty());

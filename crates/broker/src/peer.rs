@@ -3,21 +3,22 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// The other end of a connection, in 20 bytes: every connection has one. A `SocketAddr` takes 32,
-/// for a flow label and a scope that nobody asks for.
+/// The other end of a connection, in 20 bytes, as every connection has one. A `SocketAddr` takes 32
+/// bytes, for a flow label and a scope that have no use here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
-    /// An address, the one a trusted proxy named if there is one.
+    /// An address; behind a trusted proxy, the one that the proxy named.
     Address { ip: IpAddr, port: u16 },
     /// A process of this machine, over a Unix socket.
     Local,
-    /// A client that a trusted proxy did not name; the proxy's address, none over a Unix socket.
+    /// A client whose address a trusted proxy did not name; holds the proxy's address, `None` over
+    /// a Unix socket.
     BehindProxy(Option<IpAddr>),
 }
 
 impl Peer {
-    /// Its own address, as far as it is known; none over a Unix socket, and behind a proxy that did
-    /// not name it.
+    /// The address of the client itself; `None` over a Unix socket, and behind a proxy that did not
+    /// name it.
     pub(crate) fn own_address(self) -> Option<IpAddr> {
         match self {
             Self::Address { .. } => self.address(),
@@ -25,8 +26,8 @@ impl Peer {
         }
     }
 
-    /// The address by which its logins are counted; none over a Unix socket. Clients that no proxy
-    /// has named share one that no client has.
+    /// The address by which logins are counted; `None` over a Unix socket. All clients that no
+    /// proxy has named share an address that no client has.
     pub(crate) fn login_address(self) -> Option<IpAddr> {
         match self {
             Self::BehindProxy(_) => Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
@@ -34,7 +35,7 @@ impl Peer {
         }
     }
 
-    /// The nearest address that is known of it; none over a Unix socket.
+    /// The nearest known address of the client; `None` over a Unix socket.
     pub(crate) fn address(self) -> Option<IpAddr> {
         match self {
             Self::Address { ip, .. } => Some(ip.to_canonical()),
@@ -43,7 +44,7 @@ impl Peer {
         }
     }
 
-    /// It is known to be on this machine.
+    /// Whether the client is known to be on this machine.
     pub(crate) fn is_loopback(self) -> bool {
         match self {
             Self::Address { .. } => self.address().is_some_and(|address| address.is_loopback()),
@@ -52,7 +53,7 @@ impl Peer {
         }
     }
 
-    /// A client of this proxy, which did not say where the client is.
+    /// A client of this proxy, which did not name the client's address.
     pub(crate) fn unnamed_client(self) -> Self {
         Self::BehindProxy(self.address())
     }

@@ -38,7 +38,7 @@ impl PauseReason {
         Self::Writing,
     ];
 
-    /// For people.
+    /// The reason in words, for logs and listings.
     const fn words(self) -> &'static str {
         match self {
             Self::Mailbox => "it publishes to a worker that has too much to do",
@@ -90,7 +90,7 @@ impl ReadGate {
     }
 
     /// Removes every reason against reading.
-    pub(crate) fn open_wide(&mut self) {
+    pub(crate) fn clear_reasons(&mut self) {
         self.0 &= !Self::REASONS;
     }
 
@@ -103,7 +103,7 @@ impl ReadGate {
         self.0 & reason as u16 != 0
     }
 
-    /// Why it is not read, for people.
+    /// The reasons in words, for logs and listings.
     pub(crate) fn reasons(self) -> impl Iterator<Item = &'static str> {
         let all = PauseReason::ALL.into_iter();
         let held = self.is_held() && !self.has(PauseReason::Room);
@@ -113,14 +113,14 @@ impl ReadGate {
             .chain(held)
     }
 
-    /// There is no reason against reading.
+    /// Whether no reason prevents reading.
     #[inline]
     pub(crate) fn is_open(self) -> bool {
         self.0 & Self::REASONS == 0
     }
 
-    /// The client cannot show that it is alive, because of the broker: it is not read yet, or its
-    /// input is unhandled.
+    /// Whether the broker keeps the client from showing that it is alive: the connection is not
+    /// read, or its input is unhandled.
     pub(crate) fn keeps_client_waiting(self) -> bool {
         let ours = Self::REASONS & !(PauseReason::Output as u16)
             | Self::PACKETS
@@ -129,7 +129,7 @@ impl ReadGate {
         self.0 & ours != 0
     }
 
-    /// The poll reported an event.
+    /// Records an event of the poll.
     #[inline]
     pub(crate) fn note_readable(&mut self, is_ending: bool) {
         self.0 |= Self::READABLE;
@@ -138,7 +138,7 @@ impl ReadGate {
         }
     }
 
-    /// A short read: the socket has no more for now, unless its end is still to be read.
+    /// Records a short read: the socket has no more for now, unless its end is still to be read.
     #[inline]
     pub(crate) fn note_drained(&mut self) {
         if !self.is_ending() {
@@ -146,13 +146,13 @@ impl ReadGate {
         }
     }
 
-    /// The end of the stream has been signalled.
+    /// Whether the end of the stream has been signalled.
     #[inline]
     pub(crate) fn is_ending(self) -> bool {
         self.0 & Self::ENDING != 0
     }
 
-    /// A PUBLISH is held back.
+    /// Records that a PUBLISH is held back.
     pub(crate) fn hold(&mut self) {
         self.0 |= Self::HELD;
     }
@@ -162,48 +162,48 @@ impl ReadGate {
         self.0 & Self::HELD != 0
     }
 
-    /// The held packets are handled now.
-    pub(crate) fn let_go(&mut self) {
+    /// Ends the hold: the held packets are handled next.
+    pub(crate) fn release_held(&mut self) {
         self.0 &= !Self::HELD;
         self.open(PauseReason::Room);
         self.leave_packets();
     }
 
-    /// The current packet waits behind the mail present.
-    pub(crate) fn stand_behind_mail(&mut self) {
+    /// Records that the current packet waits behind the mail present.
+    pub(crate) fn wait_behind_mail(&mut self) {
         self.0 |= Self::BEHIND_MAIL;
         self.close(PauseReason::Mail);
     }
 
     /// Whether the current packet has waited behind mail; another one may have to.
-    pub(crate) fn has_stood_behind_mail(&mut self) -> bool {
+    pub(crate) fn has_waited_behind_mail(&mut self) -> bool {
         let has_stood = self.0 & Self::BEHIND_MAIL != 0;
         self.0 &= !Self::BEHIND_MAIL;
         has_stood
     }
 
-    /// The end of the stream has been read: no more input follows.
+    /// Records that the end of the stream has been read: no more input follows.
     pub(crate) fn forget_input(&mut self) {
         self.0 &= !(Self::READABLE | Self::ENDING | Self::PACKETS | Self::OVER);
     }
 
-    /// No more input comes from the layers.
+    /// Records that the layers deliver no more input.
     pub(crate) fn note_over(&mut self) {
         self.0 |= Self::OVER;
     }
 
-    /// The layers have ended.
+    /// Whether the layers have ended.
     #[inline]
     pub(crate) fn is_over(self) -> bool {
         self.0 & Self::OVER != 0
     }
 
-    /// Packets are left in the connection.
+    /// Records that packets are left in the connection.
     pub(crate) fn leave_packets(&mut self) {
         self.0 |= Self::PACKETS;
     }
 
-    /// Whether packets were left; they are handled or thrown away now.
+    /// Whether packets were left; they are handled or discarded now.
     #[inline]
     pub(crate) fn take_packets(&mut self) -> bool {
         let had_packets = self.0 & Self::PACKETS != 0;
@@ -215,20 +215,20 @@ impl ReadGate {
         self.0 & Self::PACKETS != 0
     }
 
-    /// There is something to handle.
+    /// Whether there is input to handle.
     #[inline]
     pub(crate) fn has_input(self) -> bool {
         self.0 & (Self::READABLE | Self::PACKETS | Self::OVER) != 0
     }
 
-    /// Adds it to the list of the next turn; false if it is in it.
+    /// Adds the connection to the list of the next turn; false if it is listed already.
     pub(crate) fn enlist(&mut self) -> bool {
         let was_listed = self.is_listed();
         self.0 |= Self::LISTED;
         !was_listed
     }
 
-    /// Removes it from the list; false if it was not in it.
+    /// Removes the connection from the list; false if it was not listed.
     pub(crate) fn unlist(&mut self) -> bool {
         let was_listed = self.is_listed();
         self.0 &= !Self::LISTED;
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_known_while_the_gate_is_closed() {
+    fn pending_input_is_recorded_while_the_gate_is_closed() {
         let mut gate = ReadGate::default();
         gate.close(PauseReason::Rate);
         gate.note_readable(false);

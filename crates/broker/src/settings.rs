@@ -1,4 +1,4 @@
-//! What the workers need of the configuration, in the form they use it.
+//! The part of the configuration that the workers use, in the form in which they use it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,31 +12,31 @@ use thrum_protection::{Pace, ProtectionSettings};
 
 use crate::config::{Anonymous, ClientIdPattern, Config, LimitsConfig, Rate, Takeover, Wills};
 
-/// Settings that every worker holds; replaced as a whole by a reload.
+/// The settings of every worker; a reload replaces them as a whole.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// What the engine needs of them.
+    /// The settings of the engine.
     pub(crate) engine: EngineSettings,
-    /// What is left.
+    /// The settings of the layers around the engine.
     pub(crate) shell: ShellSettings,
 }
 
-/// What is around the engine: the door, the edge and the loop.
+/// The settings of admission, of the network edge and of the worker loop.
 #[derive(Clone, Debug)]
 pub(crate) struct ShellSettings {
     pub(crate) anonymous: Anonymous,
     pub(crate) takeover: Takeover,
     pub(crate) client_id: ClientIdPattern,
     pub(crate) connections_max: u64,
-    /// New connections of the node; none is no limit.
+    /// Rate of new connections of the node; `None` means no limit.
     pub(crate) connect_pace: Option<Pace>,
     pub(crate) connect_timeout: Duration,
     pub(crate) handshake_timeout: Duration,
     pub(crate) protection: ProtectionSettings,
     pub(crate) sys_interval: Duration,
-    /// Lines a second of the log about clients that come and go, of all workers.
+    /// Log lines per second about clients that connect and disconnect, of all workers together.
     pub(crate) client_lines: u32,
-    /// How long a worker looks for events before it sleeps.
+    /// Time for which a worker polls for events before it sleeps.
     pub(crate) busy_poll: Duration,
 }
 

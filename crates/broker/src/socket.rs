@@ -1,4 +1,4 @@
-//! A stream socket, whatever its family: one descriptor and the system calls for it.
+//! A stream socket of any family: one descriptor and the system calls for it.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -9,10 +9,10 @@ use mio::{Interest, Registry, Token};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 
-/// What a read brought.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadOutcome {
-    /// So many bytes, and the socket has no more for now.
+    /// This number of bytes, and the socket has no more for now.
     Drained(usize),
     /// The buffer is full: there may be more.
     Full(usize),
@@ -29,8 +29,7 @@ impl Socket {
         Self(descriptor)
     }
 
-    /// One read. A short one means that the socket is empty, so no second call is made to learn
-    /// that.
+    /// Reads once. A short result means that the socket is empty, so no second call checks that.
     pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<ReadOutcome> {
         loop {
             match self.recv(buffer) {
@@ -44,24 +43,24 @@ impl Socket {
         }
     }
 
-    /// Cheaper than `read(2)`, which finds out first that this is a socket. 0 is the end of the
-    /// stream.
+    /// Receives bytes; cheaper than `read(2)`, which first looks up that this is a socket. 0 is the
+    /// end of the stream.
     fn recv(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
         rustix::net::recv(&self.0, buffer, RecvFlags::empty()).map(|(len, _)| len)
     }
 
-    /// One system call; the bytes it took.
+    /// Sends with one system call; returns the number of bytes that the socket took.
     pub(crate) fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
         rustix::net::send(&self.0, bytes, SendFlags::NOSIGNAL)
     }
 
-    /// The same for bytes that stand in several places.
+    /// The same for bytes in several places.
     pub(crate) fn send_pieces(&self, pieces: &[IoSlice<'_>]) -> Result<usize, Errno> {
         let mut no_ancillary = SendAncillaryBuffer::default();
         rustix::net::sendmsg(&self.0, pieces, &mut no_ancillary, SendFlags::NOSIGNAL)
     }
 
-    /// Tells the peer that nothing more will come.
+    /// Shuts the socket down for output: the peer reads the end of the stream.
     pub(crate) fn shutdown_output(&self) -> Result<(), Errno> {
         rustix::net::shutdown(&self.0, Shutdown::Write)
     }

@@ -1,4 +1,4 @@
-//! The node's storage: opened and read before any client may connect, closed after the last writer.
+//! The node's storage: opened and read before a client can connect, closed after the last writer.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,23 +17,23 @@ pub enum StorageError {
     /// The data directory is in use or cannot be used.
     #[error(transparent)]
     Directory(#[from] OpenDirError),
-    /// What is in it cannot be read.
+    /// The state in the data directory cannot be read.
     #[error("cannot read the state in {}", .path.display())]
     State {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: OpenError,
     },
-    /// The system gives no thread.
+    /// The system provides no thread.
     #[error("cannot start the storage thread: {0}")]
     Thread(io::Error),
 }
 
-/// A store with what was in it.
+/// A store with its recovered state.
 pub(crate) type Opened = (Store<RealDisk>, Recovered);
 
-/// Whether the configured data directory can be used, if there is no other broker in it; nothing is
+/// Whether the configured data directory can be used, if no other broker uses it; nothing is
 /// created.
 pub(crate) fn check(config: &Config) -> Result<(), StorageError> {
     let is_kept = config.storage.durability != Durability::Memory;
@@ -66,12 +66,12 @@ pub(crate) fn open(config: &Config) -> Result<Option<Opened>, StorageError> {
             path: path.clone(),
             source,
         })?;
-    tell(&path, &recovered, &report);
+    log_recovery(&path, &recovered, &report);
     Ok(Some((store, recovered)))
 }
 
-/// Logs the state that was found, and damage.
-fn tell(path: &Path, recovered: &Recovered, report: &LogReport) {
+/// Logs the recovered state, and damage.
+fn log_recovery(path: &Path, recovered: &Recovered, report: &LogReport) {
     let path = path.display();
     if report.torn_bytes > 0 {
         tracing::warn!(

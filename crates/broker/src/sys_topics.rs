@@ -1,5 +1,5 @@
-//! `$SYS/broker/…`: the figures of the node as retained messages, under the names Mosquitto users
-//! know.
+//! `$SYS/broker/…`: the figures of the node as retained messages, under the names that Mosquitto
+//! uses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use thrum_storage::{Health, MetricsSnapshot};
 
 use crate::protection;
 
-/// Shown at `$SYS/broker/version`.
+/// The value of `$SYS/broker/version`.
 const VERSION: &str = concat!("thrum version ", env!("CARGO_PKG_VERSION"));
 
-/// Counters at their topics.
+/// Counters and their topics.
 const COUNTS: [(&str, Counter); 56] = [
     ("bytes/received", Counter::BytesReceived),
     ("bytes/sent", Counter::BytesSent),
@@ -94,7 +94,7 @@ const COUNTS: [(&str, Counter); 56] = [
     ("questions/given_up", Counter::QuestionsGivenUp),
 ];
 
-/// How often each limit of the configuration was reached, under the limit's own name.
+/// Number of times that each limit of the configuration was reached, under the limit's own name.
 const LIMITS: [(&str, Counter); 30] = [
     ("connections", Counter::ConnectionsOverLimit),
     ("sessions", Counter::LimitSessions),
@@ -150,13 +150,13 @@ const DROPS: [(&str, Counter); 12] = [
     ("retained_refused", Counter::RetainedRefused),
 ];
 
-/// What `$SYS` shows as a part of a sum or as a load alone.
+/// Counters that `$SYS` shows only as a part of a sum or as a load.
 const PARTS: [(&str, Counter); 2] = [
     ("answers/sent", Counter::AnswersSent),
     ("connections/accepted", Counter::ConnectsAccepted),
 ];
 
-/// A figure that several counters add up to.
+/// A figure that is the sum of several counters.
 type Figure = fn(&Metrics) -> u64;
 
 /// Figures with averages over 1, 5 and 15 minutes, per minute.
@@ -212,7 +212,7 @@ struct Load {
 }
 
 impl SysTopics {
-    /// For a node that started then.
+    /// The state at the start of a node.
     pub(crate) fn new(started: Time) -> Self {
         Self {
             last: BTreeMap::new(),
@@ -289,7 +289,7 @@ impl SysTopics {
     }
 }
 
-/// Every counter by its name, which is that of its topic.
+/// All counters, by the names of their topics.
 pub(crate) fn counters(metrics: &Metrics) -> impl Iterator<Item = (String, u64)> {
     let plain = COUNTS.into_iter().chain(protection::TOPICS).chain(PARTS);
     let plain = plain.map(|(name, counter)| (name.to_owned(), counter));
@@ -302,7 +302,7 @@ pub(crate) fn counters(metrics: &Metrics) -> impl Iterator<Item = (String, u64)>
     all.map(|(name, counter)| (name, metrics.total(counter)))
 }
 
-/// A state of the storage as it is shown.
+/// The state of the storage in words.
 pub(crate) const fn health_words(health: Health) -> &'static str {
     match health {
         Health::Healthy => "healthy",
@@ -311,7 +311,7 @@ pub(crate) const fn health_words(health: Health) -> &'static str {
     }
 }
 
-/// What the storage thread counts, by the names of the topics.
+/// The counters of the storage thread, by the names of their topics.
 pub(crate) fn storage_counters(storage: &MetricsSnapshot) -> [(&'static str, u64); 10] {
     [
         ("storage/bytes/needed", storage.usage.live_bytes),
@@ -327,7 +327,7 @@ pub(crate) fn storage_counters(storage: &MetricsSnapshot) -> [(&'static str, u64
     ]
 }
 
-/// What the storage thread does, and whether the node may promise anything.
+/// The values of the storage: its health and its counters.
 fn storage_values(health: Health, storage: &MetricsSnapshot, put: &mut impl FnMut(&str, String)) {
     put("storage/health", health_words(health).to_owned());
     for (topic, value) in storage_counters(storage) {
@@ -371,7 +371,7 @@ fn dropped(metrics: &Metrics) -> u64 {
 }
 
 impl Load {
-    /// An exponentially weighted average, as the load average of a Unix system.
+    /// Adds a sample to an exponentially weighted average, as the load average of a Unix system.
     fn sample(&mut self, count: u64, elapsed: Duration) {
         let seconds = elapsed.as_secs_f64();
         if seconds <= 0.0 {
@@ -391,7 +391,7 @@ impl Load {
 }
 
 impl SysTopics {
-    /// Publishes what changed, retained.
+    /// Publishes the changed values as retained messages.
     pub(crate) fn publish(&mut self, engine: &mut Engine) {
         let core = &engine.core;
         let journal = core.durable.journal.as_deref();

@@ -3,7 +3,8 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// A new connection is accepted with its first bytes, or after about so many seconds without.
+/// Accepts new connections with their first bytes, or without them after about this number of
+/// seconds.
 ///
 /// # Errors
 /// As `setsockopt(2)`.
@@ -17,7 +18,7 @@ pub(crate) fn defer_accept(socket: impl AsFd, seconds: u8) -> io::Result<()> {
     )
 }
 
-/// Other systems accept at once.
+/// No effect: other systems accept at once.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn defer_accept(_socket: impl AsFd, _seconds: u8) -> io::Result<()> {
     Ok(())
@@ -25,16 +26,16 @@ pub(crate) fn defer_accept(_socket: impl AsFd, _seconds: u8) -> io::Result<()> {
 
 /// Returns free memory to the system, as far as whole pages are free.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-pub(crate) fn give_back_memory() {
+pub(crate) fn return_free_memory() {
     #[expect(unsafe_code, reason = "no library has a call for it")]
-    // SAFETY: it takes no pointer and may be called at any time from any thread.
+    // SAFETY: the function takes no pointer and may be called at any time from any thread.
     let gave_back = unsafe { libc::malloc_trim(0) };
     tracing::debug!(gave_back, "free memory was returned to the system");
 }
 
-/// Other allocators do it by themselves.
+/// No effect: other allocators return memory by themselves.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub(crate) fn give_back_memory() {}
+pub(crate) fn return_free_memory() {}
 
 #[expect(unsafe_code, reason = "neither rustix nor socket2 knows this option")]
 fn set(
@@ -46,7 +47,7 @@ fn set(
     let descriptor = socket.as_fd().as_raw_fd();
     let len = libc::socklen_t::try_from(size_of::<libc::c_int>()).unwrap_or_default();
     // SAFETY: the descriptor is borrowed for the length of the call, and the pointer is to an int
-    // of that length which the kernel only reads.
+    // of that length, which the kernel only reads.
     let outcome =
         unsafe { libc::setsockopt(descriptor, level, name, (&raw const value).cast(), len) };
     if outcome == 0 {
@@ -56,17 +57,17 @@ fn set(
     }
 }
 
-/// What the system knows of a TCP connection.
+/// The system's counts of a TCP connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TcpCarried {
     pub(crate) bytes_received: u64,
-    /// Those that the other end has acknowledged.
+    /// The bytes that the peer has acknowledged.
     pub(crate) bytes_sent: u64,
     /// Smoothed.
     pub(crate) round_trip_micros: u32,
 }
 
-/// What a TCP connection has carried; none of other sockets. One system call.
+/// The counts of a TCP connection; `None` for other sockets. One system call.
 #[cfg(target_os = "linux")]
 pub(crate) fn tcp_carried(socket: impl AsFd) -> Option<TcpCarried> {
     // Of `struct tcp_info` in linux/tcp.h, whose beginning does not change; that of the C library
@@ -104,7 +105,7 @@ pub(crate) fn tcp_carried(socket: impl AsFd) -> Option<TcpCarried> {
     })
 }
 
-/// Other systems are not asked.
+/// Other systems have no such counts.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn tcp_carried(_socket: impl AsFd) -> Option<TcpCarried> {
     None

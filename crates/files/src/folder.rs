@@ -21,7 +21,7 @@ use rustix::fs::{RenameFlags, renameat_with};
 const FILE_MODE: u32 = 0o600;
 /// The same for a directory.
 const FOLDER_MODE: u32 = 0o700;
-/// The bits of its mode that a replaced file keeps.
+/// The bits of its mode that a file keeps when it is replaced.
 const PERMISSIONS: u32 = 0o777;
 /// Users other than the owner may put files into a directory.
 const MODE_OF_OTHERS_WRITING: u32 = 0o022;
@@ -32,18 +32,18 @@ const CAREFULLY: OFlag = OFlag::O_NOFOLLOW
     .union(OFlag::O_NONBLOCK);
 /// The superuser.
 const ROOT: u32 = 0;
-/// Links that lead to one another: more than any real path has.
+/// Most links that are followed in a row: more than any real path has.
 const LINKS_MAX: usize = 8;
 const FOLDER: OFlag = OFlag::O_DIRECTORY.union(OFlag::O_CLOEXEC);
 
-/// A directory that files are kept in.
+/// A directory with files of the broker.
 #[derive(Debug)]
 pub struct Folder {
     file: File,
     path: PathBuf,
     owner: u32,
     group: u32,
-    /// Only its owner can have put files into it.
+    /// Only its owner can have created files in it.
     is_closed: bool,
 }
 
@@ -78,7 +78,7 @@ impl Rights {
 }
 
 impl Folder {
-    /// Opens a directory by a name that the administrator has given: links in it are followed.
+    /// Opens a directory by a name that the administrator has configured: links in it are followed.
     ///
     /// # Errors
     /// It does not exist, or it cannot be opened.
@@ -162,12 +162,12 @@ impl Folder {
         &self.file
     }
 
-    /// It belongs to that user.
+    /// Whether the directory belongs to that user.
     pub(crate) const fn is_owner(&self, user: u32) -> bool {
         self.owner == user
     }
 
-    /// The same as [`Folder::give`] for what is open to be looked at alone.
+    /// As [`Folder::give`], for a handle that can neither read nor write.
     pub(crate) fn give_handle(&self, made: &File) -> io::Result<()> {
         if geteuid().is_root() && self.owner != ROOT {
             let (owner, group) = (Uid::from_raw(self.owner), Gid::from_raw(self.group));
@@ -176,7 +176,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Its name, for messages.
+    /// The path of the directory, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -190,7 +190,7 @@ impl Folder {
         self.file.lock()
     }
 
-    /// Gives the lock back.
+    /// Releases the lock.
     ///
     /// # Errors
     /// The file system has no locks.
@@ -429,7 +429,7 @@ impl Folder {
 
     /// Whether only root could read a file that is created under that name now: this process is
     /// root, and the directory belongs to root.
-    pub fn makes_for_root_alone(&self, name: &OsStr) -> bool {
+    pub fn creates_for_root_only(&self, name: &OsStr) -> bool {
         let found = self.look(name);
         geteuid().is_root() && self.owner == ROOT && matches!(found, Err(Errno::ENOENT))
     }

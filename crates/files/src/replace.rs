@@ -28,7 +28,7 @@ impl Folder {
             Err(error) => return Err(error),
         };
         let beside = with_ending(name, "new");
-        // A file of a process that ended while it wrote; no other process writes now.
+        // This file is of a process that ended during a write; no other process writes now.
         match self.remove(&beside) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
@@ -37,7 +37,7 @@ impl Folder {
         let written = self.fill(file, rights, write);
         let replaced = written.and_then(|()| self.rename(&beside, name));
         if replaced.is_err() {
-            // The error that matters is the first one.
+            // The first error is the one to report.
             drop(self.remove(&beside));
         }
         replaced?;

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// A file that was changed so short a time ago may be half written: editors and `cp` empty a file
+/// A file that was changed within this time may be half written: editors and `cp` empty a file
 /// before they fill it.
 const WRITING: Duration = Duration::from_millis(200);
 
@@ -37,8 +37,8 @@ impl Stamp {
         }
     }
 
-    /// Whether a process may still be writing the file, which was like `before` when it was read
-    /// last. A file that replaced another one is complete.
+    /// Whether a process may still be writing the file; `before` is its stamp at the last read. A
+    /// file that replaced another one is complete.
     pub fn may_be_half_written(&self, before: Option<&Self>, now: SystemTime) -> bool {
         let is_same_file =
             before.is_some_and(|before| (before.device, before.inode) == (self.device, self.inode));

@@ -218,11 +218,11 @@ fn a_file_that_root_replaces_in_its_directory_keeps_its_owner() {
         chown(&path, Some(owner), Some(OWNER)).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         let folder = place.folder();
-        assert!(!folder.makes_for_root_alone(OsStr::new(NAME)));
+        assert!(!folder.creates_for_root_only(OsStr::new(NAME)));
         replace(&folder, "new").unwrap();
         assert_eq!(rights(), (owner, OWNER, mode));
     }
-    assert!(place.folder().makes_for_root_alone(OsStr::new("other")));
+    assert!(place.folder().creates_for_root_only(OsStr::new("other")));
     // Another user may have put it there.
     fs::set_permissions(place.inside(), fs::Permissions::from_mode(0o775)).unwrap();
     let error = replace(&place.folder(), "newer").unwrap_err().to_string();

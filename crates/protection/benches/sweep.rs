@@ -85,7 +85,7 @@ fn bench_sweeps(criterion: &mut Criterion) {
     for name in &names {
         let subject = SubjectRef::ClientId(name);
         let bans = protection.bans();
-        assert!(bans.ban_for_now(subject, at(1_000_000), at(0)));
+        assert!(bans.ban_temporarily(subject, at(1_000_000), at(0)));
     }
     group.bench_function("temporary bans that last", |bencher| {
         bencher.iter(|| protection.sweep(&settings, at(1)));

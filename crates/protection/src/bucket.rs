@@ -1,9 +1,10 @@
-//! Token buckets of eight bytes, stored as the moment until which the bucket is busy.
+//! Token buckets of eight bytes, stored as the time until which the bucket is busy.
 //!
-//! A bucket that has one unit left gives the whole request and goes into debt if that is more, so
-//! that one large message never starves; the next take waits until the debt is paid. So single
-//! units are never more than `rate × time + burst`, and larger takes exceed that by the last of
-//! them at most. Rounding may add a sixteenth of one unit, and takes a nanosecond from each take.
+//! A bucket with at least one unit left grants the whole request and goes into debt if that exceeds
+//! the bucket, so that one large message never starves; the next take waits until the debt is paid.
+//! Single units therefore never exceed `rate × time + burst`, and larger takes exceed that by the
+//! last take at most. Rounding may add a sixteenth of one unit, and removes a nanosecond from each
+//! take.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -19,9 +20,9 @@ const NANOS_PER_MILLI: u64 = 1_000_000;
 /// A rate in the form that buckets use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Nanoseconds that one unit takes, in parts of 2^16, rounded up.
+    /// Nanoseconds per unit, in parts of 2^16, rounded up.
     cost: u64,
-    /// Nanoseconds that the whole burst takes.
+    /// Nanoseconds for the whole burst.
     burst_nanos: u64,
 }
 
@@ -37,12 +38,12 @@ impl Pace {
             cost >> FRACTION_BITS,
             cost.is_multiple_of(1 << FRACTION_BITS),
         );
-        // The loss by rounding when the burst is taken one by one.
+        // The loss by rounding when the burst is taken unit by unit.
         let lost = if is_whole { 0 } else { burst.min(unit / 16) };
         let burst_nanos = ((burst * cost) >> FRACTION_BITS) + lost;
         let mut pace = Self {
             cost: u64::try_from(cost).unwrap_or(u64::MAX),
-            // Half of the range leaves room for the present moment.
+            // Half of the range leaves room for the present time.
             burst_nanos: u64::try_from(burst_nanos)
                 .map_or(u64::MAX / 2, |nanos| nanos.min(u64::MAX / 2)),
         };
@@ -50,25 +51,25 @@ impl Pace {
         Some(pace)
     }
 
-    /// How long an empty bucket takes to fill.
+    /// Time in which an empty bucket fills.
     pub(crate) fn refill(&self) -> Duration {
         Duration::from_nanos(self.burst_nanos)
     }
 
-    /// Nanoseconds that so many units take, rounded up: the rate is never exceeded.
+    /// Nanoseconds for this number of units, rounded up: the rate is never exceeded.
     fn nanos(&self, amount: u64) -> u64 {
         let nanos = (u128::from(amount) * u128::from(self.cost)).div_ceil(1 << FRACTION_BITS);
         u64::try_from(nanos).unwrap_or(u64::MAX)
     }
 
-    /// The moment until which the bucket is busy after another take.
+    /// The time until which the bucket is busy after another take.
     fn busy_after(&self, busy_until: u64, now: Time, amount: u64) -> u64 {
         busy_until
             .max(nanos_of(now))
             .saturating_add(self.nanos(amount))
     }
 
-    /// How long until the bucket has one unit left; zero if it has now.
+    /// Time until the bucket has one unit left; zero if it has one now.
     fn wait(&self, busy_until: u64, now: Time) -> Duration {
         let busy = busy_until.saturating_sub(nanos_of(now));
         let nanos = busy
@@ -77,7 +78,7 @@ impl Pace {
         Duration::from_millis(nanos.div_ceil(NANOS_PER_MILLI))
     }
 
-    /// Units that are left.
+    /// Number of units left.
     fn left(&self, busy_until: u64, now: Time) -> u64 {
         let busy = busy_until.saturating_sub(nanos_of(now));
         let left = u128::from(self.burst_nanos.saturating_sub(busy)) << FRACTION_BITS;
@@ -89,7 +90,7 @@ fn nanos_of(now: Time) -> u64 {
     now.as_millis().saturating_mul(NANOS_PER_MILLI)
 }
 
-/// A bucket of one owner; a new one is full.
+/// A bucket with one owner; a new one is full.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bucket {
     /// Nanoseconds since the node's epoch.
@@ -97,10 +98,10 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// Takes, if one unit is left.
+    /// Takes units, if at least one is left.
     ///
     /// # Errors
-    /// How long until one is left; nothing was taken.
+    /// The time until one unit is left; nothing was taken.
     #[cfg(test)]
     fn take(&mut self, pace: &Pace, now: Time, amount: u64) -> Result<(), Duration> {
         let wait = self.wait(pace, now);
@@ -111,35 +112,35 @@ impl Bucket {
         Ok(())
     }
 
-    /// Takes, whatever is left: input that has arrived is always charged.
+    /// Takes units even if none is left: input that has arrived is always charged.
     pub(crate) fn charge(&mut self, pace: &Pace, now: Time, amount: u64) {
         self.busy_until = pace.busy_after(self.busy_until, now, amount);
     }
 
-    /// How long until one unit is left, in whole milliseconds; zero if it is there now.
+    /// Time until one unit is left, in whole milliseconds; zero if one is left now.
     pub(crate) fn wait(self, pace: &Pace, now: Time) -> Duration {
         pace.wait(self.busy_until, now)
     }
 
-    /// How much is left.
+    /// Number of units left.
     pub(crate) fn left(self, pace: &Pace, now: Time) -> u64 {
         pace.left(self.busy_until, now)
     }
 }
 
-/// A bucket that all workers take from: exact however the connections are spread over them. A take
-/// is one exchange on one cache line, and only clients with a limit pay it.
+/// A bucket that all workers take from: it is exact for any distribution of connections over
+/// workers. A take is one exchange on one cache line, and only clients with a limit need it.
 #[derive(Debug, Default)]
 pub struct SharedBucket {
-    /// As in [`Bucket`]. Orders nothing else.
+    /// As in [`Bucket`]; orders no other memory access.
     busy_until: AtomicU64,
 }
 
 impl SharedBucket {
-    /// Takes, if one unit is left.
+    /// Takes units, if at least one is left.
     ///
     /// # Errors
-    /// How long until one is left; nothing was taken.
+    /// The time until one unit is left; nothing was taken.
     pub fn take(&self, pace: &Pace, now: Time, amount: u64) -> Result<(), Duration> {
         let take = |busy_until| {
             let has_left = pace.wait(busy_until, now).is_zero();
@@ -152,20 +153,20 @@ impl SharedBucket {
             .map_err(|busy_until| pace.wait(busy_until, now))
     }
 
-    /// Takes, whatever is left: input that has arrived is always charged.
+    /// Takes units even if none is left: input that has arrived is always charged.
     pub fn charge(&self, pace: &Pace, now: Time, amount: u64) {
         let charge = |busy_until| Some(pace.busy_after(busy_until, now, amount));
         let relaxed = Ordering::Relaxed;
-        // It never refuses.
+        // The closure always returns a value, so the update never fails.
         self.busy_until.fetch_update(relaxed, relaxed, charge).ok();
     }
 
-    /// How long until one unit is left, in whole milliseconds; zero if it is there now.
+    /// Time until one unit is left, in whole milliseconds; zero if one is left now.
     pub fn wait(&self, pace: &Pace, now: Time) -> Duration {
         pace.wait(self.busy_until.load(Ordering::Relaxed), now)
     }
 
-    /// How much is left.
+    /// Number of units left.
     pub fn left(&self, pace: &Pace, now: Time) -> u64 {
         pace.left(self.busy_until.load(Ordering::Relaxed), now)
     }

@@ -15,7 +15,8 @@ pub struct ClientRef<'a> {
     /// User name: for a login the client's claim, from
     /// [`Protection::may_enter`](crate::Protection::may_enter) on the verified one.
     pub username: Option<&'a str>,
-    /// Address of the client, as a trusted proxy says if there is one; none over a Unix socket.
+    /// Address of the client; behind a trusted proxy, the address that the proxy names. `None` over
+    /// a Unix socket.
     pub address: Option<IpAddr>,
 }
 
@@ -38,7 +39,7 @@ impl<'a> ClientRef<'a> {
         }
     }
 
-    /// Its login, as it is counted; none over a Unix socket.
+    /// The client's login, as it is counted; `None` over a Unix socket.
     pub(crate) fn attempt(&self) -> Option<LoginAttempt<'a>> {
         Some(LoginAttempt {
             address: Network::of_client(self.address?),

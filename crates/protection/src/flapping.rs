@@ -12,7 +12,7 @@ use super::bans::{BanBook, SubjectRef};
 use super::idle_map::IdleMap;
 use super::window::Window;
 
-/// Most subjects that are counted at a time; those not seen for longest are forgotten.
+/// Most subjects that are counted at a time; beyond this the longest unused ones are forgotten.
 const SUBJECTS_MAX: usize = 1 << 17;
 
 /// Limits for the number of connections in a window, and the length of the ban. 0 connections are
@@ -21,13 +21,13 @@ const SUBJECTS_MAX: usize = 1 << 17;
 pub struct FlappingLimits {
     /// Time in which connections are counted.
     pub window: Duration,
-    /// Most of one client.
+    /// Most connections of one client.
     pub connects: u32,
-    /// Most of one user.
+    /// Most connections of one user.
     pub user_connects: u32,
-    /// Most from one address.
+    /// Most connections from one address.
     pub address_connects: u32,
-    /// How long a ban takes.
+    /// Length of a ban.
     pub ban: Duration,
 }
 
@@ -43,11 +43,11 @@ pub(crate) struct Flapping {
 /// The effect of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flap {
-    /// Nothing.
-    Calm,
-    /// A ban, from now on.
+    /// No ban: the count is within the limit.
+    Allowed,
+    /// The subject is banned from now on.
     Banned,
-    /// A ban that was not made, because there are too many of them.
+    /// The subject is not banned, because there are too many temporary bans.
     NotBanned,
 }
 
@@ -61,7 +61,7 @@ impl Default for Flapping {
 }
 
 impl Flapping {
-    /// Counts a connection of this subject and bans it if it was one too many.
+    /// Counts a connection of this subject, and bans the subject if the count exceeds the limit.
     pub(crate) fn count(
         &self,
         subject: SubjectRef<'_>,
@@ -77,24 +77,24 @@ impl Flapping {
             SubjectRef::Network(_) => settings.address_connects,
         };
         if connects_max == 0 {
-            return Flap::Calm;
+            return Flap::Allowed;
         }
         let key = self.hasher.hash_one(subject);
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let window = counts.entry(&key, |_| false, || (key, Window::default()));
         if window.count(now, settings.window) <= connects_max {
-            return Flap::Calm;
+            return Flap::Allowed;
         }
         window.clear();
         drop(counts);
-        if bans.ban_for_now(subject, now.plus(settings.ban), now) {
+        if bans.ban_temporarily(subject, now.plus(settings.ban), now) {
             Flap::Banned
         } else {
             Flap::NotBanned
         }
     }
 
-    /// Forgets counts whose window is over. The node calls it now and then.
+    /// Forgets counts whose window has ended. The node calls it at an interval.
     pub(crate) fn sweep(&self, settings: &FlappingLimits, now: Time) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.forget_idle(settings.window, now, |_| false);
@@ -109,7 +109,7 @@ impl Flapping {
             .len()
     }
 
-    /// Whether none is counted.
+    /// Whether no subject is counted.
     #[cfg(test)]
     fn is_empty(&self) -> bool {
         self.len() == 0
@@ -137,13 +137,13 @@ mod tests {
     fn one_connection_too_many_in_the_window_is_banned_for_a_time() {
         let (flapping, bans) = (Flapping::default(), BanBook::default());
         let connect = |second| flapping.count(CLIENT, &SETTINGS, &bans, at(second));
-        assert_eq!([connect(0), connect(20), connect(40)], [Flap::Calm; 3]);
+        assert_eq!([connect(0), connect(20), connect(40)], [Flap::Allowed; 3]);
         assert_eq!(connect(59), Flap::Banned);
         assert!(bans.is_client_id_banned("a", at(59 + 299)));
         assert!(!bans.is_client_id_banned("a", at(59 + 300)));
         assert!(!bans.is_client_id_banned("b", at(60)));
         // It starts over.
-        assert_eq!(connect(400), Flap::Calm);
+        assert_eq!(connect(400), Flap::Allowed);
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
         for minute in 0..100 {
             for second in [0, 20, 40] {
                 let flap = flapping.count(CLIENT, &SETTINGS, &bans, at(minute * 60 + second));
-                assert_eq!(flap, Flap::Calm);
+                assert_eq!(flap, Flap::Allowed);
             }
         }
     }
@@ -166,8 +166,8 @@ mod tests {
         };
         for _ in 0..100 {
             let user = SubjectRef::Username("jo");
-            assert_eq!(flapping.count(user, &SETTINGS, &bans, at(0)), Flap::Calm);
-            assert_eq!(flapping.count(CLIENT, &off, &bans, at(0)), Flap::Calm);
+            assert_eq!(flapping.count(user, &SETTINGS, &bans, at(0)), Flap::Allowed);
+            assert_eq!(flapping.count(CLIENT, &off, &bans, at(0)), Flap::Allowed);
         }
         assert!(flapping.is_empty());
     }

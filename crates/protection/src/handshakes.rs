@@ -1,24 +1,24 @@
 //! Unfinished TLS and WebSocket handshakes of one worker.
 
-/// Counts them.
+/// Counts unfinished handshakes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handshakes {
     open: u32,
 }
 
 impl Handshakes {
-    /// A connection begins its handshake.
+    /// Counts a connection that begins its handshake.
     pub fn begin(&mut self) {
         self.open += 1;
     }
 
-    /// It is done, failed or took too long.
+    /// Counts a handshake that is complete, has failed or took too long.
     pub fn end(&mut self) {
         debug_assert!(self.open > 0, "every handshake begins before it ends");
         self.open = self.open.saturating_sub(1);
     }
 
-    /// How many there are.
+    /// Number of unfinished handshakes.
     pub const fn open(&self) -> u32 {
         self.open
     }

@@ -1,4 +1,4 @@
-//! A map of bounded size that forgets the entries that were not used for longest.
+//! A map of bounded size that forgets the longest unused entries.
 //!
 //! Entries are in two generations. A used entry moves to the recent one; when that is full, or
 //! after some time, it becomes the older one, and the map forgets the remaining entries of the
@@ -10,43 +10,43 @@ use std::time::Duration;
 use hashbrown::{Equivalent, HashMap};
 use thrum_protocol::Time;
 
-/// The map.
+/// See above.
 #[derive(Debug)]
 pub(crate) struct IdleMap<K, V> {
     recent: HashMap<K, V>,
     older: HashMap<K, V>,
-    /// Most entries of one generation.
+    /// Limit of the entries of one generation.
     generation_max: usize,
     turned_at: Time,
-    /// Entries that were forgotten because there was no room.
-    crowded_out: u64,
+    /// Number of entries that were forgotten for lack of room.
+    evicted: u64,
 }
 
 impl<K: Hash + Eq, V> IdleMap<K, V> {
-    /// A map of so many entries, at least two.
+    /// A map of this number of entries, at least two.
     pub(crate) fn new(entries_max: usize) -> Self {
         Self {
             recent: HashMap::default(),
             older: HashMap::default(),
             generation_max: (entries_max / 2).max(1),
             turned_at: Time::default(),
-            crowded_out: 0,
+            evicted: 0,
         }
     }
 
-    /// Entries, never more than the bound.
+    /// Number of entries, never more than the limit.
     pub(crate) fn len(&self) -> usize {
         self.recent.len() + self.older.len()
     }
 
-    /// Whether there is none.
+    /// Whether there is no entry.
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Entries that were forgotten because there was no room, since the last call.
-    pub(crate) fn take_crowded_out(&mut self) -> u64 {
-        std::mem::take(&mut self.crowded_out)
+    /// Number of entries that were forgotten for lack of room since the last call.
+    pub(crate) fn take_evicted(&mut self) -> u64 {
+        std::mem::take(&mut self.evicted)
     }
 
     /// Reads an entry, which does not count as a use.
@@ -62,7 +62,7 @@ impl<K: Hash + Eq, V> IdleMap<K, V> {
         self.recent.keys().chain(self.older.keys())
     }
 
-    /// The entry of a key, created if it does not exist. If room is needed, used entries stay as
+    /// The entry of a key, created if it does not exist. If room is needed, entries in use stay, as
     /// far as they take half of it.
     pub(crate) fn entry<Q>(
         &mut self,
@@ -76,7 +76,7 @@ impl<K: Hash + Eq, V> IdleMap<K, V> {
         if !self.recent.contains_key(key) {
             let (key, value) = self.older.remove_entry(key).unwrap_or_else(make);
             if self.recent.len() >= self.generation_max {
-                self.crowded_out += self.turn(in_use);
+                self.evicted += self.turn(in_use);
             }
             self.recent.insert(key, value);
         }
@@ -84,19 +84,19 @@ impl<K: Hash + Eq, V> IdleMap<K, V> {
         entry.expect("it is there or was put there")
     }
 
-    /// Makes the recent generation the older one, and returns how many entries were forgotten.
+    /// Makes the recent generation the older one, and returns the number of forgotten entries.
     fn turn(&mut self, in_use: impl Fn(&V) -> bool) -> u64 {
         let recent = std::mem::take(&mut self.recent);
         let forgotten = std::mem::replace(&mut self.older, recent);
         let before = forgotten.len();
-        // Not more, or the next turn would come at once.
+        // With more entries the next turn would follow at once.
         let room = self.generation_max / 2;
         let kept = forgotten.into_iter().filter(|(_, value)| in_use(value));
         self.recent.extend(kept.take(room));
         (before - self.recent.len()) as u64
     }
 
-    /// Forgets entries that were not used for so long, at the latest after twice that time.
+    /// Forgets entries unused for this time, at the latest after twice that time.
     pub(crate) fn forget_idle(&mut self, idle: Duration, now: Time, in_use: impl Fn(&V) -> bool) {
         if now.since(self.turned_at) >= idle {
             self.turned_at = now;
@@ -106,7 +106,7 @@ impl<K: Hash + Eq, V> IdleMap<K, V> {
         }
     }
 
-    /// Forgets everything.
+    /// Forgets all entries.
     pub(crate) fn clear(&mut self) {
         self.recent = HashMap::default();
         self.older = HashMap::default();
@@ -132,8 +132,8 @@ mod tests {
             assert_eq!(*touch(&mut map, 1), 7, "{other}");
         }
         assert_eq!(map.peek(&100), None);
-        assert!(map.take_crowded_out() > 800);
-        assert_eq!(map.take_crowded_out(), 0);
+        assert!(map.take_evicted() > 800);
+        assert_eq!(map.take_evicted(), 0);
     }
 
     #[test]
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(map.len(), 1);
         map.forget_idle(idle, at(20_000), |_| false);
         assert!(map.is_empty());
-        assert_eq!(map.take_crowded_out(), 0);
+        assert_eq!(map.take_evicted(), 0);
     }
 
     #[test]
@@ -192,9 +192,9 @@ mod tests {
         ] {
             *touch(&mut map, key) = in_use;
         }
-        assert_eq!(map.take_crowded_out(), 0);
+        assert_eq!(map.take_evicted(), 0);
         touch(&mut map, 9);
-        assert_eq!(map.take_crowded_out(), 2);
+        assert_eq!(map.take_evicted(), 2);
         let stayed = (1..=3).filter(|key| map.peek(key).is_some()).count();
         assert_eq!((stayed, map.peek(&4)), (2, None));
         assert!((5..=9).all(|key| map.peek(&key).is_some()));

@@ -7,13 +7,13 @@ use std::io;
 
 use super::logins::KNOWN_MAX;
 
-/// Their beginning; another format gets another number.
+/// The beginning of the bytes; another format gets another number.
 const MAGIC: &[u8] = b"thrum known logins 1\n";
 
 /// Known users and clients of addresses, as hashes under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownLogins {
-    /// Of the hashes.
+    /// The key of the hashes.
     pub(crate) key: [u64; 2],
     /// Users with their addresses.
     pub(crate) users: Vec<u64>,
@@ -22,10 +22,10 @@ pub struct KnownLogins {
 }
 
 impl KnownLogins {
-    /// Most bytes that are read: as many entries as are kept, 8 bytes each.
+    /// Limit of the bytes that are read: as many entries as are kept, 8 bytes each.
     pub const BYTES_MAX: u64 = (2 * KNOWN_MAX as u64 + 16) * 8;
 
-    /// Reads what [`KnownLogins::write_to`] wrote; none if it is damaged.
+    /// Reads the bytes of [`KnownLogins::write_to`]; `None` if they are damaged.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let (numbers, rest) = bytes.strip_prefix(MAGIC)?.as_chunks::<8>();
         let numbers: Vec<u64> = numbers
@@ -46,7 +46,7 @@ impl KnownLogins {
     /// Writes the bytes.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// The errors of the writer.
     pub fn write_to(&self, mut to: impl io::Write) -> io::Result<()> {
         to.write_all(MAGIC)?;
         let counts = [self.users.len() as u64, self.clients.len() as u64];

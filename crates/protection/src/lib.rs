@@ -11,8 +11,8 @@
 //! connection and answers with a [`Refusal`]; the caller informs the client and counts. A [`Meter`]
 //! belongs to one connection, an [`Overload`] and its [`Handshakes`] to one worker.
 //!
-//! Invariant: no file, no socket, no thread and no clock in here: time is an argument, and all data
-//! that grows with the clients of a node has a bound.
+//! Invariant: this crate uses no file, socket, thread or clock: time is an argument, and all data
+//! that grows with the clients of a node has a limit.
 #![forbid(unsafe_code)]
 
 mod bans;

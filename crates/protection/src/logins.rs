@@ -2,11 +2,11 @@
 //!
 //! A user who has logged in from an address before is counted separately (as a site recognizes a
 //! browser by a cookie): attackers who guess from the same address do not lock the user out, and
-//! the user's own wrong password locks out no other user. The same holds for each client of the
-//! user, by its identifier: attackers who guess the user's own password from the same address (a
-//! house, a company, a mobile network share one) make the user's new clients wait there, but not
-//! those that have logged in before. A correct password is never tried while its client waits, or
-//! waiting would not slow down guessing.
+//! the user's own wrong password locks out no other user. The same applies to each client of the
+//! user, by its identifier: attackers who guess the user's own password from the same address
+//! (shared by a house, a company or a mobile network) make the user's new clients wait there, but
+//! not those that have logged in before. A correct password is never tried while its client waits,
+//! as waiting would otherwise not slow down guessing.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,27 +24,27 @@ use super::window::Window;
 const ADDRESSES_MAX: usize = 1 << 16;
 /// Most users known at their addresses, and most of their clients.
 pub(crate) const KNOWN_MAX: usize = 1 << 18;
-/// A user that does not come back stays known for that long, and twice as long at most.
+/// A user that does not log in again stays known for this time, and twice as long at most.
 const KNOWN_FOR: Duration = Duration::from_hours(24);
 
 /// Limits for failed logins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoginLimits {
-    /// Failures in the window, after which logins have to wait. 0 is no limit.
+    /// Number of failures in the window after which logins have to wait; 0 is no limit.
     pub failures: u32,
     /// Time in which failures are counted.
     pub window: Duration,
-    /// How long logins are refused from then on.
+    /// Time for which logins are refused then.
     pub wait: Duration,
 }
 
 /// Counts failed logins.
 #[derive(Debug)]
 pub struct LoginGuard {
-    /// Random, so that an attacker cannot choose names that are taken for known ones. Stored with
+    /// Random, so that an attacker cannot choose names with the hash of a known one. Stored with
     /// the known logins.
     key: OnceLock<[u64; 2]>,
-    /// Users and clients that have become known.
+    /// Number of users and clients that have become known.
     changes: AtomicU64,
     /// Guards the counts, for some look-ups when a client logs in.
     counts: Mutex<Counts>,
@@ -77,7 +77,7 @@ struct Failures {
 }
 
 impl Failures {
-    /// Counts one more; true if the wait begins.
+    /// Counts one more failure; true if the wait begins.
     fn count(&mut self, settings: &LoginLimits, now: Time) -> bool {
         if self.window.count(now, settings.window) < settings.failures {
             return false;
@@ -103,10 +103,10 @@ impl Default for LoginGuard {
 }
 
 impl LoginGuard {
-    /// Whether a login may be tried, before any password is looked at.
+    /// Whether a login may be tried, before any password is checked.
     ///
     /// # Errors
-    /// How long it has to wait.
+    /// The time that it has to wait.
     pub(crate) fn may_try(
         &self,
         attempt: &LoginAttempt<'_>,
@@ -152,8 +152,8 @@ impl LoginGuard {
     }
 
     /// Counts a successful login with a password, a token or a key: the user and the client are
-    /// known there from now on. The failures of others who named the user stay counted while known
-    /// clients connect and disconnect.
+    /// known at the address from now on. Failures of other clients that named the user stay counted
+    /// while known clients connect and disconnect.
     pub(crate) fn succeeded(&self, attempt: &LoginAttempt<'_>, settings: &LoginLimits) {
         if !is_counted(attempt.address, settings) {
             return;
@@ -176,14 +176,14 @@ impl LoginGuard {
         }
     }
 
-    /// The user has logged in from there before.
+    /// Whether the user has logged in from this address before.
     pub(crate) fn is_known(&self, attempt: &LoginAttempt<'_>) -> bool {
         let user = self.user(attempt);
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.known.peek(&user).is_some()
     }
 
-    /// How many have become known so far.
+    /// Number of users and clients that have become known so far.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
     }
@@ -213,7 +213,7 @@ impl LoginGuard {
         }
     }
 
-    /// Forgets ended counts. The node calls it now and then.
+    /// Forgets ended counts. The node calls it at an interval.
     pub(crate) fn sweep(&self, settings: &LoginLimits, now: Time) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let idle = settings.window.max(settings.wait);
@@ -252,8 +252,8 @@ fn entry(counts: &mut IdleMap<u64, Failures>, key: u64) -> &mut Failures {
     counts.entry(&key, |_| false, || (key, Failures::default()))
 }
 
-/// Clients of this machine are not counted: behind a proxy that does not give addresses all clients
-/// come from here, and a local user has better ways than guessing.
+/// Clients of this machine are not counted: behind a proxy that names no addresses all clients
+/// connect from here, and a local user has better ways than guessing.
 fn is_counted(address: Network, settings: &LoginLimits) -> bool {
     settings.failures > 0 && !address.is_loopback()
 }
@@ -370,10 +370,10 @@ mod tests {
         let guard = Guard::default();
         guard.succeed(HOST, "jo");
         for second in 0..3 {
-            guard.fail(HOST, "stranger", second);
+            guard.fail(HOST, "other", second);
         }
         assert_eq!(guard.wait(HOST, "jo", 3), 0);
-        assert!(guard.wait(HOST, "stranger", 3) > 0);
+        assert!(guard.wait(HOST, "other", 3) > 0);
         assert!(guard.wait(HOST, "newcomer", 3) > 0);
     }
 

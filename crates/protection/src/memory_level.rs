@@ -1,4 +1,4 @@
-//! How short memory is: from the resident memory of the process and `limits.memory` to the
+//! The shortage of memory: from the resident memory of the process and `limits.memory` to the
 //! restrictions.
 //!
 //! | level | from, in hundredths of the limit | restriction |
@@ -8,14 +8,14 @@
 //! | `Full` | 100 | no queue and no large set of filters grows, nor do retained messages |
 //! | `Exhausted` | 110 | only clients that have a session can connect |
 //!
-//! Messages that pass through to connected clients, and clients that come for their queue, are
-//! served at every level.
+//! Messages that pass through to connected clients, and clients that fetch their queue, are served
+//! at every level.
 
-/// How short memory is.
+/// The shortage of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum MemoryLevel {
-    /// There is enough, or no limit.
+    /// Memory is sufficient, or there is no limit.
     #[default]
     Ample,
     /// Publishers that fill queues are slowed down.
@@ -28,12 +28,12 @@ pub enum MemoryLevel {
     Exhausted,
 }
 
-/// A level ends so many hundredths below its beginning, so that it does not toggle with each
+/// A level ends this number of hundredths below its beginning, so that it does not change with each
 /// message.
 const CALM: u64 = 5;
 
 impl MemoryLevel {
-    /// All of them, in order.
+    /// All levels, in order.
     pub const ALL: [Self; 5] = [
         Self::Ample,
         Self::Low,
@@ -42,7 +42,7 @@ impl MemoryLevel {
         Self::Exhausted,
     ];
 
-    /// The level that follows this one when so much memory is in use. A limit of 0 is off.
+    /// The level that follows this one at this amount of memory in use. A limit of 0 is off.
     #[must_use]
     pub fn next(self, resident_bytes: u64, limit: u64) -> Self {
         if limit == 0 {
@@ -58,7 +58,7 @@ impl MemoryLevel {
         levels.find(is_reached).unwrap_or_default()
     }
 
-    /// Where it begins, in hundredths of the limit.
+    /// The beginning of the level, in hundredths of the limit.
     const fn begins(self) -> u64 {
         match self {
             Self::Ample => 0,
@@ -69,7 +69,7 @@ impl MemoryLevel {
         }
     }
 
-    /// Its restrictions, for the log.
+    /// The restrictions of the level, for the log.
     pub fn what(self) -> &'static str {
         match self {
             Self::Ample => "memory is below limits.memory again",

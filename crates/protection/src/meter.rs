@@ -1,8 +1,7 @@
 //! The permitted input of one connection: its own buckets and those it shares with others.
 //!
 //! Input that has arrived is always charged; a connection whose buckets are in debt is then not
-//! read for as long as it takes to pay the debt. A low credit shortens the reads, so that the debt
-//! stays small.
+//! read until the debt is paid. A low credit shortens the reads, so that the debt stays small.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use super::rate_table::{Account, Paces};
 
 /// The shortest read: a packet of most devices.
 const READ_MIN: u64 = 1024;
-/// Bytes that a PUBLISH is taken to have when the length of a read is chosen.
+/// Assumed bytes of a PUBLISH when the length of a read is chosen.
 const MESSAGE_BYTES: u64 = 64;
 
 /// A limit of client input.
@@ -56,16 +55,16 @@ pub struct Scopes<'a> {
     pub user: &'a Paces,
     /// `limits.address`.
     pub address: &'a Paces,
-    /// Those of the listener; none if no listener has a limit.
+    /// The rates of the listener; `None` if no listener has a limit.
     pub listener: Option<ListenerScope<'a>>,
 }
 
 /// The rates of a listener, with the amount that its clients have taken from them.
 #[derive(Clone, Copy, Debug)]
 pub struct ListenerScope<'a> {
-    /// Its rates.
+    /// The rates of the listener.
     pub paces: &'a Paces,
-    /// Its buckets.
+    /// The buckets of the listener.
     pub account: &'a Account,
 }
 
@@ -79,7 +78,7 @@ impl Scopes<'_> {
     }
 }
 
-/// Why and how long a connection is not to be read.
+/// The time for which a connection must not be read, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
     /// Never zero.
@@ -100,7 +99,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// For a connection of that user and address.
+    /// The buckets of a connection of that user and address.
     pub(crate) fn new(user: Option<Arc<Account>>, address: Option<Arc<Account>>) -> Self {
         Self {
             user,
@@ -109,7 +108,7 @@ impl Meter {
         }
     }
 
-    /// Charges input, and returns how long the connection must not be read, if it must not.
+    /// Charges input, and returns how long the connection must not be read, if it is in debt.
     pub fn charge(&mut self, usage: InputUsage, scopes: &Scopes<'_>, now: Time) -> Option<Pause> {
         if let Some(pace) = &scopes.client.messages {
             self.messages.charge(pace, now, usage.messages);
@@ -130,10 +129,10 @@ impl Meter {
         self.may_read(scopes, now).err()
     }
 
-    /// How many bytes a read may have.
+    /// The number of bytes that a read may have.
     ///
     /// # Errors
-    /// How long the connection must not be read.
+    /// The time for which the connection must not be read.
     pub fn may_read(&self, scopes: &Scopes<'_>, now: Time) -> Result<usize, Pause> {
         let mut found = Tightest::new();
         if let Some(pace) = &scopes.client.messages {
@@ -302,12 +301,12 @@ mod tests {
         };
         let account = Arc::new(Account::default());
         let meter = || Meter::new(Some(Arc::clone(&account)), None);
-        let (mut one, mut two, mut stranger) = (meter(), meter(), Meter::default());
+        let (mut one, mut two, mut other) = (meter(), meter(), Meter::default());
         assert_eq!(one.charge(usage(9, 90), &scopes, at(0)), None);
         let pause = two.charge(usage(1, 10), &scopes, at(0)).unwrap();
         assert_eq!(pause.limit, RateLimit::UserMessages);
         assert_eq!(one.may_read(&scopes, at(0)), Err(pause));
-        assert_eq!(stranger.charge(usage(1000, 1), &scopes, at(0)), None);
+        assert_eq!(other.charge(usage(1000, 1), &scopes, at(0)), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Deferring new work so that existing work does not suffer: from the measurements of a worker to
+//! Deferral of new work so that existing work does not suffer: from the measurements of a worker to
 //! the deferred work.
 //!
 //! | cause | begins | ends | deferred |
@@ -16,7 +16,7 @@ use thrum_protocol::Time;
 pub enum OverloadCause {
     /// Turns of the event loop take long.
     Lag,
-    /// They take so long that publishers are read less.
+    /// Turns take so long that publishers are read less.
     LongLag,
     /// Too many handshakes are unfinished.
     Handshakes,
@@ -33,20 +33,20 @@ pub struct OverloadLimits {
     pub turn: Duration,
     /// Publishers are read less after turns of this length. 0 is off.
     pub publish_turn: Duration,
-    /// How many such turns in a row begin it.
+    /// Number of such turns in a row with which the overload begins.
     pub turns: u32,
-    /// It ends when for so long every turn took less than half of the limit.
+    /// The overload ends after this time without a turn of half the limit or longer.
     pub calm: Duration,
-    /// Most unfinished handshakes of one worker. 0 is no limit.
+    /// Limit of unfinished handshakes of one worker; 0 means no limit.
     pub handshakes: u32,
 }
 
 /// The measurements of a worker at the end of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
-    /// How long the turn took, the wait for events not counted.
+    /// Duration of the turn without the wait for events.
     pub turn: Duration,
-    /// Unfinished handshakes.
+    /// Number of unfinished handshakes.
     pub handshakes: u32,
 }
 
@@ -89,8 +89,8 @@ impl Overload {
         }
     }
 
-    /// Whether a worker leaves new connections in the backlog. Nothing wakes the worker when this
-    /// ends: it checks again after some time.
+    /// Whether a worker leaves new connections in the backlog. No event wakes the worker when this
+    /// ends: it checks again after a time.
     pub fn defers_connections(&self) -> bool {
         self.has(OverloadCause::Lag) || self.has(OverloadCause::Handshakes)
     }
@@ -101,7 +101,7 @@ impl Overload {
     }
 
     fn observe_handshakes(&mut self, open: u32, handshakes_max: u32) {
-        // Three quarters, so that it does not toggle with each of them.
+        // At three quarters, so that the state does not change with each handshake.
         let bound = if self.has_many_handshakes {
             (handshakes_max / 4 * 3).max(1)
         } else {

@@ -50,8 +50,8 @@ impl Protection {
         &self.logins
     }
 
-    /// Judges a connection before its TLS handshake: once it is accepted, or once the header of a
-    /// trusted proxy has given its address.
+    /// Checks a connection before its TLS handshake: once it is accepted, or once the header of a
+    /// trusted proxy has named its address.
     ///
     /// # Errors
     /// The caller closes the connection and sends nothing.
@@ -76,7 +76,7 @@ impl Protection {
         self.flapped(SubjectRef::Network(site), settings, now)
     }
 
-    /// Judges a CONNECT before its password is checked. A banned user is refused after the login
+    /// Checks a CONNECT before its password is verified. A banned user is refused after the login
     /// only, so that unauthenticated clients do not learn which users exist.
     ///
     /// # Errors
@@ -97,8 +97,8 @@ impl Protection {
         Ok(())
     }
 
-    /// Counts a login that failed because of the client's credentials, not because a backend could
-    /// not be asked. Returns whether the address, or the user there, has to wait from now on.
+    /// Counts a login that failed because of the client's credentials, not because a backend
+    /// failed. Returns whether the address, or the user there, has to wait from now on.
     pub fn login_failed(
         &self,
         client: &ClientRef<'_>,
@@ -116,14 +116,15 @@ impl Protection {
         }
     }
 
-    /// Whether the user has logged in from there before; clients of this machine count as known.
+    /// Whether the user has logged in from this address before; clients of this machine count as
+    /// known.
     pub fn is_known(&self, client: &ClientRef<'_>) -> bool {
         let attempt = client.attempt();
         attempt
             .is_none_or(|attempt| attempt.address.is_loopback() || self.logins.is_known(&attempt))
     }
 
-    /// Judges a client whose login succeeded, or that needs none, by its verified user name.
+    /// Checks a client whose login succeeded, or that needs none, by its verified user name.
     ///
     /// # Errors
     /// The caller refuses the client.
@@ -149,11 +150,11 @@ impl Protection {
         self.flapped(client.subject(), settings, now)
     }
 
-    /// Judges a client whose session begins: it may have been banned during its login, or on its
+    /// Checks a client whose session begins: it may have been banned during its login, or on its
     /// way to another worker.
     ///
     /// # Errors
-    /// The client is banned by now.
+    /// The client has been banned.
     pub fn may_begin(&self, client: &ClientRef<'_>, now: Time) -> Result<(), Refusal> {
         let bans = &self.bans;
         if bans.is_client_id_banned(client.client_id, now) || bans.is_client_banned(client, now) {
@@ -170,7 +171,7 @@ impl Protection {
         Ok(())
     }
 
-    /// Returns the meter of a connection that has its session; none if no rate limits it. The
+    /// Returns the meter of a connection that has its session; `None` if no rate limits it. The
     /// caller asks again at the first input after a reload.
     pub fn meter(&self, client: &ClientRef<'_>, scopes: &Scopes<'_>) -> Option<Box<Meter>> {
         if scopes.are_free() {
@@ -189,15 +190,15 @@ impl Protection {
         )))
     }
 
-    /// Forgets ended entries, and returns how many accounts were forgotten for lack of room. One
-    /// worker calls it about once a second.
+    /// Forgets ended entries, and returns the number of accounts that were forgotten for lack of
+    /// room. One worker calls it about once a second.
     pub fn sweep(&self, settings: &ProtectionSettings, now: Time) -> u64 {
         self.flapping.sweep(&settings.flapping, now);
         self.logins.sweep(&settings.logins, now);
         self.addresses.sweep(&settings.address, now);
         self.users.sweep(&settings.user, now);
         self.bans.sweep(now);
-        self.addresses.take_crowded_out() + self.users.take_crowded_out()
+        self.addresses.take_evicted() + self.users.take_evicted()
     }
 
     fn user(&self, username: &str) -> Arc<Account> {
@@ -214,7 +215,7 @@ impl Protection {
             .flapping
             .count(subject, &settings.flapping, &self.bans, now)
         {
-            Flap::Calm => Ok(()),
+            Flap::Allowed => Ok(()),
             Flap::Banned => Err(Refusal::Flapping),
             Flap::NotBanned => Err(Refusal::FlappingForgotten),
         }
@@ -293,7 +294,7 @@ mod tests {
     }
 
     /// The three moments of a connection, with the answer of each.
-    fn come_in(
+    fn check_all(
         protection: &Protection,
         client: &ClientRef<'_>,
         settings: &ProtectionSettings,
@@ -309,7 +310,7 @@ mod tests {
     fn by_default_connections_are_unlimited() {
         let (protection, settings) = (Protection::default(), DEFAULT);
         for _ in 0..10_000 {
-            assert_eq!(come_in(&protection, &JO, &settings), [Ok(()); 3]);
+            assert_eq!(check_all(&protection, &JO, &settings), [Ok(()); 3]);
         }
         let free = Scopes {
             client: &settings.client,
@@ -326,18 +327,18 @@ mod tests {
         let settings = DEFAULT;
         let at_once = banned(Subject::Network("192.0.2.0/24".parse().unwrap()));
         assert_eq!(
-            come_in(&at_once, &JO, &settings),
+            check_all(&at_once, &JO, &settings),
             [Err(Refusal::BannedAddress), Ok(()), Ok(())]
         );
         let before_login = banned(Subject::ClientId("meter-7".into()));
         assert_eq!(
-            come_in(&before_login, &JO, &settings),
+            check_all(&before_login, &JO, &settings),
             [Ok(()), Err(Refusal::BannedClientId), Ok(())]
         );
         // A client without the password does not learn whether the user exists.
         let after_login = banned(Subject::Username("jo".into()));
         assert_eq!(
-            come_in(&after_login, &JO, &settings),
+            check_all(&after_login, &JO, &settings),
             [Ok(()), Ok(()), Err(Refusal::BannedUsername)]
         );
     }
@@ -365,9 +366,9 @@ mod tests {
             ..DEFAULT
         };
         let protection = Protection::default();
-        assert_eq!(come_in(&protection, &JO, &settings), [Ok(()); 3]);
+        assert_eq!(check_all(&protection, &JO, &settings), [Ok(()); 3]);
         assert_eq!(
-            come_in(&protection, &JO, &settings),
+            check_all(&protection, &JO, &settings),
             [Ok(()), Ok(()), Err(Refusal::UserConnects)]
         );
         assert_eq!(

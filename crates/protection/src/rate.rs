@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-/// Largest amount of a rate or its burst: a larger one makes no difference to any machine.
+/// Largest amount of a rate or its burst: no machine reaches a larger one.
 const AMOUNT_MAX: u64 = 1_000_000_000_000;
 /// Longest period of a rate.
 const PER_MAX: Duration = Duration::from_hours(24);
 
-/// An amount in a period, and the amount that may come at once.
+/// An amount in a period, and the burst: the amount that is available at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Rate {
-    /// 0 is no limit.
+    /// 0 means no limit.
     amount: u64,
     per: Duration,
-    /// Most that is saved up; 0 is the amount itself.
+    /// Largest amount that is saved up; 0 means the amount itself.
     burst: u64,
 }
 
@@ -25,8 +25,8 @@ impl Rate {
         burst: 0,
     };
 
-    /// A rate over a period from a millisecond to a day, with the most that is saved up. An amount
-    /// of 0 is no limit, a burst of 0 is the amount.
+    /// A rate over a period from a millisecond to a day, with the largest amount that is saved up.
+    /// An amount of 0 means no limit, a burst of 0 means the amount.
     pub fn new(amount: u64, per: Duration, burst: u64) -> Option<Self> {
         if amount == 0 {
             return (burst == 0).then_some(Self::NONE);
@@ -47,7 +47,7 @@ impl Rate {
         self.amount == 0
     }
 
-    /// Amount in [`Rate::per`]; 0 is no limit.
+    /// Amount in [`Rate::per`]; 0 means no limit.
     pub const fn amount(&self) -> u64 {
         self.amount
     }
@@ -57,7 +57,7 @@ impl Rate {
         self.per
     }
 
-    /// The amount that may come at once.
+    /// The amount that is available at once.
     pub const fn burst(&self) -> u64 {
         if self.burst == 0 {
             self.amount

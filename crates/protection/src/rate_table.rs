@@ -15,14 +15,14 @@ use super::rate::Rate;
 
 /// Accounts of one table: an attacker with many addresses can fill some tens of MiB.
 pub(crate) const ACCOUNTS_MAX: usize = 1 << 18;
-/// Parts of a table, each with its own lock: workers seldom contend, and no part takes long to be
-/// cleared.
+/// Parts of a table, each with its own lock: workers seldom contend, and clearing a part takes
+/// little time.
 const SHARDS: usize = 64;
-/// Shards that one sweep checks: to clear them takes a millisecond at most, and every shard is
+/// Shards that one sweep checks: clearing them takes a millisecond at most, and every shard is
 /// swept within 16 sweeps.
 const SHARDS_PER_SWEEP: usize = 4;
-/// An account without a connection is kept at least that long, or as long as its buckets take to
-/// fill.
+/// An account without a connection is kept for this time at least, or as long as its buckets take
+/// to fill.
 const IDLE: Duration = Duration::from_mins(1);
 
 /// The rates of one scope (a client, a user, an address, a listener) in the form that buckets use.
@@ -37,7 +37,7 @@ pub struct Paces {
 }
 
 impl Paces {
-    /// Of three rates.
+    /// The paces of these three rates.
     pub fn new(connects: &Rate, messages: &Rate, bytes: &Rate) -> Self {
         Self {
             connects: Pace::new(connects),
@@ -51,12 +51,12 @@ impl Paces {
         self.messages.is_none() && self.bytes.is_none()
     }
 
-    /// Whether no rate limits anything.
+    /// Whether there is no rate.
     pub(crate) fn is_free(&self) -> bool {
         self.connects.is_none() && self.is_input_free()
     }
 
-    /// How long an account without a connection has to be kept.
+    /// Time for which an account without a connection has to be kept.
     fn idle(&self) -> Duration {
         let paces = [self.connects, self.messages, self.bytes];
         let refills = paces.iter().flatten().map(Pace::refill);
@@ -75,9 +75,8 @@ pub struct Account {
     pub bytes: SharedBucket,
 }
 
-/// Accounts by name, at most [`ACCOUNTS_MAX`]. When there are more, those that were not used for
-/// longest are forgotten, those without a connection first; a forgotten name begins with full
-/// buckets.
+/// Accounts by name, at most [`ACCOUNTS_MAX`]. Beyond this the longest unused accounts are
+/// forgotten, those without a connection first; a forgotten name begins with full buckets.
 #[derive(Debug)]
 pub(crate) struct RateTable<K> {
     hasher: DefaultHashBuilder,
@@ -91,7 +90,7 @@ pub(crate) struct RateTable<K> {
 type AccountShard<K> = IdleMap<K, Arc<Account>>;
 
 impl<K: Hash + Eq> RateTable<K> {
-    /// A table for so many accounts, at least two for each of its 64 shards.
+    /// A table for this number of accounts, at least two for each of its 64 shards.
     pub(crate) fn new(accounts_max: usize) -> Self {
         let shard = || CachePadded::new(Mutex::new(IdleMap::new(accounts_max / SHARDS)));
         Self {
@@ -114,7 +113,7 @@ impl<K: Hash + Eq> RateTable<K> {
         Arc::clone(account)
     }
 
-    /// Forgets unused accounts, in some shards with each call. The node calls it now and then.
+    /// Forgets unused accounts, in some shards with each call. The node calls it at an interval.
     pub(crate) fn sweep(&self, paces: &Paces, now: Time) {
         let idle = paces.idle();
         let first = self
@@ -131,11 +130,11 @@ impl<K: Hash + Eq> RateTable<K> {
         }
     }
 
-    /// Accounts that were forgotten because there was no room, since the last call.
-    pub(crate) fn take_crowded_out(&self) -> u64 {
+    /// Number of accounts that were forgotten for lack of room since the last call.
+    pub(crate) fn take_evicted(&self) -> u64 {
         let of = |shard: &Mutex<AccountShard<K>>| {
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            shard.take_crowded_out()
+            shard.take_evicted()
         };
         self.shards.iter().map(|shard| of(shard)).sum()
     }
@@ -149,14 +148,14 @@ impl<K: Hash + Eq> RateTable<K> {
         self.shards.iter().map(|shard| of(shard)).sum()
     }
 
-    /// Whether there is none.
+    /// Whether there is no account.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Whether a connection has it.
+/// Whether a connection uses the account.
 fn is_held(account: &Arc<Account>) -> bool {
     Arc::strong_count(account) > 1
 }
@@ -197,7 +196,7 @@ mod tests {
             assert!(table.len() <= SHARDS * 8);
         }
         assert!(Arc::ptr_eq(&of(&table, "held"), &held));
-        assert!(table.take_crowded_out() > 99_000);
+        assert!(table.take_evicted() > 99_000);
     }
 
     #[test]

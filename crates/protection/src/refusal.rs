@@ -14,13 +14,13 @@ pub enum Refusal {
     BannedAddress,
     /// The client, the user or the address connects too often, and is banned from now on.
     Flapping,
-    /// It connects too often, but there are too many temporary bans to make one more.
+    /// The client connects too often, but there are too many temporary bans to add another.
     FlappingForgotten,
     /// Too many logins from the address failed.
     FailedLogins,
-    /// The address has no connection left of `limits.address.connects`.
+    /// The address has used up `limits.address.connects`.
     AddressConnects,
-    /// The user has no connection left of `limits.user.connects`.
+    /// The user has used up `limits.user.connects`.
     UserConnects,
 }
 

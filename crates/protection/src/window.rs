@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thrum_protocol::Time;
 
-/// A count that begins with the first event, and starts over once its time has passed.
+/// A count that begins with the first event, and restarts once its time has passed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
     since: Time,
@@ -12,7 +12,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Counts one more; returns the count in this window.
+    /// Counts one more event; returns the count in this window.
     pub(crate) fn count(&mut self, now: Time, span: Duration) -> u32 {
         if self.count == 0 || now.since(self.since) >= span {
             *self = Self {
@@ -24,7 +24,7 @@ impl Window {
         self.count
     }
 
-    /// Forgets what was counted.
+    /// Resets the count.
     pub(crate) fn clear(&mut self) {
         self.count = 0;
     }

@@ -21,7 +21,7 @@ use thrum_protocol::{Time, Violation};
 use super::Door;
 use super::answers::{AnswerTo, reply};
 use super::attaching::{Applicant, Entering};
-use super::judging::{Judge, STRANGER, shows_something};
+use super::judging::{Judge, NO_CREDENTIALS, has_credentials};
 use super::wills::will_question;
 use crate::config::CertificateName;
 use crate::connection::{Connection, Phase};
@@ -140,12 +140,12 @@ impl Door<'_> {
     ) -> Outcome {
         let login = self.login(key, connect, &handshake);
         let judge = self.checks().judge(key, &login);
-        let is_unverified = judge == Judge::Anonymous && shows_something(&login);
+        let is_unverified = judge == Judge::Anonymous && has_credentials(&login);
         let identity = match judge {
             Judge::Gatekeeper => return self.ask(key, handshake, login),
-            Judge::Nobody => {
-                self.checks().log_stranger(key, &handshake);
-                return Outcome::refuse(handshake, connect.username, STRANGER);
+            Judge::Refused => {
+                self.checks().log_no_credentials(key, &handshake);
+                return Outcome::refuse(handshake, connect.username, NO_CREDENTIALS);
             }
             Judge::Certificate => login.identity,
             // An unverified name is no identity.
@@ -164,7 +164,7 @@ impl Door<'_> {
             is_will_allowed: false,
             has_room: false,
         };
-        self.come_in(key, handshake, admitted)
+        self.check_and_admit(key, handshake, admitted)
     }
 
     /// The credentials that the client presents.
@@ -300,20 +300,20 @@ impl Door<'_> {
         self.wait_for_admission(self.engine.core.outputs.id(key));
     }
 
-    /// The client has waited for too long. The review of its session continues.
+    /// Refuses a client that has waited for too long. The review of its session continues.
     pub(crate) fn refuse_after_wait(&mut self, id: ConnectionId) {
         let what = "the rules have changed and the broker is reviewing the client's subscriptions: try again later";
         self.refuse_returning(id, &Violation::new(ReasonCode::ServerBusy, what));
     }
 
-    /// Another connection has arrived for the session that this one waits for.
-    pub(crate) fn dismiss_returning(&mut self, id: ConnectionId) {
+    /// Refuses a waiting client: another connection has arrived for its session.
+    pub(crate) fn refuse_taken_over(&mut self, id: ConnectionId) {
         self.engine.core.row().add(Counter::Takeovers, 1);
         let what = "another connection uses this client identifier";
         self.refuse_returning(id, &Violation::new(ReasonCode::SessionTakenOver, what));
     }
 
-    /// Whoever runs the broker wants the client to go.
+    /// Refuses a waiting client on request of the operator.
     pub(crate) fn kick_returning(&mut self, id: ConnectionId, what: &'static str) {
         self.refuse_returning(id, &Violation::new(ReasonCode::AdministrativeAction, what));
     }
@@ -399,7 +399,7 @@ impl Door<'_> {
             is_will_allowed: false,
             has_room: false,
         };
-        self.come_in(key, handshake, admitted)
+        self.check_and_admit(key, handshake, admitted)
     }
 
     /// The client has proved its identity: its earlier failures are forgiven.
@@ -417,8 +417,8 @@ impl Door<'_> {
         }
     }
 
-    /// Admits the client, if nothing else speaks against it.
-    fn come_in(
+    /// Completes the admission of a client, unless a check forbids it.
+    fn check_and_admit(
         &mut self,
         key: ConnectionKey,
         mut handshake: Handshake,
@@ -427,14 +427,14 @@ impl Door<'_> {
         let identity = &admitted.admission.identity;
         let may_be = self
             .checks()
-            .may_be_called(&handshake, identity)
+            .may_use_identifier(&handshake, identity)
             .and_then(|()| self.guard().may_enter(key, &handshake, identity))
             .and_then(|()| self.mount(key, &mut handshake, identity));
         if let Err(violation) = may_be {
             return Outcome::refuse(handshake, identity.username.as_deref(), violation);
         }
         match will_question(self.engine, &handshake, &admitted.admission) {
-            None => self.go_in(handshake, admitted),
+            None => self.direct_to_session(handshake, admitted),
             Some(question) => {
                 self.authorizing().ask_to_decide(key, question);
                 Outcome::Wait {
@@ -446,7 +446,7 @@ impl Door<'_> {
     }
 
     /// Directs the client to its session, here or on another worker.
-    pub(crate) fn go_in(&self, handshake: Handshake, admitted: Admitted) -> Outcome {
+    pub(crate) fn direct_to_session(&self, handshake: Handshake, admitted: Admitted) -> Outcome {
         let client_id = handshake.client_id();
         let (owner, here) = (self.owner(client_id), self.engine.core.id);
         let admitted = Box::new(admitted);

@@ -13,7 +13,7 @@ use crate::edge::Edge;
 use crate::mailbox::Mail;
 use crate::node::Node;
 
-/// The subject of an answer.
+/// The recipient of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AnswerTo {
     /// A connection whose admission is pending.
@@ -46,12 +46,12 @@ struct Answering {
     node: Arc<Node>,
     worker: WorkerId,
     to: AnswerTo,
-    is_told: bool,
+    is_sent: bool,
 }
 
 impl Answering {
-    fn tell(&mut self, answer: Answer) {
-        self.is_told = true;
+    fn send(&mut self, answer: Answer) {
+        self.is_sent = true;
         let answered = Answered {
             to: self.to,
             answer,
@@ -63,8 +63,8 @@ impl Answering {
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        if !self.is_told {
-            self.tell(Answer::Deny(Denial {
+        if !self.is_sent {
+            self.send(Answer::Deny(Denial {
                 reason: ReasonCode::ServerUnavailable,
                 what: "the server cannot check the credentials now, try again later",
                 detail: Cow::Borrowed("the gatekeeper gave no answer"),
@@ -73,13 +73,13 @@ impl Drop for Answering {
     }
 }
 
-/// The channel of the gatekeeper's answer back to this worker.
+/// The function that sends the gatekeeper's answer to this worker.
 pub(crate) fn reply(edge: &Edge, engine: &Engine, to: AnswerTo) -> Reply<Answer> {
     let mut answering = Answering {
         node: Arc::clone(&edge.node),
         worker: engine.core.id,
         to,
-        is_told: false,
+        is_sent: false,
     };
-    Box::new(move |answer| answering.tell(answer))
+    Box::new(move |answer| answering.send(answer))
 }

@@ -23,7 +23,7 @@ use super::checks::Entrant;
 use super::judging::is_verified;
 use super::reauthentication::{ask_again, refresh_in, valid_until};
 use crate::connection::{Closing, Connection};
-use crate::edge::{Arrival, Ending, Farewell};
+use crate::edge::{Arrival, DisconnectNotice, Ending};
 use crate::mailbox::{Handover, Mail};
 use crate::traffic::Next;
 
@@ -55,7 +55,7 @@ struct Joined {
 
 /// The part of an admission that outlives the handshake.
 #[derive(Debug)]
-struct Standing {
+struct SessionAdmission {
     expires_at: Option<u64>,
     refresh_secs: Option<u32>,
     /// Authentication data for CONNACK.
@@ -84,8 +84,8 @@ impl Door<'_> {
             self.refuse(key, connect, &violation);
             return Next::Stop;
         }
-        // Checked before the client costs anything. A takeover needs no room; whether it is one is
-        // certain once the session is known.
+        // This check comes first, while the client has cost nothing. A takeover needs no room;
+        // whether it is one is known once the session is found.
         if !self.checks().may_take_over(connect.client_id)
             && let Err(violation) = self.checks().has_room()
         {
@@ -224,7 +224,7 @@ impl Door<'_> {
     ) -> Next {
         let existing = self.engine.core.sessions.find(handshake.client_id());
         let admission = &admitted.admission;
-        let standing = Standing {
+        let standing = SessionAdmission {
             expires_at: admission.expires_at,
             refresh_secs: admission.refresh_secs,
             data: admission.data.clone(),
@@ -286,12 +286,12 @@ impl Door<'_> {
             is_resumed: resumed.is_some(),
         };
         self.establish(joined, handshake, &standing);
-        self.tell_arrival(joined, user.as_deref());
+        self.report_connected(joined, user.as_deref());
         Next::Frame
     }
 
-    /// From here on the session belongs to the client.
-    fn establish(&mut self, joined: Joined, handshake: Handshake, standing: &Standing) {
+    /// Gives the session to the client.
+    fn establish(&mut self, joined: Joined, handshake: Handshake, standing: &SessionAdmission) {
         let Joined {
             key,
             slot,
@@ -301,7 +301,7 @@ impl Door<'_> {
         self.edge.connections[key].establish(slot);
         self.engine.core.outputs[key].begin_session(slot);
         self.engine.core.sessions[slot].connection = Some(key);
-        self.welcome(joined, handshake, standing);
+        self.send_connack(joined, handshake, standing);
         valid_until(self.edge, self.engine, slot, standing.expires_at);
         refresh_in(self.engine, slot, standing.refresh_secs);
         if standing.generation != self.engine.core.settings.access.generation {
@@ -315,7 +315,7 @@ impl Door<'_> {
         self.engine.core.arm(slot);
     }
 
-    fn tell_arrival(&mut self, joined: Joined, user: Option<&str>) {
+    fn report_connected(&mut self, joined: Joined, user: Option<&str>) {
         let connection = &self.edge.connections[joined.key];
         let listener = Arc::clone(&self.edge.gates.get(connection.gate).name);
         let arrival = Arrival {
@@ -339,7 +339,12 @@ impl Door<'_> {
     }
 
     /// The admission of a client that has to wait again.
-    fn admitted_again(&self, key: ConnectionKey, slot: Slot, standing: Standing) -> Admitted {
+    fn admitted_again(
+        &self,
+        key: ConnectionKey,
+        slot: Slot,
+        standing: SessionAdmission,
+    ) -> Admitted {
         let access = self.engine.core.sessions[slot].access.as_deref();
         let admission = access.map(ClientAccess::admission).unwrap_or_default();
         Admitted {
@@ -357,35 +362,35 @@ impl Door<'_> {
     }
 
     /// Sends CONNACK, and the messages that the session holds for its client.
-    fn welcome(&mut self, joined: Joined, handshake: Handshake, standing: &Standing) {
+    fn send_connack(&mut self, joined: Joined, handshake: Handshake, standing: &SessionAdmission) {
         let Joined {
             slot, is_resumed, ..
         } = joined;
-        let welcome = ConnAckParts {
+        let connack = ConnAckParts {
             session_present: is_resumed,
             authentication_data: standing.data.as_deref(),
             ..ConnAckParts::default()
         };
         self.engine
-            .complete_connect(slot, handshake, welcome, standing.holder);
+            .complete_connect(slot, handshake, connack, standing.holder);
     }
 
     /// Ends the earlier connection of the client identifier; returns the slot if its session
     /// continues. [MQTT-3.1.4-3] [MQTT3-3.1.4-2]
     fn take_over(&mut self, slot: Slot, clean_start: bool) -> Option<Slot> {
         if let Some(returning) = self.rechecking().returning_to(slot) {
-            self.dismiss_returning(returning);
+            self.refuse_taken_over(returning);
         }
         let client = &self.engine.core.sessions[slot];
         let id = client.session.id();
         if let Some(key) = client.connection {
             self.engine.core.row().add(Counter::Takeovers, 1);
-            let farewell = Farewell {
+            let notice = DisconnectNotice {
                 reason: ReasonCode::SessionTakenOver,
                 what: "another connection uses this client identifier",
             };
             self.edge
-                .disconnect(self.engine, key, farewell, Ending::TakenOver);
+                .disconnect(self.engine, key, notice, Ending::TakenOver);
         }
         if !self.engine.core.sessions.is(slot, id) {
             return None;
@@ -468,7 +473,7 @@ impl Door<'_> {
 fn answer_version(connect: &[u8]) -> Option<Version> {
     let name_len = usize::from(u16::from_be_bytes([*connect.first()?, *connect.get(1)?]));
     let level = *connect.get(2 + name_len)?;
-    // The highest bit is the mark of a bridge, and bridges speak 3.x.
+    // The highest bit is the mark of a bridge, and bridges use 3.x.
     Some(if (5..0x80).contains(&level) {
         Version::V5
     } else {

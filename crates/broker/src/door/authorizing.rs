@@ -38,7 +38,7 @@ struct Deciding {
 }
 
 impl Deciding {
-    fn tell(&mut self, allowed: Option<bool>) {
+    fn send(&mut self, allowed: Option<bool>) {
         if let Some(mut decided) = self.decided.take() {
             decided.allowed = allowed;
             self.node.mailbox(self.worker).push(Mail::Decided(decided));
@@ -48,7 +48,7 @@ impl Deciding {
 
 impl Drop for Deciding {
     fn drop(&mut self) {
-        self.tell(Some(false));
+        self.send(Some(false));
     }
 }
 
@@ -75,7 +75,7 @@ impl Authorizing<'_> {
         let verdict = match packet {
             Packet::Publish(publish) => self.publish_verdict(key, slot, publish)?,
             Packet::Subscribe(subscribe) => {
-                if self.looks_filters_up(key, slot, subscribe) {
+                if self.are_filters_pending(key, slot, subscribe) {
                     return None;
                 }
                 Verdict::Allowed
@@ -125,10 +125,10 @@ impl Authorizing<'_> {
         None
     }
 
-    /// Checks one filter after the other, up to the portion of a turn: the packet is handled again
-    /// in the next turn, and after each answer of the gatekeeper, and continues with its next
-    /// filter. Filters beyond the limit are refused unchecked.
-    fn looks_filters_up(
+    /// Checks one filter after the other, up to the portion of a turn; true if the packet has to be
+    /// handled again: in the next turn, or after an answer of the gatekeeper, it continues with its
+    /// next filter. Filters beyond the limit are refused unchecked.
+    fn are_filters_pending(
         &mut self,
         key: ConnectionKey,
         slot: Slot,
@@ -165,13 +165,13 @@ impl Authorizing<'_> {
         false
     }
 
-    /// The current packet waits for the answer.
+    /// Makes the current packet wait for the answer.
     fn put(&mut self, key: ConnectionKey, question: Question) {
         self.edge.pause(key, PauseReason::Decision);
         self.ask_to_decide(key, question);
     }
 
-    /// Asks the gatekeeper; an answer always arrives by mail.
+    /// Requests a decision of the gatekeeper; the answer always arrives by mail.
     pub(crate) fn ask_to_decide(&mut self, key: ConnectionKey, question: Question) {
         let decided = Decided {
             connection: self.engine.core.outputs.id(key),
@@ -185,7 +185,7 @@ impl Authorizing<'_> {
             decided: Some(Box::new(decided)),
         };
         if let Some(gatekeeper) = &self.engine.core.settings.access.access.gatekeeper {
-            gatekeeper.authorize(question, Box::new(move |allowed| deciding.tell(allowed)));
+            gatekeeper.authorize(question, Box::new(move |allowed| deciding.send(allowed)));
         }
     }
 
@@ -229,7 +229,7 @@ pub(crate) fn access_of(
         is_will_allowed,
         ..
     } = admitted;
-    // The owner of the session has to be known also where every client may do everything.
+    // The owner of the session is recorded even where every client may do everything.
     let has_user = admission.identity.username.is_some();
     if shared.is_open() && admission.rules.is_none() && !has_user {
         return None;

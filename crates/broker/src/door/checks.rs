@@ -17,7 +17,7 @@ use super::wills::may_leave_will;
 use crate::config::Takeover;
 use crate::edge::Edge;
 
-/// A client that is about to begin or to resume a session.
+/// A client that is about to begin or resume a session.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entrant<'a> {
     pub(super) key: ConnectionKey,
@@ -25,11 +25,11 @@ pub(super) struct Entrant<'a> {
     pub(super) access: Option<&'a ClientAccess>,
     /// The session of its client identifier.
     pub(super) existing: Option<Slot>,
-    /// The same, if it belongs to the client's user.
+    /// The same session, if it belongs to the client's user.
     pub(super) own: Option<Slot>,
     /// The limits had room for it before it had to wait.
     pub(super) has_room: bool,
-    /// The account that its session counts for.
+    /// The account of its user or address that its session counts for.
     pub(super) holder: Holder,
 }
 
@@ -171,7 +171,7 @@ impl Checks<'_> {
     }
 
     /// The client may use this identifier; one that the broker assigned is always allowed.
-    pub(super) fn may_be_called(
+    pub(super) fn may_use_identifier(
         &mut self,
         handshake: &Handshake,
         identity: &Identity,
@@ -222,7 +222,7 @@ impl Checks<'_> {
         Err(Violation::new(ReasonCode::ClientIdentifierNotValid, what))
     }
 
-    /// An unverified client stays as long as it would be admitted again.
+    /// Whether an unverified client may stay connected: it must still be admissible.
     pub(super) fn may_stay(&mut self, key: ConnectionKey) -> Result<(), Violation> {
         let connection = &self.edge.connections[key];
         let (number, is_loopback) = (connection.gate, connection.peer.is_loopback());

@@ -1,4 +1,4 @@
-//! Bans and failed logins: asks protection, tells the client and counts.
+//! Bans and failed logins: checks them, informs the client and counts.
 
 use thrum_access::Identity;
 use thrum_engine::Engine;

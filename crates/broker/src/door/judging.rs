@@ -1,4 +1,4 @@
-//! Choice of the judge of a client: by its credentials, the backends that could verify them, and
+//! Choice of how a client is verified: by its credentials, the backends that could verify them, and
 //! the rules for anonymous clients.
 
 use thrum_access::{Identity, Login};
@@ -11,27 +11,27 @@ use super::checks::Checks;
 use crate::config::Anonymous;
 
 /// The refusal of a client without credentials, where anonymous clients are not admitted.
-pub(super) const STRANGER: Violation = Violation::new(
+pub(super) const NO_CREDENTIALS: Violation = Violation::new(
     ReasonCode::NotAuthorized,
     "not authorized: the broker admits no clients without credentials from here \
      (auth.anonymous in its configuration)",
 );
 
-/// Who judges a client.
+/// The verification that a client needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Judge {
     /// It is admitted without verified credentials.
     Anonymous,
-    /// Its certificate is enough.
+    /// Its certificate is sufficient.
     Certificate,
-    /// The gatekeeper.
+    /// The gatekeeper decides.
     Gatekeeper,
     /// It has no credentials, and anonymous clients are not admitted here.
-    Nobody,
+    Refused,
 }
 
 /// Whether the client sends a user name or a password.
-pub(crate) fn shows_something(login: &Login) -> bool {
+pub(crate) fn has_credentials(login: &Login) -> bool {
     login.identity.username.is_some() || login.password.is_some()
 }
 
@@ -57,7 +57,7 @@ impl Checks<'_> {
     /// Chooses the judge of the client.
     pub(super) fn judge(&mut self, key: ConnectionKey, login: &Login) -> Judge {
         let has_gatekeeper = self.engine.core.settings.access.access.gatekeeper.is_some();
-        if login.method.is_some() || (shows_something(login) && has_gatekeeper) {
+        if login.method.is_some() || (has_credentials(login) && has_gatekeeper) {
             return Judge::Gatekeeper;
         }
         if login.is_username_verified {
@@ -70,11 +70,11 @@ impl Checks<'_> {
         if of_gate.unwrap_or(of_node).admits(is_loopback) {
             Judge::Anonymous
         } else {
-            Judge::Nobody
+            Judge::Refused
         }
     }
 
-    pub(super) fn log_stranger(&mut self, key: ConnectionKey, handshake: &Handshake) {
+    pub(super) fn log_no_credentials(&mut self, key: ConnectionKey, handshake: &Handshake) {
         if self.engine.core.may_log() {
             let gate = self.edge.connections[key].gate;
             let of_gate = self.edge.gates.get(gate).anonymous;

@@ -18,9 +18,9 @@ use super::admission::is_of_client;
 use super::answers::{AnswerTo, reply};
 use super::guard::Guard;
 use super::recheck::{Recheck, Rechecking};
-use super::sources::want_look_at_sources;
+use super::sources::request_source_review;
 use crate::connection::Phase;
-use crate::edge::{Edge, Farewell};
+use crate::edge::{DisconnectNotice, Edge};
 
 /// A gatekeeper that could not answer is asked again after this time.
 const REFRESH_AGAIN_SECS: u32 = 30;
@@ -50,9 +50,9 @@ impl Reauthentication<'_> {
     }
 
     /// Disconnects a connected client.
-    fn turn_away(&mut self, slot: Slot, reason: ReasonCode, what: &str) {
-        let farewell = Farewell { reason, what };
-        self.edge.turn_away(self.engine, slot, farewell);
+    fn disconnect(&mut self, slot: Slot, reason: ReasonCode, what: &str) {
+        let notice = DisconnectNotice { reason, what };
+        self.edge.disconnect_session(self.engine, slot, notice);
     }
 
     /// AUTH of a connected client. [MQTT-4.12.1-1]
@@ -66,7 +66,7 @@ impl Reauthentication<'_> {
         let data = auth.properties.authentication_data.unwrap_or_default();
         let gatekeeper = self.engine.core.settings.access.access.gatekeeper.clone();
         let Some((gatekeeper, access)) = gatekeeper.zip(client.access.as_deref()) else {
-            self.turn_away(
+            self.disconnect(
                 slot,
                 ReasonCode::NotAuthorized,
                 "enhanced authentication is no longer set up",
@@ -93,7 +93,7 @@ impl Reauthentication<'_> {
             return;
         }
         let Some(exchange) = self.exchange(slot).and_then(Option::take) else {
-            self.turn_away(
+            self.disconnect(
                 slot,
                 ReasonCode::ProtocolError,
                 "AUTH that answers no challenge",
@@ -123,7 +123,7 @@ impl Reauthentication<'_> {
             // [MQTT-4.12.1-2]
             Answer::Deny(denial) => {
                 self.note_denial_again(slot, &denial);
-                self.turn_away_denied(slot, &denial);
+                self.disconnect_denied(slot, &denial);
             }
             Answer::Challenge { data, exchange } => {
                 if let Some(asked) = self.exchange(slot) {
@@ -160,7 +160,7 @@ impl Reauthentication<'_> {
 
     fn after_auth(&mut self, slot: Slot, written: Result<(), Violation>) {
         if let Err(violation) = written {
-            self.turn_away(slot, violation.reason, violation.what);
+            self.disconnect(slot, violation.reason, violation.what);
         }
     }
 
@@ -202,7 +202,7 @@ impl Reauthentication<'_> {
                     .drop_will(slot, "its client is no longer admitted");
                 if self.engine.core.sessions.is_connected(slot, id) {
                     self.engine.core.row().add(Counter::AdmissionsRevoked, 1);
-                    self.turn_away_denied(slot, &denial);
+                    self.disconnect_denied(slot, &denial);
                 }
             }
         }
@@ -225,12 +225,12 @@ impl Reauthentication<'_> {
         };
         refresh_in(self.engine, slot, refresh_secs);
         if is_another {
-            want_look_at_sources(self.engine);
+            request_source_review(self.engine);
             self.rechecking().check_subscriptions(slot);
         }
     }
 
-    /// The time to ask again has come.
+    /// Asks the gatekeeper again, at the scheduled time.
     pub(crate) fn refresh_due(&mut self, timed: TimedSession) {
         let Some(slot) = self.engine.core.sessions.slot_of(timed) else {
             return;
@@ -267,7 +267,7 @@ impl Reauthentication<'_> {
         }
     }
 
-    fn turn_away_denied(&mut self, slot: Slot, denial: &Denial) {
+    fn disconnect_denied(&mut self, slot: Slot, denial: &Denial) {
         if self.engine.core.may_log() {
             let client_id = self.engine.core.sessions[slot].session.client_id();
             tracing::info!(client_id, reason = %denial.detail, "disconnected: no longer admitted");
@@ -277,11 +277,11 @@ impl Reauthentication<'_> {
             ReasonCode::BadUserNameOrPassword => ReasonCode::NotAuthorized,
             other => other,
         };
-        self.turn_away(slot, reason, denial.what);
+        self.disconnect(slot, reason, denial.what);
     }
 }
 
-/// Ends the connection at this time: seconds of the Unix epoch, by the wall clock.
+/// Sets the time at which the connection ends: seconds of the Unix epoch, by the wall clock.
 pub(crate) fn valid_until(edge: &Edge, engine: &mut Engine, slot: Slot, end: Option<u64>) {
     let end = end.map(|end| edge.node.state.wall.at_seconds(end));
     let client = &mut engine.core.sessions[slot];

@@ -19,10 +19,10 @@ use super::checks::Checks;
 use super::judging::is_verified;
 use super::reauthentication::ask_again;
 use super::review_queue::{Line, ReviewQueue, Waiting};
-use super::sources::want_look_at_sources;
-use crate::edge::{Edge, Farewell};
+use super::sources::request_source_review;
+use crate::edge::{DisconnectNotice, Edge};
 
-/// Sessions reviewed in one turn: each costs some microseconds, for which clients wait.
+/// Sessions reviewed in one turn: each takes some microseconds, during which no client is served.
 const SESSIONS_PER_TURN: usize = 256;
 /// A review that takes at most this part of a portion is done at once.
 const SHORT_PART: u64 = 4;
@@ -40,7 +40,7 @@ pub(crate) struct Recheck {
     parts: [Part; 3],
 }
 
-/// The kinds of work, each limited to the rest of the portion.
+/// The kinds of work of a review, each limited to the rest of the portion.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Round,
@@ -72,7 +72,8 @@ struct Round {
     slots: usize,
     next: usize,
     left: usize,
-    /// Also sessions of clients with unchanged rights: filters are granted in another way.
+    /// Whether sessions of clients with unchanged rights are reviewed too: filters are granted in
+    /// another way.
     reviews_all: bool,
 }
 
@@ -125,7 +126,7 @@ impl Rechecking<'_> {
         round.reviews_all = reviews_all || round.reviews_all && round.left > 0;
         round.begin(self.engine.core.sessions.capacity());
         // While changes arrive continuously no round ends.
-        want_look_at_sources(self.engine);
+        request_source_review(self.engine);
     }
 
     /// Reviews the next sessions, up to the portion.
@@ -137,8 +138,8 @@ impl Rechecking<'_> {
         self.recheck.parts.rotate_left(1);
         for part in self.recheck.parts {
             match part {
-                Part::Round => self.go_on_with_round(),
-                Part::Queue(line) => self.go_on_with_queue(line),
+                Part::Round => self.continue_round(),
+                Part::Queue(line) => self.continue_queue(line),
             }
             if self.engine.core.turn.is_portion_over() {
                 break;
@@ -146,7 +147,7 @@ impl Rechecking<'_> {
         }
     }
 
-    fn go_on_with_round(&mut self) {
+    fn continue_round(&mut self) {
         let mut looked_at = 0;
         while self.recheck.round.left > 0 {
             let slot = Slot::new(self.recheck.round.take());
@@ -159,7 +160,7 @@ impl Rechecking<'_> {
             if self.recheck.round.left == 0 {
                 self.recheck.rates_changed = false;
                 // From here on no message is published on this worker by the old rules.
-                want_look_at_sources(self.engine);
+                request_source_review(self.engine);
             }
             if looked_at == SESSIONS_PER_TURN || self.engine.core.turn.is_portion_over() {
                 break;
@@ -168,7 +169,7 @@ impl Rechecking<'_> {
     }
 
     /// Continues with the sessions whose review takes long, in their order.
-    fn go_on_with_queue(&mut self, line: Line) {
+    fn continue_queue(&mut self, line: Line) {
         while self.review_first(line) {
             self.engine.core.durable.end_unit();
             if self.engine.core.turn.is_portion_over() {
@@ -192,7 +193,7 @@ impl Rechecking<'_> {
                 Box::new(review)
             });
             if !self.review(&mut review, Turn::is_portion_over) {
-                self.recheck.queue.go_on_later(review);
+                self.recheck.queue.keep_progress(review);
                 return true;
             }
         }
@@ -212,7 +213,7 @@ impl Rechecking<'_> {
         self.review(&mut review, |_| false);
     }
 
-    /// Continues a review; true at its end.
+    /// Continues a review; true once it is complete.
     fn review(&mut self, review: &mut Review, is_over: impl Fn(&mut Turn) -> bool) -> bool {
         loop {
             match review.advance(self.engine, &is_over) {
@@ -220,11 +221,12 @@ impl Rechecking<'_> {
                 Progress::Continues => return false,
                 Progress::Disconnect => {
                     let what = "a subscription is no longer allowed: the rules have changed";
-                    let farewell = Farewell {
+                    let notice = DisconnectNotice {
                         reason: ReasonCode::NotAuthorized,
                         what,
                     };
-                    self.edge.turn_away(self.engine, review.slot, farewell);
+                    self.edge
+                        .disconnect_session(self.engine, review.slot, notice);
                 }
             }
         }
@@ -241,7 +243,7 @@ impl Rechecking<'_> {
         if self.recheck.rates_changed {
             self.edge.meters(self.engine).measure_again(slot);
         }
-        if !self.keeps_its_place(slot) {
+        if !self.stays_admitted(slot) {
             return;
         }
         let shared = Arc::clone(&self.engine.core.settings.access);
@@ -258,8 +260,8 @@ impl Rechecking<'_> {
                 }
             }
             None if shared.is_open() => return,
-            // Of a restored session only the user is known, of one from an open node that it has
-            // none: it is checked when its client returns.
+            // Of a restored session only the user is recorded, and of a session from an open node
+            // only that it has no user: it is checked when its client returns.
             None if is_away => return,
             // The client was admitted while every client might do everything.
             None => {
@@ -299,7 +301,7 @@ impl Rechecking<'_> {
 
     /// Whether an unverified client would be admitted again; otherwise it is disconnected. Its
     /// session stays.
-    fn keeps_its_place(&mut self, slot: Slot) -> bool {
+    fn stays_admitted(&mut self, slot: Slot) -> bool {
         let client = &self.engine.core.sessions[slot];
         let key = client.connection;
         let access = client.access.as_deref();
@@ -316,7 +318,8 @@ impl Rechecking<'_> {
         self.engine.core.row().add(Counter::AdmissionsRevoked, 1);
         self.engine
             .drop_will(slot, "its client is no longer admitted");
-        self.edge.turn_away(self.engine, slot, violation.into());
+        self.edge
+            .disconnect_session(self.engine, slot, violation.into());
         false
     }
 

@@ -116,8 +116,8 @@ impl ReviewQueue {
         None
     }
 
-    /// Keeps the progress of a review.
-    pub(super) fn go_on_later(&mut self, review: Box<Review>) {
+    /// Stores the progress of a review.
+    pub(super) fn keep_progress(&mut self, review: Box<Review>) {
         let waiting = self.waiting.get_mut(&review.slot);
         if let Some(waiting) = waiting.filter(|waiting| waiting.id == review.id) {
             waiting.review = Some(review);

@@ -1,5 +1,5 @@
-//! Retained messages whose publishers have lost rights: one worker looks for them, some in each
-//! turn.
+//! Retained messages whose publishers have lost rights: one worker searches for them, a portion in
+//! each turn.
 
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -19,8 +19,8 @@ use crate::node::Node;
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(75);
 /// A gatekeeper that could not answer is asked again after this time.
 const AGAIN: Duration = Duration::from_secs(30);
-/// How long the ports stay closed for the gatekeeper's answers; what it has not answered by then is
-/// looked at later.
+/// Longest time that the ports stay closed for the gatekeeper's answers; the messages that it has
+/// not decided about by then are reviewed later.
 const START_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// The reviews of the node's retained messages, one at a time.
@@ -38,7 +38,7 @@ pub(crate) struct SourceReviews {
 }
 
 impl SourceReviews {
-    /// The next turn has a portion to do.
+    /// Whether the next turn has to do a portion.
     pub(crate) fn are_due(&self) -> bool {
         self.under_way.is_some() && self.waits_until.is_none()
     }
@@ -64,7 +64,7 @@ impl SourceReviews {
     }
 
     /// Does the next portion of the review.
-    pub(crate) fn go_on(&mut self, edge: &Edge, engine: &mut Engine) {
+    pub(crate) fn advance(&mut self, edge: &Edge, engine: &mut Engine) {
         if !self.are_due() {
             return;
         }
@@ -99,7 +99,7 @@ impl SourceReviews {
         self.under_way = Some(review);
     }
 
-    /// The gatekeeper has answered about the publisher of retained messages.
+    /// Takes the gatekeeper's answer about the publisher of retained messages.
     pub(crate) fn answered(&mut self, engine: &Engine, number: u64, question: u64, answer: Answer) {
         if let Some(review) = &mut self.under_way
             && self.number == number
@@ -117,8 +117,8 @@ fn ask(edge: &Edge, engine: &Engine, review: u64, question: u64, identity: Arc<I
     }
 }
 
-/// Requests a review: some client, connected or not, may have other rights to publish than before.
-pub(super) fn want_look_at_sources(engine: &Engine) {
+/// Requests a review: the rights of some client, connected or not, to publish may have changed.
+pub(super) fn request_source_review(engine: &Engine) {
     let policy = &engine.core.settings.access.access.policy;
     let retained = &engine.core.node.retained;
     // Messages that were withheld are delivered again when the key is turned off.
@@ -127,7 +127,7 @@ pub(super) fn want_look_at_sources(engine: &Engine) {
     }
 }
 
-/// Looks at what was restored before the ports open: rules and users may have changed while the
+/// Reviews the restored messages before the ports open: rules and users may have changed while the
 /// broker did not run.
 pub(crate) fn review_at_start(node: &Node, shared: &Shared) {
     if !shared.access.policy.checks_retained_source {
@@ -140,7 +140,7 @@ pub(crate) fn review_at_start(node: &Node, shared: &Shared) {
         let sender = sender.clone();
         if let Some(gatekeeper) = &shared.access.gatekeeper {
             let reply = move |answer| {
-                // Nobody waits for it any more: it comes too late.
+                // The review no longer waits for an answer that arrives late.
                 sender.try_send((question, answer)).ok();
             };
             gatekeeper.refresh(identity, Box::new(reply));

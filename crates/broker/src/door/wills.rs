@@ -1,4 +1,4 @@
-//! Wills: the right to leave one is checked when it is left.
+//! Wills: the right to publish a will is checked when the will is left.
 
 use thrum_access::{Admission, Question};
 use thrum_codec::ReasonCode;
@@ -25,7 +25,7 @@ pub(crate) fn will_decided(
     door: &mut Door<'_>,
     key: ConnectionKey,
     question: &Question,
-    said: Option<bool>,
+    decision: Option<bool>,
 ) -> Option<Pending> {
     let connection = &mut door.edge.connections[key];
     let mut pending = connection.take_pending_if(|awaited| matches!(awaited, Awaited::Will(_)))?;
@@ -39,13 +39,13 @@ pub(crate) fn will_decided(
         qos: question.qos,
         retain: question.retain,
     };
-    if !access.may_leave_will(wanted, said) {
+    if !access.may_leave_will(wanted, decision) {
         door.engine.core.row().add(Counter::WillsDenied, 1);
         let user = access.identity.username.as_deref();
         door.refuse_pending(key, &pending.handshake, user, &REFUSED);
         return None;
     }
-    admitted.is_will_allowed = said == Some(true);
+    admitted.is_will_allowed = decision == Some(true);
     Some(pending)
 }
 
@@ -73,8 +73,8 @@ pub(super) fn will_question(
     })
 }
 
-/// A will is checked when it is left, so that the client is told. The gatekeeper has decided by
-/// then, where it is asked.
+/// Checks a will when it is left, so that the client is informed. Where the gatekeeper decides, it
+/// has decided by then.
 pub(super) fn may_leave_will(
     engine: &Engine,
     handshake: &Handshake,

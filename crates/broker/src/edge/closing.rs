@@ -20,9 +20,9 @@ use crate::read_gate::PauseReason;
 /// Time for a connection that ends to take its output; if the broker ended it, its input is read
 /// for as long, so that the peer receives the last packet and no reset.
 const DRAIN: Duration = Duration::from_secs(2);
-/// A paused client cannot show that it is alive; its keep alive is checked again after this time.
+/// A paused client cannot send a sign of life; its keep alive is checked again after this time.
 const PAUSED_GRACE: Duration = Duration::from_secs(1);
-/// A client that is not read because it does not take its output has this time to take some of it.
+/// Time for a client that is not read, as it does not take its output, to take some of it.
 const MUTED_GRACE: Duration = Duration::from_secs(30);
 
 /// Reasons why a connection ends.
@@ -52,12 +52,12 @@ impl Ending {
 
 /// The last packet for a client before its connection ends.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Farewell<'a> {
+pub(crate) struct DisconnectNotice<'a> {
     pub(crate) reason: ReasonCode,
     pub(crate) what: &'a str,
 }
 
-impl From<Violation> for Farewell<'static> {
+impl From<Violation> for DisconnectNotice<'static> {
     fn from(violation: Violation) -> Self {
         Self {
             reason: violation.reason,
@@ -82,8 +82,8 @@ impl Edge {
         let connection = &self.connections[key];
         let (peer, session) = (connection.peer, connection.session());
         // The log line of the departure contains the reason, if the line is written.
-        let is_told = session.is_some() && self.lines.has_room(engine);
-        if !is_told && engine.core.may_log() {
+        let is_logged_later = session.is_some() && self.lines.has_room(engine);
+        if !is_logged_later && engine.core.may_log() {
             let client = session.map(|slot| &engine.core.sessions[slot].session);
             let client_id = client.map_or("", |session| session.client_id());
             tracing::info!(%peer, client_id, reason = violation.what, "connection closed: the client broke the protocol");
@@ -96,16 +96,16 @@ impl Edge {
         &mut self,
         engine: &mut Engine,
         key: ConnectionKey,
-        farewell: Farewell<'_>,
+        notice: DisconnectNotice<'_>,
         ending: Ending,
     ) {
         if let Some(slot) = self.connections[key].session() {
-            say(engine, key, slot, farewell);
+            write_disconnect(engine, key, slot, notice);
         }
-        self.lost_because(engine, key, ending, farewell.what);
+        self.lost_because(engine, key, ending, notice.what);
     }
 
-    /// Ends a connection: tells its session and closes its socket.
+    /// Ends a connection: detaches its session and closes its socket.
     pub(crate) fn lost(&mut self, engine: &mut Engine, key: ConnectionKey, ending: Ending) {
         self.lost_because(engine, key, ending, ending.words());
     }
@@ -173,14 +173,14 @@ impl Edge {
         } else if connection.reading.has(PauseReason::Output) && progressed {
             MUTED_GRACE
         } else {
-            self.keep_alive_over(engine, key, slot);
+            self.end_keep_alive(engine, key, slot);
             return;
         };
         engine.core.arm_at(slot, engine.core.turn.now.plus(grace));
     }
 
     /// [MQTT-3.1.2-22] [MQTT3-3.1.2-24]
-    fn keep_alive_over(&mut self, engine: &mut Engine, key: ConnectionKey, slot: Slot) {
+    fn end_keep_alive(&mut self, engine: &mut Engine, key: ConnectionKey, slot: Slot) {
         engine.core.row().add(Counter::KeepAliveTimeouts, 1);
         if !self.lines.has_room(engine) && engine.core.may_log() {
             let client_id = engine.core.sessions[slot].session.client_id();
@@ -189,28 +189,28 @@ impl Edge {
                 "connection closed: nothing received for one and a half keep alives"
             );
         }
-        let farewell = Farewell {
+        let notice = DisconnectNotice {
             reason: ReasonCode::KeepAliveTimeout,
             what: "nothing received for one and a half times the keep alive",
         };
-        self.disconnect(engine, key, farewell, Ending::ClosedByServer);
+        self.disconnect(engine, key, notice, Ending::ClosedByServer);
     }
 
     /// The last packet for a client when the node stops, and the end of its layers.
-    pub(crate) fn dismiss(&mut self, engine: &mut Engine, key: ConnectionKey) {
+    pub(crate) fn disconnect_at_stop(&mut self, engine: &mut Engine, key: ConnectionKey) {
         let Some(connection) = self.connections.get_mut(key) else {
             return;
         };
         if let Some(slot) = connection.session() {
-            let farewell = Farewell {
+            let notice = DisconnectNotice {
                 reason: ReasonCode::ServerShuttingDown,
                 what: "the broker is shutting down",
             };
             let peer = connection.peer;
-            say(engine, key, slot, farewell);
+            write_disconnect(engine, key, slot, notice);
             let core = &mut engine.core;
             if let Some(reporter) = core.reporter(EventKind::ClientDisconnected) {
-                reporter.disconnected(slot, format_args!("{peer}"), farewell.what);
+                reporter.disconnected(slot, format_args!("{peer}"), notice.what);
             }
             core.durable
                 .write_session(&core.sessions[slot], Some(core.turn.now));
@@ -225,24 +225,32 @@ impl Edge {
     }
 
     /// Disconnects a connected client.
-    pub(crate) fn turn_away(&mut self, engine: &mut Engine, slot: Slot, farewell: Farewell<'_>) {
+    pub(crate) fn disconnect_session(
+        &mut self,
+        engine: &mut Engine,
+        slot: Slot,
+        notice: DisconnectNotice<'_>,
+    ) {
         if let Some(key) = engine.core.sessions[slot].connection {
-            self.disconnect(engine, key, farewell, Ending::ClosedByServer);
+            self.disconnect(engine, key, notice, Ending::ClosedByServer);
         }
     }
 }
 
 /// Replaces output that may not be written yet by DISCONNECT: the client sends unacknowledged
 /// messages again. A client whose CONNACK may not be written yet is refused.
-fn say(engine: &mut Engine, key: ConnectionKey, slot: Slot, farewell: Farewell<'_>) {
-    let was_welcomed = !engine.core.outputs[key].drop_held();
+fn write_disconnect(
+    engine: &mut Engine,
+    key: ConnectionKey,
+    slot: Slot,
+    notice: DisconnectNotice<'_>,
+) {
+    let has_connack = !engine.core.outputs[key].drop_held();
     engine.core.write_last_packet(slot, |session, out| {
-        if was_welcomed {
-            session.disconnect(farewell.reason, Some(farewell.what), out);
+        if has_connack {
+            session.disconnect(notice.reason, Some(notice.what), out);
         } else {
-            session
-                .link_mut()
-                .refuse(farewell.reason, farewell.what, out);
+            session.link_mut().refuse(notice.reason, notice.what, out);
         }
     });
 }

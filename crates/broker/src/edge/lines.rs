@@ -17,17 +17,17 @@ pub(crate) struct ClientLines {
     written: u32,
     /// Lines omitted since the last line that was written.
     left_out: u64,
-    /// Of one second; 0 if clients that come and go have none.
+    /// The limit of lines in one second; 0 turns the lines off.
     most: u32,
 }
 
 impl ClientLines {
-    /// The workers of the node share its lines of a second.
+    /// Sets this worker's share of the node's lines per second.
     pub(crate) fn share(&mut self, of_node: u32, workers: usize) {
         self.most = of_node.div_ceil(u32::try_from(workers).unwrap_or(1));
     }
 
-    /// Clients that come and go have lines of their own.
+    /// Whether connections and disconnections of clients are logged.
     pub(crate) const fn are_wanted(&self) -> bool {
         self.most > 0
     }
@@ -82,7 +82,7 @@ impl ClientLines {
         if left_out > 0 {
             tracing::info!(
                 left_out,
-                "more clients came and went than log.clients has lines for"
+                "more clients connected and disconnected than log.clients has lines for"
             );
         }
         true

@@ -22,7 +22,7 @@ const ACCEPTS_PER_TURN: usize = 256;
 const ACCEPTS_OVERLOADED: usize = 16;
 /// Shortest pause after the connect rate was used up, so that connections are accepted in batches.
 const RATE_PAUSE_MIN: Duration = Duration::from_millis(10);
-/// Longest pause after a connect rate was used up: a reload may change the rate meanwhile.
+/// Longest pause after a connect rate was used up: a reload may change the rate within it.
 const RATE_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Interval at which an overloaded worker checks whether it may accept again.
 const OVERLOAD_PAUSE: Duration = Duration::from_millis(100);
@@ -83,7 +83,7 @@ pub(crate) struct Accepting {
     /// Time to continue accepting, after a connect rate was used up.
     accept_at: Option<Time>,
     /// Time from which some new connections are accepted under overload.
-    let_newcomers_in_from: Time,
+    overload_accept_at: Time,
     /// The listener that is tried first when accepting continues.
     first_listener: usize,
     /// A listener had at least as many connections as one turn accepts.
@@ -99,10 +99,10 @@ pub(crate) struct Batch {
 }
 
 impl Accepting {
-    /// New connections are accepted now, and some wait.
+    /// Ends the pause between accepted connections under overload; some connections wait.
     #[cfg(test)]
-    pub(crate) const fn let_in_now(&mut self, now: Time) {
-        self.let_newcomers_in_from = now;
+    pub(crate) const fn accept_under_overload_now(&mut self, now: Time) {
+        self.overload_accept_at = now;
         self.again = true;
     }
 
@@ -120,7 +120,7 @@ impl Accepting {
         place: usize,
     ) -> Option<Batch> {
         let is_overloaded = edge.overload.defers_connections();
-        if is_overloaded && !self.lets_some_in(edge, engine) {
+        if is_overloaded && !self.may_accept_under_overload(edge, engine) {
             return None;
         }
         Some(Batch {
@@ -176,9 +176,9 @@ impl Accepting {
         None
     }
 
-    /// The pause is over: all listeners are tried, in this order. Each is first at times: under
-    /// overload the others accept nothing.
-    pub(crate) fn go_on(&mut self) -> impl Iterator<Item = usize> + use<> {
+    /// Resumes accepting after the pause: all listeners are tried, in this order. Each listener is
+    /// first at times: under overload no connections of the others are accepted.
+    pub(crate) fn resume(&mut self) -> impl Iterator<Item = usize> + use<> {
         self.accept_at = None;
         self.again = false;
         let count = self.listeners.count();
@@ -187,7 +187,7 @@ impl Accepting {
         (0..count).map(move |number| (first + number) % count)
     }
 
-    /// Another socket to accept from.
+    /// Watches another socket for new connections.
     pub(crate) fn watch(&mut self, edge: &Edge, number: u32, mut listener: Listener) {
         let place = self.listeners.free_place();
         let token = Token(FIRST_LISTENER - place);
@@ -209,12 +209,12 @@ impl Accepting {
     }
 
     /// Whether some new connections are accepted despite overload. The others wait in the backlog.
-    fn lets_some_in(&mut self, edge: &mut Edge, engine: &mut Engine) -> bool {
+    fn may_accept_under_overload(&mut self, edge: &mut Edge, engine: &mut Engine) -> bool {
         engine.core.row().add(Counter::OverloadDeferred, 1);
         self.defer_accept(engine, OVERLOAD_PAUSE);
-        let may_enter = engine.core.turn.now >= self.let_newcomers_in_from;
+        let may_enter = engine.core.turn.now >= self.overload_accept_at;
         if may_enter {
-            self.let_newcomers_in_from = engine.core.turn.now.plus(OVERLOAD_PAUSE);
+            self.overload_accept_at = engine.core.turn.now.plus(OVERLOAD_PAUSE);
         }
         may_enter && !edge.overload.has(OverloadCause::Handshakes)
     }

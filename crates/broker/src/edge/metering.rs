@@ -1,5 +1,5 @@
-//! Rates of what clients send: a connection that has used up one of them is not read for a while;
-//! nothing is dropped.
+//! Rates of what clients send: a connection that has used up a rate is not read for a time; no
+//! input is dropped.
 
 use std::sync::Arc;
 
@@ -121,7 +121,7 @@ impl Meters<'_> {
     }
 
     /// Ends the pause of a connection, unless other connections have used up the rate they share.
-    pub(crate) fn pace_over(&mut self, id: ConnectionId) {
+    pub(crate) fn end_pace(&mut self, id: ConnectionId) {
         let key = id.key;
         let connection = self.edge.connection(self.engine, id);
         if !connection.is_some_and(|connection| connection.reading.has(PauseReason::Rate)) {

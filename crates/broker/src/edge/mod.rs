@@ -23,7 +23,7 @@ use thrum_engine::table::Table;
 use thrum_engine::timers::Target;
 use thrum_protection::{Handshakes, Overload};
 
-pub(crate) use self::closing::{Ending, Farewell};
+pub(crate) use self::closing::{DisconnectNotice, Ending};
 pub(crate) use self::lines::{Arrival, ClientLines};
 pub(crate) use self::listening::Accepting;
 #[cfg(test)]
@@ -296,7 +296,7 @@ impl Edge {
         connection
     }
 
-    /// A connection from there may go on; if not, it is closed without a word.
+    /// Whether connections from this address are admitted; others are closed without an answer.
     pub(crate) fn may_open(&self, engine: &mut Engine, address: Option<IpAddr>) -> bool {
         let (settings, now) = (&self.settings.protection, engine.core.turn.now);
         let Err(refusal) = self.node.protection.may_open(address, settings, now) else {
@@ -312,7 +312,7 @@ impl Edge {
     }
 }
 
-/// Closes the connection when no CONNECT comes in time.
+/// Closes the connection when no CONNECT arrives in time.
 fn await_connect(settings: &ShellSettings, engine: &mut Engine, key: ConnectionKey) {
     let target = Target::Connection(engine.core.outputs.id(key));
     let deadline = engine.core.turn.now.plus(settings.connect_timeout);

@@ -72,7 +72,7 @@ impl Readers {
         !self.listed.is_empty()
     }
 
-    /// A connection waits for other threads, which do not signal free room.
+    /// Whether a connection waits for other threads, which do not signal free room.
     pub(crate) fn waits_for_others(&self) -> bool {
         !self.at_mailboxes.is_empty() || !self.at_storage.is_empty()
     }
@@ -201,10 +201,10 @@ impl Readers {
     /// A mailbox that is at most half full accepts mail again: not at the first free place, as each
     /// pause and resumption has a cost.
     fn end_mailbox_pauses(&mut self, connections: &mut Connections, engine: &Engine) {
-        let crowded = self.crowded(engine);
+        let filled = self.over_half_full(engine);
         let waits_on = |wait: &MailboxWait| {
             let FullReceivers { workers, sinks } = wait.full;
-            !(workers & crowded.workers).is_empty() || sinks.intersects(crowded.sinks)
+            !(workers & filled.workers).is_empty() || sinks.intersects(filled.sinks)
         };
         let over = self.at_mailboxes.extract_if(.., |wait| !waits_on(wait));
         let waiting = over.map(|wait| wait.connection).collect();
@@ -213,7 +213,7 @@ impl Readers {
     }
 
     /// The receivers that publishers wait for and that are more than half full.
-    fn crowded(&self, engine: &Engine) -> FullReceivers {
+    fn over_half_full(&self, engine: &Engine) -> FullReceivers {
         let node = &engine.core.node;
         let (mut workers, mut sinks) = (WorkerSet::NONE, SinkSet::NONE);
         for wait in &self.at_mailboxes {

@@ -195,7 +195,7 @@ impl Edge {
             Phase::Draining(Closing::Close) => self.close(engine, key),
             Phase::Draining(Closing::Shutdown) => {
                 connection.shutdown_output();
-                connection.phase = Phase::Draining(Closing::Told);
+                connection.phase = Phase::Draining(Closing::ShutdownSent);
             }
             _ => {}
         }
@@ -218,7 +218,7 @@ impl Edge {
             self.lost(engine, key, Ending::ClosedByPeer);
             return;
         }
-        connection.reading.open_wide();
+        connection.reading.clear_reasons();
         connection.reading.note_readable(true);
         connection.meter = None;
         self.list_reader(key);

@@ -7,7 +7,7 @@ use thrum_files::Stamp;
 use thrum_protocol::Time;
 use thrum_transport::{ServerCertificate, Validity};
 
-use super::{Standing, layers};
+use super::{OpenListeners, layers};
 use crate::config::{Config, TlsConfig};
 
 /// The log warns of a certificate's expiry this long before it: time to renew it.
@@ -20,7 +20,7 @@ const WARNING_PART: u64 = 3;
 pub(crate) struct CertificateWatch {
     listeners: CertificateFiles,
     /// The last warning about the certificate in a file, with the certificate's expiry.
-    said: BTreeMap<PathBuf, (u64, Age)>,
+    warned: BTreeMap<PathBuf, (u64, Age)>,
 }
 
 /// The state of each listener's files at the last check.
@@ -58,10 +58,10 @@ impl CertificateWatch {
     }
 
     /// All files were read.
-    pub(crate) fn have_been_read(
+    pub(crate) fn record_files(
         &mut self,
         files: CertificateFiles,
-        standing: &Standing,
+        standing: &OpenListeners,
         now: Time,
     ) {
         self.listeners = files;
@@ -71,7 +71,7 @@ impl CertificateWatch {
     /// Reads the files of each listener with a changed file again: all of them, or none. A listener
     /// whose files cannot be used keeps its present ones; the log contains the reason once, and the
     /// next check tries again.
-    pub(crate) fn look(&mut self, config: &Config, standing: &Standing, now: Time) {
+    pub(crate) fn check(&mut self, config: &Config, standing: &OpenListeners, now: Time) {
         for (name, found) in Self::files_of(config) {
             let known = self.listeners.entry(name.clone()).or_default();
             let changed = known.changed(&found);
@@ -90,11 +90,11 @@ impl CertificateWatch {
         self.warn_of_ends(standing, now);
     }
 
-    fn warn_of_ends(&mut self, standing: &Standing, now: Time) {
+    fn warn_of_ends(&mut self, standing: &OpenListeners, now: Time) {
         let names = self.listeners.keys();
         let shown: Vec<ServerCertificate> =
             names.flat_map(|name| standing.certificates(name)).collect();
-        self.said
+        self.warned
             .retain(|file, _| shown.iter().any(|one| one.file == *file));
         for certificate in &shown {
             match self.news_of(certificate, now) {
@@ -113,18 +113,18 @@ impl CertificateWatch {
         }
     }
 
-    /// The unreported news of a certificate.
+    /// The state of a certificate that has not been reported yet.
     fn news_of(&mut self, certificate: &ServerCertificate, now: Time) -> Option<Age> {
         let until = certificate.validity.until;
         let age = age(&certificate.validity, now);
-        let before = self.said.insert(certificate.file.clone(), (until, age));
-        let said = match before {
-            Some((known, said)) if known == until => said,
+        let before = self.warned.insert(certificate.file.clone(), (until, age));
+        let warned = match before {
+            Some((known, warned)) if known == until => warned,
             // The log warned of it when it was read, already expired.
             _ if age == Age::Over => age,
             _ => Age::Fresh,
         };
-        (age > said).then_some(age)
+        (age > warned).then_some(age)
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Gate {
     pub(crate) paces: Paces,
     /// The usage of these rates by its clients; shared as `open`.
     pub(crate) account: Arc<Account>,
-    /// Clients that need no credentials here; none if the node's setting holds.
+    /// Which clients need no credentials here; `None` if the node's setting applies.
     pub(crate) anonymous: Option<Anonymous>,
     /// The present setting, shared as `open`: clients that were admitted without credentials may be
     /// disconnected by it.
@@ -46,7 +46,7 @@ pub(crate) struct Gate {
     pub(crate) is_quic: bool,
     /// Part of the client certificate that is the user name.
     pub(crate) username: CertificateName,
-    /// Versions of MQTT that its clients may speak.
+    /// Versions of MQTT that its clients may use.
     versions: Box<[ProtocolVersion]>,
     /// The prefix of its clients' topics.
     pub(crate) mount: Option<MountTemplate>,
@@ -57,7 +57,7 @@ pub(crate) struct Gate {
     pub(crate) proxies: Option<Box<[Network]>>,
 }
 
-/// What a gate is made of.
+/// The parts of a new gate.
 #[derive(Debug)]
 pub(crate) struct GateParts<'a> {
     pub(crate) config: &'a ListenerConfig,
@@ -107,7 +107,7 @@ impl Gate {
         }
     }
 
-    /// Counts a new connection in; false if the listener is full.
+    /// Counts a new connection; false if the listener is full.
     #[must_use]
     pub(super) fn enter(&self) -> bool {
         self.hold();
@@ -119,7 +119,7 @@ impl Gate {
         false
     }
 
-    /// Counts a connection out.
+    /// Counts the end of a connection.
     pub(super) fn leave(&self) {
         self.open.fetch_sub(1, Ordering::Relaxed);
         self.release();
@@ -130,7 +130,7 @@ impl Gate {
         self.own.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It has arrived.
+    /// The connection has arrived at the worker.
     pub(crate) fn release(&self) {
         self.own.fetch_sub(1, Ordering::Relaxed);
     }
@@ -140,7 +140,7 @@ impl Gate {
         self.own.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether its clients may speak that version.
+    /// Whether its clients may use that version.
     pub(crate) fn accepts(&self, version: Version) -> bool {
         let named = match version {
             Version::V31 => ProtocolVersion::V31,

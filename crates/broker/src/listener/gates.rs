@@ -1,10 +1,10 @@
-//! Gates by number: a connection names its own in two bytes, so a number is used again only when
-//! nobody means the old gate by it.
+//! Gates by number. A connection stores its gate as a number of two bytes, so a number is reused
+//! only when no connection refers to the old gate.
 //!
 //! ```text
-//!   in use --nobody lets connections in through it--> retired
-//!   --all workers know, and its last connection has gone--> forgotten
-//!   (workers are told to let it go) --all have--> free
+//!   in use --no listener accepts connections for it--> retired
+//!   --all workers know, and its last connection has ended--> forgotten
+//!   (workers receive the change to drop it) --all have--> free
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,16 +15,16 @@ use thrum_engine::workers::WorkerId;
 
 use super::Gate;
 
-/// All gates there are.
+/// The gates of the node.
 #[derive(Debug)]
 pub(crate) struct Gates {
     /// Guards the numbers: read when a worker meets an unknown number, written at reloads.
     numbers: RwLock<Vec<Number>>,
     /// Changes of listeners sent to all workers.
     sent: AtomicU64,
-    /// Number of these that each worker has carried out.
+    /// Number of these changes that each worker has carried out.
     carried_out: Box<[CachePadded<AtomicU64>]>,
-    /// Sockets of clients, in their handshake or beyond it: written for each connection.
+    /// Sockets of clients, in their handshake or after it: written for each connection.
     open: CachePadded<AtomicU64>,
 }
 
@@ -33,9 +33,9 @@ pub(crate) struct Gates {
 enum Number {
     Free,
     InUse(Arc<Gate>),
-    /// No connection comes through it once the workers have carried out this number of changes.
+    /// No connection arrives through it once the workers have carried out this number of changes.
     Retired(Arc<Gate>, Option<u64>),
-    /// The workers drop it with that change.
+    /// The workers drop it with the change of this number.
     Forgotten(u64),
 }
 
@@ -47,8 +47,8 @@ impl Number {
         }
     }
 
-    /// Advances as far as the changes that all workers have carried out allow; true if the next
-    /// change has to tell them to drop it.
+    /// Advances to the state that the changes carried out by all workers allow; true if the next
+    /// change has to make the workers drop the gate.
     fn advance(&mut self, sent: u64, carried_out: u64) -> bool {
         match self {
             Self::Free | Self::InUse(_) => false,
@@ -70,8 +70,8 @@ impl Number {
     }
 }
 
-/// A gate with its number, for as long as connections may come through it. Dropping it retires the
-/// number.
+/// A gate with its number, for as long as connections may arrive through it. Dropping this retires
+/// the number.
 #[derive(Debug)]
 pub(crate) struct Numbered {
     pub(crate) number: u16,
@@ -86,7 +86,7 @@ impl Drop for Numbered {
 }
 
 impl Gates {
-    /// None yet.
+    /// An empty table.
     pub(crate) fn new(workers: usize) -> Self {
         Self {
             numbers: RwLock::default(),
@@ -96,7 +96,7 @@ impl Gates {
         }
     }
 
-    /// Gives the gate a number; none if all are used.
+    /// Gives the gate a number; `None` if all numbers are in use.
     pub(crate) fn add(&self, gate: Arc<Gate>) -> Option<u16> {
         let mut numbers = self.numbers.write().unwrap_or_else(PoisonError::into_inner);
         let free = numbers.iter().position(|one| matches!(one, Number::Free));
@@ -139,7 +139,7 @@ impl Gates {
         self.sent.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The worker has carried out the next one.
+    /// Records that the worker has carried out the next change.
     pub(crate) fn count_carried_out(&self, worker: WorkerId) {
         self.carried_out[worker.index()].fetch_add(1, Ordering::Release);
     }
@@ -160,12 +160,12 @@ impl Gates {
         forgotten.collect()
     }
 
-    /// Sockets of clients, in their handshake or beyond it.
+    /// Number of sockets of clients, in their handshake or after it.
     pub(crate) fn open_sockets(&self) -> u64 {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// Counts a new connection in; false if its listener is full.
+    /// Counts a new connection; false if its listener is full.
     #[must_use]
     pub(crate) fn enter(&self, gate: &Gate) -> bool {
         let is_in = gate.enter();
@@ -175,7 +175,7 @@ impl Gates {
         is_in
     }
 
-    /// Counts a connection out.
+    /// Counts the end of a connection.
     pub(crate) fn leave(&self, gate: &Gate) {
         gate.leave();
         self.open.fetch_sub(1, Ordering::Relaxed);

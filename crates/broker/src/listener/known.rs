@@ -46,7 +46,7 @@ impl KnownGates {
         }
     }
 
-    /// Counts a new connection in; false if its listener is full.
+    /// Counts a new connection; false if its listener is full.
     #[must_use]
     pub(crate) fn enter(&mut self, number: u16) -> bool {
         self.get(number);
@@ -54,7 +54,7 @@ impl KnownGates {
         known.is_some_and(|gate| self.gates.enter(gate))
     }
 
-    /// Counts a connection out.
+    /// Counts the end of a connection.
     pub(crate) fn leave(&mut self, number: u16) {
         self.get(number);
         if let Some(gate) = &self.known[usize::from(number)] {

@@ -11,7 +11,7 @@ use crate::config::{
     CertificateName, ClientCert, Config, ListenerConfig, TlsConfig, TlsVersion, Transport,
 };
 
-/// The TLS that holds for a listener: its own, or that of the listener it names.
+/// The TLS settings that apply to a listener: its own, or those of the listener that it names.
 pub(super) fn tls_of<'c>(
     config: &'c Config,
     listener: &'c ListenerConfig,
@@ -24,7 +24,7 @@ pub(super) fn tls_of<'c>(
     tls.is_on().then_some(tls)
 }
 
-/// Reads the files that the listener needs; `before` is what it has now.
+/// Reads the files that the listener needs; `before` is its present acceptor.
 pub(super) fn acceptor(
     config: &Config,
     of: NamedListener<'_>,
@@ -82,7 +82,7 @@ fn check_certificates(config: &Config, listener: &ListenerConfig) -> Result<(), 
     }
 }
 
-/// The first key that has a meaning beside a certificate only.
+/// The first key that has an effect only with a certificate.
 fn key_of_tls(tls: &TlsConfig) -> Option<&'static str> {
     let is_set = |path: &Path| !path.as_os_str().is_empty();
     let keys = [
@@ -126,7 +126,7 @@ pub(super) fn tls_options(tls: &TlsConfig) -> ServerTlsOptions {
     }
 }
 
-/// A key without a file name is in the file of the certificate.
+/// Without a file name for the key, the key is in the file of the certificate.
 fn pair(cert: &Path, key: &Path) -> KeyPairFiles {
     let key_file: PathBuf = if key.as_os_str().is_empty() {
         cert.to_owned()

@@ -27,7 +27,7 @@ pub(crate) use certificates::{CertificateFiles, CertificateWatch};
 pub(crate) use gate::{Gate, GateParts};
 pub(crate) use gates::{Gates, Numbered};
 pub(crate) use known::KnownGates;
-pub(crate) use plan::{Change, Plan, Standing};
+pub(crate) use plan::{Change, OpenListeners, Plan};
 
 use crate::config::{Bind, Config, ListenerConfig, Transport};
 use crate::peer::Peer;

@@ -1,5 +1,5 @@
-//! From the configured listeners to the open sockets: which stay, open and close. All of the
-//! changes or none.
+//! From the configured listeners to the open sockets: the sockets that stay, open and close. Either
+//! all changes are made or none.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(crate) struct Place {
 
 /// The open addresses and gates.
 #[derive(Debug, Default)]
-pub(crate) struct Standing {
+pub(crate) struct OpenListeners {
     places: Vec<Place>,
     /// The gate of each listener.
     gates: Vec<(String, Arc<Numbered>)>,
@@ -44,17 +44,17 @@ pub(crate) struct Standing {
     numbers: u32,
 }
 
-/// A change of one worker's sockets.
+/// A change of the sockets of one worker.
 #[derive(Debug)]
 pub(crate) enum Change {
     /// Opens one more socket, with that number.
     Open(u32, Listener),
     /// Later connections through the socket use that gate.
-    Regate(u32, u16),
+    SetGate(u32, u16),
     /// Closes the socket; its connections stay.
     Close(u32),
     /// Disconnects the clients of these gates: they have no sockets of their own that could stay.
-    Part(Vec<u16>),
+    Disconnect(Vec<u16>),
     /// These gates have no connections any longer, and their numbers will be reused.
     Forget(Vec<u16>),
 }
@@ -62,7 +62,7 @@ pub(crate) enum Change {
 /// The steps to put a configuration in force.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    standing: Standing,
+    standing: OpenListeners,
     opened: Vec<(u32, u16, Vec<OwnedFd>)>,
     regated: Vec<(u32, u16)>,
     closed: Vec<Place>,
@@ -79,7 +79,7 @@ struct ItsGate {
     acceptor: Option<Acceptor>,
 }
 
-impl Standing {
+impl OpenListeners {
     /// The addresses that the broker listens on.
     pub(crate) fn addresses(&self) -> Vec<Listening> {
         let address = |place: &Place| {
@@ -100,7 +100,7 @@ impl Standing {
             remove_socket_file(place);
         }
         // All at the same time.
-        let ending = self.quic.drain(..).filter_map(|place| place.give_up().1);
+        let ending = self.quic.drain(..).filter_map(|place| place.close().1);
         self.ending_quic.extend(ending);
         for thread in self.ending_quic.drain(..) {
             if thread.join().is_err() {
@@ -136,7 +136,7 @@ impl Standing {
             && self.configs.iter().any(is_same)
         {
             let acceptor = match tls {
-                // Where it names another listener, that one may have none any more.
+                // The listener whose TLS it uses may have no TLS any more.
                 None if listener.tls_from.is_empty() => None,
                 None | Some(_) => Some(self.renewed(config, of)?),
             };
@@ -218,7 +218,7 @@ impl Plan {
     /// Binds new addresses. If it fails, no listener changes.
     pub(crate) fn new(
         config: &Config,
-        standing: &Standing,
+        standing: &OpenListeners,
         node: &Arc<Node>,
     ) -> Result<Self, StartError> {
         let wanted = Sockets {
@@ -228,7 +228,7 @@ impl Plan {
         let mut left = standing.places.clone();
         let mut left_quic: Vec<&QuicPlace> = standing.quic.iter().collect();
         let mut plan = Self {
-            standing: Standing {
+            standing: OpenListeners {
                 places: Vec::new(),
                 gates: Vec::new(),
                 quic: Vec::new(),
@@ -340,7 +340,11 @@ impl Plan {
     }
 
     /// Replaces the open addresses; returns the changes of each worker.
-    pub(crate) fn carry_out(mut self, standing: &mut Standing, workers: usize) -> Vec<Vec<Change>> {
+    pub(crate) fn carry_out(
+        mut self,
+        standing: &mut OpenListeners,
+        workers: usize,
+    ) -> Vec<Vec<Change>> {
         for (gate, acceptor) in self.renewed.drain(..) {
             gate.renew(acceptor);
         }
@@ -352,7 +356,7 @@ impl Plan {
         }
         for changes in &mut changes {
             let regated = self.regated.iter();
-            changes.extend(regated.map(|&(number, gate)| Change::Regate(number, gate)));
+            changes.extend(regated.map(|&(number, gate)| Change::SetGate(number, gate)));
             let closed = self.closed.iter();
             changes.extend(closed.map(|place| Change::Close(place.number)));
         }
@@ -362,7 +366,7 @@ impl Plan {
         let parting = self.carry_out_quic(standing);
         if !parting.is_empty() {
             for changes in &mut changes {
-                changes.push(Change::Part(parting.clone()));
+                changes.push(Change::Disconnect(parting.clone()));
             }
         }
         for (_, numbered) in &self.standing.gates {
@@ -373,7 +377,7 @@ impl Plan {
     }
 
     /// Returns the gates whose clients have to be disconnected.
-    fn carry_out_quic(&mut self, standing: &mut Standing) -> Vec<u16> {
+    fn carry_out_quic(&mut self, standing: &mut OpenListeners) -> Vec<u16> {
         let mut parting = Vec::new();
         let ending = standing.ending_quic.drain(..);
         let ending = ending.filter(|thread| !thread.is_finished());
@@ -382,7 +386,7 @@ impl Plan {
             let mut renewed = self.renewed_quic.iter();
             let renewed = renewed.position(|(number, ..)| *number == place.number);
             let Some(renewed) = renewed else {
-                let (gates, thread) = place.give_up();
+                let (gates, thread) = place.close();
                 parting.extend(gates);
                 self.standing.ending_quic.extend(thread);
                 continue;

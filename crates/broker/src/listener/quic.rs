@@ -1,4 +1,4 @@
-//! QUIC listeners: they have threads of their own, and hand the workers ordinary sockets.
+//! QUIC listeners: they have threads of their own, and give the workers ordinary sockets.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -27,10 +27,10 @@ use crate::peer::Peer;
 /// Over a slow path, with a round trip of 300 ms, a lost packet is sent again after half a second
 /// and acknowledged by the end of the first second; clients that then do not close have half a
 /// second or more.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const DISCONNECT_TIME: Duration = Duration::from_secs(2);
 
-/// While every worker has too much to do, or a connect rate is used up, new connections are tried
-/// again after at most this time.
+/// While all workers are overloaded, or a connect rate is used up, new connections are tried again
+/// after at most this time.
 const DEFERRAL_MAX: Duration = Duration::from_millis(100);
 
 /// An address of a QUIC listener.
@@ -94,7 +94,7 @@ impl QuicPlace {
         let tls = tls_of(&acceptor).map_err(refused)?;
         let gate = Arc::new(Mutex::new(Arc::clone(&renewal.gate)));
         let rates = Arc::new(Rates::new(renewal));
-        let door = Door {
+        let host = QuicAcceptor {
             node: Arc::clone(node),
             name: name.to_owned(),
             gate: Arc::clone(&gate),
@@ -102,7 +102,7 @@ impl QuicPlace {
             next: AtomicUsize::new(0),
             refusals: AtomicU64::new(0),
         };
-        let listener = QuicListener::bind(&[address], tls, renewal.limits, door)
+        let listener = QuicListener::bind(&[address], tls, renewal.limits, host)
             .map_err(|error| refused(error.to_string()))?;
         Ok(Self {
             name: name.to_owned(),
@@ -141,14 +141,15 @@ impl QuicPlace {
         Ok(())
     }
 
-    /// Accepts no more connections, gives the clients time to be told, and then frees the port.
-    /// Their own gates identify them to the workers.
-    pub(super) fn give_up(self) -> (Vec<u16>, Option<JoinHandle<()>>) {
+    /// Accepts no more connections, sends the clients a DISCONNECT within a time limit, and then
+    /// releases the port. The gates that only this address uses identify its clients to the
+    /// workers.
+    pub(super) fn close(self) -> (Vec<u16>, Option<JoinHandle<()>>) {
         self.listener.close();
         let listener = self.listener;
         let gates = self.gates.iter().map(|numbered| numbered.number).collect();
         let drain = move || {
-            listener.drain(LAST_WORDS);
+            listener.drain(DISCONNECT_TIME);
         };
         let thread = Builder::new().name("quic-give-up".to_owned()).spawn(drain);
         if let Err(error) = &thread {
@@ -289,7 +290,7 @@ fn is_half_used(bucket: &SharedBucket, pace: &Pace, now: Time) -> bool {
 }
 
 /// Accepts connections: each new one goes to the next worker with capacity.
-struct Door {
+struct QuicAcceptor {
     node: Arc<Node>,
     name: String,
     /// The gate of the next connections.
@@ -299,7 +300,7 @@ struct Door {
     refusals: AtomicU64,
 }
 
-impl Host for Door {
+impl Host for QuicAcceptor {
     fn on_connection(&self, socket: UnixStream, peer: thrum_quic::Peer) {
         let certificate = peer.certificates.first().and_then(describe_certificate);
         let arrived = Arrived {
@@ -356,15 +357,15 @@ fn address_of(asked: &Bind) -> Result<SocketAddr, String> {
     }
 }
 
-impl Door {
-    /// Gate of a connection that is on its way from here on.
+impl QuicAcceptor {
+    /// Gate of a connection that is on its way to a worker from now on.
     fn held_gate(&self) -> u16 {
         let current = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         current.gate.hold();
         current.number
     }
 
-    /// The next worker in turn; those with too much to do are skipped, unless all have.
+    /// The next worker in turn; overloaded workers are skipped, unless all are.
     fn next_worker(&self) -> WorkerId {
         let workers = self.node.workers();
         let first = self.next.fetch_add(1, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
-/// Listens at a path. A socket that a killed broker left there is replaced.
+/// Listens at a path. Replaces a socket that a killed broker left there.
 pub(super) fn bind(path: &Path, workers: usize) -> io::Result<Vec<OwnedFd>> {
     if is_left_behind(path) {
         std::fs::remove_file(path)?;
@@ -20,7 +20,7 @@ pub(super) fn bind(path: &Path, workers: usize) -> io::Result<Vec<OwnedFd>> {
         .collect()
 }
 
-/// The path is a socket without a listener.
+/// Whether the path is a socket without a listener.
 fn is_left_behind(path: &Path) -> bool {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     is_socket

@@ -1,4 +1,4 @@
-//! The file of bans, rewritten as a whole.
+//! The file of bans, which is always rewritten as a whole.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 use thrum_files::{Folder, Stamp};
 use thrum_protection::{BanLineError, BanList};
 
-/// Longest file that is read: some hundred thousand bans take 20 MiB.
+/// Longest file that is read: several hundred thousand bans take 20 MiB.
 const BYTES_MAX: u64 = 256 << 20;
 
-/// Why a file of bans cannot be used.
+/// Reasons why a file of bans cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BanFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read the bans in {}: {source}", .path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A line is not a ban.
@@ -32,12 +32,12 @@ pub enum BanFileError {
         /// The error.
         what: String,
     },
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error("cannot write the bans to {}: {source}", .path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -64,13 +64,13 @@ impl BanFile {
         Self { path }
     }
 
-    /// Its name.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads it; a missing file contains no ban. Empty lines are skipped, and of two bans of one
-    /// subject the last one counts.
+    /// Reads the file; a missing file contains no ban. Empty lines are skipped, and of two bans of
+    /// one subject the last one applies.
     ///
     /// # Errors
     /// A file that cannot be read, or the first line that is not a ban.
@@ -129,7 +129,7 @@ impl BanFile {
         self.path.file_name().unwrap_or_default()
     }
 
-    /// What the file is now; none if there is none.
+    /// The present stamp of the file; `None` if there is no file.
     pub(super) fn stamp(&self) -> Option<Stamp> {
         Stamp::of(&self.path).ok().flatten()
     }

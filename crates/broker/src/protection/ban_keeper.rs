@@ -15,20 +15,20 @@ use crate::clock::wall;
 use crate::config::Config;
 
 /// Interval of checks of the files.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Watches the file of bans, and shows the temporary bans in a file of their own.
 #[derive(Debug)]
 pub(crate) struct BanKeeper {
-    /// Its end ends the thread.
+    /// Dropping it ends the thread.
     stop: SyncSender<()>,
     thread: JoinHandle<()>,
 }
 
 impl BanKeeper {
     /// Reads the bans and starts to watch their file. Temporary bans are written to a second file,
-    /// for people to see; a ban that is removed from it (`thrum bans rm`) ends. It is not read at a
-    /// start.
+    /// for people to read; a ban that is removed from it (`thrum bans rm`) ends. A start does not
+    /// read the second file.
     ///
     /// # Errors
     /// A file of bans that cannot be read: a typing error must not admit banned clients.
@@ -50,16 +50,16 @@ impl BanKeeper {
         let (stop, stopped) = mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name("bans".to_owned());
         let thread = thread.spawn(move || {
-            while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-                files.look(clock(), SystemTime::UNIX_EPOCH + wall());
+            while stopped.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                files.check_files(clock(), SystemTime::UNIX_EPOCH + wall());
             }
         });
         let thread = thread.map_err(|source| BanFileError::Read { path, source })?;
         Ok(Self { stop, thread })
     }
 
-    /// The same for the file that the configuration names; none if it names no file and no data
-    /// directory. The temporary bans are shown if there is a data directory.
+    /// The same for the configured file; returns `None` if the configuration names neither a file
+    /// nor a data directory. The temporary bans are written if there is a data directory.
     ///
     /// # Errors
     /// As [`BanKeeper::start`].
@@ -75,7 +75,7 @@ impl BanKeeper {
         Self::start(file, temporary, book, clock).map(Some)
     }
 
-    /// Reads the file that the configuration names, and forgets it.
+    /// Reads the configured file without keeping the bans.
     ///
     /// # Errors
     /// As [`BanKeeper::start`].
@@ -92,7 +92,7 @@ impl BanKeeper {
     }
 }
 
-/// The file of bans: the one that is named, or that of the data directory.
+/// The file of bans: the configured one, or that of the data directory.
 fn configured(config: &Config) -> Option<BanFile> {
     let named = Some(&config.protection.bans).filter(|path| !path.as_os_str().is_empty());
     let named = named.map(|path| BanFile::at(path.clone()));
@@ -103,7 +103,7 @@ fn data_dir(config: &Config) -> Option<&PathBuf> {
     Some(&config.node.data_dir).filter(|path| !path.as_os_str().is_empty())
 }
 
-/// The files and what was seen in them.
+/// The files and their state at the last check.
 #[derive(Debug)]
 struct WatchedBans {
     file: BanFile,
@@ -113,12 +113,12 @@ struct WatchedBans {
 }
 
 impl WatchedBans {
-    /// `wall` is the time as files show it.
-    fn look(&mut self, now: Time, wall: SystemTime) {
+    /// Checks the files; `wall` is the time by which files are stamped.
+    fn check_files(&mut self, now: Time, wall: SystemTime) {
         let stamp = self.file.stamp();
         if stamp != self.stamp && !may_be_half_written(stamp, self.stamp, wall) {
             let loaded = self.file.load();
-            // Else it was written meanwhile, and is read at the next look.
+            // Otherwise the file was written during the read, and the next check reads it again.
             if self.file.stamp() == stamp {
                 self.stamp = stamp;
                 self.take(loaded, now);
@@ -126,7 +126,7 @@ impl WatchedBans {
         }
         self.book.sweep(now);
         if let Some(shown) = &mut self.temporary {
-            shown.look(&self.book, now, wall);
+            shown.check_files(&self.book, now, wall);
         }
     }
 
@@ -146,7 +146,7 @@ impl WatchedBans {
         }
     }
 
-    /// If the file has disappeared, the bans in force end with it.
+    /// Warns that the file has disappeared, with which its bans end.
     fn warn_of_loss(&self) {
         let bans = self.book.list().len();
         if self.stamp.is_none() && bans > 0 {
@@ -177,7 +177,7 @@ impl ShownBans {
         }
     }
 
-    fn look(&mut self, book: &BanBook, now: Time, wall: SystemTime) {
+    fn check_files(&mut self, book: &BanBook, now: Time, wall: SystemTime) {
         let stamp = self.file.stamp();
         if stamp == self.stamp && self.bans == book.temporary(now) {
             return;
@@ -190,7 +190,7 @@ impl ShownBans {
             let taken_out = before
                 .iter()
                 .filter(|ban| list.remove(&ban.subject).is_none());
-            // Those that have ended are lifted already.
+            // Expired bans are lifted already.
             for ban in taken_out.filter(|ban| book.lift(&ban.subject)) {
                 tracing::info!(subject = %ban.subject, "a temporary ban was lifted");
             }
@@ -261,20 +261,24 @@ mod tests {
         let folder = Folder::new("half");
         let mut files = folder.files();
         fs::write(files.file.path(), "{\"client_id\":\"a\"}\n").unwrap();
-        files.look(NOW, later());
+        files.check_files(NOW, later());
         let temporary = SubjectRef::ClientId("b");
-        assert!(files.book.ban_for_now(temporary, NOW.plus_secs(60), NOW));
-        files.look(NOW, later());
+        assert!(
+            files
+                .book
+                .ban_temporarily(temporary, NOW.plus_secs(60), NOW)
+        );
+        files.check_files(NOW, later());
         let shown = BanFile::temporary_in(&folder.0);
         for path in [files.file.path(), shown.path()] {
             fs::write(path, "").unwrap();
         }
         let written = SystemTime::UNIX_EPOCH + wall();
-        files.look(NOW, written);
+        files.check_files(NOW, written);
         for name in ["a", "b"] {
             assert!(files.book.is_client_id_banned(name, NOW), "{name}");
         }
-        files.look(NOW, later());
+        files.check_files(NOW, later());
         for name in ["a", "b"] {
             assert!(!files.book.is_client_id_banned(name, NOW), "{name}");
         }
@@ -288,16 +292,16 @@ mod tests {
     fn a_change_of_the_file_is_in_force_at_the_next_look() {
         let folder = Folder::new("change");
         let mut files = folder.files();
-        files.look(NOW, later());
+        files.check_files(NOW, later());
         fs::write(files.file.path(), "{\"client_id\":\"a\"}\n").unwrap();
-        files.look(NOW, later());
+        files.check_files(NOW, later());
         assert!(files.book.is_client_id_banned("a", NOW));
         // A typing error admits no banned client.
         fs::write(files.file.path(), "{\"client_id\":\"a\"\n").unwrap();
-        files.look(NOW, later());
+        files.check_files(NOW, later());
         assert!(files.book.is_client_id_banned("a", NOW));
         fs::remove_file(files.file.path()).unwrap();
-        files.look(NOW, later());
+        files.check_files(NOW, later());
         assert!(!files.book.is_client_id_banned("a", NOW));
     }
 
@@ -306,16 +310,16 @@ mod tests {
         let folder = Folder::new("temporary");
         let mut files = folder.files();
         let shown = BanFile::temporary_in(&folder.0);
-        files.look(NOW, later());
+        files.check_files(NOW, later());
         assert_eq!(shown.stamp(), None, "nothing to show, nothing written");
         for name in ["a", "b"] {
             assert!(
                 files
                     .book
-                    .ban_for_now(SubjectRef::ClientId(name), NOW.plus_secs(60), NOW)
+                    .ban_temporarily(SubjectRef::ClientId(name), NOW.plus_secs(60), NOW)
             );
         }
-        files.look(NOW, later());
+        files.check_files(NOW, later());
         let list = shown.load().unwrap();
         let subjects: Vec<_> = list
             .sorted()
@@ -326,10 +330,10 @@ mod tests {
         shown
             .edit(|list| (list.remove(&client("a")).is_some(), ()))
             .unwrap();
-        files.look(NOW, later());
+        files.check_files(NOW, later());
         assert!(!files.book.is_client_id_banned("a", NOW));
         assert!(files.book.is_client_id_banned("b", NOW));
-        files.look(NOW.plus_secs(60), later());
+        files.check_files(NOW.plus_secs(60), later());
         assert!(shown.load().unwrap().is_empty());
     }
 

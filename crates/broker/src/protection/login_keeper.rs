@@ -14,22 +14,22 @@ use thrum_protection::{KnownLogins, LoginGuard};
 /// The file, in the data directory.
 const NAME: &str = "known-logins";
 /// Interval of writes: a killed broker loses the logins of this time.
-const WRITE: Duration = Duration::from_mins(1);
+const WRITE_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Writes the known logins from time to time, and at the end.
+/// Writes the known logins at an interval, and at the end.
 #[derive(Debug)]
 pub(crate) struct LoginKeeper {
-    /// Its end ends the thread.
+    /// Dropping it ends the thread.
     stop: SyncSender<()>,
     thread: JoinHandle<()>,
 }
 
 impl LoginKeeper {
     /// Reads the known logins of the last broker on the data directory, and starts to write. An
-    /// unreadable file is skipped: it must not lock users out.
+    /// unreadable file is skipped, as it must not lock users out.
     ///
     /// # Errors
-    /// The system gives no thread, or there is no such directory.
+    /// The system provides no thread, or there is no such directory.
     pub(crate) fn start(data_dir: &Path, logins: Arc<LoginGuard>) -> io::Result<Self> {
         let folder = Folder::open(data_dir)?;
         match read(&folder) {
@@ -45,7 +45,7 @@ impl LoginKeeper {
                 );
             }
         }
-        // From here on everything is new, whenever the thread begins.
+        // Logins from here on are written, even if the thread begins later.
         let read = logins.changes();
         let (stop, stopped) = mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name("logins".to_owned());
@@ -70,7 +70,7 @@ fn write_until_stopped(
 ) {
     let mut is_over = false;
     while !is_over {
-        is_over = stopped.recv_timeout(WRITE) != Err(RecvTimeoutError::Timeout);
+        is_over = stopped.recv_timeout(WRITE_INTERVAL) != Err(RecvTimeoutError::Timeout);
         let changes = logins.changes();
         if changes != written && save(folder, logins) {
             written = changes;

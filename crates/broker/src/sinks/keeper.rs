@@ -18,10 +18,10 @@ use crate::clock::Clock;
 use crate::config::{Config, Durability, SinkConfig, SinkKind};
 use crate::node::Node;
 
-/// How long a stop waits for the threads of all sinks.
-const STOP_PATIENCE: Duration = Duration::from_secs(10);
+/// Longest time that a stop waits for the threads of all sinks.
+const STOP_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Why a sink cannot be set up.
+/// Reasons why a sink cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SinkError {
     /// A setting is missing or wrong.
@@ -29,17 +29,17 @@ pub enum SinkError {
     Setting {
         /// Name in the configuration.
         sink: String,
-        /// What is wrong, and how to set it right.
+        /// The error, and the remedy.
         cause: String,
     },
-    /// Its file cannot be opened.
+    /// The file of the sink cannot be opened.
     #[error("sink {sink:?}: cannot open {}: {source}", .path.display())]
     File {
         /// Name in the configuration.
         sink: String,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// The system refused a thread.
@@ -47,11 +47,11 @@ pub enum SinkError {
     Thread(io::Error),
 }
 
-/// A sink that runs.
+/// A running sink.
 #[derive(Debug)]
 struct Running {
     sink: Arc<Sink>,
-    /// As configured; none once a reload has removed it.
+    /// Its configuration; `None` once a reload has removed the sink.
     config: Option<SinkConfig>,
     assignment: Arc<Assignment>,
     thread: JoinHandle<()>,
@@ -59,27 +59,27 @@ struct Running {
     end: Receiver<Never>,
 }
 
-/// Nothing is sent.
+/// No value is ever sent: the end of the channel marks the end of the thread.
 #[derive(Debug, PartialEq, Eq)]
 enum Never {}
 
-/// The sinks that run, by name.
+/// The running sinks, by name.
 #[derive(Debug, Default)]
 pub(crate) struct SinkKeeper {
     running: BTreeMap<String, Running>,
-    /// What `storage.durability` said at the start.
+    /// Whether `storage.durability` required syncs at the start.
     syncs: Option<bool>,
     places: Option<Arc<Places>>,
 }
 
-/// Sinks of another configuration.
+/// The sinks of a configuration that is not in force yet.
 #[derive(Debug, Default)]
 pub(crate) struct PreparedSinks {
     sinks: BTreeMap<String, SinkConfig>,
     syncs: bool,
 }
 
-/// Looks at the sinks of a configuration as a start does, and creates no file.
+/// Checks the sinks of a configuration as a start does; creates no file.
 pub(crate) fn check(config: &Config) -> Vec<SinkError> {
     let problems = config.sinks.iter().filter_map(|(name, sink)| {
         check_settings(config, name, sink)
@@ -121,8 +121,8 @@ fn check_settings(config: &Config, name: &str, sink: &SinkConfig) -> Result<(), 
     Ok(())
 }
 
-/// The file can be written, or made in its folder. It is not opened: a disk that hangs would hold
-/// up the reload.
+/// Checks that the file can be written, or created in its folder. The file is not opened: a disk
+/// that does not answer would delay the reload.
 fn check_file(name: &str, sink: &SinkConfig) -> Result<(), SinkError> {
     let is_writable = |path: &Path| Ok(access(path, Access::WRITE_OK)?);
     let parent = sink.path.parent();
@@ -156,24 +156,24 @@ fn limits_of(sink: &SinkConfig) -> QueueLimits {
 }
 
 impl SinkKeeper {
-    /// Gives the sinks of the first configuration their numbers, so that messages that were found
-    /// on the disk have a queue to wait in.
+    /// Numbers the sinks of the first configuration, so that the recovered messages for them have a
+    /// queue.
     pub(crate) fn number(config: &Config, node: &Node) {
         for (name, sink) in &config.sinks {
             node.state.sinks.open(name, limits_of(sink));
         }
     }
 
-    /// On a node with storage: the way to clear places.
+    /// Sets how places on the disk are freed, on a node with storage.
     pub(crate) fn set_places(&mut self, places: Places) {
         self.places = Some(Arc::new(places));
     }
 
-    /// Looks at the sinks of another configuration. The file of one that goes on as it is may be
-    /// missing: its messages wait, and everything else can change meanwhile.
+    /// Checks the sinks of another configuration. The file of an unchanged sink may be missing: its
+    /// messages wait, and a reload can change all other settings.
     ///
     /// # Errors
-    /// [`SinkError`]; nothing has changed then.
+    /// [`SinkError`]; then no setting changes.
     pub(crate) fn prepare(&self, config: &Config, node: &Node) -> Result<PreparedSinks, SinkError> {
         let mut numbers = node.state.sinks.iter().count();
         for (name, sink) in &config.sinks {
@@ -198,16 +198,16 @@ impl SinkKeeper {
         })
     }
 
-    /// From now on messages go to these sinks and to no others.
+    /// From now on messages go to these sinks only.
     ///
     /// # Errors
-    /// The system has no thread for a new one; the others are in force.
+    /// The system provides no thread for a new sink; the other sinks are in force.
     pub(crate) fn put_in_force(
         &mut self,
         prepared: PreparedSinks,
         node: &Arc<Node>,
     ) -> Result<(), SinkError> {
-        // What a reload says of it waits for a restart.
+        // A change of `storage.durability` takes effect at a restart, for sinks too.
         let syncs = *self.syncs.get_or_insert(prepared.syncs);
         for (name, running) in &mut self.running {
             if !prepared.sinks.contains_key(name) {
@@ -274,13 +274,13 @@ impl SinkKeeper {
         })
     }
 
-    /// Ends the threads once they have written what they can, all within one time. Nothing more is
-    /// offered.
+    /// Ends the threads of all sinks within one time limit, after they have written what they can.
+    /// The workers must have stopped offering messages.
     pub(crate) fn stop(&mut self, clock: &Clock) {
         for running in self.running.values() {
             running.sink.queue.close();
         }
-        let deadline = clock.elapsed() + STOP_PATIENCE;
+        let deadline = clock.elapsed() + STOP_TIME_MAX;
         for (name, running) in std::mem::take(&mut self.running) {
             let left = deadline.saturating_sub(clock.elapsed());
             if running.end.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
@@ -306,7 +306,8 @@ impl Running {
         self.sink.queue.wake();
         let before = self.config.as_ref().map(|before| before.filter.as_str());
         if before != Some(config.filter.as_str()) {
-            // First the new one: what matches both is offered all the time.
+            // The new filter is added first, so that messages that match both are offered without a
+            // gap.
             node.state.interest.add_sink(&config.filter, self.sink.id);
             if let Some(before) = before {
                 node.state.interest.remove_sink(before, self.sink.id);
@@ -315,7 +316,7 @@ impl Running {
         self.config = Some(config);
     }
 
-    /// The configuration does not have it any more: its file is free, and what waits is kept.
+    /// A reload has removed the sink: its file is released, and its waiting messages are kept.
     fn remove(&mut self, node: &Node) {
         let Some(gone) = self.config.take() else {
             return;

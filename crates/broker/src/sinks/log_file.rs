@@ -1,4 +1,4 @@
-//! The target of a `log` sink: a file with one JSON object a line.
+//! The target of a `log` sink: a file with one JSON object in each line.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -14,30 +14,30 @@ use thrum_engine::sinks::Offer;
 
 use thrum_engine::node::WallClock;
 
-/// Bytes at the end of a file that are searched for the end of its last whole line at a time.
+/// Bytes read at a time, from the end of a file, to find the end of its last whole line.
 const TAIL_BYTES: u64 = 64 * 1024;
-/// Every line of a sink begins with it.
+/// The beginning of every line that a sink writes.
 const LINE_BEGIN: &[u8] = b"{\"timestamp\":";
 
-/// What a sink writes to.
+/// The file that a sink writes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) path: PathBuf,
-    /// A write is over once the disk has it.
+    /// A write ends only when the disk has the data.
     pub(super) syncs: bool,
 }
 
-/// See above. One sink of one process has a file, by a lock on it: neither another name of the file
-/// nor another broker leads to a second writer.
+/// A file that one sink of one process writes to. A lock on it prevents a second writer, under
+/// another name of the file or in another broker.
 #[derive(Debug)]
 pub(super) struct LogFile {
     target: Target,
     file: File,
-    /// Device and number of the file, to see that the path names another one.
+    /// Device and inode of the file, to notice that the path refers to another file.
     identity: (u64, u64),
-    /// A failed write left bytes that could not be cut: the file is opened again.
+    /// A failed write left bytes that could not be removed: the file has to be opened again.
     is_dirty: bool,
-    /// Lines of the write at hand.
+    /// The lines of the current write.
     lines: Vec<u8>,
 }
 
@@ -69,11 +69,11 @@ enum Payload<'a> {
 }
 
 impl LogFile {
-    /// Opens the file to append to it, and creates it if there is none. A line that is not whole,
-    /// because the broker ended while it wrote, is cut off.
+    /// Opens the file for appending, or creates it. An incomplete last line, which a broker leaves
+    /// when it ends during a write, is removed.
     ///
     /// # Errors
-    /// The file cannot be opened, read or cut, is no regular file, or has another writer.
+    /// The file cannot be opened, read or truncated, is no regular file, or has another writer.
     pub(super) fn open(target: Target) -> io::Result<Self> {
         let mut file = OpenOptions::new()
             .read(true)
@@ -100,22 +100,23 @@ impl LogFile {
         })
     }
 
-    /// Whether it was opened for this target.
+    /// Whether the file was opened for this target.
     pub(super) fn is_of(&self, target: &Target) -> bool {
         self.target == *target
     }
 
-    /// Whether writes go there and the path still names the file; if not, it has to be opened
-    /// again.
+    /// Whether writes go to this target and the path still refers to the open file; if not, it has
+    /// to be opened again.
     pub(super) fn is_current(&self, target: &Target) -> bool {
         let is_same = |metadata: Metadata| (metadata.dev(), metadata.ino()) == self.identity;
         !self.is_dirty && self.is_of(target) && fs::metadata(&target.path).is_ok_and(is_same)
     }
 
-    /// Appends the oldest of the messages, as many as there is room for; how many.
+    /// Appends messages, the oldest first, until the disk is full; returns the number of messages
+    /// written.
     ///
     /// # Errors
-    /// The disk took none.
+    /// The disk took no message.
     pub(super) fn write(&mut self, offers: &[Offer], clock: &WallClock) -> io::Result<usize> {
         self.lines.clear();
         for offer in offers {
@@ -123,7 +124,7 @@ impl LogFile {
             serde_json::to_writer(&mut self.lines, &line)?;
             self.lines.push(b'\n');
         }
-        // Another program may have emptied the file.
+        // Another program may have truncated the file.
         let before = self.file.metadata()?.len();
         let mut taken = 0;
         let written = append(&mut self.file, &self.lines, &mut taken);
@@ -146,17 +147,17 @@ impl LogFile {
         written.and(synced).map(|()| 0)
     }
 
-    /// Removes what a failed write has left behind this end of the file, if the file is as long as
-    /// the write left it. What remains is repaired when the file is opened again.
+    /// Removes the bytes of a failed write behind `end`, if the file still has the length that the
+    /// write left. Opening the file again repairs any other remains.
     fn cut_back(&mut self, end: u64, after: u64) {
-        // A file that another program has emptied would be filled with zeros.
+        // If another program has truncated the file, setting its length would fill it with zeros.
         let len = self.file.metadata().map(|metadata| metadata.len());
         let is_ours = len.is_ok_and(|len| len == after);
         self.is_dirty = !is_ours || self.file.set_len(end).is_err();
     }
 }
 
-/// Writes the bytes; `taken` is how many the disk took, also if it did not take all.
+/// Writes the bytes; `taken` is the number that the disk took, also after an error.
 fn append(file: &mut File, bytes: &[u8], taken: &mut usize) -> io::Result<()> {
     while let Some(rest) = bytes.get(*taken..).filter(|rest| !rest.is_empty()) {
         match file.write(rest) {
@@ -169,7 +170,7 @@ fn append(file: &mut File, bytes: &[u8], taken: &mut usize) -> io::Result<()> {
     Ok(())
 }
 
-/// The lines that have an end.
+/// The part of the bytes up to the end of the last whole line.
 fn whole_lines(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|byte| *byte == b'\n');
     end.and_then(|at| bytes.get(..=at)).unwrap_or_default()
@@ -212,8 +213,8 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Cuts what follows the last end of a line, if a line of ours began there; of a file that another
-/// program has written, the last line gets its end instead.
+/// Removes the bytes behind the end of the last whole line if they begin like a line of a sink; if
+/// another program has written them, adds the end of a line.
 fn cut_torn_line(file: &mut File) -> io::Result<()> {
     let len = file.metadata()?.len();
     let whole = end_of_last_line(file, len)?;
@@ -230,7 +231,7 @@ fn cut_torn_line(file: &mut File) -> io::Result<()> {
     file.write_all(b"\n")
 }
 
-/// Where the last line ends that has an end.
+/// Offset behind the last whole line.
 fn end_of_last_line(file: &mut File, len: u64) -> io::Result<u64> {
     let mut end = len;
     let mut tail = Vec::new();
@@ -249,7 +250,7 @@ fn end_of_last_line(file: &mut File, len: u64) -> io::Result<u64> {
     Ok(0)
 }
 
-/// The name of a new file is on the disk as well.
+/// Syncs the directory, so that the name of a new file is on the disk too.
 fn sync_directory(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| *parent != Path::new(""));
     File::open(parent.unwrap_or_else(|| Path::new(".")))?.sync_all()

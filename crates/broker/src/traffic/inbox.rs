@@ -1,4 +1,5 @@
-//! Mail of other workers that is taken and unhandled, and the connections that wait behind it.
+//! Mail of other workers that this worker has taken and not handled yet, and the connections that
+//! wait behind it.
 
 use std::collections::VecDeque;
 
@@ -22,7 +23,7 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// No taken mail is unhandled.
+    /// Whether all taken mail is handled.
     pub(crate) fn is_empty(&self) -> bool {
         self.mail.is_empty()
     }
@@ -38,7 +39,7 @@ impl Inbox {
         self.mail = VecDeque::from(taken);
     }
 
-    /// The next piece is opened.
+    /// Opens the next piece of mail.
     pub(crate) fn open_next(&mut self) -> Option<Mail> {
         let piece = self.mail.pop_front()?;
         self.opened += 1;
@@ -50,7 +51,7 @@ impl Inbox {
         self.opened
     }
 
-    /// The opened pieces are handled; returns their number.
+    /// Records that the opened pieces are handled; returns their number.
     pub(crate) const fn end_portion(&mut self) -> usize {
         let messages = std::mem::replace(&mut self.opened, 0);
         self.handled += messages as u64;
@@ -71,21 +72,21 @@ impl Inbox {
             return false;
         }
         let reading = &mut edge.connections[key].reading;
-        if reading.has_stood_behind_mail() {
+        if reading.has_waited_behind_mail() {
             return false;
         }
         let (waiting, _) = core.node.mailbox_level(core.id).waiting();
         if waiting == 0 {
             return false;
         }
-        reading.stand_behind_mail();
+        reading.wait_behind_mail();
         let last = self.handled + waiting as u64;
         self.behind.push_back((last, core.outputs.id(key)));
         true
     }
 
-    /// The next connection whose mail is handled.
-    pub(crate) fn next_to_go_on(&mut self) -> Option<ConnectionId> {
+    /// The next connection whose preceding mail is handled.
+    pub(crate) fn next_to_resume(&mut self) -> Option<ConnectionId> {
         let handled = self.handled;
         let first = self.behind.pop_front_if(|(last, _)| *last <= handled);
         first.map(|(_, connection)| connection)

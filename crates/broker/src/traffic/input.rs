@@ -108,7 +108,7 @@ impl Traffic {
         framed.messages
     }
 
-    /// Keeps unhandled bytes in their connection.
+    /// Keeps unhandled bytes in the connection.
     fn keep_rest(&mut self, key: ConnectionKey, rest: Vec<u8>, next: Next) {
         let connection = &mut self.edge.connections[key];
         connection.partial.put(rest);
@@ -275,9 +275,9 @@ impl Traffic {
         }
     }
 
-    /// Connections continue whose mail has been handled.
-    pub(crate) fn go_on_behind_mail(&mut self) {
-        while let Some(connection) = self.inbox.next_to_go_on() {
+    /// Resumes the connections whose preceding mail has been handled.
+    pub(crate) fn resume_behind_mail(&mut self) {
+        while let Some(connection) = self.inbox.next_to_resume() {
             if self.engine.core.outputs.contains(connection) {
                 self.edge.resume(connection.key, PauseReason::Mail);
             }
@@ -313,8 +313,8 @@ impl Traffic {
         connection.partial.put_seen(waiting);
         self.after_input(key);
         if outlook == Outlook::Leaving {
-            // All its packets are handled in order, and wait no longer.
-            self.edge.connections[key].reading.let_go();
+            // All its packets are handled in order from now on.
+            self.edge.connections[key].reading.release_held();
             let connection = self.engine.core.outputs.id(key);
             self.engine
                 .held

@@ -23,14 +23,13 @@ use crate::door::{
     AnswerTo, Answered, Awaited, Challenge, Decided, Door, Outcome, Pending, Reauthentication,
     Recheck, Rechecking, SourceReviews, awaits_review, challenge, will_decided,
 };
-use crate::edge::{Edge, Ending, Farewell};
+use crate::edge::{DisconnectNotice, Edge, Ending};
 use crate::mailbox::{Arrived, Handover, Mail};
 use crate::own_mail::OwnMail;
 
 /// Most bytes of one read; a busy connection is read again in the next turn.
 pub(crate) const READ_BYTES: usize = 64 * 1024;
-/// A session whose client waits for its review does not end meanwhile; it is checked again after
-/// this time.
+/// A session is kept while its client waits for its review; it is checked again after this time.
 const RETURN_GRACE: Duration = Duration::from_millis(100);
 
 /// See above.
@@ -101,7 +100,7 @@ impl Traffic {
     pub(crate) fn recheck_some(&mut self) {
         self.rechecking().recheck_some();
         for connection in self.recheck.take_ready() {
-            self.go_in_after_review(connection);
+            self.admit_after_review(connection);
         }
     }
 
@@ -128,7 +127,7 @@ impl Traffic {
                 let step = Challenge { data, exchange };
                 let partial = challenge(&mut self.door(), key, handshake, claim, step);
                 if let Some(partial) = partial {
-                    self.go_on_reading(key, &partial);
+                    self.resume_reading(key, &partial);
                 }
             }
             Answer::Unchanged => {}
@@ -137,7 +136,7 @@ impl Traffic {
 
     /// The session has been reviewed. Its client is checked from the beginning: much may have
     /// changed.
-    pub(crate) fn go_in_after_review(&mut self, id: ConnectionId) {
+    pub(crate) fn admit_after_review(&mut self, id: ConnectionId) {
         let Some(Pending {
             handshake,
             awaited: Awaited::Review(admitted),
@@ -148,7 +147,7 @@ impl Traffic {
         else {
             return;
         };
-        self.after_wait(id.key, |door| door.go_in(handshake, *admitted));
+        self.after_wait(id.key, |door| door.direct_to_session(handshake, *admitted));
     }
 
     /// Admits a client that had to wait and is still connected, and then handles the bytes behind
@@ -168,13 +167,12 @@ impl Traffic {
         let next = door.carry_out(key, outcome, &partial);
         self.engine.core.durable.end_unit();
         if next == Next::Frame {
-            self.go_on_reading(key, &partial);
+            self.resume_reading(key, &partial);
         }
     }
 
-    /// Handles the packets that waited while the client was not read, and those that arrived
-    /// meanwhile.
-    pub(crate) fn go_on_reading(&mut self, key: ConnectionKey, partial: &[u8]) {
+    /// Handles the packets that waited, or arrived, while the client was not read.
+    pub(crate) fn resume_reading(&mut self, key: ConnectionKey, partial: &[u8]) {
         if !self.edge.connections.contains(key) {
             return;
         }
@@ -202,7 +200,7 @@ impl Traffic {
         let connection = &mut self.edge.connections[key];
         connection.reading.take_packets();
         let partial = connection.partial.take();
-        self.go_on_reading(key, &partial);
+        self.resume_reading(key, &partial);
     }
 
     fn take_decision_about_will(&mut self, key: ConnectionKey, decided: &Decided) {
@@ -213,7 +211,7 @@ impl Traffic {
             ..
         }) = pending
         {
-            self.after_wait(key, |door| door.go_in(handshake, *admitted));
+            self.after_wait(key, |door| door.direct_to_session(handshake, *admitted));
         }
     }
 
@@ -347,13 +345,12 @@ impl Traffic {
             }
             Timeout::NotAuthorized => {
                 if let Some(key) = connection {
-                    let farewell = Farewell {
+                    let notice = DisconnectNotice {
                         reason: ReasonCode::NotAuthorized,
                         what: "the time for which the client was admitted is over",
                     };
                     let ending = Ending::ClosedByServer;
-                    self.edge
-                        .disconnect(&mut self.engine, key, farewell, ending);
+                    self.edge.disconnect(&mut self.engine, key, notice, ending);
                 }
             }
             Timeout::Will(will) => {

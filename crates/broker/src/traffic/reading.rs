@@ -260,7 +260,7 @@ impl Traffic {
             return false;
         }
         let mut plain = Vec::new();
-        // All its input is there.
+        // All input of the connection has arrived.
         while !is_over && plain.is_empty() {
             let connection = &mut self.edge.connections[key];
             let outcome = connection.socket.read(&mut self.read_buffer);
@@ -303,7 +303,7 @@ impl Traffic {
         };
         let mut rest = arrived.split_off(len);
         connection.phase = Phase::Handshake(None);
-        // Without an address its client is unknown, even if the proxy is on this machine.
+        // Without an address the proxy's client is unknown, even if the proxy is on this machine.
         connection.peer = connection.peer.unnamed_client();
         if let Header::Proxied(proxied) = header {
             connection.peer = proxied.source.map_or(connection.peer, Peer::from);
@@ -335,7 +335,8 @@ impl Traffic {
     }
 }
 
-/// The client is told by an alert, a close frame or a status, which waits in the layers.
+/// Closes a connection whose layers failed. Its client is informed by an alert, a close frame or a
+/// status, which waits in the layers.
 fn layers_failed(edge: &mut Edge, engine: &mut Engine, key: ConnectionKey, fault: &LayerError) {
     let counter = if edge.connections[key].in_handshake {
         Counter::HandshakesFailed
@@ -382,8 +383,7 @@ fn end_with_layers(edge: &mut Edge, engine: &mut Engine, key: ConnectionKey) {
     }
 }
 
-/// The client sends nothing more. One that has said that it goes may still wait for our
-/// answers.
+/// The client sends no more input. A client that has sent DISCONNECT may still wait for answers.
 fn input_ended(edge: &mut Edge, engine: &mut Engine, key: ConnectionKey) {
     let connection = &mut edge.connections[key];
     if connection.is_draining() {

@@ -1,5 +1,5 @@
-//! Publishers that wait for room: for how long, in which order, how many go on at once, and what is
-//! kept of them.
+//! Publishers that wait for room: for how long, in which order, how many resume at once, and which
+//! of their packets are kept.
 
 use std::num::NonZeroU16;
 use std::sync::Arc;
@@ -241,7 +241,7 @@ fn limit_turns(workers: &mut Workers) {
 }
 
 #[test]
-fn publishers_that_go_on_keep_to_the_budget_of_the_turn() {
+fn resumed_publishers_keep_to_the_budget_of_the_turn() {
     let mut workers = Workers::new(1, |config| {
         impatient(config);
         config.limits.client.queue = 40;
@@ -395,7 +395,7 @@ fn a_question_to_the_gatekeeper_gives_a_publisher_that_waits_no_more_time() {
 }
 
 #[test]
-fn a_publisher_that_says_goodbye_while_the_gatekeeper_is_asked_leaves_at_once() {
+fn a_publisher_that_disconnects_while_the_gatekeeper_decides_is_closed_at_once() {
     use thrum_codec::ReasonCode;
     use thrum_codec::packet::Disconnect;
     use thrum_codec::properties::DisconnectProperties;
@@ -465,7 +465,7 @@ fn publishers_of_all_workers_get_their_share_of_the_room() {
 }
 
 #[test]
-fn what_goes_ahead_of_a_publisher_that_waits_keeps_to_its_portion() {
+fn packets_ahead_of_a_held_publish_keep_to_their_portion() {
     let mut workers = Workers::new(1, short);
     let (_members, mut publisher) = full_group(&mut workers, &[0]);
     publisher.publish(7);
@@ -485,7 +485,7 @@ fn what_goes_ahead_of_a_publisher_that_waits_keeps_to_its_portion() {
 }
 
 #[test]
-fn what_stands_behind_a_publisher_that_waits_is_looked_at_once() {
+fn packets_behind_a_held_publish_are_examined_once() {
     let mut workers = Workers::new(1, short);
     let (mut members, mut publisher) = full_group(&mut workers, &[0]);
     for payload in 0..100 {
@@ -535,7 +535,7 @@ fn a_publisher_that_waits_with_more_than_one_message_is_not_read_while_memory_is
 }
 
 #[test]
-fn a_publisher_goes_on_when_what_fills_the_queue_has_expired() {
+fn a_publisher_resumes_when_the_messages_that_fill_the_queue_have_expired() {
     for at in [0, 1] {
         let mut workers = Workers::new(2, short);
         let mut member = workers.client(at, "member");
@@ -571,7 +571,7 @@ fn the_time_that_a_message_waits_with_its_publisher_counts_for_its_expiry() {
 }
 
 #[test]
-fn what_a_publisher_was_held_with_is_charged_when_it_goes_on() {
+fn the_held_packets_of_a_publisher_are_charged_when_it_resumes() {
     let mut workers = Workers::new(1, |config| {
         short(config);
         let hour = Duration::from_hours(1);

@@ -6,7 +6,7 @@ use thrum_engine::core::Core;
 use thrum_engine::node::metrics::Counter;
 use thrum_protection::MemoryLevel;
 
-use super::trim::give_back;
+use super::trim::return_memory;
 use crate::system;
 
 /// Each second, on one worker: the measurements for the whole node.
@@ -19,8 +19,8 @@ pub(super) fn watch_memory(core: &mut Core) {
     }
     if level >= MemoryLevel::Low && memory.should_give_back(core.memory.limit()) {
         let node = Arc::clone(&core.node);
-        let is_done_later = give_back(move || {
-            system::give_back_memory();
+        let is_done_later = return_memory(move || {
+            system::return_free_memory();
             node.memory.finish_giving_back();
         });
         if !is_done_later {

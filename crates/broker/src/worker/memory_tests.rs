@@ -195,7 +195,7 @@ fn only_a_publisher_whose_messages_wait_is_slowed_while_memory_is_low() {
 }
 
 #[test]
-fn short_memory_refuses_what_would_wait_in_a_long_queue_and_full_memory_all_that_would_wait() {
+fn short_memory_refuses_messages_for_long_queues_and_full_memory_for_all_queues() {
     let refused = [Seen::Acknowledged(ReasonCode::QuotaExceeded)];
     let taken = [Seen::Acknowledged(ReasonCode::Success)];
     let mut workers = two_workers();
@@ -286,7 +286,7 @@ fn a_publisher_learns_that_the_sessions_of_another_worker_have_no_memory() {
 
 // [MQTT-4.8.2-4]
 #[test]
-fn what_the_only_member_of_a_group_leaves_behind_waits_for_it_however_short_memory_is() {
+fn messages_of_the_only_member_of_a_group_wait_for_it_at_any_memory_level() {
     for hundredths in [95, 105] {
         let mut workers = two_workers();
         let (mut member, _) = come(&mut workers, 0, "member", 300);
@@ -350,7 +350,7 @@ fn retained_messages_that_are_owed_wait_for_room_in_a_small_queue() {
 }
 
 #[test]
-fn full_memory_refuses_to_retain_what_is_larger_than_before_and_nothing_else() {
+fn full_memory_refuses_only_retained_messages_that_are_larger_than_before() {
     let mut workers = two_workers();
     let (mut publisher, _) = come(&mut workers, 0, "publisher", 0);
     let kept = [Seen::Acknowledged(ReasonCode::NoMatchingSubscribers)];
@@ -410,7 +410,7 @@ fn short_memory_refuses_the_first_message_of_each_topic_and_drops_nothing_that_i
 }
 
 #[test]
-fn who_is_connected_is_served_from_another_worker_however_short_memory_is() {
+fn connected_clients_are_served_from_another_worker_at_any_memory_level() {
     for filter in ["t", "$share/g/t"] {
         let mut workers = two_workers();
         absent(&mut workers, "away");
@@ -422,7 +422,7 @@ fn who_is_connected_is_served_from_another_worker_however_short_memory_is() {
             let outcome = publish_afar(&mut workers, &mut publisher, "t");
             assert_eq!(outcome, ReasonCode::Success, "{filter}");
             assert_eq!(drain(&mut workers, &mut subscriber), ["t"], "{filter}");
-            // One refusal says nothing of other topics.
+            // One refusal does not affect other topics.
             let outcome = publish_afar(&mut workers, &mut publisher, "away");
             assert_eq!(outcome, ReasonCode::QuotaExceeded, "{filter}");
         }
@@ -431,7 +431,7 @@ fn who_is_connected_is_served_from_another_worker_however_short_memory_is() {
 }
 
 #[test]
-fn what_was_acknowledged_before_memory_was_full_is_taken_after_it() {
+fn messages_acknowledged_before_memory_was_full_are_accepted_after_it() {
     for (filter, client_id) in [("away", "away"), ("$share/g/t", "away")] {
         let mut workers = two_workers();
         absent(&mut workers, "away");
@@ -454,7 +454,7 @@ fn what_was_acknowledged_before_memory_was_full_is_taken_after_it() {
 }
 
 #[test]
-fn a_publisher_is_slowed_for_what_waits_on_another_worker_whatever_the_topics() {
+fn a_publisher_is_slowed_for_messages_that_wait_on_another_worker_on_any_topics() {
     let mut workers = two_workers();
     let (mut stream, _) = come(&mut workers, 0, "away", 300);
     ask(&mut workers, &mut stream, &subscribe("many/+"));

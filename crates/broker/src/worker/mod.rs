@@ -44,7 +44,7 @@ use crate::sys_topics::SysTopics;
 use crate::traffic::Traffic;
 use memory::watch_memory;
 use overload::observe_load;
-use rounds::{Errand, Rounds};
+use rounds::{RoundTask, Rounds};
 use thrum_engine::Engine;
 use thrum_engine::durable::{Journal, Part};
 use thrum_engine::events::publish_events;
@@ -61,7 +61,8 @@ pub(crate) const WAKER: Token = Token(usize::MAX);
 pub(crate) const FIRST_LISTENER: usize = usize::MAX - 1;
 /// Sockets that one turn handles at most.
 pub(crate) const EVENTS_PER_TURN: usize = 1024;
-/// Interval at which the worker checks whether publishers that wait for other threads may continue.
+/// Interval of checks whether paused publishers may continue, as other threads do not signal free
+/// room.
 const PAUSE_CHECK: Duration = Duration::from_millis(1);
 /// Interval at which expired retained messages are removed and the memory is checked.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
@@ -79,13 +80,13 @@ pub(crate) struct Worker {
     due: VecDeque<Target>,
     fired: Vec<Target>,
     rounds: Rounds,
-    /// Version of the list of bans that all workers know.
+    /// The version of the list of bans that all workers have.
     bans_seen: u64,
-    /// The first listeners have arrived: restored sessions are complete.
+    /// The first listeners have arrived: all sessions of the node are restored.
     has_begun: bool,
     pub(crate) sys: SysTopics,
     stopping: bool,
-    crowd: trim::Crowd,
+    client_peak: trim::ClientPeak,
     questions: Questions,
 }
 
@@ -109,13 +110,13 @@ impl Worker {
             has_begun: false,
             sys: SysTopics::new(node.clock.started()),
             stopping: false,
-            crowd: trim::Crowd::default(),
+            client_peak: trim::ClientPeak::default(),
             questions: Questions::default(),
             node,
         }
     }
 
-    /// The node has its sessions: does the work that waited for them before clients connect.
+    /// Does the work that must wait until all sessions are restored, before clients connect.
     fn begin(&mut self) {
         self.traffic.engine.end_lanes();
         for timed in self.traffic.engine.overdue_sessions() {
@@ -124,16 +125,16 @@ impl Worker {
         }
     }
 
-    /// Takes over what was found at the start.
+    /// Takes over the recovered state of this worker.
     pub(crate) fn restored(mut self, part: Option<(Journal, Part)>) -> Self {
         if let Some((journal, part)) = part {
-            self.node.clock.look_at_wall();
+            self.node.clock.update_wall_clock();
             self.traffic.engine.restore(journal, part);
         }
         self
     }
 
-    /// Runs until a message stops it.
+    /// Runs until the mail to stop arrives.
     pub(crate) fn run(mut self) {
         if self.traffic.engine.core.id.index() == 0 {
             self.traffic.engine.core.timers.insert(
@@ -155,7 +156,7 @@ impl Worker {
         }
     }
 
-    /// Sleeps until there is work; with busy polling it polls for a while before.
+    /// Sleeps until there is work; polls without sleeping for the configured time before.
     fn poll(&mut self, events: &mut Events) -> io::Result<()> {
         let timeout = self.wait();
         let busy = self.traffic.edge.settings.busy_poll;
@@ -174,14 +175,14 @@ impl Worker {
     }
 
     fn turn(&mut self, events: &Events) {
-        self.take_in(events);
-        self.hand_out();
-        self.crowd.watch(&mut self.traffic);
+        self.handle_inputs(events);
+        self.send_outputs();
+        self.client_peak.watch(&mut self.traffic);
         observe_load(&mut self.traffic);
     }
 
     /// Handles every ready socket, the mail of the other workers and the timers that are due.
-    fn take_in(&mut self, events: &Events) {
+    fn handle_inputs(&mut self, events: &Events) {
         self.traffic.engine.core.turn.begin(self.node.clock.now());
         self.traffic.engine.core.memory.level = self.node.state.memory.level();
         self.traffic.engine.core.row().add(Counter::Turns, 1);
@@ -191,8 +192,8 @@ impl Worker {
         self.traffic.engine.replay_waiting();
         self.traffic.recheck_some();
         let traffic = &mut self.traffic;
-        traffic.reviews.go_on(&traffic.edge, &mut traffic.engine);
-        self.go_on_with_rounds();
+        traffic.reviews.advance(&traffic.edge, &mut traffic.engine);
+        self.continue_rounds();
         let listed = self.traffic.begin_reading();
         if self.accepting.is_again() {
             self.accept_all();
@@ -215,7 +216,7 @@ impl Worker {
         publish_events(&mut self.traffic.engine);
         self.traffic.engine.send_room_notices();
         if self.traffic.engine.held.are_listed() {
-            self.go_on_with_held();
+            self.resume_held();
         }
     }
 
@@ -240,7 +241,7 @@ impl Worker {
         }
         let messages = self.traffic.inbox.end_portion();
         self.node.mailbox(here).handled(messages, bytes);
-        self.traffic.go_on_behind_mail();
+        self.traffic.resume_behind_mail();
         if !self.traffic.inbox.is_empty() {
             let row = self.traffic.engine.core.row();
             row.add(Counter::MailPutOff, 1);
@@ -276,37 +277,37 @@ impl Worker {
     }
 
     /// Sends the mail, writes the connections that have output, and drops the sessions that ended.
-    fn hand_out(&mut self) {
-        // What others are told must not be on the disk before what it rests on.
+    fn send_outputs(&mut self) {
+        // Messages to other workers must not reach the disk before the changes that they depend on.
         if self.settle() {
-            self.hand_mail_over();
+            self.send_mail();
         }
         self.traffic.edge.write_dirty(&mut self.traffic.engine);
-        // A connection that could not be written may have left a will, or messages for others of
-        // its group.
+        // A connection that failed during its write may have left a will, or messages for other
+        // members of its group.
         if !self.traffic.engine.core.is_unsettled() {
-            self.hand_mail_over();
+            self.send_mail();
             self.traffic.engine.release_ended();
         }
-        self.tell_settled();
+        self.notify_settled();
     }
 
-    /// Hands in the changes of the turn, and with them what the wall clock shows now.
+    /// Submits the changes of the turn, together with the present time of the wall clock.
     fn settle(&mut self) -> bool {
         let core = &mut self.traffic.engine.core;
         if core.durable.has_changes() {
-            self.node.clock.look_at_wall();
+            self.node.clock.update_wall_clock();
         }
         core.settle()
     }
 
-    fn hand_mail_over(&mut self) {
+    fn send_mail(&mut self) {
         let core = &mut self.traffic.engine.core;
         self.traffic.own_mail.hand_over(core, &self.node);
     }
 
-    /// Publishers that were held back go on, as far as their portion of the turn goes.
-    fn go_on_with_held(&mut self) {
+    /// Resumes publishers with held messages, up to the portion of the turn.
+    fn resume_held(&mut self) {
         self.traffic
             .engine
             .held
@@ -319,7 +320,7 @@ impl Worker {
         {
             self.traffic.edge.connections[connection.key]
                 .reading
-                .let_go();
+                .release_held();
             self.traffic.read(connection.key);
             if !self
                 .traffic
@@ -368,12 +369,12 @@ impl Worker {
     fn open_mail(&mut self, mail: Mail) {
         match mail {
             Mail::Engine(mail) => {
-                if let Some(heard) = self.traffic.engine.take_mail(mail) {
-                    self.traffic.edge.resume(heard, PauseReason::Mail);
+                if let Some(connection) = self.traffic.engine.take_mail(mail) {
+                    self.traffic.edge.resume(connection, PauseReason::Mail);
                 }
             }
             Mail::Adopt(handover) => self.traffic.adopt(*handover),
-            Mail::Arrived(arrived) => self.take_in_arrived(*arrived),
+            Mail::Arrived(arrived) => self.open_arrived(*arrived),
             Mail::Listen(changes) => self.listen(changes),
             Mail::Answered(answered) => self.traffic.take_answer(*answered),
             Mail::Decided(decided) => self.traffic.take_decision(&decided),
@@ -381,7 +382,7 @@ impl Worker {
             Mail::Settled(sender) => self.settles_for(sender),
             Mail::Banned(changes) => self.banned(&changes),
             Mail::Asked(task) => self.questions.push(task),
-            Mail::StopWills => self.go_round(Errand::Wills),
+            Mail::StopWills => self.begin_round(RoundTask::Wills),
             Mail::Stop => self.stop_after_rounds(),
         }
     }
@@ -415,7 +416,7 @@ impl Worker {
                 .traffic
                 .edge
                 .meters(&mut self.traffic.engine)
-                .pace_over(id),
+                .end_pace(id),
             Target::Handshake(id) => self
                 .traffic
                 .edge
@@ -427,7 +428,7 @@ impl Worker {
                 if !interval.is_zero() {
                     self.sys.publish(&mut self.traffic.engine);
                 }
-                // Turned off it is still looked at, as a reload may turn it on.
+                // A turned off interval is checked too, as a reload may turn it on.
                 let next = if interval.is_zero() {
                     HOUSEKEEPING
                 } else {
@@ -444,7 +445,7 @@ impl Worker {
                 .engine
                 .held
                 .are_due(&mut self.traffic.engine.core),
-            Target::Trim => self.crowd.trim(&mut self.traffic),
+            Target::Trim => self.client_peak.trim(&mut self.traffic),
             Target::Housekeeping => {
                 let core = &mut self.traffic.engine.core;
                 core.durable
@@ -456,7 +457,7 @@ impl Worker {
                 let core = &mut self.traffic.engine.core;
                 core.durable.watch_storage();
                 core.durable.watch_folder(core.turn.now);
-                self.node.clock.look_at_wall();
+                self.node.clock.update_wall_clock();
                 core.durable.watch_clock(&core.node.wall, core.turn.now);
                 self.traffic.engine.core.timers.insert(
                     self.traffic.engine.core.turn.now.plus(HOUSEKEEPING),
@@ -466,7 +467,7 @@ impl Worker {
         }
     }
 
-    /// A listener is readable.
+    /// Accepts connections of a readable listener.
     fn accept(&mut self, place: usize) {
         let traffic = &mut self.traffic;
         let batch = self
@@ -481,14 +482,14 @@ impl Worker {
         }
     }
 
-    /// A pause is over, or some connections wait: every listener is tried.
+    /// Accepts connections of all listeners: a pause has ended, or some connections wait.
     fn accept_all(&mut self) {
-        for place in self.accepting.go_on() {
+        for place in self.accepting.resume() {
             self.accept(place);
         }
     }
 
-    /// Accepts the connections in the backlog first.
+    /// Closes a listener, after the connections in its backlog are accepted.
     fn close_listener(&mut self, number: u32) {
         if let Some(place) = self.accepting.listeners.find(number) {
             self.accept(place);
@@ -496,8 +497,8 @@ impl Worker {
         }
     }
 
-    /// A connection that was accepted outside the workers.
-    fn take_in_arrived(&mut self, arrived: Arrived) {
+    /// Opens a connection that was accepted outside the workers.
+    fn open_arrived(&mut self, arrived: Arrived) {
         let gate = arrived.gate;
         let traffic = &mut self.traffic;
         let opened = traffic.edge.open(&mut traffic.engine, arrived);
@@ -507,7 +508,7 @@ impl Worker {
         }
     }
 
-    /// Other sockets to accept from.
+    /// Carries out changes of the listening sockets.
     fn listen(&mut self, changes: Vec<Change>) {
         if !std::mem::replace(&mut self.has_begun, true) {
             self.begin();
@@ -517,9 +518,9 @@ impl Worker {
                 Change::Open(number, listener) => {
                     self.accepting.watch(&self.traffic.edge, number, listener);
                 }
-                Change::Regate(number, gate) => self.accepting.listeners.regate(number, gate),
+                Change::SetGate(number, gate) => self.accepting.listeners.regate(number, gate),
                 Change::Close(number) => self.close_listener(number),
-                Change::Part(gates) => self.go_round(Errand::Part(gates)),
+                Change::Disconnect(gates) => self.begin_round(RoundTask::RemovedGates(gates)),
                 Change::Forget(gates) => {
                     self.rounds.forget_gates(&gates);
                     self.traffic.edge.gates.forget(&gates);
@@ -530,7 +531,7 @@ impl Worker {
         self.node.gates.count_carried_out(here);
     }
 
-    /// Tells all workers of new bans. One worker looks for all, so that the others may sleep.
+    /// Sends new bans to all workers. One worker checks for all, so that the others may sleep.
     fn watch_bans(&mut self) {
         let Some(changes) = self.node.protection.bans().changes(&mut self.bans_seen) else {
             return;
@@ -552,7 +553,7 @@ impl Worker {
             BanChanges::Unknown => None,
         };
         let Some(keys) = keys else {
-            self.go_round(Errand::Bans);
+            self.begin_round(RoundTask::Bans);
             return;
         };
         for key in keys {
@@ -561,8 +562,8 @@ impl Worker {
         }
     }
 
-    /// Connections of client identifiers; none if there are many, or a user or a network is among
-    /// them, for which no index exists.
+    /// Connections of the banned client identifiers; `None` if there are too many, or if a user or
+    /// a network is banned, for which no index exists.
     fn keys_of(&self, subjects: &[Subject]) -> Option<Vec<ConnectionKey>> {
         if subjects.len() > BANS_AT_ONCE {
             return None;
@@ -579,9 +580,9 @@ impl Worker {
         Some(keys)
     }
 
-    /// Forgets what is over.
+    /// Removes expired bans and unused accounts of rates.
     fn sweep_protection(&mut self) {
-        let ahead = self.node.clock.look_at_wall();
+        let ahead = self.node.clock.update_wall_clock();
         self.node.protection.bans().set_wall_ahead(ahead);
         let (settings, now) = (
             &self.traffic.edge.settings.protection,
@@ -595,33 +596,35 @@ impl Worker {
             .add(Counter::RateAccountsForgotten, forgotten);
     }
 
-    /// Second step: every client is told and disconnected. Output that the same turn produced
-    /// before leaves first.
+    /// Second step of a stop: sends every client a DISCONNECT and ends its connection, after the
+    /// output that this turn has produced before.
     fn stop(&mut self) {
         self.accepting.listeners.clear();
-        self.hand_out();
+        self.send_outputs();
         let keys: Vec<ConnectionKey> = self.traffic.edge.connections.keys().collect();
         for key in keys {
-            self.traffic.edge.dismiss(&mut self.traffic.engine, key);
+            self.traffic
+                .edge
+                .disconnect_at_stop(&mut self.traffic.engine, key);
         }
-        // What they say reaches sinks and the sessions of clients that are away.
+        // The events of these disconnections reach the sinks and the sessions of absent clients.
         while self.traffic.engine.core.events.are_waiting() {
             publish_events(&mut self.traffic.engine);
         }
         let core = &mut self.traffic.engine.core;
         if core.id == WorkerId::new(0) {
-            self.node.clock.look_at_wall();
+            self.node.clock.update_wall_clock();
             core.durable.note_end(&core.node.wall, core.turn.now);
         }
         if self.settle() {
-            self.hand_mail_over();
+            self.send_mail();
         }
         self.stopping = true;
     }
 }
 
-/// Whether the poll was not interrupted. A worker without socket events would hang its clients, and
-/// their publishers: it ends the program.
+/// Whether the poll was not interrupted. Any other error ends the program: a worker without socket
+/// events would stop serving its clients and their publishers.
 fn has_polled(outcome: io::Result<()>) -> bool {
     match outcome {
         Ok(()) => true,

@@ -1,4 +1,4 @@
-//! End of a turn: its duration decides whether new work waits.
+//! Measurement of overload at the end of a turn: its duration decides whether new work waits.
 
 use thrum_engine::node::metrics::Counter;
 use thrum_protection::{Measured, OverloadCause};

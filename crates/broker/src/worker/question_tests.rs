@@ -23,7 +23,7 @@ use thrum_engine::node::metrics::Counter;
 
 /// Sessions of a listing that takes many turns.
 const MANY: usize = 100_000;
-/// What a turn does for a client that pings, and beside all portions.
+/// The work of a turn for a client that pings, in addition to all portions.
 const REST_UNITS: u64 = 64;
 
 /// A session without a connection.
@@ -328,7 +328,7 @@ fn connections_are_counted_by_how_far_they_are() {
 }
 
 #[test]
-fn a_client_is_told_why_it_is_disconnected_and_its_session_ends_if_that_is_wanted() {
+fn a_disconnected_client_gets_the_reason_and_its_session_ends_on_demand() {
     let mut workers = two_workers();
     let queries = queries(&workers[0].node);
     let kicked = |workers: &mut [Worker; 2], ends_session| {
@@ -347,18 +347,18 @@ fn a_client_is_told_why_it_is_disconnected_and_its_session_ends_if_that_is_wante
         })
     };
     assert_eq!(kicked(&mut workers, false), expected(true, false));
-    let mut said = Vec::new();
-    client.read_to_end(&mut said).unwrap();
-    let connack = frame::split(&said, u32::MAX).unwrap().unwrap();
-    let goodbye = frame::split(&said[connack.len..], u32::MAX)
+    let mut received = Vec::new();
+    client.read_to_end(&mut received).unwrap();
+    let connack = frame::split(&received, u32::MAX).unwrap().unwrap();
+    let disconnect = frame::split(&received[connack.len..], u32::MAX)
         .unwrap()
         .unwrap();
-    let Packet::Disconnect(goodbye) = decode(goodbye, Version::V5).unwrap() else {
-        panic!("{said:?}");
+    let Packet::Disconnect(disconnect) = decode(disconnect, Version::V5).unwrap() else {
+        panic!("{received:?}");
     };
-    assert_eq!(goodbye.reason, ReasonCode::AdministrativeAction);
+    assert_eq!(disconnect.reason, ReasonCode::AdministrativeAction);
     assert_eq!(
-        goodbye.properties.reason_string,
+        disconnect.properties.reason_string,
         Some("disconnected by the administrator of the broker")
     );
     assert_eq!(kicked(&mut workers, false), expected(false, false));

@@ -1,4 +1,4 @@
-//! Full queues, over one worker and several: who is told, who waits, who goes on.
+//! Full queues, over one worker and several: which publishers are refused, wait and resume.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -259,7 +259,7 @@ pub(super) const REFUSED: ReasonCode = ReasonCode::QuotaExceeded;
 
 // [MQTT-4.6.0-2] [MQTT-4.6.0-3]
 #[test]
-fn a_full_queue_is_told_whatever_worker_it_is_on() {
+fn a_full_queue_is_reported_from_any_worker() {
     for (subscriber_at, qos) in [
         (0, QoS::AtLeastOnce),
         (1, QoS::AtLeastOnce),
@@ -397,7 +397,7 @@ fn a_publisher_waits_until_a_member_of_a_full_group_has_room() {
 
 // [MQTT-4.6.0-2] [MQTT-4.6.0-3] [MQTT-4.6.0-6]
 #[test]
-fn held_publishers_go_on_in_the_order_in_which_they_came() {
+fn held_publishers_resume_in_the_order_of_their_arrival() {
     for member_at in [0, 1] {
         let mut workers = Workers::new(2, short);
         let (mut members, _publisher) = full_group(&mut workers, &[member_at]);
@@ -419,7 +419,7 @@ fn held_publishers_go_on_in_the_order_in_which_they_came() {
 }
 
 #[test]
-fn who_comes_when_there_is_room_again_stands_behind_those_who_wait() {
+fn a_publisher_that_arrives_when_there_is_room_queues_behind_the_waiting_ones() {
     let mut workers = Workers::new(2, short);
     let (mut members, mut publisher) = full_group(&mut workers, &[1]);
     publisher.publish(7);
@@ -474,7 +474,7 @@ fn a_member_that_stopped_does_not_hold_publishers_while_another_goes_on() {
 }
 
 #[test]
-fn what_a_member_leaves_behind_goes_to_members_that_are_full() {
+fn messages_of_a_member_that_leaves_go_to_members_with_full_queues() {
     for at in [[0, 0], [0, 1], [1, 0]] {
         let mut workers = Workers::new(2, short);
         let (mut members, mut publisher) = full_group(&mut workers, &at);
@@ -490,7 +490,7 @@ fn what_a_member_leaves_behind_goes_to_members_that_are_full() {
 }
 
 #[test]
-fn what_a_member_leaves_behind_asks_the_others_for_room_once() {
+fn messages_of_a_member_that_leaves_ask_the_others_for_room_once() {
     const MEMBERS: usize = 640;
     let mut workers = Workers::new(1, short);
     let (mut members, _publisher) = full_group(&mut workers, &[0; MEMBERS]);
@@ -665,7 +665,7 @@ fn a_publisher_that_waits_gets_answers_to_its_pings_and_may_leave() {
 
 // [MQTT-3.10.4-3]
 #[test]
-fn what_was_acknowledged_before_an_unsubscribe_reaches_the_subscriber_on_any_worker() {
+fn messages_acknowledged_before_an_unsubscribe_reach_the_subscriber_on_any_worker() {
     for publisher_at in [0, 1] {
         let mut workers = Workers::new(2, |_| {});
         let mut subscriber = workers.client(1, "subscriber");

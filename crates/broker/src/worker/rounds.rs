@@ -11,34 +11,34 @@ use thrum_engine::workers::WorkerId;
 use super::Worker;
 use crate::control::settled;
 use crate::door::is_banned;
-use crate::edge::{Ending, Farewell};
+use crate::edge::{DisconnectNotice, Ending};
 
-/// The purpose of a round.
+/// The task of a round.
 #[derive(Debug)]
-pub(super) enum Errand {
-    /// Disconnects the clients of these gates.
-    Part(Vec<u16>),
+pub(super) enum RoundTask {
+    /// Disconnects the clients of these removed gates.
+    RemovedGates(Vec<u16>),
     /// Disconnects banned clients.
     Bans,
     /// Publishes the wills of connected clients.
     Wills,
 }
 
-/// One look at every slot of a slab.
+/// One visit of every slot of a slab.
 #[derive(Debug)]
 struct Round {
     next: usize,
-    /// Clients that connect later are judged by the rules in force then.
+    /// Clients that connect later are checked against the rules in force then.
     end: usize,
-    errand: Errand,
+    task: RoundTask,
 }
 
-/// The rounds under way, and the threads that wait for their end.
+/// The current rounds, and the threads that wait for their end.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     under_way: Vec<Round>,
     settling: Vec<SyncSender<WorkerId>>,
-    /// Stop after the rounds.
+    /// The worker stops after the rounds.
     is_stopping: bool,
 }
 
@@ -47,10 +47,10 @@ impl Rounds {
         self.under_way.is_empty()
     }
 
-    /// These gates have no clients any longer, and their numbers are reused.
+    /// Removes gates without clients, as their numbers are reused.
     pub(super) fn forget_gates(&mut self, numbers: &[u16]) {
         for round in &mut self.under_way {
-            if let Errand::Part(gates) = &mut round.errand {
+            if let RoundTask::RemovedGates(gates) = &mut round.task {
                 gates.retain(|number| !numbers.contains(number));
             }
         }
@@ -58,18 +58,20 @@ impl Rounds {
 }
 
 impl Worker {
-    /// Begins a round; its first portion is done at once.
-    pub(super) fn go_round(&mut self, errand: Errand) {
-        let end = match errand {
-            Errand::Part(_) | Errand::Bans => self.traffic.edge.connections.capacity(),
-            Errand::Wills => self.traffic.engine.core.sessions.capacity(),
+    /// Begins a round, which the turns of the worker carry out in portions.
+    pub(super) fn begin_round(&mut self, task: RoundTask) {
+        let end = match task {
+            RoundTask::RemovedGates(_) | RoundTask::Bans => {
+                self.traffic.edge.connections.capacity()
+            }
+            RoundTask::Wills => self.traffic.engine.core.sessions.capacity(),
         };
         let next = 0;
-        self.rounds.under_way.push(Round { next, end, errand });
+        self.rounds.under_way.push(Round { next, end, task });
     }
 
     /// Does the next portion of the rounds, one after the other.
-    pub(super) fn go_on_with_rounds(&mut self) {
+    pub(super) fn continue_rounds(&mut self) {
         if self.rounds.are_done() {
             return;
         }
@@ -84,7 +86,7 @@ impl Worker {
                 break;
             }
             self.traffic.engine.core.turn.work += 1;
-            self.visit(round.next, &round.errand);
+            self.visit(round.next, &round.task);
             self.traffic.engine.core.durable.end_unit();
             round.next += 1;
         }
@@ -94,32 +96,32 @@ impl Worker {
         }
     }
 
-    fn visit(&mut self, place: usize, errand: &Errand) {
+    fn visit(&mut self, place: usize, task: &RoundTask) {
         let (Some(key), Some(slot)) = (ConnectionKey::new(place), Slot::new(place)) else {
             return;
         };
-        match errand {
-            Errand::Part(gates) => self.part_one(key, gates),
-            Errand::Bans => self.disconnect_banned(key),
-            Errand::Wills => self.publish_will_of(slot),
+        match task {
+            RoundTask::RemovedGates(gates) => self.disconnect_of_removed_gate(key, gates),
+            RoundTask::Bans => self.disconnect_banned(key),
+            RoundTask::Wills => self.publish_will_of(slot),
         }
     }
 
-    /// Tells and disconnects a client of one of these gates.
-    fn part_one(&mut self, key: ConnectionKey, gates: &[u16]) {
+    /// Sends DISCONNECT to a client of one of these gates and closes its connection.
+    fn disconnect_of_removed_gate(&mut self, key: ConnectionKey, gates: &[u16]) {
         let connection = self.traffic.edge.connections.get(key);
         let has_to_go = connection.is_some_and(|connection| {
             !connection.is_draining() && gates.contains(&connection.gate)
         });
         if has_to_go {
-            let farewell = Farewell {
+            let notice = DisconnectNotice {
                 reason: ReasonCode::AdministrativeAction,
                 what: "the listener of this connection was removed from the broker's configuration",
             };
             let traffic = &mut self.traffic;
             traffic
                 .edge
-                .disconnect(&mut traffic.engine, key, farewell, Ending::ClosedByServer);
+                .disconnect(&mut traffic.engine, key, notice, Ending::ClosedByServer);
         }
     }
 
@@ -139,18 +141,18 @@ impl Worker {
                 .core
                 .row()
                 .add(Counter::BannedDisconnected, 1);
-            let farewell = Farewell {
+            let notice = DisconnectNotice {
                 reason: ReasonCode::AdministrativeAction,
                 what: "banned by the administrator of the broker",
             };
             let traffic = &mut self.traffic;
             traffic
                 .edge
-                .disconnect(&mut traffic.engine, key, farewell, Ending::ClosedByServer);
+                .disconnect(&mut traffic.engine, key, notice, Ending::ClosedByServer);
         }
     }
 
-    /// The will of a connected client, while its subscribers are connected too.
+    /// Publishes the will of a connected client, while its subscribers are still connected.
     fn publish_will_of(&mut self, slot: Slot) {
         let now = self.traffic.engine.core.turn.now;
         let Some(client) = self.traffic.engine.core.sessions.get_mut(slot) else {
@@ -167,13 +169,14 @@ impl Worker {
         }
     }
 
-    /// A thread waits until the changes before its request are in force.
+    /// Records a thread that waits until the changes before its request are in force.
     pub(super) fn settles_for(&mut self, sender: SyncSender<WorkerId>) {
         self.rounds.settling.push(sender);
     }
 
-    /// The mail of the turn has left: earlier changes are in force, if no round is under way.
-    pub(super) fn tell_settled(&mut self) {
+    /// Notifies the waiting threads that earlier changes are in force, if no round continues: the
+    /// mail of the turn has been sent.
+    pub(super) fn notify_settled(&mut self) {
         if self.rounds.are_done() {
             for sender in self.rounds.settling.drain(..) {
                 settled(self.traffic.engine.core.id, &sender);
@@ -181,7 +184,7 @@ impl Worker {
         }
     }
 
-    /// Stops after all earlier work.
+    /// Stops after the current rounds.
     pub(super) fn stop_after_rounds(&mut self) {
         if self.rounds.are_done() {
             self.stop();

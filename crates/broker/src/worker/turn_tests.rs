@@ -1,4 +1,4 @@
-//! What one turn does at most for one client, and when a client that is not read is read again.
+//! The limit of one turn's work for one client, and when a paused client is read again.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -18,7 +18,7 @@ use thrum_engine::turn::{CLOSING_UNITS, OUT_UNIT_BYTES};
 use thrum_engine::workers::WorkerId;
 use thrum_protection::Measured;
 
-use super::rounds::Errand;
+use super::rounds::RoundTask;
 use super::tests::{
     bytes, connect, connect_v5, messages, publish, settle, subscribe, subscriber, two_workers,
 };
@@ -157,7 +157,7 @@ fn a_client_that_was_not_read_gets_no_more_than_its_portion_of_a_turn() {
 }
 
 #[test]
-fn what_a_client_said_before_its_connection_broke_is_heard_in_portions_too() {
+fn packets_before_the_end_of_a_broken_connection_are_handled_in_portions() {
     let mut workers = two_workers();
     let mut talker = client(&mut workers, "talker");
     let key = key_of(&workers[0], "talker");
@@ -446,7 +446,7 @@ fn timers_that_are_due_together_are_handled_in_portions() {
 }
 
 #[test]
-fn wills_of_a_stop_are_published_in_portions_and_it_is_told_when_the_last_one_has_left() {
+fn wills_of_a_stop_are_published_in_portions_and_the_stop_continues_after_the_last_one() {
     const CROWD: u32 = 30;
     let mut workers = two_workers();
     let mut subscriber = subscriber(&mut workers, 1);
@@ -489,7 +489,7 @@ fn clients_of_a_listener_that_was_removed_leave_in_portions() {
         .turn
         .limits_mut()
         .portion_units = 3 * CLOSING_UNITS;
-    workers[0].go_round(Errand::Part(vec![0]));
+    workers[0].begin_round(RoundTask::RemovedGates(vec![0]));
     let connected = |worker: &Worker| worker.node.state.metrics.total(Counter::ClientsConnected);
     let mut before = connected(&workers[0]);
     other.write_all(&bytes(&Packet::PingReq)).unwrap();
@@ -541,7 +541,7 @@ fn subscribers<const COUNT: usize>(workers: &mut [Worker; 2]) -> [UnixStream; CO
 }
 
 #[test]
-fn a_turn_writes_so_many_bytes_and_who_has_little_does_not_wait_for_the_others() {
+fn a_turn_writes_a_limited_number_of_bytes_and_small_outputs_do_not_wait() {
     const PAYLOAD_BYTES: usize = 10_000;
     let mut workers = two_workers();
     let mut subscribers = subscribers::<9>(&mut workers);
@@ -647,11 +647,11 @@ fn newcomers_trickle_in_while_turns_take_long() {
     let mut opened = Vec::new();
     for turn in 0..6 {
         let events = worker.ready_sockets();
-        worker.take_in(&events);
+        worker.handle_inputs(&events);
         // Every second turn is one after the pause.
         if turn % 2 == 1 {
             let now = worker.traffic.engine.core.turn.now;
-            worker.accepting.let_in_now(now);
+            worker.accepting.accept_under_overload_now(now);
         }
         opened.push(node.state.metrics.total(Counter::ConnectionsOpened));
     }

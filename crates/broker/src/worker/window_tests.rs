@@ -8,7 +8,7 @@ use thrum_engine::node::metrics::Counter;
 use super::queue_tests::{REFUSED, TAKEN, Workers};
 
 #[test]
-fn a_short_queue_is_no_limit_for_what_an_open_window_takes_on_any_worker() {
+fn a_short_queue_does_not_limit_an_open_window_on_any_worker() {
     for subscriber_at in [0, 1] {
         let mut workers = Workers::new(2, |config| {
             config.limits.client.queue = 10;

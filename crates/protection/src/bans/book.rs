@@ -1,4 +1,4 @@
-//! The bans in force on a node: those of the list, and temporary ones of the node itself.
+//! The bans in force on a node: those of the list, and the node's own temporary bans.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -12,10 +12,10 @@ use thrum_protocol::Time;
 use super::list::{Ban, BanList, Subject, SubjectRef};
 use crate::client::ClientRef;
 
-/// Most temporary bans; no more are made.
+/// Limit of temporary bans; beyond it none is added.
 const TEMPORARY_MAX: usize = 1 << 16;
 
-/// A ban is shown in whole seconds, and never as over before it is.
+/// A ban is shown in whole seconds, and never as ended before it ends.
 const ROUND_UP: Duration = Duration::from_millis(999);
 
 /// The bans of a node, shared by its workers.
@@ -24,14 +24,14 @@ pub struct BanBook {
     /// Guards the list in force: read for a moment when a client connects, written when the file
     /// changed.
     listed: RwLock<Listed>,
-    /// Number of the list in force, 0 if there never was one with a ban: avoids the lock while
-    /// there is no list.
+    /// Number of the list in force, 0 if no list with a ban was ever in force: avoids the lock
+    /// while there is no list.
     generation: AtomicU64,
     /// Guards the temporary bans, for one look-up when a client connects.
     temporary: Mutex<HashMap<Subject, TemporaryBan>>,
     /// Number of temporary bans: while it is 0, the lock is not taken.
     temporary_count: AtomicUsize,
-    /// Orders nothing else.
+    /// Orders no other memory access.
     wall_ahead: AtomicI64,
 }
 
@@ -43,14 +43,14 @@ struct Listed {
     added: Arc<[Subject]>,
 }
 
-/// A temporary ban that the node made.
+/// A temporary ban of the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemporaryBan {
     /// The banned client, user or address.
     pub subject: Subject,
-    /// Since when.
+    /// The beginning of the ban.
     pub since: Time,
-    /// When it ends.
+    /// The end of the ban.
     pub until: Time,
 }
 
@@ -59,7 +59,7 @@ pub struct TemporaryBan {
 pub enum BanChanges {
     /// Only these bans are new.
     Added(Arc<[Subject]>),
-    /// More than one list was replaced since: check all clients.
+    /// More than one list was replaced since then: all clients have to be checked.
     Unknown,
 }
 
@@ -76,13 +76,13 @@ impl BanBook {
         listed.generation += 1;
         self.generation.store(listed.generation, Ordering::Release);
         drop(listed);
-        // A long list takes a while to be freed: it is freed outside the lock.
+        // Freeing a long list takes time, so it is freed outside the lock.
         drop(before);
     }
 
-    /// The bans that are new since the list that `seen` counts, which is then the present one; none
-    /// if it is the same. Cheap enough for every turn of a worker. Connected clients that are newly
-    /// banned are to be disconnected (0x98).
+    /// The bans that are new since the list with the number `seen`, which becomes the present
+    /// number; `None` if the list is the same. Cheap enough for every turn of a worker. Connected
+    /// clients that are newly banned are to be disconnected (0x98).
     pub fn changes(&self, seen: &mut u64) -> Option<BanChanges> {
         if self.generation.load(Ordering::Acquire) == *seen {
             return None;
@@ -98,7 +98,7 @@ impl BanBook {
     }
 
     /// Sets by how many seconds the wall clock is ahead of the node's clock: the ends of bans are
-    /// times of the wall clock. The node calls it now and then.
+    /// times of the wall clock. The node calls it at an interval.
     pub fn set_wall_ahead(&self, seconds: i64) {
         self.wall_ahead.store(seconds, Ordering::Relaxed);
     }
@@ -114,7 +114,7 @@ impl BanBook {
         }
     }
 
-    /// The wall clock at a moment of the node, in seconds of the Unix epoch.
+    /// The wall clock at a time of the node, in seconds of the Unix epoch.
     fn seconds(&self, at: Time) -> u64 {
         let ahead = self.wall_ahead.load(Ordering::Relaxed);
         (at.as_millis() / 1000).saturating_add_signed(ahead)
@@ -196,10 +196,10 @@ impl BanBook {
         temporary.get(&subject).is_some_and(|ban| now < ban.until)
     }
 
-    /// Bans for a time; false if there are too many temporary bans. Addresses are banned as
+    /// Adds a temporary ban; false if there are too many. Addresses are banned as
     /// [`Network::of_client`] cuts them.
     #[must_use]
-    pub fn ban_for_now(&self, subject: SubjectRef<'_>, until: Time, now: Time) -> bool {
+    pub fn ban_temporarily(&self, subject: SubjectRef<'_>, until: Time, now: Time) -> bool {
         let mut temporary = self
             .temporary
             .lock()
@@ -244,7 +244,7 @@ impl BanBook {
         bans
     }
 
-    /// Forgets the temporary bans that have ended. The node calls it now and then.
+    /// Forgets the temporary bans that have ended. The node calls it at an interval.
     pub fn sweep(&self, now: Time) {
         if self.temporary_count.load(Ordering::Acquire) == 0 {
             return;
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn a_temporary_ban_ends() {
         let book = BanBook::default();
-        assert!(book.ban_for_now(SubjectRef::ClientId("a"), at(10), at(5)));
+        assert!(book.ban_temporarily(SubjectRef::ClientId("a"), at(10), at(5)));
         assert!(book.is_client_id_banned("a", at(9)));
         assert!(!book.is_username_banned("a", at(9)));
         assert!(!book.is_client_id_banned("a", at(10)));
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn a_temporary_ban_is_lifted() {
         let book = BanBook::default();
-        assert!(book.ban_for_now(SubjectRef::Username("jo"), at(10), at(5)));
+        assert!(book.ban_temporarily(SubjectRef::Username("jo"), at(10), at(5)));
         assert!(book.lift(&Subject::Username("jo".into())));
         assert!(!book.lift(&Subject::Username("jo".into())));
         assert!(!book.is_username_banned("jo", at(6)));
@@ -335,7 +335,7 @@ mod tests {
         let book = BanBook::default();
         let address = |text: &str| text.parse::<IpAddr>().unwrap();
         let site = Network::of_client(address("2001:db8::1"));
-        assert!(book.ban_for_now(SubjectRef::Network(site), at(10), at(5)));
+        assert!(book.ban_temporarily(SubjectRef::Network(site), at(10), at(5)));
         assert!(book.is_address_banned(address("2001:db8::2"), at(6)));
         assert!(!book.is_address_banned(address("2001:db8:0:1::2"), at(6)));
     }
@@ -368,7 +368,7 @@ mod tests {
             username: Some("jo"),
             address: Some("192.0.2.7".parse().unwrap()),
         };
-        assert!(book.ban_for_now(SubjectRef::ClientId("a"), at(10), at(5)));
+        assert!(book.ban_temporarily(SubjectRef::ClientId("a"), at(10), at(5)));
         assert!(!book.is_listed(&asked, at(6)));
         let network = Subject::Network("192.0.2.0/24".parse().unwrap());
         for subject in [client("a"), Subject::Username("jo".into()), network] {
@@ -389,11 +389,11 @@ mod tests {
     fn temporary_bans_are_bounded() {
         let book = BanBook::default();
         for number in 0..TEMPORARY_MAX {
-            assert!(book.ban_for_now(SubjectRef::ClientId(&number.to_string()), at(10), at(5)));
+            assert!(book.ban_temporarily(SubjectRef::ClientId(&number.to_string()), at(10), at(5)));
         }
-        assert!(!book.ban_for_now(SubjectRef::ClientId("one more"), at(10), at(5)));
-        assert!(book.ban_for_now(SubjectRef::ClientId("7"), at(20), at(5)));
+        assert!(!book.ban_temporarily(SubjectRef::ClientId("one more"), at(10), at(5)));
+        assert!(book.ban_temporarily(SubjectRef::ClientId("7"), at(20), at(5)));
         book.sweep(at(10));
-        assert!(book.ban_for_now(SubjectRef::ClientId("one more"), at(20), at(15)));
+        assert!(book.ban_temporarily(SubjectRef::ClientId("one more"), at(20), at(15)));
     }
 }

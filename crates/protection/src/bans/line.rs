@@ -1,4 +1,4 @@
-//! A list of bans as text: a line of JSON for each.
+//! A list of bans as text, with a line of JSON for each ban.
 
 use std::io;
 
@@ -18,8 +18,8 @@ pub struct BanLineError {
 }
 
 impl BanList {
-    /// Reads the lines of a text. Empty lines are left out, and of two bans of one subject the last
-    /// one counts.
+    /// Reads the lines of a text. Empty lines are skipped, and of two bans of one subject the last
+    /// one applies.
     ///
     /// # Errors
     /// The first line that is not a ban.
@@ -44,7 +44,7 @@ impl BanList {
     /// Writes a line for each ban, ordered by kind and name.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// The errors of the writer.
     pub fn write_to(&self, mut to: impl io::Write) -> io::Result<()> {
         for ban in self.sorted() {
             serde_json::to_writer(&mut to, &BanLine::new(ban))?;
@@ -116,7 +116,7 @@ impl BanLine {
                 username,
             },
             (Some(client_id), None, Some(address)) => {
-                // The look-up is by the site of a client, never by a wider network.
+                // The look-up is by the network of a client's site, never by a wider network.
                 let network = network(address)?;
                 let site = Network::of_client(network.address());
                 if network != site && network != Network::of_address(network.address()) {

@@ -1,4 +1,4 @@
-//! A list of bans: plain data with quick look-ups.
+//! A list of bans: plain data with fast look-ups.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -31,7 +31,7 @@ pub enum Subject {
     },
 }
 
-/// The same, borrowed.
+/// As [`Subject`], borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SubjectRef<'a> {
     /// The client with this identifier.
@@ -57,7 +57,7 @@ pub enum SubjectRef<'a> {
 }
 
 impl Subject {
-    /// Borrowed.
+    /// The subject, borrowed.
     pub fn as_ref(&self) -> SubjectRef<'_> {
         match self {
             Self::ClientId(id) => SubjectRef::ClientId(id),
@@ -79,7 +79,7 @@ impl Subject {
 }
 
 impl SubjectRef<'_> {
-    /// A copy of its own.
+    /// An owned copy.
     pub fn to_owned(self) -> Subject {
         match self {
             Self::ClientId(id) => Subject::ClientId(id.into()),
@@ -106,7 +106,7 @@ impl Equivalent<Subject> for SubjectRef<'_> {
     }
 }
 
-/// For a log: `client "meter-7"`, `user "jo"`, `address 192.0.2.0/24`.
+/// The form of the log: `client "meter-7"`, `user "jo"`, `address 192.0.2.0/24`.
 impl fmt::Display for Subject {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -129,13 +129,13 @@ impl fmt::Display for Subject {
 pub struct Ban {
     /// Its subject.
     pub subject: Subject,
-    /// Why, as a text; may be empty. The client does not see it.
+    /// The reason as a text; may be empty. The client does not see it.
     pub reason: Box<str>,
     /// Its author; may be empty.
     pub by: Box<str>,
-    /// When, in seconds of the Unix epoch.
+    /// The time of the ban, in seconds of the Unix epoch.
     pub since: u64,
-    /// When it ends, in seconds of the Unix epoch; none if it never ends.
+    /// The end of the ban, in seconds of the Unix epoch; `None` if it never ends.
     pub until: Option<u64>,
 }
 
@@ -150,7 +150,7 @@ impl Ban {
 #[derive(Clone, Debug, Default)]
 pub struct BanList {
     bans: HashMap<Subject, Ban>,
-    /// The existing prefix lengths; a look-up tries each length once.
+    /// The prefix lengths in use; a look-up tries each length once.
     lengths_v4: Vec<PrefixLength>,
     lengths_v6: Vec<PrefixLength>,
 }
@@ -178,7 +178,7 @@ impl BanList {
         self.bans.len()
     }
 
-    /// Whether there is none.
+    /// Whether there is no ban.
     pub fn is_empty(&self) -> bool {
         self.bans.is_empty()
     }
@@ -214,7 +214,7 @@ impl BanList {
         removed
     }
 
-    /// Removes the bans that have ended; how many.
+    /// Removes the bans that have ended; returns their number.
     pub fn remove_ended(&mut self, now: u64) -> usize {
         let ended = self.bans.values().filter(|ban| !ban.is_in_force(now));
         let ended: Vec<Subject> = ended.map(|ban| ban.subject.clone()).collect();
@@ -230,8 +230,8 @@ impl BanList {
         self.bans.get(&subject).filter(|ban| ban.is_in_force(now))
     }
 
-    /// A ban in force of a network that the address is in: one look-up for each length of prefix
-    /// there is.
+    /// A ban in force of a network that contains the address: one look-up for each prefix length in
+    /// use.
     pub fn find_address(&self, address: IpAddr, now: u64) -> Option<&Ban> {
         let address = address.to_canonical();
         let lengths = match address {
@@ -251,7 +251,7 @@ impl BanList {
         bans
     }
 
-    /// Subjects in force here that were not banned, or no longer, in `before`.
+    /// Subjects with a ban in force here and none in `before`.
     pub(crate) fn new_subjects(&self, before: &Self, now: u64) -> Vec<Subject> {
         let in_force = self.bans.values().filter(|ban| ban.is_in_force(now));
         let new = in_force.filter(|ban| before.find(ban.subject.as_ref(), now).is_none());

@@ -1,7 +1,7 @@
 //! Bans by client identifier, user name, address or network, permanent or temporary.
 //!
-//! [`BanList`] has the bans of the file of `thrum bans`, [`BanBook`] those in force on a node: the
-//! list and the temporary bans.
+//! [`BanList`] holds the bans of the file of `thrum bans`, [`BanBook`] those in force on a node:
+//! the list and the temporary bans.
 
 mod book;
 mod line;

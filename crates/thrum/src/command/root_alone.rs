@@ -9,7 +9,7 @@ use thrum_files::Folder;
 pub(super) fn warning(file: &Path) -> Option<String> {
     let file = Folder::through_own_links(file);
     let folder = Folder::around(&file).ok()?;
-    let is_for_root = folder.makes_for_root_alone(file.file_name()?);
+    let is_for_root = folder.creates_for_root_only(file.file_name()?);
     is_for_root.then(|| {
         let file = file.display();
         format!(

@@ -5,13 +5,13 @@ use thrum_codec::ReasonCode;
 use super::QueryError;
 use super::ask::Asker;
 use super::questions::{Progress, Work};
-use crate::edge::{Ending, Farewell};
+use crate::edge::{DisconnectNotice, Ending};
 use crate::traffic::Traffic;
 use thrum_engine::ids::Slot;
 use thrum_engine::node::metrics::Counter;
 
 /// The reason that a client of 5.0 receives (0x98) and the log contains.
-const FAREWELL: Farewell<'static> = Farewell {
+const FAREWELL: DisconnectNotice<'static> = DisconnectNotice {
     reason: ReasonCode::AdministrativeAction,
     what: "disconnected by the administrator of the broker",
 };

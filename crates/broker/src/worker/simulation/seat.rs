@@ -101,7 +101,7 @@ impl Seat {
             .poll
             .poll(events, Some(Duration::ZERO))
             .unwrap();
-        worker.take_in(events);
+        worker.handle_inputs(events);
         let had_work = !events.is_empty() || !self.arriving.is_empty();
         // Those who arrive are opened beside the turn, which would have its portion of them too.
         let units = worker.traffic.engine.core.turn.work - before;
@@ -116,7 +116,7 @@ impl Seat {
                 });
                 continue;
             }
-            self.worker.take_in_arrived(Arrived {
+            self.worker.open_arrived(Arrived {
                 socket,
                 peer: Peer::Local,
                 gate: 0,
@@ -128,6 +128,6 @@ impl Seat {
 
     fn hands_out(&mut self) {
         self.is_in_turn = false;
-        self.worker.hand_out();
+        self.worker.send_outputs();
     }
 }

@@ -42,8 +42,8 @@ fn client(workers: &mut [Worker; 2], worker: usize, client_id: &str) -> UnixStre
     client
 }
 
-/// Publishers with these client identifiers come to both workers, publish once and go; how many
-/// members got something.
+/// Publishers with these client identifiers connect to both workers, publish once and leave;
+/// returns the number of members that received a message.
 fn members_reached(strategy: Strategy, publishers: [&str; 2]) -> usize {
     let mut workers = two_workers_with(|parts| parts.config.shared.strategy = strategy);
     let mut members = Vec::new();
@@ -86,7 +86,7 @@ fn publishers_are_spread_over_the_members_by_their_client_identifiers() {
 
 // [MQTT-3.10.4-3] [MQTT3-3.10.4-3]
 #[test]
-fn one_unsubscribe_gives_what_waits_for_several_groups_to_their_other_members() {
+fn one_unsubscribe_moves_waiting_messages_of_several_groups_to_their_other_members() {
     const GROUPS: [&str; 3] = ["$share/g/t", "$share/h/t", "$share/i/t"];
     let mut workers = two_workers_with(|parts| parts.config.limits.client.inflight = 1);
     let join = |workers: &mut [Worker; 2], client_id| {

@@ -1,4 +1,4 @@
-//! A gatekeeper that answers late: what has become of the client meanwhile.
+//! A gatekeeper that answers late, after the client has disconnected or returned.
 
 use std::fmt;
 use std::io::Write;
@@ -12,7 +12,7 @@ use thrum_engine::node::metrics::Counter;
 use super::{Parts, VERSION, bytes, messages, publish, settle, subscribe, two_workers_with};
 use crate::worker::Worker;
 
-/// Lets every client in when the test says so.
+/// Admits every client when the test requests it.
 #[derive(Default)]
 pub(super) struct Hesitant(Mutex<Vec<(Login, Reply<Answer>)>>);
 
@@ -94,7 +94,7 @@ fn a_client_that_disconnects_while_it_is_judged_ends_no_other_connection() {
 }
 
 #[test]
-fn what_a_client_said_before_it_went_is_heard_when_it_is_admitted_late() {
+fn packets_of_a_client_that_has_left_are_handled_when_it_is_admitted_late() {
     let (mut workers, gatekeeper) = workers();
     let mut subscriber = workers[1].accepted();
     subscriber.write_all(&connect("subscriber", None)).unwrap();

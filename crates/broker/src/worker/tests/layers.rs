@@ -102,9 +102,9 @@ fn read(client: &mut UnixStream) -> Vec<u8> {
     payloads
 }
 
-/// What a subscriber gets of a client whose last words come in one read: ten messages, a DISCONNECT
-/// and this frame.
-fn heard_before(end: &[u8]) -> Vec<u8> {
+/// The messages that a subscriber receives from a client whose last packets arrive in one read: ten
+/// messages, a DISCONNECT and this frame.
+fn received_before(end: &[u8]) -> Vec<u8> {
     let mut workers = workers_with(|_| ());
     let mut subscriber = subscriber(&mut workers, 1);
     let mut client = upgraded(&mut workers[0]);
@@ -139,17 +139,17 @@ fn heard_before(end: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_came_before_the_end_of_a_web_socket_is_handled_in_portions_too() {
-    assert_eq!(heard_before(&frame(CLOSE, &[])), b"x".repeat(10));
+fn packets_before_the_end_of_a_web_socket_are_handled_in_portions() {
+    assert_eq!(received_before(&frame(CLOSE, &[])), b"x".repeat(10));
 }
 
 #[test]
-fn what_came_before_a_fault_in_a_web_socket_is_handled_in_portions_too() {
-    assert_eq!(heard_before(&BROKEN), b"x".repeat(10));
+fn packets_before_a_fault_in_a_web_socket_are_handled_in_portions() {
+    assert_eq!(received_before(&BROKEN), b"x".repeat(10));
 }
 
 #[test]
-fn a_web_socket_that_ends_while_the_client_is_judged_ends_behind_what_it_said() {
+fn a_web_socket_that_ends_during_the_login_ends_after_its_packets() {
     for owner in [0, 1] {
         let gatekeeper = Arc::new(Hesitant::default());
         let mut workers = workers_with(|parts| {
@@ -204,7 +204,7 @@ fn a_handshake_that_ends_at_once_is_counted_out_where_the_session_is_elsewhere()
         assert_eq!(workers[0].traffic.edge.handshakes.open(), 1);
         settle(&mut workers);
         assert_eq!(workers[0].traffic.edge.handshakes.open(), 0);
-        // The client says nothing more, and keeps its socket.
+        // The client sends no more, and keeps its socket open.
         settle(&mut workers);
         let connected = workers[0]
             .node
@@ -234,7 +234,7 @@ fn stuff(client: &mut UnixStream, worker: &mut Worker) -> usize {
 
 /// While it waited, a broken connection was not read, and its will not published.
 #[test]
-fn what_the_layers_of_a_broken_connection_hold_is_thrown_away() {
+fn the_output_in_the_layers_of_a_broken_connection_is_discarded() {
     let mut workers = workers_with(|_| ());
     let mut client = upgraded(&mut workers[0]);
     stuff(&mut client, &mut workers[0]);

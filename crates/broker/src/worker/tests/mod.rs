@@ -1,7 +1,7 @@
 //! Workers that take their turns by hand: what may happen between them while both run.
 
 mod certificates;
-mod farewells;
+mod disconnects;
 mod full_disk;
 mod groups;
 mod late_answers;
@@ -172,12 +172,12 @@ impl Worker {
     /// The first half of a turn.
     pub(super) fn takes_in(&mut self) {
         let events = self.ready_sockets();
-        self.take_in(&events);
+        self.handle_inputs(&events);
     }
 
     pub(super) fn takes_a_turn(&mut self) {
         self.takes_in();
-        self.hand_out();
+        self.send_outputs();
     }
 }
 
@@ -292,7 +292,7 @@ fn publisher_gone_in_the_middle_of_a_turn(workers: &mut [Worker; 2]) {
 
 // [MQTT-4.6.0-6] [MQTT3-4.6.0-6]
 #[test]
-fn a_client_that_comes_back_to_another_worker_does_not_overtake_what_it_published() {
+fn a_client_that_returns_to_another_worker_does_not_overtake_its_own_messages() {
     let mut workers = two_workers();
     let mut subscriber = subscriber(&mut workers, 1);
     publisher_gone_in_the_middle_of_a_turn(&mut workers);
@@ -301,18 +301,18 @@ fn a_client_that_comes_back_to_another_worker_does_not_overtake_what_it_publishe
     workers[1].takes_a_turn();
     publisher.write_all(&publish(b"new")).unwrap();
     workers[1].takes_a_turn();
-    workers[0].hand_out();
+    workers[0].send_outputs();
     settle(&mut workers);
     assert_eq!(messages(&mut subscriber), [b"old", b"new"]);
 }
 
 // [MQTT-4.6.0-6] [MQTT3-4.6.0-6]
 #[test]
-fn what_follows_a_connect_at_once_does_not_overtake_the_mail_of_the_last_session() {
+fn packets_right_behind_a_connect_do_not_overtake_the_mail_of_the_last_session() {
     let mut workers = two_workers();
     let mut subscriber = subscriber(&mut workers, 1);
     publisher_gone_in_the_middle_of_a_turn(&mut workers);
-    workers[0].hand_out();
+    workers[0].send_outputs();
     let mut publisher = workers[1].accepted();
     publisher.write_all(&connect("publisher", None)).unwrap();
     publisher.write_all(&publish(b"new")).unwrap();
@@ -327,7 +327,7 @@ fn a_session_that_ended_is_free_for_any_worker_after_the_turn() {
     let [first, second] = [0, 1].map(WorkerId::new);
     let registry = &workers[0].node.state.registry;
     assert_eq!(registry.claim("publisher", second), first);
-    workers[0].hand_out();
+    workers[0].send_outputs();
     assert_eq!(
         workers[0].node.state.registry.claim("publisher", second),
         second
@@ -376,8 +376,8 @@ fn the_will_of_a_client_that_cannot_be_written_leaves_in_the_next_turn_which_com
     let events = workers[0].ready_sockets();
     // Gone before the SUBACK, and after the worker has learned which sockets are ready.
     drop(leaving);
-    workers[0].take_in(&events);
-    workers[0].hand_out();
+    workers[0].handle_inputs(&events);
+    workers[0].send_outputs();
     assert_eq!(workers[0].wait(), Some(Duration::ZERO));
     workers[0].takes_a_turn();
     workers[1].takes_a_turn();
@@ -385,7 +385,7 @@ fn the_will_of_a_client_that_cannot_be_written_leaves_in_the_next_turn_which_com
 }
 
 #[test]
-fn memory_of_a_crowd_that_left_is_given_back_and_who_stayed_is_found() {
+fn memory_of_many_disconnected_clients_is_returned_and_the_others_are_found() {
     const CROWD: u32 = 20_000;
     let [mut worker, _] = two_workers();
     let limits = Arc::clone(&worker.traffic.engine.core.settings.session);
@@ -403,7 +403,7 @@ fn memory_of_a_crowd_that_left_is_given_back_and_who_stayed_is_found() {
             .core
             .sessions
             .insert(Client::new(session));
-        worker.crowd.watch(&mut worker.traffic);
+        worker.client_peak.watch(&mut worker.traffic);
     }
     let (first, rest) = {
         let slots: Vec<Slot> = worker
@@ -418,7 +418,7 @@ fn memory_of_a_crowd_that_left_is_given_back_and_who_stayed_is_found() {
     };
     for slot in rest {
         worker.traffic.engine.core.sessions.remove(slot);
-        worker.crowd.watch(&mut worker.traffic);
+        worker.client_peak.watch(&mut worker.traffic);
     }
     let mut fired = Vec::new();
     let later = worker
@@ -439,7 +439,7 @@ fn memory_of_a_crowd_that_left_is_given_back_and_who_stayed_is_found() {
 }
 
 #[test]
-fn who_waits_for_the_gatekeeper_is_not_silent() {
+fn a_client_that_waits_for_the_gatekeeper_does_not_exceed_its_keep_alive() {
     let mut workers = two_workers();
     let mut client = workers[0].accepted();
     client.write_all(&connect("a", None)).unwrap();

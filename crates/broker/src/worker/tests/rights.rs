@@ -38,7 +38,7 @@ fn subscribe(client: &mut UnixStream) {
 }
 
 #[test]
-fn who_comes_back_with_the_rights_it_left_with_costs_nothing_for_its_subscriptions() {
+fn a_client_that_returns_with_unchanged_rights_needs_no_review() {
     let mut workers = two_workers_with(|parts| {
         let rules = Rules::parse("allow all pubsub a/#", "test").unwrap();
         parts.access.policy = Policy {

@@ -335,7 +335,7 @@ fn a_session_whose_client_disconnects_again_is_reviewed_to_the_end() {
 }
 
 #[test]
-fn the_last_of_those_who_come_back_gets_the_session() {
+fn the_last_of_several_returning_connections_gets_the_session() {
     let (mut workers, mut first, _) = wait_for_the_review();
     let mut last = resume(&mut workers[0]);
     turns_until_it_is_in(&mut workers);
@@ -381,7 +381,7 @@ fn a_session_does_not_end_while_its_client_waits_for_the_review() {
 }
 
 #[test]
-fn what_is_left_of_a_review_is_not_taken_for_that_of_the_next_session_in_its_slot() {
+fn the_rest_of_a_review_does_not_affect_the_next_session_in_its_slot() {
     for extra in 0..3 {
         let mut workers = leave_with_many();
         let worker = &mut workers[0];
@@ -394,7 +394,7 @@ fn what_is_left_of_a_review_is_not_taken_for_that_of_the_next_session_in_its_slo
         let mut client = worker.accepted();
         let clean = [connect("many", None), subscribe_to_many()].concat();
         client.write_all(&clean).unwrap();
-        // What a turn reads, and nothing else of it.
+        // Only the reading part of a turn.
         let events = worker.ready_sockets();
         worker.traffic.engine.core.turn.limits_mut().portion_units = 32_768;
         let now = worker.traffic.engine.core.turn.now;
@@ -484,7 +484,7 @@ fn a_client_that_waits_for_a_review_keeps_its_place_among_the_connections() {
 }
 
 #[test]
-fn a_client_that_waits_for_too_long_is_told_and_the_review_goes_on() {
+fn a_client_that_waits_for_too_long_is_refused_and_the_review_continues() {
     let mut workers = leave_with_many();
     reload(&mut workers[0], DENIED_ONE);
     let mut client = workers[0].accepted();
@@ -510,7 +510,7 @@ fn a_client_that_waits_for_too_long_is_told_and_the_review_goes_on() {
         .now
         .plus(Duration::from_secs(76));
     workers[0].traffic.connection_timer(connection);
-    workers[0].hand_out();
+    workers[0].send_outputs();
     let mut connack = [0; 4];
     client.read_exact(&mut connack).unwrap();
     assert_eq!((connack[0], connack[3]), (0x20, 0x89), "server busy");
@@ -557,7 +557,7 @@ fn equal_rules_are_applied_again_where_filters_are_granted_otherwise() {
 }
 
 #[test]
-fn an_answer_about_the_connection_before_changes_nothing_for_who_waits() {
+fn an_answer_about_an_earlier_connection_does_not_affect_a_waiting_client() {
     let (mut workers, _client, slot) = wait_for_the_review();
     let worker = &mut workers[0];
     let id = worker.traffic.engine.core.sessions[slot].session.id();
@@ -590,7 +590,7 @@ fn an_answer_about_the_connection_before_changes_nothing_for_who_waits() {
 }
 
 #[test]
-fn an_answer_about_a_login_changes_nothing_for_who_waits_for_a_review() {
+fn an_answer_about_a_login_does_not_affect_a_client_that_waits_for_a_review() {
     let (mut workers, mut client, slot) = wait_for_the_review();
     let id = workers[0].traffic.rechecking().returning_to(slot).unwrap();
     workers[0].traffic.answered(id, Answer::Unchanged);
@@ -601,7 +601,7 @@ fn an_answer_about_a_login_changes_nothing_for_who_waits_for_a_review() {
 }
 
 #[test]
-fn what_was_said_of_the_will_before_holds_while_another_connection_waits() {
+fn the_decision_about_a_will_holds_while_another_connection_waits() {
     let mut workers = leave_with_many();
     let slot = workers[0]
         .traffic

@@ -23,11 +23,11 @@ use crate::config::Config;
 use crate::mailbox::Mail;
 use crate::settings::Settings;
 
-/// What is known of a user.
+/// The recorded rights of a user.
 #[derive(Clone, Debug)]
 enum User {
     Has(&'static str),
-    /// It has the rules that it came with, whatever they were.
+    /// The user keeps its present rules.
     Unchanged,
     Gone,
     Unavailable,
@@ -214,7 +214,7 @@ impl Node {
 }
 
 #[test]
-fn other_rules_withhold_what_clients_of_every_worker_may_not_publish_any_more() {
+fn changed_rules_withhold_retained_messages_of_clients_on_every_worker() {
     let mut node = Node::new(|_, _| ());
     for worker in 0..2 {
         let mut client = node.client(worker, &format!("c{worker}"), None);
@@ -231,7 +231,7 @@ fn other_rules_withhold_what_clients_of_every_worker_may_not_publish_any_more() 
 }
 
 #[test]
-fn without_the_key_everything_stays_and_what_was_withheld_is_given_again() {
+fn without_the_key_all_messages_stay_and_withheld_ones_are_delivered_again() {
     let mut node = Node::new(|_, access| access.policy.checks_retained_source = false);
     let mut client = node.client(1, "c", None);
     node.retain(&mut client, "before");
@@ -248,7 +248,7 @@ fn without_the_key_everything_stays_and_what_was_withheld_is_given_again() {
 }
 
 #[test]
-fn what_a_user_has_left_goes_with_the_user_and_its_rules() {
+fn retained_messages_of_a_user_are_withheld_with_the_user_and_its_rules() {
     let users = Arc::new(Users::default());
     for name in ["ann", "bob", "eve"] {
         users.set(name, User::Has("allow all pub #"));
@@ -288,7 +288,7 @@ fn nothing_changes_for_a_publisher_that_cannot_be_judged_until_it_can_be() {
     traffic.reviews.watch(&traffic.engine);
     while node.workers[0].traffic.reviews.are_due() {
         let traffic = &mut node.workers[0].traffic;
-        traffic.reviews.go_on(&traffic.edge, &mut traffic.engine);
+        traffic.reviews.advance(&traffic.edge, &mut traffic.engine);
         node.workers[0].handle_mail();
     }
     assert_eq!(node.shown(), Vec::<String>::new());
@@ -341,7 +341,7 @@ fn a_gatekeeper_that_never_answers_holds_nothing_up() {
     traffic.reviews.watch(&traffic.engine);
     while node.workers[0].traffic.reviews.are_due() {
         let traffic = &mut node.workers[0].traffic;
-        traffic.reviews.go_on(&traffic.edge, &mut traffic.engine);
+        traffic.reviews.advance(&traffic.edge, &mut traffic.engine);
     }
     assert_eq!(node.shown(), ["a"]);
     // An answer that comes too late.
@@ -353,7 +353,7 @@ fn a_gatekeeper_that_never_answers_holds_nothing_up() {
 }
 
 #[test]
-fn rules_that_came_with_a_token_are_not_kept_and_what_they_may_have_allowed_stays() {
+fn rules_of_a_token_are_not_kept_and_messages_that_they_may_have_allowed_stay() {
     let users = Arc::new(Users::default());
     users.set("ann", User::Has("allow all pub #"));
     let mut node = Node::with_users(&users);
@@ -369,7 +369,7 @@ fn rules_that_came_with_a_token_are_not_kept_and_what_they_may_have_allowed_stay
 }
 
 #[test]
-fn what_a_service_would_be_asked_about_stays() {
+fn messages_that_only_a_service_can_judge_stay() {
     let users = Arc::new(Users {
         authorizes: true,
         ..Users::default()

@@ -39,7 +39,7 @@ fn a_client_over_websocket_is_sent_a_close_frame() {
 }
 
 #[test]
-fn what_was_published_in_the_turn_of_the_stop_reaches_another_worker() {
+fn messages_published_in_the_turn_of_the_stop_reach_another_worker() {
     let mut workers = two_workers();
     let mut subscriber = subscriber(&mut workers, 1);
     let mut publisher = workers[0].accepted();

@@ -120,8 +120,8 @@ fn an_event_of_a_connection_that_is_closed_is_not_the_newcomers() {
         worker.traffic.edge.connections.contains(key),
         "the same slot"
     );
-    worker.take_in(&events);
-    worker.hand_out();
+    worker.handle_inputs(&events);
+    worker.send_outputs();
     newcomer.write_all(&connect("new", None)).unwrap();
     worker.takes_a_turn();
     assert!(worker.traffic.engine.core.sessions.find("new").is_some());

@@ -84,7 +84,7 @@ fn disconnected(client: &mut UnixStream) -> Option<ReasonCode> {
     found
 }
 
-/// One worker with storage, which works when it is told to.
+/// One worker with storage, which works on request.
 fn durable_worker(policy: Policy) -> (Worker, Committer, Stepper<SimDisk>) {
     let config = Config::default();
     let access = Access {
@@ -130,7 +130,7 @@ fn commits(worker: &mut Worker, stepper: &mut Stepper<SimDisk>) {
 }
 
 #[test]
-fn a_client_that_may_not_publish_is_told_without_waiting_for_the_disk() {
+fn a_client_that_may_not_publish_gets_the_refusal_without_waiting_for_the_disk() {
     for qos in [QoS::AtMostOnce, QoS::AtLeastOnce, QoS::ExactlyOnce] {
         let (mut worker, _committer, mut stepper) = durable_worker(Policy {
             disconnects_denied: true,
@@ -170,11 +170,11 @@ fn lists_of_steps_come_back_from_both_ends_of_a_message() {
     }
     let journal = worker.traffic.engine.core.durable.journal.as_mut().unwrap();
     let lists = std::iter::from_fn(|| journal.spare_list()).count();
-    assert_eq!(lists, 2, "one is lent to each of the two");
+    assert_eq!(lists, 2, "each of the two has borrowed one");
 }
 
 #[test]
-fn what_is_not_retained_is_judged_as_what_it_is() {
+fn a_publish_that_is_not_retained_is_judged_as_such() {
     for is_retain_available in [true, false] {
         let mut workers = two_workers_with(|parts| {
             let listener = parts.config.listeners.get_mut("mqtt").unwrap();
