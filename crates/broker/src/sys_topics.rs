@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use thrum_access::Gatekeeper;
 use thrum_codec::QoS;
-use thrum_codec::properties::PublishProperties;
 use thrum_engine::Engine;
 use thrum_engine::node::metrics::{Counter, Metrics};
 use thrum_engine::sinks::{SinkCounts, Sinks};
@@ -406,14 +405,8 @@ impl SysTopics {
         };
         for (topic, value) in self.changes(&figures, core.turn.now) {
             let message = Message::new(&Publication {
-                topic: &topic,
-                payload: value.as_bytes(),
-                properties: PublishProperties::default(),
-                qos: QoS::AtMostOnce,
                 retain: true,
-                expires_at: None,
-                publisher: 0,
-                publisher_hash: 0,
+                ..Publication::new(&topic, value.as_bytes(), QoS::AtMostOnce)
             });
             engine.publish_message(&Arc::new(message), None);
         }

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use thrum_codec::packet::Connect;
-use thrum_codec::properties::{ConnectProperties, PublishProperties};
+use thrum_codec::properties::ConnectProperties;
 use thrum_codec::{Packet, QoS, ReasonCode, Version};
 use thrum_protocol::message::FrameCache;
 use thrum_protocol::server::{Action, ConnAckParts, DeliveryOptions, Handshake, Session};
@@ -95,16 +95,7 @@ fn session(id: u64) -> Session {
 }
 
 fn publication() -> Publication<'static> {
-    Publication {
-        topic: TOPIC,
-        payload: PAYLOAD,
-        properties: PublishProperties::default(),
-        qos: QoS::ExactlyOnce,
-        retain: false,
-        expires_at: None,
-        publisher: 0,
-        publisher_hash: 0,
-    }
+    Publication::new(TOPIC, PAYLOAD, QoS::ExactlyOnce)
 }
 
 fn options(qos: QoS) -> DeliveryOptions<'static> {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use thin_vec::ThinVec;
 use thrum_codec::topic::TopicFilter;
-use thrum_protocol::Time;
 use thrum_protocol::server::{DropReason, GroupId, Session};
+use thrum_protocol::{MountPoint, Time};
 use thrum_routing::FilterId;
 use thrum_storage::Owner;
 
@@ -134,6 +134,12 @@ impl Client {
     /// Number of messages that the session did not receive, by reason.
     pub fn dropped(&self) -> &[(DropReason, u64)] {
         self.rare.as_deref().map_or(&[], |rare| &rare.dropped)
+    }
+
+    /// The mount point of the client's topics, if its listener has one.
+    #[inline]
+    pub(crate) fn mount_point(&self) -> Option<MountPoint> {
+        self.session.link().mount_point().cloned()
     }
 
     /// Whether the session is stored only so that its will survives a crash.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use thrum_codec::packet::SubscriptionOptions;
-use thrum_codec::properties::PublishProperties;
 use thrum_codec::{QoS, SharedFilter};
 use thrum_protocol::server::GroupId;
 use thrum_protocol::{Message, Publication, Time};
@@ -115,14 +114,13 @@ impl ExpiredMessages {
         let store = RetainedStore::new(limits, workers);
         for number in 0..messages {
             let message = Message::new(&Publication {
-                topic: &format!("site/{}/device/{number}", number % 1_000),
-                payload: b"x",
-                properties: PublishProperties::default(),
-                qos: QoS::AtMostOnce,
                 retain: true,
                 expires_at: Some(Time::from_millis(1)),
-                publisher: 0,
-                publisher_hash: 0,
+                ..Publication::new(
+                    &format!("site/{}/device/{number}", number % 1_000),
+                    b"x",
+                    QoS::AtMostOnce,
+                )
             });
             let now = Time::default();
             assert!(store.store(&Arc::new(message), None, now).kept);

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 use thrum_codec::packet::SubscriptionOptions;
-use thrum_codec::properties::PublishProperties;
 use thrum_codec::{QoS, ReasonCode, Version};
 use thrum_protocol::server::{DeliveryEvent, DropReason, MessageEvent};
 use thrum_protocol::{Message, Publication};
@@ -282,16 +281,7 @@ impl Reporter<'_> {
             debug_assert!(false, "texts and numbers can be written");
             return;
         };
-        let message = Message::new(&Publication {
-            topic: kind.topic(),
-            payload: &payload,
-            properties: PublishProperties::default(),
-            qos: QoS::AtLeastOnce,
-            retain: false,
-            expires_at: None,
-            publisher: 0,
-            publisher_hash: 0,
-        });
+        let message = Message::new(&Publication::new(kind.topic(), &payload, QoS::AtLeastOnce));
         if !core.events.push(message) {
             core.row().add(Counter::EventsLeftOut, 1);
         }

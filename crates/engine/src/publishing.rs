@@ -56,11 +56,7 @@ impl Publishing<'_> {
         if publish.payload.len() > self.core.settings.session.payload_bytes_max as usize {
             return self.refuse_payload(slot, seen, publish);
         }
-        let mount = self.core.sessions[slot]
-            .session
-            .link()
-            .mount_point()
-            .cloned();
+        let mount = self.core.sessions[slot].mount_point();
         let mut text = String::new();
         let topic = match &mount {
             None => seen,

@@ -177,7 +177,6 @@ mod tests {
     use std::time::Duration;
 
     use thrum_codec::ReasonCode;
-    use thrum_codec::properties::PublishProperties;
     use thrum_protocol::message::FrameCache;
     use thrum_protocol::{Message, Publication, Time};
 
@@ -246,16 +245,7 @@ mod tests {
     }
 
     fn publication(qos: QoS, payload: &[u8]) -> Publication<'_> {
-        Publication {
-            topic: "a",
-            payload,
-            properties: PublishProperties::default(),
-            qos,
-            retain: false,
-            expires_at: None,
-            publisher: 0,
-            publisher_hash: 0,
-        }
+        Publication::new("a", payload, qos)
     }
 
     /// Another worker ends its turn with a message for the sink.

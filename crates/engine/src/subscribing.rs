@@ -116,11 +116,7 @@ impl Subscribing<'_> {
             identifier,
             by_rules,
         } = requested;
-        let mount = self.core.sessions[slot]
-            .session
-            .link()
-            .mount_point()
-            .cloned();
+        let mount = self.core.sessions[slot].mount_point();
         let mut text = String::new();
         let filter = match &mount {
             None => request.filter,
@@ -340,11 +336,7 @@ impl Subscribing<'_> {
         let mut codes = std::mem::take(self.codes);
         codes.clear();
         // [MQTT-3.10.4-6] [MQTT3-3.10.4-6]
-        let mount = self.core.sessions[slot]
-            .session
-            .link()
-            .mount_point()
-            .cloned();
+        let mount = self.core.sessions[slot].mount_point();
         let mut text = String::new();
         let mut left = Vec::new();
         for filter in unsubscribe.filters.iter().take(filters_max) {

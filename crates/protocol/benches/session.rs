@@ -85,16 +85,7 @@ impl Receiver {
 }
 
 fn publication(payload: &[u8]) -> Publication<'_> {
-    Publication {
-        topic: TOPIC,
-        payload,
-        properties: PublishProperties::default(),
-        qos: QoS::ExactlyOnce,
-        retain: false,
-        expires_at: None,
-        publisher: 0,
-        publisher_hash: 0,
-    }
+    Publication::new(TOPIC, payload, QoS::ExactlyOnce)
 }
 
 fn publish_in(bencher: &mut Bencher<'_>, version: Version) {

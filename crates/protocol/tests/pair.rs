@@ -222,16 +222,7 @@ impl World {
             return;
         };
         let payload = self.down.next(qos);
-        let publication = Publication {
-            topic: "down",
-            payload: &payload,
-            properties: PublishProperties::default(),
-            qos,
-            retain: false,
-            expires_at: None,
-            publisher: 0,
-            publisher_hash: 0,
-        };
+        let publication = Publication::new("down", &payload, qos);
         let options = DeliveryOptions {
             qos,
             retain: false,

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use thrum_codec::packet::Connect;
-use thrum_codec::properties::PublishProperties;
 use thrum_codec::testing::Choices;
 use thrum_codec::{DecodeError, Packet, PacketId, QoS, ReasonCode, Version, decode, frame};
 use thrum_protocol::limits::QueueLimits;
@@ -328,14 +327,9 @@ impl Node {
         // Some payloads are small, some too large to be copied.
         let payload = vec![0x55; usize::from(choices.byte()) * 12];
         let publication = Publication {
-            topic: &topic,
-            payload: &payload,
-            properties: PublishProperties::default(),
-            qos,
-            retain: false,
             expires_at: choices.maybe(|choices| self.now.plus_secs(u32::from(choices.byte()))),
             publisher: 2,
-            publisher_hash: 0,
+            ..Publication::new(&topic, &payload, qos)
         };
         let options = DeliveryOptions {
             qos,

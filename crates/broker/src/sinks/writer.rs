@@ -226,7 +226,6 @@ impl SinkWriter {
 #[cfg(test)]
 mod tests {
     use thrum_codec::QoS;
-    use thrum_codec::properties::PublishProperties;
     use thrum_engine::sinks::QueueLimits;
     use thrum_protocol::{Message, Publication, Time};
 
@@ -255,16 +254,7 @@ mod tests {
     }
 
     fn offer(millis: u64) -> Offer {
-        let message = Message::new(&Publication {
-            topic: "a",
-            payload: b"",
-            properties: PublishProperties::default(),
-            qos: QoS::AtLeastOnce,
-            retain: false,
-            expires_at: None,
-            publisher: 0,
-            publisher_hash: 0,
-        });
+        let message = Message::new(&Publication::new("a", b"", QoS::AtLeastOnce));
         Offer {
             message: Arc::new(message),
             received_at: Time::from_millis(millis),

@@ -280,7 +280,6 @@ fn delivery(recovered: RecoveredDelivery, messages: &[ReceivedMessage]) -> Store
 #[cfg(test)]
 mod tests {
     use thrum_codec::QoS;
-    use thrum_codec::properties::PublishProperties;
     use thrum_protocol::Publication;
 
     use super::*;
@@ -292,16 +291,7 @@ mod tests {
         let node = node();
         let sink = node.sinks.open("all", QueueLimits::default());
         let offer = |millis| Offer {
-            message: Arc::new(Message::new(&Publication {
-                topic: "a",
-                payload: b"",
-                properties: PublishProperties::default(),
-                qos: QoS::AtLeastOnce,
-                retain: false,
-                expires_at: None,
-                publisher: 0,
-                publisher_hash: 0,
-            })),
+            message: Arc::new(Message::new(&Publication::new("a", b"", QoS::AtLeastOnce))),
             received_at: Time::from_millis(millis),
             place: None,
         };

@@ -217,31 +217,11 @@ impl GroupTexts {
 
 #[cfg(test)]
 mod tests {
-    use crate::workers::WorkerId;
-    use thrum_codec::packet::SubscriptionOptions;
-
     use super::*;
-    use crate::ids::Slot;
-    use crate::interest::SessionRef;
-    use crate::queue_room::QueueRoom;
+    use crate::interest::tests::member;
 
     fn shared(filter: &str) -> SharedFilter<'_> {
         SharedFilter { group: "g", filter }
-    }
-
-    fn member(id: u64) -> Member {
-        let session = SessionRef {
-            worker: WorkerId::new(0),
-            slot: Slot::FIRST,
-            id,
-        };
-        Member {
-            session,
-            options: SubscriptionOptions::default(),
-            identifier: None,
-            durable: false,
-            room: Arc::new(QueueRoom::new(session, Arc::default())),
-        }
     }
 
     #[test]

@@ -37,7 +37,8 @@ fn change() -> impl Generate<Value = (&'static str, Change)> {
     (select(&FILTERS[..]), kind)
 }
 
-fn member(id: u64) -> Member {
+/// A member whose session has that number.
+pub(super) fn member(id: u64) -> Member {
     let session = SessionRef {
         worker: WorkerId::new(0),
         slot: Slot::FIRST,

@@ -2,7 +2,6 @@
 
 use thrum_access::{Identity, Rules};
 use thrum_codec::QoS;
-use thrum_codec::properties::PublishProperties;
 use thrum_protocol::Publication;
 
 use super::*;
@@ -19,14 +18,9 @@ const NOW: Time = Time::from_millis(5);
 
 fn message(topic: &str, payload: &[u8], expires_at: Option<u64>) -> Arc<Message> {
     Arc::new(Message::new(&Publication {
-        topic,
-        payload,
-        properties: PublishProperties::default(),
-        qos: QoS::AtMostOnce,
         retain: true,
         expires_at: expires_at.map(Time::from_millis),
-        publisher: 0,
-        publisher_hash: 0,
+        ..Publication::new(topic, payload, QoS::AtMostOnce)
     }))
 }
 

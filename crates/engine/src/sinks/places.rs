@@ -83,7 +83,6 @@ mod tests {
     use std::sync::Arc;
 
     use thrum_codec::QoS;
-    use thrum_codec::properties::PublishProperties;
     use thrum_protocol::{Message, Publication, Time};
     use thrum_storage::disk::sim::SimStorage;
     use thrum_storage::{Committer, Options, QUEUE_BYTES_MAX, Recovered, Store};
@@ -134,16 +133,7 @@ mod tests {
     #[test]
     fn a_lane_of_an_earlier_start_ends_with_its_last_message() {
         let storage = SimStorage::new(1);
-        let message = Message::new(&Publication {
-            topic: "a",
-            payload: b"",
-            properties: PublishProperties::default(),
-            qos: QoS::AtLeastOnce,
-            retain: false,
-            expires_at: None,
-            publisher: 0,
-            publisher_hash: 0,
-        });
+        let message = Message::new(&Publication::new("a", b"", QoS::AtLeastOnce));
         run(&storage, |start| {
             let (journal, _) = &mut start.journals[0];
             for _ in 0..2 {

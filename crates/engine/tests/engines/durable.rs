@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thrum_access::Rules;
-use thrum_codec::packet::{Packet, Publish, Will};
-use thrum_codec::properties::{PublishProperties, WillProperties};
+use thrum_codec::packet::Packet;
 use thrum_codec::{QoS, ReasonCode};
 use thrum_engine::access::{Access, Policy, Shared};
 use thrum_engine::node::metrics::Counter;
@@ -14,7 +13,7 @@ use thrum_engine::sinks::QueueLimits;
 use thrum_protocol::server::Handshake;
 use thrum_protocol::{Limits, Time};
 
-use crate::node::{Answer, Node, connect, publish};
+use crate::node::{Answer, Node, connect, connect_with_will, publish, publish_expiring};
 use crate::shell::SinkPlan;
 
 const Q0: QoS = QoS::AtMostOnce;
@@ -108,18 +107,8 @@ fn a_will_is_published_after_a_crash_once() {
         let receiver = node.join(0, "receiver");
         node.subscribe(receiver, "wills", Q1);
         for (client_id, expiry) in [("kept", 100), ("short", 0)] {
-            let mut connect = connect(client_id);
+            let mut connect = connect_with_will(client_id);
             connect.properties.session_expiry = Some(expiry);
-            connect.will = Some(Will {
-                topic: "wills",
-                payload: client_id.as_bytes(),
-                qos: Q1,
-                retain: false,
-                properties: WillProperties {
-                    will_delay: Some(10),
-                    ..WillProperties::default()
-                },
-            });
             node.join_as(0, &connect);
         }
         let mut node = node.crash();
@@ -220,18 +209,7 @@ fn time_that_passes_while_a_message_waits_counts_after_a_crash() {
     node.cut(receiver);
     let publisher = node.join(1, "publisher");
     for (payload, seconds) in [("short", 10), ("long", 100)] {
-        let properties = PublishProperties {
-            message_expiry: Some(seconds),
-            ..PublishProperties::default()
-        };
-        let publish = publish("t", payload, Q1);
-        node.post(
-            publisher,
-            Publish {
-                properties,
-                ..publish
-            },
-        );
+        node.post(publisher, publish_expiring("t", payload, seconds));
     }
     node.settle();
     node.pass(Duration::from_secs(5));
@@ -639,18 +617,8 @@ fn the_will_of_a_client_that_has_not_come_back_is_judged_by_its_names() {
     let receiver = node.join(0, "receiver");
     node.subscribe(receiver, "wills", Q1);
     for (client_id, username) in [("one", "evil"), ("bad", "good"), ("two", "good")] {
-        let mut connect = connect(client_id);
+        let mut connect = connect_with_will(client_id);
         connect.username = Some(username);
-        connect.will = Some(Will {
-            topic: "wills",
-            payload: client_id.as_bytes(),
-            qos: Q1,
-            retain: false,
-            properties: WillProperties {
-                will_delay: Some(10),
-                ..WillProperties::default()
-            },
-        });
         node.join_as(0, &connect);
     }
     let mut node = node.crash();

@@ -5,7 +5,7 @@ use thrum_codec::packet::SubscriptionOptions;
 use thrum_engine::node::metrics::Counter;
 use thrum_routing::shared::Strategy;
 
-use crate::node::Node;
+use crate::node::{Node, Peer};
 
 const Q0: QoS = QoS::AtMostOnce;
 const Q1: QoS = QoS::AtLeastOnce;
@@ -134,6 +134,14 @@ fn a_member_gets_messages_by_its_own_options() {
     }
 }
 
+/// The session of the client `one` at the first worker ends while mail is on its way to it.
+fn end_session_on_the_way(node: &mut Node, one: Peer) {
+    let slot = node.shell.find("one").expect("it is there").1;
+    node.cut_now(one);
+    node.shell.engine(0).end_session(slot);
+    node.settle();
+}
+
 #[test]
 fn a_message_whose_last_member_ends_on_its_way_is_counted_as_lost() {
     let mut node = Node::new(2);
@@ -141,10 +149,7 @@ fn a_message_whose_last_member_ends_on_its_way_is_counted_as_lost() {
     let publisher = node.join(1, "publisher");
     node.post(publisher, crate::node::publish("t", "x", Q1));
     node.shell.turn(1);
-    let slot = node.shell.find("one").unwrap().1;
-    node.cut_now(one);
-    node.shell.engine(0).end_session(slot);
-    node.settle();
+    end_session_on_the_way(&mut node, one);
     assert_eq!(node.count(Counter::DroppedNoSharedMember), 1);
     assert_eq!(node.count(Counter::Subscriptions), 0);
 }
@@ -160,10 +165,7 @@ fn a_message_whose_member_ends_on_its_way_goes_to_another_one() {
     }
     // Each member is to get one of them.
     node.shell.turn(1);
-    let slot = node.shell.find("one").unwrap().1;
-    node.cut_now(one);
-    node.shell.engine(0).end_session(slot);
-    node.settle();
+    end_session_on_the_way(&mut node, one);
     assert_eq!(node.messages(two).len(), 2);
     assert_eq!(node.count(Counter::SharedRedispatched), 1);
     assert_eq!(node.count(Counter::DroppedNoSharedMember), 0);

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use thrum_codec::packet::{
     Ack, Connect, Disconnect, Packet, Publish, Subscribe, SubscriptionOptions, SubscriptionRequest,
-    SubscriptionRequests, TopicFilters, Unsubscribe,
+    SubscriptionRequests, TopicFilters, Unsubscribe, Will,
 };
 use thrum_codec::properties::{
     AckProperties, ConnectProperties, DisconnectProperties, PublishProperties, SubscribeProperties,
-    UserProperties,
+    UserProperties, WillProperties,
 };
 use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version, decode, frame};
 use thrum_engine::node::metrics::Counter;
@@ -78,6 +78,34 @@ pub(crate) fn publish<'a>(topic: &'a str, payload: &'a str, qos: QoS) -> Publish
         packet_id: None,
         properties: PublishProperties::default(),
         payload: payload.as_bytes(),
+    }
+}
+
+/// A PUBLISH whose message expires after that time.
+pub(crate) fn publish_expiring<'a>(topic: &'a str, payload: &'a str, seconds: u32) -> Publish<'a> {
+    Publish {
+        properties: PublishProperties {
+            message_expiry: Some(seconds),
+            ..PublishProperties::default()
+        },
+        ..publish(topic, payload, QoS::AtLeastOnce)
+    }
+}
+
+/// The CONNECT of a client whose will has its client identifier as payload and a delay of 10 s.
+pub(crate) fn connect_with_will(client_id: &str) -> Connect<'_> {
+    Connect {
+        will: Some(Will {
+            topic: "wills",
+            payload: client_id.as_bytes(),
+            qos: QoS::AtLeastOnce,
+            retain: false,
+            properties: WillProperties {
+                will_delay: Some(10),
+                ..WillProperties::default()
+            },
+        }),
+        ..connect(client_id)
     }
 }
 

@@ -3,13 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use thrum_codec::packet::Publish;
-use thrum_codec::properties::PublishProperties;
 use thrum_codec::{QoS, ReasonCode, Version};
 use thrum_engine::node::metrics::Counter;
 use thrum_protocol::limits::{QueuePolicy, TopicPriority};
 
-use crate::node::{Answer, Node, connect, publish};
+use crate::node::{Answer, Node, connect, publish, publish_expiring};
 use crate::shell::Plan;
 
 const Q1: QoS = QoS::AtLeastOnce;
@@ -26,6 +24,21 @@ fn short(policy: QueuePolicy) -> impl FnOnce(&mut Plan) {
     }
 }
 
+/// The same queues; publishers wait for room for five seconds.
+fn short_and_waited_for(policy: QueuePolicy) -> impl FnOnce(&mut Plan) {
+    move |plan| {
+        short(policy)(plan);
+        plan.settings.queue_hold = Duration::from_secs(5);
+    }
+}
+
+/// A publisher at the last worker.
+fn join_publisher(node: &mut Node, workers: usize) -> usize {
+    let publisher = node.join(workers - 1, "publisher");
+    node.answers(publisher);
+    publisher
+}
+
 fn publish_four(node: &mut Node, publisher: usize) -> Vec<Answer> {
     for payload in ["1", "2", "3", "4"] {
         node.publish(publisher, "t", payload, Q1);
@@ -38,8 +51,7 @@ fn a_full_queue_refuses_new_messages_and_their_publishers_on_every_worker() {
     for workers in [1, 2] {
         let mut node = Node::planned(workers, short(QueuePolicy::RejectNew));
         let receiver = node.subscriber(0, "receiver", "t");
-        let publisher = node.join(workers - 1, "publisher");
-        node.answers(publisher);
+        let publisher = join_publisher(&mut node, workers);
         let answers = publish_four(&mut node, publisher);
         assert_eq!(answers, [TAKEN, TAKEN, TAKEN, REFUSED], "{workers} workers");
         assert_eq!(node.count(Counter::DroppedQueueFull), 1);
@@ -76,8 +88,7 @@ fn a_queue_that_drops_its_oldest_messages_keeps_the_newest() {
     for workers in [1, 2] {
         let mut node = Node::planned(workers, short(QueuePolicy::DropOldest));
         let receiver = node.subscriber(0, "receiver", "t");
-        let publisher = node.join(workers - 1, "publisher");
-        node.answers(publisher);
+        let publisher = join_publisher(&mut node, workers);
         assert_eq!(publish_four(&mut node, publisher), [TAKEN; 4]);
         assert_eq!(node.count(Counter::DroppedQueueOldest), 1);
         assert_eq!(node.drain(receiver), ["1", "3", "4"]);
@@ -104,13 +115,9 @@ fn messages_of_a_high_priority_leave_the_queue_first() {
 #[test]
 fn a_full_queue_holds_a_publisher_until_there_is_room_or_its_time_is_over() {
     for workers in [1, 2] {
-        let mut node = Node::planned(workers, |plan| {
-            short(QueuePolicy::Hold)(plan);
-            plan.settings.queue_hold = Duration::from_secs(5);
-        });
+        let mut node = Node::planned(workers, short_and_waited_for(QueuePolicy::Hold));
         let receiver = node.subscriber(0, "receiver", "t");
-        let publisher = node.join(workers - 1, "publisher");
-        node.answers(publisher);
+        let publisher = join_publisher(&mut node, workers);
         assert_eq!(publish_four(&mut node, publisher), [TAKEN; 3]);
         node.post(publisher, publish("t", "5", Q1));
         node.settle();
@@ -142,10 +149,7 @@ fn a_full_queue_holds_a_publisher_until_there_is_room_or_its_time_is_over() {
 #[test]
 fn publishers_that_are_held_go_on_in_the_order_in_which_they_came() {
     for workers in [1, 3] {
-        let mut node = Node::planned(workers, |plan| {
-            short(QueuePolicy::Hold)(plan);
-            plan.settings.queue_hold = Duration::from_secs(5);
-        });
+        let mut node = Node::planned(workers, short_and_waited_for(QueuePolicy::Hold));
         let receiver = node.subscriber(0, "receiver", "t");
         let one = node.join(workers - 1, "one");
         let two = node.join(workers / 2, "two");
@@ -162,10 +166,7 @@ fn publishers_that_are_held_go_on_in_the_order_in_which_they_came() {
 #[test]
 fn a_held_publisher_goes_on_when_its_receiver_goes() {
     for workers in [1, 2] {
-        let mut node = Node::planned(workers, |plan| {
-            short(QueuePolicy::Hold)(plan);
-            plan.settings.queue_hold = Duration::from_secs(5);
-        });
+        let mut node = Node::planned(workers, short_and_waited_for(QueuePolicy::Hold));
         let receiver = node.subscriber(0, "receiver", "t");
         let publisher = node.join(workers - 1, "publisher");
         publish_four(&mut node, publisher);
@@ -222,13 +223,9 @@ fn a_member_with_room_gets_what_another_one_has_no_room_for() {
 #[test]
 fn a_publisher_waits_for_a_group_whose_members_are_all_full() {
     for workers in [1, 2] {
-        let mut node = Node::planned(workers, |plan| {
-            short(QueuePolicy::RejectNew)(plan);
-            plan.settings.queue_hold = Duration::from_secs(5);
-        });
+        let mut node = Node::planned(workers, short_and_waited_for(QueuePolicy::RejectNew));
         let member = node.subscriber(0, "member", "$share/g/t");
-        let publisher = node.join(workers - 1, "publisher");
-        node.answers(publisher);
+        let publisher = join_publisher(&mut node, workers);
         assert_eq!(publish_four(&mut node, publisher), [TAKEN; 3]);
         assert!(node.is_held(publisher), "{workers} workers");
         assert_eq!(node.drain(member), ["1", "2", "3", "4"]);
@@ -259,18 +256,7 @@ fn a_message_expires_in_the_queue_and_tells_how_long_it_still_holds() {
     let publisher = node.join(1, "publisher");
     node.cut(receiver);
     for (payload, seconds) in [("short", 10), ("long", 100)] {
-        let properties = PublishProperties {
-            message_expiry: Some(seconds),
-            ..PublishProperties::default()
-        };
-        let publish = publish("t", payload, Q1);
-        node.post(
-            publisher,
-            Publish {
-                properties,
-                ..publish
-            },
-        );
+        node.post(publisher, publish_expiring("t", payload, seconds));
         node.settle();
     }
     node.pass(Duration::from_secs(30));

@@ -142,14 +142,8 @@ fn an_order_of_the_operator_is_answered() {
     let mut node = Node::planned(1, |plan| plan.settings.retained.message_count = 1);
     let order = |node: &mut Node, topic: &str, retain| {
         let message = Message::new(&Publication {
-            topic,
-            payload: b"x",
-            properties: PublishProperties::default(),
-            qos: Q1,
             retain,
-            expires_at: None,
-            publisher: 0,
-            publisher_hash: 0,
+            ..Publication::new(topic, b"x", Q1)
         });
         let answer = node.shell.engine(0).publish_order(&Arc::new(message));
         node.settle();

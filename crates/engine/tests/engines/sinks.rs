@@ -33,15 +33,17 @@ fn sink(when_full: WhenFull, is_durable: bool) -> impl FnOnce(&mut Plan) {
 }
 
 fn take(node: &Node) -> Vec<Offer> {
-    let sink = node.shell.node.sinks.find("sink");
-    let queue = &sink.expect("it is planned").queue;
-    let offers = queue.take(10, 1 << 20, Duration::ZERO);
+    let offers = queue_of(node).take(10, 1 << 20, Duration::ZERO);
     offers.expect("it is open")
 }
 
-fn counts(node: &Node) -> SinkCounts {
+fn queue_of(node: &Node) -> &SinkQueue {
     let sink = node.shell.node.sinks.find("sink");
-    sink.expect("it is planned").queue.counts()
+    &sink.expect("it is planned").queue
+}
+
+fn counts(node: &Node) -> SinkCounts {
+    queue_of(node).counts()
 }
 
 #[test]
@@ -66,13 +68,7 @@ fn a_full_sink_lets_messages_pass_by_or_refuses_their_publishers() {
             assert_eq!(payloads, [b"1", b"2"]);
             assert!(taken.iter().all(|one| one.place.is_none()));
             assert_eq!(taken[0].received_at, node.shell.now);
-            node.shell
-                .node
-                .sinks
-                .find("sink")
-                .unwrap()
-                .queue
-                .written(&taken);
+            queue_of(&node).written(&taken);
             node.publish(publisher, "t/x", "4", Q1);
             node.publish(publisher, "u", "5", Q1);
             let nobody = Answer::Puback(ReasonCode::NoMatchingSubscribers);
@@ -172,13 +168,7 @@ fn a_queue_gives_the_oldest_offers_within_the_limits_of_a_write() {
     for payload in ["1", "2", "3", "4"] {
         node.publish(publisher, "t", payload, Q0);
         offers.extend(take(&node));
-        node.shell
-            .node
-            .sinks
-            .find("sink")
-            .unwrap()
-            .queue
-            .written(&offers[offers.len() - 1..]);
+        queue_of(&node).written(&offers[offers.len() - 1..]);
     }
     let size = offers[0].message.bytes_len();
     // Publishers wait for it only while it holds them; a reload decides.
@@ -237,7 +227,7 @@ fn a_queue_that_closes_or_is_called_keeps_nobody_waiting() {
     let publisher = node.join(0, "publisher");
     node.publish(publisher, "t", "1", Q0);
     let long = Duration::from_mins(10);
-    let queue = &node.shell.node.sinks.find("sink").unwrap().queue;
+    let queue = queue_of(&node);
     queue.count_failure();
     queue.count_dropped();
     queue.wake();

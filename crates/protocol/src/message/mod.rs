@@ -42,7 +42,21 @@ pub struct Publication<'a> {
     pub publisher_hash: u32,
 }
 
-impl Publication<'_> {
+impl<'a> Publication<'a> {
+    /// A message of the node itself: without properties, and neither retained nor expiring.
+    pub fn new(topic: &'a str, payload: &'a [u8], qos: QoS) -> Self {
+        Self {
+            topic,
+            payload,
+            properties: PublishProperties::default(),
+            qos,
+            retain: false,
+            expires_at: None,
+            publisher: 0,
+            publisher_hash: 0,
+        }
+    }
+
     /// Whether the message's expiry has passed.
     pub fn is_expired(&self, now: Time) -> bool {
         self.expires_at.is_some_and(|at| at <= now)

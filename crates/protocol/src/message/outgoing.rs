@@ -375,16 +375,7 @@ mod tests {
     use super::*;
 
     fn publication(payload: &[u8]) -> Publication<'_> {
-        Publication {
-            topic: "mount/a",
-            payload,
-            properties: PublishProperties::default(),
-            qos: QoS::AtLeastOnce,
-            retain: false,
-            expires_at: None,
-            publisher: 0,
-            publisher_hash: 0,
-        }
+        Publication::new("mount/a", payload, QoS::AtLeastOnce)
     }
 
     fn form(packet_id: u16) -> Form<'static> {

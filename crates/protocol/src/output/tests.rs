@@ -2,22 +2,16 @@
 
 use proptest::prelude::*;
 use thrum_codec::QoS;
-use thrum_codec::properties::PublishProperties;
 
 use super::*;
 use crate::Publication;
 
 fn message(payload: &[u8]) -> Arc<Message> {
-    Arc::new(Message::new(&Publication {
-        topic: "not sent",
+    Arc::new(Message::new(&Publication::new(
+        "not sent",
         payload,
-        properties: PublishProperties::default(),
-        qos: QoS::AtMostOnce,
-        retain: false,
-        expires_at: None,
-        publisher: 0,
-        publisher_hash: 0,
-    }))
+        QoS::AtMostOnce,
+    )))
 }
 
 /// An operation on an output.

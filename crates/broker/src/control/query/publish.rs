@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use thrum_codec::properties::PublishProperties;
 use thrum_codec::{QoS, ReasonCode, topic};
 use thrum_protocol::{Message, Publication};
 use thrum_storage::Ticket;
@@ -54,14 +53,9 @@ pub(super) fn publish(asker: &Asker, message: &OperatorMessage) -> Result<Publis
     check_message(asker, message)?;
     let now = asker.node().clock.now();
     let message = Arc::new(Message::new(&Publication {
-        topic: &message.topic,
-        payload: &message.payload,
-        properties: PublishProperties::default(),
-        qos: message.qos,
         retain: message.retain,
         expires_at: message.expiry_secs.map(|seconds| now.plus_secs(seconds)),
-        publisher: 0,
-        publisher_hash: 0,
+        ..Publication::new(&message.topic, &message.payload, message.qos)
     }));
     // Always the same worker, so that messages keep their order.
     asker.ask_worker(FIRST_WORKER, || Publish::new(&message))

@@ -3,7 +3,6 @@
 use std::io::Write;
 
 use thrum_codec::QoS;
-use thrum_codec::properties::PublishProperties;
 use thrum_engine::Engine;
 use thrum_engine::sinks::QueueLimits;
 use thrum_protocol::Publication;
@@ -11,16 +10,7 @@ use thrum_protocol::Publication;
 use super::{connect, settle, subscribe, two_workers_with};
 
 fn publication(qos: QoS) -> Publication<'static> {
-    Publication {
-        topic: "t",
-        payload: b"x",
-        properties: PublishProperties::default(),
-        qos,
-        retain: false,
-        expires_at: None,
-        publisher: 0,
-        publisher_hash: 0,
-    }
+    Publication::new("t", b"x", qos)
 }
 
 #[test]

@@ -357,14 +357,8 @@ fn client_disconnect(reason: ReasonCode) -> Packet<'static> {
 
 fn publication<'a>(topic: &'a str, payload: &'a str) -> Publication<'a> {
     Publication {
-        topic,
-        payload: payload.as_bytes(),
-        properties: PublishProperties::default(),
-        qos: QOS2,
-        retain: false,
-        expires_at: None,
         publisher: 1,
-        publisher_hash: 0,
+        ..Publication::new(topic, payload.as_bytes(), QOS2)
     }
 }
 
