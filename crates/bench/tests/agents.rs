@@ -24,7 +24,7 @@ fn broker() -> (Broker, SocketAddr) {
 fn broker_at(address: SocketAddr) -> (Broker, SocketAddr) {
     let mut config = Config::default();
     config.node.workers = Workers::Count(1);
-    config.auth.anonymous = Anonymous::Everyone;
+    config.auth.anonymous = Anonymous::Allow;
     config.listeners.clear();
     config.listeners.insert(
         "mqtt".to_owned(),

@@ -21,7 +21,7 @@ use thrum_engine::workers::WorkerId;
 use thrum_protection::BanChanges;
 use thrum_protocol::server::Handshake;
 
-use crate::control::Task;
+use crate::control::QueuedTask;
 use crate::door::{Admitted, Answered, Decided};
 use crate::layered::Layered;
 use crate::listener::Change;
@@ -51,7 +51,7 @@ pub(crate) enum Mail {
     /// The list of bans has changed.
     Banned(BanChanges),
     /// A request of the operator.
-    Asked(Box<dyn Task>),
+    Query(Box<dyn QueuedTask>),
     /// First step of a stop: publish the wills of connected clients.
     StopWills,
     /// Second step: disconnect everyone and end.
@@ -95,7 +95,7 @@ impl Mail {
             | Self::Reload(_)
             | Self::Settled(_)
             | Self::Banned(_)
-            | Self::Asked(_)
+            | Self::Query(_)
             | Self::StopWills
             | Self::Stop => 0,
         }

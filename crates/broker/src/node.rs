@@ -260,7 +260,7 @@ impl Broker {
         let node = Node::new(NodePlan::new(&config), &settings.engine, recovered);
         let count = node.workers();
         let node = Arc::new(node);
-        SinkKeeper::number(&config, &node);
+        SinkKeeper::open_queues(&config, &node);
         let ban_keeper = keep_bans(&config, &node)?;
         let login_keeper = keep_logins(&config, &node);
         let mut broker = Self {
@@ -498,14 +498,14 @@ impl Broker {
     }
 
     fn end(&mut self) {
-        self.control.refuse_questions();
+        self.control.refuse_queries();
         self.node.send_all(|| Mail::Stop);
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("a worker ended by a panic");
             }
         }
-        self.control.drop_questions();
+        self.control.drop_queries();
         self.standing.clean_up();
         if let Some(keeper) = self.ban_keeper.take() {
             keeper.stop();
@@ -581,7 +581,7 @@ mod tests {
     fn config(folder: &std::path::Path, max_connections: u32) -> Config {
         let mut config = Config::default();
         config.node.workers = Workers::Count(2);
-        config.auth.anonymous = Anonymous::Everyone;
+        config.auth.anonymous = Anonymous::Allow;
         config.listeners.clear();
         let kinds = [
             ("plain", Transport::Tcp, false),

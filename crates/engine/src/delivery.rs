@@ -331,8 +331,8 @@ impl Core {
     /// Whether a session accepts a message regardless of the memory level.
     pub fn is_promised(&self, slot: Slot, source: Source<'_>) -> bool {
         match source {
-            Source::Publisher(_) | Source::Unasked => false,
-            Source::LastResort(_) => true,
+            Source::Publisher(_) | Source::Node => false,
+            Source::WorkerInsists(_) => true,
             Source::Worker(delivery) => {
                 let is_of = |slot: Slot| self.sessions[slot].session.id();
                 !delivery.promises.is_empty() && delivery.is_promised_to(is_of(slot))

@@ -55,22 +55,22 @@ pub struct Publisher {
 pub enum Source<'a> {
     /// A publisher of this worker, which is told the outcome.
     Publisher(Clearance),
-    /// A will or a message of the node. It has no publisher that can be refused, so full sinks skip
-    /// it.
-    Unasked,
+    /// The node, for a will, an event or a `$SYS` message. It cannot be refused, so full sinks drop
+    /// its messages.
+    Node,
     /// Another worker, which has sent the message.
     Worker(&'a PublishDelivery),
     /// Another worker, whose publisher was told that the message is accepted, while no session of
     /// this worker has memory for it.
-    LastResort(&'a PublishDelivery),
+    WorkerInsists(&'a PublishDelivery),
 }
 
 impl<'a> Source<'a> {
     /// The mail of the other worker; none for a publisher of this worker.
     pub fn delivery(self) -> Option<&'a PublishDelivery> {
         match self {
-            Self::Publisher(_) | Self::Unasked => None,
-            Self::Worker(delivery) | Self::LastResort(delivery) => Some(delivery),
+            Self::Publisher(_) | Self::Node => None,
+            Self::Worker(delivery) | Self::WorkerInsists(delivery) => Some(delivery),
         }
     }
 
@@ -78,7 +78,7 @@ impl<'a> Source<'a> {
     pub(super) const fn clearance(self) -> Clearance {
         match self {
             Self::Publisher(clearance) => clearance,
-            Self::Unasked | Self::Worker(_) | Self::LastResort(_) => Clearance::NotAsked,
+            Self::Node | Self::Worker(_) | Self::WorkerInsists(_) => Clearance::NotAsked,
         }
     }
 }

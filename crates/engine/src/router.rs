@@ -61,7 +61,7 @@ impl Router {
         message: &Arc<Message>,
         source: Option<&Arc<RetainedSource>>,
     ) {
-        self.publish_owned(core, message, source, false);
+        self.publish_owned(core, message, source, Source::Node);
     }
 
     /// Routes a message of the operator; none if it cannot be retained, and then it is not
@@ -71,21 +71,24 @@ impl Router {
         core: &mut Core,
         message: &Arc<Message>,
     ) -> Option<ReasonCode> {
-        self.publish_owned(core, message, None, true)
+        let operator = Source::Publisher(Clearance::NotAsked);
+        self.publish_owned(core, message, None, operator)
     }
 
     fn publish_owned(
         &mut self,
         core: &mut Core,
         message: &Arc<Message>,
-        source: Option<&Arc<RetainedSource>>,
-        has_reason_code: bool,
+        retained_source: Option<&Arc<RetainedSource>>,
+        source: Source<'_>,
     ) -> Option<ReasonCode> {
         let mut frames = std::mem::take(&mut core.frames);
         let mut outgoing = Outgoing::from_message(message, &mut frames);
         // [MQTT3-3.3.1-12]: a message without the RETAIN flag does not change the retained message.
-        let is_delivered = !message.retain() || core.retain(&mut outgoing, source, has_reason_code);
-        let outcome = is_delivered.then(|| self.route(core, &mut outgoing, Source::Unasked));
+        let has_reason_code = matches!(source, Source::Publisher(_));
+        let is_delivered =
+            !message.retain() || core.retain(&mut outgoing, retained_source, has_reason_code);
+        let outcome = is_delivered.then(|| self.route(core, &mut outgoing, source));
         core.frames = frames;
         outcome
     }
@@ -117,7 +120,7 @@ impl Router {
         }
         let others = entry.route.workers.without(core.id);
         if !others.is_empty() {
-            self.hand_over(core, &entry, outgoing, &mut reach);
+            self.send_to_workers(core, &entry, outgoing, &mut reach);
         }
         let sinks = entry.route.sinks;
         if !sinks.is_empty() {
@@ -137,7 +140,7 @@ impl Router {
         let mut outgoing = Outgoing::from_message(message, &mut frames);
         let source =
             if delivery.must_be_taken && !self.topics.has_memory(core, &entry, message.qos()) {
-                Source::LastResort(&delivery)
+                Source::WorkerInsists(&delivery)
             } else {
                 Source::Worker(&delivery)
             };
@@ -243,7 +246,7 @@ impl Router {
 
     /// Sends a message to the other workers with subscribers, unless none of them is certain to
     /// have room and no other receiver accepts the message.
-    fn hand_over(
+    fn send_to_workers(
         &mut self,
         core: &mut Core,
         entry: &CachedRoute,
@@ -345,7 +348,7 @@ fn remote_promises(
     let remote = || route.nearly_full.iter().filter(is_asked);
     for room in remote().filter(|room| room.holds()) {
         promises.extend(match source {
-            Source::Publisher(Clearance::NotAsked) | Source::Unasked => room.try_promise(bytes),
+            Source::Publisher(Clearance::NotAsked) | Source::Node => room.try_promise(bytes),
             _ => Some(room.promise(bytes)),
         });
     }

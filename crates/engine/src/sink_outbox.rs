@@ -312,7 +312,7 @@ mod tests {
                 "{when_full:?}"
             );
             assert_eq!(
-                offer(&mut core, &sink, Source::Unasked, once),
+                offer(&mut core, &sink, Source::Node, once),
                 missed,
                 "{when_full:?}"
             );

@@ -1,4 +1,4 @@
-//! A directory, opened once: its files are reached relative to it.
+//! An opened directory: its files are opened relative to its descriptor.
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata, Permissions, TryLockError};
@@ -17,22 +17,22 @@ use nix::sys::statvfs::fstatvfs;
 use nix::unistd::{AccessFlags, Gid, Uid, UnlinkatFlags, faccessat, fchownat, geteuid, unlinkat};
 use rustix::fs::{RenameFlags, renameat_with};
 
-/// The owner reads and writes, others have no access.
+/// Mode of a new file: only the owner may read and write.
 const FILE_MODE: u32 = 0o600;
-/// The same for a directory.
+/// Mode of a new directory: only the owner has access.
 const FOLDER_MODE: u32 = 0o700;
 /// The bits of its mode that a file keeps when it is replaced.
 const PERMISSIONS: u32 = 0o777;
-/// Users other than the owner may put files into a directory.
-const MODE_OF_OTHERS_WRITING: u32 = 0o022;
+/// Mode bits with which users other than the owner may create files in a directory.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
 /// Links are not followed, opening does not block, and other programs do not inherit the
 /// descriptor.
-const CAREFULLY: OFlag = OFlag::O_NOFOLLOW
+const SAFE_OPEN_FLAGS: OFlag = OFlag::O_NOFOLLOW
     .union(OFlag::O_CLOEXEC)
     .union(OFlag::O_NONBLOCK);
 /// The superuser.
 const ROOT: u32 = 0;
-/// Most links that are followed in a row: more than any real path has.
+/// Longest chain of links that is followed: more than any real path has.
 const LINKS_MAX: usize = 8;
 const FOLDER: OFlag = OFlag::O_DIRECTORY.union(OFlag::O_CLOEXEC);
 
@@ -43,8 +43,8 @@ pub struct Folder {
     path: PathBuf,
     owner: u32,
     group: u32,
-    /// Only its owner can have created files in it.
-    is_closed: bool,
+    /// Only its owner can create files in it.
+    is_writable_by_owner_only: bool,
 }
 
 /// The owner and the mode of a file.
@@ -66,7 +66,7 @@ impl Rights {
     }
 
     /// Applies them to another file, which this process has created.
-    pub(crate) fn give_to(self, file: &File) -> io::Result<()> {
+    pub(crate) fn apply_to(self, file: &File) -> io::Result<()> {
         let made = file.metadata()?;
         let owner = (made.uid() != self.owner).then_some(self.owner);
         let group = (made.gid() != self.group).then_some(self.group);
@@ -78,7 +78,7 @@ impl Rights {
 }
 
 impl Folder {
-    /// Opens a directory by a name that the administrator has configured: links in it are followed.
+    /// Opens a directory by a configured path, whose links are followed.
     ///
     /// # Errors
     /// It does not exist, or it cannot be opened.
@@ -95,13 +95,13 @@ impl Folder {
     ///
     /// # Errors
     /// As [`Folder::open`].
-    pub fn around(file: &Path) -> io::Result<Self> {
+    pub fn containing(file: &Path) -> io::Result<Self> {
         Self::open(file.parent().unwrap_or_else(|| Path::new("/")))
     }
 
-    /// The target of a file's name, as far as the links and their directories belong to the current
-    /// user: no other user can have created them. The rest of the path is not resolved.
-    pub fn through_own_links(file: &Path) -> PathBuf {
+    /// Resolves the links of a path as far as the links and their directories belong to the current
+    /// user, so that no other user can have created them. The rest of the path is not resolved.
+    pub fn resolve_own_links(file: &Path) -> PathBuf {
         let mut path = file.to_owned();
         for _ in 0..LINKS_MAX {
             let Some(target) = own_link(&path) else {
@@ -112,36 +112,36 @@ impl Folder {
         path
     }
 
-    /// Opens a directory in this one; it must not be a link.
+    /// Opens a subdirectory, which must not be a link.
     ///
     /// # Errors
     /// It does not exist, it is a link, or it cannot be opened.
-    pub fn inner(&self, name: &str) -> io::Result<Self> {
+    pub fn open_directory(&self, name: &str) -> io::Result<Self> {
         let path = self.path.join(name);
         let opened = openat(&self.file, name, FOLDER | OFlag::O_NOFOLLOW, Mode::empty());
         // With both flags the system reports a link as "not a directory".
         let opened = opened.map_err(|error| match error {
-            Errno::ELOOP => is_linked_directory(&path),
-            Errno::ENOTDIR if self.is_link(name) => is_linked_directory(&path),
+            Errno::ELOOP => linked_directory_error(&path),
+            Errno::ENOTDIR if self.is_link(name) => linked_directory_error(&path),
             other => other.into(),
         })?;
         Self::of(opened, &path)
     }
 
-    /// Opens a directory in this one, and creates it if it does not exist; it then belongs to the
-    /// owner of this one.
+    /// Opens a subdirectory, and creates it if it does not exist; a new one belongs to the owner of
+    /// this directory.
     ///
     /// # Errors
-    /// As [`Folder::inner`]; it cannot be created.
-    pub fn make(&self, name: &str) -> io::Result<Self> {
+    /// As [`Folder::open_directory`]; it cannot be created.
+    pub fn open_or_create_directory(&self, name: &str) -> io::Result<Self> {
         match mkdirat(&self.file, name, Mode::from_bits_truncate(FOLDER_MODE)) {
             Ok(()) => {}
-            Err(Errno::EEXIST) => return self.inner(name),
+            Err(Errno::EEXIST) => return self.open_directory(name),
             Err(error) => return Err(error.into()),
         }
-        let made = self.inner(name)?;
+        let made = self.open_directory(name)?;
         set_mode(&made.file, FOLDER_MODE)?;
-        self.give(&made.file)?;
+        self.set_owner(&made.file)?;
         self.sync()?;
         Self::of(made.file.into(), &made.path)
     }
@@ -154,7 +154,7 @@ impl Folder {
             path: path.to_owned(),
             owner: found.uid(),
             group: found.gid(),
-            is_closed: found.mode() & MODE_OF_OTHERS_WRITING == 0,
+            is_writable_by_owner_only: found.mode() & WRITABLE_BY_OTHERS == 0,
         })
     }
 
@@ -167,8 +167,8 @@ impl Folder {
         self.owner == user
     }
 
-    /// As [`Folder::give`], for a handle that can neither read nor write.
-    pub(crate) fn give_handle(&self, made: &File) -> io::Result<()> {
+    /// As [`Folder::set_owner`], for a handle opened with `O_PATH`.
+    pub(crate) fn set_owner_of_handle(&self, made: &File) -> io::Result<()> {
         if geteuid().is_root() && self.owner != ROOT {
             let (owner, group) = (Uid::from_raw(self.owner), Gid::from_raw(self.group));
             fchownat(made, "", Some(owner), Some(group), AtFlags::AT_EMPTY_PATH)?;
@@ -176,7 +176,7 @@ impl Folder {
         Ok(())
     }
 
-    /// The path of the directory, for messages.
+    /// Returns the path of the directory, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -211,14 +211,14 @@ impl Folder {
         }
     }
 
-    /// Checks whether the path still leads to the directory.
+    /// Checks whether the path still refers to the directory.
     ///
     /// # Errors
     /// It was moved, removed or replaced.
-    pub fn check_place(&self) -> io::Result<()> {
-        let there = std::fs::metadata(&self.path)?;
-        let ours = self.file.metadata()?;
-        if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) {
+    pub fn check_path(&self) -> io::Result<()> {
+        let current = std::fs::metadata(&self.path)?;
+        let opened = self.file.metadata()?;
+        if (current.dev(), current.ino()) == (opened.dev(), opened.ino()) {
             return Ok(());
         }
         let path = self.path.display();
@@ -257,7 +257,7 @@ impl Folder {
         }
         match self.create_new(name) {
             Ok(file) => {
-                self.give(&file)?;
+                self.set_owner(&file)?;
                 Ok(file)
             }
             // Another process created it first.
@@ -266,7 +266,7 @@ impl Folder {
         }
     }
 
-    /// Creates an empty file of the owner, or empties an existing one.
+    /// Creates an empty file, or truncates an existing one.
     ///
     /// # Errors
     /// As [`Folder::change_or_create`].
@@ -281,7 +281,7 @@ impl Folder {
     /// # Errors
     /// It exists, also as a link; it cannot be created.
     pub fn create_new(&self, name: &OsStr) -> io::Result<File> {
-        let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | CAREFULLY;
+        let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | SAFE_OPEN_FLAGS;
         let mode = Mode::from_bits_truncate(FILE_MODE);
         let file = File::from(openat(&self.file, name, flags, mode)?);
         // The umask may have removed bits.
@@ -289,12 +289,12 @@ impl Folder {
         Ok(file)
     }
 
-    /// Gives a file that this process has created to the owner of the directory: root works for
-    /// another user.
+    /// Makes the owner of the directory the owner of a file that this process has created, if root
+    /// runs it for another user.
     ///
     /// # Errors
     /// The file system refuses.
-    pub fn give(&self, made: &File) -> io::Result<()> {
+    pub fn set_owner(&self, made: &File) -> io::Result<()> {
         if geteuid().is_root() && self.owner != ROOT {
             fchown(made, Some(self.owner), Some(self.group))?;
         }
@@ -310,10 +310,10 @@ impl Folder {
         Ok(renameat(&self.file, from, &self.file, to)?)
     }
 
-    /// Exchanges the names of two files or directories in one step.
+    /// Exchanges the names of two files or directories atomically.
     ///
     /// # Errors
-    /// One does not exist; the file system refuses, or cannot do that.
+    /// One does not exist; the file system refuses, or does not support it.
     pub fn exchange(&self, one: &OsStr, other: &OsStr) -> io::Result<()> {
         let flags = RenameFlags::EXCHANGE;
         // nix supports it only with glibc.
@@ -328,7 +328,8 @@ impl Folder {
         Ok(unlinkat(&self.file, name, UnlinkatFlags::NoRemoveDir)?)
     }
 
-    /// Names of the files in it, without links, directories and names that are not UTF-8.
+    /// Returns the names of the files in it, without links, directories and names that are not
+    /// UTF-8.
     ///
     /// # Errors
     /// It cannot be read.
@@ -353,7 +354,7 @@ impl Folder {
         Ok(names)
     }
 
-    /// Syncs the names in it to the disk.
+    /// Syncs the entries of the directory to the disk.
     ///
     /// # Errors
     /// The disk fails.
@@ -373,7 +374,7 @@ impl Folder {
         Ok(faccessat(&self.file, ".", wanted, AtFlags::empty())?)
     }
 
-    /// Free bytes on its file system.
+    /// Returns the free bytes of its file system.
     ///
     /// # Errors
     /// The file system does not report them.
@@ -385,9 +386,9 @@ impl Folder {
     }
 
     fn open_file(&self, name: &OsStr, flags: OFlag) -> io::Result<(File, Metadata)> {
-        let opened = openat(&self.file, name, flags | CAREFULLY, Mode::empty());
+        let opened = openat(&self.file, name, flags | SAFE_OPEN_FLAGS, Mode::empty());
         let opened = opened.map_err(|error| match error {
-            Errno::ELOOP => is_link(&self.path.join(name)),
+            Errno::ELOOP => link_error(&self.path.join(name)),
             other => other.into(),
         })?;
         let file = File::from(opened);
@@ -399,14 +400,14 @@ impl Folder {
         Ok((file, found))
     }
 
-    /// A hard link to a file of another user is as dangerous as a symbolic link to it. A user other
-    /// than root gains no new rights by it, and a directory that only its owner may write to
-    /// contains only files that the owner put there.
+    /// Refuses a file of another user: a hard link to it is as dangerous as a symbolic link. A user
+    /// other than root gains no new rights by it, and a directory that only its owner may write to
+    /// contains only files that the owner created or moved there.
     fn check_owner(&self, name: &OsStr, found: &Metadata) -> io::Result<()> {
         let owner = found.uid();
         let user = geteuid().as_raw();
-        let is_ours = self.owner == user && self.is_closed;
-        if owner == self.owner || is_ours || (owner == user && user != ROOT) {
+        let is_own = self.owner == user && self.is_writable_by_owner_only;
+        if owner == self.owner || is_own || (owner == user && user != ROOT) {
             return Ok(());
         }
         let shown = self.path.join(name);
@@ -430,25 +431,25 @@ impl Folder {
     /// Whether only root could read a file that is created under that name now: this process is
     /// root, and the directory belongs to root.
     pub fn creates_for_root_only(&self, name: &OsStr) -> bool {
-        let found = self.look(name);
+        let found = self.stat(name);
         geteuid().is_root() && self.owner == ROOT && matches!(found, Err(Errno::ENOENT))
     }
 
     fn is_link(&self, name: &str) -> bool {
         let is_link =
             |found: FileStat| found.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFLNK.bits();
-        self.look(name).is_ok_and(is_link)
+        self.stat(name).is_ok_and(is_link)
     }
 
-    /// The attributes of a name; no link is followed.
-    fn look<P: ?Sized + NixPath>(&self, name: &P) -> Result<FileStat, Errno> {
+    /// Returns the attributes of a directory entry; no link is followed.
+    fn stat<P: ?Sized + NixPath>(&self, name: &P) -> Result<FileStat, Errno> {
         fstatat(&self.file, name, AtFlags::AT_SYMLINK_NOFOLLOW)
     }
 }
 
-/// The target of a link, if it is one and no other user can have created it.
+/// Returns the target of a link that no other user can have created.
 fn own_link(path: &Path) -> Option<PathBuf> {
-    let folder = Folder::around(path).ok()?;
+    let folder = Folder::containing(path).ok()?;
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let link = openat(&folder.file, path.file_name()?, flags, Mode::empty()).ok()?;
     let link = File::from(link);
@@ -465,7 +466,7 @@ fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))
 }
 
-fn is_link(path: &Path) -> io::Error {
+fn link_error(path: &Path) -> io::Error {
     let what = format!(
         "{} is a symbolic link, which is not followed here; name its target",
         path.display()
@@ -473,7 +474,7 @@ fn is_link(path: &Path) -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, what)
 }
 
-fn is_linked_directory(path: &Path) -> io::Error {
+fn linked_directory_error(path: &Path) -> io::Error {
     let what = format!(
         "{} is a symbolic link, which is not followed here; move the directory itself to its place, or mount it there",
         path.display()

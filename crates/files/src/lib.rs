@@ -1,8 +1,8 @@
 //! Files in a directory that may belong to another user: root changes them for the broker, whose
-//! user could place a link there.
+//! user could create a link there.
 //!
 //! Invariant: only entries of the opened directory itself, which only its owner (or a user chosen
-//! by the owner) can have placed there, are opened for writing, replaced, given away or removed; no
+//! by the owner) can have created there, are opened for writing, replaced, chowned or removed; no
 //! link is followed, and every new file is accessible to its owner only.
 
 mod folder;

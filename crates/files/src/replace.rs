@@ -8,11 +8,10 @@ use crate::Folder;
 use crate::folder::Rights;
 
 impl Folder {
-    /// Replaces a file, or creates it; a reader sees the old one or the new one, and it is on the
-    /// disk when this returns. Until then the new contents are in a file with `.new` behind its
-    /// name. The new file has the owner, the group and the mode of the old one; a file that did not
-    /// exist belongs to the owner of the directory. Only one process may call this at a time: the
-    /// caller holds a lock.
+    /// Replaces a file atomically, or creates it; it is on the disk when this returns. Until then
+    /// the new contents are in a file with `.new` appended to its name. The new file has the owner,
+    /// the group and the mode of the old one; a file that did not exist belongs to the owner of the
+    /// directory. Only one process may call this at a time: the caller holds a lock.
     ///
     /// # Errors
     /// The name is that of a link or of a file of another user; the error of `write`; the disk
@@ -27,46 +26,46 @@ impl Folder {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        let beside = with_ending(name, "new");
-        // This file is of a process that ended during a write; no other process writes now.
-        match self.remove(&beside) {
+        let temporary = with_extension(name, "new");
+        // A process that ended during a write has left this file; no other process writes now.
+        match self.remove(&temporary) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
-        let file = self.create_new(&beside)?;
-        let written = self.fill(file, rights, write);
-        let replaced = written.and_then(|()| self.rename(&beside, name));
+        let file = self.create_new(&temporary)?;
+        let written = self.write_file(file, rights, write);
+        let replaced = written.and_then(|()| self.rename(&temporary, name));
         if replaced.is_err() {
             // The first error is the one to report.
-            drop(self.remove(&beside));
+            drop(self.remove(&temporary));
         }
         replaced?;
         self.sync()
     }
 
-    fn fill(
+    fn write_file(
         &self,
         file: File,
         rights: Option<Rights>,
         write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
     ) -> io::Result<()> {
         if rights.is_none() {
-            self.give(&file)?;
+            self.set_owner(&file)?;
         }
         let mut to = BufWriter::new(file);
         write(&mut to)?;
         to.flush()?;
         if let Some(rights) = rights {
-            rights.give_to(to.get_ref())?;
+            rights.apply_to(to.get_ref())?;
         }
         to.get_ref().sync_all()
     }
 }
 
-/// A name with a dot and an ending behind it.
-fn with_ending(name: &OsStr, ending: &str) -> OsString {
+/// Appends an extension to a name.
+fn with_extension(name: &OsStr, extension: &str) -> OsString {
     let mut name = name.to_owned();
     name.push(".");
-    name.push(ending);
+    name.push(extension);
     name
 }

@@ -1,4 +1,4 @@
-//! A Unix socket in a directory, for the owner of the directory alone.
+//! A Unix socket in a directory, which only the owner of the directory may use.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, Permissions};
@@ -15,23 +15,23 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::Folder;
 
-/// The owner connects, nobody else.
+/// Mode of the socket: only the owner may connect.
 const SOCKET_MODE: u32 = 0o600;
 /// Connections that are not accepted yet.
 const BACKLOG: i32 = 64;
 
-/// A socket that a process listens at. It is removed at the end.
+/// A listening socket, which is removed when this is dropped.
 #[derive(Debug)]
 pub struct ListeningSocket {
     listener: UnixListener,
     folder: Folder,
     name: OsString,
-    /// Tells it apart from another one of that name.
+    /// Device and inode, which distinguish it from another socket of that name.
     inode: (u64, u64),
 }
 
 impl ListeningSocket {
-    /// Another handle of it, to accept from.
+    /// Returns another handle to accept connections from.
     ///
     /// # Errors
     /// There are too many open files.
@@ -39,7 +39,7 @@ impl ListeningSocket {
         self.listener.try_clone()
     }
 
-    /// Removes the socket from the directory: nobody can connect to it any more.
+    /// Removes the socket from the directory, so that no process can connect to it.
     pub fn remove(&self) {
         let found = self.folder.handle(&self.name);
         let found = found.and_then(|handle| handle.metadata());
@@ -49,7 +49,7 @@ impl ListeningSocket {
         }
     }
 
-    /// Its name, for messages.
+    /// Returns its path, for messages.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join(&self.name)
     }
@@ -63,14 +63,15 @@ impl Drop for ListeningSocket {
 
 impl Folder {
     /// Listens at a socket in the directory: whatever the umask, only the owner of the directory
-    /// can connect to it. A socket of somebody who has ended without removing it is replaced.
+    /// can connect to it. A stale socket, which no process listens at, is replaced.
     ///
     /// # Errors
-    /// Somebody listens there, something else has that name, or the system refuses.
+    /// Another process listens at it, a file of another type has that name, or the system refuses.
     pub fn listen(self, name: &OsStr) -> io::Result<ListeningSocket> {
-        // Of two that find a socket left behind, the second one finds the new one of the first.
+        // The lock prevents that two processes replace a stale socket: the second one would remove
+        // the new socket of the first one.
         self.lock()?;
-        let listener = self.listen_alone(name);
+        let listener = self.bind_and_listen(name);
         self.unlock()?;
         let listener = listener?;
         let inode = inode(&self.handle(name)?.metadata()?);
@@ -82,8 +83,8 @@ impl Folder {
         })
     }
 
-    fn listen_alone(&self, name: &OsStr) -> io::Result<UnixListener> {
-        self.remove_left_behind(name)?;
+    fn bind_and_listen(&self, name: &OsStr) -> io::Result<UnixListener> {
+        self.remove_stale_socket(name)?;
         let flags = SocketFlags::CLOEXEC;
         let socket =
             rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -91,14 +92,14 @@ impl Folder {
         // with another one.
         let mode = rustix::fs::Mode::from_raw_mode(SOCKET_MODE);
         rustix::fs::fchmod(&socket, mode)?;
-        rustix::net::bind(&socket, &SocketAddrUnix::new(self.reach(name))?)?;
+        rustix::net::bind(&socket, &SocketAddrUnix::new(self.socket_path(name))?)?;
         let made = self.handle(name)?;
         if made.metadata()?.mode() & 0o777 != SOCKET_MODE {
-            // The umask has taken something from the owner.
+            // The umask has removed bits of the owner.
             let path = format!("/proc/self/fd/{}", made.as_raw_fd());
             std::fs::set_permissions(path, Permissions::from_mode(SOCKET_MODE))?;
         }
-        self.give_handle(&made)?;
+        self.set_owner_of_handle(&made)?;
         rustix::net::listen(&socket, BACKLOG)?;
         Ok(UnixListener::from(socket))
     }
@@ -106,13 +107,13 @@ impl Folder {
     /// Connects to a socket in the directory.
     ///
     /// # Errors
-    /// Nobody listens there, or the system refuses.
+    /// No process listens at it, or the system refuses.
     pub fn connect(&self, name: &OsStr) -> io::Result<UnixStream> {
-        UnixStream::connect(self.reach(name))
+        UnixStream::connect(self.socket_path(name))
     }
 
-    /// Removes a socket at which nobody listens.
-    fn remove_left_behind(&self, name: &OsStr) -> io::Result<()> {
+    /// Removes a socket at which no process listens.
+    fn remove_stale_socket(&self, name: &OsStr) -> io::Result<()> {
         let found = match self.handle(name).and_then(|handle| handle.metadata()) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             found => found?,
@@ -129,7 +130,7 @@ impl Folder {
         }
         match self.connect(name) {
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => self.remove(name),
-            // Somebody listens, and has too much to do.
+            // A process listens, even if its backlog is full.
             Ok(_) | Err(_) => {
                 let what = format!("another process listens at {shown}; stop that one first");
                 Err(io::Error::new(ErrorKind::AddrInUse, what))
@@ -137,15 +138,15 @@ impl Folder {
         }
     }
 
-    /// Whatever has that name itself, to be looked at.
+    /// Opens a directory entry of any type for its attributes only; no link is followed.
     fn handle(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         Ok(File::from(openat(self.file(), name, flags, Mode::empty())?))
     }
 
-    /// A path that leads into the opened directory, wherever it is, and is short enough for the
-    /// address of a socket.
-    fn reach(&self, name: &OsStr) -> PathBuf {
+    /// Returns a path of an entry of the opened directory that remains valid if the directory is
+    /// moved, and that is short enough for the address of a socket.
+    fn socket_path(&self, name: &OsStr) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.file().as_raw_fd())).join(name)
     }
 }

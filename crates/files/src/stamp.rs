@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 /// A file that was changed within this time may be half written: editors and `cp` empty a file
 /// before they fill it.
-const WRITING: Duration = Duration::from_millis(200);
+const WRITE_TIME: Duration = Duration::from_millis(200);
 
 /// One state of a file, at the end of all links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Stamp {
         let age = self
             .modified
             .and_then(|modified| now.duration_since(modified).ok());
-        is_same_file && age.is_some_and(|age| age < WRITING)
+        is_same_file && age.is_some_and(|age| age < WRITE_TIME)
     }
 }
 
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_may_be_half_written_for_a_moment_and_one_that_was_replaced_is_whole() {
+    fn a_changed_file_may_be_half_written_and_a_replaced_one_is_complete() {
         let second = Duration::from_secs(1);
         let before = stamp(7, second);
         let written = stamp(7, 10 * second);
@@ -75,8 +75,8 @@ mod tests {
         let replaced = stamp(8, 10 * second);
         assert!(!replaced.may_be_half_written(Some(&before), at(0)));
         assert!(!replaced.may_be_half_written(None, at(0)));
-        let to_come = stamp(7, 20 * second);
-        assert!(!to_come.may_be_half_written(Some(&before), at(0)));
+        let in_the_future = stamp(7, 20 * second);
+        assert!(!in_the_future.may_be_half_written(Some(&before), at(0)));
     }
 
     #[test]

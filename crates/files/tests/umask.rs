@@ -1,4 +1,5 @@
-//! The mode of a socket under any umask, which is one of the whole process: a test of its own.
+//! The mode of a socket under any umask, which belongs to the whole process and needs a test binary
+//! of its own.
 
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -7,7 +8,7 @@ use nix::sys::stat::{Mode, umask};
 use thrum_files::Folder;
 
 #[test]
-fn a_socket_is_its_owners_alone_whatever_the_umask() {
+fn only_the_owner_may_connect_whatever_the_umask() {
     let path = std::env::temp_dir().join(format!("thrum-umask-{}", std::process::id()));
     std::fs::create_dir_all(&path).unwrap();
     for (name, mask) in [("strict", 0o777), ("common", 0o022), ("open", 0)] {

@@ -81,7 +81,7 @@ impl ControlSocket {
         let socket = folder.listen(OsStr::new(SOCKET)).map_err(failed)?;
         let (stop, stopped) = oneshot::channel();
         let runtime = Builder::new_current_thread()
-            .max_blocking_threads(api::QUESTIONS_MAX)
+            .max_blocking_threads(api::QUERIES_MAX)
             .enable_all()
             .build()
             .map_err(failed)?;
@@ -277,14 +277,29 @@ mod tests {
 
     impl Stopping {
         async fn stop(self, before_the_end: impl FnOnce()) {
+            let path = self.data_dir.join(SOCKET);
             self.stop.send(()).expect("it is served");
-            tokio::task::yield_now().await;
+            let is_removed = is_removed(&path).await;
+            assert!(
+                is_removed,
+                "no request is accepted while others are answered"
+            );
             before_the_end();
             let ended = timeout(LONG, self.served).await;
             ended.expect("it ends").expect("it does not panic");
-            assert!(!self.data_dir.join(SOCKET).exists());
             std::fs::remove_dir(&self.data_dir).expect("the directory is empty");
         }
+    }
+
+    /// Whether a file is removed while other tasks run; the virtual clock stands still meanwhile.
+    async fn is_removed(path: &Path) -> bool {
+        for _ in 0..1000 {
+            if !path.exists() {
+                return true;
+            }
+            tokio::task::yield_now().await;
+        }
+        false
     }
 
     fn read_all(client: &UnixStream) -> Vec<u8> {

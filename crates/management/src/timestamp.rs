@@ -1,9 +1,9 @@
-//! Times as the interface writes them.
+//! The format of times in the interface.
 
 use jiff::Timestamp;
 
-/// Milliseconds of the Unix epoch as `2026-11-22T09:12:03.25Z`; the last time there is for what is
-/// beyond it.
+/// Milliseconds of the Unix epoch as `2026-11-22T09:12:03.25Z`; later times are written as the last
+/// possible time.
 pub(crate) fn timestamp(millis: u64) -> String {
     let millis = i64::try_from(millis).unwrap_or(i64::MAX);
     Timestamp::from_millisecond(millis)
@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_those_of_rfc_3339() {
+    fn times_are_written_as_in_rfc_3339() {
         assert_eq!(timestamp(1_700_000_000_250), "2023-11-14T22:13:20.25Z");
         assert!(timestamp(u64::MAX).starts_with("9999-"));
     }

@@ -1,5 +1,5 @@
-//! The interface as a program sees it: requests over the socket of a running broker.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+//! The interface from outside: requests over the socket of a running broker.
+#![expect(clippy::unwrap_used, reason = "a failed step of a test should panic")]
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -13,14 +13,14 @@ use thrum_broker::{Access, Broker, Config, Listening};
 use thrum_management::{ControlSocket, SOCKET};
 
 /// A broker with its socket in a directory of its own.
-struct Place {
+struct TestBroker {
     folder: PathBuf,
-    broker: Option<Broker>,
+    inner: Option<Broker>,
     control: Option<ControlSocket>,
     address: SocketAddr,
 }
 
-impl Place {
+impl TestBroker {
     fn new(name: &str, workers: u16) -> Self {
         let folder = std::env::temp_dir();
         let folder = folder.join(format!("thrum-control-{name}-{}", std::process::id()));
@@ -28,7 +28,7 @@ impl Place {
         std::fs::create_dir_all(&folder).unwrap();
         let mut config = Config::default();
         config.node.workers = Workers::Count(workers);
-        config.auth.anonymous = Anonymous::Everyone;
+        config.auth.anonymous = Anonymous::Allow;
         config.limits.packet.client_id_length = u16::MAX;
         config.listeners.clear();
         let listener = ListenerConfig {
@@ -43,7 +43,7 @@ impl Place {
         Self {
             folder,
             address: address.unwrap(),
-            broker: Some(broker),
+            inner: Some(broker),
             control: Some(control),
         }
     }
@@ -52,7 +52,7 @@ impl Place {
         self.folder.join(SOCKET)
     }
 
-    /// An MQTT 3.1.1 client that is in, with an identifier of one letter; `flags` are those of its
+    /// Connects an MQTT 3.1.1 client with an identifier of one letter; `flags` are those of its
     /// CONNECT.
     fn client(&self, client_id: u8, flags: u8) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).unwrap();
@@ -63,7 +63,7 @@ impl Place {
         stream
     }
 
-    /// An MQTT 3.1.1 client with a clean session and an identifier of any length.
+    /// Connects an MQTT 3.1.1 client with a clean session and an identifier of any length.
     fn client_named(&self, client_id: &str) -> TcpStream {
         let id_len = u16::try_from(client_id.len()).unwrap();
         let mut rest = 10 + 2 + client_id.len();
@@ -84,10 +84,10 @@ impl Place {
         stream
     }
 
-    /// The client identifiers on all pages of a listing, in their order.
+    /// Returns the client identifiers on all pages of a listing, in order.
     fn listed(&self, path: &str) -> Vec<String> {
         let mut listed = Vec::new();
-        let mut page = self.got(path);
+        let mut page = self.get_ok(path);
         loop {
             for client in page["clients"].as_array().unwrap() {
                 listed.push(client["client_id"].as_str().unwrap().to_owned());
@@ -95,21 +95,21 @@ impl Place {
             let Some(next) = page["next"].as_str() else {
                 return listed;
             };
-            page = self.got(&format!("{path}&cursor={next}"));
+            page = self.get_ok(&format!("{path}&cursor={next}"));
         }
     }
 
     fn get(&self, path: &str) -> Answer {
-        ask(&self.socket(), &format!("GET {path} HTTP/1.1\r\n"), "")
+        request(&self.socket(), &format!("GET {path} HTTP/1.1\r\n"), "")
     }
 
     fn post(&self, path: &str, body: &str) -> Answer {
         let head = format!("POST {path} HTTP/1.1\r\nContent-Type: application/json\r\n");
-        ask(&self.socket(), &head, body)
+        request(&self.socket(), &head, body)
     }
 
-    /// The broker's answer to a request that it takes.
-    fn got(&self, path: &str) -> Value {
+    /// Returns the body of the answer to a request that must succeed.
+    fn get_ok(&self, path: &str) -> Value {
         let answer = self.get(path);
         assert_eq!(
             (answer.status, &*answer.kind),
@@ -121,12 +121,12 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestBroker {
     fn drop(&mut self) {
         if let Some(control) = self.control.take() {
             control.stop();
         }
-        if let Some(broker) = self.broker.take() {
+        if let Some(broker) = self.inner.take() {
             broker.stop();
         }
         std::fs::remove_dir_all(&self.folder).ok();
@@ -139,13 +139,13 @@ struct Answer {
     body: Value,
 }
 
-fn ask(socket: &Path, head: &str, body: &str) -> Answer {
+fn request(socket: &Path, head: &str, body: &str) -> Answer {
     let mut stream = UnixStream::connect(socket).unwrap();
     let len = body.len();
-    let request =
+    let text =
         format!("{head}Host: thrum\r\nConnection: close\r\nContent-Length: {len}\r\n\r\n{body}");
     // A server that refuses a request may not read all of it.
-    stream.write_all(request.as_bytes()).ok();
+    stream.write_all(text.as_bytes()).ok();
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).ok();
     let mut fields = [httparse::EMPTY_HEADER; 16];
@@ -164,30 +164,30 @@ fn ask(socket: &Path, head: &str, body: &str) -> Answer {
 }
 
 #[test]
-fn the_socket_is_the_owners_alone_and_goes_with_the_broker() {
-    let mut place = Place::new("mode", 1);
-    let found = std::fs::metadata(place.socket()).unwrap();
+fn only_the_owner_may_use_the_socket_which_is_removed_with_the_broker() {
+    let mut broker = TestBroker::new("mode", 1);
+    let found = std::fs::metadata(broker.socket()).unwrap();
     assert_eq!(found.mode() & 0o777, 0o600);
-    let queries = place.broker.as_ref().unwrap().queries();
-    let second = ControlSocket::start(&place.folder, queries.clone()).unwrap_err();
+    let queries = broker.inner.as_ref().unwrap().queries();
+    let second = ControlSocket::start(&broker.folder, queries.clone()).unwrap_err();
     assert!(second.is_in_use(), "{second}");
-    place.control.take().unwrap().stop();
-    assert!(!place.socket().exists());
-    // One that was left behind is replaced.
-    drop(std::os::unix::net::UnixListener::bind(place.socket()).unwrap());
-    place.control = Some(ControlSocket::start(&place.folder, queries).unwrap());
-    assert_eq!(place.got("/api/v1/status")["workers"], 1);
+    broker.control.take().unwrap().stop();
+    assert!(!broker.socket().exists());
+    // A stale socket is replaced.
+    drop(std::os::unix::net::UnixListener::bind(broker.socket()).unwrap());
+    broker.control = Some(ControlSocket::start(&broker.folder, queries).unwrap());
+    assert_eq!(broker.get_ok("/api/v1/status")["workers"], 1);
 }
 
 #[test]
 fn clients_are_listed_page_by_page_and_shown_one_by_one() {
-    let place = Place::new("clients", 4);
-    let streams: Vec<_> = (b'a'..=b'e').map(|id| place.client(id, 0x02)).collect();
-    drop(place.client(b'z', 0));
+    let broker = TestBroker::new("clients", 4);
+    let streams: Vec<_> = (b'a'..=b'e').map(|id| broker.client(id, 0x02)).collect();
+    drop(broker.client(b'z', 0));
     let mut path = "/api/v1/clients?limit=2&connected=true".to_owned();
     let mut listed = Vec::new();
     loop {
-        let page = place.got(&path);
+        let page = broker.get_ok(&path);
         assert_eq!(page["matching"], 5);
         for client in page["clients"].as_array().unwrap() {
             listed.push(client["client_id"].as_str().unwrap().to_owned());
@@ -201,9 +201,9 @@ fn clients_are_listed_page_by_page_and_shown_one_by_one() {
         path = format!("/api/v1/clients?limit=2&connected=true&cursor={next}");
     }
     assert_eq!(listed, ["a", "b", "c", "d", "e"]);
-    let down = place.got("/api/v1/clients?sort=client_id&descending=true&client=%5B*");
+    let down = broker.get_ok("/api/v1/clients?sort=client_id&descending=true&client=%5B*");
     assert_eq!(down["matching"], 0, "a pattern is decoded");
-    let one = place.got("/api/v1/clients/c");
+    let one = broker.get_ok("/api/v1/clients/c");
     assert_eq!(
         (&one["client_id"], &one["clean_start"]),
         (&json!("c"), &json!(true))
@@ -215,27 +215,27 @@ fn clients_are_listed_page_by_page_and_shown_one_by_one() {
 
 #[test]
 fn clients_are_listed_page_by_page_without_an_order() {
-    let place = Place::new("unsorted", 4);
-    let _streams: Vec<_> = (b'a'..=b'k').map(|id| place.client(id, 0x02)).collect();
-    let page = place.got("/api/v1/clients?sort=none&limit=2");
+    let broker = TestBroker::new("unsorted", 4);
+    let _streams: Vec<_> = (b'a'..=b'k').map(|id| broker.client(id, 0x02)).collect();
+    let page = broker.get_ok("/api/v1/clients?sort=none&limit=2");
     assert!(page["matching"].is_null());
-    let mut listed = place.listed("/api/v1/clients?sort=none&limit=2");
+    let mut listed = broker.listed("/api/v1/clients?sort=none&limit=2");
     listed.sort();
     let expected: Vec<String> = (b'a'..=b'k').map(|id| char::from(id).to_string()).collect();
     assert_eq!(listed, expected);
-    let other = place.got("/api/v1/clients?limit=2")["next"].clone();
+    let other = broker.get_ok("/api/v1/clients?limit=2")["next"].clone();
     let cursor = other.as_str().unwrap();
-    let refused = place.get(&format!("/api/v1/clients?sort=none&cursor={cursor}"));
+    let refused = broker.get(&format!("/api/v1/clients?sort=none&cursor={cursor}"));
     assert_eq!(refused.status, 400);
 }
 
 #[test]
 fn the_longest_client_identifiers_are_listed_page_by_page() {
-    let place = Place::new("longest", 2);
+    let broker = TestBroker::new("longest", 2);
     let names = [1, 2, 3].map(|number| format!("{}{number}", "x".repeat(65_534)));
-    let _streams = names.each_ref().map(|name| place.client_named(name));
+    let _streams = names.each_ref().map(|name| broker.client_named(name));
     for order in ["sort=client_id", "sort=queued_bytes", "sort=none"] {
-        let mut listed = place.listed(&format!("/api/v1/clients?{order}&limit=1"));
+        let mut listed = broker.listed(&format!("/api/v1/clients?{order}&limit=1"));
         listed.sort();
         assert!(listed == names, "{order}: {} clients", listed.len());
     }
@@ -243,11 +243,11 @@ fn the_longest_client_identifiers_are_listed_page_by_page() {
 
 #[test]
 fn a_client_is_kicked_and_its_session_ended() {
-    let place = Place::new("kick", 4);
-    let mut stream = place.client(b'k', 0);
+    let broker = TestBroker::new("kick", 4);
+    let mut stream = broker.client(b'k', 0);
     let kick = |session: bool| {
         let line = format!("DELETE /api/v1/clients/k?session={session} HTTP/1.1\r\n");
-        ask(&place.socket(), &line, "")
+        request(&broker.socket(), &line, "")
     };
     let kicked = kick(false);
     let expected = json!({ "disconnected": true, "session_ended": false });
@@ -268,12 +268,15 @@ fn a_client_is_kicked_and_its_session_ended() {
 
 #[test]
 fn a_message_is_published_and_retained() {
-    let place = Place::new("publish", 4);
-    let publish = |body: Value| place.post("/api/v1/publish", &body.to_string());
-    let nobody = publish(json!({ "topic": "a", "payload": "x", "qos": 1 }));
+    let broker = TestBroker::new("publish", 4);
+    let publish = |body: Value| broker.post("/api/v1/publish", &body.to_string());
+    let no_subscribers = publish(json!({ "topic": "a", "payload": "x", "qos": 1 }));
     let expected = json!({ "outcome": "no_subscribers", "retained": false });
-    assert_eq!((nobody.status, nobody.body), (200, expected));
-    let mut stream = place.client(b's', 0x02);
+    assert_eq!(
+        (no_subscribers.status, no_subscribers.body),
+        (200, expected)
+    );
+    let mut stream = broker.client(b's', 0x02);
     stream.write_all(b"\x82\x06\0\x01\0\x01a\0").unwrap();
     stream.read_exact(&mut [0; 5]).unwrap();
     let kept = publish(json!({ "topic": "a", "payload_base64": "AP8=", "retain": true }));
@@ -282,21 +285,24 @@ fn a_message_is_published_and_retained() {
     let mut got = [0; 7];
     stream.read_exact(&mut got).unwrap();
     assert_eq!(&got, b"\x30\x05\0\x01a\x00\xFF");
-    let retained = place.got("/api/v1/retained?filter=%23");
+    let retained = broker.get_ok("/api/v1/retained?filter=%23");
     let message = &retained["messages"][0];
     assert_eq!(
         (&message["topic"], &message["payload_bytes"]),
         (&json!("a"), &json!(2))
     );
     assert!(message["publisher"].is_null() && retained["next"].is_null());
-    let subscriptions = place.got("/api/v1/clients/s/subscriptions");
-    assert_eq!(subscriptions, place.got("/api/v1/subscriptions?filter=a"));
+    let subscriptions = broker.get_ok("/api/v1/clients/s/subscriptions");
+    assert_eq!(
+        subscriptions,
+        broker.get_ok("/api/v1/subscriptions?filter=a")
+    );
     assert_eq!(subscriptions["subscriptions"][0]["filter"], "a");
 }
 
 #[test]
-fn what_is_wrong_with_a_request_is_said() {
-    let place = Place::new("problems", 1);
+fn an_invalid_request_is_refused_with_the_reason() {
+    let broker = TestBroker::new("problems", 1);
     for (path, status, detail) in [
         (
             "/api/v1/clients?limit=0",
@@ -339,22 +345,22 @@ fn what_is_wrong_with_a_request_is_said() {
         ("/api/v1/nothing", 404, "there is no route /api/v1/nothing"),
         ("/api/v1/publish", 405, "/api/v1/publish does not take GET"),
     ] {
-        let answer = place.get(path);
+        let answer = broker.get(path);
         assert_eq!(
             (answer.status, &*answer.kind),
             (status, "application/problem+json"),
             "{path}"
         );
         assert_eq!(answer.body["status"], status);
-        let said = answer.body["detail"].as_str().unwrap();
-        assert!(said.contains(detail), "{path}: {said}");
+        let detail_text = answer.body["detail"].as_str().unwrap();
+        assert!(detail_text.contains(detail), "{path}: {detail_text}");
         assert!(!answer.body["remedy"].as_str().unwrap().is_empty());
     }
 }
 
 #[test]
-fn what_is_wrong_with_a_body_is_said() {
-    let place = Place::new("bodies", 1);
+fn an_invalid_body_is_refused_with_the_reason() {
+    let broker = TestBroker::new("bodies", 1);
     for (body, status, detail) in [
         (r#"{"topic":"a/+"}"#.to_owned(), 400, "neither +, # nor"),
         (
@@ -379,43 +385,43 @@ fn what_is_wrong_with_a_body_is_said() {
             "length limit",
         ),
     ] {
-        let answer = place.post("/api/v1/publish", &body);
-        let said = answer.body["detail"].as_str().unwrap_or_default();
-        assert_eq!(answer.status, status, "{said}");
-        assert!(said.contains(detail), "{said}");
+        let answer = broker.post("/api/v1/publish", &body);
+        let detail_text = answer.body["detail"].as_str().unwrap_or_default();
+        assert_eq!(answer.status, status, "{detail_text}");
+        assert!(detail_text.contains(detail), "{detail_text}");
     }
-    let untyped = ask(&place.socket(), "POST /api/v1/publish HTTP/1.1\r\n", "{}");
+    let untyped = request(&broker.socket(), "POST /api/v1/publish HTTP/1.1\r\n", "{}");
     assert_eq!(untyped.status, 415);
 }
 
 #[test]
 fn a_head_that_is_too_long_is_refused() {
-    let place = Place::new("head", 1);
-    let long = place.get(&format!("/api/v1/clients?client={}", "a".repeat(100_000)));
+    let broker = TestBroker::new("head", 1);
+    let long = broker.get(&format!("/api/v1/clients?client={}", "a".repeat(100_000)));
     assert_eq!(long.status, 414);
     let field = "a".repeat(200_000);
     let head = format!("GET /api/v1/status HTTP/1.1\r\nX-Long: {field}\r\n");
-    assert_eq!(ask(&place.socket(), &head, "").status, 431);
+    assert_eq!(request(&broker.socket(), &head, "").status, 431);
     let fields = "X-Many: a\r\n".repeat(100);
     let head = format!("GET /api/v1/status HTTP/1.1\r\n{fields}");
-    assert_eq!(ask(&place.socket(), &head, "").status, 431);
+    assert_eq!(request(&broker.socket(), &head, "").status, 431);
 }
 
 #[test]
 fn the_metrics_have_every_counter_by_its_name() {
-    let place = Place::new("metrics", 4);
-    let _stream = place.client(b'a', 0x02);
-    let metrics = place.got("/api/v1/metrics");
+    let broker = TestBroker::new("metrics", 4);
+    let _stream = broker.client(b'a', 0x02);
+    let metrics = broker.get_ok("/api/v1/metrics");
     assert_eq!(metrics["counters"]["connections/accepted"], 1);
     assert_eq!(
         metrics["counters"]["publish/messages/dropped/queue_full"],
         0
     );
     assert!(metrics["storage"].is_null());
-    let status = place.got("/api/v1/status");
+    let status = broker.get_ok("/api/v1/status");
     assert_eq!(status["connections"]["established"], 1);
     let listener = &status["listeners"][0];
-    let address = format!("mqtt://{}", place.address);
+    let address = format!("mqtt://{}", broker.address);
     assert_eq!(
         (&listener["name"], &listener["address"]),
         (&json!("mqtt"), &json!(address))

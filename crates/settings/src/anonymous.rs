@@ -7,22 +7,22 @@ use crate::{Scalar, found, scalar, schema};
 /// The clients that may connect without credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Anonymous {
-    /// Clients whose address is a loopback address, or that came through a Unix socket.
+    /// Clients whose address is a loopback address, or that are connected through a Unix socket.
     #[default]
     Loopback,
     /// Every client that reaches a listener.
-    Everyone,
-    /// None.
-    Nobody,
+    Allow,
+    /// No client.
+    Deny,
 }
 
 impl Anonymous {
     /// Whether a client without credentials is admitted, by whether it is on this machine.
     pub const fn admits(self, is_loopback: bool) -> bool {
         match self {
-            Self::Everyone => true,
+            Self::Allow => true,
             Self::Loopback => is_loopback,
-            Self::Nobody => false,
+            Self::Deny => false,
         }
     }
 }
@@ -31,11 +31,11 @@ schema! {
     AnonymousSchema: ["boolean", "string"] "anonymous", "\"loopback\", true or false";
 }
 
-/// The word for this setting.
+/// Parses the setting.
 pub fn read(scalar: &Scalar) -> Option<Anonymous> {
     match scalar {
-        Scalar::Boolean(true) => Some(Anonymous::Everyone),
-        Scalar::Boolean(false) => Some(Anonymous::Nobody),
+        Scalar::Boolean(true) => Some(Anonymous::Allow),
+        Scalar::Boolean(false) => Some(Anonymous::Deny),
         Scalar::Text(text) => (text == "loopback").then_some(Anonymous::Loopback),
         Scalar::Integer(_) => None,
     }
@@ -63,7 +63,7 @@ where
 {
     match anonymous {
         Anonymous::Loopback => "loopback".serialize(to),
-        Anonymous::Everyone => true.serialize(to),
-        Anonymous::Nobody => false.serialize(to),
+        Anonymous::Allow => true.serialize(to),
+        Anonymous::Deny => false.serialize(to),
     }
 }

@@ -61,7 +61,7 @@ where
     )
 }
 
-/// Writes a size as a person would.
+/// Writes a size with a unit.
 ///
 /// # Errors
 /// Those of the serializer.

@@ -15,8 +15,8 @@ pub enum Takeover {
     /// The user that the session belongs to.
     #[default]
     SameUser,
-    /// Every user; the queued messages of the session are not given to another user, who begins a
-    /// new one.
+    /// Every user; another user begins a new session, and the queued messages of the old one are
+    /// discarded.
     AnyUser,
 }
 
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identifiers_fit_their_pattern_or_do_not() {
+    fn identifiers_are_matched_against_the_pattern() {
         for (pattern, client_id, fits) in [
             ("", "anything", true),
             ("%u", "anna", true),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_user_name_the_rest_of_the_pattern_counts_unless_it_needs_one() {
+    fn without_a_user_name_only_patterns_without_the_user_apply() {
         for (pattern, fits) in [
             ("%u-*", true),
             ("dev-*", false),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_in_a_user_name_is_a_star() {
+    fn a_star_in_a_user_name_is_literal() {
         let pattern = ClientIdPattern::parse("%u-*").unwrap();
         assert!(!pattern.admits("anna-1", Some("*")));
         assert!(!pattern.admits("anna-1", Some("an%u")));

@@ -78,7 +78,7 @@ where
     found(duration, DurationSchema::EXPECTED)
 }
 
-/// Writes a duration as a person would.
+/// Writes a duration with a unit.
 ///
 /// # Errors
 /// Those of the serializer.

@@ -2,10 +2,10 @@
 //! `"64KiB"`, `"2h"`, `"loopback"`.
 //!
 //! An error about an unknown word suggests the nearest known one: [`nearest()`]; an error about a
-//! part that the program was built without says how to get it: [`LeftOut`].
+//! part that the program was built without names the remedy: [`LeftOut`].
 //!
-//! A type or a unit that several parts of the configuration use is here; one that only one part
-//! uses is made there, with [`schema!`], [`scalar`] and [`found`].
+//! A type or a unit that several parts of the configuration use is defined here; one that only one
+//! part uses is defined there, with [`schema!`], [`scalar`] and [`found`].
 //!
 //! Invariant: every value that a `serialize` in here writes is read back as the same value by its
 //! `deserialize`.
@@ -38,13 +38,13 @@ pub use schemars;
 pub enum Scalar {
     /// `true` or `false`.
     Boolean(bool),
-    /// A number that is not negative.
+    /// A non-negative number.
     Integer(u64),
     /// A text in quotes.
     Text(String),
 }
 
-/// Defines the schema of a setting: the accepted values, and the words for it.
+/// Defines the schema of a setting: the accepted types, and their description.
 #[macro_export]
 macro_rules! schema {
     ($($name:ident: $types:tt $format:literal, $expected:literal;)*) => {$(

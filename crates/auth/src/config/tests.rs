@@ -9,7 +9,7 @@ fn settings_are_written_and_read_alike() {
     let text = r#"{"anonymous":false,"chain":["users","idp"],"cache_ttl":"90m","timeout":"1h30m5s",
         "jwt":{"idp":{"jwks":"https://id.example.com/keys","refresh":60}}}"#;
     let config: AuthConfig = serde_json::from_str(text).unwrap();
-    assert_eq!(config.anonymous, Anonymous::Nobody);
+    assert_eq!(config.anonymous, Anonymous::Deny);
     assert_eq!(config.cache_ttl, Duration::from_mins(90));
     assert_eq!(config.timeout, Duration::from_secs(5405));
     assert_eq!(config.jwt["idp"].refresh, Duration::from_mins(1));

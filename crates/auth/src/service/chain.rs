@@ -95,8 +95,8 @@ impl Chain {
             login.identity.username.is_none() && login.password.is_none() && login.method.is_none();
         is_anonymous
             && match self.anonymous {
-                Anonymous::Everyone => true,
-                Anonymous::Nobody => false,
+                Anonymous::Allow => true,
+                Anonymous::Deny => false,
                 Anonymous::Loopback => login
                     .identity
                     .address

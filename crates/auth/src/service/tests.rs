@@ -37,7 +37,7 @@ fn chain(says: &[Says]) -> Chain {
     });
     Chain {
         links: links.collect(),
-        anonymous: Anonymous::Nobody,
+        anonymous: Anonymous::Deny,
         timeout: Duration::from_millis(20),
     }
 }
@@ -128,8 +128,8 @@ async fn anonymous_clients_are_admitted_by_the_rule_of_the_listener() {
     };
     for (anonymous, local, stranger) in [
         (Anonymous::Loopback, true, false),
-        (Anonymous::Everyone, true, true),
-        (Anonymous::Nobody, false, false),
+        (Anonymous::Allow, true, true),
+        (Anonymous::Deny, false, false),
     ] {
         let chain = Chain {
             anonymous,

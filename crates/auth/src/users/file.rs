@@ -94,9 +94,9 @@ impl LockedStore {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let refused = |path: PathBuf| move |source| StoreError::Write { path, source };
         // A link of the administrator stays a link: its target is replaced.
-        let path = &Folder::through_own_links(path);
+        let path = &Folder::resolve_own_links(path);
         let name = path.file_name().unwrap_or_default().to_owned();
-        let folder = Folder::around(path).map_err(refused(path.to_owned()))?;
+        let folder = Folder::containing(path).map_err(refused(path.to_owned()))?;
         let lock_name = beside(&name, "lock");
         let lock_path = path.with_file_name(&lock_name);
         let lock = folder.change_or_create(&lock_name).and_then(|lock| {

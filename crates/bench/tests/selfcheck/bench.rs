@@ -85,7 +85,7 @@ pub(crate) fn reconnect_after(scenario: &mut Scenario, delay: Duration) {
 pub(crate) fn real_broker() -> (Broker, SocketAddr) {
     let mut config = Config::default();
     config.node.workers = Workers::Count(2);
-    config.auth.anonymous = Anonymous::Everyone;
+    config.auth.anonymous = Anonymous::Allow;
     config.listeners.clear();
     let listener = ListenerConfig {
         bind: vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()],

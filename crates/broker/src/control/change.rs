@@ -7,7 +7,7 @@ use std::time::Duration;
 use thrum_engine::access::{Access, Shared};
 use thrum_engine::workers::WorkerId;
 
-use super::query::QuestionLimit;
+use super::query::QueryLimit;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::listener::Listening;
@@ -24,8 +24,8 @@ pub(crate) struct Control {
     in_force: Mutex<(Config, Arc<Shared>)>,
     /// Addresses that accept clients; locked for a copy of them, and at reloads.
     listening: Mutex<Vec<Listening>>,
-    /// Limits the questions under way.
-    pub(super) question_limit: Arc<QuestionLimit>,
+    /// Limits the pending queries.
+    pub(super) query_limit: Arc<QueryLimit>,
 }
 
 impl Control {
@@ -34,7 +34,7 @@ impl Control {
             node,
             in_force: Mutex::new((config, access)),
             listening: Mutex::default(),
-            question_limit: Arc::default(),
+            query_limit: Arc::default(),
         }
     }
 
@@ -60,13 +60,13 @@ impl Control {
         Arc::clone(&in_force.1)
     }
 
-    /// Refuses all questions from now on: the workers are about to end.
-    pub(crate) fn refuse_questions(&self) {
-        self.question_limit.close();
+    /// Refuses all queries from now on: the workers are about to end.
+    pub(crate) fn refuse_queries(&self) {
+        self.query_limit.close();
     }
 
-    /// Drops the questions in the mailboxes of workers that have ended: their askers return.
-    pub(crate) fn drop_questions(&self) {
+    /// Drops the queries in the mailboxes of workers that have ended, so that their callers return.
+    pub(crate) fn drop_queries(&self) {
         for worker in WorkerId::all(self.node.workers()) {
             self.node.mailbox(worker).take(&mut Vec::new());
         }
@@ -116,10 +116,10 @@ pub struct Settling {
 }
 
 impl Settling {
-    /// All mail sent to a worker before is handled when the worker answers.
+    /// When a worker answers, it has handled all mail that was sent to it before.
     pub(crate) fn begin(node: &Node) -> Self {
         let workers = node.workers();
-        // Room for all, so that no worker waits.
+        // The channel has room for all answers, so that no worker waits.
         let (sender, answers) = sync_channel(workers);
         node.send_all(|| Mail::Settled(sender.clone()));
         Self { workers, answers }

@@ -1,7 +1,7 @@
-//! Changes of a running node and questions to it: [`AccessHandle`] and [`Queries`].
+//! Changes of a running node and queries to it: [`AccessHandle`] and [`Queries`].
 //!
 //! ```text
-//!   any thread: Queries --question by mail--> each worker: Questions, a portion a turn
+//!   any thread: Queries --task by mail--> each worker: TaskQueue, a portion per turn
 //!        ^                                         |
 //!        '--------- answers, by a channel ---------'
 //! ```
@@ -20,4 +20,4 @@ pub use query::{
     SessionFilter, SessionPage, SessionQuery, SessionRow, SortKey, Status, StorageFigures,
     SubscriptionQuery, SubscriptionRow, WildcardText, WillDetail,
 };
-pub(crate) use query::{Questions, Task};
+pub(crate) use query::{QueuedTask, TaskQueue};

@@ -200,7 +200,7 @@ impl Door<'_> {
             unread,
         };
         let mail = Mail::Adopt(Box::new(handover));
-        self.own_mail
+        self.shell_mail
             .send(&mut self.engine.core.outboxes, owner, mail);
     }
 

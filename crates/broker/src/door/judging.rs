@@ -43,10 +43,10 @@ pub(crate) fn is_verified(identity: &Identity) -> bool {
 /// Why a node without users refuses a client without credentials, and the remedy.
 const fn advice_without_users(anonymous: Anonymous) -> &'static str {
     match anonymous {
-        Anonymous::Nobody => {
+        Anonymous::Deny => {
             "auth.anonymous = false admits nobody without credentials; add a user with: thrum users add NAME"
         }
-        Anonymous::Loopback | Anonymous::Everyone => {
+        Anonymous::Loopback | Anonymous::Allow => {
             "anonymous clients are allowed from this machine only; add a user with: thrum users add NAME, or set \
              auth.anonymous = true to let every client in"
         }
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_node_that_admits_no_anonymous_client_does_not_advise_to_use_this_machine() {
-        let advice = advice_without_users(Anonymous::Nobody);
+        let advice = advice_without_users(Anonymous::Deny);
         assert!(!advice.contains("this machine"), "{advice}");
         assert!(advice.contains("auth.anonymous = false"), "{advice}");
         let advice = advice_without_users(Anonymous::Loopback);

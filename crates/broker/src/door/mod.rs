@@ -35,7 +35,7 @@ pub(crate) use self::recheck::{Recheck, Rechecking};
 pub(crate) use self::sources::{SourceReviews, review_at_start};
 pub(crate) use self::wills::will_decided;
 use crate::edge::Edge;
-use crate::own_mail::OwnMail;
+use crate::shell_mail::ShellMail;
 use crate::traffic::Inbox;
 
 /// See above.
@@ -45,7 +45,7 @@ pub(crate) struct Door<'a> {
     pub(crate) engine: &'a mut Engine,
     pub(crate) recheck: &'a mut Recheck,
     pub(crate) inbox: &'a Inbox,
-    pub(crate) own_mail: &'a mut OwnMail,
+    pub(crate) shell_mail: &'a mut ShellMail,
 }
 
 impl Door<'_> {

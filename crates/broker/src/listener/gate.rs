@@ -184,7 +184,7 @@ impl Gate {
     /// setting holds.
     pub(crate) fn anonymous_now(&self) -> Option<Anonymous> {
         let code_now = self.anonymous_now.load(Ordering::Relaxed);
-        let all = [Anonymous::Loopback, Anonymous::Everyone, Anonymous::Nobody];
+        let all = [Anonymous::Loopback, Anonymous::Allow, Anonymous::Deny];
         all.into_iter().find(|one| code(Some(*one)) == code_now)
     }
 
@@ -203,8 +203,8 @@ const fn code(anonymous: Option<Anonymous>) -> u8 {
     match anonymous {
         None => 0,
         Some(Anonymous::Loopback) => 1,
-        Some(Anonymous::Everyone) => 2,
-        Some(Anonymous::Nobody) => 3,
+        Some(Anonymous::Allow) => 2,
+        Some(Anonymous::Deny) => 3,
     }
 }
 
@@ -243,9 +243,9 @@ mod tests {
             };
             Gate::new("a", parts, before)
         };
-        let first = gate(Some(Anonymous::Everyone), None);
-        assert_eq!(first.anonymous_now(), Some(Anonymous::Everyone));
-        for anonymous in [Some(Anonymous::Loopback), Some(Anonymous::Nobody), None] {
+        let first = gate(Some(Anonymous::Allow), None);
+        assert_eq!(first.anonymous_now(), Some(Anonymous::Allow));
+        for anonymous in [Some(Anonymous::Loopback), Some(Anonymous::Deny), None] {
             let second = gate(anonymous, Some(&first));
             assert_ne!(first.anonymous_now(), anonymous);
             second.put_in_force();

@@ -111,7 +111,7 @@ impl BanFile {
             source,
         };
         // The file itself is replaced, so its directory is locked instead.
-        let folder = Folder::around(&self.path).map_err(failed)?;
+        let folder = Folder::containing(&self.path).map_err(failed)?;
         folder.lock().map_err(failed)?;
         let mut list = self.read_from(|| {
             let file = folder.change(self.name())?;

@@ -49,7 +49,7 @@ pub enum SinkError {
 
 /// A running sink.
 #[derive(Debug)]
-struct Running {
+struct RunningSink {
     sink: Arc<Sink>,
     /// Its configuration; `None` once a reload has removed the sink.
     config: Option<SinkConfig>,
@@ -66,7 +66,7 @@ enum Never {}
 /// The running sinks, by name.
 #[derive(Debug, Default)]
 pub(crate) struct SinkKeeper {
-    running: BTreeMap<String, Running>,
+    running: BTreeMap<String, RunningSink>,
     /// Whether `storage.durability` required syncs at the start.
     syncs: Option<bool>,
     places: Option<Arc<Places>>,
@@ -90,33 +90,35 @@ pub(crate) fn check(config: &Config) -> Vec<SinkError> {
 }
 
 fn check_settings(config: &Config, name: &str, sink: &SinkConfig) -> Result<(), SinkError> {
-    let wrong = |cause: String| {
+    let invalid = |cause: String| {
         Err(SinkError::Setting {
             sink: name.to_owned(),
             cause,
         })
     };
     if config.sinks.len() > SINKS_MAX {
-        return wrong(format!("a node has at most {SINKS_MAX} sinks"));
+        return invalid(format!("a node has at most {SINKS_MAX} sinks"));
     }
     if sink.filter.is_empty() {
-        return wrong(format!(
+        return invalid(format!(
             "it has no topic filter, set sinks.{name}.filter, for example to \"#\""
         ));
     }
     match TopicFilter::parse(&sink.filter) {
-        Err(error) => return wrong(format!("filter {:?}: {error}", sink.filter)),
+        Err(error) => return invalid(format!("filter {:?}: {error}", sink.filter)),
         Ok(filter) if filter.shared().is_some() => {
-            return wrong("its filter is a shared one; a sink gets every message".to_owned());
+            return invalid(
+                "its filter is a shared subscription; a sink receives every message".to_owned(),
+            );
         }
         Ok(_) => {}
     }
     if sink.path.as_os_str().is_empty() {
-        return wrong(format!("it has no file, set sinks.{name}.path"));
+        return invalid(format!("it has no file, set sinks.{name}.path"));
     }
     let mut others = config.sinks.iter().take_while(|(other, _)| *other != name);
     if let Some((other, _)) = others.find(|(_, other)| other.path == sink.path) {
-        return wrong(format!("it has the same path as the sink {other:?}"));
+        return invalid(format!("it has the same path as the sink {other:?}"));
     }
     Ok(())
 }
@@ -156,15 +158,15 @@ fn limits_of(sink: &SinkConfig) -> QueueLimits {
 }
 
 impl SinkKeeper {
-    /// Numbers the sinks of the first configuration, so that the recovered messages for them have a
-    /// queue.
-    pub(crate) fn number(config: &Config, node: &Node) {
+    /// Opens the queues of the sinks of the first configuration, so that the messages recovered for
+    /// them have a queue.
+    pub(crate) fn open_queues(config: &Config, node: &Node) {
         for (name, sink) in &config.sinks {
             node.state.sinks.open(name, limits_of(sink));
         }
     }
 
-    /// Sets how places on the disk are freed, on a node with storage.
+    /// Sets the handle that clears stored messages, on a node with storage.
     pub(crate) fn set_places(&mut self, places: Places) {
         self.places = Some(Arc::new(places));
     }
@@ -175,15 +177,15 @@ impl SinkKeeper {
     /// # Errors
     /// [`SinkError`]; then no setting changes.
     pub(crate) fn prepare(&self, config: &Config, node: &Node) -> Result<PreparedSinks, SinkError> {
-        let mut numbers = node.state.sinks.iter().count();
+        let mut queues = node.state.sinks.iter().count();
         for (name, sink) in &config.sinks {
             check_settings(config, name, sink)?;
             let running = self.running.get(name);
             if running.and_then(|running| running.config.as_ref()) != Some(sink) {
                 check_file(name, sink)?;
             }
-            numbers += usize::from(node.state.sinks.find(name).is_none());
-            if numbers > SINKS_MAX {
+            queues += usize::from(node.state.sinks.find(name).is_none());
+            if queues > SINKS_MAX {
                 return Err(SinkError::Setting {
                     sink: name.clone(),
                     cause: format!(
@@ -198,7 +200,7 @@ impl SinkKeeper {
         })
     }
 
-    /// From now on messages go to these sinks only.
+    /// Makes these the sinks of the node: messages go to no other sink from now on.
     ///
     /// # Errors
     /// The system provides no thread for a new sink; the other sinks are in force.
@@ -225,7 +227,7 @@ impl SinkKeeper {
                 running.change(config, target, node);
                 continue;
             }
-            match self.begin(&name, config, target, node) {
+            match self.start(&name, config, target, node) {
                 Ok(running) => drop(self.running.insert(name, running)),
                 Err(error) => outcome = Err(error),
             }
@@ -233,13 +235,13 @@ impl SinkKeeper {
         outcome
     }
 
-    fn begin(
+    fn start(
         &self,
         name: &str,
         config: SinkConfig,
         target: Target,
         node: &Arc<Node>,
-    ) -> Result<Running, SinkError> {
+    ) -> Result<RunningSink, SinkError> {
         let Some(sink) = node.state.sinks.open(name, limits_of(&config)) else {
             return Err(SinkError::Setting {
                 sink: name.to_owned(),
@@ -263,9 +265,9 @@ impl SinkKeeper {
                 drop(at_end);
             })
             .map_err(SinkError::Thread)?;
-        node.state.sinks.hand_over_kept(&sink);
+        node.state.sinks.enqueue_kept(&sink);
         node.state.interest.add_sink(&config.filter, sink.id);
-        Ok(Running {
+        Ok(RunningSink {
             sink,
             config: Some(config),
             assignment,
@@ -287,7 +289,7 @@ impl SinkKeeper {
                 tracing::error!(
                     sink = name,
                     waiting = running.sink.queue.counts().waiting,
-                    "a write of the sink takes too long: the broker stops without its end; messages of QoS 1 and 2 of a \
+                    "a write of the sink takes too long: the broker stops without waiting for it; messages of QoS 1 and 2 of a \
                      durable sink are written after the next start"
                 );
                 continue;
@@ -299,7 +301,7 @@ impl SinkKeeper {
     }
 }
 
-impl Running {
+impl RunningSink {
     fn change(&mut self, config: SinkConfig, target: Target, node: &Node) {
         self.sink.queue.set_limits(limits_of(&config));
         self.assignment.set(Some(target));
@@ -318,12 +320,14 @@ impl Running {
 
     /// A reload has removed the sink: its file is released, and its waiting messages are kept.
     fn remove(&mut self, node: &Node) {
-        let Some(gone) = self.config.take() else {
+        let Some(removed) = self.config.take() else {
             return;
         };
-        node.state.interest.remove_sink(&gone.filter, self.sink.id);
+        node.state
+            .interest
+            .remove_sink(&removed.filter, self.sink.id);
         self.sink.queue.set_limits(QueueLimits {
-            is_durable: gone.durable,
+            is_durable: removed.durable,
             ..QueueLimits::default()
         });
         self.assignment.set(None);

@@ -87,7 +87,7 @@ impl LogFile {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         lock(&file)?;
-        cut_torn_line(&mut file)?;
+        repair_last_line(&mut file)?;
         if target.syncs {
             sync_directory(&target.path)?;
         }
@@ -138,7 +138,7 @@ impl LogFile {
         let count = kept.split_inclusive(|byte| *byte == b'\n').count();
         let (end, after) = (before + kept.len() as u64, before + taken as u64);
         if end < after {
-            self.cut_back(end, after);
+            self.truncate_to(end, after);
         }
         self.lines.shrink_to(2 * super::writer::BATCH_BYTES);
         if count > 0 {
@@ -149,7 +149,7 @@ impl LogFile {
 
     /// Removes the bytes of a failed write behind `end`, if the file still has the length that the
     /// write left. Opening the file again repairs any other remains.
-    fn cut_back(&mut self, end: u64, after: u64) {
+    fn truncate_to(&mut self, end: u64, after: u64) {
         // If another program has truncated the file, setting its length would fill it with zeros.
         let len = self.file.metadata().map(|metadata| metadata.len());
         let is_ours = len.is_ok_and(|len| len == after);
@@ -213,9 +213,9 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Removes the bytes behind the end of the last whole line if they begin like a line of a sink; if
-/// another program has written them, adds the end of a line.
-fn cut_torn_line(file: &mut File) -> io::Result<()> {
+/// Removes an incomplete last line of a sink; if another program has written the line, completes it
+/// with a line feed.
+fn repair_last_line(file: &mut File) -> io::Result<()> {
     let len = file.metadata()?.len();
     let whole = end_of_last_line(file, len)?;
     if whole == len {
@@ -305,7 +305,7 @@ mod tests {
         log.file
             .write_all(b"{\"timestamp\":0}\n{\"timest")
             .expect("it is written");
-        log.cut_back(16, 24);
+        log.truncate_to(16, 24);
         assert_eq!(
             fs::read(&path).expect("it is there"),
             b"{\"timestamp\":0}\n"
@@ -313,7 +313,7 @@ mod tests {
         assert!(log.is_current(&target));
         fs::write(&path, "").expect("another program empties it");
         log.file.write_all(b"{\"timest").expect("it is written");
-        log.cut_back(16, 24);
+        log.truncate_to(16, 24);
         assert_eq!(fs::read(&path).expect("it is there"), b"{\"timest");
         assert!(!log.is_current(&target));
         fs::remove_file(&path).expect("it is there");

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   thrum_engine::sinks: route -> outbox of the turn -> queue --> writer.rs -> log_file.rs
-//!                                   places on the disk <--clear--'
+//!                                      stored messages <--clear--'
 //! ```
 
 mod keeper;

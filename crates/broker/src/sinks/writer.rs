@@ -1,7 +1,8 @@
-//! The thread of a sink: takes offers, writes them, and clears their places.
+//! The thread of a sink: takes messages from the queue, writes them, and clears their stored
+//! copies.
 //!
-//! It alone opens, locks, repairs and writes the file, so that a file has one writer and a disk
-//! that hangs holds up nothing else.
+//! No other thread opens, locks, repairs or writes the file, so that a file has one writer and a
+//! disk that hangs blocks nothing else.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,18 +17,18 @@ use crate::node::Node;
 /// Most messages and bytes of one write; a single message may be larger.
 const BATCH_MESSAGES: usize = 4096;
 pub(super) const BATCH_BYTES: usize = 1024 * 1024;
-/// How long the thread sleeps at most while there is nothing to write.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// Time between a write that failed and the next try.
+/// Longest sleep of the thread while there is nothing to write.
+const IDLE_WAIT_MAX: Duration = Duration::from_secs(1);
+/// Time between a failed write and the next attempt.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
-/// Time for another sink to give up a file that it no longer has.
+/// Time for another sink to close a file that a reload took from it.
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
-/// Tries of a write while the broker stops.
-const LAST_TRIES: usize = 3;
+/// Attempts of a write while the broker stops.
+const STOP_ATTEMPTS: usize = 3;
 /// Time between them.
-const LAST_PAUSE: Duration = Duration::from_millis(50);
+const STOP_RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// Where a sink writes to; none while the configuration does not have it.
+/// The target of a sink; none while the configuration does not contain the sink.
 #[derive(Debug, Default)]
 pub(super) struct Assignment(Mutex<Option<Target>>);
 
@@ -42,13 +43,13 @@ impl Assignment {
     }
 }
 
-/// See above.
+/// The state of the thread.
 #[derive(Debug)]
 pub(super) struct SinkWriter {
     sink: Arc<Sink>,
     assignment: Arc<Assignment>,
     file: Option<LogFile>,
-    /// The last try to open or write this file failed, and the log says so.
+    /// The file that could not be opened or written at the last attempt; the failure is logged.
     failing: Option<PathBuf>,
     /// None on a node without storage.
     places: Option<Arc<Places>>,
@@ -72,52 +73,52 @@ impl SinkWriter {
         }
     }
 
-    /// Works until the queue is closed and empty, or has no target.
+    /// Runs until the queue is closed, and is empty or has no target.
     pub(super) fn run(mut self) {
-        self.idle();
-        while self.step() {}
+        self.prepare_file();
+        while self.run_once() {}
         self.flush_places();
     }
 
-    /// One look at the queue; false if the work is over.
-    fn step(&mut self) -> bool {
+    /// Handles one batch of the queue; false at the end of the thread.
+    fn run_once(&mut self) -> bool {
         let queue = &self.sink.queue;
         if self.assignment.get().is_none() {
-            // Its file is free for others, and its messages wait.
+            // Its file is released for other sinks, and its messages wait.
             self.file = None;
             self.failing = None;
             if !queue.is_closing() {
-                queue.pause(PATIENCE);
+                queue.pause(IDLE_WAIT_MAX);
             }
             return !queue.is_closing();
         }
-        let Some(mut offers) = queue.take(BATCH_MESSAGES, BATCH_BYTES, PATIENCE) else {
+        let Some(mut offers) = queue.take(BATCH_MESSAGES, BATCH_BYTES, IDLE_WAIT_MAX) else {
             return false;
         };
         if offers.is_empty() {
-            self.idle();
+            self.prepare_file();
         } else if !self.write_until_done(&mut offers) {
             self.sink.queue.put_back(offers);
-            return !self.is_given_up();
+            return !self.stops_with_messages();
         }
         true
     }
 
-    /// The file is there before the first message, and is opened again if it could not be. The file
-    /// of an earlier configuration is free for other sinks.
-    fn idle(&mut self) {
+    /// Opens the file before the first message, and again after a failure. A file of an earlier
+    /// configuration is released for other sinks.
+    fn prepare_file(&mut self) {
         if let Some(target) = self.assignment.get()
             && !self.file.as_ref().is_some_and(|file| file.is_of(&target))
         {
             let opened = self.open(target.clone()).map(drop);
-            self.tell(&target.path, opened);
+            self.log_outcome(&target.path, opened);
         }
         self.flush_places();
     }
 
-    /// Writes until nothing is left; false if the broker stops, or the sink was removed.
+    /// Writes until all messages are written; false if the broker stops or the sink was removed.
     fn write_until_done(&mut self, offers: &mut Vec<Offer>) -> bool {
-        let mut last_tries = LAST_TRIES;
+        let mut attempts = STOP_ATTEMPTS;
         while let Some(target) = self.assignment.get() {
             let path = target.path.clone();
             let failure = match self.write(target, offers) {
@@ -129,22 +130,22 @@ impl SinkWriter {
                 Err(error) => Some(error),
             };
             if offers.is_empty() {
-                self.tell(&path, Ok(()));
+                self.log_outcome(&path, Ok(()));
                 return true;
             }
             let Some(error) = failure else {
                 continue;
             };
-            self.tell(&path, Err(error));
+            self.log_outcome(&path, Err(error));
             let queue = &self.sink.queue;
             queue.count_failure();
             if !queue.is_closing() {
                 queue.pause(RETRY_PAUSE);
-            } else if last_tries == 0 {
+            } else if attempts == 0 {
                 return false;
             } else {
-                last_tries -= 1;
-                queue.pause(LAST_PAUSE);
+                attempts -= 1;
+                queue.pause(STOP_RETRY_PAUSE);
             }
         }
         false
@@ -155,19 +156,19 @@ impl SinkWriter {
         self.open(target)?.write(offers, &node.state.wall)
     }
 
-    /// The file of the target; one that is open and another is closed first, so that its lock is
-    /// free.
+    /// Returns the file of the target. Another open file is closed first, so that its lock is
+    /// released.
     fn open(&mut self, target: Target) -> io::Result<&mut LogFile> {
         let open = self.file.take().filter(|file| file.is_current(&target));
         let file = match open {
             Some(file) => file,
-            None => self.open_anew(target)?,
+            None => self.reopen(target)?,
         };
         Ok(self.file.insert(file))
     }
 
-    /// After a reload another sink may give the file up at this moment.
-    fn open_anew(&self, target: Target) -> io::Result<LogFile> {
+    /// Waits once if another sink still has the file, which it closes after a reload.
+    fn reopen(&self, target: Target) -> io::Result<LogFile> {
         match LogFile::open(target.clone()) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                 self.sink.queue.pause(BUSY_PAUSE);
@@ -178,7 +179,7 @@ impl SinkWriter {
     }
 
     /// Logs the first failure of a series at a file, and its end.
-    fn tell(&mut self, path: &Path, outcome: io::Result<()>) {
+    fn log_outcome(&mut self, path: &Path, outcome: io::Result<()>) {
         let sink = &*self.sink.name;
         match outcome {
             Ok(()) if self.failing.take().is_some() => tracing::info!(sink, "the sink works again"),
@@ -208,8 +209,8 @@ impl SinkWriter {
         }
     }
 
-    /// Whether the broker stops while the target takes nothing.
-    fn is_given_up(&self) -> bool {
+    /// Whether the broker stops while the target accepts no messages; logs it.
+    fn stops_with_messages(&self) -> bool {
         if !self.sink.queue.is_closing() {
             return false;
         }
@@ -239,11 +240,11 @@ mod tests {
         let settings = Settings::new(&config, &Arc::default());
         let node = Node::new(NodePlan::new(&config), &settings.engine, None);
         let sink = node.state.sinks.open("all", QueueLimits::default());
-        let sink = Arc::clone(sink.expect("the first one"));
+        let sink = Arc::clone(sink.expect("there is room for a sink"));
         SinkWriter::new(sink, Arc::default(), None, Arc::new(node))
     }
 
-    /// A file in a folder that is not there.
+    /// A file in a directory that does not exist.
     fn missing(name: &str) -> PathBuf {
         Path::new("/proc/no-folder").join(name)
     }
@@ -267,24 +268,24 @@ mod tests {
         let mut writer = writer();
         for name in ["first", "second"] {
             assign(&writer, missing(name));
-            assert!(writer.step());
+            assert!(writer.run_once());
             assert_eq!(writer.failing, Some(missing(name)));
         }
         writer.assignment.set(None);
         writer.sink.queue.wake();
-        assert!(writer.step());
-        // A sink that is added again tells again.
+        assert!(writer.run_once());
+        // A sink that is added again logs its failure again.
         assert_eq!(writer.failing, None);
     }
 
     #[test]
-    fn messages_that_were_not_written_are_the_oldest_again() {
+    fn unwritten_messages_return_to_the_front_of_the_queue() {
         let mut writer = writer();
         assign(&writer, missing("log"));
         let queue = &Arc::clone(&writer.sink).queue;
         queue.push_all(&mut [0, 1].map(offer).into());
         queue.close();
-        assert!(!writer.step());
+        assert!(!writer.run_once());
         queue.push_all(&mut vec![offer(2)]);
         let waiting = queue.take(usize::MAX, usize::MAX, Duration::ZERO);
         let times = waiting.iter().flatten().map(|offer| offer.received_at);

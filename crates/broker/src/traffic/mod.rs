@@ -25,7 +25,7 @@ use crate::door::{
 };
 use crate::edge::{DisconnectNotice, Edge, Ending};
 use crate::mailbox::{Arrived, Handover, Mail};
-use crate::own_mail::OwnMail;
+use crate::shell_mail::ShellMail;
 
 /// Most bytes of one read; a busy connection is read again in the next turn.
 pub(crate) const READ_BYTES: usize = 64 * 1024;
@@ -42,7 +42,7 @@ pub(crate) struct Traffic {
     pub(crate) reviews: SourceReviews,
     pub(crate) inbox: Inbox,
     /// To other workers.
-    pub(crate) own_mail: OwnMail,
+    pub(crate) shell_mail: ShellMail,
     read_buffer: Vec<u8>,
     /// MQTT from the layers of the current connection.
     plain_buffer: Vec<u8>,
@@ -54,7 +54,7 @@ impl Traffic {
             recheck: Recheck::default(),
             reviews: SourceReviews::default(),
             inbox: Inbox::default(),
-            own_mail: OwnMail::new(edge.node.workers()),
+            shell_mail: ShellMail::new(edge.node.workers()),
             read_buffer: vec![0; READ_BYTES],
             plain_buffer: Vec::new(),
             edge,
@@ -68,7 +68,7 @@ impl Traffic {
             engine: &mut self.engine,
             recheck: &mut self.recheck,
             inbox: &self.inbox,
-            own_mail: &mut self.own_mail,
+            shell_mail: &mut self.shell_mail,
         }
     }
 
@@ -221,7 +221,7 @@ impl Traffic {
         if owner != self.engine.core.id {
             // The session moved while the connection was on its way.
             let mail = Mail::Adopt(Box::new(handover));
-            self.own_mail
+            self.shell_mail
                 .send(&mut self.engine.core.outboxes, owner, mail);
             return;
         }

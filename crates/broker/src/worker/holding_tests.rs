@@ -25,14 +25,14 @@ use crate::read_gate::PauseReason;
 const ROOM_FOR_ONE: u32 = 1400;
 
 /// Short queues for which publishers wait 3 seconds.
-fn impatient(config: &mut Config) {
+fn short_hold(config: &mut Config) {
     short(config);
     config.limits.client.queue_hold = Duration::from_secs(3);
 }
 
 /// Queues that are full by their bytes, for which publishers wait 3 seconds.
 fn narrow(config: &mut Config) {
-    impatient(config);
+    short_hold(config);
     config.limits.client.queue = 100;
     config.limits.client.queue_bytes = ROOM_FOR_ONE;
 }
@@ -76,8 +76,12 @@ fn key_of(workers: &Workers, client_id: &str) -> ConnectionKey {
     sessions[slot].connection.unwrap()
 }
 
-/// A client that subscribes and goes away.
-fn leave_behind(workers: &mut Workers, worker: usize, (client_id, filter): (&str, &str)) {
+/// Subscribes a client, which then disconnects.
+fn subscribe_and_disconnect(
+    workers: &mut Workers,
+    worker: usize,
+    (client_id, filter): (&str, &str),
+) {
     let mut member = workers.client(worker, client_id);
     member.subscribe(filter);
     workers.settle();
@@ -86,16 +90,16 @@ fn leave_behind(workers: &mut Workers, worker: usize, (client_id, filter): (&str
 }
 
 #[test]
-fn a_group_whose_members_are_all_away_refuses_past_the_limits_of_their_queues() {
+fn a_group_whose_members_are_all_disconnected_refuses_past_the_limits_of_their_queues() {
     for at in [0, 1] {
         let mut workers = Workers::new(2, short);
-        leave_behind(&mut workers, at, ("away", "$share/g/t"));
+        subscribe_and_disconnect(&mut workers, at, ("away", "$share/g/t"));
         let mut publisher = workers.client(0, "publisher");
         for payload in 0..10 {
             publisher.publish(payload);
         }
         workers.settle();
-        let outcomes = publisher.came().outcomes();
+        let outcomes = publisher.received().outcomes();
         assert_eq!(outcomes[..2], [TAKEN; 2], "{at}");
         assert_eq!(outcomes[2..], [REFUSED; 8], "{at}");
         assert_eq!(queued(&workers, at, "away"), 2, "{at}");
@@ -103,10 +107,10 @@ fn a_group_whose_members_are_all_away_refuses_past_the_limits_of_their_queues() 
 }
 
 #[test]
-fn a_group_that_is_away_does_not_grow_because_another_one_of_the_topic_is_there() {
+fn a_disconnected_group_does_not_grow_because_another_one_of_the_topic_is_connected() {
     for at in [0, 1] {
         let mut workers = Workers::new(2, short);
-        leave_behind(&mut workers, at, ("away", "$share/away/t"));
+        subscribe_and_disconnect(&mut workers, at, ("away", "$share/away/t"));
         let mut member = workers.client(0, "member");
         member.subscribe("$share/here/t");
         workers.settle();
@@ -115,7 +119,7 @@ fn a_group_that_is_away_does_not_grow_because_another_one_of_the_topic_is_there(
             publisher.publish(payload);
             assert_eq!(member.drain(&mut workers), [payload], "{at}");
         }
-        assert_eq!(publisher.came().outcomes(), [TAKEN; 10], "{at}");
+        assert_eq!(publisher.received().outcomes(), [TAKEN; 10], "{at}");
         assert_eq!(queued(&workers, at, "away"), 2, "{at}");
     }
 }
@@ -127,7 +131,7 @@ fn messages_with_qos_0_do_not_exceed_the_queue_of_a_member_on_another_worker() {
             short(config);
             config.limits.client.queue_qos0 = true;
         });
-        leave_behind(&mut workers, at, ("away", "$share/g/t"));
+        subscribe_and_disconnect(&mut workers, at, ("away", "$share/g/t"));
         let mut publisher = workers.client(0, "publisher");
         for payload in 0..10 {
             publisher.publish_with(QoS::AtMostOnce, payload);
@@ -178,12 +182,12 @@ fn a_publisher_waits_for_room_for_its_whole_topic_whatever_it_writes_of_it() {
             }));
             workers.settle();
         }
-        assert_eq!(publisher.came().outcomes(), [TAKEN; 2], "{at}");
+        assert_eq!(publisher.received().outcomes(), [TAKEN; 2], "{at}");
         assert_eq!(workers.count(Counter::PublishersHeld), 1, "{at}");
         let wait = workers.workers[0].wait();
         assert_ne!(wait, Some(Duration::ZERO), "no busy loop: {at}");
         workers.pass(Duration::from_millis(3200));
-        assert_eq!(publisher.came().outcomes(), [REFUSED], "{at}");
+        assert_eq!(publisher.received().outcomes(), [REFUSED], "{at}");
     }
 }
 
@@ -208,15 +212,15 @@ fn a_message_waits_for_room_for_its_properties_too() {
             }));
             workers.settle();
         }
-        assert_eq!(publisher.came().outcomes(), [TAKEN; 2], "{at}");
+        assert_eq!(publisher.received().outcomes(), [TAKEN; 2], "{at}");
         assert_eq!(workers.count(Counter::PublishersHeld), 1, "{at}");
         assert_eq!(member.drain(&mut workers).len(), 3, "{at}");
-        assert_eq!(publisher.came().outcomes(), [TAKEN], "{at}");
+        assert_eq!(publisher.received().outcomes(), [TAKEN], "{at}");
     }
 }
 
 /// Publishers that wait for a group with one message each.
-fn crowd(workers: &mut Workers, size: u8) -> Vec<Client> {
+fn publishers(workers: &mut Workers, size: u8) -> Vec<Client> {
     let publishers = (1..=size).map(|number| {
         let mut publisher = workers.client(0, &format!("p{number}"));
         publisher.publish(number);
@@ -243,7 +247,7 @@ fn limit_turns(workers: &mut Workers) {
 #[test]
 fn resumed_publishers_keep_to_the_budget_of_the_turn() {
     let mut workers = Workers::new(1, |config| {
-        impatient(config);
+        short_hold(config);
         config.limits.client.queue = 40;
     });
     let mut member = workers.client(0, "member");
@@ -254,13 +258,13 @@ fn resumed_publishers_keep_to_the_budget_of_the_turn() {
         filler.publish(payload);
     }
     workers.settle();
-    let mut publishers = crowd(&mut workers, 30);
+    let mut publishers = publishers(&mut workers, 30);
     let mut other = workers.client(0, "other");
     other.subscribe("$share/g/t");
     workers.settle();
     limit_turns(&mut workers);
     workers.millis.fetch_add(200, Ordering::Relaxed);
-    workers.workers[0].takes_a_turn();
+    workers.workers[0].run_turn();
     let left = workers.count(Counter::PublishersHeld);
     assert!((15..30).contains(&left), "{left} of 30 wait after a turn");
     assert_eq!(workers.workers[0].wait(), Some(Duration::ZERO));
@@ -268,9 +272,9 @@ fn resumed_publishers_keep_to_the_budget_of_the_turn() {
         workers.settle();
     }
     for publisher in &mut publishers {
-        assert_eq!(publisher.came().outcomes(), [TAKEN]);
+        assert_eq!(publisher.received().outcomes(), [TAKEN]);
     }
-    // In the order in which they came.
+    // In the order of their arrival.
     *workers.workers[0].traffic.engine.core.turn.limits_mut() = TurnLimits::default();
     let taken: Vec<u8> = (1..=30).collect();
     assert_eq!(other.drain(&mut workers), taken);
@@ -278,25 +282,25 @@ fn resumed_publishers_keep_to_the_budget_of_the_turn() {
 
 #[test]
 fn publishers_whose_time_is_over_keep_to_the_budget_of_the_turn() {
-    let mut workers = Workers::new(1, impatient);
+    let mut workers = Workers::new(1, short_hold);
     let (_members, _publisher) = full_group(&mut workers, &[0]);
-    let mut publishers = crowd(&mut workers, 30);
+    let mut publishers = publishers(&mut workers, 30);
     limit_turns(&mut workers);
     workers.millis.fetch_add(3000, Ordering::Relaxed);
-    workers.workers[0].takes_a_turn();
+    workers.workers[0].run_turn();
     let left = workers.count(Counter::PublishersHeld);
     assert!((15..30).contains(&left), "{left} of 30 wait after a turn");
     for _ in 0..5 {
         workers.settle();
     }
     for publisher in &mut publishers {
-        assert_eq!(publisher.came().outcomes(), [REFUSED]);
+        assert_eq!(publisher.received().outcomes(), [REFUSED]);
     }
 }
 
 #[test]
 fn a_pause_gives_a_publisher_that_waits_no_more_time() {
-    let mut workers = Workers::new(1, impatient);
+    let mut workers = Workers::new(1, short_hold);
     let (_members, mut publisher) = full_group(&mut workers, &[0]);
     publisher.publish(7);
     workers.settle();
@@ -306,23 +310,23 @@ fn a_pause_gives_a_publisher_that_waits_no_more_time() {
         .edge
         .pause(key, PauseReason::Rate);
     workers.pass(Duration::from_millis(3200));
-    assert_eq!(publisher.came().outcomes(), []);
+    assert_eq!(publisher.received().outcomes(), []);
     workers.workers[0]
         .traffic
         .edge
         .resume(key, PauseReason::Rate);
     workers.settle();
-    assert_eq!(publisher.came().outcomes(), [REFUSED]);
+    assert_eq!(publisher.received().outcomes(), [REFUSED]);
     // The next one has its own time.
     publisher.publish(8);
     workers.pass(Duration::from_millis(2800));
-    assert_eq!(publisher.came().outcomes(), []);
+    assert_eq!(publisher.received().outcomes(), []);
 }
 
 #[test]
 fn a_publisher_that_waits_for_one_group_after_the_other_waits_no_longer() {
     for freed in [0, 1] {
-        let mut workers = Workers::new(1, impatient);
+        let mut workers = Workers::new(1, short_hold);
         let mut members = ["a", "b"].map(|name| {
             let mut member = workers.client(0, name);
             member.subscribe(&format!("$share/{name}/t"));
@@ -334,16 +338,16 @@ fn a_publisher_that_waits_for_one_group_after_the_other_waits_no_longer() {
             publisher.publish(0);
             workers.settle();
         }
-        assert_eq!(publisher.came().outcomes(), [TAKEN; 3]);
+        assert_eq!(publisher.received().outcomes(), [TAKEN; 3]);
         publisher.publish(7);
         workers.pass(Duration::from_secs(2));
         let member = &mut members[freed];
-        let first = member.came().messages[0].0;
+        let first = member.received().messages[0].0;
         member.acknowledge(first);
         workers.pass(Duration::from_millis(900));
-        assert_eq!(publisher.came().outcomes(), [], "{freed}");
+        assert_eq!(publisher.received().outcomes(), [], "{freed}");
         workers.pass(Duration::from_millis(300));
-        assert_eq!(publisher.came().outcomes(), [TAKEN], "by one: {freed}");
+        assert_eq!(publisher.received().outcomes(), [TAKEN], "by one: {freed}");
         assert_eq!(workers.count(Counter::PublishesHeld), 1, "{freed}");
     }
 }
@@ -377,8 +381,8 @@ fn asking() -> Workers {
     };
     access.policy.decisions_max = 0;
     Workers::with_access(1, access, |config| {
-        impatient(config);
-        config.auth.anonymous = Anonymous::Everyone;
+        short_hold(config);
+        config.auth.anonymous = Anonymous::Allow;
     })
 }
 
@@ -388,9 +392,9 @@ fn a_question_to_the_gatekeeper_gives_a_publisher_that_waits_no_more_time() {
     let (_members, mut publisher) = full_group(&mut workers, &[0]);
     publisher.publish(7);
     workers.pass(Duration::from_millis(2800));
-    assert_eq!(publisher.came().outcomes(), []);
+    assert_eq!(publisher.received().outcomes(), []);
     workers.pass(Duration::from_millis(400));
-    assert_eq!(publisher.came().outcomes(), [REFUSED]);
+    assert_eq!(publisher.received().outcomes(), [REFUSED]);
     assert_eq!(workers.count(Counter::LimitQueueHold), 1);
 }
 
@@ -414,7 +418,7 @@ fn a_publisher_that_disconnects_while_the_gatekeeper_decides_is_closed_at_once()
 }
 
 #[test]
-fn a_publisher_in_the_place_of_one_that_has_left_goes_on_when_there_is_room() {
+fn a_publisher_in_the_place_of_a_disconnected_one_resumes_when_there_is_room() {
     use thrum_codec::ReasonCode;
     use thrum_codec::packet::Disconnect;
     use thrum_codec::properties::DisconnectProperties;
@@ -434,9 +438,9 @@ fn a_publisher_in_the_place_of_one_that_has_left_goes_on_when_there_is_room() {
     assert_eq!(key_of(&workers, "publisher"), place);
     second.publish(8);
     workers.settle();
-    assert_eq!(second.came().outcomes(), []);
+    assert_eq!(second.received().outcomes(), []);
     members[0].drain(&mut workers);
-    assert_eq!(second.came().outcomes(), [TAKEN]);
+    assert_eq!(second.received().outcomes(), [TAKEN]);
 }
 
 #[test]
@@ -452,14 +456,14 @@ fn publishers_of_all_workers_get_their_share_of_the_room() {
         publisher
     });
     for _ in 0..30 {
-        for (packet_id, _) in members[0].came().messages {
+        for (packet_id, _) in members[0].received().messages {
             members[0].acknowledge(packet_id);
         }
         workers.settle();
     }
     let answered = publishers
         .each_mut()
-        .map(|publisher| publisher.came().outcomes().len());
+        .map(|publisher| publisher.received().outcomes().len());
     assert_eq!(answered.iter().sum::<usize>(), 30, "{answered:?}");
     assert!(answered.iter().all(|count| *count >= 8), "{answered:?}");
 }
@@ -474,14 +478,14 @@ fn packets_ahead_of_a_held_publish_keep_to_their_portion() {
     for _ in 0..100 {
         publisher.write(&Packet::PingReq);
     }
-    workers.workers[0].takes_a_turn();
-    let pongs = publisher.came().pongs;
+    workers.workers[0].run_turn();
+    let pongs = publisher.received().pongs;
     assert!((1..20).contains(&pongs), "{pongs} in one turn");
     assert_eq!(workers.workers[0].wait(), Some(Duration::ZERO));
     for _ in 0..10 {
         workers.settle();
     }
-    assert_eq!(publisher.came().pongs, 100 - pongs);
+    assert_eq!(publisher.received().pongs, 100 - pongs);
 }
 
 #[test]
@@ -498,7 +502,7 @@ fn packets_behind_a_held_publish_are_examined_once() {
         workers.settle();
     }
     let work = workers.workers[0].traffic.engine.core.turn.work - before;
-    assert_eq!(publisher.came().pongs, 10);
+    assert_eq!(publisher.received().pongs, 10);
     assert!((10..200).contains(&work), "{work} units for 10 pings");
     assert_eq!(members[0].drain(&mut workers).len(), 103);
 }
@@ -520,7 +524,7 @@ fn a_publisher_that_waits_with_more_than_one_message_is_not_read_while_memory_is
     workers.settle();
     publisher.write(&Packet::PingReq);
     workers.settle();
-    assert_eq!(publisher.came().pongs, 2);
+    assert_eq!(publisher.received().pongs, 2);
     assert!(!is_unread(&workers), "acknowledgements help");
     let publish = message(&mut publisher);
     publisher.write(&Packet::Publish(Publish {
@@ -531,7 +535,7 @@ fn a_publisher_that_waits_with_more_than_one_message_is_not_read_while_memory_is
     assert!(is_unread(&workers));
     node.state.memory.observe(0, 100);
     assert_eq!(members[0].drain(&mut workers), [0, 0, 0, 7, 8]);
-    assert_eq!(publisher.came().outcomes(), [TAKEN; 2]);
+    assert_eq!(publisher.received().outcomes(), [TAKEN; 2]);
 }
 
 #[test]
@@ -546,12 +550,12 @@ fn a_publisher_resumes_when_the_messages_that_fill_the_queue_have_expired() {
             publish_with_expiry(&mut publisher, 2, b"x");
             workers.settle();
         }
-        assert_eq!(publisher.came().outcomes(), [TAKEN; 3], "{at}");
+        assert_eq!(publisher.received().outcomes(), [TAKEN; 3], "{at}");
         publisher.publish(7);
         workers.pass(Duration::from_millis(1800));
-        assert_eq!(publisher.came().outcomes(), [], "{at}");
+        assert_eq!(publisher.received().outcomes(), [], "{at}");
         workers.pass(Duration::from_millis(1500));
-        assert_eq!(publisher.came().outcomes(), [TAKEN], "{at}");
+        assert_eq!(publisher.received().outcomes(), [TAKEN], "{at}");
         assert_eq!(workers.count(Counter::DroppedExpired), 2, "{at}");
     }
 }
@@ -562,10 +566,10 @@ fn the_time_that_a_message_waits_with_its_publisher_counts_for_its_expiry() {
     let (mut members, mut publisher) = full_group(&mut workers, &[0]);
     publish_with_expiry(&mut publisher, 2, &[7]);
     workers.pass(Duration::from_millis(1500));
-    let first = members[0].came().messages[0].0;
+    let first = members[0].received().messages[0].0;
     members[0].acknowledge(first);
     workers.settle();
-    assert_eq!(publisher.came().outcomes(), [TAKEN]);
+    assert_eq!(publisher.received().outcomes(), [TAKEN]);
     workers.pass(Duration::from_secs(1));
     assert_eq!(members[0].drain(&mut workers), [0, 0]);
 }
@@ -587,6 +591,6 @@ fn the_held_packets_of_a_publisher_are_charged_when_it_resumes() {
     };
     assert!(!is_paced(&workers), "three of four messages are handled");
     assert_eq!(members[0].drain(&mut workers), [0, 0, 0, 7]);
-    assert_eq!(publisher.came().outcomes(), [TAKEN]);
+    assert_eq!(publisher.received().outcomes(), [TAKEN]);
     assert!(is_paced(&workers));
 }

@@ -90,8 +90,8 @@ fn seen(stream: &mut UnixStream) -> Vec<Seen> {
     found
 }
 
-/// A connection to one of the workers, and what its CONNECT is answered.
-fn come(
+/// Connects a client to one of the workers; returns the connection and the CONNACK.
+fn connect_client(
     workers: &mut [Worker; 2],
     worker: usize,
     client_id: &str,
@@ -111,7 +111,7 @@ fn ask(workers: &mut [Worker; 2], stream: &mut UnixStream, packet: &[u8]) -> Vec
     seen(stream)
 }
 
-/// Topics of all messages that come while each is acknowledged.
+/// The topics of all messages that arrive while each is acknowledged.
 fn drain(workers: &mut [Worker; 2], stream: &mut UnixStream) -> Vec<String> {
     let mut topics = Vec::new();
     loop {
@@ -140,7 +140,7 @@ fn drain(workers: &mut [Worker; 2], stream: &mut UnixStream) -> Vec<String> {
 
 /// A session on the first worker that waits for its client, subscribed to a topic of its name.
 fn absent(workers: &mut [Worker; 2], client_id: &str) {
-    let (mut stream, _) = come(workers, 0, client_id, 300);
+    let (mut stream, _) = connect_client(workers, 0, client_id, 300);
     let granted = ask(workers, &mut stream, &subscribe(client_id));
     assert_eq!(granted, [Seen::Granted(ReasonCode::GrantedQoS1)]);
     drop(stream);
@@ -172,15 +172,15 @@ fn set_level(workers: &[Worker; 2], hundredths: u64, expected: MemoryLevel) {
 fn only_a_publisher_whose_messages_wait_is_slowed_while_memory_is_low() {
     let mut workers = two_workers();
     absent(&mut workers, "away");
-    let (mut filler, _) = come(&mut workers, 0, "filler", 0);
-    let (mut talker, _) = come(&mut workers, 0, "talker", 0);
-    let (mut listener, _) = come(&mut workers, 0, "listener", 0);
+    let (mut filler, _) = connect_client(&mut workers, 0, "filler", 0);
+    let (mut talker, _) = connect_client(&mut workers, 0, "talker", 0);
+    let (mut listener, _) = connect_client(&mut workers, 0, "listener", 0);
     ask(&mut workers, &mut listener, &subscribe("talk"));
     set_level(&workers, 85, MemoryLevel::Low);
     filler.write_all(&publish("away", b"x").repeat(50)).unwrap();
     talker.write_all(&publish("talk", b"x").repeat(50)).unwrap();
     for _ in 0..100 {
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
     }
     assert_eq!(queued(&workers, "away"), 1);
     assert_eq!(seen(&mut listener), [Seen::Message(1); 50]);
@@ -189,7 +189,7 @@ fn only_a_publisher_whose_messages_wait_is_slowed_while_memory_is_low() {
     // Enough again.
     set_level(&workers, 0, MemoryLevel::Ample);
     for _ in 0..4 {
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
     }
     assert_eq!(queued(&workers, "away"), 50);
 }
@@ -201,7 +201,7 @@ fn short_memory_refuses_messages_for_long_queues_and_full_memory_for_all_queues(
     let mut workers = two_workers();
     absent(&mut workers, "long");
     absent(&mut workers, "brief");
-    let (mut publisher, _) = come(&mut workers, 0, "publisher", 0);
+    let (mut publisher, _) = connect_client(&mut workers, 0, "publisher", 0);
     assert_eq!(
         ask(&mut workers, &mut publisher, &publish("long", &LARGE)),
         taken
@@ -216,7 +216,7 @@ fn short_memory_refuses_messages_for_long_queues_and_full_memory_for_all_queues(
         taken
     );
     set_level(&workers, 105, MemoryLevel::Full);
-    let (mut publisher, _) = come(&mut workers, 0, "publisher", 0);
+    let (mut publisher, _) = connect_client(&mut workers, 0, "publisher", 0);
     assert_eq!(
         ask(&mut workers, &mut publisher, &publish("brief", b"x")),
         refused
@@ -228,7 +228,7 @@ fn short_memory_refuses_messages_for_long_queues_and_full_memory_for_all_queues(
     let row = &workers[0].node.state.metrics;
     assert_eq!(row.total(Counter::DroppedMemoryShort), 2);
     // A client that takes its messages gets them.
-    let (mut listener, _) = come(&mut workers, 0, "listener", 0);
+    let (mut listener, _) = connect_client(&mut workers, 0, "listener", 0);
     ask(&mut workers, &mut listener, &subscribe("talk"));
     assert_eq!(
         ask(&mut workers, &mut publisher, &publish("talk", b"x")),
@@ -238,24 +238,24 @@ fn short_memory_refuses_messages_for_long_queues_and_full_memory_for_all_queues(
 }
 
 #[test]
-fn a_client_with_a_session_is_let_in_and_served_however_short_memory_is() {
+fn a_client_with_a_session_is_admitted_and_served_at_every_memory_level() {
     let full = ReasonCode::QuotaExceeded;
     let mut workers = two_workers();
     absent(&mut workers, "owner");
-    let (mut publisher, _) = come(&mut workers, 0, "publisher", 0);
+    let (mut publisher, _) = connect_client(&mut workers, 0, "publisher", 0);
     ask(&mut workers, &mut publisher, &publish("owner", b"x"));
     set_level(&workers, 95, MemoryLevel::Short);
     assert_eq!(
-        come(&mut workers, 0, "new", 300).1,
+        connect_client(&mut workers, 0, "new", 300).1,
         Seen::Welcome(full, false)
     );
-    let (clean, answer) = come(&mut workers, 0, "clean", 0);
+    let (clean, answer) = connect_client(&mut workers, 0, "clean", 0);
     assert_eq!(answer, Seen::Welcome(ReasonCode::Success, false));
     drop(clean);
     settle(&mut workers);
     set_level(&workers, 200, MemoryLevel::Exhausted);
     assert_eq!(
-        come(&mut workers, 0, "clean", 0).1,
+        connect_client(&mut workers, 0, "clean", 0).1,
         Seen::Welcome(full, false)
     );
     let mut owner = workers[0].accepted();
@@ -274,10 +274,10 @@ fn a_client_with_a_session_is_let_in_and_served_however_short_memory_is() {
 }
 
 #[test]
-fn a_publisher_learns_that_the_sessions_of_another_worker_have_no_memory() {
+fn a_publisher_is_refused_if_the_sessions_of_another_worker_have_no_memory() {
     let mut workers = two_workers();
     absent(&mut workers, "long");
-    let (mut publisher, _) = come(&mut workers, 1, "publisher", 0);
+    let (mut publisher, _) = connect_client(&mut workers, 1, "publisher", 0);
     ask(&mut workers, &mut publisher, &publish("long", &LARGE));
     set_level(&workers, 95, MemoryLevel::Short);
     let answer = ask(&mut workers, &mut publisher, &publish("long", b"x"));
@@ -289,9 +289,9 @@ fn a_publisher_learns_that_the_sessions_of_another_worker_have_no_memory() {
 fn messages_of_the_only_member_of_a_group_wait_for_it_at_any_memory_level() {
     for hundredths in [95, 105] {
         let mut workers = two_workers();
-        let (mut member, _) = come(&mut workers, 0, "member", 300);
+        let (mut member, _) = connect_client(&mut workers, 0, "member", 300);
         ask(&mut workers, &mut member, &subscribe("$share/g/t"));
-        let (mut publisher, _) = come(&mut workers, 1, "publisher", 0);
+        let (mut publisher, _) = connect_client(&mut workers, 1, "publisher", 0);
         for _ in 0..3 {
             let answer = ask(&mut workers, &mut publisher, &publish("t", &LARGE));
             assert_eq!(answer, [Seen::Acknowledged(ReasonCode::Success)]);
@@ -310,14 +310,14 @@ fn messages_of_the_only_member_of_a_group_wait_for_it_at_any_memory_level() {
 }
 
 #[test]
-fn retained_messages_that_are_owed_come_as_their_subscriber_takes_them_while_memory_is_full() {
+fn due_retained_messages_arrive_as_their_subscriber_reads_them_while_memory_is_full() {
     let mut workers = two_workers();
-    let (mut publisher, _) = come(&mut workers, 0, "publisher", 0);
+    let (mut publisher, _) = connect_client(&mut workers, 0, "publisher", 0);
     for number in 0..40 {
         let topic = format!("r/{number}");
         ask(&mut workers, &mut publisher, &retain(QOS1, &topic, b"x"));
     }
-    let (mut subscriber, _) = come(&mut workers, 0, "subscriber", 300);
+    let (mut subscriber, _) = connect_client(&mut workers, 0, "subscriber", 300);
     set_level(&workers, 105, MemoryLevel::Full);
     subscriber.write_all(&subscribe("r/+")).unwrap();
     let mut topics = drain(&mut workers, &mut subscriber);
@@ -329,17 +329,17 @@ fn retained_messages_that_are_owed_come_as_their_subscriber_takes_them_while_mem
 }
 
 #[test]
-fn retained_messages_that_are_owed_wait_for_room_in_a_small_queue() {
+fn due_retained_messages_wait_for_room_in_a_small_queue() {
     let mut workers = two_workers_with(|parts| {
         parts.config.limits.client.queue_bytes = 160_000;
         parts.config.limits.client.inflight = 1;
     });
-    let (mut publisher, _) = come(&mut workers, 0, "publisher", 0);
+    let (mut publisher, _) = connect_client(&mut workers, 0, "publisher", 0);
     for number in 0..10 {
         let topic = format!("r/{number}");
         ask(&mut workers, &mut publisher, &retain(QOS1, &topic, &LARGE));
     }
-    let (mut subscriber, _) = come(&mut workers, 0, "subscriber", 300);
+    let (mut subscriber, _) = connect_client(&mut workers, 0, "subscriber", 300);
     subscriber.write_all(&subscribe("r/+")).unwrap();
     let mut topics = drain(&mut workers, &mut subscriber);
     topics.sort();
@@ -352,7 +352,7 @@ fn retained_messages_that_are_owed_wait_for_room_in_a_small_queue() {
 #[test]
 fn full_memory_refuses_only_retained_messages_that_are_larger_than_before() {
     let mut workers = two_workers();
-    let (mut publisher, _) = come(&mut workers, 0, "publisher", 0);
+    let (mut publisher, _) = connect_client(&mut workers, 0, "publisher", 0);
     let kept = [Seen::Acknowledged(ReasonCode::NoMatchingSubscribers)];
     let refused = [Seen::Acknowledged(ReasonCode::QuotaExceeded)];
     let first = retain(QOS1, "r", b"12.5");
@@ -390,14 +390,14 @@ fn short_memory_refuses_the_first_message_of_each_topic_and_drops_nothing_that_i
             let client_id = format!("c{number}");
             absent(&mut workers, &client_id);
             if is_shared {
-                let (mut stream, _) = come(&mut workers, 0, &client_id, 300);
+                let (mut stream, _) = connect_client(&mut workers, 0, &client_id, 300);
                 let filter = format!("$share/g/s{number}");
                 ask(&mut workers, &mut stream, &subscribe(&filter));
                 drop(stream);
                 settle(&mut workers);
             }
         }
-        let (mut publisher, _) = come(&mut workers, 1, "publisher", 0);
+        let (mut publisher, _) = connect_client(&mut workers, 1, "publisher", 0);
         set_level(&workers, 105, MemoryLevel::Full);
         for number in 0..20 {
             let kind = if is_shared { 's' } else { 'c' };
@@ -414,9 +414,9 @@ fn connected_clients_are_served_from_another_worker_at_any_memory_level() {
     for filter in ["t", "$share/g/t"] {
         let mut workers = two_workers();
         absent(&mut workers, "away");
-        let (mut subscriber, _) = come(&mut workers, 0, "subscriber", 300);
+        let (mut subscriber, _) = connect_client(&mut workers, 0, "subscriber", 300);
         ask(&mut workers, &mut subscriber, &subscribe(filter));
-        let (mut publisher, _) = come(&mut workers, 1, "publisher", 0);
+        let (mut publisher, _) = connect_client(&mut workers, 1, "publisher", 0);
         set_level(&workers, 105, MemoryLevel::Full);
         for _ in 0..40 {
             let outcome = publish_afar(&mut workers, &mut publisher, "t");
@@ -435,14 +435,14 @@ fn messages_acknowledged_before_memory_was_full_are_accepted_after_it() {
     for (filter, client_id) in [("away", "away"), ("$share/g/t", "away")] {
         let mut workers = two_workers();
         absent(&mut workers, "away");
-        let (mut stream, _) = come(&mut workers, 0, client_id, 300);
+        let (mut stream, _) = connect_client(&mut workers, 0, client_id, 300);
         ask(&mut workers, &mut stream, &subscribe(filter));
         drop(stream);
         settle(&mut workers);
-        let (mut publisher, _) = come(&mut workers, 1, "publisher", 0);
+        let (mut publisher, _) = connect_client(&mut workers, 1, "publisher", 0);
         let topic = if filter == "away" { "away" } else { "t" };
         publisher.write_all(&publish(topic, b"x")).unwrap();
-        workers[1].takes_a_turn();
+        workers[1].run_turn();
         assert_eq!(
             seen(&mut publisher),
             [Seen::Acknowledged(ReasonCode::Success)]
@@ -456,10 +456,10 @@ fn messages_acknowledged_before_memory_was_full_are_accepted_after_it() {
 #[test]
 fn a_publisher_is_slowed_for_messages_that_wait_on_another_worker_on_any_topics() {
     let mut workers = two_workers();
-    let (mut stream, _) = come(&mut workers, 0, "away", 300);
+    let (mut stream, _) = connect_client(&mut workers, 0, "away", 300);
     ask(&mut workers, &mut stream, &subscribe("many/+"));
     drop(stream);
-    let (mut filler, _) = come(&mut workers, 1, "filler", 0);
+    let (mut filler, _) = connect_client(&mut workers, 1, "filler", 0);
     set_level(&workers, 85, MemoryLevel::Low);
     let before = workers[1].node.state.metrics.total(Counter::OverloadPaused);
     for number in 0..3 {

@@ -1,7 +1,7 @@
 //! One worker thread: it owns its connections and sessions, so they need no locks.
 //!
 //! A turn handles the ready sockets, the mail of the other workers and the timers that are due,
-//! each as far as its portion of the turn goes, then hands its own mail over and writes each
+//! each as far as its portion of the turn goes, then delivers its own mail and writes each
 //! connection that has output once.
 
 #[cfg(test)]
@@ -11,7 +11,7 @@ mod memory;
 mod memory_tests;
 mod overload;
 #[cfg(test)]
-mod question_tests;
+mod query_tests;
 #[cfg(test)]
 mod queue_tests;
 mod rounds;
@@ -33,7 +33,7 @@ use std::time::Duration;
 use mio::{Events, Poll, Token};
 use thrum_protection::{BanChanges, Subject};
 
-use crate::control::Questions;
+use crate::control::TaskQueue;
 use crate::edge::{Accepting, Edge};
 use crate::listener::Change;
 use crate::mailbox::{Arrived, Mail};
@@ -87,7 +87,7 @@ pub(crate) struct Worker {
     pub(crate) sys: SysTopics,
     stopping: bool,
     client_peak: trim::ClientPeak,
-    questions: Questions,
+    query_tasks: TaskQueue,
 }
 
 impl Worker {
@@ -111,7 +111,7 @@ impl Worker {
             sys: SysTopics::new(node.clock.started()),
             stopping: false,
             client_peak: trim::ClientPeak::default(),
-            questions: Questions::default(),
+            query_tasks: TaskQueue::default(),
             node,
         }
     }
@@ -210,8 +210,8 @@ impl Worker {
         self.traffic.read_listed(listed);
         self.handle_mail();
         self.handle_timers();
-        if !self.questions.are_none() {
-            self.questions.go_on(&mut self.traffic);
+        if !self.query_tasks.is_empty() {
+            self.query_tasks.advance(&mut self.traffic);
         }
         publish_events(&mut self.traffic.engine);
         self.traffic.engine.send_room_notices();
@@ -303,7 +303,7 @@ impl Worker {
 
     fn send_mail(&mut self) {
         let core = &mut self.traffic.engine.core;
-        self.traffic.own_mail.hand_over(core, &self.node);
+        self.traffic.shell_mail.deliver(core, &self.node);
     }
 
     /// Resumes publishers with held messages, up to the portion of the turn.
@@ -381,7 +381,7 @@ impl Worker {
             Mail::Reload(settings) => self.reload(&settings),
             Mail::Settled(sender) => self.settles_for(sender),
             Mail::Banned(changes) => self.banned(&changes),
-            Mail::Asked(task) => self.questions.push(task),
+            Mail::Query(task) => self.query_tasks.push(task),
             Mail::StopWills => self.begin_round(RoundTask::Wills),
             Mail::Stop => self.stop_after_rounds(),
         }
@@ -540,7 +540,7 @@ impl Worker {
             if worker != self.traffic.engine.core.id {
                 let outboxes = &mut self.traffic.engine.core.outboxes;
                 let mail = Mail::Banned(changes.clone());
-                self.traffic.own_mail.send(outboxes, worker, mail);
+                self.traffic.shell_mail.send(outboxes, worker, mail);
             }
         }
         self.banned(&changes);

@@ -83,7 +83,7 @@ impl Workers {
     /// Turns of all workers until nothing more can happen.
     pub(super) fn settle(&mut self) {
         for _ in 0..6 {
-            self.workers.iter_mut().for_each(Worker::takes_a_turn);
+            self.workers.iter_mut().for_each(Worker::run_turn);
         }
     }
 
@@ -106,7 +106,7 @@ impl Workers {
         client
     }
 
-    /// A client has subscribed on that worker and is away.
+    /// Subscribes a client on that worker, which then disconnects.
     fn leave_subscribed(&mut self, worker: usize, client_id: &str) {
         let mut away = self.client(worker, client_id);
         away.subscribe("t");
@@ -127,7 +127,7 @@ pub(super) struct Client {
 
 /// The arrived packets, as far as these tests check them.
 #[derive(Debug, Default)]
-pub(super) struct Came {
+pub(super) struct Received {
     /// Outcomes of PUBACK and PUBREC with their identifiers.
     pub(super) answers: Vec<(u16, ReasonCode)>,
     /// Payloads with their identifiers.
@@ -135,7 +135,7 @@ pub(super) struct Came {
     pub(super) pongs: usize,
 }
 
-impl Came {
+impl Received {
     pub(super) fn payloads(&self) -> Vec<u8> {
         self.messages.iter().map(|(_, payload)| *payload).collect()
     }
@@ -214,39 +214,39 @@ impl Client {
     }
 
     /// Everything that has reached the client since the last call.
-    pub(super) fn came(&mut self) -> Came {
+    pub(super) fn received(&mut self) -> Received {
         let mut bytes = Vec::new();
         let end = self.stream.read_to_end(&mut bytes).unwrap_err();
         assert_eq!(end.kind(), ErrorKind::WouldBlock);
-        let mut came = Came::default();
+        let mut received = Received::default();
         let mut at = 0;
         while let Some(frame) = frame::split(&bytes[at..], u32::MAX).unwrap() {
             at += frame.len;
             match decode(frame, Version::V5).unwrap() {
                 Packet::PubAck(ack) | Packet::PubRec(ack) => {
-                    came.answers.push((ack.packet_id.as_u16(), ack.reason));
+                    received.answers.push((ack.packet_id.as_u16(), ack.reason));
                 }
                 Packet::Publish(publish) => {
                     let packet_id = publish.packet_id.map_or(0, PacketId::as_u16);
-                    came.messages.push((packet_id, publish.payload[0]));
+                    received.messages.push((packet_id, publish.payload[0]));
                 }
-                Packet::PingResp => came.pongs += 1,
+                Packet::PingResp => received.pongs += 1,
                 _ => {}
             }
         }
-        came
+        received
     }
 
-    /// Takes and acknowledges what comes until nothing more does.
+    /// Reads and acknowledges messages until no more arrive.
     pub(super) fn drain(&mut self, workers: &mut Workers) -> Vec<u8> {
         let mut all = Vec::new();
         loop {
             workers.settle();
-            let came = self.came();
-            if came.messages.is_empty() {
+            let received = self.received();
+            if received.messages.is_empty() {
                 return all;
             }
-            for (packet_id, payload) in came.messages {
+            for (packet_id, payload) in received.messages {
                 all.push(payload);
                 self.acknowledge(packet_id);
             }
@@ -272,15 +272,15 @@ fn a_full_queue_is_reported_from_any_worker() {
             publisher.publish_with(qos, payload);
         }
         workers.settle();
-        let came = publisher.came();
+        let received = publisher.received();
         let expected: Vec<_> = (1..=20)
             .map(|id| (id, if id <= 5 { TAKEN } else { REFUSED }))
             .collect();
-        assert_eq!(came.answers, expected, "{subscriber_at} {qos:?}");
+        assert_eq!(received.answers, expected, "{subscriber_at} {qos:?}");
         assert_eq!(workers.count(Counter::DroppedQueueFull), 15);
         let mut back = workers.client(0, "away");
         workers.settle();
-        assert_eq!(back.came().payloads(), [0, 1, 2, 3, 4]);
+        assert_eq!(back.received().payloads(), [0, 1, 2, 3, 4]);
     }
 }
 
@@ -297,7 +297,7 @@ fn publishers_of_several_workers_are_not_promised_the_same_room() {
         workers.settle();
         let outcomes = publishers
             .each_mut()
-            .map(|publisher| publisher.came().outcomes());
+            .map(|publisher| publisher.received().outcomes());
         taken += outcomes
             .concat()
             .iter()
@@ -306,7 +306,7 @@ fn publishers_of_several_workers_are_not_promised_the_same_room() {
     }
     let mut back = workers.client(0, "away");
     workers.settle();
-    let kept = back.came().payloads().len();
+    let kept = back.received().payloads().len();
     assert_eq!(taken, kept, "what was acknowledged is there");
     assert!((5..=6).contains(&kept), "{kept} of 5");
 }
@@ -320,11 +320,11 @@ fn a_message_that_another_client_takes_is_acknowledged_and_not_forced_on_a_full_
         publisher.publish(1);
         publisher.publish(2);
         workers.settle();
-        assert_eq!(publisher.came().outcomes(), [TAKEN; 2]);
+        assert_eq!(publisher.received().outcomes(), [TAKEN; 2]);
     }
     let mut back = workers.client(0, "full");
     workers.settle();
-    assert_eq!(back.came().payloads(), [1, 2]);
+    assert_eq!(back.received().payloads(), [1, 2]);
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn a_queue_with_a_long_limit_refuses_past_it_on_another_worker_too() {
             publisher.publish(0);
         }
         workers.settle();
-        outcomes.extend(publisher.came().outcomes());
+        outcomes.extend(publisher.received().outcomes());
     }
     let taken = outcomes.iter().filter(|one| **one == TAKEN).count();
     assert_eq!((outcomes.len(), taken), (700, 600));
@@ -359,7 +359,7 @@ pub(super) fn full_group(workers: &mut Workers, at: &[usize]) -> (Vec<Client>, C
     for _ in 0..3 * members.len() {
         publisher.publish(0);
         workers.settle();
-        assert_eq!(publisher.came().outcomes(), [TAKEN]);
+        assert_eq!(publisher.received().outcomes(), [TAKEN]);
     }
     (members, publisher)
 }
@@ -372,18 +372,22 @@ fn a_publisher_waits_until_a_member_of_a_full_group_has_room() {
         publisher.publish(7);
         publisher.publish(8);
         workers.settle();
-        assert_eq!(publisher.came().answers, [], "it waits: {at:?}");
+        assert_eq!(publisher.received().answers, [], "it waits: {at:?}");
         assert_eq!(workers.count(Counter::PublishersHeld), 1, "{at:?}");
         let member = members.last_mut().unwrap();
-        let first = member.came().messages[0].0;
+        let first = member.received().messages[0].0;
         member.acknowledge(first);
         workers.settle();
-        assert_eq!(publisher.came().outcomes(), [TAKEN], "one place: {at:?}");
+        assert_eq!(
+            publisher.received().outcomes(),
+            [TAKEN],
+            "one place: {at:?}"
+        );
         let rest: Vec<u8> = members
             .iter_mut()
             .flat_map(|member| member.drain(&mut workers))
             .collect();
-        assert_eq!(publisher.came().outcomes(), [TAKEN], "{at:?}");
+        assert_eq!(publisher.received().outcomes(), [TAKEN], "{at:?}");
         assert_eq!(
             rest.iter().filter(|payload| **payload >= 7).count(),
             2,
@@ -413,7 +417,7 @@ fn held_publishers_resume_in_the_order_of_their_arrival() {
         let taken = member.drain(&mut workers);
         assert_eq!(taken, [0, 0, 0, 10, 20, 30, 11, 21, 31], "{member_at}");
         for publisher in &mut publishers {
-            assert_eq!(publisher.came().answers, [(1, TAKEN), (2, TAKEN)]);
+            assert_eq!(publisher.received().answers, [(1, TAKEN), (2, TAKEN)]);
         }
     }
 }
@@ -425,14 +429,14 @@ fn a_publisher_that_arrives_when_there_is_room_queues_behind_the_waiting_ones() 
     publisher.publish(7);
     workers.settle();
     let mut late = workers.client(0, "late");
-    let first = members[0].came().messages[0].0;
+    let first = members[0].received().messages[0].0;
     members[0].acknowledge(first);
-    workers.workers[1].takes_a_turn();
+    workers.workers[1].run_turn();
     // The other worker learns of the room behind this.
     late.publish(8);
     workers.settle();
-    assert_eq!(publisher.came().outcomes(), [TAKEN]);
-    assert_eq!(late.came().answers, []);
+    assert_eq!(publisher.received().outcomes(), [TAKEN]);
+    assert_eq!(late.received().answers, []);
     assert_eq!(members[0].drain(&mut workers), [0, 0, 7, 8]);
 }
 
@@ -447,18 +451,18 @@ fn a_publisher_waits_no_longer_than_is_set_and_then_is_refused() {
         publisher.publish_with(QoS::ExactlyOnce, 7);
         publisher.publish(8);
         workers.pass(Duration::from_millis(2800));
-        assert_eq!(publisher.came().answers, []);
+        assert_eq!(publisher.received().answers, []);
         workers.pass(Duration::from_millis(400));
-        assert_eq!(publisher.came().answers, [(4, REFUSED)]);
+        assert_eq!(publisher.received().answers, [(4, REFUSED)]);
         workers.pass(Duration::from_millis(3200));
-        assert_eq!(publisher.came().answers, [(5, REFUSED)]);
+        assert_eq!(publisher.received().answers, [(5, REFUSED)]);
         assert_eq!(workers.count(Counter::LimitQueueHold), 2);
         assert_eq!(members[0].drain(&mut workers), [0, 0, 0]);
     }
 }
 
 #[test]
-fn a_member_that_stopped_does_not_hold_publishers_while_another_goes_on() {
+fn a_stalled_member_does_not_hold_publishers_while_another_one_reads() {
     for at in [[0, 0], [0, 1], [1, 0]] {
         let mut workers = Workers::new(2, short);
         let (mut members, mut publisher) = full_group(&mut workers, &at);
@@ -466,7 +470,7 @@ fn a_member_that_stopped_does_not_hold_publishers_while_another_goes_on() {
         for payload in 1..20 {
             publisher.publish(payload);
             workers.settle();
-            assert_eq!(publisher.came().outcomes(), [TAKEN], "{payload} {at:?}");
+            assert_eq!(publisher.received().outcomes(), [TAKEN], "{payload} {at:?}");
             assert_eq!(members[1].drain(&mut workers), [payload], "{at:?}");
         }
         assert_eq!(workers.count(Counter::PublishesHeld), 0);
@@ -484,7 +488,7 @@ fn messages_of_a_member_that_leaves_go_to_members_with_full_queues() {
         workers.settle();
         let taken = members[0].drain(&mut workers);
         assert_eq!(taken.len(), 7, "{taken:?} {at:?}");
-        assert_eq!(publisher.came().outcomes(), [TAKEN]);
+        assert_eq!(publisher.received().outcomes(), [TAKEN]);
         assert_eq!(workers.count(Counter::DroppedNoSharedMember), 0, "{at:?}");
     }
 }
@@ -505,21 +509,21 @@ fn messages_of_a_member_that_leaves_ask_the_others_for_room_once() {
 }
 
 #[test]
-fn a_member_that_comes_frees_the_publishers_that_wait() {
+fn a_joining_member_releases_the_publishers_that_wait() {
     let mut workers = Workers::new(2, short);
     let (_members, mut publisher) = full_group(&mut workers, &[1]);
     publisher.publish(7);
     workers.settle();
-    assert_eq!(publisher.came().answers, []);
+    assert_eq!(publisher.received().answers, []);
     let mut other = workers.client(1, "other");
     other.subscribe("$share/g/t");
     workers.pass(Duration::from_millis(200));
-    assert_eq!(publisher.came().outcomes(), [TAKEN]);
-    assert_eq!(other.came().payloads(), [7]);
+    assert_eq!(publisher.received().outcomes(), [TAKEN]);
+    assert_eq!(other.received().payloads(), [7]);
 }
 
 #[test]
-fn a_publisher_that_leaves_while_it_waits_has_published_nothing() {
+fn a_publisher_that_disconnects_while_it_waits_has_published_nothing() {
     let mut workers = Workers::new(2, short);
     let (mut members, mut publisher) = full_group(&mut workers, &[1]);
     publisher.publish_with(QoS::ExactlyOnce, 7);
@@ -528,9 +532,9 @@ fn a_publisher_that_leaves_while_it_waits_has_published_nothing() {
     publisher.last_id = 3;
     publisher.publish_with(QoS::ExactlyOnce, 7);
     workers.settle();
-    assert_eq!(publisher.came().answers, []);
+    assert_eq!(publisher.received().answers, []);
     assert_eq!(members[0].drain(&mut workers), [0, 0, 0, 7]);
-    assert_eq!(publisher.came().outcomes(), [TAKEN]);
+    assert_eq!(publisher.received().outcomes(), [TAKEN]);
     workers.pass(Duration::from_millis(200));
     assert_eq!(workers.count(Counter::PublishersHeld), 0);
 }
@@ -550,18 +554,18 @@ fn a_subscriber_with_the_policy_for_it_holds_its_publishers_while_it_is_connecte
             publisher.publish(payload);
         }
         workers.settle();
-        assert_eq!(publisher.came().outcomes(), [TAKEN; 3], "{at}");
+        assert_eq!(publisher.received().outcomes(), [TAKEN; 3], "{at}");
         assert_eq!(subscriber.drain(&mut workers), [1, 2, 3, 4, 5], "{at}");
-        assert_eq!(publisher.came().outcomes(), [TAKEN; 2], "{at}");
+        assert_eq!(publisher.received().outcomes(), [TAKEN; 2], "{at}");
         for payload in 6..=9 {
             publisher.publish(payload);
         }
         workers.settle();
-        assert_eq!(publisher.came().outcomes(), [TAKEN; 3], "{at}");
+        assert_eq!(publisher.received().outcomes(), [TAKEN; 3], "{at}");
         drop(subscriber);
         workers.settle();
         assert_eq!(
-            publisher.came().outcomes(),
+            publisher.received().outcomes(),
             [REFUSED],
             "no client takes any: {at}"
         );
@@ -579,14 +583,14 @@ fn a_subscriber_without_the_policy_holds_no_publisher() {
         publisher.publish(payload);
     }
     workers.settle();
-    let outcomes = publisher.came().outcomes();
+    let outcomes = publisher.received().outcomes();
     assert_eq!(outcomes.len(), 5);
     let taken = outcomes.iter().filter(|one| **one == TAKEN).count();
     assert_eq!(subscriber.drain(&mut workers).len(), taken);
 }
 
 #[test]
-fn others_are_read_on_while_a_publisher_waits() {
+fn other_clients_are_read_while_a_publisher_waits() {
     let mut workers = Workers::new(1, short);
     let (_members, mut publisher) = full_group(&mut workers, &[0]);
     publisher.publish(7);
@@ -596,11 +600,11 @@ fn others_are_read_on_while_a_publisher_waits() {
     let mut third = workers.client(0, "third");
     third.publish_with(QoS::AtLeastOnce, 8);
     workers.settle();
-    assert_eq!(third.came().answers, [], "it is for the group as well");
-    assert_eq!(publisher.came().answers, []);
+    assert_eq!(third.received().answers, [], "it is for the group as well");
+    assert_eq!(publisher.received().answers, []);
     other.unsubscribe("t");
     workers.settle();
-    assert!(other.came().messages.is_empty());
+    assert!(other.received().messages.is_empty());
 }
 
 #[test]
@@ -627,10 +631,10 @@ fn clients_that_publish_to_each_other_do_not_wait_for_each_other() {
         let mut answered = [0, 0];
         for _ in 0..20 {
             for (number, client) in clients.iter_mut().enumerate() {
-                let came = client.came();
-                answered[number] += came.outcomes().len();
-                taken[number] += came.messages.len();
-                let ids = came.messages.iter().map(|(packet_id, _)| *packet_id);
+                let received = client.received();
+                answered[number] += received.outcomes().len();
+                taken[number] += received.messages.len();
+                let ids = received.messages.iter().map(|(packet_id, _)| *packet_id);
                 ids.for_each(|packet_id| client.acknowledge(packet_id));
             }
             workers.settle();
@@ -641,7 +645,7 @@ fn clients_that_publish_to_each_other_do_not_wait_for_each_other() {
 
 // [MQTT-3.12.4-1]
 #[test]
-fn a_publisher_that_waits_gets_answers_to_its_pings_and_may_leave() {
+fn a_publisher_that_waits_gets_answers_to_its_pings_and_may_disconnect() {
     let mut workers = Workers::new(1, short);
     let (mut members, mut publisher) = full_group(&mut workers, &[0]);
     publisher.publish(7);
@@ -649,8 +653,8 @@ fn a_publisher_that_waits_gets_answers_to_its_pings_and_may_leave() {
     workers.settle();
     publisher.write(&Packet::PingReq);
     workers.settle();
-    let came = publisher.came();
-    assert_eq!((came.pongs, came.answers.len()), (2, 0));
+    let received = publisher.received();
+    assert_eq!((received.pongs, received.answers.len()), (2, 0));
     publisher.publish(8);
     publisher.write(&Packet::Disconnect(Disconnect {
         reason: ReasonCode::Success,
@@ -674,17 +678,17 @@ fn messages_acknowledged_before_an_unsubscribe_reach_the_subscriber_on_any_worke
         let mut publisher = workers.client(publisher_at, "publisher");
         publisher.publish(1);
         // The publisher's worker alone takes its turn: it has answered, and the other one has mail.
-        workers.workers[publisher_at].takes_a_turn();
-        assert_eq!(publisher.came().outcomes(), [TAKEN]);
+        workers.workers[publisher_at].run_turn();
+        assert_eq!(publisher.received().outcomes(), [TAKEN]);
         subscriber.unsubscribe("t");
         workers.settle();
-        assert_eq!(subscriber.came().payloads(), [1], "{publisher_at}");
+        assert_eq!(subscriber.received().payloads(), [1], "{publisher_at}");
         publisher.publish(2);
         workers.settle();
         assert_eq!(
-            publisher.came().outcomes(),
+            publisher.received().outcomes(),
             [ReasonCode::NoMatchingSubscribers]
         );
-        assert!(subscriber.came().messages.is_empty());
+        assert!(subscriber.received().messages.is_empty());
     }
 }

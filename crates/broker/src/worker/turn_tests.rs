@@ -33,7 +33,7 @@ const MAILBOX_MESSAGES: usize = 100;
 /// Messages in one piece of input, more than fit into a mailbox.
 const FLOOD: usize = 3 * MAILBOX_MESSAGES;
 
-/// A client that is in.
+/// An admitted client.
 fn client(workers: &mut [Worker; 2], client_id: &str) -> UnixStream {
     let mut stream = workers[0].accepted();
     stream.write_all(&connect(client_id, None)).unwrap();
@@ -55,7 +55,7 @@ fn flood() -> Vec<u8> {
 }
 
 /// More than a socket holds. In large pieces it holds most.
-fn torrent() -> Vec<u8> {
+fn more_than_a_socket_holds() -> Vec<u8> {
     publish(b"x").repeat(100 * FLOOD)
 }
 
@@ -87,7 +87,7 @@ fn publishers_do_not_fill_an_unread_mailbox_beyond_its_limit() {
             fill(publisher, &flood());
         }
         chatty.write_all(&bytes(&Packet::PingReq)).unwrap();
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
     }
     let waiting = waiting(&workers[0], 1);
     assert!(
@@ -97,12 +97,12 @@ fn publishers_do_not_fill_an_unread_mailbox_beyond_its_limit() {
 }
 
 #[test]
-fn a_publisher_goes_on_when_the_mailbox_is_half_empty_and_nothing_is_lost() {
+fn a_publisher_resumes_when_the_mailbox_is_half_empty_and_nothing_is_lost() {
     let mut workers = two_workers();
     let mut subscriber = subscriber(&mut workers, 1);
     let mut publisher = client(&mut workers, "publisher");
     publisher.write_all(&flood()).unwrap();
-    workers[0].takes_a_turn();
+    workers[0].run_turn();
     let key = key_of(&workers[0], "publisher");
     let is_paused = |worker: &Worker| {
         let reading = worker.traffic.edge.connections[key].reading;
@@ -110,12 +110,12 @@ fn a_publisher_goes_on_when_the_mailbox_is_half_empty_and_nothing_is_lost() {
     };
     assert!(is_paused(&workers[0]));
     assert_eq!(workers[0].wait(), Some(PAUSE_CHECK), "no busy loop");
-    workers[0].takes_a_turn();
+    workers[0].run_turn();
     assert!(is_paused(&workers[0]), "the mailbox is as full as before");
     let mut received = 0;
     for _ in 0..=FLOOD / MAILBOX_MESSAGES {
-        workers[1].takes_a_turn();
-        workers[0].takes_a_turn();
+        workers[1].run_turn();
+        workers[0].run_turn();
         received += messages(&mut subscriber).len();
     }
     assert_eq!(received, FLOOD);
@@ -135,7 +135,7 @@ fn a_client_that_was_not_read_gets_no_more_than_its_portion_of_a_turn() {
     let key = key_of(&workers[0], "talker");
     let mut other = client(&mut workers, "other");
     workers[0].traffic.edge.pause(key, PauseReason::Decision);
-    let waiting = fill(&mut talker, &torrent());
+    let waiting = fill(&mut talker, &more_than_a_socket_holds());
     assert!(waiting > 2 * READ_BYTES, "{waiting} bytes fit");
     settle(&mut workers);
     let read = |workers: &[Worker; 2]| workers[0].node.state.metrics.total(Counter::BytesReceived);
@@ -143,8 +143,8 @@ fn a_client_that_was_not_read_gets_no_more_than_its_portion_of_a_turn() {
     for _ in 0..4 {
         let before = read(&workers);
         other.write_all(&bytes(&Packet::PingReq)).unwrap();
-        fill(&mut talker, &torrent());
-        workers[0].takes_a_turn();
+        fill(&mut talker, &more_than_a_socket_holds());
+        workers[0].run_turn();
         let portion = read(&workers) - before;
         assert!(
             portion <= READ_BYTES as u64 + 2,
@@ -162,15 +162,15 @@ fn packets_before_the_end_of_a_broken_connection_are_handled_in_portions() {
     let mut talker = client(&mut workers, "talker");
     let key = key_of(&workers[0], "talker");
     workers[0].traffic.edge.pause(key, PauseReason::Rate);
-    let waiting = fill(&mut talker, &torrent());
+    let waiting = fill(&mut talker, &more_than_a_socket_holds());
     settle(&mut workers);
     drop(talker);
     let before = workers[0].node.state.metrics.total(Counter::BytesReceived);
-    workers[0].takes_a_turn();
+    workers[0].run_turn();
     workers[0].traffic.edge.resume(key, PauseReason::Rate);
     let mut turns = 0;
     while workers[0].traffic.edge.connections.contains(key) {
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
         turns += 1;
         assert!(turns < 100);
     }
@@ -179,7 +179,7 @@ fn packets_before_the_end_of_a_broken_connection_are_handled_in_portions() {
     assert!(turns >= waiting / READ_BYTES, "{turns} turns");
 }
 
-/// A packet of the version in which the server can say why it refuses.
+/// A packet of MQTT 5.0, in which a refusal has a reason code.
 fn v5(packet: &Packet<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode(packet, Version::V5, &mut bytes).unwrap();
@@ -265,7 +265,7 @@ fn before_5_0_too_many_filters_fail_and_an_unsubscribe_that_cannot_be_refused_en
     assert_eq!(unsubscribed, None);
 }
 
-/// Payloads that tell their order.
+/// Payloads that contain their order.
 fn numbered(numbers: std::ops::Range<u32>) -> Vec<u8> {
     numbers
         .flat_map(|number| publish(number.to_string().as_bytes()))
@@ -293,7 +293,7 @@ fn packets_of_one_read_are_handled_in_portions_and_in_order() {
     publisher.write_all(&numbered(0..100)).unwrap();
     let mut received = Vec::new();
     while received.len() < 100 {
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
         let brought = messages(&mut subscriber);
         assert!(
             (1..=10).contains(&brought.len()),
@@ -330,7 +330,7 @@ fn all_connections_together_have_a_share_of_a_turn_and_each_its_turn() {
     }
     let mut received = 0;
     while received < 120 {
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
         let brought = messages(&mut subscriber).len();
         // One portion is begun before the share is used up.
         assert!((1..=25).contains(&brought), "{brought} in a turn");
@@ -353,10 +353,10 @@ fn mail_is_handled_in_portions_and_counts_as_waiting_until_then() {
         .limits_mut()
         .portion_units = 10;
     publisher.write_all(&numbered(0..50)).unwrap();
-    workers[0].takes_a_turn();
+    workers[0].run_turn();
     let mut received = Vec::new();
     while received.len() < 50 {
-        workers[1].takes_a_turn();
+        workers[1].run_turn();
         let brought = messages(&mut subscriber);
         assert!(
             (1..=5).contains(&brought.len()),
@@ -372,13 +372,13 @@ fn mail_is_handled_in_portions_and_counts_as_waiting_until_then() {
 
 // [MQTT-4.6.0-6] [MQTT3-4.6.0-6]
 #[test]
-fn a_client_that_comes_back_does_not_overtake_its_mail_that_was_put_off() {
+fn a_client_that_reconnects_does_not_overtake_its_deferred_mail() {
     let mut workers = two_workers();
     let mut subscriber = subscriber(&mut workers, 1);
     let mut publisher = client(&mut workers, "publisher");
     publisher.write_all(&numbered(0..50)).unwrap();
     drop(publisher);
-    workers[0].takes_a_turn();
+    workers[0].run_turn();
     workers[1]
         .traffic
         .engine
@@ -386,7 +386,7 @@ fn a_client_that_comes_back_does_not_overtake_its_mail_that_was_put_off() {
         .turn
         .limits_mut()
         .portion_units = 10;
-    workers[1].takes_a_turn();
+    workers[1].run_turn();
     let mut publisher = workers[1].accepted();
     publisher.write_all(&connect("publisher", None)).unwrap();
     publisher.write_all(&numbered(50..51)).unwrap();
@@ -397,7 +397,7 @@ fn a_client_that_comes_back_does_not_overtake_its_mail_that_was_put_off() {
 }
 
 /// Clients with a will, at the first worker.
-fn crowd(workers: &mut [Worker; 2], count: u32) -> Vec<UnixStream> {
+fn clients_with_wills(workers: &mut [Worker; 2], count: u32) -> Vec<UnixStream> {
     let will = Will {
         topic: "t",
         payload: b"will",
@@ -420,7 +420,7 @@ fn crowd(workers: &mut [Worker; 2], count: u32) -> Vec<UnixStream> {
 fn timers_that_are_due_together_are_handled_in_portions() {
     const CROWD: u32 = 30;
     let mut workers = two_workers();
-    let _crowd = crowd(&mut workers, CROWD);
+    let _crowd = clients_with_wills(&mut workers, CROWD);
     let worker = &mut workers[0];
     worker.traffic.engine.core.turn.limits_mut().portion_units = 3 * CLOSING_UNITS;
     let connected = |worker: &Worker| worker.node.state.metrics.total(Counter::ClientsConnected);
@@ -450,7 +450,7 @@ fn wills_of_a_stop_are_published_in_portions_and_the_stop_continues_after_the_la
     const CROWD: u32 = 30;
     let mut workers = two_workers();
     let mut subscriber = subscriber(&mut workers, 1);
-    let _crowd = crowd(&mut workers, CROWD);
+    let _crowd = clients_with_wills(&mut workers, CROWD);
     workers[0]
         .traffic
         .engine
@@ -465,14 +465,14 @@ fn wills_of_a_stop_are_published_in_portions_and_the_stop_continues_after_the_la
     let mut turns = 0;
     while settled.try_recv().is_err() {
         let before = waiting(&workers[0], 1);
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
         assert!(waiting(&workers[0], 1) - before <= 10);
         turns += 1;
         assert!(turns < 100);
     }
     assert_eq!(waiting(&workers[0], 1), CROWD as usize);
     assert!(turns > 3);
-    workers[1].takes_a_turn();
+    workers[1].run_turn();
     assert_eq!(messages(&mut subscriber).len(), CROWD as usize);
 }
 
@@ -480,7 +480,7 @@ fn wills_of_a_stop_are_published_in_portions_and_the_stop_continues_after_the_la
 fn clients_of_a_listener_that_was_removed_leave_in_portions() {
     const CROWD: u32 = 30;
     let mut workers = two_workers();
-    let _crowd = crowd(&mut workers, CROWD);
+    let _crowd = clients_with_wills(&mut workers, CROWD);
     let mut other = client(&mut workers, "other");
     workers[0]
         .traffic
@@ -494,7 +494,7 @@ fn clients_of_a_listener_that_was_removed_leave_in_portions() {
     let mut before = connected(&workers[0]);
     other.write_all(&bytes(&Packet::PingReq)).unwrap();
     while connected(&workers[0]) > 0 {
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
         let left = connected(&workers[0]);
         assert!(left < before && before - left <= 3, "{before} {left}");
         before = left;
@@ -520,7 +520,7 @@ fn connections_are_written_in_portions() {
     publisher.write_all(&publish(b"x")).unwrap();
     let mut received = 0;
     for expected in [4, 8, 9] {
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
         received += subscribers
             .iter_mut()
             .map(|client| messages(client).len())
@@ -555,7 +555,7 @@ fn a_turn_writes_a_limited_number_of_bytes_and_small_outputs_do_not_wait() {
     publisher.write_all(&large).unwrap();
     let mut received = Vec::new();
     for turn in 0..4 {
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
         let brought = subscribers.iter_mut().map(|client| messages(client).len());
         received.push(brought.sum::<usize>());
         if turn > 0 {
@@ -569,7 +569,7 @@ fn a_turn_writes_a_limited_number_of_bytes_and_small_outputs_do_not_wait() {
             // More that waits until that is written: of this worker and of the other one.
             publisher.write_all(&large.repeat(3)).unwrap();
             remote.write_all(&large.repeat(3)).unwrap();
-            workers[1].takes_a_turn();
+            workers[1].run_turn();
         }
     }
     assert_eq!(received[0], 3);
@@ -579,7 +579,7 @@ fn a_turn_writes_a_limited_number_of_bytes_and_small_outputs_do_not_wait() {
     );
     // No event has to wake the worker for deferred work.
     while workers[0].wait() == Some(Duration::ZERO) {
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
         let brought = subscribers.iter_mut().map(|client| messages(client).len());
         received.push(brought.sum());
     }
@@ -589,26 +589,26 @@ fn a_turn_writes_a_limited_number_of_bytes_and_small_outputs_do_not_wait() {
 }
 
 #[test]
-fn large_packets_that_come_in_count_by_their_bytes() {
+fn received_large_packets_count_by_their_bytes() {
     let mut workers = two_workers();
     let mut publisher = client(&mut workers, "publisher");
     let large = publish(&vec![7; 1_000_000]);
     publisher.write_all(&large[..READ_BYTES]).unwrap();
     let before = workers[0].traffic.engine.core.turn.work;
-    workers[0].takes_a_turn();
+    workers[0].run_turn();
     let work = workers[0].traffic.engine.core.turn.work - before;
     assert!((250..300).contains(&work), "{work}");
 }
 
 #[test]
-fn large_packets_that_go_out_count_by_their_bytes() {
+fn sent_large_packets_count_by_their_bytes() {
     let mut workers = two_workers();
     let _subscriber = subscriber(&mut workers, 0);
     let mut publisher = client(&mut workers, "publisher");
     let [small, large] = [1, 32_000].map(|len| {
         let before = workers[0].traffic.engine.core.turn.work;
         publisher.write_all(&publish(&vec![7; len])).unwrap();
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
         workers[0].traffic.engine.core.turn.work - before
     });
     let coming_in = 32_000 / 256;
@@ -618,7 +618,7 @@ fn large_packets_that_go_out_count_by_their_bytes() {
 }
 
 #[test]
-fn newcomers_trickle_in_while_turns_take_long() {
+fn few_connections_are_accepted_while_turns_take_long() {
     let mut workers = two_workers();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();

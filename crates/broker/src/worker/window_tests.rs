@@ -1,4 +1,4 @@
-//! Queues that are short or nearly full, and what goes past them.
+//! Short or nearly full queues, and the messages that do not enter them.
 
 use thrum_codec::QoS;
 use thrum_codec::packet::{Packet, Publish};
@@ -22,12 +22,16 @@ fn a_short_queue_does_not_limit_an_open_window_on_any_worker() {
             publisher.publish(payload);
         }
         workers.settle();
-        assert_eq!(publisher.came().outcomes(), [TAKEN; 60], "{subscriber_at}");
+        assert_eq!(
+            publisher.received().outcomes(),
+            [TAKEN; 60],
+            "{subscriber_at}"
+        );
         for payload in 60..120 {
             publisher.publish(payload);
         }
         workers.settle();
-        let outcomes = publisher.came().outcomes();
+        let outcomes = publisher.received().outcomes();
         let expected = [vec![TAKEN; 50], vec![REFUSED; 10]].concat();
         assert_eq!(outcomes, expected, "{subscriber_at}");
         assert_eq!(subscriber.drain(&mut workers).len(), 110);
@@ -53,7 +57,7 @@ fn a_message_larger_than_the_queue_reaches_an_open_window_on_any_worker() {
             payload: &[7; 5000],
         }));
         workers.settle();
-        assert_eq!(publisher.came().outcomes(), [TAKEN], "{subscriber_at}");
+        assert_eq!(publisher.received().outcomes(), [TAKEN], "{subscriber_at}");
         assert_eq!(subscriber.drain(&mut workers), [7]);
     }
 }
@@ -74,7 +78,7 @@ fn a_queue_keeps_to_its_limit_as_soon_as_others_know_that_it_is_nearly_full() {
             publisher.publish(0);
         }
         workers.settle();
-        assert_eq!(publisher.came().outcomes(), [TAKEN; 50]);
+        assert_eq!(publisher.received().outcomes(), [TAKEN; 50]);
         taker.drain(&mut workers);
     }
     assert_eq!(workers.count(Counter::DroppedQueueFull), 400);

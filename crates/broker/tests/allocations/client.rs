@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) fn start(change: impl FnOnce(&mut Config)) -> (Broker, SocketAddr) {
     let mut config = Config::default();
     config.node.workers = Workers::Count(1);
-    config.auth.anonymous = Anonymous::Everyone;
+    config.auth.anonymous = Anonymous::Allow;
     config.sys.interval = Duration::ZERO;
     config.limits.connect_rate = 0;
     config.listeners.clear();

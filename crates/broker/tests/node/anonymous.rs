@@ -11,7 +11,7 @@ use thrum_codec::packet::Connect;
 use thrum_codec::properties::ConnectProperties;
 use thrum_codec::{QoS, ReasonCode, Version};
 
-use crate::gatekeeper::{Keeper, access, login, policy};
+use crate::gatekeeper::{TestGatekeeper, access, login, policy};
 use crate::peer::{Peer, connect_packet, start, start_with};
 use crate::protection::{behind_a_proxy, the_listener};
 
@@ -40,23 +40,23 @@ fn assert_here(peer: &mut Peer) {
 }
 
 #[test]
-fn who_may_no_longer_be_anonymous_is_disconnected_by_a_reload() {
+fn a_reload_disconnects_clients_that_may_no_longer_be_anonymous() {
     let (mut broker, address, mut config) = open(behind_a_proxy);
     let mut here = connect_for(address, "127.0.0.1", "here");
     let mut there = connect_for(address, "192.0.2.7", "there");
     config.auth.anonymous = Anonymous::Loopback;
     broker.reload(&config).expect("nothing to bind");
-    assert_eq!(there.goodbye_reason(), ReasonCode::NotAuthorized);
+    assert_eq!(there.disconnect_reason(), ReasonCode::NotAuthorized);
     there.assert_closed();
     assert_here(&mut here);
-    config.auth.anonymous = Anonymous::Nobody;
+    config.auth.anonymous = Anonymous::Deny;
     broker.reload(&config).expect("nothing to bind");
-    assert_eq!(here.goodbye_reason(), ReasonCode::NotAuthorized);
+    assert_eq!(here.disconnect_reason(), ReasonCode::NotAuthorized);
     broker.stop();
 }
 
 #[test]
-fn who_a_proxy_does_not_name_is_not_taken_for_a_client_of_this_machine() {
+fn a_client_that_a_proxy_does_not_name_is_not_local() {
     let (broker, address, _) = open(|config| {
         behind_a_proxy(config);
         config.auth.anonymous = Anonymous::Loopback;
@@ -99,23 +99,23 @@ fn a_rule_for_addresses_of_this_machine_excludes_clients_that_a_proxy_does_not_n
 }
 
 #[test]
-fn a_listener_that_takes_no_anonymous_clients_any_more_sends_those_away_that_it_has() {
+fn a_listener_that_no_longer_admits_anonymous_clients_disconnects_them() {
     let (mut broker, address, mut config) =
-        open(|config| the_listener(config).anonymous = Some(Anonymous::Everyone));
+        open(|config| the_listener(config).anonymous = Some(Anonymous::Allow));
     let mut peer = Peer::connect(address, "a");
-    config.auth.anonymous = Anonymous::Nobody;
+    config.auth.anonymous = Anonymous::Deny;
     let (_, settling) = broker.reload(&config).expect("nothing to bind");
     assert_eq!(settling.wait(Duration::from_secs(5)), Ok(()));
-    // The listener says otherwise.
+    // The listener has another setting.
     assert_here(&mut peer);
     the_listener(&mut config).anonymous = None;
     broker.reload(&config).expect("nothing to bind");
-    assert_eq!(peer.goodbye_reason(), ReasonCode::NotAuthorized);
+    assert_eq!(peer.disconnect_reason(), ReasonCode::NotAuthorized);
     broker.stop();
 }
 
 #[test]
-fn the_session_of_who_is_sent_away_stays() {
+fn the_session_of_a_disconnected_client_stays() {
     let (mut broker, address, mut config) = open(|_| {});
     let connect = || Connect {
         clean_start: false,
@@ -128,10 +128,10 @@ fn the_session_of_who_is_sent_away_stays() {
     let mut peer = Peer::open(address, Version::V5);
     assert_eq!(peer.handshake(&connect()), (ReasonCode::Success, false));
     peer.subscribe("t", QoS::AtLeastOnce);
-    config.auth.anonymous = Anonymous::Nobody;
+    config.auth.anonymous = Anonymous::Deny;
     broker.reload(&config).expect("nothing to bind");
-    assert_eq!(peer.goodbye_reason(), ReasonCode::NotAuthorized);
-    config.auth.anonymous = Anonymous::Everyone;
+    assert_eq!(peer.disconnect_reason(), ReasonCode::NotAuthorized);
+    config.auth.anonymous = Anonymous::Allow;
     let (_, settling) = broker.reload(&config).expect("nothing to bind");
     assert_eq!(settling.wait(Duration::from_secs(5)), Ok(()));
     let mut peer = Peer::open(address, Version::V5);
@@ -140,7 +140,7 @@ fn the_session_of_who_is_sent_away_stays() {
 }
 
 #[test]
-fn who_showed_credentials_while_there_were_no_users_has_to_log_in_again() {
+fn clients_admitted_before_there_were_users_have_to_log_in_again() {
     let (broker, address, _) = open(|_| {});
     let mut unverified: Vec<Peer> = ["a", "b", "c", "d"]
         .iter()
@@ -152,10 +152,10 @@ fn who_showed_credentials_while_there_were_no_users_has_to_log_in_again() {
         })
         .collect();
     let mut nameless = Peer::connect(address, "nameless");
-    let keeper = Arc::new(Keeper::with_rules("allow all pubsub #"));
+    let keeper = Arc::new(TestGatekeeper::with_rules("allow all pubsub #"));
     let settling = broker.access_handle().set(access(&keeper, policy()));
     for peer in &mut unverified {
-        assert_eq!(peer.goodbye_reason(), ReasonCode::NotAuthorized);
+        assert_eq!(peer.disconnect_reason(), ReasonCode::NotAuthorized);
         peer.assert_closed();
     }
     // A worker that has no gatekeeper yet hands the client to one that has.

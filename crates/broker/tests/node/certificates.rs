@@ -95,7 +95,7 @@ fn start_tls(files: &Files, change: impl FnOnce(&mut Config)) -> (Broker, Socket
     })
 }
 
-/// A client that is in, if the broker shows that certificate.
+/// Connects a client if the broker presents that certificate.
 fn connect(
     address: SocketAddr,
     expected: &Identity,

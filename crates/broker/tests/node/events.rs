@@ -13,7 +13,7 @@ use thrum_codec::{QoS, ReasonCode, Version};
 use crate::peer::{Peer, connect_packet, start, start_with};
 use crate::rights::Folder;
 
-/// The next event: the end of its topic, and what it tells.
+/// The next event: the end of its topic, and its contents.
 fn next(listener: &mut Peer) -> (String, Value) {
     let message = listener.message();
     let kind = message.topic.strip_prefix("$events/").expect("an event");
@@ -47,7 +47,7 @@ fn listen(address: std::net::SocketAddr, filter: &str) -> Peer {
 }
 
 #[test]
-fn clients_that_come_and_go_are_told_with_the_reason_in_words() {
+fn events_report_connects_and_disconnects_with_the_reason() {
     for workers in [1, 4] {
         let (broker, address) = start(workers, |_| {});
         let mut listener = listen(address, "$events/client/+");
@@ -86,7 +86,7 @@ fn clients_that_come_and_go_are_told_with_the_reason_in_words() {
 }
 
 #[test]
-fn subscriptions_are_told_when_they_begin_and_end() {
+fn events_report_the_begin_and_the_end_of_subscriptions() {
     let (broker, address) = start(2, |_| {});
     let mut listener = listen(address, "$events/session/#");
     expect(&mut listener, "session/subscribed", "listener");
@@ -106,7 +106,7 @@ fn subscriptions_are_told_when_they_begin_and_end() {
 }
 
 #[test]
-fn deliveries_are_told_and_their_acknowledgements_also_of_what_has_waited() {
+fn events_report_deliveries_and_acknowledgements_also_of_queued_messages() {
     for workers in [1, 3] {
         let (broker, address) = start(workers, |_| {});
         let (mut subscriber, _) = Peer::resume(address, "s");
@@ -188,7 +188,7 @@ fn a_message_without_receiver_is_reported_with_the_reason() {
 }
 
 #[test]
-fn a_message_that_is_refused_is_told_with_the_reason() {
+fn events_report_a_refused_message_with_the_reason() {
     let policy = Policy {
         rules: Arc::new(
             Rules::parse(
@@ -228,11 +228,11 @@ fn a_message_that_is_refused_is_told_with_the_reason() {
 }
 
 #[test]
-fn a_listener_that_is_away_finds_what_has_happened_also_after_a_restart() {
+fn a_disconnected_subscriber_receives_events_also_after_a_restart() {
     let folder = Folder::new("events");
     let on_disk = |config: &mut Config| {
         config.node.data_dir.clone_from(&folder.0);
-        config.auth.anonymous = Anonymous::Everyone;
+        config.auth.anonymous = Anonymous::Allow;
     };
     let (broker, address) = start(3, on_disk);
     let (mut listener, _) = Peer::resume(address, "listener");
@@ -252,7 +252,7 @@ fn a_listener_that_is_away_finds_what_has_happened_also_after_a_restart() {
         let told = expect(&mut listener, "client/connected", "a");
         assert_eq!(told["proto_ver"], version);
     }
-    // It has come back itself.
+    // It has reconnected itself.
     expect(&mut listener, "client/connected", "listener");
     broker.stop();
 }

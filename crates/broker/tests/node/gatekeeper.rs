@@ -15,10 +15,10 @@ use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version};
 
 use crate::peer::{Peer, connect_packet, start_with, will};
 
-/// Admits who has the password `right`, with rules by user name; keeps what it was asked about
+/// Admits clients with the password `right`, with rules by user name; records the requests about
 /// topics.
 #[derive(Debug, Default)]
-pub(crate) struct Keeper {
+pub(crate) struct TestGatekeeper {
     rules: Mutex<Option<Arc<Rules>>>,
     pub(crate) is_gone: Mutex<bool>,
     pub(crate) asked: Mutex<Vec<(String, bool)>>,
@@ -35,7 +35,7 @@ enum Logins {
     /// They are judged by their password.
     #[default]
     Judged,
-    /// They are answered when the test says so.
+    /// The test answers them.
     Held,
     /// They get no answer.
     Lost,
@@ -51,7 +51,7 @@ impl std::fmt::Debug for Held {
     }
 }
 
-impl Keeper {
+impl TestGatekeeper {
     pub(crate) fn with_rules(rules: &str) -> Self {
         let rules = Rules::parse(rules, "test").expect("the test's rules");
         Self {
@@ -68,7 +68,7 @@ impl Keeper {
         }
     }
 
-    /// Would decide about topics, and says nothing.
+    /// Is responsible for topics, and never answers.
     pub(crate) fn silent() -> Self {
         Self {
             is_silent: true,
@@ -85,7 +85,7 @@ impl Keeper {
     }
 }
 
-impl Gatekeeper for Keeper {
+impl Gatekeeper for TestGatekeeper {
     fn login(&self, login: Login, reply: Reply<Answer>) {
         if self.logins == Logins::Held {
             let mut held = self.held.0.lock().expect("one at a time");
@@ -152,14 +152,17 @@ pub(crate) fn policy() -> Policy {
     }
 }
 
-pub(crate) fn access(keeper: &Arc<Keeper>, policy: Policy) -> Access {
+pub(crate) fn access(keeper: &Arc<TestGatekeeper>, policy: Policy) -> Access {
     Access {
         gatekeeper: Some(Arc::clone(keeper) as Arc<dyn Gatekeeper>),
         policy,
     }
 }
 
-pub(crate) fn start(keeper: &Arc<Keeper>, policy: Policy) -> (Broker, std::net::SocketAddr) {
+pub(crate) fn start(
+    keeper: &Arc<TestGatekeeper>,
+    policy: Policy,
+) -> (Broker, std::net::SocketAddr) {
     start_with(access(keeper, policy), 2, |config| {
         config.sys.interval = Duration::from_millis(100);
     })
@@ -181,10 +184,10 @@ pub(crate) fn admitted(address: std::net::SocketAddr, client_id: &str) -> Peer {
 }
 
 #[test]
-fn the_gatekeeper_decides_who_comes_in() {
-    let keeper = Arc::new(Keeper::with_rules("allow all pubsub #"));
+fn the_gatekeeper_decides_which_clients_are_admitted() {
+    let keeper = Arc::new(TestGatekeeper::with_rules("allow all pubsub #"));
     let (broker, address) = start(&keeper, policy());
-    // One and a half packets come with CONNECT: they wait with it.
+    // One and a half packets arrive with CONNECT: they wait with it.
     let mut inside = admitted(address, "inside");
     assert_eq!(inside.subscribe("a", QoS::AtMostOnce), ReasonCode::Success);
     let mut outside = Peer::open(address, Version::V5);
@@ -196,9 +199,9 @@ fn the_gatekeeper_decides_who_comes_in() {
 
 #[test]
 fn a_gatekeeper_that_gives_no_answer_admits_no_client() {
-    let keeper = Arc::new(Keeper {
+    let keeper = Arc::new(TestGatekeeper {
         logins: Logins::Lost,
-        ..Keeper::default()
+        ..TestGatekeeper::default()
     });
     let (broker, address) = start(&keeper, policy());
     let mut peer = Peer::open(address, Version::V5);
@@ -210,7 +213,7 @@ fn a_gatekeeper_that_gives_no_answer_admits_no_client() {
 #[test]
 fn publishes_subscriptions_and_wills_follow_the_rules() {
     let rules = "allow all pub devices/%c/#\nallow all sub devices/%c/#";
-    let keeper = Arc::new(Keeper::with_rules(rules));
+    let keeper = Arc::new(TestGatekeeper::with_rules(rules));
     let (broker, address) = start(&keeper, policy());
     let mut own = admitted(address, "own");
     assert_eq!(
@@ -248,7 +251,9 @@ fn publishes_subscriptions_and_wills_follow_the_rules() {
 
 #[test]
 fn retained_messages_follow_the_rules() {
-    let keeper = Arc::new(Keeper::with_rules("allow all pub #\nallow all sub mine/#"));
+    let keeper = Arc::new(TestGatekeeper::with_rules(
+        "allow all pub #\nallow all sub mine/#",
+    ));
     let (broker, address) = start(&keeper, policy());
     let mut peer = admitted(address, "reader");
     peer.publish("mine/kept", b"1", QoS::AtMostOnce, true);
@@ -262,7 +267,7 @@ fn retained_messages_follow_the_rules() {
 
 #[test]
 fn a_remote_authorizer_is_asked_once_for_a_topic_and_order_is_kept() {
-    let keeper = Arc::new(Keeper::deciding());
+    let keeper = Arc::new(TestGatekeeper::deciding());
     let (broker, address) = start(&keeper, policy());
     let mut peer = admitted(address, "asks");
     assert_eq!(
@@ -299,7 +304,7 @@ fn a_remote_authorizer_is_asked_once_for_a_topic_and_order_is_kept() {
 
 #[test]
 fn a_service_is_asked_about_each_of_many_filters_once() {
-    let keeper = Arc::new(Keeper::deciding());
+    let keeper = Arc::new(TestGatekeeper::deciding());
     let few = Policy {
         decisions_max: 1,
         decision_ttl: Duration::ZERO,
@@ -337,20 +342,20 @@ fn a_service_is_asked_about_each_of_many_filters_once() {
 
 #[test]
 fn a_user_that_is_gone_is_disconnected_when_users_change() {
-    let keeper = Arc::new(Keeper::with_rules("allow all pubsub #"));
+    let keeper = Arc::new(TestGatekeeper::with_rules("allow all pubsub #"));
     let (broker, address) = start(&keeper, policy());
     let mut peer = admitted(address, "leaves");
     *keeper.is_gone.lock().expect("one at a time") = true;
     broker.access_handle().set(access(&keeper, policy()));
-    assert_eq!(peer.goodbye_reason(), ReasonCode::NotAuthorized);
+    assert_eq!(peer.disconnect_reason(), ReasonCode::NotAuthorized);
     broker.stop();
 }
 
 #[test]
 fn a_user_that_is_gone_before_its_login_is_answered_is_disconnected() {
-    let keeper = Arc::new(Keeper {
+    let keeper = Arc::new(TestGatekeeper {
         logins: Logins::Held,
-        ..Keeper::with_rules("allow all pubsub #")
+        ..TestGatekeeper::with_rules("allow all pubsub #")
     });
     let (broker, address) = start(&keeper, policy());
     let mut peer = Peer::open(address, Version::V5);
@@ -371,13 +376,13 @@ fn a_user_that_is_gone_before_its_login_is_answered_is_disconnected() {
         other => panic!("expected CONNACK, got {other:?}"),
     });
     assert_eq!(answer, ReasonCode::Success);
-    assert_eq!(peer.goodbye_reason(), ReasonCode::NotAuthorized);
+    assert_eq!(peer.disconnect_reason(), ReasonCode::NotAuthorized);
     broker.stop();
 }
 
 #[test]
 fn other_rules_end_subscriptions_that_they_do_not_allow() {
-    let keeper = Arc::new(Keeper::default());
+    let keeper = Arc::new(TestGatekeeper::default());
     let rules = |text: &str| Policy {
         rules: Arc::new(Rules::parse(text, "test").expect("the test's rules")),
         ..policy()
@@ -389,7 +394,7 @@ fn other_rules_end_subscriptions_that_they_do_not_allow() {
     goes.subscribe("closed/#", QoS::AtMostOnce);
     let fewer = rules("allow all pub #\nallow all sub open/#");
     broker.access_handle().set(access(&keeper, fewer));
-    assert_eq!(goes.goodbye_reason(), ReasonCode::NotAuthorized);
+    assert_eq!(goes.disconnect_reason(), ReasonCode::NotAuthorized);
     stays.publish("open/x", b"still here", QoS::AtMostOnce, false);
     assert_eq!(stays.message().payload, b"still here");
     broker.stop();

@@ -251,7 +251,8 @@ fn large_messages_of_a_session_are_sent_again_and_from_its_queue() {
         };
         let (mut peer, _) = resume();
         peer.subscribe("queued", qos);
-        // Some arrive and stay without an answer, the others come while the client is away.
+        // Some arrive and remain unacknowledged, the others are queued while the client is
+        // disconnected.
         for payload in &payloads[..SENT_BEFORE] {
             publish(&mut publisher, "queued", false, payload);
             let expected = Expected {

@@ -98,7 +98,11 @@ fn a_client_has_a_limit_of_shared_groups() {
     broker.stop();
 }
 
-fn come(address: std::net::SocketAddr, client_id: &str, expiry: u32) -> (Peer, ReasonCode) {
+fn connect_client(
+    address: std::net::SocketAddr,
+    client_id: &str,
+    expiry: u32,
+) -> (Peer, ReasonCode) {
     let mut peer = Peer::open(address, Version::V5);
     let mut connect = crate::connect_packet(Version::V5, client_id);
     connect.clean_start = false;
@@ -120,28 +124,31 @@ fn a_limit_of_lasting_sessions_refuses_no_client_that_has_one() {
                 limits.sessions = 2;
             }
         });
-        let (first, reason) = come(address, "first", 300);
+        let (first, reason) = connect_client(address, "first", 300);
         assert_eq!(reason, ReasonCode::Success);
         first.leave();
-        let (second, reason) = come(address, "second", 300);
+        let (second, reason) = connect_client(address, "second", 300);
         assert_eq!(reason, ReasonCode::Success);
-        assert_eq!(come(address, "third", 300).1, full);
+        assert_eq!(connect_client(address, "third", 300).1, full);
         // One that ends with its connection is none of them.
-        let (clean, reason) = come(address, "clean", 0);
+        let (clean, reason) = connect_client(address, "clean", 0);
         assert_eq!(reason, ReasonCode::Success);
         clean.leave();
-        let (first, reason) = come(address, "first", 300);
+        let (first, reason) = connect_client(address, "first", 300);
         assert_eq!(reason, ReasonCode::Success);
         first.leave();
         // A session is given up with an expiry of 0.
-        let (first, reason) = come(address, "first", 0);
+        let (first, reason) = connect_client(address, "first", 0);
         assert_eq!(reason, ReasonCode::Success);
         first.leave();
-        let (third, reason) = come(address, "third", 300);
+        let (third, reason) = connect_client(address, "third", 300);
         assert_eq!(reason, ReasonCode::Success);
-        assert_eq!(come(address, "fourth", 300).1, full);
+        assert_eq!(connect_client(address, "fourth", 300).1, full);
         second.end_session();
-        assert_eq!(come(address, "fourth", 300).1, ReasonCode::Success);
+        assert_eq!(
+            connect_client(address, "fourth", 300).1,
+            ReasonCode::Success
+        );
         drop(third);
         broker.stop();
     }

@@ -1,4 +1,4 @@
-//! Listeners that come and go while the broker runs.
+//! Listeners that are added and removed while the broker runs.
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -29,7 +29,7 @@ fn started() -> (Broker, Config, SocketAddr) {
 }
 
 fn works(address: SocketAddr) {
-    let mut peer = Peer::connect(address, "newcomer");
+    let mut peer = Peer::connect(address, "new_client");
     assert_eq!(peer.subscribe("a", QoS::AtMostOnce), ReasonCode::Success);
     peer.disconnect();
 }

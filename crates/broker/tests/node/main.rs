@@ -86,7 +86,7 @@ fn the_same_client_identifier_takes_over_wherever_it_connects() {
     for round in 0..CLIENTS {
         let (next, present) = Peer::resume(address, "same");
         assert!(present, "round {round}");
-        assert_eq!(current.goodbye_reason(), ReasonCode::SessionTakenOver);
+        assert_eq!(current.disconnect_reason(), ReasonCode::SessionTakenOver);
         current.assert_closed();
         current = next;
     }
@@ -106,8 +106,8 @@ fn an_absent_session_is_found_by_any_worker_with_what_it_missed() {
     for round in 0..CLIENTS {
         peer.disconnect();
         let payload = format!("round {round}");
-        // The DISCONNECT may still be on its way: the message is queued or sent, and acknowledged
-        // by nobody.
+        // The DISCONNECT may still be on its way: the message is queued, or sent without
+        // acknowledgement.
         assert_eq!(
             publisher.publish_acknowledged("t", payload.as_bytes()),
             ReasonCode::Success
@@ -284,7 +284,7 @@ fn wills_reach_subscribers_when_the_broker_stops() {
             .map(|number| format!("wills/{number}"))
             .collect::<Vec<_>>()
     );
-    assert_eq!(watcher.goodbye_reason(), ReasonCode::ServerShuttingDown);
+    assert_eq!(watcher.disconnect_reason(), ReasonCode::ServerShuttingDown);
     watcher.assert_closed();
 }
 
@@ -313,7 +313,7 @@ fn a_subscriber_that_does_not_read_costs_only_itself() {
 }
 
 #[test]
-fn a_connection_over_the_limit_is_told_so() {
+fn a_connection_over_the_limit_receives_the_reason() {
     let (broker, address) = start(2, |config| config.limits.connections = 2);
     let _first = Peer::connect(address, "1");
     let _second = Peer::connect(address, "2");
@@ -331,7 +331,7 @@ fn a_client_takes_its_own_place_over_where_no_other_is_left() {
         let mut first = Peer::connect(address, "1");
         let _second = Peer::connect(address, "2");
         let again = Peer::connect(address, "1");
-        assert_eq!(first.goodbye_reason(), ReasonCode::SessionTakenOver);
+        assert_eq!(first.disconnect_reason(), ReasonCode::SessionTakenOver);
         // A session that waits for its client has no place.
         let mut third = Peer::open(address, Version::V5);
         let refusal = third.handshake(&connect_packet(Version::V5, "3"));

@@ -14,7 +14,7 @@ fn answer(address: std::net::SocketAddr, version: Version, client_id: &str) -> R
 
 // [MQTT-3.1.2-2] [MQTT3-3.1.2-2]
 #[test]
-fn a_listener_refuses_the_versions_that_it_does_not_take() {
+fn a_listener_refuses_the_versions_that_it_does_not_accept() {
     let (broker, address) = start(1, |config| {
         let listener = config.listeners.get_mut("mqtt").expect("there is one");
         listener.accept_protocol_versions = vec![ProtocolVersion::V311];

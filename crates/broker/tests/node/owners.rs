@@ -10,13 +10,13 @@ use thrum_codec::packet::{Connect, Packet};
 use thrum_codec::properties::ConnectProperties;
 use thrum_codec::{QoS, ReasonCode, Version};
 
-use crate::gatekeeper::{Keeper, access};
+use crate::gatekeeper::{TestGatekeeper, access};
 use crate::peer::{Peer, connect_packet, start_with};
 use crate::rights::Folder;
 
 /// A broker with users that share one password.
 fn start(workers: u16, change: impl FnOnce(&mut Config)) -> (thrum_broker::Broker, SocketAddr) {
-    let keeper = Arc::new(Keeper::default());
+    let keeper = Arc::new(TestGatekeeper::default());
     let policy = thrum_broker::Policy::default();
     start_with(access(&keeper, policy), workers, change)
 }
@@ -101,7 +101,7 @@ fn every_user_takes_an_identifier_over_where_that_is_set_and_gets_nothing_that_w
     assert_eq!(owner.message().payload, b"for alice");
     let (mut taker, answer) = try_as(address, Version::V5, BOB);
     assert_eq!(answer, NEW);
-    assert_eq!(owner.goodbye_reason(), ReasonCode::SessionTakenOver);
+    assert_eq!(owner.disconnect_reason(), ReasonCode::SessionTakenOver);
     taker.assert_silent();
     broker.stop();
 }
@@ -139,7 +139,7 @@ fn a_session_of_a_client_without_user_name_has_no_owner() {
 }
 
 #[test]
-fn what_waits_from_before_there_were_users_is_not_for_the_next_user() {
+fn messages_queued_before_there_were_users_are_not_delivered_to_a_user() {
     for (workers, is_durable) in [(1, false), (2, true)] {
         let folder = Folder::new(&format!("before-users-{workers}"));
         let (broker, address) = crate::peer::start(workers, |config| {
@@ -153,7 +153,7 @@ fn what_waits_from_before_there_were_users_is_not_for_the_next_user() {
         let mut publisher = Peer::connect(address, "publisher");
         publisher.publish_acknowledged("t", b"for nobody");
         drop(publisher);
-        let keeper = Arc::new(Keeper::default());
+        let keeper = Arc::new(TestGatekeeper::default());
         let access = access(&keeper, thrum_broker::Policy::default());
         let settling = broker.access_handle().set(access);
         assert_eq!(settling.wait(Duration::from_secs(5)), Ok(()));
@@ -181,7 +181,7 @@ fn an_open_node_keeps_the_session_of_a_client_without_user_over_a_restart() {
 }
 
 #[test]
-fn who_is_refused_at_the_session_is_told_why() {
+fn a_client_that_is_refused_a_session_receives_the_reason() {
     let (broker, address) = start(2, |_| {});
     let (_owner, _) = try_as(address, Version::V5, ALICE);
     let mut stranger = Peer::open(address, Version::V5);

@@ -21,13 +21,13 @@ use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version, decode, encod
 
 /// Longer than any answer of a broker on this machine takes, shorter than a test's patience.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long to wait for something that must not come.
+/// Time to wait for packets that must not arrive.
 const SILENCE: Duration = Duration::from_millis(150);
 
 /// A free port on loopback, a number of workers, and every client is admitted.
 pub(crate) fn configured(config: &mut Config, workers: u16) {
     config.node.workers = Workers::Count(workers);
-    config.auth.anonymous = Anonymous::Everyone;
+    config.auth.anonymous = Anonymous::Allow;
     config.listeners.clear();
     let bind = vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()];
     config.listeners.insert(
@@ -114,7 +114,7 @@ impl Peer {
         }
     }
 
-    /// As [`Self::open`], and says as a proxy for whom it speaks: an IPv4 address.
+    /// As [`Self::open`], with a PROXY header that names an IPv4 address.
     pub(crate) fn open_for(address: SocketAddr, source: &str) -> Self {
         let mut peer = Self::open(address, Version::V5);
         peer.send_bytes(format!("PROXY TCP4 {source} 192.0.2.200 40000 1883\r\n").as_bytes());
@@ -163,7 +163,7 @@ impl Peer {
         peer
     }
 
-    /// Connects with a session that outlives the connection; tells whether there was one.
+    /// Connects with a session that outlives the connection; returns whether it was present.
     pub(crate) fn resume(address: SocketAddr, client_id: &str) -> (Self, bool) {
         let mut peer = Self::open(address, Version::V5);
         let mut connect = connect_packet(Version::V5, client_id);
@@ -281,7 +281,7 @@ impl Peer {
         })
     }
 
-    pub(crate) fn goodbye_reason(&mut self) -> ReasonCode {
+    pub(crate) fn disconnect_reason(&mut self) -> ReasonCode {
         self.receive(|packet| match packet {
             Packet::Disconnect(disconnect) => disconnect.reason,
             other => panic!("expected DISCONNECT, got {other:?}"),
@@ -337,7 +337,7 @@ impl Peer {
         }
     }
 
-    /// Nothing more comes, and the connection stays open.
+    /// Asserts that no more packets arrive, and that the connection stays open.
     pub(crate) fn assert_silent(&mut self) {
         assert!(
             self.unread.is_empty(),

@@ -35,7 +35,7 @@ pub(crate) fn the_listener(config: &mut Config) -> &mut thrum_broker::config::Li
         .expect("the test's listener")
 }
 
-/// Clients may say that they come from anywhere.
+/// Clients may claim any address with a PROXY header.
 pub(crate) fn behind_a_proxy(config: &mut Config) {
     let listener = the_listener(config);
     listener.proxy_protocol = true;
@@ -91,7 +91,7 @@ fn a_listener_over_its_rate_waits_and_nothing_is_lost() {
 }
 
 #[test]
-fn what_stands_behind_a_connect_counts_for_the_rate() {
+fn packets_right_behind_a_connect_count_for_the_rate() {
     let (broker, address) = start(1, |config| {
         with_figures(config);
         config.limits.client.messages = rate(100, 1);
@@ -113,7 +113,7 @@ fn what_stands_behind_a_connect_counts_for_the_rate() {
 }
 
 #[test]
-fn a_reload_brings_rates_for_those_who_are_connected() {
+fn a_reload_applies_rates_to_connected_clients() {
     let mut used = None;
     let (mut broker, address) = start(1, |config| {
         with_figures(config);
@@ -138,7 +138,7 @@ fn a_reload_brings_rates_for_those_who_are_connected() {
 }
 
 #[test]
-fn a_reload_that_lifts_a_rate_frees_who_waits_for_it() {
+fn a_reload_that_lifts_a_rate_releases_the_clients_that_wait_for_it() {
     let mut kept = Config::default();
     let (mut broker, address) = start(2, |config| {
         let hour = Duration::from_hours(1);
@@ -197,7 +197,7 @@ fn connections_over_the_rate_of_an_address_are_closed() {
 }
 
 #[test]
-fn who_comes_back_all_the_time_is_banned() {
+fn a_client_that_reconnects_continually_is_banned() {
     let (broker, address) = start(2, |config| {
         config.protection.flapping.enabled = true;
         config.protection.flapping.window = Duration::from_hours(1);
@@ -218,12 +218,12 @@ fn who_comes_back_all_the_time_is_banned() {
 
 /// Knows one password, and a token of mallory's.
 #[derive(Debug)]
-struct Doorkeeper;
+struct PasswordGatekeeper;
 
 /// Mallory has it, whatever name is sent with it.
 const TOKEN: &[u8] = b"token of mallory";
 
-impl Gatekeeper for Doorkeeper {
+impl Gatekeeper for PasswordGatekeeper {
     fn login(&self, login: Login, reply: Reply<Answer>) {
         let is_right = |login: &Login| {
             let password = login.password.as_ref();
@@ -256,10 +256,10 @@ impl Gatekeeper for Doorkeeper {
     }
 }
 
-/// A broker that knows users and where clients may say where they come from.
+/// A broker with users, whose clients may claim any address with a PROXY header.
 fn start_with_users(change: impl FnOnce(&mut Config)) -> (Broker, SocketAddr) {
     let access = Access {
-        gatekeeper: Some(Arc::new(Doorkeeper)),
+        gatekeeper: Some(Arc::new(PasswordGatekeeper)),
         ..Access::default()
     };
     start_with(access, 2, |config| {
@@ -361,7 +361,7 @@ fn connections_over_the_rate_of_a_user_are_refused() {
     broker.stop();
 }
 
-/// A file of bans that goes with the test.
+/// A file of bans, removed at the end of the test.
 struct Bans(PathBuf);
 
 impl Bans {
@@ -412,7 +412,7 @@ fn a_ban_that_is_added_disconnects_the_client_and_keeps_it_out() {
         .collect();
     let mut banned = Peer::connect(address, "banned");
     bans.add(Subject::ClientId("banned".into()));
-    assert_eq!(banned.goodbye_reason(), ReasonCode::AdministrativeAction);
+    assert_eq!(banned.disconnect_reason(), ReasonCode::AdministrativeAction);
     banned.assert_closed();
     let mut back = Peer::open(address, Version::V5);
     let outcome = back.handshake(&connect_packet(Version::V5, "banned"));
@@ -431,11 +431,14 @@ fn bans_of_users_and_addresses_disconnect_all_their_clients() {
     let (mut by_address, _) = log_in(address, "198.51.100.2", "al", b"right");
     let (mut stays, _) = log_in(address, "198.51.100.3", "mo", b"right");
     bans.add(Subject::Username("jo".into()));
-    assert_eq!(by_name.goodbye_reason(), ReasonCode::AdministrativeAction);
+    assert_eq!(
+        by_name.disconnect_reason(),
+        ReasonCode::AdministrativeAction
+    );
     let network = "198.51.100.2".parse().expect("an address");
     bans.add(Subject::Network(network));
     assert_eq!(
-        by_address.goodbye_reason(),
+        by_address.disconnect_reason(),
         ReasonCode::AdministrativeAction
     );
     let (_, reason) = log_in(address, "198.51.100.4", "jo", b"right");

@@ -88,7 +88,7 @@ fn sessions_of_all_workers_are_listed_in_one_order() {
 }
 
 #[test]
-fn filters_let_through_what_they_name() {
+fn filters_select_the_sessions_that_match_them() {
     let (broker, address) = start(4, |_| {});
     let queries = broker.queries();
     let _five = clients(address, 3);
@@ -269,12 +269,12 @@ fn a_client_of_either_version_is_disconnected() {
         old.assert_closed();
         let (mut new, _) = Peer::resume(address, "new");
         assert_eq!(kick("new", false), kicked(true, false));
-        assert_eq!(new.goodbye_reason(), ReasonCode::AdministrativeAction);
+        assert_eq!(new.disconnect_reason(), ReasonCode::AdministrativeAction);
         new.assert_closed();
         let (mut again, present) = Peer::resume(address, "new");
         assert!(present, "its session was kept");
         assert_eq!(kick("new", true), kicked(true, true));
-        assert_eq!(again.goodbye_reason(), ReasonCode::AdministrativeAction);
+        assert_eq!(again.disconnect_reason(), ReasonCode::AdministrativeAction);
         let (_, present) = Peer::resume(address, "new");
         assert!(!present, "its session has ended");
         assert_eq!(kick("nobody", true), None);
@@ -453,6 +453,47 @@ fn retained_messages_are_listed_page_by_page() {
         assert_eq!((topics.len(), count), (40, 40));
         broker.stop();
     }
+}
+
+#[test]
+fn a_page_of_retained_messages_ends_after_a_limit_of_bytes() {
+    let (broker, address) = start(1, |config| {
+        config.limits.packet.topic_length = u16::MAX;
+    });
+    let mut publisher = Peer::connect(address, "p");
+    let long = "x".repeat(8000);
+    for number in 0..300 {
+        publisher.publish(
+            &format!("r/{number}/{long}"),
+            b"kept",
+            QoS::AtMostOnce,
+            true,
+        );
+    }
+    publisher.publish_acknowledged("end", b"");
+    let queries = broker.queries();
+    let mut query = RetainedQuery {
+        filter: "r/#".to_owned(),
+        limit: 1000,
+        cursor: None,
+    };
+    let mut topics = BTreeSet::new();
+    let mut pages = 0;
+    loop {
+        let page = queries.retained(&query).expect("an answer");
+        let bytes: usize = page.rows.iter().map(|row| row.topic.len()).sum();
+        // The limit is checked after each portion of 64 messages.
+        assert!(bytes < 1024 * 1024 + 64 * 8010, "{bytes}");
+        topics.extend(page.rows.into_iter().map(|row| row.topic));
+        pages += 1;
+        query.cursor = page.next;
+        if query.cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(topics.len(), 300);
+    assert!((2..=3).contains(&pages), "{pages}");
+    broker.stop();
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn queued(change: impl FnOnce(&mut Config)) -> Vec<String> {
 }
 
 #[test]
-fn a_full_queue_refuses_what_comes_last_unless_told_otherwise() {
+fn a_full_queue_refuses_new_messages_by_default() {
     assert_eq!(queued(|_| {}), ["log/1", "log/2", "alarm/3"]);
     let oldest_first = |config: &mut Config| {
         config.limits.client.queue_policy = QueuePolicy::DropOldest;
@@ -44,7 +44,7 @@ fn a_full_queue_refuses_what_comes_last_unless_told_otherwise() {
 }
 
 #[test]
-fn qos0_waits_where_that_is_set_until_its_place_is_needed() {
+fn qos0_is_queued_where_that_is_set_until_its_room_is_needed() {
     let with_qos0 = |config: &mut Config| config.limits.client.queue_qos0 = true;
     assert_eq!(queued(with_qos0), ["log/1", "log/2", "alarm/3"]);
     let with_room = |config: &mut Config| {
@@ -79,7 +79,7 @@ fn topics_of_a_higher_priority_come_first() {
 }
 
 #[test]
-fn what_makes_room_is_counted_while_the_client_is_still_away() {
+fn messages_dropped_for_room_are_counted_while_the_client_is_disconnected() {
     let (broker, address) = start(2, |config| {
         config.limits.client.queue = 1;
         config.limits.client.queue_policy = QueuePolicy::DropOldest;

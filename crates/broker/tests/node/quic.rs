@@ -1,4 +1,4 @@
-//! QUIC listeners that change while the broker runs, and what their clients are told.
+//! QUIC listeners that change while the broker runs, and the reasons that their clients receive.
 
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
@@ -183,7 +183,7 @@ fn connections_over_a_connect_rate_wait_and_are_counted() {
 }
 
 #[test]
-fn clients_of_a_removed_listener_are_told_and_its_port_is_free_for_another() {
+fn clients_of_a_removed_listener_receive_the_reason_and_its_port_is_free() {
     let mut room = Room::new("quic-removed");
     let address = room.addresses("quic")[0];
     let mut watcher = room.outside();
@@ -191,7 +191,7 @@ fn clients_of_a_removed_listener_are_told_and_its_port_is_free_for_another() {
     let mut client = room.connect(address, "client");
     let removed = room.config.listeners.remove("quic").expect("ours");
     room.reload();
-    assert_eq!(client.goodbye_reason(), ReasonCode::AdministrativeAction);
+    assert_eq!(client.disconnect_reason(), ReasonCode::AdministrativeAction);
     client.assert_closed();
     drop(client);
     let another = ListenerConfig {
@@ -219,7 +219,7 @@ fn an_address_moves_to_another_listener_in_one_reload_and_its_clients_stay() {
     room.reload();
     assert_eq!(room.addresses("renamed"), [address]);
     assert_eq!(client.subscribe("a", QoS::AtMostOnce), ReasonCode::Success);
-    room.connect(address, "newcomer");
+    room.connect(address, "new_client");
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn of_two_addresses_one_is_removed_and_the_clients_of_the_other_stay() {
     let mut goes = room.connect(address, "goes");
     room.listener().bind.pop();
     room.reload();
-    assert_eq!(goes.goodbye_reason(), ReasonCode::AdministrativeAction);
+    assert_eq!(goes.disconnect_reason(), ReasonCode::AdministrativeAction);
     assert_eq!(room.addresses("quic"), [kept]);
     assert_eq!(stays.subscribe("a", QoS::AtMostOnce), ReasonCode::Success);
 }

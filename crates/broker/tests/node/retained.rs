@@ -41,7 +41,7 @@ fn shown(peer: &mut Peer, topic: &str) -> Option<Vec<u8>> {
 
 // [MQTT-4.6.0-6] [MQTT3-4.6.0-6]
 #[test]
-fn a_retained_message_never_comes_after_the_one_that_replaced_it() {
+fn a_retained_message_never_arrives_after_the_one_that_replaced_it() {
     for workers in [1, 3] {
         let (broker, address) = start(workers, |_| {});
         let mut publisher = Peer::connect(address, "p");
@@ -59,7 +59,7 @@ fn a_retained_message_never_comes_after_the_one_that_replaced_it() {
             if message.retain {
                 assert!(
                     replayed.insert(message.topic.clone()),
-                    "{message:?} came twice"
+                    "{message:?} received twice"
                 );
             }
             if message.payload == b"new" {
@@ -67,7 +67,7 @@ fn a_retained_message_never_comes_after_the_one_that_replaced_it() {
             } else {
                 assert!(
                     !renewed.contains(&message.topic),
-                    "{message:?} came after the new one"
+                    "{message:?} received after the new one"
                 );
             }
             slow.acknowledge(message.id);
@@ -102,7 +102,7 @@ fn a_replay_waits_for_its_client() {
 }
 
 #[test]
-fn a_replay_goes_on_after_a_restart_where_it_stopped() {
+fn a_replay_continues_after_a_restart_where_it_stopped() {
     for workers in [1, 3] {
         let folder = format!("thrum-node-{}-owed-{workers}", std::process::id());
         let folder = std::env::temp_dir().join(folder);
@@ -127,7 +127,7 @@ fn a_replay_goes_on_after_a_restart_where_it_stopped() {
                 let message = slow.message();
                 assert!(message.retain && message.payload == b"x", "{message:?}");
                 let is_new = seen.insert(message.topic.clone());
-                assert!(is_new || message.dup, "{message:?} came twice");
+                assert!(is_new || message.dup, "{message:?} received twice");
                 slow.acknowledge(message.id);
             }
             broker.stop();
@@ -151,13 +151,13 @@ fn a_message_that_cannot_be_retained_is_refused_or_leaves_nothing_old_behind() {
     retain(&mut publisher, "t", b"old");
     let old = live.message();
     live.acknowledge(old.id);
-    // A publisher that can be told is told, and nothing has changed.
+    // A publisher of MQTT 5.0 receives the refusal, and nothing has changed.
     let reason = retain(&mut publisher, "t", b"longer than the limit");
     assert_eq!(reason, ReasonCode::QuotaExceeded);
     live.assert_silent();
     let mut late = Peer::connect(address, "late0");
     assert_eq!(shown(&mut late, "t").as_deref(), Some(&b"old"[..]));
-    // The message of a publisher that cannot be told is delivered.
+    // The message of a publisher without reason codes is delivered.
     for (number, version, qos) in [
         (1, Version::V5, QoS::AtMostOnce),
         (2, Version::V311, QoS::AtMostOnce),
@@ -202,7 +202,7 @@ fn the_node_shows_its_figures_when_clients_may_retain_no_more() {
 
 // [MQTT-3.2.2-13] [MQTT-3.2.2-14]
 #[test]
-fn a_listener_without_retain_says_so_and_means_it() {
+fn a_listener_without_retain_announces_and_enforces_it() {
     let (broker, address) = start(1, |config| {
         let listener = config.listeners.get_mut("mqtt").expect("it has that name");
         listener.retain_available = false;
@@ -215,7 +215,10 @@ fn a_listener_without_retain_says_so_and_means_it() {
     });
     assert_eq!(announced, Some(false));
     publisher.publish("t", b"x", QoS::AtMostOnce, true);
-    assert_eq!(publisher.goodbye_reason(), ReasonCode::RetainNotSupported);
+    assert_eq!(
+        publisher.disconnect_reason(),
+        ReasonCode::RetainNotSupported
+    );
     publisher.assert_closed();
     broker.stop();
 }

@@ -11,7 +11,7 @@ use thrum_codec::packet::{Auth, Connect, Packet};
 use thrum_codec::properties::{AuthProperties, ConnectProperties};
 use thrum_codec::{QoS, ReasonCode, Version};
 
-use crate::gatekeeper::{Keeper, access, policy};
+use crate::gatekeeper::{TestGatekeeper, access, policy};
 use crate::peer::{Peer, connect_packet, start_with};
 
 const EVERYTHING: &str = "allow all pubsub #\nallow all sub $SYS/#";
@@ -65,7 +65,7 @@ fn publisher(address: SocketAddr) -> Peer {
 }
 
 fn change(broker: &Broker, text: &str) {
-    let keeper = Arc::new(Keeper::default());
+    let keeper = Arc::new(TestGatekeeper::default());
     let settling = broker.access_handle().set(access(&keeper, rules(text)));
     assert_eq!(settling.wait(PATIENCE), Ok(()));
 }
@@ -88,7 +88,7 @@ fn for_each_kind(name: &str, check: impl Fn(&Broker, SocketAddr, Version)) {
         (Version::V5, 4, true),
     ] {
         let folder = Folder::new(&format!("{name}-{workers}-{is_durable}"));
-        let keeper = Arc::new(Keeper::default());
+        let keeper = Arc::new(TestGatekeeper::default());
         let access = access(&keeper, rules(EVERYTHING));
         let (broker, address) = start_with(access, workers, |config| {
             config.sys.interval = Duration::from_millis(50);
@@ -103,7 +103,7 @@ fn for_each_kind(name: &str, check: impl Fn(&Broker, SocketAddr, Version)) {
 }
 
 #[test]
-fn rights_revoked_while_a_session_is_away_reach_what_waits() {
+fn rights_revoked_while_a_client_is_disconnected_apply_to_queued_messages() {
     for_each_kind("away", |broker, address, version| {
         let (mut peer, _) = resume(address, version, "away");
         peer.subscribe("open/#", QoS::AtLeastOnce);
@@ -128,7 +128,7 @@ fn rights_revoked_while_a_session_is_away_reach_what_waits() {
 }
 
 #[test]
-fn rights_revoked_in_part_reach_what_waits() {
+fn partly_revoked_rights_apply_to_queued_messages() {
     for_each_kind("part", |broker, address, version| {
         let (mut peer, _) = resume(address, version, "away");
         peer.subscribe("open/#", QoS::AtLeastOnce);
@@ -158,7 +158,7 @@ fn a_client_with_a_full_window_is_sent_nothing_more_of_what_it_may_not_have() {
         assert_eq!(peer.message().topic, "open/0");
         change(broker, &format!("deny all sub open/#\n{EVERYTHING}"));
         if version == Version::V5 {
-            assert_eq!(peer.goodbye_reason(), ReasonCode::NotAuthorized);
+            assert_eq!(peer.disconnect_reason(), ReasonCode::NotAuthorized);
         }
         peer.assert_closed();
         assert_dropped(address, 3);
@@ -214,7 +214,7 @@ impl Gatekeeper for Slow {
     }
 }
 
-fn proves_itself(address: SocketAddr) -> Peer {
+fn reauthenticates(address: SocketAddr) -> Peer {
     let mut peer = Peer::open(address, Version::V5);
     let connect = Connect {
         clean_start: false,
@@ -242,7 +242,7 @@ fn proof() -> Packet<'static> {
 }
 
 #[test]
-fn an_answer_to_a_proof_says_nothing_about_the_next_connection() {
+fn an_answer_to_a_proof_does_not_apply_to_the_next_connection() {
     let denied = |_| {
         Answer::Deny(Denial {
             reason: ReasonCode::NotAuthorized,
@@ -259,10 +259,10 @@ fn an_answer_to_a_proof_says_nothing_about_the_next_connection() {
             policy: policy(),
         };
         let (broker, address) = start_with(access, 1, |_| {});
-        let mut first = proves_itself(address);
+        let mut first = reauthenticates(address);
         first.send(&proof());
         let (identity, reply) = keeper.held();
-        let mut second = proves_itself(address);
+        let mut second = reauthenticates(address);
         reply(answer(identity));
         // The mail of a worker is opened in each of its turns: behind the first answer it has been.
         for _ in 0..2 {

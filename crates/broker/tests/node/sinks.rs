@@ -17,7 +17,7 @@ use crate::rights::Folder;
 
 /// Longer than a reload takes.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often a file is looked at, together for longer than a sink waits between two tries.
+/// Number of reads of a file, together longer than a sink waits between two attempts.
 const LOOKS_MAX: u32 = 10_000;
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
 
@@ -109,7 +109,7 @@ fn messages_of_the_filter_are_lines_of_json() {
 }
 
 #[test]
-fn a_message_for_several_filters_of_sinks_and_subscribers_comes_to_each_once() {
+fn a_message_for_several_filters_reaches_each_sink_and_subscriber_once() {
     let folder = Folder::new("sink-several");
     let paths = ["x", "y"].map(|name| folder.0.join(name));
     let (broker, address) = start(2, |config| {
@@ -213,7 +213,7 @@ impl Target {
         std::fs::rename(&self.folder, &self.away).expect("it is there");
     }
 
-    fn comes_back(&self) {
+    fn restore_directory(&self) {
         std::fs::rename(&self.away, &self.folder).expect("it is away");
     }
 }
@@ -252,7 +252,7 @@ fn a_full_sink_refuses_and_gets_what_was_acknowledged_later() {
         assert_eq!(subscriber.message().payload, number.as_bytes());
     }
     subscriber.assert_silent();
-    // Nor does one of the operator, who is told.
+    // Nor does a message of the operator, which is refused.
     let ordered = broker.queries().publish(&OperatorMessage {
         topic: "a".to_owned(),
         payload: b"ordered".to_vec(),
@@ -278,7 +278,7 @@ fn a_full_sink_refuses_and_gets_what_was_acknowledged_later() {
         payload: b"x",
     }));
     old.assert_closed();
-    target.comes_back();
+    target.restore_directory();
     assert_eq!(payloads(&target.file(), 5), taken);
     broker.stop();
 }
@@ -300,12 +300,12 @@ fn a_full_sink_that_holds_makes_its_publishers_wait() {
     for number in 0..10_u8 {
         peer.publish("a", &[b'0' + number], QoS::AtMostOnce, false);
     }
-    // It is not read: the answer comes when the sink has room.
+    // It is not read: the answer arrives when the sink has room.
     peer.send(&Packet::PingReq);
     peer.assert_silent();
     let mut other = Peer::connect(address, "o");
     other.publish_acknowledged("b", b"passes");
-    target.comes_back();
+    target.restore_directory();
     let expected: Vec<String> = (0..10).map(|number| number.to_string()).collect();
     assert_eq!(payloads(&target.file(), 10), expected);
     peer.receive(|packet| assert!(matches!(packet, Packet::PingResp), "{packet:?}"));
@@ -313,7 +313,7 @@ fn a_full_sink_that_holds_makes_its_publishers_wait() {
 }
 
 #[test]
-fn a_reload_lets_the_publishers_of_a_full_sink_go_that_holds_them_no_more() {
+fn a_reload_releases_the_publishers_of_a_sink_that_no_longer_holds_them() {
     let folder = Folder::new("sink-let-go");
     let path = folder.0.join("log");
     let file = std::fs::File::create(&path).expect("a file of the test");
@@ -361,13 +361,13 @@ fn a_full_sink_that_drops_holds_no_publisher() {
         assert_eq!(answer, ReasonCode::Success);
         assert_eq!(subscriber.message().payload, number.to_string().as_bytes());
     }
-    target.comes_back();
+    target.restore_directory();
     assert_eq!(payloads(&target.file(), 2), ["0", "1"]);
     broker.stop();
 }
 
 #[test]
-fn what_waits_for_a_durable_sink_is_written_after_a_restart_in_order_and_once() {
+fn waiting_messages_of_a_durable_sink_are_written_after_a_restart_in_order_and_once() {
     let folder = Folder::new("sink-durable");
     let target = Target::new(&folder);
     let durable = |config: &mut Config| {
@@ -384,7 +384,7 @@ fn what_waits_for_a_durable_sink_is_written_after_a_restart_in_order_and_once() 
         peer.publish("a", b"at most once", QoS::AtMostOnce, false);
     }
     broker.stop();
-    target.comes_back();
+    target.restore_directory();
     let expected = || {
         let numbers = (0..50).map(|number| number.to_string());
         ["before".to_owned()].into_iter().chain(numbers)
@@ -405,7 +405,7 @@ fn what_waits_for_a_durable_sink_is_written_after_a_restart_in_order_and_once() 
 }
 
 #[test]
-fn what_waits_for_a_sink_that_is_not_configured_is_kept_until_it_is() {
+fn messages_of_a_sink_that_is_not_configured_are_kept_until_it_is() {
     let folder = Folder::new("sink-gone");
     let target = Target::new(&folder);
     let without = |config: &mut Config| config.node.data_dir = folder.0.join("data");
@@ -418,7 +418,7 @@ fn what_waits_for_a_sink_that_is_not_configured_is_kept_until_it_is() {
     target.goes();
     peer.publish_acknowledged("a", b"kept");
     broker.stop();
-    target.comes_back();
+    target.restore_directory();
     let (broker, _) = start(2, without);
     broker.stop();
     // A reload that adds it is as good as a restart, and what is published then comes behind.
@@ -611,7 +611,7 @@ fn a_sink_that_holds_refuses_beyond_twice_its_limits() {
             .all(|answer| *answer == ReasonCode::QuotaExceeded),
         "{answers:?}"
     );
-    target.comes_back();
+    target.restore_directory();
     assert_eq!(payloads(&target.file(), 6), ["0", "1", "2", "3", "4", "5"]);
     broker.stop();
 }
@@ -650,12 +650,13 @@ fn events_can_be_stored() {
         let topic = |line: &Value| line["topic"].as_str().expect("a text").to_owned();
         lines(&path, count).iter().map(topic).collect()
     };
-    let [came, went] = ["connected", "disconnected"].map(|kind| format!("$events/client/{kind}"));
-    assert_eq!(kinds(2), [came.clone(), went.clone()]);
+    let [received, went] =
+        ["connected", "disconnected"].map(|kind| format!("$events/client/{kind}"));
+    assert_eq!(kinds(2), [received.clone(), went.clone()]);
     // A stop ends connections as well.
     let peer = Peer::connect(address, "q");
     broker.stop();
-    assert_eq!(kinds(4), [came.clone(), went.clone(), came, went]);
+    assert_eq!(kinds(4), [received.clone(), went.clone(), received, went]);
     let payload = lines(&path, 4)[3]["payload"].clone();
     let told: Value = serde_json::from_str(payload.as_str().expect("a text")).expect("JSON");
     assert_eq!(told["reason"], "the broker is shutting down");

@@ -1,4 +1,4 @@
-//! Wills: who may leave one, and which are published when they are due.
+//! Wills: the clients that may have one, and which are published when they are due.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use thrum_broker::Policy;
 use thrum_codec::packet::Connect;
 use thrum_codec::{QoS, ReasonCode, Version};
 
-use crate::gatekeeper::{Keeper, access, login, policy, start};
+use crate::gatekeeper::{TestGatekeeper, access, login, policy, start};
 use crate::peer::{Peer, connect_packet, start as start_open, will};
 use crate::protection::assert_counted;
 
@@ -40,8 +40,8 @@ fn watcher(address: SocketAddr) -> Peer {
 }
 
 #[test]
-fn a_service_is_asked_about_a_will_before_the_client_is_in() {
-    let keeper = Arc::new(Keeper::deciding());
+fn a_service_is_asked_about_a_will_before_the_client_is_admitted() {
+    let keeper = Arc::new(TestGatekeeper::deciding());
     let (broker, address) = start(&keeper, policy());
     let (mut refused, reason) = leaves(address, "a", "secret/will");
     assert_eq!(reason, ReasonCode::NotAuthorized);
@@ -61,7 +61,7 @@ fn a_service_is_asked_about_a_will_before_the_client_is_in() {
 
 #[test]
 fn a_client_of_3_1_1_with_a_will_that_a_service_denies_is_not_authorized() {
-    let keeper = Arc::new(Keeper::deciding());
+    let keeper = Arc::new(TestGatekeeper::deciding());
     let (broker, address) = start(&keeper, policy());
     let mut peer = Peer::open(address, Version::V311);
     let connect = Connect {
@@ -75,7 +75,7 @@ fn a_client_of_3_1_1_with_a_will_that_a_service_denies_is_not_authorized() {
 
 #[test]
 fn a_will_about_which_a_service_gives_no_answer_is_refused() {
-    let keeper = Arc::new(Keeper::silent());
+    let keeper = Arc::new(TestGatekeeper::silent());
     let (broker, address) = start(&keeper, policy());
     let (_, reason) = leaves(address, "a", "open/will");
     assert_eq!(reason, ReasonCode::NotAuthorized);
@@ -83,8 +83,8 @@ fn a_will_about_which_a_service_gives_no_answer_is_refused() {
 }
 
 #[test]
-fn what_a_service_allowed_is_published_without_asking_again() {
-    let keeper = Arc::new(Keeper::deciding());
+fn a_publish_that_a_service_allowed_is_not_checked_twice() {
+    let keeper = Arc::new(TestGatekeeper::deciding());
     let (broker, address) = start(&keeper, policy());
     let mut watcher = watcher(address);
     watcher.subscribe("open/#", QoS::AtMostOnce);
@@ -98,7 +98,7 @@ fn what_a_service_allowed_is_published_without_asking_again() {
 
 #[test]
 fn a_will_is_not_published_if_the_rules_forbid_it_by_then() {
-    let keeper = Arc::new(Keeper::default());
+    let keeper = Arc::new(TestGatekeeper::default());
     let (broker, address) = start(&keeper, rules("allow all pubsub #\nallow all sub $SYS/#"));
     let mut watcher = watcher(address);
     watcher.subscribe("wills/#", QoS::AtMostOnce);
@@ -121,8 +121,8 @@ fn a_will_is_not_published_if_the_rules_forbid_it_by_then() {
 }
 
 #[test]
-fn who_is_no_longer_a_user_leaves_no_will() {
-    let keeper = Arc::new(Keeper::with_rules(
+fn the_will_of_a_removed_user_is_not_published() {
+    let keeper = Arc::new(TestGatekeeper::with_rules(
         "allow all pubsub #\nallow all sub $SYS/#",
     ));
     let (broker, address) = start(&keeper, policy());
@@ -135,7 +135,7 @@ fn who_is_no_longer_a_user_leaves_no_will() {
     assert_eq!(reason, ReasonCode::Success);
     *keeper.is_gone.lock().expect("one at a time") = true;
     broker.access_handle().set(access(&keeper, open));
-    assert_eq!(gone.goodbye_reason(), ReasonCode::NotAuthorized);
+    assert_eq!(gone.disconnect_reason(), ReasonCode::NotAuthorized);
     assert_counted(&mut anonymous, "authorization/wills/denied");
     broker.stop();
 }

@@ -10,7 +10,7 @@ use crate::rights::Folder;
 const SESSIONS: usize = 250;
 
 #[test]
-fn sessions_and_their_messages_go_on_with_any_number_of_workers() {
+fn sessions_and_their_messages_are_restored_with_any_number_of_workers() {
     let folder = Folder::new("workers");
     let on_disk = |config: &mut Config| config.node.data_dir.clone_from(&folder.0);
     for (run, workers) in [2, 96, 1, 5, 200, 64].into_iter().enumerate() {

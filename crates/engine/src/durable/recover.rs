@@ -114,7 +114,7 @@ pub fn divide(recovered: Recovered, node: &NodeState, now: Time) -> Divided {
     }
     Divided {
         parts,
-        lanes_of_sinks: backlogs.hand_over(node),
+        lanes_of_sinks: backlogs.enqueue(node),
     }
 }
 
@@ -158,7 +158,7 @@ impl Backlogs {
     /// Fills the queues of the sinks, and returns the number of messages in each lane. A publisher
     /// may have used several workers, each with its own lane: the time of receipt orders its
     /// messages.
-    fn hand_over(self, node: &NodeState) -> HashMap<u64, usize> {
+    fn enqueue(self, node: &NodeState) -> HashMap<u64, usize> {
         for (name, mut offers) in self.offers {
             offers.sort_by_key(|offer| offer.received_at);
             node.sinks.add_recovered(name, offers);
@@ -301,7 +301,7 @@ mod tests {
             offers: [("all".into(), lanes.iter().copied().map(offer).collect())].into(),
             lanes: HashMap::new(),
         };
-        backlogs.hand_over(&node);
+        backlogs.enqueue(&node);
         let queue = &sink.expect("the first one").queue;
         let waiting = queue.take(usize::MAX, usize::MAX, std::time::Duration::ZERO);
         let times = waiting.iter().flatten().map(|offer| offer.received_at);

@@ -205,7 +205,7 @@ impl Sinks {
     }
 
     /// Moves the kept messages of a sink into its queue, before a newly configured sink begins.
-    pub fn hand_over_kept(&self, sink: &Sink) {
+    pub fn enqueue_kept(&self, sink: &Sink) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(mut offers) = kept.remove(&sink.name) {
             sink.queue.push_all(&mut offers);

@@ -21,7 +21,7 @@ const Q1: QoS = QoS::AtLeastOnce;
 const Q2: QoS = QoS::ExactlyOnce;
 
 #[test]
-fn sessions_come_back_with_their_subscriptions_and_messages() {
+fn sessions_are_restored_with_their_subscriptions_and_messages() {
     for workers in [1, 2] {
         let mut node = Node::durable(workers, |_| ());
         let receiver = node.subscriber(0, "receiver", "t");
@@ -48,7 +48,7 @@ fn sessions_come_back_with_their_subscriptions_and_messages() {
         };
         assert_eq!(node.answers(receiver), [present]);
         let messages = node.messages(receiver);
-        let came: Vec<(&str, QoS, bool)> = messages
+        let received: Vec<(&str, QoS, bool)> = messages
             .iter()
             .map(|one| (one.payload.as_str(), one.qos, one.dup))
             .collect();
@@ -57,14 +57,14 @@ fn sessions_come_back_with_their_subscriptions_and_messages() {
             ("queued", Q1, false),
             ("shared", Q2, false),
         ];
-        assert_eq!(came, expected, "{workers} workers");
+        assert_eq!(received, expected, "{workers} workers");
         node.subscribe(receiver, "#", Q1);
         assert_eq!(node.payloads(receiver), ["retained"]);
         let publisher = node.join(0, "publisher");
         node.publish(publisher, "t", "new", Q1);
         node.publish(publisher, "gone", "new too", Q1);
         assert_eq!(node.payloads(receiver), ["new", "new too"]);
-        // Nothing of it comes again.
+        // No message is repeated.
         let mut node = node.crash();
         let receiver = node.join(0, "receiver");
         assert_eq!(node.payloads(receiver), Vec::<String>::new());
@@ -72,7 +72,7 @@ fn sessions_come_back_with_their_subscriptions_and_messages() {
 }
 
 #[test]
-fn a_session_that_has_ended_is_not_there_after_a_crash() {
+fn a_session_that_has_ended_is_not_restored_after_a_crash() {
     let mut node = Node::durable(2, |_| ());
     for (client_id, expiry) in [("short", 5), ("clean", 100), ("ends", 100), ("kept", 100)] {
         let mut connect = connect(client_id);
@@ -88,13 +88,13 @@ fn a_session_that_has_ended_is_not_there_after_a_crash() {
         let peer = node.join_as(1, &connect);
         node.cut(peer);
     }
-    node.pass(Duration::from_secs(6));
+    node.advance_time(Duration::from_secs(6));
     let mut node = node.crash();
     assert_eq!(node.count(Counter::Sessions), 1);
     assert!(node.shell.find("kept").is_some());
-    node.pass(Duration::from_secs(93));
+    node.advance_time(Duration::from_secs(93));
     assert_eq!(node.count(Counter::Sessions), 1);
-    node.pass(Duration::from_secs(2));
+    node.advance_time(Duration::from_secs(2));
     assert_eq!(node.count(Counter::Sessions), 0, "its time went on");
     let node = node.crash();
     assert_eq!(node.count(Counter::Sessions), 0);
@@ -113,25 +113,25 @@ fn a_will_is_published_after_a_crash_once() {
         }
         let mut node = node.crash();
         let receiver = node.join(0, "receiver");
-        node.pass(Duration::from_secs(11));
-        let mut came = node.payloads(receiver);
-        came.sort_unstable();
+        node.advance_time(Duration::from_secs(11));
+        let mut received = node.payloads(receiver);
+        received.sort_unstable();
         let expected: &[&str] = if keeps_all {
             &["kept", "short"]
         } else {
             &["kept"]
         };
-        assert_eq!(came, expected);
+        assert_eq!(received, expected);
         assert_eq!(node.count(Counter::Sessions), 2);
         let mut node = node.crash();
         let receiver = node.join(0, "receiver");
-        node.pass(Duration::from_secs(11));
+        node.advance_time(Duration::from_secs(11));
         assert_eq!(node.payloads(receiver), Vec::<String>::new());
     }
 }
 
 #[test]
-fn a_replay_that_a_crash_cuts_off_goes_on_behind_what_was_taken() {
+fn a_replay_interrupted_by_a_crash_continues_behind_the_last_message() {
     let mut node = Node::durable(1, |plan| {
         plan.limits().inflight_max = 2;
         plan.limits().queue.messages_max = 4;
@@ -146,23 +146,23 @@ fn a_replay_that_a_crash_cuts_off_goes_on_behind_what_was_taken() {
     let receiver = node.join(0, "receiver");
     node.set_acknowledges(receiver, false);
     node.subscribe(receiver, "t/#", Q1);
-    let mut came = Vec::new();
+    let mut received = Vec::new();
     let mut waiting = VecDeque::new();
     for _ in 0..7 {
         waiting.extend(node.messages(receiver));
-        let message = waiting.pop_front().expect("more are to come");
+        let message = waiting.pop_front().expect("there are more messages");
         node.acknowledge(receiver, &message);
-        came.push(message.payload);
+        received.push(message.payload);
     }
     let mut node = node.crash();
     let receiver = node.join(0, "receiver");
-    came.extend(node.payloads(receiver));
-    came.sort_unstable();
-    assert_eq!(came, expected);
+    received.extend(node.payloads(receiver));
+    received.sort_unstable();
+    assert_eq!(received, expected);
 }
 
 #[test]
-fn nothing_that_must_be_kept_is_taken_while_the_disk_is_full() {
+fn no_message_that_must_be_stored_is_accepted_while_the_disk_is_full() {
     let mut node = Node::durable(1, |plan| plan.segments_max = 6);
     let away = node.subscriber(0, "away", "t");
     node.cut(away);
@@ -212,9 +212,9 @@ fn time_that_passes_while_a_message_waits_counts_after_a_crash() {
         node.post(publisher, publish_expiring("t", payload, seconds));
     }
     node.settle();
-    node.pass(Duration::from_secs(5));
+    node.advance_time(Duration::from_secs(5));
     let mut node = node.crash();
-    node.pass(Duration::from_secs(6));
+    node.advance_time(Duration::from_secs(6));
     let receiver = node.join(0, "receiver");
     let messages = node.messages(receiver);
     assert_eq!(messages.len(), 1, "{messages:?}");
@@ -222,7 +222,7 @@ fn time_that_passes_while_a_message_waits_counts_after_a_crash() {
 }
 
 #[test]
-fn what_a_member_leaves_behind_survives_a_crash_on_its_way_to_another_one() {
+fn messages_of_a_leaving_member_survive_a_crash_on_their_way_to_another_one() {
     for commits in [false, true] {
         let mut node = Node::durable(2, |plan| plan.limits().inflight_max = 1);
         let one = node.subscriber(0, "one", "$share/g/t");
@@ -238,10 +238,10 @@ fn what_a_member_leaves_behind_survives_a_crash_on_its_way_to_another_one() {
         let mut node = node.crash();
         node.settle();
         let two = node.join(0, "two");
-        let mut came = node.payloads(two);
-        came.sort_unstable();
+        let mut received = node.payloads(two);
+        received.sort_unstable();
         let expected: &[&str] = if commits { &[] } else { &["2", "3"] };
-        assert_eq!(came, expected);
+        assert_eq!(received, expected);
         let one = node.join(0, "one");
         assert_eq!(node.payloads(one), ["1"], "it was on its way");
     }
@@ -272,29 +272,32 @@ fn crash_at(moment: usize, filter: &str) -> (usize, Vec<String>) {
             _ => drop(node.shell.commit()),
         }
     }
-    let answers = node.look(publisher);
+    let answers = node.read(publisher);
     let mut node = node.crash();
     let sink = node.shell.node.sinks.find("sink");
     let in_sink = sink.expect("it is planned").queue.counts().waiting;
     let receiver = node.join(0, "receiver");
-    let came = node.payloads(receiver);
-    assert_eq!(in_sink, came.len() as u64, "both or none at {moment}");
+    let received = node.payloads(receiver);
+    assert_eq!(in_sink, received.len() as u64, "both or none at {moment}");
     let mut node = node.crash();
     let receiver = node.join(0, "receiver");
     assert_eq!(node.payloads(receiver), Vec::<String>::new());
-    (answers.len(), came)
+    (answers.len(), received)
 }
 
 #[test]
-fn what_is_acknowledged_is_there_after_a_crash_at_any_moment() {
+fn acknowledged_messages_survive_a_crash_at_any_moment() {
     for filter in ["t", "$share/g/t"] {
         let mut most = 0;
         for moment in 0..16 {
-            let (answers, came) = crash_at(moment, filter);
+            let (answers, received) = crash_at(moment, filter);
             most = most.max(answers);
-            assert!(answers <= came.len(), "{answers} {came:?} at {moment}");
-            let expected = &["1", "2"][..came.len()];
-            assert_eq!(came, expected, "{filter} at {moment}");
+            assert!(
+                answers <= received.len(),
+                "{answers} {received:?} at {moment}"
+            );
+            let expected = &["1", "2"][..received.len()];
+            assert_eq!(received, expected, "{filter} at {moment}");
         }
         assert_eq!(most, 2, "{filter}");
     }
@@ -325,7 +328,7 @@ fn new_sessions_are_refused_while_the_disk_is_full_and_known_ones_are_not() {
     assert_eq!(may_keep(&mut node), [false, true, true]);
     assert_eq!(node.count(Counter::StorageRefused), before + 1);
     let away = node.join(0, "away");
-    assert!(node.messages(away).len() > 5, "what it has is given");
+    assert!(node.messages(away).len() > 5, "its queue is delivered");
     node.settle();
     node.publish(publisher, "t", "again", Q1);
     node.publish(publisher, "t", "again", Q1);
@@ -400,14 +403,14 @@ fn a_client_whose_output_waits_for_the_disk_gets_no_more_than_one_that_is_slow()
     assert_eq!(node.count(Counter::LimitOutput), 1);
     let sent = node.count(Counter::PublishSent);
     assert!((2..5).contains(&sent), "{sent}");
-    assert_eq!(node.look(receiver).len(), 2, "CONNACK and SUBACK");
+    assert_eq!(node.read(receiver).len(), 2, "CONNACK and SUBACK");
     assert_eq!(node.messages(receiver).len(), 0);
     node.settle();
     assert_eq!(node.messages(receiver).len(), 20);
 }
 
 #[test]
-fn a_message_that_may_come_again_does_not_wait_for_the_disk() {
+fn a_message_that_may_be_repeated_does_not_wait_for_the_disk() {
     let mut node = Node::durable(1, |_| ());
     let receiver = node.join(0, "receiver");
     node.subscribe(receiver, "t", Q2);
@@ -416,7 +419,7 @@ fn a_message_that_may_come_again_does_not_wait_for_the_disk() {
         node.post(publisher, publish("t", "x", qos));
     }
     node.shell.turn(0);
-    node.look(receiver);
+    node.read(receiver);
     assert_eq!(node.messages(receiver).len(), 0, "all are in one turn");
     node.settle();
     assert_eq!(node.messages(receiver).len(), 3);
@@ -424,7 +427,7 @@ fn a_message_that_may_come_again_does_not_wait_for_the_disk() {
         node.post(publisher, publish("t", "x", qos));
     }
     node.shell.turn(0);
-    node.look(receiver);
+    node.read(receiver);
     assert_eq!(node.messages(receiver).len(), 2);
 }
 
@@ -488,7 +491,7 @@ fn numbers_of_sessions_are_not_given_again_after_a_crash() {
 }
 
 #[test]
-fn the_wall_clock_is_written_down_when_it_was_set_and_at_the_end() {
+fn the_wall_clock_is_recorded_when_it_was_set_and_at_the_end() {
     let mut node = Node::durable(1, |_| ());
     node.join(0, "peer");
     let core = &mut node.shell.engine(0).core;
@@ -570,7 +573,7 @@ fn a_full_disk_refuses_what_any_receiver_would_keep_on_it() {
 }
 
 #[test]
-fn an_answer_stands_behind_what_waits_for_the_disk() {
+fn an_answer_follows_output_that_waits_for_the_disk() {
     let mut node = Node::durable(1, |_| ());
     let peer = node.join(0, "peer");
     node.answers(peer);
@@ -584,23 +587,23 @@ fn an_answer_stands_behind_what_waits_for_the_disk() {
     node.send(peer, &Packet::PingReq);
     node.shell.turn(0);
     assert_eq!(waiting(&mut node), pubrec + 2);
-    assert_eq!(node.look(peer), []);
+    assert_eq!(node.read(peer), []);
     assert!(node.shell.commit());
     node.shell.turn(0);
     assert_eq!(waiting(&mut node), 0);
-    let nobody = Answer::Pubrec(ReasonCode::NoMatchingSubscribers);
-    assert_eq!(node.look(peer), [nobody, Answer::Pong]);
+    let no_subscribers = Answer::Pubrec(ReasonCode::NoMatchingSubscribers);
+    assert_eq!(node.read(peer), [no_subscribers, Answer::Pong]);
     assert!(!node.shell.engine(0).core.outputs.are_depending());
     // What rests on nothing does not wait.
     node.settle();
     node.answers(peer);
     node.send(peer, &Packet::PingReq);
     node.shell.turn(0);
-    assert_eq!(node.look(peer), [Answer::Pong]);
+    assert_eq!(node.read(peer), [Answer::Pong]);
 }
 
 #[test]
-fn the_will_of_a_client_that_has_not_come_back_is_judged_by_its_names() {
+fn the_will_of_a_client_that_has_not_reconnected_is_authorized_by_its_names() {
     let rules = "deny user:evil pub wills\ndeny client:bad pub wills\nallow all pubsub #";
     let policy = Policy {
         rules: Arc::new(Rules::parse(rules, "test").unwrap()),
@@ -623,7 +626,7 @@ fn the_will_of_a_client_that_has_not_come_back_is_judged_by_its_names() {
     }
     let mut node = node.crash();
     let receiver = node.join(0, "receiver");
-    node.pass(Duration::from_secs(11));
+    node.advance_time(Duration::from_secs(11));
     assert_eq!(node.payloads(receiver), ["two"]);
     assert_eq!(node.count(Counter::WillsDenied), 2);
 }

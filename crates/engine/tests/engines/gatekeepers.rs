@@ -62,7 +62,7 @@ fn wanted(topic: &str) -> Wanted<'_> {
     }
 }
 
-/// Rules for everybody, then the gatekeeper, then the client's own.
+/// Rules of all clients, then the gatekeeper, then the client's own rules.
 fn policy() -> Policy {
     Policy {
         rules: rules("allow all pubsub open/#\ndeny all pubsub closed/#"),
@@ -77,7 +77,7 @@ fn policy() -> Policy {
 }
 
 #[test]
-fn a_node_is_open_if_nobody_decides_anything() {
+fn a_node_without_rules_and_gatekeeper_is_open() {
     let open = Policy::default;
     assert!(shared(open(), None).is_open());
     assert!(!shared(open(), Some(true)).is_open());
@@ -99,7 +99,7 @@ fn a_node_is_open_if_nobody_decides_anything() {
 }
 
 #[test]
-fn the_gatekeeper_is_asked_about_what_the_rules_before_it_do_not_decide() {
+fn the_gatekeeper_is_asked_if_the_rules_before_it_do_not_decide() {
     let shared = shared(policy(), Some(true));
     let mut access = ClientAccess::new(admission(Some("user")), &shared);
     assert!(!access.is_everything() && access.is_current(&shared));
@@ -109,14 +109,14 @@ fn the_gatekeeper_is_asked_about_what_the_rules_before_it_do_not_decide() {
     assert_eq!(publish(&access, "other"), (Verdict::Ask, false));
     assert!(access.may_ask() && !access.has_waited());
     let policy = &shared.access.policy;
-    for (topic, said) in [
+    for (topic, answer) in [
         ("other", Some(true)),
         ("never", Some(false)),
         ("own", None),
         ("free", None),
     ] {
         let asked = TopicQuestion::publish(topic, Q1, false);
-        access.remember(asked, said, policy, NOW);
+        access.remember(asked, answer, policy, NOW);
     }
     assert!(access.has_waited());
     access.end_packet(policy.decisions_max);
@@ -154,7 +154,7 @@ fn filters_are_granted_by_rules_and_by_the_gatekeeper() {
     assert_eq!(access.subscribe("closed/1", Q1, NOW), Grant::Refused);
     assert_eq!(access.subscribe("other", Q1, NOW), Grant::Ask);
     let policy = &shared.access.policy;
-    for (filter, said, expected) in [
+    for (filter, answer, expected) in [
         ("yes", Some(true), Grant::Whole),
         ("no", Some(false), Grant::Refused),
         ("own", None, Grant::Whole),
@@ -162,7 +162,7 @@ fn filters_are_granted_by_rules_and_by_the_gatekeeper() {
         ("+/x", Some(false), Grant::Checked { or_allowed: false }),
     ] {
         let before = access.subscribe(filter, Q1, NOW);
-        access.remember(TopicQuestion::subscribe(filter, Q1), said, policy, NOW);
+        access.remember(TopicQuestion::subscribe(filter, Q1), answer, policy, NOW);
         let granted = access.subscribe(filter, Q1, NOW);
         assert_eq!(granted, expected, "{filter}, before {before:?}");
     }
@@ -172,7 +172,7 @@ fn filters_are_granted_by_rules_and_by_the_gatekeeper() {
 }
 
 #[test]
-fn a_denial_tells_its_rule() {
+fn a_denial_names_its_rule() {
     let shared = shared(policy(), Some(true));
     let policy = &shared.access.policy;
     let access = ClientAccess::new(admission(None), &shared);
@@ -199,7 +199,7 @@ fn a_denial_tells_its_rule() {
 }
 
 #[test]
-fn a_will_is_left_and_published_by_what_was_said_then() {
+fn a_will_is_accepted_and_published_by_the_decision_at_its_connect() {
     let shared = shared(policy(), Some(true));
     let access = ClientAccess::new(admission(None), &shared);
     assert!(access.may_leave_will(wanted("open/1"), Some(false)));
@@ -217,7 +217,7 @@ fn a_will_is_left_and_published_by_what_was_said_then() {
 }
 
 #[test]
-fn a_client_keeps_its_mount_point_and_learns_whether_its_rights_changed() {
+fn a_client_keeps_its_mount_point_and_changed_rights_are_reported() {
     let shared = shared(policy(), None);
     let mount = MountPoint::parse("house/").unwrap();
     let mut access =
@@ -254,7 +254,7 @@ fn a_client_keeps_its_mount_point_and_learns_whether_its_rights_changed() {
     assert!(!access.resolve_current(&newer) && access.is_current(&newer));
 }
 
-/// A node with a retained message of two users, and what a walk over them comes to.
+/// A node with a retained message of each of two users, and the result of a review of them.
 fn reviewed(answer: impl Fn(&Identity) -> Option<Answer>) -> (Node, SourceReview, Vec<String>) {
     let checks = Policy {
         checks_retained_source: true,
@@ -336,7 +336,7 @@ fn retained_messages_of_a_client_that_may_not_publish_them_are_withheld() {
 }
 
 #[test]
-fn retained_messages_stay_as_they_are_where_nobody_can_tell() {
+fn retained_messages_without_a_decision_stay_as_they_are() {
     let (_, review, shown) = reviewed(|_| Some(denial(ReasonCode::ServerUnavailable)));
     assert_eq!(shown.len(), 4);
     assert!(review.are_some_unanswered());
@@ -353,15 +353,15 @@ fn the_last_answer_to_a_question_holds_and_others_stay() {
         retain: true,
         ..wanted("t")
     };
-    let mut say = |retain: bool, said: bool| {
+    let mut decide = |retain: bool, answer: bool| {
         let asked = TopicQuestion::publish("t", Q1, retain);
-        access.remember(asked, Some(said), &shared.access.policy, NOW);
+        access.remember(asked, Some(answer), &shared.access.policy, NOW);
         let publish = |wanted| access.publish(wanted, NOW) == Verdict::Allowed;
         (publish(wanted("t")), publish(kept))
     };
-    assert_eq!(say(false, true), (true, false));
-    assert_eq!(say(true, true), (true, true));
-    assert_eq!(say(false, false), (false, true));
-    assert_eq!(say(true, false), (false, false));
-    assert_eq!(say(false, true), (true, false));
+    assert_eq!(decide(false, true), (true, false));
+    assert_eq!(decide(true, true), (true, true));
+    assert_eq!(decide(false, false), (false, true));
+    assert_eq!(decide(true, false), (false, false));
+    assert_eq!(decide(false, true), (true, false));
 }

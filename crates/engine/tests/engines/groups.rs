@@ -48,12 +48,12 @@ fn members_of_a_group_take_turns() {
         node.publish(publisher, "t/1", "kept", Q1);
         node.publish(publisher, "t/1", "lost", Q0);
         let back: Vec<usize> = (0..4).map(|one| node.join(0, &format!("m{one}"))).collect();
-        let came = back
+        let received = back
             .iter()
             .map(|member| node.payloads(*member))
             .collect::<Vec<_>>()
             .concat();
-        assert_eq!(came, ["kept"]);
+        assert_eq!(received, ["kept"]);
     }
 }
 
@@ -105,7 +105,7 @@ fn a_topic_keeps_to_one_member_by_that_strategy() {
 }
 
 #[test]
-fn a_member_gets_messages_by_its_own_options() {
+fn a_member_receives_messages_by_its_own_options() {
     for workers in [1, 2] {
         let mut node = Node::new(workers);
         let member = node.join(workers - 1, "member");
@@ -119,13 +119,16 @@ fn a_member_gets_messages_by_its_own_options() {
         node.publish(publisher, "t", "2", QoS::ExactlyOnce);
         node.retain(publisher, "t", "1");
         node.publish(publisher, "t", "0", Q0);
-        let came: Vec<(QoS, bool, Vec<u32>)> = node
+        let received: Vec<(QoS, bool, Vec<u32>)> = node
             .messages(member)
             .into_iter()
             .map(|one| (one.qos, one.retain, one.identifiers))
             .collect();
         let expected = [(QoS::ExactlyOnce, false), (Q1, true), (Q0, false)];
-        assert_eq!(came, expected.map(|(qos, retain)| (qos, retain, vec![5])));
+        assert_eq!(
+            received,
+            expected.map(|(qos, retain)| (qos, retain, vec![5]))
+        );
         node.subscribe(member, "$share/g/t", Q0);
         node.publish(publisher, "t", "1", Q1);
         let message = node.messages(member).remove(0);

@@ -61,10 +61,10 @@ enum Step {
     Read {
         receiver: usize,
     },
-    TakeIn {
+    ReadInputs {
         worker: usize,
     },
-    HandOut {
+    WriteOutputs {
         worker: usize,
     },
     Commit,
@@ -114,8 +114,8 @@ fn a_step() -> impl Strategy<Value = Step> {
             .prop_map(|(receiver, worker)| Step::Connect { receiver, worker }),
         2 => receiver().prop_map(|receiver| Step::Cut { receiver }),
         4 => receiver().prop_map(|receiver| Step::Read { receiver }),
-        6 => worker().prop_map(|worker| Step::TakeIn { worker }),
-        6 => worker().prop_map(|worker| Step::HandOut { worker }),
+        6 => worker().prop_map(|worker| Step::ReadInputs { worker }),
+        6 => worker().prop_map(|worker| Step::WriteOutputs { worker }),
         3 => Just(Step::Commit),
         5 => subscribe.prop_map(|(receiver, filter, qos)| Step::Subscribe {
             receiver,
@@ -203,8 +203,8 @@ impl World {
                 self.model.connection_changes(receiver, false);
             }
             Step::Read { receiver } => self.read(receiver)?,
-            Step::TakeIn { worker } => shell.take_in(worker % self.workers),
-            Step::HandOut { worker } => shell.hand_out(worker % self.workers),
+            Step::ReadInputs { worker } => shell.read_inputs(worker % self.workers),
+            Step::WriteOutputs { worker } => shell.write_outputs(worker % self.workers),
             Step::Commit => {
                 shell.commit();
             }

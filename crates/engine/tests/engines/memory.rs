@@ -22,13 +22,13 @@ fn limited(plan: &mut Plan) {
 /// So many hundredths of the limit are in use.
 fn use_memory(node: &mut Node, hundredths: u64) -> MemoryLevel {
     node.shell.set_resident((1 << 30) / 100 * hundredths);
-    node.pass(Duration::from_millis(20));
+    node.advance_time(Duration::from_millis(20));
     node.settle();
     node.shell.node.memory.level()
 }
 
 #[test]
-fn a_session_that_is_away_gets_messages_until_memory_is_short() {
+fn a_disconnected_session_queues_messages_until_memory_is_short() {
     for workers in [1, 2] {
         let mut node = Node::planned(workers, limited);
         let away = node.subscriber(0, "away", "t");
@@ -41,7 +41,7 @@ fn a_session_that_is_away_gets_messages_until_memory_is_short() {
         for _ in 0..3 {
             node.publish(publisher, "t", &big, Q1);
             // What other workers have answered holds for so long.
-            node.pass(Duration::from_millis(10));
+            node.advance_time(Duration::from_millis(10));
         }
         // The queue is short up to 64 KiB.
         let answers = node.answers(publisher);
@@ -54,7 +54,7 @@ fn a_session_that_is_away_gets_messages_until_memory_is_short() {
         assert_eq!(node.answers(publisher), [TAKEN]);
         assert_eq!(node.payloads(receiver), ["1", "0"]);
         node.cut(receiver);
-        node.pass(Duration::from_millis(10));
+        node.advance_time(Duration::from_millis(10));
         node.publish(publisher, "u", "2", Q1);
         assert_eq!(node.answers(publisher), [REFUSED], "{workers} workers");
         assert!(node.count(Counter::DroppedMemoryShort) >= 2);
@@ -77,7 +77,7 @@ fn a_client_that_does_not_acknowledge_has_a_small_window_while_memory_is_full() 
         use_memory(&mut node, 101);
         for _ in 0..20 {
             node.publish(publisher, "t", "x", Q1);
-            node.pass(Duration::from_millis(10));
+            node.advance_time(Duration::from_millis(10));
         }
         let mut expected = vec![TAKEN; 16];
         expected.extend([REFUSED; 4]);
@@ -89,7 +89,7 @@ fn a_client_that_does_not_acknowledge_has_a_small_window_while_memory_is_full() 
 }
 
 #[test]
-fn a_member_of_a_group_takes_what_others_have_no_memory_for() {
+fn a_member_of_a_group_receives_messages_for_which_others_have_no_memory() {
     for workers in [1, 2] {
         let mut node = Node::planned(workers, limited);
         let away = node.subscriber(0, "away", "$share/g/t");
@@ -99,7 +99,7 @@ fn a_member_of_a_group_takes_what_others_have_no_memory_for() {
         let publisher = node.join(0, "publisher");
         node.answers(publisher);
         use_memory(&mut node, 101);
-        // The first one finds that nobody has looked at the members since memory is full.
+        // The first one finds that the members were not checked since memory is full.
         node.publish(publisher, "t", "x", Q1);
         node.publish(publisher, "t", "x", Q1);
         node.answers(publisher);
@@ -126,8 +126,8 @@ fn nothing_new_is_retained_and_no_large_set_of_filters_grows_while_memory_is_ful
     node.retain(peer, "u", "123");
     node.retain(peer, "t", "1234567");
     node.retain(peer, "t", "");
-    let nobody = Answer::Puback(ReasonCode::NoMatchingSubscribers);
-    let answers = [nobody.clone(), REFUSED, REFUSED, nobody];
+    let no_subscribers = Answer::Puback(ReasonCode::NoMatchingSubscribers);
+    let answers = [no_subscribers.clone(), REFUSED, REFUSED, no_subscribers];
     assert_eq!(node.answers(peer), answers);
     assert_eq!(node.shell.node.retained.size().0, 0);
     let long = "x".repeat(2_000);
@@ -140,7 +140,7 @@ fn nothing_new_is_retained_and_no_large_set_of_filters_grows_while_memory_is_ful
 }
 
 #[test]
-fn memory_is_looked_at_when_queues_grow_within_a_turn() {
+fn memory_is_checked_when_queues_grow_within_a_turn() {
     let mut node = Node::planned(1, limited);
     let away = node.subscriber(0, "away", "t");
     node.cut(away);
@@ -156,7 +156,7 @@ fn memory_is_looked_at_when_queues_grow_within_a_turn() {
 }
 
 #[test]
-fn a_new_limit_is_looked_at_at_once() {
+fn a_new_limit_applies_at_once() {
     let mut node = Node::new(1);
     node.shell.set_resident(1000);
     let core = &mut node.shell.engine(0).core;
@@ -171,7 +171,7 @@ fn a_new_limit_is_looked_at_at_once() {
 }
 
 #[test]
-fn publishers_hear_from_other_workers_that_their_messages_wait() {
+fn other_workers_notify_publishers_that_their_messages_wait() {
     let mut node = Node::planned(2, limited);
     let away = node.subscriber(0, "away", "t");
     node.cut(away);
@@ -221,19 +221,19 @@ fn other_workers_are_asked_for_memory_where_an_answer_is_missing_or_old() {
     assert!(asks(&mut node, publisher, "u", Q1), "that is another topic");
     assert!(!asks(&mut node, publisher, "u", Q1));
     assert!(!asks(&mut node, publisher, "t", Q0));
-    assert!(!asks(&mut node, old, "t", Q1), "it cannot be told");
+    assert!(!asks(&mut node, old, "t", Q1), "it cannot be refused");
     assert!(
         !asks(&mut node, publisher, "here", Q1),
-        "nobody is elsewhere"
+        "there is no other worker"
     );
     assert!(!asks(&mut node, publisher, "$SYS/x", Q1));
     assert!(asks(&mut node, publisher, "t", Q1));
-    node.pass(Duration::from_millis(9));
+    node.advance_time(Duration::from_millis(9));
     assert!(!asks(&mut node, publisher, "t", Q1));
-    node.pass(Duration::from_millis(1));
+    node.advance_time(Duration::from_millis(1));
     assert!(asks(&mut node, publisher, "t", Q1), "the answer is old");
     use_memory(&mut node, 82);
-    node.pass(Duration::from_secs(1));
+    node.advance_time(Duration::from_secs(1));
     assert!(!asks(&mut node, publisher, "t", Q1), "it is not so short");
     node.shell.engine(1).router.publishers.forget_all();
     use_memory(&mut node, 91);
@@ -243,7 +243,7 @@ fn other_workers_are_asked_for_memory_where_an_answer_is_missing_or_old() {
 }
 
 #[test]
-fn a_message_that_nobody_wants_any_more_does_not_slow_its_publisher_down() {
+fn a_message_without_receivers_does_not_slow_its_publisher_down() {
     let mut node = Node::planned(2, limited);
     let receiver = node.join(0, "receiver");
     node.subscribe(receiver, "t", Q1);

@@ -1,4 +1,4 @@
-//! A node and clients that do what a test says, packet by packet.
+//! A node and clients that a test controls packet by packet.
 
 use std::time::Duration;
 
@@ -22,9 +22,9 @@ pub(crate) type Peer = usize;
 /// A session is kept for longer than a test takes.
 const SESSION_EXPIRY: u32 = 100_000;
 
-/// A message that has come to a client.
+/// A message that a client has received.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Got {
+pub(crate) struct ReceivedMessage {
     pub(crate) topic: String,
     pub(crate) payload: String,
     pub(crate) qos: QoS,
@@ -35,7 +35,7 @@ pub(crate) struct Got {
     pub(crate) message_expiry: Option<u32>,
 }
 
-/// A packet that has come to a client and is no message.
+/// Another packet that a client has received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Connected { session_present: bool },
@@ -50,14 +50,14 @@ pub(crate) enum Answer {
 
 /// One client.
 #[derive(Debug)]
-struct Person {
+struct TestClient {
     link: LinkId,
     version: Version,
     /// It acknowledges what it reads.
     acknowledges: bool,
     partial: Vec<u8>,
     last_id: u16,
-    messages: Vec<Got>,
+    messages: Vec<ReceivedMessage>,
     answers: Vec<Answer>,
 }
 
@@ -65,7 +65,7 @@ struct Person {
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) shell: Shell,
-    people: Vec<Person>,
+    clients: Vec<TestClient>,
 }
 
 /// A PUBLISH that is not to be retained.
@@ -147,15 +147,15 @@ impl Node {
         let now = thrum_protocol::Time::from_millis(1_000_000_000);
         Self {
             shell: Shell::begin(plan, now),
-            people: Vec::new(),
+            clients: Vec::new(),
         }
     }
 
-    /// The machine loses its power, and the node starts again; nobody is connected then.
+    /// Cuts the power of the machine and restarts the node, without any connection.
     pub(crate) fn crash(self) -> Self {
         Self {
             shell: self.shell.crash(),
-            people: Vec::new(),
+            clients: Vec::new(),
         }
     }
 
@@ -165,9 +165,9 @@ impl Node {
     }
 
     pub(crate) fn join_as(&mut self, worker: usize, connect: &Connect<'_>) -> Peer {
-        let peer = self.people.len();
+        let peer = self.clients.len();
         let link = self.shell.connect(worker, connect);
-        self.people.push(Person {
+        self.clients.push(TestClient {
             link,
             version: connect.version,
             acknowledges: true,
@@ -184,17 +184,17 @@ impl Node {
     pub(crate) fn subscriber(&mut self, worker: usize, client_id: &str, filter: &str) -> Peer {
         let peer = self.join(worker, client_id);
         self.subscribe(peer, filter, QoS::AtLeastOnce);
-        self.people[peer].acknowledges = false;
+        self.clients[peer].acknowledges = false;
         self.answers(peer);
         peer
     }
 
     pub(crate) fn set_acknowledges(&mut self, peer: Peer, acknowledges: bool) {
-        self.people[peer].acknowledges = acknowledges;
+        self.clients[peer].acknowledges = acknowledges;
     }
 
     pub(crate) fn link(&self, peer: Peer) -> LinkId {
-        self.people[peer].link
+        self.clients[peer].link
     }
 
     pub(crate) fn set_slow(&mut self, peer: Peer, is_slow: bool) {
@@ -219,13 +219,13 @@ impl Node {
         self.shell.cut(link);
     }
 
-    /// A client reads what is there for it, and no turn follows.
-    pub(crate) fn look(&mut self, peer: Peer) -> Vec<Answer> {
-        self.read(peer);
+    /// Reads and answers packets of a client, without a turn; returns those that are not messages.
+    pub(crate) fn read(&mut self, peer: Peer) -> Vec<Answer> {
+        self.read_packets(peer);
         self.answers(peer)
     }
 
-    /// Says goodbye; with `with_will` so that its will is published.
+    /// Sends DISCONNECT; with `with_will` so that the will is published.
     pub(crate) fn leave(&mut self, peer: Peer, with_will: bool) {
         let reason = if with_will {
             ReasonCode::DisconnectWithWill
@@ -243,7 +243,7 @@ impl Node {
     }
 
     fn next_id(&mut self, peer: Peer) -> PacketId {
-        let last = &mut self.people[peer].last_id;
+        let last = &mut self.clients[peer].last_id;
         *last += 1;
         PacketId::new(*last).expect("a test has fewer requests")
     }
@@ -328,30 +328,30 @@ impl Node {
         self.settle();
     }
 
-    pub(crate) fn acknowledge(&mut self, peer: Peer, message: &Got) {
+    pub(crate) fn acknowledge(&mut self, peer: Peer, message: &ReceivedMessage) {
         self.confirm(peer, message);
         self.settle();
     }
 
     /// The same without the turns that follow it.
-    pub(crate) fn confirm(&mut self, peer: Peer, message: &Got) {
+    pub(crate) fn confirm(&mut self, peer: Peer, message: &ReceivedMessage) {
         let packet_id = message.packet_id.expect("it wants an answer");
         self.send(peer, &Packet::PubAck(ack(packet_id)));
     }
 
     /// Time passes, and what falls due happens.
-    pub(crate) fn pass(&mut self, time: Duration) {
-        self.shell.pass(time);
+    pub(crate) fn advance_time(&mut self, time: Duration) {
+        self.shell.advance_time(time);
         self.settle();
     }
 
-    /// Turns of all workers, and clients that read, until nothing more can happen.
+    /// Runs turns of all workers, and lets clients read, until nothing more can happen.
     pub(crate) fn settle(&mut self) {
         loop {
             self.shell.settle();
             let mut is_over = true;
-            for peer in 0..self.people.len() {
-                is_over &= !self.read(peer);
+            for peer in 0..self.clients.len() {
+                is_over &= !self.read_packets(peer);
             }
             if is_over {
                 return;
@@ -359,24 +359,24 @@ impl Node {
         }
     }
 
-    /// Reads what has come; true if the client has sent something for it.
-    fn read(&mut self, peer: Peer) -> bool {
-        let person = &mut self.people[peer];
-        let mut bytes = std::mem::take(&mut person.partial);
-        bytes.extend(self.shell.receive(person.link));
+    /// Reads and answers the packets that have arrived; true if the client has answered one.
+    fn read_packets(&mut self, peer: Peer) -> bool {
+        let client = &mut self.clients[peer];
+        let mut bytes = std::mem::take(&mut client.partial);
+        bytes.extend(self.shell.receive(client.link));
         let mut at = 0;
         let mut has_sent = false;
         while let Some(frame) = frame::split(&bytes[at..], u32::MAX).expect("it is well formed") {
             at += frame.len;
-            let packet = decode(frame, self.people[peer].version).expect("it is well formed");
+            let packet = decode(frame, self.clients[peer].version).expect("it is well formed");
             has_sent |= self.take(peer, &packet);
         }
-        self.people[peer].partial = bytes.split_off(at);
+        self.clients[peer].partial = bytes.split_off(at);
         has_sent
     }
 
     fn take(&mut self, peer: Peer, packet: &Packet<'_>) -> bool {
-        let person = &mut self.people[peer];
+        let client = &mut self.clients[peer];
         let answer = match packet {
             Packet::Publish(publish) => return self.take_publish(peer, publish),
             Packet::PubRel(pubrel) => {
@@ -384,7 +384,7 @@ impl Node {
                 return true;
             }
             Packet::PubRec(pubrec) => {
-                person.answers.push(Answer::Pubrec(pubrec.reason));
+                client.answers.push(Answer::Pubrec(pubrec.reason));
                 let is_taken = (pubrec.reason as u8) < 0x80;
                 if is_taken {
                     self.send(peer, &Packet::PubRel(ack(pubrec.packet_id)));
@@ -405,14 +405,14 @@ impl Node {
             Packet::Disconnect(disconnect) => Answer::Disconnected(disconnect.reason),
             other => panic!("a server does not send {other:?}"),
         };
-        person.answers.push(answer);
+        client.answers.push(answer);
         false
     }
 
     fn take_publish(&mut self, peer: Peer, publish: &Publish<'_>) -> bool {
-        let person = &mut self.people[peer];
+        let client = &mut self.clients[peer];
         let identifiers = &publish.properties.subscription_identifiers;
-        person.messages.push(Got {
+        client.messages.push(ReceivedMessage {
             topic: publish.topic.to_owned(),
             payload: String::from_utf8(publish.payload.to_vec()).expect("it is text"),
             qos: publish.qos,
@@ -422,7 +422,7 @@ impl Node {
             identifiers: identifiers.iter().collect(),
             message_expiry: publish.properties.message_expiry,
         });
-        let Some(packet_id) = publish.packet_id.filter(|_| person.acknowledges) else {
+        let Some(packet_id) = publish.packet_id.filter(|_| client.acknowledges) else {
             return false;
         };
         let answer = ack(packet_id);
@@ -435,9 +435,9 @@ impl Node {
         true
     }
 
-    /// Messages that have come since the last call.
-    pub(crate) fn messages(&mut self, peer: Peer) -> Vec<Got> {
-        std::mem::take(&mut self.people[peer].messages)
+    /// Returns the messages received since the last call.
+    pub(crate) fn messages(&mut self, peer: Peer) -> Vec<ReceivedMessage> {
+        std::mem::take(&mut self.clients[peer].messages)
     }
 
     /// Their payloads.
@@ -461,9 +461,9 @@ impl Node {
         }
     }
 
-    /// Other packets that have come since the last call.
+    /// Returns the other packets received since the last call.
     pub(crate) fn answers(&mut self, peer: Peer) -> Vec<Answer> {
-        std::mem::take(&mut self.people[peer].answers)
+        std::mem::take(&mut self.clients[peer].answers)
     }
 
     pub(crate) fn count(&self, counter: Counter) -> u64 {

@@ -34,7 +34,7 @@ fn a_deadline() -> impl Strategy<Value = u64> {
 
 proptest! {
     /// Entries fire at their deadlines, or within a tick after them; one whose deadline is over
-    /// fires with the next tick. The wheel wants to be looked at in time for all of them.
+    /// fires with the next tick. The wheel has to be polled in time for all of them.
     #[test]
     fn a_timer_fires_within_a_tick_behind_its_deadline(
         start in 0..TICK * 5_000,
@@ -102,7 +102,7 @@ fn a_portion_of_a_turn_ends_with_its_units_or_its_time() {
 }
 
 #[test]
-fn the_clock_is_looked_at_after_some_units_only() {
+fn the_clock_is_read_after_some_units_only() {
     let mut process = None;
     let mut node = Node::planned(1, |plan| process = Some(Arc::clone(&plan.process)));
     let process = process.expect("it was planned");
@@ -126,7 +126,7 @@ fn the_clock_is_looked_at_after_some_units_only() {
 }
 
 #[test]
-fn publishers_that_go_on_have_one_portion_of_a_turn() {
+fn resumed_publishers_have_one_portion_of_a_turn() {
     let mut node = Node::planned(1, |plan| {
         plan.limits().inflight_max = 1;
         plan.limits().queue.messages_max = 2;
@@ -142,7 +142,7 @@ fn publishers_that_go_on_have_one_portion_of_a_turn() {
     assert_eq!(held(&node), 6);
     assert_eq!(node.count(Counter::PublishersHeld), 6);
     node.shell.engine(0).core.turn.limits_mut().portion_units = 2;
-    node.shell.pass(Duration::from_secs(6));
+    node.shell.advance_time(Duration::from_secs(6));
     node.shell.turn(0);
     assert!((1..6).contains(&held(&node)), "{}", held(&node));
     assert!(node.shell.engine(0).held.are_listed());
@@ -169,11 +169,11 @@ fn a_publisher_that_is_cut_while_it_is_held_is_forgotten() {
     node.publish(two, "t", "3", QoS::AtLeastOnce);
     assert_eq!(node.count(Counter::PublishersHeld), 2);
     node.cut(one);
-    node.pass(Duration::from_millis(200));
+    node.advance_time(Duration::from_millis(200));
     assert_eq!(node.count(Counter::PublishersHeld), 1);
     assert_eq!(node.drain(receiver), ["1", "2", "3"]);
     assert_eq!(node.count(Counter::PublishersHeld), 0);
-    node.pass(Duration::from_secs(1));
+    node.advance_time(Duration::from_secs(1));
     let timers = node.shell.engine(0).core.timers.len();
     assert_eq!(timers, 1, "of the session of which the client is away");
 }
@@ -207,7 +207,7 @@ fn mail_that_fills_a_mailbox_is_known_by_the_worker() {
 }
 
 #[test]
-fn sets_of_workers_join_and_part() {
+fn sets_of_workers_are_united_and_subtracted() {
     let set = |numbers: &[usize]| -> WorkerSet {
         numbers
             .iter()
@@ -242,13 +242,13 @@ fn the_registry_knows_the_sessions_of_the_node() {
     assert_eq!(node.shell.node.registry.len(), 6);
     node.cut(peers[0]);
     assert_eq!(node.shell.node.registry.len(), 6);
-    node.pass(Duration::from_secs(100_001));
+    node.advance_time(Duration::from_secs(100_001));
     assert_eq!(node.shell.node.registry.len(), 5);
     assert!(!node.shell.node.registry.has("p0") && node.shell.node.registry.has("p1"));
 }
 
 #[test]
-fn room_of_sessions_that_are_gone_is_given_back() {
+fn room_of_removed_sessions_is_released() {
     let mut node = Node::new(1);
     let peers: Vec<usize> = (0..100)
         .map(|one| node.join(0, &format!("p{one}")))
@@ -259,7 +259,7 @@ fn room_of_sessions_that_are_gone_is_given_back() {
     for peer in &peers[1..] {
         node.cut(*peer);
     }
-    node.pass(Duration::from_secs(100_001));
+    node.advance_time(Duration::from_secs(100_001));
     let engine = node.shell.engine(0);
     engine.shrink();
     let core = &engine.core;
@@ -340,7 +340,7 @@ fn answers_are_counted_each_once() {
 }
 
 #[test]
-fn a_place_in_a_replay_is_read_as_it_was_written() {
+fn a_position_in_a_replay_is_decoded_as_it_was_encoded() {
     let limits = RetainedLimits {
         message_count: 100,
         bytes: 1 << 20,

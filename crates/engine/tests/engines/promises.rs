@@ -1,4 +1,4 @@
-//! What publishers of several workers are told of a short queue is what becomes of their messages.
+//! Acknowledgements to publishers of several workers agree with the messages in a short queue.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ const WORKERS: usize = 3;
 enum Step {
     /// A publisher of that worker publishes.
     Publish(usize),
-    TakeIn(usize),
-    HandOut(usize),
+    ReadInputs(usize),
+    WriteOutputs(usize),
     /// The receiver acknowledges a message.
     Acknowledge,
     Pass,
@@ -25,8 +25,8 @@ enum Step {
 fn a_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (0..WORKERS).prop_map(Step::Publish),
-        4 => (0..WORKERS).prop_map(Step::TakeIn),
-        4 => (0..WORKERS).prop_map(Step::HandOut),
+        4 => (0..WORKERS).prop_map(Step::ReadInputs),
+        4 => (0..WORKERS).prop_map(Step::WriteOutputs),
         2 => Just(Step::Acknowledge),
         1 => Just(Step::Pass),
     ]
@@ -51,7 +51,7 @@ fn run(policy: QueuePolicy, filter: &str, steps: &[Step]) -> Result<(), TestCase
     let mut posted = vec![Vec::new(); WORKERS];
     let mut answers = vec![Vec::new(); WORKERS];
     let mut unacknowledged = Vec::new();
-    let mut came = Vec::new();
+    let mut received = Vec::new();
     for (number, step) in steps.iter().enumerate() {
         match *step {
             Step::Publish(worker) => {
@@ -59,26 +59,26 @@ fn run(policy: QueuePolicy, filter: &str, steps: &[Step]) -> Result<(), TestCase
                 node.post(publishers[worker], publish("t", &payload, QoS::AtLeastOnce));
                 posted[worker].push(payload);
             }
-            Step::TakeIn(worker) => node.shell.take_in(worker),
-            Step::HandOut(worker) => node.shell.hand_out(worker),
+            Step::ReadInputs(worker) => node.shell.read_inputs(worker),
+            Step::WriteOutputs(worker) => node.shell.write_outputs(worker),
             Step::Acknowledge => {
-                node.look(receiver);
+                node.read(receiver);
                 unacknowledged.extend(node.messages(receiver));
                 if !unacknowledged.is_empty() {
                     let message = unacknowledged.remove(0);
                     node.confirm(receiver, &message);
-                    came.push(message.payload);
+                    received.push(message.payload);
                 }
             }
-            Step::Pass => node.shell.pass(Duration::from_millis(500)),
+            Step::Pass => node.shell.advance_time(Duration::from_millis(500)),
         }
     }
     node.settle();
     for message in unacknowledged {
         node.acknowledge(receiver, &message);
-        came.push(message.payload);
+        received.push(message.payload);
     }
-    came.extend(node.drain(receiver));
+    received.extend(node.drain(receiver));
     for worker in 0..WORKERS {
         answers[worker].extend(node.answers(publishers[worker]));
         prop_assert_eq!(answers[worker].len(), posted[worker].len());
@@ -89,7 +89,10 @@ fn run(policy: QueuePolicy, filter: &str, steps: &[Step]) -> Result<(), TestCase
             .map(|(payload, _)| payload)
             .collect();
         let from = format!("{worker} ");
-        let got: Vec<&String> = came.iter().filter(|one| one.starts_with(&from)).collect();
+        let got: Vec<&String> = received
+            .iter()
+            .filter(|one| one.starts_with(&from))
+            .collect();
         prop_assert_eq!(got, taken, "of worker {}", worker);
     }
     Ok(())
@@ -97,7 +100,7 @@ fn run(policy: QueuePolicy, filter: &str, steps: &[Step]) -> Result<(), TestCase
 
 proptest! {
     #[test]
-    fn a_message_is_delivered_if_and_only_if_its_publisher_was_told_so(
+    fn a_message_is_delivered_if_and_only_if_it_was_acknowledged(
         is_hold in any::<bool>(),
         is_shared in any::<bool>(),
         steps in prop::collection::vec(a_step(), 1..80),

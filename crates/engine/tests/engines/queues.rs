@@ -1,4 +1,5 @@
-//! Queues of sessions: their limits and policies, and who learns that they are full.
+//! Queues of sessions: their limits and policies, and the notification of publishers that they are
+//! full.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -131,9 +132,9 @@ fn a_full_queue_holds_a_publisher_until_there_is_room_or_its_time_is_over() {
         assert_eq!(node.answers(publisher), [TAKEN], "{workers} workers");
         assert!(node.is_held(publisher), "the next one waits");
         assert_eq!(node.count(Counter::PublishesHeld), 2);
-        node.pass(Duration::from_secs(4));
+        node.advance_time(Duration::from_secs(4));
         assert_eq!(node.answers(publisher), []);
-        node.pass(Duration::from_secs(1));
+        node.advance_time(Duration::from_secs(1));
         assert_eq!(node.answers(publisher), [REFUSED], "{workers} workers");
         assert_eq!(node.count(Counter::LimitQueueHold), 1);
         let held = [Counter::PublishersHeld, Counter::BytesHeld];
@@ -147,14 +148,14 @@ fn a_full_queue_holds_a_publisher_until_there_is_room_or_its_time_is_over() {
 }
 
 #[test]
-fn publishers_that_are_held_go_on_in_the_order_in_which_they_came() {
+fn held_publishers_resume_in_the_order_of_their_arrival() {
     for workers in [1, 3] {
         let mut node = Node::planned(workers, short_and_waited_for(QueuePolicy::Hold));
         let receiver = node.subscriber(0, "receiver", "t");
         let one = node.join(workers - 1, "one");
         let two = node.join(workers / 2, "two");
         publish_four(&mut node, one);
-        node.pass(Duration::from_millis(10));
+        node.advance_time(Duration::from_millis(10));
         node.publish(two, "t", "two", Q1);
         assert!(node.is_held(one) && node.is_held(two));
         assert_eq!(node.drain(receiver), ["1", "2", "3", "4", "two"]);
@@ -164,7 +165,7 @@ fn publishers_that_are_held_go_on_in_the_order_in_which_they_came() {
 }
 
 #[test]
-fn a_held_publisher_goes_on_when_its_receiver_goes() {
+fn a_held_publisher_resumes_when_its_receiver_disconnects() {
     for workers in [1, 2] {
         let mut node = Node::planned(workers, short_and_waited_for(QueuePolicy::Hold));
         let receiver = node.subscriber(0, "receiver", "t");
@@ -172,13 +173,16 @@ fn a_held_publisher_goes_on_when_its_receiver_goes() {
         publish_four(&mut node, publisher);
         assert!(node.is_held(publisher));
         node.cut(receiver);
-        assert!(!node.is_held(publisher), "nobody waits for one who is away");
+        assert!(
+            !node.is_held(publisher),
+            "no publisher waits for a disconnected client"
+        );
         assert_eq!(node.answers(publisher), [REFUSED]);
     }
 }
 
 #[test]
-fn a_held_publisher_may_leave_with_what_it_has_sent() {
+fn a_held_publisher_may_disconnect_after_its_messages() {
     let mut node = Node::planned(1, |plan| {
         short(QueuePolicy::Hold)(plan);
         plan.settings.queue_hold = Duration::from_secs(5);
@@ -194,12 +198,12 @@ fn a_held_publisher_may_leave_with_what_it_has_sent() {
     node.settle();
     assert_eq!(node.answers(publisher), [REFUSED]);
     node.cut(publisher);
-    node.pass(Duration::from_secs(1));
+    node.advance_time(Duration::from_secs(1));
     assert_eq!(node.count(Counter::PublishersHeld), 0);
 }
 
 #[test]
-fn a_member_with_room_gets_what_another_one_has_no_room_for() {
+fn a_member_with_room_receives_messages_for_which_another_one_has_none() {
     for workers in [1, 2] {
         let mut node = Node::planned(workers, short(QueuePolicy::RejectNew));
         let full = node.subscriber(0, "full", "$share/g/t");
@@ -234,7 +238,7 @@ fn a_publisher_waits_for_a_group_whose_members_are_all_full() {
 }
 
 #[test]
-fn what_a_member_holds_goes_to_another_one_when_it_leaves() {
+fn unacknowledged_messages_of_a_leaving_member_go_to_another_one() {
     for workers in [1, 2] {
         let mut node = Node::new(workers);
         let one = node.subscriber(0, "one", "$share/g/t");
@@ -250,7 +254,7 @@ fn what_a_member_holds_goes_to_another_one_when_it_leaves() {
 }
 
 #[test]
-fn a_message_expires_in_the_queue_and_tells_how_long_it_still_holds() {
+fn a_message_expires_in_the_queue_and_is_sent_with_its_remaining_expiry() {
     let mut node = Node::new(2);
     let receiver = node.subscriber(0, "receiver", "t");
     let publisher = node.join(1, "publisher");
@@ -259,7 +263,7 @@ fn a_message_expires_in_the_queue_and_tells_how_long_it_still_holds() {
         node.post(publisher, publish_expiring("t", payload, seconds));
         node.settle();
     }
-    node.pass(Duration::from_secs(30));
+    node.advance_time(Duration::from_secs(30));
     let receiver = node.join(0, "receiver");
     let messages = node.messages(receiver);
     assert_eq!(messages.len(), 1, "{messages:?}");
@@ -282,7 +286,7 @@ fn messages_that_a_client_cannot_get_are_dropped_for_their_own_reasons() {
     node.publish(publisher, "t", "0", QoS::AtMostOnce);
     assert_eq!(node.count(Counter::DroppedOffline), 1);
     node.publish(publisher, "t", "1", Q1);
-    node.pass(Duration::from_mins(1));
+    node.advance_time(Duration::from_mins(1));
     let small = node.join(0, "small");
     assert_eq!(node.payloads(small), Vec::<String>::new());
     assert_eq!(node.count(Counter::DroppedQueueAge), 1);
@@ -311,7 +315,7 @@ fn a_client_that_reads_nothing_gets_its_queue_once_it_reads() {
 }
 
 #[test]
-fn a_publisher_of_version_3_is_answered_whatever_becomes_of_its_message() {
+fn a_publisher_of_version_3_is_acknowledged_whatever_the_outcome() {
     let mut node = Node::planned(1, short(QueuePolicy::RejectNew));
     node.subscriber(0, "receiver", "t");
     let mut old = connect("publisher");

@@ -1,4 +1,4 @@
-//! What an engine keeps of its clients beside their sessions, and what it says of them.
+//! Records of an engine about its clients beside their sessions, and its events and log lines.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,7 +81,7 @@ fn a_user_has_as_many_sessions_as_the_limit_says() {
     let one = node.join_as(0, &named);
     assert!(counts(&node));
     node.cut(one);
-    node.pass(Duration::from_secs(11));
+    node.advance_time(Duration::from_secs(11));
     assert!(!counts(&node));
 }
 
@@ -149,8 +149,8 @@ fn an_order_of_the_operator_is_answered() {
         node.settle();
         answer
     };
-    let nobody = Some(ReasonCode::NoMatchingSubscribers);
-    assert_eq!(order(&mut node, "t", false), nobody);
+    let no_subscribers = Some(ReasonCode::NoMatchingSubscribers);
+    assert_eq!(order(&mut node, "t", false), no_subscribers);
     let receiver = node.join(0, "receiver");
     node.subscribe(receiver, "#", Q1);
     assert_eq!(order(&mut node, "t", true), Some(ReasonCode::Success));
@@ -163,7 +163,7 @@ fn an_order_of_the_operator_is_answered() {
 }
 
 #[test]
-fn what_is_retained_no_more_is_not_there_after_a_crash() {
+fn a_removed_retained_message_is_not_restored_after_a_crash() {
     let mut node = Node::durable(2, |plan| plan.settings.retained.payload_bytes = 5);
     let mut old = connect("old");
     old.version = Version::V311;
@@ -183,7 +183,7 @@ fn what_is_retained_no_more_is_not_there_after_a_crash() {
     node.post(publisher, expiring);
     node.settle();
     assert_eq!(node.shell.node.retained.size().0, 2);
-    node.pass(Duration::from_secs(11));
+    node.advance_time(Duration::from_secs(11));
     let before = node.shell.node.interest.generation();
     for worker in 0..2 {
         let core = &mut node.shell.engine(worker).core;
@@ -201,7 +201,7 @@ fn what_is_retained_no_more_is_not_there_after_a_crash() {
 }
 
 #[test]
-fn a_sink_that_is_removed_gets_nothing_more() {
+fn a_removed_sink_receives_no_more_messages() {
     let mut node = Node::planned(2, |plan| {
         plan.sinks.push(SinkPlan {
             name: "sink",
@@ -240,7 +240,7 @@ fn messages_found_for_a_sink_without_configuration_wait_for_it() {
     sinks.add_recovered("later".into(), offers);
     let later = sinks.open("later", QueueLimits::default()).unwrap();
     assert_eq!(later.queue.counts().waiting, 0);
-    sinks.hand_over_kept(later);
-    sinks.hand_over_kept(later);
+    sinks.enqueue_kept(later);
+    sinks.enqueue_kept(later);
     assert_eq!(later.queue.counts().waiting, 1);
 }

@@ -39,7 +39,7 @@ fn node_with(workers: usize, rules: &str) -> Node {
     })
 }
 
-/// Other rules are in force on a worker, and the session of a client is looked at by them.
+/// Puts other rules in force on a worker, and reviews the session of a client.
 fn review(node: &mut Node, client_id: &str, rules: &str) -> (Review, Progress) {
     let (worker, slot) = node.shell.find(client_id).expect("it is there");
     let engine = node.shell.engine(worker);
@@ -84,15 +84,19 @@ fn a_client_publishes_and_gets_what_the_rules_allow() {
         let receiver = node.join(0, "receiver");
         let granted = ReasonCode::GrantedQoS1;
         let denied = ReasonCode::NotAuthorized;
-        let came = suback(&mut node, receiver, &["open/#", "whole/1", "other"]);
+        let received = suback(&mut node, receiver, &["open/#", "whole/1", "other"]);
         let codes = vec![granted, granted, denied];
-        assert_eq!(came, [Answer::Suback(codes, true)], "the first one in part");
-        let came = suback(
+        assert_eq!(
+            received,
+            [Answer::Suback(codes, true)],
+            "the first one in part"
+        );
+        let received = suback(
             &mut node,
             receiver,
             &["$share/g/open/#", "$share/g/whole/#"],
         );
-        assert_eq!(came, [Answer::Suback(vec![denied, granted], false)]);
+        assert_eq!(received, [Answer::Suback(vec![denied, granted], false)]);
         assert_eq!(node.count(Counter::SubscribeDenied), 2);
         let publisher = node.join(workers - 1, "publisher");
         node.answers(publisher);
@@ -154,13 +158,13 @@ fn a_filter_that_is_allowed_in_part_is_refused_by_that_policy() {
         });
     });
     let peer = node.join(0, "peer");
-    let came = suback(&mut node, peer, &["open/#", "open/1/x"]);
+    let received = suback(&mut node, peer, &["open/#", "open/1/x"]);
     let codes = vec![ReasonCode::NotAuthorized, ReasonCode::GrantedQoS1];
-    assert_eq!(came, [Answer::Suback(codes, false)]);
+    assert_eq!(received, [Answer::Suback(codes, false)]);
 }
 
 #[test]
-fn other_rules_end_subscriptions_and_drop_what_came_through_them() {
+fn other_rules_end_subscriptions_and_drop_their_queued_messages() {
     let mut node = node_with(2, "allow all pubsub #");
     let receiver = node.join(0, "receiver");
     node.set_acknowledges(receiver, false);
@@ -209,7 +213,7 @@ fn a_review_that_changes_nothing_drops_nothing() {
 }
 
 #[test]
-fn a_client_that_loses_a_subscription_is_turned_away_first() {
+fn a_client_that_loses_a_subscription_is_disconnected_first() {
     let mut node = node_with(1, "allow all pubsub #");
     let peer = node.join(0, "peer");
     suback(&mut node, peer, &["a", "b"]);

@@ -34,8 +34,11 @@ fn promises(room: &Arc<QueueRoom>, bytes: &[usize]) -> Vec<Option<Promise>> {
     bytes.iter().map(|bytes| room.try_promise(*bytes)).collect()
 }
 
-fn waiters(told: Vec<RoomNotice>) -> Vec<usize> {
-    told.into_iter().map(|told| told.waiter.0.index()).collect()
+fn waiters(notices: Vec<RoomNotice>) -> Vec<usize> {
+    notices
+        .into_iter()
+        .map(|notice| notice.waiter.0.index())
+        .collect()
 }
 
 fn a_room(node: &Node, level: &Arc<AtomicU8>) -> Arc<QueueRoom> {
@@ -65,11 +68,11 @@ fn a_place_in_the_queue_is_promised_once() {
     assert_eq!(beyond.session(), room.session.id);
     drop(given.remove(0));
     assert!(!room.has_room(0), "one is beyond the limit");
-    assert!(beyond.end().is_none(), "nobody waits");
+    assert!(beyond.end().is_none(), "there is no waiter");
     assert!(room.has_room(0));
     room.wait((WorkerId::new(3), Shortage::Session(1)));
-    let told = given.remove(0).unwrap().end().unwrap();
-    assert_eq!(told.waiter.0, WorkerId::new(3));
+    let notice = given.remove(0).unwrap().end().unwrap();
+    assert_eq!(notice.waiter.0, WorkerId::new(3));
     assert!(room.try_promise(0).is_some());
 }
 
@@ -159,7 +162,7 @@ fn bytes_from_a_half_of_the_limit_on_make_a_queue_nearly_full() {
 }
 
 #[test]
-fn those_who_wait_for_room_are_told_once_and_in_their_order() {
+fn waiters_for_room_are_notified_once_and_in_order() {
     let (node, _) = room_with(|_| ());
     let room = a_room(&node, &Arc::default());
     assert!(room.take_waiters().is_empty());
@@ -179,10 +182,10 @@ fn those_who_wait_for_room_are_told_once_and_in_their_order() {
 }
 
 #[test]
-fn messages_that_others_refused_are_counted_by_the_owner() {
+fn messages_refused_by_other_workers_are_counted_by_the_owner() {
     let (node, _) = room_with(|_| ());
     let room = a_room(&node, &Arc::default());
-    assert!(room.refuse(), "its worker has to be told");
+    assert!(room.refuse(), "its worker has to be notified");
     assert!(!room.refuse() && !room.refuse());
     assert_eq!(room.take_refused(), 3);
     assert_eq!(room.take_refused(), 0);
@@ -235,7 +238,7 @@ fn members_that_are_nearly_full_and_connected_may_hold_publishers() {
 }
 
 #[test]
-fn a_room_is_given_back_when_nobody_looks_at_it_any_more() {
+fn a_room_is_released_with_its_last_user() {
     let (mut node, _) = room_with(|_| ());
     node.unsubscribe(0, &["$share/g/t"]);
     assert!(own_room(&mut node).is_none());
@@ -259,13 +262,13 @@ fn a_filter_is_nearly_full_where_all_its_subscribers_are() {
     assert_eq!(node.shell.node.interest.len(), 0);
     node.subscribe(one, "t", QoS::AtLeastOnce);
     node.cut(one);
-    node.pass(std::time::Duration::from_secs(100_001));
+    node.advance_time(std::time::Duration::from_secs(100_001));
     assert_eq!(counts(&mut node), [0, 0]);
     assert_eq!(node.shell.node.interest.len(), 0);
 }
 
 #[test]
-fn a_queue_that_shrinks_tells_the_first_of_those_who_wait() {
+fn a_queue_that_shrinks_notifies_the_first_waiter() {
     let mut node = Node::planned(1, |plan| {
         plan.limits().inflight_max = 1;
         plan.limits().queue.messages_max = 3;
@@ -300,6 +303,6 @@ fn a_queue_that_shrinks_tells_the_first_of_those_who_wait() {
     assert_eq!(
         waiters(shown.notices),
         [4],
-        "nobody waits for one that has gone"
+        "there is no waiter for a removed room"
     );
 }

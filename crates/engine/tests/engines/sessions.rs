@@ -1,4 +1,4 @@
-//! How sessions begin and end: wills, expiry, counts, and the events that tell of them.
+//! Begin and end of sessions: wills, expiry, counts, and their events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,15 +54,15 @@ fn a_will_is_published_once_its_client_is_gone_for_its_delay() {
         assert_eq!(node.payloads(receiver), ["at once"]);
         node.leave(rude, true);
         assert_eq!(node.payloads(receiver), ["rude"]);
-        node.pass(Duration::from_secs(6));
+        node.advance_time(Duration::from_secs(6));
         assert_eq!(node.payloads(receiver), ["short"]);
         node.join(workers - 1, "back");
-        node.pass(Duration::from_secs(5));
+        node.advance_time(Duration::from_secs(5));
         assert_eq!(node.payloads(receiver), ["later"]);
         assert_eq!(node.count(Counter::Sessions), 3);
         assert_eq!(node.count(Counter::ClientsConnected), 2);
         assert_eq!(node.count(Counter::SessionsExpired), 1);
-        node.pass(Duration::from_secs(100));
+        node.advance_time(Duration::from_secs(100));
         assert_eq!(node.count(Counter::SessionsExpired), 2);
         assert_eq!(node.payloads(receiver), Vec::<String>::new());
         let late = node.join(0, "late");
@@ -194,62 +194,71 @@ fn a_client_that_is_silent_for_too_long_is_disconnected() {
     connect.keep_alive = 10;
     let peer = node.join_as(0, &connect);
     node.answers(peer);
-    node.pass(Duration::from_secs(14));
+    node.advance_time(Duration::from_secs(14));
     node.send(peer, &thrum_codec::packet::Packet::PingReq);
     node.settle();
     assert_eq!(node.answers(peer), [Answer::Pong]);
-    node.pass(Duration::from_secs(14));
+    node.advance_time(Duration::from_secs(14));
     assert_eq!(node.answers(peer), []);
-    node.pass(Duration::from_secs(2));
+    node.advance_time(Duration::from_secs(2));
     let expected = Answer::Disconnected(ReasonCode::KeepAliveTimeout);
     assert_eq!(node.answers(peer), [expected]);
 }
 
 #[test]
-fn events_tell_what_clients_do_to_those_who_have_subscribed_to_them() {
+fn events_report_actions_of_clients_to_their_subscribers() {
     let mut node = Node::planned(2, |plan| plan.limits().inflight_max = 1);
     let watcher = node.join(1, "watcher");
     node.subscribe(watcher, "$events/#", Q1);
-    let told = |node: &mut Node, topics: &[&str]| -> Vec<String> {
+    let events = |node: &mut Node, topics: &[&str]| -> Vec<String> {
         let messages = node.messages(watcher);
-        let came: Vec<&str> = messages
+        let received: Vec<&str> = messages
             .iter()
             .map(|one| one.topic.strip_prefix("$events/").unwrap())
             .collect();
-        assert_eq!(came, topics, "{messages:?}");
+        assert_eq!(received, topics, "{messages:?}");
         messages.into_iter().map(|one| one.payload).collect()
     };
-    // Its own subscription is the first that it hears of.
-    told(&mut node, &["session/subscribed"]);
+    // Its own subscription is the first event that it receives.
+    events(&mut node, &["session/subscribed"]);
     let mut named = connect("peer");
     named.username = Some("user");
     let peer = node.join_as(0, &named);
-    let came = told(&mut node, &["client/connected"]);
+    let received = events(&mut node, &["client/connected"]);
     let expected = r#"{"clientid":"peer","username":null,"peername":"here","listener":"tcp","proto_ver":5,"session_present":false,"expiry_interval":100000,"timestamp":"#;
-    assert!(came[0].starts_with(expected), "{came:?}");
+    assert!(received[0].starts_with(expected), "{received:?}");
     node.subscribe(peer, "t", Q1);
-    let came = told(&mut node, &["session/subscribed"]);
-    assert!(came[0].contains(r#""topic":"t","qos":1,"sub_props":{"no_local":false,"#));
-    assert!(!came[0].contains("subscription_identifier"), "{came:?}");
+    let received = events(&mut node, &["session/subscribed"]);
+    assert!(received[0].contains(r#""topic":"t","qos":1,"sub_props":{"no_local":false,"#));
+    assert!(
+        !received[0].contains("subscription_identifier"),
+        "{received:?}"
+    );
     node.publish(peer, "t", "12", Q1);
-    let came = told(&mut node, &["message/delivered", "message/acked"]);
-    assert!(came[0].contains(r#""topic":"t","qos":1,"retain":false,"payload_bytes":2"#));
+    let received = events(&mut node, &["message/delivered", "message/acked"]);
+    assert!(received[0].contains(r#""topic":"t","qos":1,"retain":false,"payload_bytes":2"#));
     node.publish(peer, "nobody", "1", Q1);
-    let came = told(&mut node, &["message/dropped"]);
-    assert!(came[0].contains(r#""reason":"no_subscribers""#), "{came:?}");
+    let received = events(&mut node, &["message/dropped"]);
+    assert!(
+        received[0].contains(r#""reason":"no_subscribers""#),
+        "{received:?}"
+    );
     node.unsubscribe(peer, &["t"]);
-    told(&mut node, &["session/unsubscribed"]);
+    events(&mut node, &["session/unsubscribed"]);
     node.subscribe(peer, "t", Q1);
     node.cut(peer);
-    let came = told(&mut node, &["session/subscribed", "client/disconnected"]);
-    assert!(came[1].contains(r#""peername":"here","reason":"closed","proto_ver":5,"#));
+    let received = events(&mut node, &["session/subscribed", "client/disconnected"]);
+    assert!(received[1].contains(r#""peername":"here","reason":"closed","proto_ver":5,"#));
     node.publish(watcher, "t", "1", QoS::AtMostOnce);
-    let came = told(&mut node, &["message/delivery_dropped"]);
-    assert!(came[0].contains(r#""reason":"offline""#), "{came:?}");
+    let received = events(&mut node, &["message/delivery_dropped"]);
+    assert!(
+        received[0].contains(r#""reason":"offline""#),
+        "{received:?}"
+    );
     node.publish(watcher, "t", "1", Q1);
-    told(&mut node, &[]);
+    events(&mut node, &[]);
     node.join(0, "peer");
-    told(
+    events(
         &mut node,
         &["message/delivered", "client/connected", "message/acked"],
     );
@@ -262,7 +271,7 @@ fn events_tell_what_clients_do_to_those_who_have_subscribed_to_them() {
 }
 
 #[test]
-fn events_beyond_their_limit_are_counted_and_left_out() {
+fn events_beyond_their_limit_are_counted_and_omitted() {
     let mut node = Node::planned(1, |plan| plan.settings.output_bytes = 1 << 30);
     let watcher = node.join(0, "watcher");
     node.subscribe(watcher, "$events/message/dropped", QoS::AtMostOnce);
@@ -274,9 +283,9 @@ fn events_beyond_their_limit_are_counted_and_left_out() {
             node.post(watcher, publish(&topic, "", QoS::AtMostOnce));
         }
         node.settle();
-        let came = node.messages(watcher).len() as u64;
-        assert!(waiting.contains(&came), "{came}");
-        left_out += 8_200 - came;
+        let received = node.messages(watcher).len() as u64;
+        assert!(waiting.contains(&received), "{received}");
+        left_out += 8_200 - received;
         assert_eq!(node.count(Counter::EventsLeftOut), left_out);
     }
 }
@@ -304,14 +313,14 @@ fn lines_about_single_clients_are_limited_by_the_second() {
         (0..200).filter(|_| core.may_log()).count()
     };
     assert_eq!(count(&mut node), 50);
-    node.pass(Duration::from_millis(999));
+    node.advance_time(Duration::from_millis(999));
     assert_eq!(count(&mut node), 0);
-    node.pass(Duration::from_millis(1));
+    node.advance_time(Duration::from_millis(1));
     assert_eq!(count(&mut node), 50);
 }
 
 #[test]
-fn events_of_messages_tell_the_reason_and_the_terms_of_the_subscriber() {
+fn events_of_messages_contain_the_reason_and_the_options_of_the_subscriber() {
     let mut node = Node::planned(1, |plan| {
         plan.limits().inflight_max = 1;
         plan.limits().queue.messages_max = 1;
@@ -332,7 +341,7 @@ fn events_of_messages_tell_the_reason_and_the_terms_of_the_subscriber() {
     node.subscribe_with(receiver, &["t"], as_published, None);
     let publisher = node.join(0, "publisher");
     node.messages(watcher);
-    let told = |node: &mut Node| -> Vec<String> {
+    let events = |node: &mut Node| -> Vec<String> {
         let messages = node.messages(watcher).into_iter();
         let short = |payload: String| {
             let from = payload.find("null,").map_or(0, |at| at + 5);
@@ -344,22 +353,26 @@ fn events_of_messages_tell_the_reason_and_the_terms_of_the_subscriber() {
     node.publish(publisher, "$SYS/x", "1", Q1);
     let denied =
         r#""reason":"not_authorized","topic":"$SYS/x","qos":1,"retain":false,"payload_bytes":1"#;
-    assert_eq!(told(&mut node), [denied]);
+    assert_eq!(events(&mut node), [denied]);
     node.publish(publisher, "t", "123456", Q1);
     let quota = r#""reason":"quota_exceeded","topic":"t","qos":1,"retain":false,"payload_bytes":6"#;
-    assert_eq!(told(&mut node), [quota]);
+    assert_eq!(events(&mut node), [quota]);
     node.publish(publisher, "t", "1", QoS::ExactlyOnce);
     let sent = r#""topic":"t","qos":1,"retain":false,"payload_bytes":1"#;
-    assert_eq!(told(&mut node), [sent], "as the subscriber gets it");
+    assert_eq!(events(&mut node), [sent], "as the subscriber gets it");
     node.retain(publisher, "t", "12");
-    assert_eq!(told(&mut node), Vec::<String>::new(), "it waits");
+    assert_eq!(events(&mut node), Vec::<String>::new(), "it waits");
     node.publish(publisher, "t", "3", Q1);
     let full = r#""reason":"queue_full","topic":"t","qos":1,"retain":false,"payload_bytes":1"#;
     let refused =
         r#""reason":"quota_exceeded","topic":"t","qos":1,"retain":false,"payload_bytes":1"#;
-    assert_eq!(told(&mut node), [full, refused]);
+    assert_eq!(events(&mut node), [full, refused]);
     let first = node.messages(receiver).remove(0);
     node.acknowledge(receiver, &first);
     let retained = r#""topic":"t","qos":1,"retain":true,"payload_bytes":2"#;
-    assert_eq!(told(&mut node), [sent, retained], "acknowledged, and sent");
+    assert_eq!(
+        events(&mut node),
+        [sent, retained],
+        "acknowledged, and sent"
+    );
 }

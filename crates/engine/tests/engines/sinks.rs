@@ -8,6 +8,7 @@ use crossbeam_utils::CachePadded;
 use thrum_codec::{QoS, ReasonCode, Version};
 use thrum_engine::node::metrics::Counter;
 use thrum_engine::sinks::{Offer, QueueLimits, SinkCounts, SinkQueue, WhenFull};
+use thrum_protocol::{Message, Publication};
 
 use crate::node::{Answer, Node, connect, publish};
 use crate::shell::{Plan, SinkPlan};
@@ -71,8 +72,8 @@ fn a_full_sink_lets_messages_pass_by_or_refuses_their_publishers() {
             queue_of(&node).written(&taken);
             node.publish(publisher, "t/x", "4", Q1);
             node.publish(publisher, "u", "5", Q1);
-            let nobody = Answer::Puback(ReasonCode::NoMatchingSubscribers);
-            assert_eq!(node.answers(publisher), [TAKEN, nobody]);
+            let no_match = Answer::Puback(ReasonCode::NoMatchingSubscribers);
+            assert_eq!(node.answers(publisher), [TAKEN, no_match]);
             let counts = counts(&node);
             assert_eq!((counts.offered, counts.written, counts.waiting), (3, 2, 1));
         }
@@ -80,7 +81,7 @@ fn a_full_sink_lets_messages_pass_by_or_refuses_their_publishers() {
 }
 
 #[test]
-fn a_full_sink_that_holds_tells_who_has_filled_it() {
+fn a_full_sink_that_holds_publishers_names_the_connection_that_filled_it() {
     let mut node = Node::planned(1, sink(WhenFull::Hold, false));
     let publisher = node.join(0, "publisher");
     let link = node.link(publisher);
@@ -104,7 +105,7 @@ fn a_full_sink_that_holds_tells_who_has_filled_it() {
 }
 
 #[test]
-fn a_sink_that_is_full_with_what_a_turn_has_for_it_refuses_the_rest_of_the_turn() {
+fn a_sink_that_the_messages_of_a_turn_fill_refuses_the_rest_of_the_turn() {
     let mut node = Node::planned(1, sink(WhenFull::Refuse, false));
     let publisher = node.join(0, "publisher");
     node.answers(publisher);
@@ -113,6 +114,30 @@ fn a_sink_that_is_full_with_what_a_turn_has_for_it_refuses_the_rest_of_the_turn(
     }
     node.settle();
     assert_eq!(node.answers(publisher), [TAKEN, TAKEN, REFUSED]);
+}
+
+#[test]
+fn a_message_of_the_operator_that_was_not_refused_is_in_the_sink() {
+    let mut node = Node::planned(2, sink(WhenFull::Refuse, false));
+    let publisher = node.join(1, "publisher");
+    let is_refused = |node: &mut Node| node.shell.engine(0).is_refused_by_sinks("t/x");
+    assert!(!is_refused(&mut node));
+    // Another worker fills the sink before the message is routed.
+    for payload in ["1", "2"] {
+        node.publish(publisher, "t/x", payload, Q1);
+    }
+    assert!(is_refused(&mut node));
+    let message = |payload: &[u8]| Arc::new(Message::new(&Publication::new("t/x", payload, Q1)));
+    let outcome = node.shell.engine(0).publish_order(&message(b"order"));
+    assert_eq!(outcome, Some(ReasonCode::Success));
+    // A message of the node cannot be refused: a full sink drops it.
+    let engine = node.shell.engine(0);
+    engine.publish_message(&message(b"node"), None);
+    node.settle();
+    let taken = take(&node);
+    let payloads: Vec<&[u8]> = taken.iter().map(|one| one.message.payload()).collect();
+    assert_eq!(payloads, [&b"1"[..], b"2", b"order"]);
+    assert_eq!(counts(&node).dropped, 1);
 }
 
 #[test]
@@ -132,7 +157,7 @@ fn a_client_of_version_3_is_disconnected_where_a_sink_refuses_it() {
 }
 
 #[test]
-fn what_a_durable_sink_has_not_written_waits_for_it_after_a_crash() {
+fn messages_that_a_durable_sink_has_not_written_are_restored_after_a_crash() {
     let mut node = Node::durable(2, sink(WhenFull::Drop, true));
     let publisher = node.join(1, "publisher");
     node.publish(publisher, "t", "kept", Q1);
@@ -222,7 +247,7 @@ fn a_queue_gives_the_oldest_offers_within_the_limits_of_a_write() {
 }
 
 #[test]
-fn a_queue_that_closes_or_is_called_keeps_nobody_waiting() {
+fn a_queue_that_is_closed_or_woken_keeps_no_reader_waiting() {
     let mut node = Node::planned(1, sink(WhenFull::Drop, false));
     let publisher = node.join(0, "publisher");
     node.publish(publisher, "t", "1", Q0);

@@ -79,7 +79,7 @@ fn more_identifiers_than_a_message_may_have_lead_to_several_messages() {
 }
 
 #[test]
-fn a_client_without_wish_for_its_own_messages_gets_those_of_others() {
+fn a_client_with_no_local_receives_the_messages_of_others() {
     let mut node = Node::new(1);
     let receiver = node.join(0, "receiver");
     let no_local = SubscriptionOptions {
@@ -92,8 +92,8 @@ fn a_client_without_wish_for_its_own_messages_gets_those_of_others() {
     node.publish(receiver, "t", "own", Q1);
     node.publish(other, "t", "foreign", Q1);
     assert_eq!(node.payloads(receiver), ["foreign"]);
-    let nobody = Answer::Puback(ReasonCode::NoMatchingSubscribers);
-    assert_eq!(node.answers(receiver), [nobody]);
+    let no_subscribers = Answer::Puback(ReasonCode::NoMatchingSubscribers);
+    assert_eq!(node.answers(receiver), [no_subscribers]);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn the_retain_flag_stays_where_the_subscription_asks_for_it() {
 }
 
 #[test]
-fn retained_messages_come_as_the_subscription_asks_for_them() {
+fn retained_messages_are_sent_by_the_retain_handling_of_the_subscription() {
     let mut node = Node::new(2);
     let publisher = node.join(1, "publisher");
     node.retain(publisher, "t/1", "1");
@@ -132,27 +132,27 @@ fn retained_messages_come_as_the_subscription_asks_for_them() {
         retain_handling,
         ..options(Q0)
     };
-    let mut comes = |filter: &str, retain_handling| {
+    let mut received_after = |filter: &str, retain_handling| {
         node.subscribe_with(receiver, &[filter], handling(retain_handling), Some(4));
         let messages = node.messages(receiver);
-        let is_marked = |message: &crate::node::Got| {
+        let is_marked = |message: &crate::node::ReceivedMessage| {
             message.retain && message.qos == Q0 && message.identifiers == [4]
         };
         assert!(messages.iter().all(is_marked), "{messages:?}");
         messages.len()
     };
-    assert_eq!(comes("t/#", RetainHandling::Never), 0);
-    assert_eq!(comes("t/#", RetainHandling::SendIfNew), 0);
-    assert_eq!(comes("t/#", RetainHandling::Send), 1);
-    assert_eq!(comes("t/#", RetainHandling::Send), 1);
-    assert_eq!(comes("t/+", RetainHandling::SendIfNew), 1);
-    assert_eq!(comes("$share/g/t/+", RetainHandling::Send), 0);
-    assert_eq!(comes("u/#", RetainHandling::Send), 0);
-    assert_eq!(comes("t/1", RetainHandling::Send), 1);
+    assert_eq!(received_after("t/#", RetainHandling::Never), 0);
+    assert_eq!(received_after("t/#", RetainHandling::SendIfNew), 0);
+    assert_eq!(received_after("t/#", RetainHandling::Send), 1);
+    assert_eq!(received_after("t/#", RetainHandling::Send), 1);
+    assert_eq!(received_after("t/+", RetainHandling::SendIfNew), 1);
+    assert_eq!(received_after("$share/g/t/+", RetainHandling::Send), 0);
+    assert_eq!(received_after("u/#", RetainHandling::Send), 0);
+    assert_eq!(received_after("t/1", RetainHandling::Send), 1);
 }
 
 #[test]
-fn many_retained_messages_come_as_the_client_takes_them_and_each_once() {
+fn many_retained_messages_arrive_as_the_client_reads_them_and_each_once() {
     for workers in [1, 3] {
         let mut node = Node::planned(workers, |plan| {
             plan.limits().queue.messages_max = 10;
@@ -173,9 +173,9 @@ fn many_retained_messages_come_as_the_client_takes_them_and_each_once() {
         let session = &node.shell.engine(worker).core.sessions[slot].session;
         let (queued, _, inflight) = session.outbound().backlog();
         assert!(queued <= 5 && inflight == 2, "{queued} {inflight}");
-        let mut came = node.drain(receiver);
-        came.sort_unstable();
-        assert_eq!(came, expected, "{workers} workers");
+        let mut received = node.drain(receiver);
+        received.sort_unstable();
+        assert_eq!(received, expected, "{workers} workers");
         let client = &node.shell.engine(worker).core.sessions[slot];
         let rare = client.rare.as_deref();
         assert!(rare.is_none_or(|rare| rare.replays.is_empty()));
@@ -183,7 +183,7 @@ fn many_retained_messages_come_as_the_client_takes_them_and_each_once() {
 }
 
 #[test]
-fn replays_of_a_turn_visit_a_part_of_the_topics_and_go_on_in_the_next_one() {
+fn replays_of_a_turn_visit_a_part_of_the_topics_and_continue_in_the_next_one() {
     let mut node = Node::planned(1, |plan| {
         plan.settings.retained.message_count = 10_000;
         plan.settings.retained.bytes = 1 << 30;
@@ -224,7 +224,7 @@ fn replays_of_a_turn_visit_a_part_of_the_topics_and_go_on_in_the_next_one() {
 }
 
 #[test]
-fn what_cannot_be_retained_is_refused_where_its_publisher_can_be_told() {
+fn a_message_that_cannot_be_retained_is_refused_where_a_reason_code_exists() {
     let mut node = Node::planned(1, |plan| plan.settings.retained.message_count = 1);
     let receiver = node.join(0, "receiver");
     node.subscribe(receiver, "#", Q1);
@@ -289,7 +289,7 @@ fn retained_messages_that_have_expired_are_not_shown_and_are_swept() {
         );
     }
     node.settle();
-    node.pass(Duration::from_secs(11));
+    node.advance_time(Duration::from_secs(11));
     let receiver = node.join(0, "receiver");
     node.subscribe(receiver, "t/#", Q1);
     assert_eq!(node.messages(receiver).len(), 3);
@@ -357,7 +357,7 @@ fn a_client_may_have_as_many_subscriptions_as_the_limits_say() {
     assert_eq!(node.count(Counter::Subscriptions), 2);
     assert_eq!(node.count(Counter::SharedSubscriptions), 0);
     node.cut(peer);
-    node.pass(Duration::from_secs(100_001));
+    node.advance_time(Duration::from_secs(100_001));
     assert_eq!(node.count(Counter::Subscriptions), 0);
     assert_eq!(node.count(Counter::SessionsExpired), 1);
     assert_eq!(node.shell.engine(0).core.sessions.len(), 0);
@@ -388,7 +388,7 @@ fn features_that_are_off_are_refused_by_their_own_codes() {
 }
 
 #[test]
-fn a_client_of_version_3_with_too_many_filters_to_give_up_is_disconnected() {
+fn a_client_of_version_3_with_too_many_filters_in_unsubscribe_is_disconnected() {
     let mut node = Node::planned(1, |plan| plan.settings.subscriptions.packet_filters_max = 1);
     let mut old = connect("old");
     old.version = Version::V311;
@@ -460,7 +460,7 @@ fn topics_of_the_server_are_closed_to_clients() {
 }
 
 #[test]
-fn a_payload_over_the_limit_reaches_nobody() {
+fn a_payload_over_the_limit_is_not_delivered() {
     let mut node = Node::planned(1, |plan| plan.limits().payload_bytes_max = 3);
     let peer = node.subscriber(0, "peer", "t");
     node.publish(peer, "t", "123", Q1);
@@ -496,8 +496,8 @@ fn a_message_is_routed_by_the_subscriptions_of_its_moment() {
     for round in 0..3 {
         node.answers(publisher);
         node.publish(publisher, "t/x", "none", Q1);
-        let nobody = Answer::Puback(ReasonCode::NoMatchingSubscribers);
-        assert_eq!(node.answers(publisher), [nobody], "round {round}");
+        let no_subscribers = Answer::Puback(ReasonCode::NoMatchingSubscribers);
+        assert_eq!(node.answers(publisher), [no_subscribers], "round {round}");
         for filter in ["t/x", "t/+", "#"] {
             node.subscribe(here, filter, Q1);
             node.publish(publisher, "t/x", filter, Q1);

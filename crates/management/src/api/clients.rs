@@ -12,7 +12,7 @@ use thrum_codec::Version;
 
 use super::request::{ClientId, Parameters, page, parsed};
 use super::subscriptions::Subscription;
-use super::{Problem, Questions};
+use super::{ApiState, Problem};
 use crate::timestamp::timestamp;
 
 /// A client: its session, and its connection if it has one.
@@ -24,13 +24,13 @@ pub struct Client {
     pub user: Option<String>,
     /// It is connected.
     pub connected: bool,
-    /// When the connection began; null while it is away.
+    /// Start of the connection; null while it is disconnected.
     pub connected_at: Option<String>,
-    /// When its connection ended; null while it is connected.
+    /// End of its connection; null while it is connected.
     pub away_since: Option<String>,
-    /// Address and port, or the kind of connection if it has none; null while it is away.
+    /// Address and port, or the kind of connection if it has none; null while it is disconnected.
     pub peer: Option<String>,
-    /// Name of the listener; null while it is away.
+    /// Name of the listener; null while it is disconnected.
     pub listener: Option<String>,
     /// `3.1`, `3.1.1` or `5.0`.
     pub protocol_version: String,
@@ -67,7 +67,7 @@ pub struct ClientDetail {
     /// Its row in a listing.
     #[serde(flatten)]
     pub client: Client,
-    /// Its connection; null while it is away.
+    /// Its connection; null while it is disconnected.
     pub connection: Option<Connection>,
     /// Number of the session's worker.
     pub worker: usize,
@@ -84,7 +84,7 @@ pub struct ClientDetail {
     /// The first 100 subscriptions by filter; the rest is at `/clients/{id}/subscriptions`.
     pub subscription_list: Vec<Subscription>,
     /// Messages that were not sent to it, by reason, without those of QoS 0 that were published
-    /// while it was away.
+    /// while it was disconnected.
     pub dropped: Vec<Dropped>,
 }
 
@@ -145,13 +145,13 @@ pub struct Will {
 /// The effect of a kick.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Kicked {
-    /// It was connected, and is not any more.
+    /// It was connected and has been disconnected.
     pub disconnected: bool,
     /// Its session has ended.
     pub session_ended: bool,
 }
 
-/// Which clients are listed, and how.
+/// Parameters of a list of clients.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ListParameters {
@@ -195,13 +195,11 @@ impl ListParameters {
 }
 
 pub(super) async fn list(
-    State(questions): State<Questions>,
+    State(api): State<ApiState>,
     Parameters(parameters): Parameters<ListParameters>,
 ) -> Result<Json<ClientPage>, Problem> {
     let query = parameters.query()?;
-    let found = questions
-        .ask(move |queries| queries.sessions(&query))
-        .await?;
+    let found = api.query(move |queries| queries.sessions(&query)).await?;
     Ok(Json(ClientPage {
         clients: found.page.rows.into_iter().map(Client::from).collect(),
         matching: found.matching,
@@ -210,16 +208,16 @@ pub(super) async fn list(
 }
 
 pub(super) async fn show(
-    State(questions): State<Questions>,
+    State(api): State<ApiState>,
     ClientId(client_id): ClientId,
 ) -> Result<Json<ClientDetail>, Problem> {
     let name = client_id.clone();
-    let found = questions.ask(move |queries| queries.session(&name)).await?;
+    let found = api.query(move |queries| queries.session(&name)).await?;
     let found = found.ok_or_else(|| Problem::no_client(&client_id))?;
     Ok(Json(found.into()))
 }
 
-/// Whether the session ends too.
+/// Parameters of a kick: whether the session ends too.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct KickParameters {
@@ -227,13 +225,13 @@ pub(super) struct KickParameters {
 }
 
 pub(super) async fn kick(
-    State(questions): State<Questions>,
+    State(api): State<ApiState>,
     ClientId(client_id): ClientId,
     Parameters(KickParameters { session }): Parameters<KickParameters>,
 ) -> Result<Json<Kicked>, Problem> {
     let name = client_id.clone();
-    let kicked = questions
-        .ask(move |queries| queries.kick(&name, session))
+    let kicked = api
+        .query(move |queries| queries.kick(&name, session))
         .await?;
     let kicked = kicked.ok_or_else(|| Problem::no_client(&client_id))?;
     Ok(Json(Kicked {

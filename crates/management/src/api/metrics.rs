@@ -7,7 +7,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use thrum_broker::{Queries, StorageFigures};
 
-use super::{Problem, Questions};
+use super::{ApiState, Problem};
 
 /// Counters of the broker since its start.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -37,14 +37,14 @@ pub struct Storage {
 /// A class of commits by their time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitTime {
-    /// End of the class, which begins at the end of the class before; null for the last class.
+    /// Upper bound of the class, exclusive; null for the last class.
     pub micros_below: Option<u64>,
     /// Commits of the class.
     pub commits: u64,
 }
 
-pub(super) async fn show(State(questions): State<Questions>) -> Result<Json<Metrics>, Problem> {
-    let figures = questions.ask(Queries::figures).await?;
+pub(super) async fn show(State(api): State<ApiState>) -> Result<Json<Metrics>, Problem> {
+    let figures = api.query(Queries::figures).await?;
     Ok(Json(Metrics {
         counters: figures.counters.into_iter().collect(),
         backends: figures.backends.into_iter().collect(),

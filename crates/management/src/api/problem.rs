@@ -11,7 +11,7 @@ use thrum_broker::QueryError;
 /// Media type of a problem.
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
-/// Title of the problem that no session has a client identifier.
+/// Title of the problem that no session has the client identifier.
 pub const NO_CLIENT: &str = "no such client";
 
 /// An error with its cause and its remedy.

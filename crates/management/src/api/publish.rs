@@ -10,7 +10,7 @@ use thrum_broker::{OperatorMessage, PublishOutcome};
 use thrum_codec::QoS;
 
 use super::request::Body;
-use super::{Problem, Questions};
+use super::{ApiState, Problem};
 
 /// A message to publish.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -50,13 +50,11 @@ pub enum Outcome {
 }
 
 pub(super) async fn publish(
-    State(questions): State<Questions>,
+    State(api): State<ApiState>,
     Body(message): Body<Message>,
 ) -> Result<Json<Published>, Problem> {
     let message = message.read()?;
-    let published = questions
-        .ask(move |queries| queries.publish(&message))
-        .await?;
+    let published = api.query(move |queries| queries.publish(&message)).await?;
     let outcome = match published.outcome {
         PublishOutcome::Delivered => Outcome::Delivered,
         PublishOutcome::NoSubscribers => Outcome::NoSubscribers,

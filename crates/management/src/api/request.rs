@@ -1,4 +1,4 @@
-//! The parts of a request as handlers take them; an unreadable part is a [`Problem`].
+//! Extractors of the parts of a request; an unreadable part is a [`Problem`].
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -87,7 +87,7 @@ pub(super) struct PageParameters {
     pub(super) cursor: Option<String>,
 }
 
-/// Rows of a page, and where it begins.
+/// Returns the number of rows of a page, and its start.
 pub(super) fn page(
     limit: Option<usize>,
     cursor: Option<&str>,

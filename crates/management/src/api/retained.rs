@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use thrum_broker::{RetainedQuery, RetainedRow};
 
 use super::request::{FilterParameters, Parameters, page};
-use super::{Problem, Questions};
+use super::{ApiState, Problem};
 use crate::timestamp::timestamp;
 
 /// A retained message.
@@ -18,13 +18,13 @@ pub struct Retained {
     pub qos: u8,
     /// Bytes of the payload.
     pub payload_bytes: u64,
-    /// When it was published.
+    /// Time of publication.
     pub published_at: String,
-    /// When it expires; null if it does not.
+    /// Time of expiry; null if it does not expire.
     pub expires_at: Option<String>,
     /// Its publisher; null without `acl.check_retained_source`.
     pub publisher: Option<Publisher>,
-    /// It is not sent to new subscribers: its publisher may not publish it any more.
+    /// It is not sent to new subscribers: its publisher may no longer publish it.
     pub withheld: bool,
 }
 
@@ -49,7 +49,7 @@ pub struct RetainedPage {
 }
 
 pub(super) async fn list(
-    State(questions): State<Questions>,
+    State(api): State<ApiState>,
     Parameters(parameters): Parameters<FilterParameters>,
 ) -> Result<Json<RetainedPage>, Problem> {
     let (limit, cursor) = page(parameters.limit, parameters.cursor.as_deref())?;
@@ -58,9 +58,7 @@ pub(super) async fn list(
         limit,
         cursor,
     };
-    let page = questions
-        .ask(move |queries| queries.retained(&query))
-        .await?;
+    let page = api.query(move |queries| queries.retained(&query)).await?;
     Ok(Json(RetainedPage {
         messages: page.rows.into_iter().map(Retained::from).collect(),
         next: page.next.map(|next| next.to_string()),

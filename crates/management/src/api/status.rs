@@ -5,7 +5,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use thrum_broker::{ConnectionCounts, Listening, Queries};
 
-use super::{Problem, Questions};
+use super::{ApiState, Problem};
 use crate::timestamp::timestamp;
 
 /// A summary of the broker.
@@ -74,8 +74,8 @@ pub struct Listener {
     pub address: String,
 }
 
-pub(super) async fn show(State(questions): State<Questions>) -> Result<Json<Status>, Problem> {
-    let status = questions.ask(Queries::status).await?;
+pub(super) async fn show(State(api): State<ApiState>) -> Result<Json<Status>, Problem> {
+    let status = api.query(Queries::status).await?;
     let listeners = status.listeners.iter();
     Ok(Json(Status {
         version: status.version.to_owned(),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use thrum_broker::{SubscriptionQuery, SubscriptionRow};
 
 use super::request::{ClientId, FilterParameters, PageParameters, Parameters, page};
-use super::{Problem, Questions};
+use super::{ApiState, Problem};
 
 /// A subscription.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ pub struct SubscriptionPage {
 }
 
 pub(super) async fn list(
-    State(questions): State<Questions>,
+    State(api): State<ApiState>,
     Parameters(parameters): Parameters<FilterParameters>,
 ) -> Result<Json<SubscriptionPage>, Problem> {
     let (limit, cursor) = page(parameters.limit, parameters.cursor.as_deref())?;
@@ -47,19 +47,19 @@ pub(super) async fn list(
         limit,
         cursor,
     };
-    found(questions, query).await
+    found(api, query).await
 }
 
 pub(super) async fn of_client(
-    State(questions): State<Questions>,
+    State(api): State<ApiState>,
     ClientId(client_id): ClientId,
     Parameters(parameters): Parameters<PageParameters>,
 ) -> Result<Json<SubscriptionPage>, Problem> {
     let (limit, cursor) = page(parameters.limit, parameters.cursor.as_deref())?;
     let name = client_id.clone();
-    let exists = questions
+    let exists = api
         .clone()
-        .ask(move |queries| queries.session(&name))
+        .query(move |queries| queries.session(&name))
         .await?;
     if exists.is_none() {
         return Err(Problem::no_client(&client_id));
@@ -70,15 +70,12 @@ pub(super) async fn of_client(
         limit,
         cursor,
     };
-    found(questions, query).await
+    found(api, query).await
 }
 
-async fn found(
-    questions: Questions,
-    query: SubscriptionQuery,
-) -> Result<Json<SubscriptionPage>, Problem> {
-    let page = questions
-        .ask(move |queries| queries.subscriptions(&query))
+async fn found(api: ApiState, query: SubscriptionQuery) -> Result<Json<SubscriptionPage>, Problem> {
+    let page = api
+        .query(move |queries| queries.subscriptions(&query))
         .await?;
     Ok(Json(SubscriptionPage {
         subscriptions: page.rows.into_iter().map(Subscription::from).collect(),

@@ -57,7 +57,7 @@ fn create_folders(path: &Path) -> io::Result<Folder> {
     };
     let name = path.file_name().and_then(|name| name.to_str());
     let name = name.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidFilename))?;
-    let folder = above.make(name)?;
+    let folder = above.open_or_create_directory(name)?;
     // An earlier start may have ended between the creation and this sync.
     above.sync()?;
     Ok(folder)
@@ -75,13 +75,13 @@ fn check_folders(path: &Path) -> io::Result<()> {
     let above = above?;
     let name = path.file_name().and_then(|name| name.to_str());
     let name = name.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidFilename))?;
-    let folder = match above.inner(name) {
+    let folder = match above.open_directory(name) {
         _ if rest != parent(path) => return above.check_writable(),
         Err(error) if is_missing(&error) => return above.check_writable(),
         folder => folder?,
     };
     folder.check_writable()?;
-    match folder.inner(QUARANTINE) {
+    match folder.open_directory(QUARANTINE) {
         Err(error) if !is_missing(&error) => return Err(error),
         Ok(_) | Err(_) => {}
     }
@@ -111,7 +111,9 @@ impl RealDisk {
             source,
         };
         let folder = create_folders(path).map_err(refused)?;
-        folder.make(QUARANTINE).map_err(refused)?;
+        folder
+            .open_or_create_directory(QUARANTINE)
+            .map_err(refused)?;
         let lock = folder.change_or_create(LOCK.as_ref()).map_err(refused)?;
         let is_folder_locked = match (lock.try_lock(), folder.try_lock()) {
             (Err(TryLockError::WouldBlock), _) | (_, Ok(false)) => {
@@ -178,7 +180,7 @@ impl Disk for RealDisk {
     }
 
     fn check_place(&self) -> io::Result<()> {
-        self.folder.check_place()?;
+        self.folder.check_path()?;
         if self.is_folder_locked {
             return Ok(());
         }
@@ -209,7 +211,7 @@ impl RealReader {
     pub fn open(path: &Path) -> Result<Self, OpenDirError> {
         let name = path.file_name().and_then(|name| name.to_str());
         let opened = match name {
-            Some(name) => Folder::around(path).and_then(|above| above.inner(name)),
+            Some(name) => Folder::containing(path).and_then(|above| above.open_directory(name)),
             None => Folder::open(path),
         };
         opened.map(Self).map_err(|source| {
@@ -243,7 +245,7 @@ fn within(
     open: impl FnOnce(&Folder, &OsStr) -> io::Result<fs::File>,
 ) -> io::Result<RealFile> {
     let file = match name.split_once('/') {
-        Some((inner, name)) => open(&folder.inner(inner)?, name.as_ref()),
+        Some((inner, name)) => open(&folder.open_directory(inner)?, name.as_ref()),
         None => open(folder, name.as_ref()),
     };
     file.map(RealFile)

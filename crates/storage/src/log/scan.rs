@@ -200,3 +200,58 @@ impl<'a> Reader<'a, '_> {
         (u32::from_le_bytes(word) as usize).checked_add(RECORD_HEADER_LEN)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::format::{GROUP_HEADER_LEN, append_group};
+    use super::*;
+
+    const NUMBER: u64 = 3;
+    /// A record whose content is damaged.
+    const LONG: usize = 40_000;
+
+    /// A group of a long record and a short one. From the start of the long one on, `word` repeats
+    /// instead of its bytes.
+    fn damaged(word: u32) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let long = vec![1; LONG];
+        let records = [&*long, b"short"];
+        append_group(records.into_iter(), NUMBER, 0, true, &mut bytes);
+        let lost = GROUP_HEADER_LEN..GROUP_HEADER_LEN + RECORD_HEADER_LEN + LONG;
+        for place in bytes[lost].chunks_mut(4) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Numbers of records and of damaged bytes.
+    fn found(bytes: &[u8]) -> (usize, usize) {
+        let (mut records, mut damage) = (0, 0);
+        let extent = Extent::Sealed(bytes.len() as u64);
+        scan(bytes, NUMBER, 0, extent, &mut |part| match part {
+            Found::Record { payload, .. } => {
+                assert_eq!(payload, b"short");
+                records += 1;
+            }
+            Found::Damaged { len, .. } => damage += len,
+        });
+        (records, damage)
+    }
+
+    #[test]
+    fn the_record_behind_a_damaged_one_is_found() {
+        let lost = RECORD_HEADER_LEN + LONG;
+        assert_eq!(found(&damaged(0)), (1, lost));
+        // Lengths beyond the end of the group cost no check.
+        assert_eq!(found(&damaged(0xFFFF_FFFF)), (1, lost));
+    }
+
+    #[test]
+    fn damage_that_looks_like_many_long_records_is_searched_up_to_a_limit() {
+        let all = 2 * RECORD_HEADER_LEN + LONG + b"short".len();
+        // Each of the words is the length of a record that ends within the group.
+        assert_eq!(found(&damaged(10_000)), (0, all));
+        let lost = RECORD_HEADER_LEN + LONG;
+        assert_eq!(found(&damaged(200)), (1, lost));
+    }
+}

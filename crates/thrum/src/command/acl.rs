@@ -23,7 +23,7 @@ use crate::config::{self, Request};
 /// Exit code of what is not allowed.
 const DENIED: u8 = 1;
 /// Longest time for reading the user store.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -171,10 +171,10 @@ impl TestArgs {
             identity: identity.clone(),
             ..Admission::default()
         };
-        let (tell, told) = mpsc::channel();
-        let reply = Box::new(move |answer| drop(tell.send(answer)));
+        let (sender, answers) = mpsc::channel();
+        let reply = Box::new(move |answer| drop(sender.send(answer)));
         auth.refresh(Arc::new(identity), reply);
-        Ok(match told.recv_timeout(PATIENCE) {
+        Ok(match answers.recv_timeout(ANSWER_TIMEOUT) {
             Ok(Answer::Admit(admission)) => *admission,
             Ok(Answer::Deny(denial)) => return Err(Failure::usage(denial.detail)),
             // A user of another backend: only its name is known here.
@@ -233,8 +233,8 @@ impl TestArgs {
                 let filter = TopicFilter::parse(&self.topic);
                 let matched = filter.map_or(self.topic.as_str(), |filter| filter.matched_part());
                 let mut rules = Vec::new();
-                let tell = |part: Part| rules.extend(part.rule.and_then(name));
-                let verdict = match resolved.explain_subscribe(matched, qos, tell) {
+                let record = |part: Part| rules.extend(part.rule.and_then(name));
+                let verdict = match resolved.explain_subscribe(matched, qos, record) {
                     Coverage::Allowed => "allowed",
                     Coverage::Denied | Coverage::Undecided => "denied",
                     Coverage::Mixed => "allowed in part",

@@ -102,7 +102,7 @@ fn request(args: &RequestArgs) -> Result<(), Stop> {
         .response_topic
         .get_or_insert_with(|| response_topic.clone());
     let payload = args.payload.read()?;
-    let mut asker = Asker {
+    let mut requester = Requester {
         args,
         plan: &plan,
         topic,
@@ -113,11 +113,11 @@ fn request(args: &RequestArgs) -> Result<(), Stop> {
         deadline: None,
         state: State::Subscribing,
     };
-    run_client(&plan, &mut asker)
+    run_client(&plan, &mut requester)
 }
 
 /// Asks once the subscription to the response is in place, and waits for one message.
-struct Asker<'a> {
+struct Requester<'a> {
     args: &'a RequestArgs,
     plan: &'a Plan,
     topic: String,
@@ -136,10 +136,10 @@ enum State {
     /// The request can go out.
     Ready,
     /// The response is awaited.
-    Asked,
+    Requested,
 }
 
-impl Asker<'_> {
+impl Requester<'_> {
     fn ask(&mut self, outbox: &mut Outbox<'_>) -> Result<(), Stop> {
         let ask = |properties: PublishProperties<'_>| {
             outbox.publish(&Publish {
@@ -153,13 +153,13 @@ impl Asker<'_> {
             })
         };
         if self.plan.properties.publish.with_publish(ask)?.is_some() {
-            self.state = State::Asked;
+            self.state = State::Requested;
         }
         Ok(())
     }
 }
 
-impl Application for Asker<'_> {
+impl Application for Requester<'_> {
     fn handle_connected(&mut self, outbox: &mut Outbox<'_>) -> Result<(), Stop> {
         let options = SubscriptionOptions {
             qos: self.args.qos,
@@ -198,7 +198,7 @@ impl Application for Asker<'_> {
                 }
                 self.state = State::Ready;
             }
-            Event::Message { publish, alias } if self.state == State::Asked => {
+            Event::Message { publish, alias } if self.state == State::Requested => {
                 if self.args.no_retained && publish.retain {
                     return Ok(Progress::Continue);
                 }

@@ -165,7 +165,7 @@ fn subscribe(args: &SubscribeArgs) -> Result<(), Stop> {
         timeout: args.timeout,
         deadline: None,
         answers_missing: 0,
-        asked: Vec::new(),
+        pending: Vec::new(),
         refused: 0,
         left: args.count,
         to_remove: VecDeque::new(),
@@ -194,7 +194,7 @@ struct Subscriber<'a> {
     /// SUBACK and UNSUBACK not yet received.
     answers_missing: usize,
     /// The SUBSCRIBEs of this connection.
-    asked: Vec<Asked>,
+    pending: Vec<PendingSubscribe>,
     /// Filters that the broker has refused on this connection.
     refused: usize,
     /// Messages still to be printed.
@@ -206,7 +206,7 @@ struct Subscriber<'a> {
 }
 
 /// A SUBSCRIBE, and the place of its first filter in the list of all.
-struct Asked {
+struct PendingSubscribe {
     packet_id: PacketId,
     first: usize,
 }
@@ -216,7 +216,7 @@ impl Subscriber<'_> {
     /// filters of one.
     fn send_requests(&mut self, outbox: &mut Outbox<'_>) -> Result<(), Stop> {
         (self.answers_missing, self.refused) = (0, 0);
-        self.asked.clear();
+        self.pending.clear();
         let options = SubscriptionOptions {
             qos: self.args.qos,
             retain_as_published: self.args.retain_as_published,
@@ -236,7 +236,7 @@ impl Subscriber<'_> {
             let sent = self
                 .properties
                 .with_subscribe(|properties| client.subscribe(properties, requests, now, out));
-            self.asked.push(Asked {
+            self.pending.push(PendingSubscribe {
                 packet_id: sent.map_err(refused_request)?,
                 first: packet * FILTERS_PER_PACKET,
             });
@@ -269,11 +269,11 @@ impl Subscriber<'_> {
 
     fn handle_suback(&mut self, ack: &SubAck<'_>, outbox: &Outbox<'_>) -> Result<(), Stop> {
         let mut refusals = Vec::new();
-        let asked = self
-            .asked
+        let pending = self
+            .pending
             .iter()
-            .find(|asked| asked.packet_id == ack.packet_id);
-        let first = asked.map_or(0, |asked| asked.first);
+            .find(|pending| pending.packet_id == ack.packet_id);
+        let first = pending.map_or(0, |pending| pending.first);
         for (topic, code) in self.topics.iter().skip(first).zip(&ack.codes) {
             if code.is_error() {
                 let what = format!("subscription to {topic:?} refused by the broker");

@@ -1,5 +1,4 @@
-//! From files, variables and flags to one configuration that knows the origin of each of its
-//! values.
+//! Merges files, variables and flags to one configuration with the origin of each of its values.
 //!
 //! Layers, each over the one before: defaults, `thrum.toml`, `conf.d/*.toml` beside it, environment
 //! variables, flags. All errors are reported at once, each with its position.

@@ -1,4 +1,4 @@
-//! Rules in a configuration, each looked at where it is written.
+//! Rules in a configuration, each checked where it is written.
 
 use thrum_access::{Rule, RuleError, Source};
 

@@ -101,7 +101,7 @@ pub(crate) fn values(config: &Config) -> Vec<(String, String)> {
     collected(config).into_iter().map(texts).collect()
 }
 
-/// The same for people: without secrets.
+/// The same as text, without secrets.
 fn shown(config: &Config) -> Vec<(String, String)> {
     let keys = schema::keys();
     let texts = |(path, value): (String, Value)| {

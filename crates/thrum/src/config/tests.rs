@@ -70,7 +70,7 @@ fn every_form_of_a_value_is_read() {
         (config.node.name.as_str(), config.node.workers),
         ("edge-1", Workers::Count(4))
     );
-    assert_eq!(config.auth.anonymous, Anonymous::Nobody);
+    assert_eq!(config.auth.anonymous, Anonymous::Deny);
     assert_eq!(config.log.format, LogFormat::Json);
     assert_eq!(
         config.listeners["mqtt"].bind,
@@ -223,7 +223,7 @@ fn variables_are_read_as_toml_or_as_plain_text() {
         (config.node.name.as_str(), config.node.workers),
         ("7", Workers::Count(2))
     );
-    assert_eq!(config.auth.anonymous, Anonymous::Everyone);
+    assert_eq!(config.auth.anonymous, Anonymous::Allow);
     assert_eq!(config.limits.client.queue_bytes, 1 << 20);
 }
 
@@ -240,7 +240,7 @@ fn easy_mode_is_open_to_everyone_and_stays_on_this_machine() {
         ..Request::default()
     };
     let loaded = compose(&[], Vec::new(), &dev).unwrap();
-    assert_eq!(loaded.config.auth.anonymous, Anonymous::Everyone);
+    assert_eq!(loaded.config.auth.anonymous, Anonymous::Allow);
     assert_eq!(
         loaded.config.listeners["mqtt"].bind,
         addresses(&["127.0.0.1:1883", "[::1]:1883"])

@@ -17,7 +17,7 @@ const OUTPUT_BYTES_SOFT_MAX: usize = 256 * 1024;
 pub(crate) enum Progress {
     /// Not yet.
     Continue,
-    /// Say goodbye and end.
+    /// Send DISCONNECT and end.
     Done,
 }
 

@@ -35,7 +35,7 @@ pub(super) struct Link {
     place: String,
     chunk: Box<[u8]>,
     /// Bytes of MQTT, or of an unexpected protocol, have arrived.
-    heard: bool,
+    has_received: bool,
     /// Received and not yet handled.
     pub(super) input: Vec<u8>,
     /// To be sent.
@@ -64,7 +64,7 @@ impl Link {
             scheme: target.endpoint.scheme,
             place: target.place(),
             chunk: vec![0; CHUNK_BYTES].into_boxed_slice(),
-            heard: false,
+            has_received: false,
             input: Vec::new(),
             output: Vec::new(),
         };
@@ -183,7 +183,7 @@ impl Link {
         let received = self.unwrap(length);
         self.check_opening()?;
         if let Err(error) = received {
-            // An alert with the reason; the server may be gone.
+            // An alert with the reason; the server may have closed the connection.
             self.write().ok();
             return Err(self.refused(&error));
         }
@@ -206,10 +206,10 @@ impl Link {
 
     /// The first bytes show whether the server uses MQTT at all.
     fn check_opening(&mut self) -> Result<(), Stop> {
-        if self.heard || self.input.is_empty() {
+        if self.has_received || self.input.is_empty() {
             return Ok(());
         }
-        self.heard = true;
+        self.has_received = true;
         let Some(why) = not_mqtt(&self.input, self.scheme) else {
             return Ok(());
         };
@@ -228,7 +228,7 @@ impl Link {
         if let Some(error) = self.layers.as_ref().and_then(Layers::cut_off) {
             return self.refused(&error);
         }
-        if self.heard {
+        if self.has_received {
             return Stop::unreachable("the broker closed the connection");
         }
         Stop::unreachable(format!(
@@ -247,7 +247,7 @@ impl Link {
             return self.refused(&error);
         }
         let hung_up = [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
-        if !self.heard && hung_up.contains(&error.kind()) {
+        if !self.has_received && hung_up.contains(&error.kind()) {
             return self.ended();
         }
         Stop::unreachable(format!("connection to {} lost: {error}", self.place))
@@ -293,7 +293,7 @@ impl Link {
             while self.stream.read(&mut self.chunk)? != 0 {}
             Ok(())
         };
-        // The connection may be gone already, and there is nothing more to do about it.
+        // The connection may be closed already, which needs no handling.
         finish().ok();
     }
 }

@@ -32,7 +32,7 @@ impl Stop {
         Self::new(USAGE, message)
     }
 
-    /// Client and broker do not know each other.
+    /// Client and broker do not authenticate each other.
     pub(crate) fn denied(message: impl Into<String>) -> Self {
         Self::new(DENIED, message)
     }

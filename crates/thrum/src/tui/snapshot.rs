@@ -98,7 +98,7 @@ pub(crate) struct Figures {
 pub(crate) struct BrokerFigures {
     /// Its host, or the number of its process.
     pub(crate) name: String,
-    /// In the last second; none if it was not looked at in that one.
+    /// In the last second; none if it was not measured then.
     pub(crate) last: Option<Resources>,
     /// Cores in use second by second.
     pub(crate) cores: Vec<f64>,

@@ -51,7 +51,7 @@ pub(crate) fn give_back() {
     }
 }
 
-/// Whether the terminal is still ours to draw on.
+/// Whether the terminal is still drawn on.
 pub(super) fn is_taken() -> bool {
     IS_TAKEN.load(Ordering::SeqCst)
 }

@@ -40,9 +40,9 @@ pub(crate) struct BenchView {
 struct Shared {
     /// Guards the shown figures; held only to copy a few words in or out, never while drawing.
     snapshot: Mutex<Snapshot>,
-    /// A stop was requested; separate from the queue, because it must never find it full.
+    /// A stop was requested; separate from the queue, because the queue may be full.
     is_stopped: AtomicBool,
-    /// Set by ^C: nothing more is begun after this run.
+    /// Set by ^C: no other run begins after this one.
     interrupt: Arc<AtomicBool>,
     /// The view is over.
     is_over: AtomicBool,
@@ -146,7 +146,7 @@ impl Shared {
 /// Why the drawing ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The run is over, or the terminal is gone.
+    /// The run is over, or the terminal is closed.
     Over,
     /// The user ends the program at once.
     Insisted,

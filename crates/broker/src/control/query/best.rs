@@ -1,5 +1,5 @@
-//! The first rows of a table behind a place, kept while the table is walked. Their number and bytes
-//! are bounded, also while rows are added and removed.
+//! The first rows of a table behind a position, kept while the table is walked. Their number and
+//! bytes are bounded, also while rows are added and removed.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -42,14 +42,14 @@ pub(super) struct Wanted<K> {
     pub(super) after: Option<K>,
 }
 
-/// The first rows behind a place, in their order.
+/// The first rows behind a position, in their order.
 #[derive(Debug)]
 pub(super) struct Best<K, T> {
     wanted: Wanted<K>,
     rows: BTreeMap<K, T>,
     /// Bytes of the texts of the rows.
     bytes: usize,
-    /// Rows behind the place, kept or not.
+    /// Rows behind the position, kept or not.
     behind: u64,
 }
 

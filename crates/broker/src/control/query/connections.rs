@@ -1,8 +1,8 @@
 //! Connections by state.
 
 use super::QueryError;
-use super::ask::Asker;
-use super::questions::{Progress, Work};
+use super::sender::QuerySender;
+use super::tasks::{TaskProgress, WorkerTask};
 use crate::connection::{Connection, Phase};
 use crate::traffic::Traffic;
 use thrum_engine::ids::ConnectionKey;
@@ -14,7 +14,7 @@ pub struct ConnectionCounts {
     pub in_handshake: u64,
     /// The broker waits for CONNECT.
     pub awaiting_connect: u64,
-    /// CONNECT was received; a backend, a step of the client or a worker has still to answer.
+    /// CONNECT was received; the answer of a backend, the client or a worker is pending.
     pub authenticating: u64,
     /// The client has a session.
     pub established: u64,
@@ -45,15 +45,15 @@ impl ConnectionCounts {
 }
 
 /// Counts the connections, also those without a session.
-pub(super) fn connections(asker: &Asker) -> Result<ConnectionCounts, QueryError> {
+pub(super) fn connections(sender: &QuerySender) -> Result<ConnectionCounts, QueryError> {
     let mut all = ConnectionCounts::default();
-    for counts in asker.ask_all(CountConnections::default)? {
+    for counts in sender.query_all(CountConnections::default)? {
         all.add(counts);
     }
     Ok(all)
 }
 
-/// The walk of one worker over its connections.
+/// The iteration of one worker over its connections.
 #[derive(Debug, Default)]
 pub(super) struct CountConnections {
     next: usize,
@@ -61,10 +61,10 @@ pub(super) struct CountConnections {
     counts: ConnectionCounts,
 }
 
-impl Work for CountConnections {
+impl WorkerTask for CountConnections {
     type Answer = ConnectionCounts;
 
-    fn go_on(&mut self, traffic: &mut Traffic) -> Progress<ConnectionCounts> {
+    fn advance(&mut self, traffic: &mut Traffic) -> TaskProgress<ConnectionCounts> {
         let connections = &traffic.edge.connections;
         let end = *self.end.get_or_insert_with(|| connections.capacity());
         while self.next < end {
@@ -76,9 +76,9 @@ impl Work for CountConnections {
             traffic.engine.core.turn.work += 1;
             self.next += 1;
             if self.next < end && traffic.engine.core.turn.is_portion_over() {
-                return Progress::More;
+                return TaskProgress::More;
             }
         }
-        Progress::Done(self.counts)
+        TaskProgress::Done(self.counts)
     }
 }

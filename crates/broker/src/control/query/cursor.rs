@@ -1,4 +1,4 @@
-//! A place in a listing as text, which the program that asks keeps and sends back.
+//! A position in a listing as text, which the client keeps and sends back.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ const TEXT_BYTES_MAX: usize = 2 * (3 * 65_536 + 32);
 /// The hash of a text follows.
 const IS_HASHED: u8 = 1;
 
-/// The listing that a place belongs to. The number is a part of the text.
+/// The listing that a position belongs to. The number is a part of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Listing {
@@ -23,11 +23,11 @@ pub(super) enum Listing {
     Unsorted = 4,
 }
 
-/// The place in a listing where the next page begins. It is valid until the node ends.
+/// The position in a listing where the next page begins. It is valid until the node ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor(Vec<u8>);
 
-/// The cursor is of another listing or order, or no cursor.
+/// The text is not a cursor, or the cursor belongs to another listing or order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the cursor is not one of this listing with this order; leave it out to begin with the first page"
@@ -35,56 +35,58 @@ pub struct Cursor(Vec<u8>);
 pub struct CursorError;
 
 impl Cursor {
-    pub(super) fn new(listing: Listing, place: &[u8]) -> Self {
-        Self([&[listing as u8], place].concat())
+    pub(super) fn new(listing: Listing, position: &[u8]) -> Self {
+        Self([&[listing as u8], position].concat())
     }
 
-    /// The place without the number of the listing.
-    pub(super) fn place(&self, listing: Listing) -> Result<&[u8], CursorError> {
-        let (kind, place) = self.0.split_first().ok_or(CursorError)?;
-        (*kind == listing as u8).then_some(place).ok_or(CursorError)
+    /// The position without the number of the listing.
+    pub(super) fn position(&self, listing: Listing) -> Result<&[u8], CursorError> {
+        let (kind, position) = self.0.split_first().ok_or(CursorError)?;
+        (*kind == listing as u8)
+            .then_some(position)
+            .ok_or(CursorError)
     }
 
-    /// The cursor behind a row of a listing that is sorted by ranks.
+    /// The cursor behind a row of a listing sorted by rank.
     pub(super) fn of_rank(listing: Listing, order: &[u8], rank: &Rank) -> Self {
-        let mut place = order.to_vec();
-        place.extend_from_slice(&rank.value.to_le_bytes());
-        write_text(&mut place, &rank.name);
-        write_text(&mut place, &rank.second);
-        Self::new(listing, &place)
+        let mut position = order.to_vec();
+        position.extend_from_slice(&rank.value.to_le_bytes());
+        write_text(&mut position, &rank.name);
+        write_text(&mut position, &rank.second);
+        Self::new(listing, &position)
     }
 
     /// The rank that was written with the same order.
     pub(super) fn rank(&self, listing: Listing, order: &[u8]) -> Result<Rank, CursorError> {
-        let place = self.place(listing)?;
-        let rank = place.strip_prefix(order).and_then(read_rank);
+        let position = self.position(listing)?;
+        let rank = position.strip_prefix(order).and_then(read_rank);
         rank.ok_or(CursorError)
     }
 }
 
-fn read_rank(place: &[u8]) -> Option<Rank> {
-    let (value, mut place) = place.split_first_chunk()?;
-    let name = read_text(&mut place)?;
-    let second = read_text(&mut place)?;
-    place.is_empty().then(|| Rank {
+fn read_rank(position: &[u8]) -> Option<Rank> {
+    let (value, mut position) = position.split_first_chunk()?;
+    let name = read_text(&mut position)?;
+    let second = read_text(&mut position)?;
+    position.is_empty().then(|| Rank {
         value: u64::from_le_bytes(*value),
         name,
         second,
     })
 }
 
-fn write_text(place: &mut Vec<u8>, text: &RankText) {
+fn write_text(position: &mut Vec<u8>, text: &RankText) {
     let len = u16::try_from(text.start.len()).unwrap_or(u16::MAX);
-    place.extend_from_slice(&len.to_le_bytes());
-    place.extend_from_slice(&text.start);
-    place.push(if text.hash.is_some() { IS_HASHED } else { 0 });
+    position.extend_from_slice(&len.to_le_bytes());
+    position.extend_from_slice(&text.start);
+    position.push(if text.hash.is_some() { IS_HASHED } else { 0 });
     if let Some(hash) = text.hash {
-        place.extend_from_slice(&hash.to_le_bytes());
+        position.extend_from_slice(&hash.to_le_bytes());
     }
 }
 
-fn read_text(place: &mut &[u8]) -> Option<RankText> {
-    let (len, rest) = place.split_first_chunk()?;
+fn read_text(position: &mut &[u8]) -> Option<RankText> {
+    let (len, rest) = position.split_first_chunk()?;
     let len = usize::from(u16::from_le_bytes(*len));
     let (start, rest) = rest.split_at_checked(len)?;
     let (is_hashed, mut rest) = rest.split_first()?;
@@ -94,7 +96,7 @@ fn read_text(place: &mut &[u8]) -> Option<RankText> {
         hash = Some(u64::from_le_bytes(*bytes));
         rest = behind;
     }
-    *place = rest;
+    *position = rest;
     (len <= START_BYTES_MAX).then(|| RankText {
         start: start.into(),
         hash,
@@ -130,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_read_as_it_was_written_and_only_for_its_listing() {
+    fn a_position_is_decoded_as_it_was_encoded_and_only_for_its_listing() {
         let rank = Rank {
             value: u64::MAX - 1,
             name: RankText {
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_cursor_is_refused() {
+    fn invalid_cursors_are_refused() {
         let cut = "01".to_owned() + &"00".repeat(9);
         let long = "01".to_owned() + &"00".repeat(8) + "ffff";
         for text in ["", "0", "zz", "é", "+1", "02", &cut, &long] {

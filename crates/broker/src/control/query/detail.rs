@@ -3,10 +3,10 @@
 use thrum_codec::QoS;
 
 use super::QueryError;
-use super::ask::Asker;
-use super::questions::{Progress, Work};
 use super::row::{Backlog, SessionRow, row};
+use super::sender::QuerySender;
 use super::subscriptions::{SubscriptionRow, of_session};
+use super::tasks::{TaskProgress, WorkerTask};
 use crate::connection::Connection;
 use crate::system;
 use crate::traffic::Traffic;
@@ -25,7 +25,7 @@ const DETAIL_UNITS: u64 = 256;
 pub struct SessionDetail {
     /// Its row in a listing.
     pub row: SessionRow,
-    /// Its connection; none while the client is away.
+    /// Its connection; none while the client is disconnected.
     pub connection: Option<ConnectionDetail>,
     /// Number of its worker.
     pub worker: usize,
@@ -42,7 +42,7 @@ pub struct SessionDetail {
     /// The first subscriptions in the order of their filters, at most 100.
     pub subscriptions: Vec<SubscriptionRow>,
     /// Messages that the session did not get since it began, or since the start of the broker, by
-    /// reason; without those with QoS 0 that came while the client was away.
+    /// reason; without those with QoS 0 that arrived while the client was disconnected.
     pub dropped: Vec<(&'static str, u64)>,
 }
 
@@ -51,9 +51,9 @@ pub struct SessionDetail {
 pub struct ConnectionDetail {
     /// `mqtt`, `mqtts`, `ws`, `wss` or `quic`; none if the listener was removed.
     pub scheme: Option<&'static str>,
-    /// Seconds of silence that the client may keep; 0 is no limit.
+    /// Keep alive in seconds; 0 is no limit.
     pub keep_alive_secs: u16,
-    /// Subject of the client's certificate, if it showed one.
+    /// Subject of the client's certificate, if it presented one.
     pub certificate: Option<Box<str>>,
     /// Bytes of the socket from the client, with TLS if there is any; none over Unix sockets and
     /// QUIC.
@@ -64,11 +64,11 @@ pub struct ConnectionDetail {
     pub round_trip_micros: Option<u32>,
     /// Bytes of output that wait for the socket or the disk.
     pub output_bytes: u64,
-    /// Why it is slowed, or not read now.
+    /// Reasons why it is slowed or not read now.
     pub limited: Vec<Limited>,
 }
 
-/// Why a connection is slowed, or not read for now, in words.
+/// A reason why a connection is slowed or not read now, in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limited(pub &'static str);
 
@@ -88,23 +88,26 @@ pub struct WillDetail {
 }
 
 /// See [`Queries::session`](super::Queries::session).
-pub(super) fn session(asker: &Asker, client_id: &str) -> Result<Option<SessionDetail>, QueryError> {
-    let show = || ShowSession {
+pub(super) fn session(
+    sender: &QuerySender,
+    client_id: &str,
+) -> Result<Option<SessionDetail>, QueryError> {
+    let task = || ShowSession {
         client_id: client_id.into(),
     };
-    let answers = asker.ask_all(show)?;
+    let answers = sender.query_all(task)?;
     let mut found = answers.into_iter().flatten().next();
     if let Some(detail) = &mut found {
-        name_scheme(asker, detail);
+        name_scheme(sender, detail);
     }
     Ok(found.map(|detail| *detail))
 }
 
-fn name_scheme(asker: &Asker, detail: &mut SessionDetail) {
+fn name_scheme(sender: &QuerySender, detail: &mut SessionDetail) {
     let super::Presence::Connected { listener, .. } = &detail.row.presence else {
         return;
     };
-    let listening = asker.control.listening();
+    let listening = sender.control.listening();
     let found = listening.iter().find(|one| *one.listener == **listener);
     if let Some(connection) = &mut detail.connection {
         connection.scheme = found.map(|listening| listening.scheme);
@@ -116,12 +119,12 @@ pub(super) struct ShowSession {
     pub(super) client_id: Box<str>,
 }
 
-impl Work for ShowSession {
+impl WorkerTask for ShowSession {
     type Answer = Option<Box<SessionDetail>>;
 
-    fn go_on(&mut self, traffic: &mut Traffic) -> Progress<Self::Answer> {
+    fn advance(&mut self, traffic: &mut Traffic) -> TaskProgress<Self::Answer> {
         let slot = traffic.engine.core.sessions.find(&self.client_id);
-        Progress::Done(slot.map(|slot| {
+        TaskProgress::Done(slot.map(|slot| {
             let client = &traffic.engine.core.sessions[slot];
             let subscriptions = client.subscription_count() as u64;
             traffic.engine.core.turn.work += DETAIL_UNITS + 4 * subscriptions;

@@ -3,8 +3,8 @@
 use thrum_storage::{Health, MetricsSnapshot};
 
 use super::QueryError;
-use super::ask::{Asker, FIRST_WORKER};
-use super::questions::{Progress, Work};
+use super::sender::{FIRST_WORKER, QuerySender};
+use super::tasks::{TaskProgress, WorkerTask};
 use crate::sys_topics;
 use crate::traffic::Traffic;
 
@@ -36,18 +36,18 @@ pub struct StorageFigures {
 /// One class of a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassOfTime {
-    /// End of the class, which begins at the end of the class before; none for the last class.
+    /// Upper bound of the class, exclusive; none for the last class.
     pub micros_below: Option<u64>,
     /// Commits of the class.
     pub count: u64,
 }
 
 /// See [`Queries::figures`](super::Queries::figures).
-pub(super) fn figures(asker: &Asker) -> Result<Figures, QueryError> {
-    let storage = storage(asker)?;
-    let counters = sys_topics::counters(&asker.node().state.metrics);
+pub(super) fn figures(sender: &QuerySender) -> Result<Figures, QueryError> {
+    let storage = storage(sender)?;
+    let counters = sys_topics::counters(&sender.node().state.metrics);
     let mut backends = Vec::new();
-    let access = asker.control.access();
+    let access = sender.control.access();
     if let Some(gatekeeper) = access.access.gatekeeper.as_deref() {
         gatekeeper.figures(&mut |name, value| backends.push((name.to_owned(), value)));
     }
@@ -59,8 +59,10 @@ pub(super) fn figures(asker: &Asker) -> Result<Figures, QueryError> {
 }
 
 /// Health and counters of the storage thread; none if there is no storage.
-pub(super) fn storage(asker: &Asker) -> Result<Option<(Health, MetricsSnapshot)>, QueryError> {
-    asker.ask_worker(FIRST_WORKER, || AskStorage)
+pub(super) fn storage(
+    sender: &QuerySender,
+) -> Result<Option<(Health, MetricsSnapshot)>, QueryError> {
+    sender.query_worker(FIRST_WORKER, || ReadStorage)
 }
 
 fn storage_figures(health: Health, metrics: &MetricsSnapshot) -> StorageFigures {
@@ -79,13 +81,13 @@ fn storage_figures(health: Health, metrics: &MetricsSnapshot) -> StorageFigures 
 }
 
 #[derive(Debug)]
-struct AskStorage;
+struct ReadStorage;
 
-impl Work for AskStorage {
+impl WorkerTask for ReadStorage {
     type Answer = Option<(Health, MetricsSnapshot)>;
 
-    fn go_on(&mut self, traffic: &mut Traffic) -> Progress<Self::Answer> {
+    fn advance(&mut self, traffic: &mut Traffic) -> TaskProgress<Self::Answer> {
         let journal = traffic.engine.core.durable.journal.as_deref();
-        Progress::Done(journal.map(|journal| (journal.health(), journal.metrics())))
+        TaskProgress::Done(journal.map(|journal| (journal.health(), journal.metrics())))
     }
 }

@@ -3,15 +3,15 @@
 use thrum_codec::ReasonCode;
 
 use super::QueryError;
-use super::ask::Asker;
-use super::questions::{Progress, Work};
+use super::sender::QuerySender;
+use super::tasks::{TaskProgress, WorkerTask};
 use crate::edge::{DisconnectNotice, Ending};
 use crate::traffic::Traffic;
 use thrum_engine::ids::Slot;
 use thrum_engine::node::metrics::Counter;
 
 /// The reason that a client of 5.0 receives (0x98) and the log contains.
-const FAREWELL: DisconnectNotice<'static> = DisconnectNotice {
+const KICK_NOTICE: DisconnectNotice<'static> = DisconnectNotice {
     reason: ReasonCode::AdministrativeAction,
     what: "disconnected by the administrator of the broker",
 };
@@ -27,15 +27,15 @@ pub struct Kicked {
 
 /// See [`Queries::kick`](super::Queries::kick).
 pub(super) fn kick(
-    asker: &Asker,
+    sender: &QuerySender,
     client_id: &str,
     ends_session: bool,
 ) -> Result<Option<Kicked>, QueryError> {
-    let kick = || Kick {
+    let task = || Kick {
         client_id: client_id.into(),
         ends_session,
     };
-    let answers = asker.ask_all(kick)?;
+    let answers = sender.query_all(task)?;
     Ok(answers.into_iter().flatten().next())
 }
 
@@ -45,16 +45,16 @@ pub(super) struct Kick {
     pub(super) ends_session: bool,
 }
 
-impl Work for Kick {
+impl WorkerTask for Kick {
     type Answer = Option<Kicked>;
 
-    fn go_on(&mut self, traffic: &mut Traffic) -> Progress<Self::Answer> {
+    fn advance(&mut self, traffic: &mut Traffic) -> TaskProgress<Self::Answer> {
         let slot = traffic.engine.core.sessions.find(&self.client_id);
-        Progress::Done(slot.map(|slot| carry_out(traffic, slot, self.ends_session)))
+        TaskProgress::Done(slot.map(|slot| disconnect(traffic, slot, self.ends_session)))
     }
 }
 
-fn carry_out(traffic: &mut Traffic, slot: Slot, ends_session: bool) -> Kicked {
+fn disconnect(traffic: &mut Traffic, slot: Slot, ends_session: bool) -> Kicked {
     let client = &traffic.engine.core.sessions[slot];
     let (id, connection) = (client.session.id(), client.connection);
     let returning = traffic.rechecking().returning_to(slot);
@@ -62,11 +62,16 @@ fn carry_out(traffic: &mut Traffic, slot: Slot, ends_session: bool) -> Kicked {
     let row = traffic.engine.core.row();
     row.add(Counter::ClientsKicked, was_connected.into());
     if let Some(returning) = returning {
-        traffic.door().kick_returning(returning, FAREWELL.what);
+        traffic.door().kick_returning(returning, KICK_NOTICE.what);
     }
     if let Some(key) = connection {
         let edge = &mut traffic.edge;
-        edge.disconnect(&mut traffic.engine, key, FAREWELL, Ending::ClosedByServer);
+        edge.disconnect(
+            &mut traffic.engine,
+            key,
+            KICK_NOTICE,
+            Ending::ClosedByServer,
+        );
     }
     if ends_session && traffic.engine.core.sessions.is(slot, id) {
         tracing::info!(

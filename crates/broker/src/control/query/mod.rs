@@ -1,10 +1,10 @@
-//! Questions of the operator to a running node, and orders.
+//! Queries and commands of the operator to a running node.
 //!
-//! A question goes to the workers by mail. Each answers a portion a turn, so that a listing of a
-//! million sessions delays no client, and the asker merges the answers. A question whose asker has
-//! given up is dropped. Without questions a turn costs one comparison more.
+//! A query is a task for the workers, sent by mail. Each worker runs a portion of it per turn, so
+//! that a listing of a million sessions delays no client, and the caller merges the answers. A task
+//! whose caller no longer waits is dropped. Without pending queries a turn costs one comparison
+//! more.
 
-mod ask;
 mod best;
 mod connections;
 mod cursor;
@@ -12,13 +12,14 @@ mod detail;
 mod figures;
 mod kick;
 mod publish;
-mod questions;
 mod rank;
 mod retained;
 mod row;
+mod sender;
 mod sessions;
 mod status;
 mod subscriptions;
+mod tasks;
 #[cfg(test)]
 pub(crate) mod test_queries;
 mod unsorted;
@@ -27,21 +28,21 @@ mod wildcard;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) use ask::QuestionLimit;
-use ask::{Asker, QUESTION_TIME};
-pub use ask::{Cancellation, QueryError};
 pub use connections::ConnectionCounts;
 pub use cursor::{Cursor, CursorError};
 pub use detail::{ConnectionDetail, Limited, SessionDetail, WillDetail};
 pub use figures::{ClassOfTime, Figures, StorageFigures};
 pub use kick::Kicked;
 pub use publish::{OperatorMessage, PublishOutcome, Published};
-pub(crate) use questions::{Questions, Task};
 pub use retained::{Publisher, RetainedQuery, RetainedRow};
 pub use row::{Backlog, Presence, SessionRow};
+pub(crate) use sender::QueryLimit;
+pub use sender::{Cancellation, QueryError};
+use sender::{QUERY_TIMEOUT, QuerySender};
 pub use sessions::{SessionFilter, SessionPage, SessionQuery, SortKey};
 pub use status::Status;
 pub use subscriptions::{SubscriptionQuery, SubscriptionRow};
+pub(crate) use tasks::{QueuedTask, TaskQueue};
 pub use wildcard::WildcardText;
 
 use super::Control;
@@ -54,17 +55,17 @@ pub const ROWS_MAX: usize = 1000;
 pub struct Page<T> {
     /// In the order of the query.
     pub rows: Vec<T>,
-    /// Where the next page begins; none if this is the last one.
+    /// Start of the next page; none if this is the last one.
     pub next: Option<Cursor>,
 }
 
-/// Questions and orders to a running broker, from any thread. A call waits for the answer of the
+/// Queries and commands to a running broker, from any thread. A call waits for the answers of the
 /// workers; the workers never wait.
 ///
 /// # Errors
-/// Every question may remain without an answer, for the reasons in [`QueryError`].
+/// Every call may fail, for the reasons in [`QueryError`].
 #[derive(Clone, Debug)]
-pub struct Queries(Asker);
+pub struct Queries(QuerySender);
 
 #[expect(
     clippy::missing_errors_doc,
@@ -72,30 +73,30 @@ pub struct Queries(Asker);
 )]
 impl Queries {
     pub(crate) fn new(control: Arc<Control>) -> Self {
-        Self(Asker {
+        Self(QuerySender {
             control,
-            timeout: QUESTION_TIME,
+            timeout: QUERY_TIMEOUT,
             cancel: Cancellation::default(),
         })
     }
 
-    /// Gives questions up after that time instead of 10 s.
+    /// Fails after that time instead of 10 s.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
-        Self(Asker { timeout, ..self.0 })
+        Self(QuerySender { timeout, ..self.0 })
     }
 
-    /// The same questions, which end when they are cancelled.
+    /// Fails when the cancellation is triggered.
     #[must_use]
     pub fn with_cancellation(self, cancel: Cancellation) -> Self {
-        Self(Asker { cancel, ..self.0 })
+        Self(QuerySender { cancel, ..self.0 })
     }
 
-    /// Lists sessions. A session that exists from the first page to the last, and whose figure does
-    /// not change meanwhile, is listed once.
+    /// Lists sessions. A session that exists from the first page to the last, and whose sort value
+    /// does not change meanwhile, is listed once.
     ///
-    /// Each page looks at all sessions, so that a whole listing costs the square of their number;
-    /// with [`SortKey::Unsorted`] it costs their number.
+    /// Each page visits all sessions, so that a whole listing takes time quadratic in their number;
+    /// with [`SortKey::Unsorted`] it takes linear time.
     pub fn sessions(&self, query: &SessionQuery) -> Result<SessionPage, QueryError> {
         sessions::sessions(&self.0, query)
     }
@@ -106,7 +107,7 @@ impl Queries {
     }
 
     /// Lists subscriptions. One that exists from the first page to the last is listed once. Each
-    /// page looks at all sessions.
+    /// page visits all sessions.
     pub fn subscriptions(
         &self,
         query: &SubscriptionQuery,
@@ -114,8 +115,8 @@ impl Queries {
         subscriptions::subscriptions(&self.0, query)
     }
 
-    /// Lists retained messages without the workers: a page is read as for a new subscriber, a part
-    /// at a time under the lock of a shard.
+    /// Lists retained messages without the workers: a page is read as for a new subscriber, in
+    /// parts, each under the lock of one shard.
     pub fn retained(&self, query: &RetainedQuery) -> Result<Page<RetainedRow>, QueryError> {
         retained::retained(&self.0, query)
     }
@@ -126,8 +127,8 @@ impl Queries {
         kick::kick(&self.0, client_id, ends_session)
     }
 
-    /// Publishes a message. The rules and rates of clients do not hold for it, but the limits of
-    /// topics and payloads do.
+    /// Publishes a message. The rules and rate limits of clients do not apply to it, but the
+    /// limits of topics and payloads do.
     pub fn publish(&self, message: &OperatorMessage) -> Result<Published, QueryError> {
         publish::publish(&self.0, message)
     }

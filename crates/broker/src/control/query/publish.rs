@@ -7,8 +7,8 @@ use thrum_protocol::{Message, Publication};
 use thrum_storage::Ticket;
 
 use super::QueryError;
-use super::ask::{Asker, FIRST_WORKER};
-use super::questions::{Progress, Work};
+use super::sender::{FIRST_WORKER, QuerySender};
+use super::tasks::{TaskProgress, WorkerTask};
 use crate::traffic::Traffic;
 use thrum_engine::Engine;
 use thrum_engine::node::metrics::Counter;
@@ -28,7 +28,7 @@ pub struct OperatorMessage {
     pub expiry_secs: Option<u32>,
 }
 
-/// The outcome of a message, answered when the message is on the disk as far as it must be.
+/// The outcome of a message, sent when the message is durable as far as required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published {
     /// Whether it was delivered.
@@ -49,20 +49,23 @@ pub enum PublishOutcome {
 }
 
 /// See [`Queries::publish`](super::Queries::publish).
-pub(super) fn publish(asker: &Asker, message: &OperatorMessage) -> Result<Published, QueryError> {
-    check_message(asker, message)?;
-    let now = asker.node().clock.now();
+pub(super) fn publish(
+    sender: &QuerySender,
+    message: &OperatorMessage,
+) -> Result<Published, QueryError> {
+    check_message(sender, message)?;
+    let now = sender.node().clock.now();
     let message = Arc::new(Message::new(&Publication {
         retain: message.retain,
         expires_at: message.expiry_secs.map(|seconds| now.plus_secs(seconds)),
         ..Publication::new(&message.topic, &message.payload, message.qos)
     }));
     // Always the same worker, so that messages keep their order.
-    asker.ask_worker(FIRST_WORKER, || Publish::new(&message))
+    sender.query_worker(FIRST_WORKER, || Publish::new(&message))
 }
 
-fn check_message(asker: &Asker, message: &OperatorMessage) -> Result<(), QueryError> {
-    let limits = asker.control.config().limits;
+fn check_message(sender: &QuerySender, message: &OperatorMessage) -> Result<(), QueryError> {
+    let limits = sender.control.config().limits;
     let topic = &*message.topic;
     let problem = if topic.is_empty() || !topic::is_valid_name(topic) {
         "a topic name has 1 to 65,535 bytes and contains neither +, # nor the null character"
@@ -96,9 +99,10 @@ struct Publish {
 /// Progress of a message.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    Begins,
+    /// It is not routed yet.
+    New,
     /// Its records are submitted to the storage at the end of the turn.
-    Settles(Published),
+    Routed(Published),
     /// Its records are written to the disk.
     Written(Published, Ticket),
 }
@@ -107,37 +111,37 @@ impl Publish {
     fn new(message: &Arc<Message>) -> Self {
         Self {
             message: Arc::clone(message),
-            stage: Stage::Begins,
+            stage: Stage::New,
         }
     }
 }
 
-impl Work for Publish {
+impl WorkerTask for Publish {
     type Answer = Published;
 
-    fn go_on(&mut self, traffic: &mut Traffic) -> Progress<Published> {
+    fn advance(&mut self, traffic: &mut Traffic) -> TaskProgress<Published> {
         let engine = &mut traffic.engine;
         let (published, ticket) = match self.stage {
-            Stage::Begins => {
+            Stage::New => {
                 let published = route(engine, &self.message);
                 if engine.core.durable.journal.is_none() {
-                    return Progress::Done(published);
+                    return TaskProgress::Done(published);
                 }
-                self.stage = Stage::Settles(published);
-                return Progress::More;
+                self.stage = Stage::Routed(published);
+                return TaskProgress::More;
             }
-            Stage::Settles(published) => match &engine.core.durable.journal {
+            Stage::Routed(published) => match &engine.core.durable.journal {
                 Some(journal) if !journal.is_stuck() => (published, journal.submitted()),
-                Some(_) | None => return Progress::Waits,
+                Some(_) | None => return TaskProgress::Blocked,
             },
             Stage::Written(published, ticket) => (published, ticket),
         };
         let journal = engine.core.durable.journal.as_deref();
         if journal.is_some_and(|journal| journal.durable() >= ticket) {
-            return Progress::Done(published);
+            return TaskProgress::Done(published);
         }
         self.stage = Stage::Written(published, ticket);
-        Progress::Waits
+        TaskProgress::Blocked
     }
 }
 

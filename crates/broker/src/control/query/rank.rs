@@ -1,4 +1,4 @@
-//! The place of a row in a listing.
+//! The sort key of a row in a listing.
 
 use std::cmp::Ordering;
 use std::hash::{BuildHasher as _, RandomState};

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use thrum_codec::{QoS, TopicFilter};
 use thrum_routing::retained::Allowance;
 
-use super::ask::Asker;
 use super::best::PAGE_BYTES_MAX;
 use super::cursor::{Cursor, Listing};
+use super::sender::QuerySender;
 use super::sessions::check_filter;
 use super::{CursorError, Page, QueryError, page_rows};
 use crate::node::Node;
@@ -16,7 +16,7 @@ use thrum_engine::retained::{Listed, RetainedSource};
 /// Messages that are read before their bytes are counted.
 const MESSAGES_AT_ONCE: usize = 64;
 /// Branches of the store that are visited for one page: some 10 ms. A page of a filter that matches
-/// little may be short, or empty, and still have a next one.
+/// few topics may be short, or empty, and still have a next one.
 const VISITS_MAX: usize = 100_000;
 
 /// A page of retained messages, in the order of the store.
@@ -39,13 +39,13 @@ pub struct RetainedRow {
     pub qos: QoS,
     /// Bytes of the payload.
     pub payload_bytes: u64,
-    /// When it was published.
+    /// Time of publication.
     pub published_at: u64,
-    /// When it is no longer delivered.
+    /// Time from which it is no longer delivered.
     pub expires_at: Option<u64>,
     /// Its publisher; none without `acl.check_retained_source`.
     pub publisher: Option<Publisher>,
-    /// It is not sent to new subscribers: its publisher may not publish it any more.
+    /// It is not sent to new subscribers: its publisher may no longer publish it.
     pub is_withheld: bool,
 }
 
@@ -62,7 +62,7 @@ pub struct Publisher {
 
 /// See [`Queries::retained`](super::Queries::retained).
 pub(super) fn retained(
-    asker: &Asker,
+    sender: &QuerySender,
     query: &RetainedQuery,
 ) -> Result<Page<RetainedRow>, QueryError> {
     check_filter(&query.filter)?;
@@ -71,13 +71,13 @@ pub(super) fn retained(
         let what = "retained messages are found by a filter without $share/GROUP/".to_owned();
         return Err(QueryError::Invalid(what));
     }
-    let node = asker.node();
-    let mut place = match &query.cursor {
+    let node = sender.node();
+    let mut position = match &query.cursor {
         None => None,
         Some(cursor) => {
-            let place = cursor.place(Listing::Retained)?;
-            let place = node.state.retained.read_place(&query.filter, place);
-            Some(place.ok_or(CursorError)?)
+            let position = cursor.position(Listing::Retained)?;
+            let position = node.state.retained.read_place(&query.filter, position);
+            Some(position.ok_or(CursorError)?)
         }
     };
     let now = node.clock.now();
@@ -88,10 +88,10 @@ pub(super) fn retained(
         let messages = (limit - listed.len()).min(MESSAGES_AT_ONCE);
         let mut allowance = Allowance { messages, visits };
         let filter = &query.filter;
-        place = node
+        position = node
             .state
             .retained
-            .list(filter, place, &mut allowance, &mut listed);
+            .list(filter, position, &mut allowance, &mut listed);
         visits = allowance.visits;
         listed.retain(|listed| !listed.message.is_expired(now));
         let bytes: usize = listed
@@ -99,14 +99,14 @@ pub(super) fn retained(
             .map(|listed| listed.message.topic().len())
             .sum();
         let is_full = listed.len() >= limit || bytes >= PAGE_BYTES_MAX;
-        if place.is_none() || visits == 0 || is_full {
+        if position.is_none() || visits == 0 || is_full {
             break;
         }
     }
-    let next = place.map(|place| node.state.retained.write_place(Some(&place)));
+    let next = position.map(|position| node.state.retained.write_place(Some(&position)));
     Ok(Page {
         rows: listed.iter().map(|listed| row(node, listed)).collect(),
-        next: next.map(|place| Cursor::new(Listing::Retained, &place)),
+        next: next.map(|position| Cursor::new(Listing::Retained, &position)),
     })
 }
 

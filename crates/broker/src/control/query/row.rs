@@ -22,7 +22,7 @@ pub struct SessionRow {
     pub presence: Presence,
     /// Protocol version of the connection, or of the last one.
     pub version: Version,
-    /// Seconds that the session outlives its connection, `u32::MAX` for ever.
+    /// Seconds that the session outlives its connection, `u32::MAX` for no expiry.
     pub expiry_secs: u32,
     /// Messages in its queue.
     pub queued: Backlog,
@@ -63,7 +63,7 @@ pub enum Presence {
         /// Name of the listener in the configuration.
         listener: Arc<str>,
     },
-    /// It is away.
+    /// It is disconnected.
     Away {
         /// When its connection ended.
         since: u64,

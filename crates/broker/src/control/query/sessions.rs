@@ -7,12 +7,12 @@ use thrum_codec::{TopicFilter, Version};
 use thrum_protocol::server::GroupId;
 use thrum_routing::FilterId;
 
-use super::ask::Asker;
 use super::best::{Best, Direction, Wanted};
 use super::cursor::{Cursor, Listing};
-use super::questions::{Progress, Work};
 use super::rank::{Rank, RankRef, TextRef, text_units};
 use super::row::{SessionRow, address_of, row};
+use super::sender::QuerySender;
+use super::tasks::{TaskProgress, WorkerTask};
 use super::wildcard::WildcardText;
 use super::{Page, QueryError, page_rows, unsorted};
 use crate::edge::Edge;
@@ -29,7 +29,7 @@ const COMPARED_OF_UNIT: usize = 64;
 /// lengths.
 const PATTERN_BYTES_MAX: usize = 1024;
 
-/// Which sessions are listed: those that match all that is set.
+/// Selects the sessions that match every field that is set.
 #[derive(Clone, Debug, Default)]
 pub struct SessionFilter {
     /// Client identifier.
@@ -38,7 +38,7 @@ pub struct SessionFilter {
     pub user: Option<String>,
     /// Network of the client's connection, or of the last one, if it is known.
     pub network: Option<Network>,
-    /// Connected or away.
+    /// Connected or not.
     pub is_connected: Option<bool>,
     /// A filter that the session has subscribed to, as the client wrote it (behind its mount
     /// point), with `$share/GROUP/` if it is shared.
@@ -54,7 +54,7 @@ pub enum SortKey {
     /// Client identifier.
     #[default]
     ClientId,
-    /// Begin of the connection; clients that are away follow all others.
+    /// Begin of the connection; disconnected clients follow all others.
     ConnectedSince,
     /// Messages in the queue.
     QueuedMessages,
@@ -66,18 +66,18 @@ pub enum SortKey {
     MessagesReceived,
     /// Messages sent on the connection, or the last one.
     MessagesSent,
-    /// No order. A whole listing looks at each session once; with an order each page does.
+    /// No order. A whole listing visits each session once; with an order each page does.
     Unsorted,
 }
 
-/// Which page of sessions is listed.
+/// A request for a page of sessions.
 #[derive(Clone, Debug, Default)]
 pub struct SessionQuery {
-    /// Which.
+    /// The sessions to list.
     pub filter: SessionFilter,
-    /// In which order.
+    /// The sort order.
     pub sort: SortKey,
-    /// From the highest to the lowest.
+    /// The order is from the highest to the lowest.
     pub is_descending: bool,
     /// Rows at most, up to [`ROWS_MAX`](super::ROWS_MAX).
     pub limit: usize,
@@ -95,13 +95,16 @@ pub struct SessionPage {
 }
 
 /// See [`Queries::sessions`](super::Queries::sessions).
-pub(super) fn sessions(asker: &Asker, query: &SessionQuery) -> Result<SessionPage, QueryError> {
+pub(super) fn sessions(
+    sender: &QuerySender,
+    query: &SessionQuery,
+) -> Result<SessionPage, QueryError> {
     if query.sort == SortKey::Unsorted {
-        return unsorted::sessions(asker, query);
+        return unsorted::sessions(sender, query);
     }
-    let question = ListSessions::new(query)?;
-    let wanted = question.wanted();
-    let answers = asker.ask_all(|| question.begun())?;
+    let list = ListSessions::new(query)?;
+    let wanted = list.wanted();
+    let answers = sender.query_all(|| list.for_worker())?;
     Ok(merged(query, wanted, answers))
 }
 
@@ -137,14 +140,14 @@ pub(crate) struct SessionsFound {
     matching: u64,
 }
 
-/// The walk of one worker over its sessions.
+/// The iteration of one worker over its sessions.
 #[derive(Debug)]
 pub(crate) struct ListSessions {
     filter: Arc<SessionFilter>,
     sort: SortKey,
-    /// The place that is looked at next.
+    /// The slot that is visited next.
     next: usize,
-    /// The places at the begin of the walk: later sessions need not be listed.
+    /// The number of slots at the begin: later sessions need not be listed.
     end: Option<usize>,
     best: Best<Rank, SessionRow>,
     matching: u64,
@@ -171,13 +174,13 @@ impl ListSessions {
         })
     }
 
-    /// Which rows are wanted.
+    /// The requested rows.
     pub(super) fn wanted(&self) -> Wanted<Rank> {
         self.best.wanted().clone()
     }
 
-    /// The same for another worker.
-    pub(super) fn begun(&self) -> Self {
+    /// The same task for another worker.
+    pub(super) fn for_worker(&self) -> Self {
         Self {
             filter: Arc::clone(&self.filter),
             sort: self.sort,
@@ -188,7 +191,7 @@ impl ListSessions {
         }
     }
 
-    fn look(
+    fn visit(
         &mut self,
         edge: &mut Edge,
         engine: &Engine,
@@ -219,27 +222,27 @@ impl ListSessions {
     }
 }
 
-impl Work for ListSessions {
+impl WorkerTask for ListSessions {
     type Answer = SessionsFound;
 
-    fn go_on(&mut self, traffic: &mut Traffic) -> Progress<SessionsFound> {
+    fn advance(&mut self, traffic: &mut Traffic) -> TaskProgress<SessionsFound> {
         let sessions = &traffic.engine.core.sessions;
         let end = *self.end.get_or_insert_with(|| sessions.capacity());
         let subscribed = self.filter.subscribed.as_deref();
-        // Filters get other numbers between two pieces.
+        // The numbers of filters may change between two portions.
         let subscribed = subscribed.map(|filter| Subscribed::find(&traffic.engine, filter));
         while self.next < end {
             let Traffic { edge, engine, .. } = traffic;
             let slot = Slot::new(self.next);
-            let units = slot.map_or(1, |slot| self.look(edge, engine, slot, subscribed));
+            let units = slot.map_or(1, |slot| self.visit(edge, engine, slot, subscribed));
             engine.core.turn.work += units;
             self.next += 1;
             if self.next < end && engine.core.turn.is_portion_over() {
-                return Progress::More;
+                return TaskProgress::More;
             }
         }
         let wanted = self.best.wanted().clone();
-        Progress::Done(SessionsFound {
+        TaskProgress::Done(SessionsFound {
             best: std::mem::replace(&mut self.best, Best::new(wanted)),
             matching: self.matching,
         })
@@ -266,29 +269,34 @@ pub(super) fn check_filter(text: &str) -> Result<(), QueryError> {
 /// A subscription as one worker identifies it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Subscribed {
-    To(FilterId),
-    In(GroupId),
+    Filter(FilterId),
+    Group(GroupId),
     /// No session of this worker has it.
-    Nobody,
+    None,
 }
 
 impl Subscribed {
     pub(super) fn find(engine: &Engine, filter: &str) -> Self {
         let Ok(parsed) = TopicFilter::parse(filter) else {
-            return Self::Nobody;
+            return Self::None;
         };
         let found = match parsed.shared() {
-            Some(shared) => engine.core.node.interest.find_group(shared).map(Self::In),
-            None => engine.router.topics.find(filter).map(Self::To),
+            Some(shared) => engine
+                .core
+                .node
+                .interest
+                .find_group(shared)
+                .map(Self::Group),
+            None => engine.router.topics.find(filter).map(Self::Filter),
         };
-        found.unwrap_or(Self::Nobody)
+        found.unwrap_or(Self::None)
     }
 
     pub(super) fn is_of(self, client: &Client) -> bool {
         match self {
-            Self::To(filter) => client.subscriptions.contains(&filter),
-            Self::In(group) => client.groups().contains(&group),
-            Self::Nobody => false,
+            Self::Filter(filter) => client.subscriptions.contains(&filter),
+            Self::Group(group) => client.groups().contains(&group),
+            Self::None => false,
         }
     }
 }

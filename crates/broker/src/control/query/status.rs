@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::ask::Asker;
 use super::connections::connections;
 use super::figures::storage;
+use super::sender::QuerySender;
 use super::{Backlog, ConnectionCounts, QueryError};
 use crate::listener::Listening;
 use crate::{sys_topics, system};
@@ -44,13 +44,13 @@ pub struct Status {
 }
 
 /// See [`Queries::status`](super::Queries::status).
-pub(super) fn status(asker: &Asker) -> Result<Status, QueryError> {
-    let connections = connections(asker)?;
-    let storage = storage(asker)?;
-    let node = asker.node();
+pub(super) fn status(sender: &QuerySender) -> Result<Status, QueryError> {
+    let connections = connections(sender)?;
+    let storage = storage(sender)?;
+    let node = sender.node();
     let total = |counter| node.state.metrics.total(counter);
     let (messages, bytes) = node.state.retained.size();
-    let limit = asker.control.config().limits.memory;
+    let limit = sender.control.config().limits.memory;
     Ok(Status {
         version: env!("CARGO_PKG_VERSION"),
         started_at: node.state.wall.millis(node.clock.started()),
@@ -68,6 +68,6 @@ pub(super) fn status(asker: &Asker) -> Result<Status, QueryError> {
         memory_bytes: system::resident_bytes(),
         memory_limit_bytes: (limit > 0).then_some(limit),
         storage: storage.map(|(health, _)| sys_topics::health_words(health)),
-        listeners: asker.control.listening().clone(),
+        listeners: sender.control.listening().clone(),
     })
 }

@@ -2,18 +2,18 @@
 
 use thrum_codec::packet::SubscriptionOptions;
 
-use super::ask::Asker;
 use super::best::{Best, Direction, TextBytes, Wanted};
 use super::cursor::{Cursor, Listing};
-use super::questions::{Progress, Work};
 use super::rank::{Rank, RankRef, TextRef, text_units};
+use super::sender::QuerySender;
 use super::sessions::{Subscribed, check_filter};
+use super::tasks::{TaskProgress, WorkerTask};
 use super::{Page, QueryError, page_rows};
 use crate::traffic::Traffic;
 use thrum_engine::Engine;
 use thrum_engine::ids::Slot;
 
-/// Subscriptions whose texts are put together in the time of four units.
+/// Subscriptions whose texts are composed in the time of four units.
 const SUBSCRIPTIONS_OF_UNITS: usize = 4;
 
 /// A page of subscriptions, by client identifier and then by filter.
@@ -50,7 +50,7 @@ impl TextBytes for SubscriptionRow {
 
 /// See [`Queries::subscriptions`](super::Queries::subscriptions).
 pub(super) fn subscriptions(
-    asker: &Asker,
+    sender: &QuerySender,
     query: &SubscriptionQuery,
 ) -> Result<Page<SubscriptionRow>, QueryError> {
     if let Some(filter) = &query.filter {
@@ -63,7 +63,7 @@ pub(super) fn subscriptions(
         limit: page_rows(query.limit),
         after: after.transpose()?,
     };
-    let question = || ListSubscriptions {
+    let list = || ListSubscriptions {
         client_id: query.client_id.clone(),
         filter: query.filter.clone(),
         next: 0,
@@ -71,7 +71,7 @@ pub(super) fn subscriptions(
         best: Best::new(wanted.clone()),
     };
     let mut best = Best::new(wanted.clone());
-    for answer in asker.ask_all(question)? {
+    for answer in sender.query_all(list)? {
         best.join(answer);
     }
     let (rows, next) = best.into_page();
@@ -83,35 +83,35 @@ pub(super) fn subscriptions(
 pub(super) fn of_session(engine: &Engine, slot: Slot) -> impl Iterator<Item = SubscriptionRow> {
     let client_id: Box<str> = engine.core.sessions[slot].session.client_id().into();
     let topics = &engine.router.topics;
-    let standing = topics.list_subscriptions(&engine.core, slot);
-    standing.into_iter().map(move |standing| SubscriptionRow {
+    let found = topics.list_subscriptions(&engine.core, slot);
+    found.into_iter().map(move |found| SubscriptionRow {
         client_id: client_id.clone(),
-        filter: standing.filter,
-        options: standing.terms.options,
-        identifier: Some(standing.terms.identifier).filter(|identifier| *identifier > 0),
+        filter: found.filter,
+        options: found.terms.options,
+        identifier: Some(found.terms.identifier).filter(|identifier| *identifier > 0),
     })
 }
 
-/// The walk of one worker over the subscriptions of its sessions, all those of a session at once:
+/// The iteration of one worker over the subscriptions of its sessions, all of a session at once:
 /// their number is limited (`limits.client.subscriptions`).
 #[derive(Debug)]
 struct ListSubscriptions {
     client_id: Option<String>,
     filter: Option<String>,
-    /// The place of the session that is looked at next, unless the query names a client.
+    /// The slot that is visited next, unless the query names a client.
     next: usize,
     end: Option<usize>,
     best: Best<Rank, SubscriptionRow>,
 }
 
 impl ListSubscriptions {
-    /// Looks at the next sessions; true after the last one.
+    /// Visits the next sessions; true after the last one.
     fn walk(&mut self, engine: &mut Engine, subscribed: Option<Subscribed>) -> bool {
         let sessions = &engine.core.sessions;
         let end = *self.end.get_or_insert_with(|| sessions.capacity());
         while self.next < end {
             let slot = Slot::new(self.next);
-            let units = slot.map_or(1, |slot| self.look(engine, slot, subscribed));
+            let units = slot.map_or(1, |slot| self.visit(engine, slot, subscribed));
             engine.core.turn.work += units;
             self.next += 1;
             if self.next < end && engine.core.turn.is_portion_over() {
@@ -121,7 +121,7 @@ impl ListSubscriptions {
         true
     }
 
-    fn look(&mut self, engine: &Engine, slot: Slot, subscribed: Option<Subscribed>) -> u64 {
+    fn visit(&mut self, engine: &Engine, slot: Slot, subscribed: Option<Subscribed>) -> u64 {
         let Some(client) = engine.core.sessions.get(slot) else {
             return 1;
         };
@@ -152,21 +152,21 @@ impl ListSubscriptions {
     }
 }
 
-impl Work for ListSubscriptions {
+impl WorkerTask for ListSubscriptions {
     type Answer = Best<Rank, SubscriptionRow>;
 
-    fn go_on(&mut self, traffic: &mut Traffic) -> Progress<Self::Answer> {
+    fn advance(&mut self, traffic: &mut Traffic) -> TaskProgress<Self::Answer> {
         let engine = &mut traffic.engine;
         let subscribed = self.filter.as_deref();
         let subscribed = subscribed.map(|filter| Subscribed::find(engine, filter));
         if let Some(client_id) = self.client_id.as_deref() {
             let slot = engine.core.sessions.find(client_id);
-            let units = slot.map_or(0, |slot| self.look(engine, slot, subscribed));
+            let units = slot.map_or(0, |slot| self.visit(engine, slot, subscribed));
             engine.core.turn.work += units;
         } else if !self.walk(engine, subscribed) {
-            return Progress::More;
+            return TaskProgress::More;
         }
         let wanted = self.best.wanted().clone();
-        Progress::Done(std::mem::replace(&mut self.best, Best::new(wanted)))
+        TaskProgress::Done(std::mem::replace(&mut self.best, Best::new(wanted)))
     }
 }

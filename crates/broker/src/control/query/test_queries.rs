@@ -1,16 +1,16 @@
-//! Questions of tests, which call the turns of the workers themselves.
+//! Queries of tests that run the turns of the workers themselves.
 
 use std::sync::Arc;
 
-use super::ask::Asking;
-pub(crate) use super::ask::QUESTIONS_MAX;
 pub(crate) use super::best::PAGE_BYTES_MAX;
 use super::connections::CountConnections;
 use super::detail::ShowSession;
 use super::kick::Kick;
-pub(crate) use super::questions::QUESTION_UNITS;
+use super::sender::PendingQuery;
+pub(crate) use super::sender::QUERIES_MAX;
 pub(crate) use super::sessions::ROW_UNITS;
 use super::sessions::{ListSessions, SessionsFound, merged};
+pub(crate) use super::tasks::QUERY_UNITS;
 use super::unsorted::test_pages;
 use super::{
     ConnectionCounts, Kicked, Queries, QueryError, SessionDetail, SessionPage, SessionQuery,
@@ -20,9 +20,9 @@ use crate::control::Control;
 use crate::node::Node;
 use thrum_engine::access::Shared;
 
-pub(crate) use test_pages::AskedUnsorted;
+pub(crate) use test_pages::PendingUnsortedPage;
 
-/// Asks the workers of a node.
+/// Queries to the workers of a node.
 pub(crate) fn queries(node: &Arc<Node>) -> Queries {
     let control = Control::new(
         Arc::clone(node),
@@ -32,47 +32,50 @@ pub(crate) fn queries(node: &Arc<Node>) -> Queries {
     Queries::new(Arc::new(control))
 }
 
-/// A page of sessions that was asked for.
+/// A page of sessions that was requested.
 #[derive(Debug)]
-pub(crate) struct AskedPage {
+pub(crate) struct PendingPage {
     query: SessionQuery,
-    asking: Asking<SessionsFound>,
+    pending: PendingQuery<SessionsFound>,
 }
 
-impl AskedPage {
-    pub(crate) fn begin(queries: &Queries, query: &SessionQuery) -> Result<Self, QueryError> {
-        let question = ListSessions::new(query)?;
+impl PendingPage {
+    pub(crate) fn send(queries: &Queries, query: &SessionQuery) -> Result<Self, QueryError> {
+        let list = ListSessions::new(query)?;
         Ok(Self {
             query: query.clone(),
-            asking: queries.0.begin(queries.0.workers(), || question.begun())?,
+            pending: queries.0.send(queries.0.workers(), || list.for_worker())?,
         })
     }
 
     /// None while a worker has not answered.
     pub(crate) fn page(&mut self) -> Option<SessionPage> {
-        let is_answered = self.asking.is_answered();
-        let question = ListSessions::new(&self.query).expect("it was asked");
+        let is_answered = self.pending.is_answered();
+        let list = ListSessions::new(&self.query).expect("it was sent");
         is_answered.then(|| {
-            let answers = self.asking.take_answers();
-            merged(&self.query, question.wanted(), answers)
+            let answers = self.pending.take_answers();
+            merged(&self.query, list.wanted(), answers)
         })
     }
 }
 
-/// Asks for a page of the first worker's sessions, in no order.
+/// Requests a page of the first worker's sessions, in no order.
 pub(crate) fn unsorted(
     queries: &Queries,
     query: &SessionQuery,
-) -> Result<AskedUnsorted, QueryError> {
-    AskedUnsorted::begin(&queries.0, query)
+) -> Result<PendingUnsortedPage, QueryError> {
+    PendingUnsortedPage::send(&queries.0, query)
 }
 
-/// Asks for one session.
-pub(crate) fn session(queries: &Queries, client_id: &str) -> Answers<Option<Box<SessionDetail>>> {
+/// Requests one session.
+pub(crate) fn session(
+    queries: &Queries,
+    client_id: &str,
+) -> PendingAnswers<Option<Box<SessionDetail>>> {
     let show = || ShowSession {
         client_id: client_id.into(),
     };
-    Answers(queries.0.begin(queries.0.workers(), show))
+    PendingAnswers(queries.0.send(queries.0.workers(), show))
 }
 
 /// Disconnects a client, and ends its session on demand.
@@ -80,31 +83,31 @@ pub(crate) fn kick(
     queries: &Queries,
     client_id: &str,
     ends_session: bool,
-) -> Answers<Option<Kicked>> {
+) -> PendingAnswers<Option<Kicked>> {
     let kick = || Kick {
         client_id: client_id.into(),
         ends_session,
     };
-    Answers(queries.0.begin(queries.0.workers(), kick))
+    PendingAnswers(queries.0.send(queries.0.workers(), kick))
 }
 
 /// Counts connections.
-pub(crate) fn connections(queries: &Queries) -> Answers<ConnectionCounts> {
-    Answers(
+pub(crate) fn connections(queries: &Queries) -> PendingAnswers<ConnectionCounts> {
+    PendingAnswers(
         queries
             .0
-            .begin(queries.0.workers(), CountConnections::default),
+            .send(queries.0.workers(), CountConnections::default),
     )
 }
 
-/// A question, or the reason why it was not asked.
+/// A pending query, or the reason why it was not sent.
 #[derive(Debug)]
-pub(crate) struct Answers<A>(Result<Asking<A>, QueryError>);
+pub(crate) struct PendingAnswers<A>(Result<PendingQuery<A>, QueryError>);
 
-impl<A> Answers<A> {
+impl<A> PendingAnswers<A> {
     /// The answers of all workers; none while one has not answered.
     pub(crate) fn take(&mut self) -> Option<Vec<A>> {
-        let asking = self.0.as_mut().expect("few questions are under way");
-        asking.is_answered().then(|| asking.take_answers())
+        let pending = self.0.as_mut().expect("few queries are pending");
+        pending.is_answered().then(|| pending.take_answers())
     }
 }

@@ -1,32 +1,32 @@
-//! Sessions by page in no order: a whole listing looks at each session once.
+//! Sessions by page in no order: a whole listing visits each session once.
 
 use std::sync::Arc;
 
 use thrum_engine::ids::Slot;
 use thrum_engine::workers::WorkerId;
 
-use super::ask::Asker;
 use super::best::{PAGE_BYTES_MAX, TextBytes as _};
 use super::cursor::{Cursor, Listing};
-use super::questions::{Progress, Work};
 use super::row::{SessionRow, row};
+use super::sender::QuerySender;
 use super::sessions::{ROW_UNITS, Subscribed, check, matches};
+use super::tasks::{TaskProgress, WorkerTask};
 use super::{CursorError, Page, QueryError, SessionFilter, SessionPage, SessionQuery, page_rows};
 use crate::traffic::Traffic;
 
-/// The session that is looked at next.
+/// The session that is visited next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Place {
+struct SessionPosition {
     /// Number of its worker.
     worker: u16,
     /// Number of its slot.
     slot: u64,
 }
 
-impl Place {
+impl SessionPosition {
     fn read(cursor: &Cursor) -> Result<Self, CursorError> {
-        let place = cursor.place(Listing::Unsorted)?;
-        let (worker, slot) = place.split_first_chunk().ok_or(CursorError)?;
+        let position = cursor.position(Listing::Unsorted)?;
+        let (worker, slot) = position.split_first_chunk().ok_or(CursorError)?;
         let slot = slot.try_into().map_err(|_| CursorError)?;
         Ok(Self {
             worker: u16::from_le_bytes(*worker),
@@ -35,28 +35,39 @@ impl Place {
     }
 
     fn cursor(self) -> Cursor {
-        let place = [&self.worker.to_le_bytes()[..], &self.slot.to_le_bytes()];
-        Cursor::new(Listing::Unsorted, &place.concat())
+        let position = [&self.worker.to_le_bytes()[..], &self.slot.to_le_bytes()];
+        Cursor::new(Listing::Unsorted, &position.concat())
     }
 }
 
 /// One page: sessions of one worker. It may be short, or empty, and still have a next one.
-pub(super) fn sessions(asker: &Asker, query: &SessionQuery) -> Result<SessionPage, QueryError> {
+pub(super) fn sessions(
+    sender: &QuerySender,
+    query: &SessionQuery,
+) -> Result<SessionPage, QueryError> {
     check(&query.filter)?;
-    let place = query.cursor.as_ref().map(Place::read).transpose()?;
-    let place = place.unwrap_or_default();
-    let mut workers = asker.workers().skip(usize::from(place.worker));
+    let position = query
+        .cursor
+        .as_ref()
+        .map(SessionPosition::read)
+        .transpose()?;
+    let position = position.unwrap_or_default();
+    let mut workers = sender.workers().skip(usize::from(position.worker));
     let worker = workers.next().ok_or(CursorError)?;
-    let question = WalkSessions::new(query, place.slot);
-    let found = asker.ask_worker(worker, || question.begun())?;
-    Ok(page(place, found, workers.next()))
+    let walk = WalkSessions::new(query, position.slot);
+    let found = sender.query_worker(worker, || walk.for_worker())?;
+    Ok(page(position, found, workers.next()))
 }
 
-fn page(place: Place, found: SessionsWalked, next_worker: Option<WorkerId>) -> SessionPage {
+fn page(
+    position: SessionPosition,
+    found: SessionsWalked,
+    next_worker: Option<WorkerId>,
+) -> SessionPage {
     let next = match (found.next, next_worker) {
-        (Some(slot), _) => Some(Place { slot, ..place }),
-        (None, Some(_)) => Some(Place {
-            worker: place.worker + 1,
+        (Some(slot), _) => Some(SessionPosition { slot, ..position }),
+        (None, Some(_)) => Some(SessionPosition {
+            worker: position.worker + 1,
             slot: 0,
         }),
         (None, None) => None,
@@ -64,7 +75,7 @@ fn page(place: Place, found: SessionsWalked, next_worker: Option<WorkerId>) -> S
     SessionPage {
         page: Page {
             rows: found.rows,
-            next: next.map(Place::cursor),
+            next: next.map(SessionPosition::cursor),
         },
         matching: None,
     }
@@ -76,11 +87,11 @@ pub(crate) struct SessionsWalked {
     rows: Vec<SessionRow>,
     /// Bytes of their texts.
     bytes: usize,
-    /// The slot that is looked at next; none behind the last one.
+    /// The slot that is visited next; none behind the last one.
     next: Option<u64>,
 }
 
-/// The walk of one worker over its sessions, up to a full page.
+/// The iteration of one worker over its sessions, up to a full page.
 #[derive(Debug)]
 pub(crate) struct WalkSessions {
     filter: Arc<SessionFilter>,
@@ -99,7 +110,7 @@ impl WalkSessions {
         }
     }
 
-    fn begun(&self) -> Self {
+    fn for_worker(&self) -> Self {
         Self {
             filter: Arc::clone(&self.filter),
             found: SessionsWalked::default(),
@@ -111,7 +122,7 @@ impl WalkSessions {
         self.found.rows.len() >= self.limit || self.found.bytes >= PAGE_BYTES_MAX
     }
 
-    fn look(&mut self, traffic: &mut Traffic, slot: Slot, wanted: Option<Subscribed>) -> u64 {
+    fn visit(&mut self, traffic: &mut Traffic, slot: Slot, wanted: Option<Subscribed>) -> u64 {
         let Traffic { edge, engine, .. } = traffic;
         let Some(client) = engine.core.sessions.get(slot) else {
             return 1;
@@ -127,76 +138,80 @@ impl WalkSessions {
     }
 }
 
-impl Work for WalkSessions {
+impl WorkerTask for WalkSessions {
     type Answer = SessionsWalked;
 
-    fn go_on(&mut self, traffic: &mut Traffic) -> Progress<SessionsWalked> {
+    fn advance(&mut self, traffic: &mut Traffic) -> TaskProgress<SessionsWalked> {
         let end = traffic.engine.core.sessions.capacity() as u64;
         let subscribed = self.filter.subscribed.as_deref();
-        // Filters get other numbers between two portions.
+        // The numbers of filters may change between two portions.
         let subscribed = subscribed.map(|filter| Subscribed::find(&traffic.engine, filter));
         while self.next < end && !self.is_full() {
             let slot = usize::try_from(self.next).ok().and_then(Slot::new);
-            let units = slot.map_or(1, |slot| self.look(traffic, slot, subscribed));
+            let units = slot.map_or(1, |slot| self.visit(traffic, slot, subscribed));
             traffic.engine.core.turn.work += units;
             self.next += 1;
             if self.next < end && traffic.engine.core.turn.is_portion_over() {
-                return Progress::More;
+                return TaskProgress::More;
             }
         }
         let mut found = std::mem::take(&mut self.found);
         found.next = (self.next < end).then_some(self.next);
-        Progress::Done(found)
+        TaskProgress::Done(found)
     }
 }
 
 #[cfg(test)]
 pub(super) mod test_pages {
-    use super::super::ask::Asking;
+    use super::super::sender::PendingQuery;
     use super::*;
 
-    /// A page of the first worker that was asked for.
+    /// A requested page of the first worker.
     #[derive(Debug)]
-    pub(crate) struct AskedUnsorted {
-        place: Place,
-        asking: Asking<SessionsWalked>,
+    pub(crate) struct PendingUnsortedPage {
+        position: SessionPosition,
+        pending: PendingQuery<SessionsWalked>,
     }
 
-    impl AskedUnsorted {
-        pub(in crate::control::query) fn begin(
-            asker: &Asker,
+    impl PendingUnsortedPage {
+        pub(in crate::control::query) fn send(
+            sender: &QuerySender,
             query: &SessionQuery,
         ) -> Result<Self, QueryError> {
-            let place = query.cursor.as_ref().map(Place::read).transpose()?;
-            let place = place.unwrap_or_default();
-            let question = WalkSessions::new(query, place.slot);
+            let position = query
+                .cursor
+                .as_ref()
+                .map(SessionPosition::read)
+                .transpose()?;
+            let position = position.unwrap_or_default();
+            let walk = WalkSessions::new(query, position.slot);
             let worker = std::iter::once(WorkerId::new(0));
-            let asking = asker.begin(worker, || question.begun())?;
-            Ok(Self { place, asking })
+            let pending = sender.send(worker, || walk.for_worker())?;
+            Ok(Self { position, pending })
         }
 
         /// None while the worker has not answered.
         pub(crate) fn page(&mut self) -> Option<SessionPage> {
-            let is_answered = self.asking.is_answered();
-            let answer = self.asking.take_answers().into_iter().next();
+            let is_answered = self.pending.is_answered();
+            let answer = self.pending.take_answers().into_iter().next();
             answer
                 .filter(|_| is_answered)
-                .map(|found| page(self.place, found, None))
+                .map(|found| page(self.position, found, None))
         }
     }
 
     #[test]
-    fn a_place_is_read_as_it_was_written() {
-        let place = Place {
+    fn a_position_is_decoded_as_it_was_encoded() {
+        let position = SessionPosition {
             worker: 300,
             slot: u64::MAX,
         };
-        assert_eq!(Place::read(&place.cursor()), Ok(place));
+        assert_eq!(SessionPosition::read(&position.cursor()), Ok(position));
         let short = Cursor::new(Listing::Unsorted, &[0; 9]);
         let long = Cursor::new(Listing::Unsorted, &[0; 11]);
         let other = Cursor::new(Listing::Sessions, &[0; 10]);
         for wrong in [short, long, other] {
-            assert_eq!(Place::read(&wrong), Err(CursorError));
+            assert_eq!(SessionPosition::read(&wrong), Err(CursorError));
         }
     }
 }

@@ -5,7 +5,7 @@
 pub struct WildcardText(Box<str>);
 
 impl WildcardText {
-    /// Takes any text.
+    /// Accepts any text.
     pub fn new(text: &str) -> Self {
         Self(text.into())
     }
@@ -14,7 +14,7 @@ impl WildcardText {
     pub(super) fn matches(&self, text: &str) -> bool {
         let (pattern, text) = (self.0.as_bytes(), text.as_bytes());
         let (mut at, mut of) = (0, 0);
-        // The place behind the last `*`, and the place in the text that it is compared with.
+        // The position behind the last `*`, and the position in the text that it is compared with.
         let mut star: Option<(usize, usize)> = None;
         while at < text.len() {
             match (pattern.get(of), star) {

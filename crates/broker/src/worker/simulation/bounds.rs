@@ -1,4 +1,4 @@
-//! Memory has its limits, whatever clients and the disk do.
+//! Checks that memory and turns are bounded, whatever clients and the disk do.
 
 use thrum_engine::client::Client;
 use thrum_engine::turn::HANDSHAKE_UNITS;
@@ -8,31 +8,29 @@ use thrum_transport::Scheme;
 use super::world::{Failure, World};
 use crate::traffic::READ_BYTES;
 
-/// Messages that a session writes at once, whatever the limit of the output is: on a new
-/// connection, and for one packet of the client.
+/// Bytes that a session writes at once, regardless of the limit of the output: on a new connection,
+/// and for one packet of the client.
 const BURST_BYTES: usize = 256 * 1024;
-/// Messages that were on their way to a session at a start, or when its queue became nearly full,
-/// and are taken then; or what waited for a worker that took no turns, which tells nobody that a
-/// queue is.
+/// Messages on their way to a session at a start, or when its queue becomes nearly full: they are
+/// queued; or the mail of a stalled worker, which does not report that a queue is nearly full.
 const UNDER_WAY: usize = 100;
-/// A client is read until so many times the limit of its output waits.
+/// A client is not read while its output is this many times the limit.
 const OUTPUT_HARD_FACTOR: usize = 2;
 
-/// Pieces of mail that one message becomes for another worker: for its subscribers, and a member of
-/// each group.
+/// Mail items of one message to another worker: for its subscribers, and for a member of each
+/// group.
 const MAIL_PER_MESSAGE: usize = 3;
-/// Messages of shared groups that look for another member meanwhile, whom no publisher sent.
+/// Messages of shared groups that are redispatched meanwhile.
 const REDISPATCHED: usize = 32;
-/// What the costliest single packet, timer or piece of mail does: a session with all its
-/// subscriptions ends.
+/// Units of the costliest single packet, timer or mail item: the end of a session with all its
+/// subscriptions.
 const ITEM_UNITS_MAX: u64 = 600;
-/// What goes beyond the share of all connections: the last portion begun, the connection that is
-/// read whatever the others took, mail, timers, questions, and publishers that were held back, with
-/// the last portion begun there.
+/// Portions beside the share of all connections: the last portion begun, the connection that is
+/// always read, mail, timers, queries, and held publishers, with the last portion begun there.
 const PORTIONS: u64 = 7;
 
 impl World {
-    /// Mail that waits for each worker.
+    /// Number of mail items that wait for each worker.
     pub(super) fn mail_waiting(&self) -> Vec<usize> {
         let state = &self.machine.node.state;
         let workers = WorkerId::all(state.workers());
@@ -41,12 +39,12 @@ impl World {
             .collect()
     }
 
-    /// Publishers filled no mailbox beyond its limit since then.
+    /// Checks that publishers filled no mailbox beyond its limit since `before`.
     pub(super) fn check_mailboxes(&mut self, before: &[usize]) -> Result<(), Failure> {
-        let others = self.machine.seats.len() - 1;
-        let connections = self.machine.seats.iter();
+        let others = self.machine.workers.len() - 1;
+        let connections = self.machine.workers.iter();
         let connections: usize = connections
-            .map(|seat| seat.worker.traffic.edge.connections.len())
+            .map(|worker| worker.inner.traffic.edge.connections.len())
             .sum();
         let capacity = self.plan.mailbox_messages * others;
         let growth = capacity + connections * MAIL_PER_MESSAGE + REDISPATCHED;
@@ -61,12 +59,12 @@ impl World {
         {
             None => Ok(()),
             Some((now, old)) => Err(format!(
-                "{now} pieces of mail wait for a worker, {old} before it stopped"
+                "{now} mail items wait for a worker, {old} before it stalled"
             )),
         }
     }
 
-    /// No turn did much more than its budget.
+    /// Checks that no turn exceeded its budget by much.
     fn check_turns(&self) -> Result<(), Failure> {
         let limits = &self.plan.turn_limits;
         // A handshake of a layer is the costliest item.
@@ -79,9 +77,9 @@ impl World {
         let units_max = limits.reading_units + PORTIONS * (limits.portion_units + item_units_max);
         let longest = self
             .machine
-            .seats
+            .workers
             .iter()
-            .map(|seat| seat.longest_turn)
+            .map(|worker| worker.longest_turn)
             .max();
         match longest.filter(|units| *units > units_max) {
             None => Ok(()),
@@ -89,16 +87,16 @@ impl World {
         }
     }
 
-    /// No queue and no output is longer than it may be.
+    /// Checks that no queue and no output exceeds its limit.
     pub(super) fn check_bounds(&self) -> Result<(), Failure> {
-        self.machine.doorkeeper.verdict()?;
+        self.machine.gatekeeper.verdict()?;
         self.check_turns()?;
         self.check_sink()?;
-        for seat in &self.machine.seats {
-            let core = &seat.worker.traffic.engine.core;
+        for worker in &self.machine.workers {
+            let core = &worker.inner.traffic.engine.core;
             let mut clients = core.sessions.iter();
             clients.try_for_each(|(_, client)| self.check_queue(client))?;
-            let mut connections = seat.worker.traffic.edge.connections.iter();
+            let mut connections = worker.inner.traffic.edge.connections.iter();
             connections.try_for_each(|(key, connection)| {
                 self.check_output(connection.waiting(&core.outputs[key]))
             })?;
@@ -109,8 +107,8 @@ impl World {
     fn check_queue(&self, client: &Client) -> Result<(), Failure> {
         let limits = &self.plan.config.limits.client;
         let (messages, bytes, inflight) = client.session.outbound().backlog();
-        // A start may find a message that was about to leave for another member of its group, and
-        // the one that took its turn.
+        // A start may recover a message that was about to be redispatched, and the one that
+        // followed it.
         let inflight_max = usize::from(if self.plan.has_disk {
             u16::MAX
         } else {
@@ -128,12 +126,12 @@ impl World {
         ))
     }
 
-    /// What others were promised while the queue filled up comes on top of the limit, and what was
-    /// on its way. What members of a group leave behind goes to the others whatever their limits
-    /// are.
+    /// Messages that were promised room before the queue filled up, and those on their way, add to
+    /// the limit. Messages of a group member that leaves go to the others regardless of their
+    /// limits.
     fn messages_max(&self, client: &Client) -> usize {
         let limit = self.plan.config.limits.client.queue as usize;
-        // Members of groups are known before something is on its way to them.
+        // Members of groups are known before messages are on their way to them.
         let under_way = if self.plan.has_disk || !client.subscriptions.is_empty() {
             UNDER_WAY.max(self.most_mail)
         } else {
@@ -149,7 +147,7 @@ impl World {
 
     fn check_output(&self, waiting: usize) -> Result<(), Failure> {
         let limit = self.plan.config.limits.output_bytes as usize;
-        // The answers to one more read are no longer than what was read.
+        // The answers to one more read are no longer than the read itself.
         let output_max = OUTPUT_HARD_FACTOR * limit + READ_BYTES + BURST_BYTES;
         if waiting <= output_max {
             return Ok(());

@@ -10,14 +10,14 @@ use super::plan;
 use super::world::{Failure, World};
 use crate::clock::Clock;
 
-/// Reads and writes that fall short, in thousandths: a disk that works does that.
+/// Short reads and writes, in thousandths: a working disk has them too.
 const SHORT: u32 = 100;
 /// Calls that change something until the power fails, at most.
 const CALLS_MAX: usize = 30;
 /// Long enough for the node to look at its wall clock.
 const HOUSEKEEPING: Duration = Duration::from_millis(1100);
-/// Milliseconds by which the wall clock is ahead of what time it is: right, some hours and eight
-/// days off to both sides, never set.
+/// Milliseconds by which the wall clock is ahead of the real time: correct, hours and days wrong in
+/// both directions, never set.
 const WALL_AHEAD: [i64; 6] = [
     0,
     3 * 3_600_000,
@@ -26,12 +26,12 @@ const WALL_AHEAD: [i64; 6] = [
     -8 * 86_400_000,
     -1_767_225_590_000,
 ];
-/// Time that the node is gone at most, in milliseconds.
+/// Longest time between a crash and the restart, in milliseconds.
 const DOWN_MILLIS_MAX: usize = 8000;
 
 impl World {
-    /// From now on the disk works.
-    pub(super) fn heal_disk(&mut self) {
+    /// Removes all faults of the disk.
+    pub(super) fn clear_disk_faults(&mut self) {
         if let Some(disk) = &self.disk {
             disk.set_faults(Faults {
                 short: SHORT,
@@ -40,8 +40,8 @@ impl World {
         }
     }
 
-    /// From now on the disk fails at times, has little room, or loses its power soon.
-    pub(super) fn trouble_disk(&mut self) {
+    /// Adds a fault: the disk fails at times, has little room, or loses its power soon.
+    pub(super) fn inject_disk_faults(&mut self) {
         let Some(disk) = &self.disk else { return };
         let random = &mut self.random;
         let may_refuse = self.plan.allowances.disk_refuses;
@@ -57,13 +57,13 @@ impl World {
         }
         disk.set_faults(faults);
         if may_refuse && self.random.percent(40) {
-            // The node notices, and has to say so to those who come.
+            // The node notices the fault, and has to report it to new connections.
             self.machine.commit();
-            self.storm();
+            self.mass_reconnect();
         }
     }
 
-    /// The node begins again if its machine has lost the power.
+    /// Restarts the node if its machine has lost its power.
     pub(super) fn restart_after_power_loss(&mut self) -> Result<(), Failure> {
         let is_dead = self.disk.as_ref().is_some_and(|disk| !disk.has_power());
         if is_dead {
@@ -72,7 +72,7 @@ impl World {
         Ok(())
     }
 
-    /// Sets the wall clock, and gives the node the time to notice.
+    /// Sets the wall clock, and lets the node notice it.
     pub(super) fn set_clock(&mut self) -> Result<(), Failure> {
         if self.disk.is_none() {
             return Ok(());
@@ -80,11 +80,11 @@ impl World {
         self.wall_ahead = self.random.pick(&WALL_AHEAD);
         self.machine.node.clock.set_wall_ahead(self.wall_ahead);
         self.settle()?;
-        self.pass(HOUSEKEEPING)?;
+        self.advance_time(HOUSEKEEPING)?;
         self.settle()
     }
 
-    /// The node dies in the middle of whatever it does: its process alone, or the machine.
+    /// Kills the node at any moment: its process alone, or the machine.
     pub(super) fn crash(&mut self) -> Result<(), Failure> {
         if self.random.percent(30) {
             self.restart(SimStorage::kill)
@@ -100,19 +100,19 @@ impl World {
         for client in 0..self.clients.len() {
             // Written bytes of the node arrive or are lost.
             if self.random.percent(70) {
-                self.carry_all_down(client)?;
+                self.transfer_all_to_client(client)?;
             }
-            drop(self.end(client, Ending::ByNode));
+            drop(self.end(client, Ending::ByBroker));
         }
         if self.random.percent(70) {
-            self.carry_left(usize::MAX)?;
+            self.read_old_connections(usize::MAX)?;
         }
-        self.leaving.clear();
-        self.bury_silent();
+        self.disconnected.clear();
+        self.detect_silent();
         end(&disk);
-        self.heal_disk();
+        self.clear_disk_faults();
         let down = self.random.below(DOWN_MILLIS_MAX) as u64;
-        self.pass(Duration::from_millis(down))?;
+        self.advance_time(Duration::from_millis(down))?;
         if self.random.percent(30) {
             self.plan.workers = self.random.pick(&plan::WORKERS);
         }
@@ -123,11 +123,11 @@ impl World {
         let (is, really_is) = (self.machine.node.clock.now().as_millis(), self.now());
         if is != really_is {
             return Err(format!(
-                "the node takes {really_is} for {is}; its wall clock is {} ahead",
+                "the node's time is {is} instead of {really_is}; its wall clock is {} ahead",
                 self.wall_ahead
             ));
         }
-        self.note(Event::Restarted);
+        self.record(Event::Restarted);
         Ok(())
     }
 }

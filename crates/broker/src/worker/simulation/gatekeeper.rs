@@ -1,4 +1,4 @@
-//! Logins by users or certificates, and a check that the node takes each client for itself.
+//! Logins by users or certificates, and a check that the node confuses no clients.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,16 +7,16 @@ use thrum_access::{Admission, Answer, Certificate, Gatekeeper, Identity, Login, 
 use super::history::ClientNumber;
 use super::world::Failure;
 
-/// Admits every client, and records the first client that was taken for another one.
+/// Admits every client, and records the first client with a wrong identity.
 #[derive(Debug, Default)]
-pub(super) struct Doorkeeper(Mutex<Option<Failure>>);
+pub(super) struct CheckingGatekeeper(Mutex<Option<Failure>>);
 
 /// Every second client has a certificate; the others name their user.
 pub(super) fn has_certificate(client: ClientNumber) -> bool {
     client.is_multiple_of(2)
 }
 
-/// The user of a client, who has its identifier.
+/// The user name of a client, which equals its identifier.
 pub(super) fn user(client: ClientNumber) -> String {
     format!("c{client}")
 }
@@ -31,14 +31,14 @@ pub(super) fn certificate(client: ClientNumber) -> Option<Arc<Certificate>> {
     })
 }
 
-impl Doorkeeper {
-    /// No client was taken for another one.
+impl CheckingGatekeeper {
+    /// An error if a client had a wrong identity.
     pub(super) fn verdict(&self) -> Result<(), Failure> {
         let fault = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         fault.clone().map_or(Ok(()), Err)
     }
 
-    fn look_at(&self, identity: &Identity) {
+    fn check(&self, identity: &Identity) {
         let name = identity.certificate.as_deref();
         let name = name.and_then(|certificate| certificate.common_name.as_deref());
         let number = identity.client_id.strip_prefix('c');
@@ -47,16 +47,16 @@ impl Doorkeeper {
         let is_itself = identity.username.as_deref() == Some(&*identity.client_id)
             && name == shows.then_some(&*identity.client_id);
         if !is_itself {
-            let fault = format!("a client is taken for another one: {identity:?}");
+            let fault = format!("a client has a wrong identity: {identity:?}");
             let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             first.get_or_insert(fault);
         }
     }
 }
 
-impl Gatekeeper for Doorkeeper {
+impl Gatekeeper for CheckingGatekeeper {
     fn login(&self, login: Login, reply: Reply<Answer>) {
-        self.look_at(&login.identity);
+        self.check(&login.identity);
         reply(Answer::Admit(Box::new(Admission {
             identity: login.identity,
             ..Admission::default()

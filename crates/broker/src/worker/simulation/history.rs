@@ -9,12 +9,12 @@ pub(super) type MessageNumber = u32;
 /// Virtual time in milliseconds since the Unix epoch.
 pub(super) type Millis = u64;
 
-/// Clients that there can be, the watcher and the inspector included.
+/// Most clients, the watcher and the inspector included.
 pub(super) const CLIENTS_MAX: usize = 10;
 /// Topics of plain messages.
 pub(super) const PLAIN: [&str; 3] = ["t/0", "t/1", "t/2"];
 /// Topics of retained messages: each row is written by the client of that number. They are more
-/// than a slow client takes at a time.
+/// than a slow client reads at a time.
 pub(super) const RETAINED: [[&str; 4]; CLIENTS_MAX] = [
     ["r/0", "r/0/a", "r/0/b", "r/0/c"],
     ["r/1", "r/1/a", "r/1/b", "r/1/c"],
@@ -34,22 +34,22 @@ pub(super) const WILLS: [&str; CLIENTS_MAX] = [
 /// Topics of shared groups: each group has one topic.
 pub(super) const SHARED: [&str; 2] = ["s/0", "s/1"];
 
-/// A message as its publisher meant it.
+/// A message as published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message {
     pub(super) number: MessageNumber,
     pub(super) topic: &'static str,
     pub(super) qos: QoS,
     pub(super) retain: bool,
-    /// An empty payload: removes what is retained.
+    /// An empty payload, which removes the retained message.
     pub(super) is_empty: bool,
     /// Seconds (5.0).
     pub(super) expiry_secs: Option<u32>,
 }
 
-/// A will as its client meant it.
+/// A will as sent in CONNECT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct WillNote {
+pub(super) struct SentWill {
     pub(super) number: MessageNumber,
     pub(super) delay_secs: u32,
     pub(super) qos: QoS,
@@ -58,41 +58,41 @@ pub(super) struct WillNote {
 /// How a connection ended, as far as its client knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// The network broke it; the node learns of it as soon as it looks.
+    /// The network closed it; the node notices it at the next read.
     Cut,
-    /// The client went silent; the node learns of it by the keep alive, between these two times, or
-    /// by the next connect.
+    /// The client went silent; the node notices it by the keep alive, between these two times, or
+    /// by the next CONNECT.
     Silent(Option<(Millis, Millis)>),
     /// The client sent DISCONNECT.
-    Goodbye {
+    Disconnect {
         with_will: bool,
         expiry_secs: Option<u32>,
     },
     /// The node ended it.
-    ByNode,
+    ByBroker,
 }
 
-/// One thing that happened.
+/// An event of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// CONNECT begins its way.
+    /// CONNECT was sent.
     Connecting {
         client: ClientNumber,
         clean_start: bool,
         expiry_secs: u32,
-        will: Option<WillNote>,
+        will: Option<SentWill>,
     },
-    /// CONNACK came.
+    /// CONNACK arrived.
     Connected {
         client: ClientNumber,
         session_present: bool,
     },
-    /// CONNACK came, with an error.
+    /// CONNACK arrived, with an error.
     Refused {
         client: ClientNumber,
         reason: ReasonCode,
     },
-    Gone {
+    Disconnected {
         client: ClientNumber,
         how: Ending,
     },
@@ -114,18 +114,18 @@ pub(super) enum Event {
         client: ClientNumber,
         filter: &'static str,
     },
-    /// PUBLISH begins its way, maybe once more.
+    /// PUBLISH was sent, maybe again.
     Sent {
         client: ClientNumber,
         message: Message,
     },
-    /// PUBACK or PUBREC came.
+    /// PUBACK or PUBREC arrived.
     Accepted {
         client: ClientNumber,
         number: MessageNumber,
         outcome: ReasonCode,
     },
-    /// The application got a message.
+    /// The application received a message.
     Received {
         client: ClientNumber,
         number: MessageNumber,
@@ -134,30 +134,29 @@ pub(super) enum Event {
         dup: bool,
         retain: bool,
     },
-    /// A connection that went silent is closed after all; of that CONNECT of the client, counted
-    /// from 1.
-    Buried {
+    /// A silent connection was closed; `connection` is the connection number of the client, from 1.
+    SilenceDetected {
         client: ClientNumber,
         connection: u32,
     },
-    /// The target of the sink has a message.
+    /// The sink has written a message.
     Written {
         number: MessageNumber,
         topic: &'static str,
         qos: QoS,
     },
-    /// The sink gets nothing more.
+    /// The sink was removed.
     SinkRemoved,
-    /// All that clients have sent and all ends of connections but silent ones have reached the
-    /// node, and all that it has to say has reached the clients.
+    /// All packets of clients and all ends of connections but silent ones have reached the node,
+    /// and all packets of the node have reached the clients.
     Settled,
     /// As before, and every client whose session may exist is connected.
     Drained,
-    /// The client has seen what is retained under every topic.
+    /// The client has received the retained messages of all topics.
     Inspected {
         client: ClientNumber,
     },
-    /// The node died and began again from its disk.
+    /// The node was killed and restarted from its disk.
     Restarted,
 }
 
@@ -168,7 +167,7 @@ pub(super) struct Entry {
     pub(super) event: Event,
 }
 
-/// The topic among those of the simulation that reads so.
+/// The topic of the simulation with that text.
 pub(super) fn known_topic(text: &str) -> Option<&'static str> {
     let retained = RETAINED.as_flattened();
     let all = PLAIN.iter().chain(retained).chain(&WILLS).chain(&SHARED);

@@ -1,5 +1,5 @@
-//! The network between a client and the node: bytes move when the run says so, in pieces, until
-//! someone cuts it.
+//! The network between a client and the node: the run transfers bytes, in pieces, until it cuts the
+//! connection.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -15,9 +15,9 @@ use super::world::Failure;
 #[derive(Debug)]
 pub(super) struct Link {
     stream: UnixStream,
-    /// MQTT that is not yet in the network.
+    /// MQTT bytes that are not yet in the network.
     pub(super) output: Vec<u8>,
-    /// The same as the network gets it.
+    /// The encoded bytes for the network.
     wire: Vec<u8>,
     layer: Layer,
     input: Vec<u8>,
@@ -26,7 +26,7 @@ pub(super) struct Link {
     fault: Option<Failure>,
 }
 
-/// The layers between the two.
+/// The layers between client and node.
 #[derive(Debug)]
 pub(super) enum Layer {
     Nothing,
@@ -43,7 +43,7 @@ impl Layer {
 
 /// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Carried {
+pub(super) enum Transferred {
     Nothing,
     Bytes,
     /// The node closed the connection, or it is broken.
@@ -69,12 +69,12 @@ impl Link {
         }
     }
 
-    /// Everything is in the network.
+    /// Whether all output is in the network.
     pub(super) fn is_sent(&self) -> bool {
         self.output.is_empty() && self.wire.is_empty()
     }
 
-    /// The end of the layer comes right behind what the client has written.
+    /// Ends the layer right behind the output of the client.
     pub(super) fn end_layers(&mut self) {
         self.wrap_output();
         match &mut self.layer {
@@ -84,7 +84,7 @@ impl Link {
         }
     }
 
-    /// Output of the client that waits until a handshake is done.
+    /// Encodes the output of the client, which waits until a handshake is complete.
     fn wrap_output(&mut self) {
         if self.output.is_empty() {
             return;
@@ -101,29 +101,29 @@ impl Link {
         self.output.clear();
     }
 
-    /// Moves so many bytes towards the node at most.
-    pub(super) fn carry_up(&mut self, bytes_max: usize) -> Carried {
+    /// Transfers at most `bytes_max` bytes to the node.
+    pub(super) fn transfer_to_node(&mut self, bytes_max: usize) -> Transferred {
         self.wrap_output();
         let len = self.wire.len().min(bytes_max);
         if len == 0 {
-            return Carried::Nothing;
+            return Transferred::Nothing;
         }
         match self.stream.write(&self.wire[..len]) {
             Ok(written) => {
                 self.wire.drain(..written);
-                Carried::Bytes
+                Transferred::Bytes
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Carried::Nothing,
-            Err(_) => Carried::End,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Transferred::Nothing,
+            Err(_) => Transferred::End,
         }
     }
 
-    /// Moves so many bytes towards the client at most.
-    pub(super) fn carry_down(&mut self, bytes_max: usize) -> Carried {
+    /// Transfers at most `bytes_max` bytes to the client.
+    pub(super) fn transfer_to_client(&mut self, bytes_max: usize) -> Transferred {
         let mut buffer = [0; 4096];
         let len = buffer.len().min(bytes_max);
         match self.stream.read(&mut buffer[..len]) {
-            Ok(0) => Carried::End,
+            Ok(0) => Transferred::End,
             Ok(read) => {
                 let arrived = &mut buffer[..read];
                 let fault = match &mut self.layer {
@@ -140,10 +140,10 @@ impl Link {
                     }
                 };
                 self.fault = self.fault.take().or(fault);
-                Carried::Bytes
+                Transferred::Bytes
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Carried::Nothing,
-            Err(_) => Carried::End,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Transferred::Nothing,
+            Err(_) => Transferred::End,
         }
     }
 
@@ -191,7 +191,7 @@ impl Link {
     }
 }
 
-/// A piece of a network: mostly a few bytes, sometimes all there is.
+/// A random transfer size: mostly a few bytes, sometimes unlimited.
 pub(super) fn piece(random: &mut Random) -> usize {
     match random.below(8) {
         0 => 1 + random.below(3),

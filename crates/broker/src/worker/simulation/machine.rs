@@ -1,5 +1,5 @@
-//! A node from its start to its end: workers without threads, and a storage that works when it is
-//! told to.
+//! A node from its start to its end: workers and a storage whose steps the test runs, without
+//! threads.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use thrum_engine::workers::WorkerId;
 use thrum_storage::disk::sim::{SimDisk, SimStorage};
 use thrum_storage::{Committer, Options, QUEUE_BYTES_MAX, Recovered, Stepper, Store};
 
-use super::gatekeeper::Doorkeeper;
+use super::gatekeeper::CheckingGatekeeper;
 use super::plan::Plan;
-use super::seat::Seat;
 use super::sink::SimSink;
+use super::stepped_worker::SteppedWorker;
 use super::tls;
 use crate::clock::Clock;
 use crate::config::{CertificateName, ListenerConfig};
@@ -26,31 +26,31 @@ use crate::settings::Settings;
 /// Small, so that a run fills several segments.
 const SEGMENT_BYTES: u64 = 16 * 1024;
 const SEGMENTS_MAX: u64 = 64;
-/// Bytes that wait for the storage at most on a node with a short queue.
+/// Most bytes that wait for the storage on a node with a short queue.
 pub(super) const SHORT_QUEUE_BYTES: usize = 2000;
 
 #[derive(Debug)]
 pub(super) struct Machine {
     pub(super) node: Arc<Node>,
-    pub(super) seats: Vec<Seat>,
-    pub(super) doorkeeper: Arc<Doorkeeper>,
-    /// How often there were other rules.
+    pub(super) workers: Vec<SteppedWorker>,
+    pub(super) gatekeeper: Arc<CheckingGatekeeper>,
+    /// Number of reloads of the rules.
     generation: u64,
     storage: Option<(Committer, Stepper<SimDisk>)>,
     pub(super) sink: Option<SimSink>,
 }
 
 impl Machine {
-    /// Starts the node; its state is that of the disk, if it has one.
+    /// Starts the node with the state of the disk, if it has one.
     pub(super) fn start(
         plan: &Plan,
         clock: Clock,
         identity: u64,
         disk: Option<&SimStorage>,
     ) -> Self {
-        let doorkeeper = Arc::new(Doorkeeper::default());
+        let gatekeeper = Arc::new(CheckingGatekeeper::default());
         let acceptor = tls::acceptor(plan.scheme);
-        let settings = Arc::new(settings(plan, &doorkeeper, 0));
+        let settings = Arc::new(settings(plan, &gatekeeper, 0));
         let workers = plan.workers;
         let opened = disk.map(open);
         let recovered = opened.as_ref().map(|(_, recovered)| recovered);
@@ -97,56 +97,56 @@ impl Machine {
             (committer, stepper)
         });
         if let Some(sink) = &mut sink {
-            sink.begins(places);
+            sink.start(places);
         }
         let mut parts = parts.into_iter();
-        let mut seats: Vec<Seat> = polls
+        let mut workers: Vec<SteppedWorker> = polls
             .into_iter()
-            .map(|(id, poll)| Seat::new(id, &node, &settings, poll, parts.next()))
+            .map(|(id, poll)| SteppedWorker::new(id, &node, &settings, poll, parts.next()))
             .collect();
-        for seat in &mut seats {
-            *seat.worker.traffic.engine.core.turn.limits_mut() = plan.turn_limits;
+        for worker in &mut workers {
+            *worker.inner.traffic.engine.core.turn.limits_mut() = plan.turn_limits;
         }
-        seats.iter_mut().for_each(Seat::opens);
+        workers.iter_mut().for_each(SteppedWorker::start_listening);
         Self {
             node,
-            seats,
-            doorkeeper,
+            workers,
+            gatekeeper,
             generation: 0,
             storage,
             sink,
         }
     }
 
-    /// A worker has other rules from now on.
-    pub(super) fn reload(&mut self, seat: usize, plan: &Plan) {
+    /// Reloads the rules of one worker.
+    pub(super) fn reload(&mut self, worker: usize, plan: &Plan) {
         self.generation += 1;
-        let settings = settings(plan, &self.doorkeeper, self.generation);
-        let seat = &mut self.seats[seat];
-        seat.ends_turn();
-        seat.worker.reload(&settings);
+        let settings = settings(plan, &self.gatekeeper, self.generation);
+        let worker = &mut self.workers[worker];
+        worker.finish_turn();
+        worker.inner.reload(&settings);
     }
 
-    /// Messages that members of groups left to others.
+    /// Messages that were redispatched to other group members.
     pub(super) fn redispatched(&self) -> usize {
         let count = self.node.state.metrics.total(Counter::SharedRedispatched);
         usize::try_from(count).unwrap()
     }
 
-    /// Does what the storage thread would do now; true if it had something to do and could.
+    /// Runs a step of the storage thread; true if it did some work.
     pub(super) fn commit(&mut self) -> bool {
         let stepper = self.storage.as_mut().map(|(_, stepper)| stepper);
         stepper.is_some_and(|stepper| stepper.step().unwrap_or(false))
     }
 
-    /// Nothing more is offered to the sink.
+    /// Removes the sink: no more messages are offered to it.
     pub(super) fn remove_sink(&mut self) {
         if let Some(sink) = &self.sink {
             sink.remove(&self.node);
         }
     }
 
-    /// The storage thread without failures.
+    /// Runs a step of the storage thread, or of its idle work; true if it did some work.
     pub(super) fn commit_or_tidy(&mut self) -> bool {
         let Some((_, stepper)) = &mut self.storage else {
             return false;
@@ -155,14 +155,14 @@ impl Machine {
         r.is_ok_and(|did| did || stepper.tidy_step())
     }
 
-    /// The work of an idle storage thread.
+    /// Runs a step of the idle work of the storage thread.
     pub(super) fn tidy(&mut self) {
         if let Some((_, stepper)) = &mut self.storage {
             stepper.tidy_step();
         }
     }
 
-    /// The storage ends in order; what the next start would find.
+    /// Stops the storage, and returns the state that the next start would recover.
     pub(super) fn close(&mut self, disk: &SimStorage) -> Recovered {
         if let Some((committer, stepper)) = self.storage.take() {
             stepper.stop().unwrap();
@@ -172,15 +172,15 @@ impl Machine {
     }
 }
 
-/// Every generation has other rules, which deny nothing that a client of the simulation does.
-fn settings(plan: &Plan, doorkeeper: &Arc<Doorkeeper>, generation: u64) -> Settings {
+/// Every generation has other rules, which allow all actions of the clients.
+fn settings(plan: &Plan, gatekeeper: &Arc<CheckingGatekeeper>, generation: u64) -> Settings {
     let mut shared = Shared {
         generation,
         ..Shared::default()
     };
     let access = &mut shared.access;
     if plan.has_users {
-        access.gatekeeper = Some(Arc::clone(doorkeeper) as Arc<dyn Gatekeeper>);
+        access.gatekeeper = Some(Arc::clone(gatekeeper) as Arc<dyn Gatekeeper>);
     }
     if plan.has_rules {
         let rules = format!("deny all pubsub others/{generation}\nallow all pubsub #");
@@ -200,6 +200,6 @@ fn open(disk: &SimStorage) -> (Store<SimDisk>, Recovered) {
     assert!(!report.is_damaged(), "{report:?}");
     let orphans = &recovered.orphans;
     let is_whole = orphans.sessions + orphans.deliveries + orphans.retained == 0;
-    assert!(is_whole, "the log refers to what is not in it: {orphans:?}");
+    assert!(is_whole, "the log refers to missing records: {orphans:?}");
     (store, recovered)
 }

@@ -1,5 +1,4 @@
-//! The setting of a run: how many of everything, how short the limits are, and what happens how
-//! often.
+//! The settings of a run: numbers, limits, and the frequency of each step.
 
 use std::time::Duration;
 
@@ -21,8 +20,8 @@ pub(super) const EXPIRY_SECS_MAX: u32 = 600;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     Publish,
-    CarryUp,
-    CarryDown,
+    TransferToNode,
+    TransferToClient,
     Turn,
     HalfTurn,
     Flow,
@@ -32,30 +31,30 @@ pub(super) enum Act {
     TakeOver,
     Cut,
     Silence,
-    Goodbye,
-    LastMessage,
-    TakeOverFull,
+    Disconnect,
+    DisconnectAfterPublish,
+    TakeOverSlowClient,
     Tick,
-    Leap,
-    Storm,
+    SkipTime,
+    MassReconnect,
     Settle,
     Commit,
     Tidy,
-    DiskTrouble,
+    DiskFaults,
     Crash,
     SetClock,
     Flood,
     Stall,
     Reload,
-    SinkWrites,
-    Ask,
+    WriteToSink,
+    ListSessions,
 }
 
-/// Every act with how often it happens in a common run.
+/// The weight of each act in a common run.
 const ACTS: [(Act, usize); 29] = [
     (Act::Publish, 20),
-    (Act::CarryUp, 18),
-    (Act::CarryDown, 18),
+    (Act::TransferToNode, 18),
+    (Act::TransferToClient, 18),
     (Act::Turn, 18),
     (Act::HalfTurn, 6),
     (Act::Flow, 10),
@@ -65,53 +64,50 @@ const ACTS: [(Act, usize); 29] = [
     (Act::TakeOver, 2),
     (Act::Cut, 4),
     (Act::Silence, 1),
-    (Act::Goodbye, 1),
-    (Act::LastMessage, 2),
-    (Act::TakeOverFull, 2),
+    (Act::Disconnect, 1),
+    (Act::DisconnectAfterPublish, 2),
+    (Act::TakeOverSlowClient, 2),
     (Act::Tick, 5),
-    (Act::Leap, 1),
-    (Act::Storm, 1),
+    (Act::SkipTime, 1),
+    (Act::MassReconnect, 1),
     (Act::Settle, 2),
     (Act::Commit, 12),
     (Act::Tidy, 2),
-    (Act::DiskTrouble, 2),
+    (Act::DiskFaults, 2),
     (Act::Crash, 1),
     (Act::SetClock, 1),
     (Act::Flood, 1),
     (Act::Stall, 1),
     (Act::Reload, 3),
-    (Act::SinkWrites, 4),
-    (Act::Ask, 2),
+    (Act::WriteToSink, 4),
+    (Act::ListSessions, 2),
 ];
 
 #[derive(Debug)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "settings that have nothing to do with each other"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "independent settings")]
 pub(super) struct Plan {
     pub(super) config: Config,
     pub(super) workers: usize,
     pub(super) versions: Vec<Version>,
     pub(super) steps: usize,
-    /// The node's sockets take little.
+    /// The node's sockets have small buffers.
     pub(super) has_small_sockets: bool,
-    /// Most messages are retained, and clients are slow to take them.
+    /// Most messages are retained, and clients read them slowly.
     pub(super) retains_most: bool,
     pub(super) mailbox_messages: usize,
     /// How much one turn does.
     pub(super) turn_limits: TurnLimits,
     /// The node keeps its state on a disk.
     pub(super) has_disk: bool,
-    /// Little waits for the disk at a time.
+    /// The queue of the storage is short.
     pub(super) has_short_queue: bool,
-    /// Clients have certificates and user names, which a gatekeeper looks at.
+    /// Clients have certificates and user names, which a gatekeeper checks.
     pub(super) has_users: bool,
     /// There are rules about topics of others, and they change.
     pub(super) has_rules: bool,
     /// The layers between every client and the node: WebSocket, TLS, both or none.
     pub(super) scheme: Scheme,
-    /// Clients ask more than they listen.
+    /// Clients send more requests than they read answers.
     pub(super) has_floods: bool,
     /// Every session outlives its connection.
     pub(super) all_last: bool,
@@ -152,13 +148,13 @@ impl Plan {
         let disk_refuses = random.percent(40);
         let clients = 2 + random.below(5);
         let has_floods = random.percent(5);
-        let weights = habits(random);
+        let weights = random_weights(random);
         let workers = random.pick(&WORKERS);
         let versions: Vec<Version> = (0..clients)
             .map(|_| random.pick(&[Version::V5, Version::V5, Version::V311]))
             .collect();
-        let is_told = |client| versions.get(client) == Some(&Version::V5);
-        let are_told = std::array::from_fn(is_told);
+        let sees_refusal = |client| versions.get(client) == Some(&Version::V5);
+        let sees_refusals = std::array::from_fn(sees_refusal);
         let sink = SinkPlan::new(random);
         let mut plan = Self {
             sink,
@@ -180,7 +176,7 @@ impl Plan {
             allowances: Allowances {
                 queues_overflow,
                 drops_oldest,
-                are_told,
+                sees_refusals,
                 disk_refuses: has_disk && disk_refuses,
                 publish_refused: has_disk && disk_refuses
                     || sink.is_some_and(|sink| sink.refuses()),
@@ -217,8 +213,8 @@ fn scheme(random: &mut Random) -> Scheme {
     }
 }
 
-/// Mostly so little that packets of one read, mail and timers are put off. A flood takes more turns
-/// than a run has time for, then.
+/// Mostly so small that packets of one read, mail and timers are deferred, in which case a flood
+/// would take too many turns.
 fn turn_limits(random: &mut Random, has_floods: bool) -> TurnLimits {
     let portion_units = if has_floods {
         1024
@@ -236,8 +232,8 @@ fn turn_limits(random: &mut Random, has_floods: bool) -> TurnLimits {
 /// Numbers of workers that a node may have.
 pub(super) const WORKERS: [usize; 5] = [1, 2, 2, 3, 4];
 
-/// How likely each act is in this run.
-fn habits(random: &mut Random) -> Vec<usize> {
+/// Random weights of the acts of one run.
+fn random_weights(random: &mut Random) -> Vec<usize> {
     let weights = ACTS.iter().map(|(_, weight)| *weight);
     let in_this_run = |weight: usize| match random.below(6) {
         0 => weight * 4,

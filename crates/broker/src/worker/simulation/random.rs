@@ -1,4 +1,4 @@
-//! The numbers of a run: the same seed gives the same ones.
+//! The random numbers of a run, which depend on the seed only.
 
 /// `SplitMix64`.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ impl Random {
         usize::try_from(self.next() % limit as u64).unwrap()
     }
 
-    /// True in so many of a hundred cases.
+    /// True with a chance in percent.
     pub(super) fn percent(&mut self, chance: usize) -> bool {
         self.below(100) < chance
     }
@@ -32,7 +32,7 @@ impl Random {
         list[self.below(list.len())]
     }
 
-    /// The place of one of the weights, each as likely as it is heavy.
+    /// The index of a weight, chosen with a probability proportional to it.
     pub(super) fn weighted(&mut self, weights: &[usize]) -> usize {
         let mut rest = self.below(weights.iter().sum());
         for (place, weight) in weights.iter().enumerate() {

@@ -1,25 +1,25 @@
-//! One run from its seed to the verdict.
+//! One run from its seed to its result.
 
 use super::checker;
 use super::history::Entry;
 use super::world::{Failure, World};
 
-/// Events before a complaint that are shown with it.
+/// Events shown before a violation.
 const SHOWN: usize = 100;
 
-/// Runs a seed; the world as it is at the end, or what went wrong and how to see it again.
+/// Runs a seed; returns the world at the end, or the failure and how to repeat it.
 pub(super) fn run(seed: u64) -> Result<World, Failure> {
     let mut world = World::new(seed);
-    let ended = live(&mut world);
-    // The client's observations before the end explain more than the end.
+    let ended = run_steps(&mut world);
+    // A violation in the history explains more than a failure at the end.
     let checked = checker::check(&world.history, world.plan.allowances);
-    let (place, complaint) = match (checked, ended) {
-        (Err((place, complaint)), _) => (place, complaint),
+    let (place, violation) = match (checked, ended) {
+        (Err((place, violation)), _) => (place, violation),
         (Ok(()), Err(failure)) => (world.history.len(), failure),
         (Ok(()), Ok(())) => return Ok(world),
     };
     Err(format!(
-        "seed {seed}, event {place}: {complaint}\n{}\n{}\nRepeat it: THRUM_SIM_SEEDS={seed}..{} cargo test -p thrum-broker \
+        "seed {seed}, event {place}: {violation}\n{}\n{}\nRepeat it: THRUM_SIM_SEEDS={seed}..{} cargo test -p thrum-broker \
          --lib simulation",
         world.plan,
         last_events(&world.history, place),
@@ -27,12 +27,12 @@ pub(super) fn run(seed: u64) -> Result<World, Failure> {
     ))
 }
 
-fn live(world: &mut World) -> Result<(), Failure> {
-    world.prelude()?;
+fn run_steps(world: &mut World) -> Result<(), Failure> {
+    world.set_up()?;
     for _ in 0..world.plan.steps {
         world.step()?;
     }
-    world.finale()
+    world.complete()
 }
 
 fn last_events(history: &[Entry], place: usize) -> String {

@@ -1,4 +1,4 @@
-//! A sink of the node: its target takes what it likes when it likes, and remembers everything.
+//! A sink of the node, whose writes the test runs and records.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,13 +37,13 @@ impl SinkPlan {
         random.percent(50).then_some(plan)
     }
 
-    /// The queue may be full, and a publisher is told so; if messages pass the sink by, of those
-    /// that nobody else takes.
+    /// Whether the queue may be full, so that publishers are refused, or messages without another
+    /// receiver are.
     pub(super) fn refuses(&self) -> bool {
         self.limits.messages < 10_000
     }
 
-    /// The promises that the checker may demand.
+    /// The guarantees that the checker requires.
     pub(super) fn promise(&self, has_disk: bool) -> SinkPromise {
         SinkPromise {
             filter: self.filter,
@@ -68,20 +68,20 @@ impl SinkPromise {
     }
 }
 
-/// The sink of a node that runs.
+/// The sink of a running node.
 #[derive(Debug)]
 pub(super) struct SimSink {
     sink: Arc<Sink>,
     filter: &'static str,
     pub(super) places: Option<Places>,
-    /// Written, and their places are not cleared yet.
+    /// Written messages whose stored copies are not cleared yet.
     uncleared: Vec<Offer>,
-    /// The contents found at the start.
+    /// Number of messages recovered at the start.
     backlog: u64,
 }
 
 impl SimSink {
-    /// Before the node takes over what it finds.
+    /// Opens the sink before the node recovers its state.
     pub(super) fn open(plan: &Plan, node: &Node) -> Option<Self> {
         let sink = plan.sink.as_ref()?;
         let opened = node.state.sinks.open(NAME, sink.limits)?;
@@ -95,18 +95,18 @@ impl SimSink {
         })
     }
 
-    /// The node has taken over what it found.
-    pub(super) fn begins(&mut self, places: Option<Places>) {
+    /// Starts the sink after the node has recovered its state.
+    pub(super) fn start(&mut self, places: Option<Places>) {
         self.places = places;
         self.backlog = self.sink.queue.counts().waiting;
     }
 
-    /// A reload removes it.
+    /// Removes the sink, as a reload does.
     pub(super) fn remove(&self, node: &Node) {
         node.state.interest.remove_sink(self.filter, self.sink.id);
     }
 
-    /// The target takes the oldest messages.
+    /// Writes the oldest messages.
     fn write(&mut self, messages_max: usize) -> Vec<Offer> {
         let taken = self.sink.queue.take(messages_max, 1 << 20, Duration::ZERO);
         let taken = taken.unwrap_or_default();
@@ -124,7 +124,7 @@ impl SimSink {
         !written.is_empty()
     }
 
-    /// The queue holds no more than it may: what each worker found room for at once.
+    /// Checks the length of the queue: each worker may have found room at the same time.
     fn check(&self, plan: &SinkPlan, workers: usize) -> Result<(), Failure> {
         let waiting = self.sink.queue.counts().waiting;
         let workers = workers as u64 + 1;
@@ -144,20 +144,20 @@ impl SimSink {
 }
 
 impl World {
-    /// The target writes some messages, and maybe their places are cleared.
-    pub(super) fn sink_writes(&mut self) -> Result<(), Failure> {
+    /// Writes some messages, and maybe clears their stored copies.
+    pub(super) fn write_some_to_sink(&mut self) -> Result<(), Failure> {
         let most = 1 + self.random.below(5);
         let clears = self.random.percent(70);
-        self.sink_takes(most, clears)?;
+        self.write_to_sink(most, clears)?;
         Ok(())
     }
 
-    /// The target writes all that there is; true if that was anything.
-    pub(super) fn sink_writes_all(&mut self) -> Result<bool, Failure> {
-        self.sink_takes(usize::MAX, true)
+    /// Writes all waiting messages; true if there were any.
+    pub(super) fn write_all_to_sink(&mut self) -> Result<bool, Failure> {
+        self.write_to_sink(usize::MAX, true)
     }
 
-    fn sink_takes(&mut self, most: usize, clears: bool) -> Result<bool, Failure> {
+    fn write_to_sink(&mut self, most: usize, clears: bool) -> Result<bool, Failure> {
         let Machine { sink, .. } = &mut self.machine;
         let Some(sink) = sink else {
             return Ok(false);
@@ -167,10 +167,10 @@ impl World {
         for offer in &taken {
             let publication = offer.message.publication();
             let topic = known_topic(publication.topic);
-            let topic = topic.ok_or_else(|| format!("the sink got {publication:?}"))?;
+            let topic = topic.ok_or_else(|| format!("the sink received {publication:?}"))?;
             // A PUBLISH that removes a retained message has no number.
             if let Some((number, _)) = publication.payload.split_first_chunk() {
-                self.note(Event::Written {
+                self.record(Event::Written {
                     number: u32::from_be_bytes(*number),
                     topic,
                     qos: publication.qos,
@@ -182,7 +182,7 @@ impl World {
 
     pub(super) fn check_sink(&self) -> Result<(), Failure> {
         match (&self.machine.sink, &self.plan.sink) {
-            (Some(sink), Some(plan)) => sink.check(plan, self.machine.seats.len()),
+            (Some(sink), Some(plan)) => sink.check(plan, self.machine.workers.len()),
             _ => Ok(()),
         }
     }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use thrum_codec::{QoS, Version};
 use thrum_transport::Scheme;
 
-use super::client::{Phase, Wish};
+use super::client::{ConnectOptions, Phase};
 use super::history::{
-    ClientNumber, Ending, Event, Message, Millis, PLAIN, RETAINED, SHARED, WillNote,
+    ClientNumber, Ending, Event, Message, Millis, PLAIN, RETAINED, SHARED, SentWill,
 };
 use super::link::{Link, piece};
 use super::plan::{Act, EXPIRY_SECS_MAX};
@@ -26,31 +26,31 @@ const FILTERS: [&str; 10] = [
     "$share/g/s/0",
     "$share/h/s/1",
 ];
-/// Time that passes at a time, so that clients with a keep alive can ping.
+/// Longest step of time, so that clients with a keep alive can ping.
 const PORTION: Duration = Duration::from_secs(5);
-/// With the answers, more than the node keeps of them.
+/// More PINGRESP packets than the node buffers.
 const PINGS: usize = 100_000;
-/// Turns that the others take while a worker takes none.
+/// Turns of the other workers while one is stalled.
 const STALLED_ROUNDS: usize = 40;
-/// A connection that the node itself does not read has that much longer, in milliseconds.
+/// Extra milliseconds before the keep alive ends a connection that the node does not read.
 const GRACE: Millis = 31_000;
 
 impl World {
-    /// The clients but the watcher.
-    pub(super) fn anyone(&mut self) -> ClientNumber {
+    /// A random client other than the watcher.
+    pub(super) fn random_client(&mut self) -> ClientNumber {
         let watcher = self.watcher();
         self.random.below(watcher)
     }
 
-    /// The watcher watches, and most of the others are there and have subscriptions.
-    pub(super) fn prelude(&mut self) -> Result<(), Failure> {
+    /// Subscribes the watcher to the wills, and connects and subscribes most other clients.
+    pub(super) fn set_up(&mut self) -> Result<(), Failure> {
         self.settle()?;
         let watcher = self.watcher();
         let event = self.clients[watcher].subscribe("w/+", QoS::ExactlyOnce);
-        self.note_all(event);
+        self.record_all(event);
         for client in 0..watcher {
             if self.random.percent(85) {
-                self.connect_somehow(client);
+                self.connect_randomly(client);
             }
         }
         self.settle()?;
@@ -63,30 +63,30 @@ impl World {
     }
 
     pub(super) fn step(&mut self) -> Result<(), Failure> {
-        let client = self.anyone();
+        let client = self.random_client();
         match self.plan.next_act(&mut self.random) {
             Act::Publish => self.publish(client),
-            Act::CarryUp => {
+            Act::TransferToNode => {
                 let all = self.clients.len();
                 let client = self.random.below(all);
-                self.carry_up(client);
+                self.transfer_to_node(client);
             }
-            Act::CarryDown => {
+            Act::TransferToClient => {
                 let all = self.clients.len();
                 let client = self.random.below(all);
-                self.carry_down(client)?;
+                self.transfer_to_client(client)?;
                 let bytes = piece(&mut self.random);
-                self.carry_left(bytes)?;
+                self.read_old_connections(bytes)?;
             }
             Act::Turn => {
-                let all = self.machine.seats.len();
-                let seat = self.random.below(all);
-                self.machine.seats[seat].takes_a_turn();
+                let all = self.machine.workers.len();
+                let worker = self.random.below(all);
+                self.machine.workers[worker].run_turn();
             }
             Act::HalfTurn => {
-                let all = self.machine.seats.len();
-                let seat = self.random.below(all);
-                self.machine.seats[seat].takes_half_a_turn();
+                let all = self.machine.workers.len();
+                let worker = self.random.below(all);
+                self.machine.workers[worker].run_half_turn();
             }
             Act::Flow => {
                 self.flow()?;
@@ -95,7 +95,7 @@ impl World {
             Act::Unsubscribe => {
                 let filter = self.random.pick(&FILTERS);
                 let event = self.clients[client].unsubscribe(filter);
-                self.note_all(event);
+                self.record_all(event);
             }
             Act::Connect => {
                 self.connect_many(60);
@@ -103,28 +103,28 @@ impl World {
             Act::TakeOver => self.take_over(client),
             Act::Cut => self.cut(client),
             Act::Silence => self.silence(client),
-            Act::Goodbye => self.goodbye(client),
-            Act::LastMessage => self.last_message()?,
-            Act::TakeOverFull => self.take_over_full()?,
+            Act::Disconnect => self.disconnect(client),
+            Act::DisconnectAfterPublish => self.disconnect_after_publish()?,
+            Act::TakeOverSlowClient => self.take_over_slow_client()?,
             Act::Tick => {
                 let millis = 1 + self.random.below(400);
-                self.pass(Duration::from_millis(millis as u64))?;
+                self.advance_time(Duration::from_millis(millis as u64))?;
             }
-            Act::Leap => self.leap()?,
-            Act::Storm => self.storm(),
+            Act::SkipTime => self.skip_time()?,
+            Act::MassReconnect => self.mass_reconnect(),
             Act::Settle => self.settle()?,
             Act::Commit => {
                 self.machine.commit();
             }
             Act::Tidy => self.machine.tidy(),
-            Act::DiskTrouble => self.trouble_disk(),
+            Act::DiskFaults => self.inject_disk_faults(),
             Act::Crash => self.crash()?,
             Act::SetClock => self.set_clock()?,
             Act::Flood => self.flood(client),
             Act::Stall => self.stall()?,
             Act::Reload => self.reload(),
-            Act::SinkWrites => self.sink_writes()?,
-            Act::Ask => self.ask_for_sessions()?,
+            Act::WriteToSink => self.write_some_to_sink()?,
+            Act::ListSessions => self.list_sessions()?,
         }
         self.restart_after_power_loss()?;
         self.check_bounds()
@@ -146,8 +146,8 @@ impl World {
             let retain = kind >= 8;
             let number = self.number();
             let qos = if retain {
-                // A topic has one quality of service: a message with QoS 1 that is repeated may
-                // come after a later one with QoS 2.
+                // A topic has one quality of service: a repeated message with QoS 1 may arrive
+                // after a later one with QoS 2.
                 [QoS::AtLeastOnce, QoS::ExactlyOnce][client % 2]
             } else {
                 any_qos(&mut self.random)
@@ -161,7 +161,7 @@ impl World {
                 expiry_secs: self.random.percent(5).then_some(3),
             };
             let event = self.clients[client].publish(message);
-            self.note_all(event);
+            self.record_all(event);
         }
     }
 
@@ -177,10 +177,10 @@ impl World {
             any_qos(&mut self.random)
         };
         let event = self.clients[client].subscribe(filter, qos);
-        self.note_all(event);
+        self.record_all(event);
     }
 
-    pub(super) fn connect_somehow(&mut self, client: ClientNumber) {
+    pub(super) fn connect_randomly(&mut self, client: ClientNumber) {
         let is_v5 = self.clients[client].version == Version::V5;
         let clean_start = self.random.percent(8) && (is_v5 || !self.plan.all_last);
         let expiry_secs = match (is_v5, clean_start) {
@@ -191,7 +191,7 @@ impl World {
             (false, true) => 0,
             (false, false) => EXPIRY_SECS_MAX,
         };
-        let will = self.random.percent(50).then(|| WillNote {
+        let will = self.random.percent(50).then(|| SentWill {
             number: self.number(),
             delay_secs: if is_v5 {
                 self.random.pick(&[0, 0, 2, 20, 100])
@@ -200,7 +200,7 @@ impl World {
             },
             qos: self.random.pick(&[QoS::AtLeastOnce, QoS::ExactlyOnce]),
         });
-        let wish = Wish {
+        let options = ConnectOptions {
             clean_start,
             expiry_secs,
             keep_alive: if self.random.percent(15) { 12 } else { 0 },
@@ -212,10 +212,10 @@ impl World {
             topic_alias_maximum: self.random.pick(&[0, 1, 10]),
             will,
         };
-        self.connect(client, wish);
+        self.connect(client, options);
     }
 
-    /// A new connection while the node believes in the old one.
+    /// Reconnects while the old connection is established for the node.
     fn take_over(&mut self, client: ClientNumber) {
         if has_connection(&self.clients[client]) {
             if self.random.percent(50) {
@@ -223,12 +223,11 @@ impl World {
             } else {
                 self.silence(client);
             }
-            self.connect_somehow(client);
+            self.connect_randomly(client);
         }
     }
 
-    /// What is under way to the node and has not left the client is lost, and so is what the client
-    /// has not read.
+    /// Cuts the connection: bytes that have not left the client, or that it has not read, are lost.
     pub(super) fn cut(&mut self, client: ClientNumber) {
         drop(self.end(client, Ending::Cut));
     }
@@ -237,9 +236,11 @@ impl World {
         if !has_connection(&self.clients[client]) {
             return;
         }
-        // Packets that have left the client count as a sign of life at the latest now.
+        // Packets that have left the client restart the keep alive now at the latest.
         self.turns();
-        let keep_alive = self.clients[client].wish.map_or(0, |wish| wish.keep_alive);
+        let keep_alive = self.clients[client]
+            .options
+            .map_or(0, |options| options.keep_alive);
         let silence = Millis::from(keep_alive) * 1500;
         let connecting = self.history.iter().rev().find(|entry| {
             matches!(entry.event, Event::Connecting { client: other, .. } if other == client)
@@ -248,41 +249,41 @@ impl World {
         let window = (since + silence, self.now() + silence + GRACE);
         let how = Ending::Silent((keep_alive > 0).then_some(window));
         let link = self.end(client, how);
-        let silent = link.map(|link| self.clients[client].leaving(link));
+        let silent = link.map(|link| self.clients[client].old_connection(link));
         self.silent.extend(silent);
     }
 
-    fn goodbye(&mut self, client: ClientNumber) {
+    fn disconnect(&mut self, client: ClientNumber) {
         if self.clients[client].phase != Phase::Connected {
             return;
         }
         if self.random.percent(50) {
-            // In one segment with the goodbye.
+            // Messages in the same segment as DISCONNECT.
             self.publish(client);
         }
-        self.say_goodbye(client);
+        self.send_disconnect(client);
     }
 
-    /// DISCONNECT behind all that the client has written.
-    pub(super) fn say_goodbye(&mut self, client: ClientNumber) {
+    /// Sends DISCONNECT behind all other packets of the client.
+    pub(super) fn send_disconnect(&mut self, client: ClientNumber) {
         let is_v5 = self.clients[client].version == Version::V5;
         let with_will = is_v5 && self.random.percent(30);
         let lasts = self.clients[client]
-            .wish
-            .is_some_and(|wish| wish.expiry_secs > 0);
+            .options
+            .is_some_and(|options| options.expiry_secs > 0);
         let expiry_secs =
             (is_v5 && lasts && self.random.percent(40)).then(|| self.random.pick(&[0, 4, 40]));
-        self.clients[client].goodbye(with_will, expiry_secs);
+        self.clients[client].disconnect(with_will, expiry_secs);
         if self.plan.scheme != Scheme::Mqtt
             && self.random.percent(50)
             && let Some(link) = &mut self.clients[client].link
         {
             link.end_layers();
         }
-        self.carry_all_up(client);
+        self.transfer_all_to_node(client);
         let link = self.clients[client].link.as_ref();
         let how = if link.is_some_and(Link::is_sent) {
-            Ending::Goodbye {
+            Ending::Disconnect {
                 with_will,
                 expiry_secs,
             }
@@ -290,25 +291,25 @@ impl World {
             Ending::Cut
         };
         let link = self.end(client, how).filter(|_| how != Ending::Cut);
-        let leaving = link.map(|link| self.clients[client].leaving(link));
-        self.leaving.extend(leaving);
+        let disconnected = link.map(|link| self.clients[client].old_connection(link));
+        self.disconnected.extend(disconnected);
         if how != Ending::Cut
             && expiry_secs == Some(0)
-            && let Some(wish) = &mut self.clients[client].wish
+            && let Some(options) = &mut self.clients[client].options
         {
-            // What was under way belongs to a session that is no more, if the node has read this.
-            wish.expiry_secs = 0;
+            // The session and its messages are gone, if the node has read this.
+            options.expiry_secs = 0;
         }
     }
 
-    /// Seconds pass, and everyone who wants to stay says so in time.
-    pub(super) fn leap(&mut self) -> Result<(), Failure> {
+    /// Lets seconds pass, in which all clients ping in time.
+    pub(super) fn skip_time(&mut self) -> Result<(), Failure> {
         self.settle()?;
         let mut rest = Duration::from_secs(self.random.pick(&[1, 3, 10, 40, 150]));
         while !rest.is_zero() {
             let portion = rest.min(PORTION);
             rest -= portion;
-            self.pass(portion)?;
+            self.advance_time(portion)?;
             for client in &mut self.clients {
                 client.ping();
             }
@@ -317,7 +318,8 @@ impl World {
         self.settle()
     }
 
-    /// More questions than the node may keep answers to, from a client that does not read them.
+    /// Sends more PINGREQ packets than the node may buffer answers to; the client does not read
+    /// them.
     fn flood(&mut self, client: ClientNumber) {
         if !self.plan.has_floods {
             return;
@@ -326,43 +328,43 @@ impl World {
             self.clients[client].ping();
         }
         for _ in 0..2 {
-            self.carry_all_up(client);
+            self.transfer_all_to_node(client);
             self.turns();
         }
     }
 
-    /// A worker gets other rules. The others follow, or do not.
+    /// Reloads the rules of one worker; the others may follow later.
     fn reload(&mut self) {
         if self.plan.has_rules {
-            let all = self.machine.seats.len();
-            let seat = self.random.below(all);
-            self.machine.reload(seat, &self.plan);
+            let all = self.machine.workers.len();
+            let worker = self.random.below(all);
+            self.machine.reload(worker, &self.plan);
         }
     }
 
-    /// One worker takes no turns for a while, the others do, and everybody publishes.
+    /// Stalls one worker for a while, while all clients publish.
     fn stall(&mut self) -> Result<(), Failure> {
-        let all = self.machine.seats.len();
+        let all = self.machine.workers.len();
         let stalled = self.random.below(all);
         let before = self.mail_waiting();
         for _ in 0..STALLED_ROUNDS {
             for client in 0..self.watcher() {
                 self.publish(client);
-                self.carry_all_up(client);
+                self.transfer_all_to_node(client);
             }
             for number in (0..all).filter(|number| *number != stalled) {
-                self.machine.seats[number].takes_a_turn();
+                self.machine.workers[number].run_turn();
             }
             for client in 0..self.watcher() {
-                self.carry_all_down(client)?;
+                self.transfer_all_to_client(client)?;
             }
             self.check_mailboxes(&before)?;
         }
         Ok(())
     }
 
-    /// Everyone loses the connection and comes back at once.
-    pub(super) fn storm(&mut self) {
+    /// Cuts most connections, and reconnects most clients at once.
+    pub(super) fn mass_reconnect(&mut self) {
         for client in 0..self.watcher() {
             if self.random.percent(80) {
                 self.cut(client);
@@ -371,11 +373,11 @@ impl World {
         self.connect_many(80);
     }
 
-    /// So many of a hundred who are away come back.
+    /// Reconnects this percentage of the disconnected clients.
     fn connect_many(&mut self, percent: usize) {
         for client in 0..self.watcher() {
             if !has_connection(&self.clients[client]) && self.random.percent(percent) {
-                self.connect_somehow(client);
+                self.connect_randomly(client);
             }
         }
     }

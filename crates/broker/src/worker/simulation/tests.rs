@@ -1,4 +1,4 @@
-//! Many runs, and what keeps them worth their time.
+//! Many runs, and checks that they cover what they should.
 
 use std::ops::Range;
 
@@ -6,14 +6,14 @@ use thrum_codec::QoS;
 use thrum_engine::node::metrics::Counter;
 
 use super::checker;
+use super::expected;
 use super::history::{Entry, Event};
-use super::owed;
 use super::run::run;
 use super::world::World;
 
 /// Runs of the simulation, unless `THRUM_SIM_SEEDS` says otherwise.
 const SEEDS: Range<u64> = 0..1000;
-/// Runs that the tests of the simulation itself look at.
+/// Runs that the tests of the simulation itself use.
 const SAMPLE: Range<u64> = 0..100;
 
 /// The seeds of one of the tests that share them.
@@ -44,7 +44,7 @@ fn a_node_keeps_its_promises_in_odd_runs() {
 }
 
 #[test]
-fn a_seed_gives_the_same_run_again() {
+fn a_seed_repeats_the_same_run() {
     for seed in SAMPLE.take(20) {
         let [first, second] = [seed, seed].map(|seed| run(seed).unwrap().history);
         let differs = first
@@ -61,9 +61,9 @@ fn a_seed_gives_the_same_run_again() {
     }
 }
 
-/// What should happen in a number of runs, so that a run that is green has seen something.
+/// Events that must happen in a number of runs, so that green runs mean something.
 #[derive(Debug, Default)]
-struct Seen {
+struct Coverage {
     resumed: u32,
     redelivered: u32,
     exactly_once: u32,
@@ -91,7 +91,7 @@ const COUNTERS: [Counter; 12] = [
     Counter::ReviewsAwaited,
 ];
 
-impl Seen {
+impl Coverage {
     fn add(&mut self, world: &World) {
         for Entry { event, .. } in &world.history {
             let count = match event {
@@ -119,19 +119,19 @@ impl Seen {
             self.over_tls += u32::try_from(connected.count()).unwrap();
         }
         for (count, counter) in self.counters.iter_mut().zip(COUNTERS) {
-            // Of the node that came last.
+            // These are the counters of the last node of the run.
             *count += world.machine.node.state.metrics.total(counter);
         }
     }
 }
 
 #[test]
-fn the_runs_see_what_they_are_there_for() {
-    let mut seen = Seen::default();
+fn the_runs_cover_the_events_that_they_test() {
+    let mut seen = Coverage::default();
     for seed in SAMPLE {
         seen.add(&run(seed).unwrap());
     }
-    let Seen {
+    let Coverage {
         resumed,
         redelivered,
         exactly_once,
@@ -158,8 +158,8 @@ fn the_runs_see_what_they_are_there_for() {
     assert!(counters.iter().all(|count| *count > 0), "{seen:?}");
 }
 
-/// How many histories that a change makes worse there are; the checker believes none of them.
-fn count_disbelieved(
+/// Breaks histories by a change, asserts that the checker rejects each, and returns their number.
+fn count_rejected(
     is_wrong_without: impl Fn(&[Entry], usize) -> bool,
     change: impl Fn(&mut Vec<Entry>, usize),
 ) -> usize {
@@ -189,24 +189,24 @@ fn count_disbelieved(
 }
 
 #[test]
-fn a_message_with_qos_2_that_comes_once_more_is_not_believed() {
-    let count = count_disbelieved(owed::is_exactly_once, |history, place| {
+fn a_duplicate_of_a_message_with_qos_2_is_rejected() {
+    let count = count_rejected(expected::is_exactly_once, |history, place| {
         history.insert(place, history[place]);
     });
     assert!(count > 50, "{count}");
 }
 
 #[test]
-fn a_message_that_was_owed_and_did_not_come_is_not_believed() {
-    let count = count_disbelieved(owed::is_owed_message, |history, place| {
+fn a_missing_expected_message_is_rejected() {
+    let count = count_rejected(expected::is_expected_message, |history, place| {
         history.remove(place);
     });
     assert!(count > 50, "{count}");
 }
 
 #[test]
-fn a_will_that_was_owed_and_did_not_come_is_not_believed() {
-    let count = count_disbelieved(owed::is_owed_will, |history, place| {
+fn a_missing_expected_will_is_rejected() {
+    let count = count_rejected(expected::is_expected_will, |history, place| {
         history.remove(place);
     });
     assert!(count > 10, "{count}");

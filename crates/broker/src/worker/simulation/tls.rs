@@ -1,9 +1,9 @@
 //! TLS between clients and the node: the real layers of both ends.
 //!
-//! Keys and nonces are random, but nothing that a run sees of them is: every signature is of
-//! Ed25519 and every certificate has a number of one byte, so all that goes over the wire is
-//! equally long in each run. Of the wall clock TLS only asks whether certificates are valid, which
-//! they are for two thousand years.
+//! Keys and nonces are random, but have no effect on a run: every signature is of Ed25519 and every
+//! certificate has a serial number of one byte, so that all messages have the same length in each
+//! run. TLS reads the wall clock only to check certificates, which are valid for two thousand
+//! years.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

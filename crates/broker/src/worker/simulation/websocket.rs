@@ -24,7 +24,7 @@ impl WebSocket {
         REQUEST.to_vec()
     }
 
-    /// One whose handshake is done.
+    /// Returns one whose handshake is complete.
     pub(crate) fn opened() -> Self {
         Self {
             is_open: true,
@@ -55,7 +55,7 @@ impl WebSocket {
         wire.extend_from_slice(bytes);
     }
 
-    /// Bytes of the socket; what is MQTT of them.
+    /// Decodes bytes of the socket into MQTT bytes.
     pub(crate) fn unwrap(&mut self, bytes: &[u8], plain: &mut Vec<u8>) -> Result<(), Failure> {
         self.wire.extend_from_slice(bytes);
         if !self.is_open {
@@ -82,7 +82,7 @@ impl WebSocket {
         Ok(())
     }
 
-    /// First byte, length of the head and of what follows, if the head is there.
+    /// The first byte, the length of the head and of the payload, if the head is complete.
     fn head(&self) -> Option<(u8, usize, usize)> {
         let [first, len, rest @ ..] = &*self.wire else {
             return None;

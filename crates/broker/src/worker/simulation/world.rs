@@ -1,5 +1,4 @@
-//! One node with its workers, its clients and the network between them, all in the hands of one
-//! thread.
+//! One node with its workers, its clients and the network between them, all run by one thread.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -13,14 +12,14 @@ use thrum_protocol::Time;
 use thrum_storage::disk::sim::SimStorage;
 use thrum_transport::Scheme;
 
-use super::client::{Answered, Client, Leaving, Phase, Wish};
+use super::client::{Client, ConnectOptions, LateAck, OldConnection, Phase};
 use super::gatekeeper::{certificate, has_certificate, user};
 use super::history::{ClientNumber, Ending, Entry, Event, MessageNumber, Millis};
-use super::link::{Carried, Layer, Link, piece};
+use super::link::{Layer, Link, Transferred, piece};
 use super::machine::Machine;
 use super::plan::{EXPIRY_SECS_MAX, Plan};
 use super::random::Random;
-use super::seat::Seat;
+use super::stepped_worker::SteppedWorker;
 use super::tls::Connectors;
 use crate::clock::Clock;
 use crate::socket::Socket;
@@ -29,13 +28,12 @@ use crate::socket::Socket;
 const START: Millis = 1_767_225_600_000;
 /// The least that the system takes for a socket's output, in bytes.
 const SMALL_SOCKET: usize = 4608;
-/// Rounds after which a node that nobody talks to must be done.
+/// Rounds after which a node without new input must be idle.
 const ROUNDS_MAX: usize = 5000;
-/// Rounds in which nothing moves before everything is settled: mail between workers needs one for
-/// each step.
+/// Idle rounds after which everything is settled: mail between workers needs one for each step.
 const QUIET_ROUNDS: usize = 4;
 
-/// Time that passes at once at least.
+/// Smallest step of the virtual time.
 const TICK: Duration = Duration::from_millis(1);
 
 /// Why a run failed.
@@ -46,25 +44,25 @@ pub(super) struct World {
     pub(super) random: Random,
     pub(super) plan: Plan,
     pub(super) millis: Arc<AtomicU64>,
-    /// Milliseconds by which the wall clock is ahead of the time that really is.
+    /// Milliseconds by which the wall clock is ahead of the real time.
     pub(super) wall_ahead: i64,
     pub(super) disk: Option<SimStorage>,
     pub(super) machine: Machine,
     connectors: Connectors,
-    /// Messages that members of groups left to others while earlier nodes ran.
+    /// Messages redispatched to other group members before the last restart.
     pub(super) redispatched: usize,
-    /// Most pieces of mail that waited for a worker which took no turns.
+    /// Most mail items that waited for a stalled worker.
     pub(super) most_mail: usize,
-    /// The last one watches the wills.
+    /// The last one subscribes to the wills.
     pub(super) clients: Vec<Client>,
-    /// Connections of which only the node does not know that they are dead. They are read once the
-    /// client has another one.
-    pub(super) silent: Vec<Leaving>,
-    /// Connections on which the client has said goodbye.
-    pub(super) leaving: Vec<Leaving>,
+    /// Connections that are dead without the knowledge of the node. They are read once the client
+    /// has another one.
+    pub(super) silent: Vec<OldConnection>,
+    /// Connections on which the client has sent DISCONNECT.
+    pub(super) disconnected: Vec<OldConnection>,
     pub(super) history: Vec<Entry>,
     pub(super) next_number: MessageNumber,
-    /// The watcher comes back whenever it has lost its connection.
+    /// The watcher reconnects whenever it has lost its connection.
     pub(super) is_watched: bool,
 }
 
@@ -96,21 +94,21 @@ impl World {
             most_mail: 0,
             clients: Vec::new(),
             silent: Vec::new(),
-            leaving: Vec::new(),
+            disconnected: Vec::new(),
             history: Vec::new(),
             next_number: 1,
             is_watched: true,
         };
         for (number, version) in versions.into_iter().enumerate() {
-            let client = world.newcomer(number, version);
+            let client = world.new_client(number, version);
             world.clients.push(client);
         }
-        world.connect(watcher, Wish::lasting(EXPIRY_SECS_MAX));
+        world.connect(watcher, ConnectOptions::lasting(EXPIRY_SECS_MAX));
         world
     }
 
-    /// A client that has not been here before.
-    pub(super) fn newcomer(&self, number: ClientNumber, version: Version) -> Client {
+    /// Creates a client that has not connected before.
+    pub(super) fn new_client(&self, number: ClientNumber, version: Version) -> Client {
         let has_name = self.plan.has_users && !has_certificate(number);
         let mut client = Client::new(number, version);
         client.username = has_name.then(|| user(number));
@@ -125,14 +123,14 @@ impl World {
         self.millis.load(Ordering::Relaxed)
     }
 
-    pub(super) fn note(&mut self, event: Event) {
+    pub(super) fn record(&mut self, event: Event) {
         let at = self.now();
         self.history.push(Entry { at, event });
     }
 
-    pub(super) fn note_all(&mut self, events: impl IntoIterator<Item = Event>) {
+    pub(super) fn record_all(&mut self, events: impl IntoIterator<Item = Event>) {
         for event in events {
-            self.note(event);
+            self.record(event);
         }
     }
 
@@ -141,14 +139,18 @@ impl World {
         self.next_number
     }
 
-    /// A new connection to any of the workers, and CONNECT on its way. The last connection must be
-    /// over.
-    pub(super) fn connect(&mut self, client: ClientNumber, wish: Wish) {
-        let seat = self.random.below(self.machine.seats.len());
-        self.connect_to(seat, client, wish);
+    /// Opens a connection to a random worker and sends CONNECT. The last connection must be closed.
+    pub(super) fn connect(&mut self, client: ClientNumber, options: ConnectOptions) {
+        let worker = self.random.below(self.machine.workers.len());
+        self.connect_to(worker, client, options);
     }
 
-    pub(super) fn connect_to(&mut self, seat: usize, client: ClientNumber, wish: Wish) {
+    pub(super) fn connect_to(
+        &mut self,
+        worker: usize,
+        client: ClientNumber,
+        options: ConnectOptions,
+    ) {
         let (theirs, ours) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         theirs.set_nonblocking(true).unwrap();
@@ -167,157 +169,161 @@ impl World {
         let is_shown_outside = shows_certificate && !self.plan.scheme.is_tls();
         let certificate = is_shown_outside.then(|| certificate(client)).flatten();
         let socket = Socket::from(OwnedFd::from(theirs));
-        self.machine.seats[seat].arrives(socket, certificate);
+        self.machine.workers[worker].add_connection(socket, certificate);
         let link = Link::new(ours, layer);
-        let event = self.clients[client].connect(link, wish);
-        self.note(event);
+        let event = self.clients[client].connect(link, options);
+        self.record(event);
     }
 
-    /// The connection ends for the client; gives back its end if it is to stay open.
+    /// Ends the connection for the client; returns the client's end, which the caller may keep
+    /// open.
     pub(super) fn end(&mut self, client: ClientNumber, how: Ending) -> Option<Link> {
         let link = self.clients[client].connection_over()?;
-        self.note(Event::Gone { client, how });
+        self.record(Event::Disconnected { client, how });
         Some(link)
     }
 
-    /// A piece of what the client has written reaches the node.
-    pub(super) fn carry_up(&mut self, client: ClientNumber) {
+    /// Transfers some bytes from the client to the node.
+    pub(super) fn transfer_to_node(&mut self, client: ClientNumber) {
         let bytes = piece(&mut self.random);
-        let carried = self.clients[client]
+        let transferred = self.clients[client]
             .link
             .as_mut()
-            .map(|link| link.carry_up(bytes));
-        if carried == Some(Carried::End) {
-            self.end(client, Ending::ByNode);
+            .map(|link| link.transfer_to_node(bytes));
+        if transferred == Some(Transferred::End) {
+            self.end(client, Ending::ByBroker);
         }
     }
 
-    /// A piece of what the node has written reaches the client, and is handled.
-    pub(super) fn carry_down(&mut self, client: ClientNumber) -> Result<Carried, Failure> {
+    /// Transfers some bytes from the node to the client, which handles them.
+    pub(super) fn transfer_to_client(
+        &mut self,
+        client: ClientNumber,
+    ) -> Result<Transferred, Failure> {
         let bytes = piece(&mut self.random);
-        self.carry_down_at_most(client, bytes)
+        self.transfer_at_most_to_client(client, bytes)
     }
 
-    pub(super) fn carry_down_at_most(
+    pub(super) fn transfer_at_most_to_client(
         &mut self,
         client: ClientNumber,
         bytes: usize,
-    ) -> Result<Carried, Failure> {
+    ) -> Result<Transferred, Failure> {
         let Some(link) = &mut self.clients[client].link else {
-            return Ok(Carried::Nothing);
+            return Ok(Transferred::Nothing);
         };
-        let carried = link.carry_down(bytes);
+        let transferred = link.transfer_to_client(bytes);
         let mut events = Vec::new();
         let handled = self.clients[client].handle_arrived(&mut events);
-        self.note_all(events);
+        self.record_all(events);
         handled.map_err(|what| format!("client {client}: {what}"))?;
-        if carried == Carried::End || self.clients[client].is_dismissed {
-            self.end(client, Ending::ByNode);
-            return Ok(Carried::End);
+        if transferred == Transferred::End || self.clients[client].is_disconnected_by_node {
+            self.end(client, Ending::ByBroker);
+            return Ok(Transferred::End);
         }
-        Ok(carried)
+        Ok(transferred)
     }
 
-    /// Everything that is under way in either direction moves once, through all workers; true if
-    /// anything did.
+    /// Transfers all bytes in both directions once, and runs a turn of each worker; true if
+    /// anything moved.
     pub(super) fn flow(&mut self) -> Result<bool, Failure> {
         let mut moved = false;
         for client in 0..self.clients.len() {
-            moved |= self.carry_all_up(client);
+            moved |= self.transfer_all_to_node(client);
         }
-        for seat in &mut self.machine.seats {
-            moved |= seat.takes_a_turn();
+        for worker in &mut self.machine.workers {
+            moved |= worker.run_turn();
         }
-        moved |= self.sink_writes_all()?;
+        moved |= self.write_all_to_sink()?;
         moved |= self.machine.commit_or_tidy();
         for client in 0..self.clients.len() {
-            moved |= self.carry_all_down(client)?;
+            moved |= self.transfer_all_to_client(client)?;
         }
-        moved |= self.carry_left(usize::MAX)?;
+        moved |= self.read_old_connections(usize::MAX)?;
         Ok(moved)
     }
 
-    /// What comes on connections that their clients do not use any more, so many bytes of each at
-    /// most; true if anything did.
-    pub(super) fn carry_left(&mut self, bytes_max: usize) -> Result<bool, Failure> {
+    /// Reads at most `bytes_max` bytes of each connection that its client no longer uses; true if
+    /// any arrived.
+    pub(super) fn read_old_connections(&mut self, bytes_max: usize) -> Result<bool, Failure> {
         let clients = &self.clients;
         let is_replaced =
-            |silent: &&mut Leaving| clients[silent.client].connections > silent.connection;
+            |silent: &&mut OldConnection| clients[silent.client].connections > silent.connection;
         let replaced = self.silent.iter_mut().filter(is_replaced);
         let mut moved = false;
         let mut answers = Vec::new();
-        for left in self.leaving.iter_mut().chain(replaced) {
-            moved |= left.carry_down(bytes_max, &mut answers)? == Carried::Bytes;
+        for left in self.disconnected.iter_mut().chain(replaced) {
+            moved |= left.transfer_to_client(bytes_max, &mut answers)? == Transferred::Bytes;
         }
-        self.leaving.retain(|left| !left.has_ended);
-        for Answered {
+        self.disconnected.retain(|left| !left.has_ended);
+        for LateAck {
             client,
             connection,
             packet_id,
             outcome,
         } in answers
         {
-            let event = self.clients[client].answered_late(connection, packet_id, outcome);
-            self.note_all(event);
+            let event = self.clients[client].acknowledged_late(connection, packet_id, outcome);
+            self.record_all(event);
         }
         Ok(moved)
     }
 
-    /// The node learns of those that have gone silent.
-    pub(super) fn bury_silent(&mut self) {
-        for Leaving {
+    /// The node notices the ends of all silent connections.
+    pub(super) fn detect_silent(&mut self) {
+        for OldConnection {
             client, connection, ..
         } in std::mem::take(&mut self.silent)
         {
-            self.note(Event::Buried { client, connection });
+            self.record(Event::SilenceDetected { client, connection });
         }
     }
 
-    pub(super) fn carry_all_up(&mut self, client: ClientNumber) -> bool {
+    pub(super) fn transfer_all_to_node(&mut self, client: ClientNumber) -> bool {
         let mut moved = false;
         while let Some(link) = &mut self.clients[client].link {
-            match link.carry_up(usize::MAX) {
-                Carried::Bytes => moved = true,
-                Carried::Nothing => break,
-                Carried::End => {
-                    self.end(client, Ending::ByNode);
+            match link.transfer_to_node(usize::MAX) {
+                Transferred::Bytes => moved = true,
+                Transferred::Nothing => break,
+                Transferred::End => {
+                    self.end(client, Ending::ByBroker);
                 }
             }
         }
         moved
     }
 
-    pub(super) fn carry_all_down(&mut self, client: ClientNumber) -> Result<bool, Failure> {
+    pub(super) fn transfer_all_to_client(&mut self, client: ClientNumber) -> Result<bool, Failure> {
         let mut moved = false;
-        while self.carry_down_at_most(client, usize::MAX)? == Carried::Bytes {
+        while self.transfer_at_most_to_client(client, usize::MAX)? == Transferred::Bytes {
             moved = true;
         }
         Ok(moved)
     }
 
-    /// Everything moves until nothing more can happen at this moment. The disk works while it does.
+    /// Runs everything, with a working disk, until nothing more can happen at this moment.
     pub(super) fn settle(&mut self) -> Result<(), Failure> {
-        self.heal_disk();
+        self.clear_disk_faults();
         while self.machine.commit_or_tidy() {}
         for _ in 0..ROUNDS_MAX {
-            self.come_to_rest()?;
-            self.all_are_answered()?;
+            self.run_until_idle()?;
+            self.check_unanswered()?;
             let watcher = self.watcher();
             if !self.is_watched || self.clients[watcher].phase == Phase::Connected {
-                self.note(Event::Settled);
+                self.record(Event::Settled);
                 return Ok(());
             }
             if self.clients[watcher].phase == Phase::Connecting {
                 return Err("the watcher's CONNECT gets no answer".to_owned());
             }
-            self.connect(watcher, Wish::lasting(EXPIRY_SECS_MAX));
+            self.connect(watcher, ConnectOptions::lasting(EXPIRY_SECS_MAX));
         }
         Err("the watcher is always refused".to_owned())
     }
 
-    /// Everybody takes what comes, so nobody waits for room in a queue; but for one that is of a
-    /// connection which is dead.
-    fn all_are_answered(&self) -> Result<(), Failure> {
+    /// Checks that every message has its answer: all clients read, so that no publisher waits for
+    /// room in a queue, except in that of a dead connection.
+    fn check_unanswered(&self) -> Result<(), Failure> {
         if !self.silent.is_empty() {
             return Ok(());
         }
@@ -325,12 +331,12 @@ impl World {
         let waiting = clients.find_map(|client| Some((client.number, client.unanswered()?)));
         waiting.map_or(Ok(()), |(client, number)| {
             Err(format!(
-                "client {client} gets no answer to message {number}, and nothing is in its way"
+                "client {client} gets no answer to message {number}, although nothing delays it"
             ))
         })
     }
 
-    fn come_to_rest(&mut self) -> Result<(), Failure> {
+    fn run_until_idle(&mut self) -> Result<(), Failure> {
         let mut quiet = 0;
         for _ in 0..ROUNDS_MAX {
             quiet = if self.flow()? { 0 } else { quiet + 1 };
@@ -338,16 +344,16 @@ impl World {
                 return Ok(());
             }
         }
-        Err("the node does not come to rest".to_owned())
+        Err("the node does not become idle".to_owned())
     }
 
-    /// All workers take their turns until they have nothing more to do.
+    /// Runs turns of all workers until they are idle.
     pub(super) fn turns(&mut self) {
         let mut quiet = 0;
         for _ in 0..ROUNDS_MAX {
             let mut had_work = false;
-            for seat in &mut self.machine.seats {
-                had_work |= seat.takes_a_turn();
+            for worker in &mut self.machine.workers {
+                had_work |= worker.run_turn();
             }
             quiet = if had_work { 0 } else { quiet + 1 };
             if quiet == QUIET_ROUNDS {
@@ -356,16 +362,19 @@ impl World {
         }
     }
 
-    /// Time passes, from timer to timer; what the wills have to say by then is heard before.
-    pub(super) fn pass(&mut self, time: Duration) -> Result<(), Failure> {
-        self.machine.seats.iter_mut().for_each(Seat::ends_turn);
+    /// Advances the time from timer to timer; the watcher reads its wills before each step.
+    pub(super) fn advance_time(&mut self, time: Duration) -> Result<(), Failure> {
+        self.machine
+            .workers
+            .iter_mut()
+            .for_each(SteppedWorker::finish_turn);
         let mut rest = time;
         while !rest.is_zero() {
-            self.carry_all_down(self.watcher())?;
+            self.transfer_all_to_client(self.watcher())?;
             let now = Time::from_millis(self.now());
-            let seats = self.machine.seats.iter();
-            let next = seats
-                .filter_map(|seat| seat.worker.traffic.engine.core.timers.next_wait(now))
+            let workers = self.machine.workers.iter();
+            let next = workers
+                .filter_map(|worker| worker.inner.traffic.engine.core.timers.next_wait(now))
                 .min();
             let wait = next.map_or(rest, |next| next.max(TICK).min(rest));
             rest -= wait;
@@ -379,8 +388,8 @@ impl World {
     }
 }
 
-impl Wish {
-    /// A resumed session, without a will.
+impl ConnectOptions {
+    /// Resumes a session, without a will.
     pub(super) fn lasting(expiry_secs: u32) -> Self {
         Self {
             clean_start: false,
@@ -392,7 +401,7 @@ impl Wish {
         }
     }
 
-    /// A session that begins and ends with its connection.
+    /// Begins a session that ends with its connection.
     pub(super) fn clean() -> Self {
         Self {
             clean_start: true,
@@ -401,7 +410,7 @@ impl Wish {
     }
 }
 
-/// The highest quality of service of a subscription.
+/// A random quality of service.
 pub(super) fn any_qos(random: &mut Random) -> QoS {
     random.pick(&[
         QoS::AtMostOnce,
@@ -414,5 +423,5 @@ pub(super) fn any_qos(random: &mut Random) -> QoS {
 
 /// Whether a client has a connection, accepted or not.
 pub(super) fn has_connection(client: &Client) -> bool {
-    client.phase != Phase::Away
+    client.phase != Phase::Disconnected
 }

@@ -1,5 +1,5 @@
-//! Certificates that were verified before a connection came to its worker: who gets in under whose
-//! name.
+//! Certificates that were verified before a worker accepts the connection: the identity of the
+//! admitted client.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};

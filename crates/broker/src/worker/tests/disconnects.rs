@@ -68,7 +68,7 @@ fn subscribe(qos: QoS) -> Vec<u8> {
     packet(&Packet::Subscribe(subscribe), Version::V5)
 }
 
-/// Reason of the DISCONNECT that has come, if one has.
+/// The reason of the DISCONNECT that has arrived, if any.
 fn disconnected(client: &mut UnixStream) -> Option<ReasonCode> {
     let mut bytes = Vec::new();
     if let Err(error) = client.read_to_end(&mut bytes) {
@@ -123,9 +123,9 @@ fn durable_worker(policy: Policy) -> (Worker, Committer, Stepper<SimDisk>) {
 
 fn commits(worker: &mut Worker, stepper: &mut Stepper<SimDisk>) {
     for _ in 0..4 {
-        worker.takes_a_turn();
+        worker.run_turn();
         while stepper.step().unwrap() {}
-        worker.takes_a_turn();
+        worker.run_turn();
     }
 }
 
@@ -144,7 +144,7 @@ fn a_client_that_may_not_publish_gets_the_refusal_without_waiting_for_the_disk()
         client.write_all(&denied).unwrap();
         // The disk does nothing any more.
         for _ in 0..4 {
-            worker.takes_a_turn();
+            worker.run_turn();
         }
         let told = disconnected(&mut client);
         assert_eq!(told, Some(ReasonCode::NotAuthorized), "{qos:?}");
@@ -174,7 +174,7 @@ fn lists_of_steps_come_back_from_both_ends_of_a_message() {
 }
 
 #[test]
-fn a_publish_that_is_not_retained_is_judged_as_such() {
+fn a_publish_without_retain_is_authorized_as_such() {
     for is_retain_available in [true, false] {
         let mut workers = two_workers_with(|parts| {
             let listener = parts.config.listeners.get_mut("mqtt").unwrap();

@@ -73,7 +73,7 @@ fn a_topic_has_the_same_member_whichever_worker_its_publisher_is_on() {
 }
 
 #[test]
-fn a_publisher_that_comes_back_clean_and_to_another_worker_keeps_its_member() {
+fn a_publisher_that_reconnects_clean_to_another_worker_keeps_its_member() {
     assert_eq!(members_reached(Strategy::HashClientId, ["p", "p"]), 1);
 }
 

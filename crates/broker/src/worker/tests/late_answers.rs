@@ -71,7 +71,7 @@ fn workers() -> ([Worker; 2], Arc<Hesitant>) {
 }
 
 #[test]
-fn a_client_that_disconnects_while_it_is_judged_ends_no_other_connection() {
+fn a_client_that_disconnects_during_its_login_ends_no_other_connection() {
     let (mut workers, gatekeeper) = workers();
     let mut gone = workers[0].accepted();
     gone.write_all(&connect("a", None)).unwrap();
@@ -122,7 +122,7 @@ fn a_client_that_is_admitted_where_no_mail_waits_stays_where_it_is() {
     client.write_all(&connect("a", None)).unwrap();
     settle(&mut workers);
     gatekeeper.admit_all();
-    workers[0].takes_in();
+    workers[0].read_inputs();
     let slot = workers[0]
         .traffic
         .engine

@@ -1,5 +1,5 @@
-//! Connections with layers: their end in one read with what came before it, and what answers they
-//! may pile up.
+//! Connections with layers: their end in one read with earlier packets, and the limit of their
+//! answers.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -63,7 +63,7 @@ fn will() -> Will<'static> {
 fn upgraded(worker: &mut Worker) -> UnixStream {
     let mut client = worker.accepted();
     client.write_all(&WebSocket::request()).unwrap();
-    worker.takes_a_turn();
+    worker.run_turn();
     client
 }
 
@@ -219,7 +219,7 @@ fn a_handshake_that_ends_at_once_is_counted_out_where_the_session_is_elsewhere()
 }
 
 /// Sends pings and reads no answer until the broker takes no more; the bytes that were sent.
-fn stuff(client: &mut UnixStream, worker: &mut Worker) -> usize {
+fn send_pings_until_full(client: &mut UnixStream, worker: &mut Worker) -> usize {
     let pings = frame(PING, &[7; 100]).repeat(2000);
     let mut sent = 0;
     for _ in 0..200 {
@@ -227,7 +227,7 @@ fn stuff(client: &mut UnixStream, worker: &mut Worker) -> usize {
         while let Ok(len) = client.write(&pings[sent % pings.len()..]) {
             sent += len;
         }
-        worker.takes_a_turn();
+        worker.run_turn();
     }
     sent
 }
@@ -237,7 +237,7 @@ fn stuff(client: &mut UnixStream, worker: &mut Worker) -> usize {
 fn the_output_in_the_layers_of_a_broken_connection_is_discarded() {
     let mut workers = workers_with(|_| ());
     let mut client = upgraded(&mut workers[0]);
-    stuff(&mut client, &mut workers[0]);
+    send_pings_until_full(&mut client, &mut workers[0]);
     let key = workers[0].traffic.edge.connections.keys().next().unwrap();
     let worker = &mut workers[0];
     let (connection, outputs) = (
@@ -254,7 +254,7 @@ fn the_output_in_the_layers_of_a_broken_connection_is_discarded() {
 fn a_client_that_sends_pings_and_reads_nothing_is_not_read() {
     let mut workers = workers_with(|_| ());
     let mut client = upgraded(&mut workers[0]);
-    let sent = stuff(&mut client, &mut workers[0]);
+    let sent = send_pings_until_full(&mut client, &mut workers[0]);
     let (key, connection) = workers[0].traffic.edge.connections.iter().next().unwrap();
     let limit = workers[0].traffic.engine.core.settings.output_bytes;
     assert!(connection.reading.has(PauseReason::Output));
@@ -266,7 +266,7 @@ fn a_client_that_sends_pings_and_reads_nothing_is_not_read() {
         while let Ok(len @ 1..) = client.read(&mut buffer) {
             answers.extend_from_slice(&buffer[..len]);
         }
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
     }
     let start = answers.windows(4).position(|four| four == b"\r\n\r\n");
     let answers = &answers[start.unwrap() + 4..];
@@ -277,17 +277,17 @@ fn a_client_that_sends_pings_and_reads_nothing_is_not_read() {
 }
 
 #[test]
-fn handshakes_that_come_in_single_bytes_leave_the_others_their_share() {
+fn handshakes_in_single_bytes_leave_other_connections_their_share() {
     let mut workers = workers_with(|_| ());
     let request = WebSocket::request();
     let mut slow: Vec<_> = (0..40).map(|_| workers[0].accepted()).collect();
-    workers[0].takes_a_turn();
+    workers[0].run_turn();
     for byte in &request[..20] {
         for slow in &mut slow {
             slow.write_all(&[*byte]).unwrap();
         }
         let before = workers[0].traffic.engine.core.turn.work;
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
         let work = workers[0].traffic.engine.core.turn.work - before;
         assert!(work < 1000, "{work} units");
     }

@@ -6,6 +6,7 @@ mod full_disk;
 mod groups;
 mod late_answers;
 mod layers;
+mod mail;
 mod recheck;
 mod rights;
 mod rules;
@@ -170,13 +171,13 @@ impl Worker {
     }
 
     /// The first half of a turn.
-    pub(super) fn takes_in(&mut self) {
+    pub(super) fn read_inputs(&mut self) {
         let events = self.ready_sockets();
         self.handle_inputs(&events);
     }
 
-    pub(super) fn takes_a_turn(&mut self) {
-        self.takes_in();
+    pub(super) fn run_turn(&mut self) {
+        self.read_inputs();
         self.send_outputs();
     }
 }
@@ -184,7 +185,7 @@ impl Worker {
 /// Turns of both workers until nothing more can happen.
 pub(super) fn settle(workers: &mut [Worker; 2]) {
     for _ in 0..4 {
-        workers.iter_mut().for_each(Worker::takes_a_turn);
+        workers.iter_mut().for_each(Worker::run_turn);
     }
 }
 
@@ -287,20 +288,20 @@ fn publisher_gone_in_the_middle_of_a_turn(workers: &mut [Worker; 2]) {
     settle(workers);
     publisher.write_all(&publish(b"old")).unwrap();
     drop(publisher);
-    workers[0].takes_in();
+    workers[0].read_inputs();
 }
 
 // [MQTT-4.6.0-6] [MQTT3-4.6.0-6]
 #[test]
-fn a_client_that_returns_to_another_worker_does_not_overtake_its_own_messages() {
+fn a_client_that_reconnects_to_another_worker_does_not_overtake_its_own_messages() {
     let mut workers = two_workers();
     let mut subscriber = subscriber(&mut workers, 1);
     publisher_gone_in_the_middle_of_a_turn(&mut workers);
     let mut publisher = workers[1].accepted();
     publisher.write_all(&connect("publisher", None)).unwrap();
-    workers[1].takes_a_turn();
+    workers[1].run_turn();
     publisher.write_all(&publish(b"new")).unwrap();
-    workers[1].takes_a_turn();
+    workers[1].run_turn();
     workers[0].send_outputs();
     settle(&mut workers);
     assert_eq!(messages(&mut subscriber), [b"old", b"new"]);
@@ -335,12 +336,12 @@ fn a_session_that_ended_is_free_for_any_worker_after_the_turn() {
 }
 
 #[test]
-fn a_client_that_comes_back_within_the_turn_keeps_its_worker() {
+fn a_client_that_reconnects_within_the_turn_keeps_its_worker() {
     let mut workers = two_workers();
     publisher_gone_in_the_middle_of_a_turn(&mut workers);
     let mut publisher = workers[0].accepted();
     publisher.write_all(&connect("publisher", None)).unwrap();
-    workers[0].takes_a_turn();
+    workers[0].run_turn();
     let [first, second] = [0, 1].map(WorkerId::new);
     assert_eq!(
         workers[0].node.state.registry.claim("publisher", second),
@@ -379,8 +380,8 @@ fn the_will_of_a_client_that_cannot_be_written_leaves_in_the_next_turn_which_com
     workers[0].handle_inputs(&events);
     workers[0].send_outputs();
     assert_eq!(workers[0].wait(), Some(Duration::ZERO));
-    workers[0].takes_a_turn();
-    workers[1].takes_a_turn();
+    workers[0].run_turn();
+    workers[1].run_turn();
     assert_eq!(messages(&mut subscriber), [b"will"]);
 }
 

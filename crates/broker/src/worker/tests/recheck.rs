@@ -30,7 +30,7 @@ fn ruled_by(rules: &str) -> Access {
 
 fn config() -> Config {
     let mut config = Config::default();
-    config.auth.anonymous = Anonymous::Everyone;
+    config.auth.anonymous = Anonymous::Allow;
     config
 }
 

@@ -1,5 +1,4 @@
-//! Clients that come back: what they left with is looked at again only if they may do something
-//! else.
+//! Clients that reconnect: their sessions are reviewed only if their rights have changed.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;

@@ -128,7 +128,7 @@ fn filters_of_a_subscribe_are_looked_up_in_portions_and_granted_together() {
     while subscriptions(&workers[0]) == 0 {
         other.write_all(&bytes(&Packet::PingReq)).unwrap();
         let answers = workers[0].node.state.metrics.total(Counter::AnswersSent);
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
         let answered = workers[0].node.state.metrics.total(Counter::AnswersSent) - answers;
         assert!(answered >= 1, "the other one is answered in each turn");
         turns += 1;
@@ -140,7 +140,7 @@ fn filters_of_a_subscribe_are_looked_up_in_portions_and_granted_together() {
     assert_eq!(
         messages(&mut client),
         [b"behind"],
-        "what came behind it was handled behind it"
+        "what received behind it was handled behind it"
     );
 }
 
@@ -157,10 +157,10 @@ fn rules_that_change_while_filters_are_looked_up_hold_for_all_of_them() {
         .limits_mut()
         .portion_units = 50;
     client.write_all(&subscribe_to_many()).unwrap();
-    workers[0].takes_a_turn();
+    workers[0].run_turn();
     reload(&mut workers[0], "deny all pubsub own/#");
     for _ in 0..40 {
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
     }
     assert_eq!(
         subscriptions(&workers[0]),
@@ -170,7 +170,7 @@ fn rules_that_change_while_filters_are_looked_up_hold_for_all_of_them() {
 }
 
 #[test]
-fn a_session_with_many_filters_is_looked_at_in_portions_when_rules_change() {
+fn a_session_with_many_filters_is_reviewed_in_portions_when_rules_change() {
     let mut workers = workers_with("allow all pubsub own/#");
     let mut client = resume(&mut workers[0]);
     client.write_all(&subscribe_to_many()).unwrap();
@@ -189,7 +189,7 @@ fn a_session_with_many_filters_is_looked_at_in_portions_when_rules_change() {
     reload(&mut workers[0], DENIED_ONE);
     let mut turns = 0;
     while workers[0].traffic.recheck.is_under_way() {
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
         turns += 1;
     }
     assert!((10..40).contains(&turns), "{turns} turns");
@@ -231,7 +231,7 @@ fn wait_for_the_review() -> ([Worker; 2], UnixStream, Slot) {
     let mut workers = leave_with_many();
     reload(&mut workers[0], DENIED_ONE);
     let client = resume(&mut workers[0]);
-    workers[0].takes_a_turn();
+    workers[0].run_turn();
     let slot = workers[0]
         .traffic
         .engine
@@ -246,11 +246,12 @@ fn wait_for_the_review() -> ([Worker; 2], UnixStream, Slot) {
     (workers, client, slot)
 }
 
-/// Turns until the client of the session is in again, in each of which another one is answered.
-fn turns_until_it_is_in(workers: &mut [Worker; 2]) -> usize {
+/// Counts the turns until the client of the session is admitted again; each turn answers another
+/// client.
+fn turns_until_admitted(workers: &mut [Worker; 2]) -> usize {
     let mut other = workers[0].accepted();
     other.write_all(&connect("other", None)).unwrap();
-    workers[0].takes_a_turn();
+    workers[0].run_turn();
     for turn in 1..100 {
         let slot = workers[0]
             .traffic
@@ -267,7 +268,7 @@ fn turns_until_it_is_in(workers: &mut [Worker; 2]) -> usize {
         }
         other.write_all(&bytes(&Packet::PingReq)).unwrap();
         let answers = workers[0].node.state.metrics.total(Counter::AnswersSent);
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
         let answered = workers[0].node.state.metrics.total(Counter::AnswersSent) - answers;
         assert!(answered >= 1, "the other one is answered in each turn");
     }
@@ -275,14 +276,14 @@ fn turns_until_it_is_in(workers: &mut [Worker; 2]) -> usize {
 }
 
 #[test]
-fn a_client_that_comes_back_while_its_session_is_looked_at_gets_nothing_forbidden() {
+fn a_client_that_reconnects_during_its_review_receives_no_forbidden_messages() {
     let mut workers = leave_with_many();
     reload(&mut workers[0], DENIED_ONE);
-    workers[0].takes_a_turn();
+    workers[0].run_turn();
     assert!(workers[0].traffic.recheck.is_under_way());
     let mut client = resume(&mut workers[0]);
     client.write_all(&publish(b"behind")).unwrap();
-    let turns = turns_until_it_is_in(&mut workers);
+    let turns = turns_until_admitted(&mut workers);
     assert!((5..40).contains(&turns), "{turns} turns");
     assert_eq!(subscriptions(&workers[0]), FILTERS as u64 - 1);
     settle(&mut workers);
@@ -290,13 +291,13 @@ fn a_client_that_comes_back_while_its_session_is_looked_at_gets_nothing_forbidde
 }
 
 #[test]
-fn a_client_that_comes_back_before_its_session_was_looked_at_waits_for_it() {
+fn a_client_that_reconnects_before_its_review_waits_for_it() {
     let mut workers = leave_with_many();
     // Here the round has not begun with it, as there was no turn.
     reload(&mut workers[0], DENIED_ONE);
     let mut client = resume(&mut workers[0]);
     client.write_all(&publish(b"behind")).unwrap();
-    let turns = turns_until_it_is_in(&mut workers);
+    let turns = turns_until_admitted(&mut workers);
     assert!((5..40).contains(&turns), "{turns} turns");
     assert_eq!(subscriptions(&workers[0]), FILTERS as u64 - 1);
     settle(&mut workers);
@@ -311,15 +312,15 @@ fn a_session_whose_client_disconnects_again_is_reviewed_to_the_end() {
         "deny all pubsub own/3?\ndeny all pubsub own/0\nallow all pubsub own/+",
     );
     let client = resume(&mut workers[0]);
-    workers[0].takes_a_turn();
+    workers[0].run_turn();
     drop(client);
     for _ in 0..60 {
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
     }
     assert!(!workers[0].traffic.recheck.is_under_way());
     assert_eq!(subscriptions(&workers[0]), FILTERS as u64 - 1);
     let _client = resume(&mut workers[0]);
-    workers[0].takes_a_turn();
+    workers[0].run_turn();
     let slot = workers[0]
         .traffic
         .engine
@@ -338,7 +339,7 @@ fn a_session_whose_client_disconnects_again_is_reviewed_to_the_end() {
 fn the_last_of_several_returning_connections_gets_the_session() {
     let (mut workers, mut first, _) = wait_for_the_review();
     let mut last = resume(&mut workers[0]);
-    turns_until_it_is_in(&mut workers);
+    turns_until_admitted(&mut workers);
     settle(&mut workers);
     // 3.1.1 has no word for it.
     assert_eq!(
@@ -355,9 +356,9 @@ fn the_last_of_several_returning_connections_gets_the_session() {
 #[test]
 fn rules_that_change_while_a_client_waits_for_the_review_hold_for_it() {
     let (mut workers, _client, _) = wait_for_the_review();
-    workers[0].takes_a_turn();
+    workers[0].run_turn();
     reload(&mut workers[0], "deny all pubsub own/#");
-    turns_until_it_is_in(&mut workers);
+    turns_until_admitted(&mut workers);
     assert_eq!(subscriptions(&workers[0]), 1, "of all filters only t");
 }
 
@@ -376,7 +377,7 @@ fn a_session_does_not_end_while_its_client_waits_for_the_review() {
     // Sessions of 3.1.1 end after 168 hours.
     workers[0].traffic.session_due(slot);
     assert!(workers[0].traffic.engine.core.sessions.is(slot, id));
-    turns_until_it_is_in(&mut workers);
+    turns_until_admitted(&mut workers);
     assert!(workers[0].traffic.engine.core.sessions.is(slot, id));
 }
 
@@ -387,7 +388,7 @@ fn the_rest_of_a_review_does_not_affect_the_next_session_in_its_slot() {
         let worker = &mut workers[0];
         reload(worker, DENIED_ONE);
         for _ in 0..2 + extra {
-            worker.takes_a_turn();
+            worker.run_turn();
         }
         assert!(worker.traffic.recheck.is_under_way());
         let slot = worker.traffic.engine.core.sessions.find("many").unwrap();
@@ -406,7 +407,7 @@ fn the_rest_of_a_review_does_not_affect_the_next_session_in_its_slot() {
         worker.traffic.engine.core.turn.limits_mut().portion_units = 100;
         reload(worker, "deny all pubsub own/#");
         for _ in 0..60 {
-            worker.takes_a_turn();
+            worker.run_turn();
         }
         assert_eq!(
             worker.traffic.engine.core.sessions.find("many"),
@@ -439,7 +440,7 @@ fn a_review_that_a_client_waits_for_precedes_the_others() {
         .portion_units = 100;
     reload(&mut workers[0], DENIED_ONE);
     let _client = resume(&mut workers[0]);
-    let turns = turns_until_it_is_in(&mut workers);
+    let turns = turns_until_admitted(&mut workers);
     assert!(turns < 60, "{turns} turns");
     assert!(
         workers[0].traffic.recheck.is_under_way(),
@@ -448,7 +449,7 @@ fn a_review_that_a_client_waits_for_precedes_the_others() {
     let before = subscriptions(&workers[0]);
     assert!(before > (OTHERS * (FILTERS - 1)) as u64, "{before}");
     for _ in 0..400 {
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
     }
     let all = (OTHERS + 1) * (FILTERS - 1);
     assert_eq!(subscriptions(&workers[0]), all as u64);
@@ -478,9 +479,9 @@ fn a_client_that_waits_for_a_review_keeps_its_place_among_the_connections() {
     };
     workers[0].reload(&Settings::new(&config, &Arc::new(shared)));
     let _client = resume(&mut workers[0]);
-    workers[0].takes_a_turn();
+    workers[0].run_turn();
     // Another one takes the place that the connection before has left.
-    turns_until_it_is_in(&mut workers);
+    turns_until_admitted(&mut workers);
 }
 
 #[test]
@@ -489,7 +490,7 @@ fn a_client_that_waits_for_too_long_is_refused_and_the_review_continues() {
     reload(&mut workers[0], DENIED_ONE);
     let mut client = workers[0].accepted();
     client.write_all(&connect_v5("many", 60)).unwrap();
-    workers[0].takes_a_turn();
+    workers[0].run_turn();
     let slot = workers[0]
         .traffic
         .engine
@@ -523,18 +524,18 @@ fn a_client_that_waits_for_too_long_is_refused_and_the_review_continues() {
         0
     );
     for _ in 0..60 {
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
     }
     assert_eq!(subscriptions(&workers[0]), FILTERS as u64 - 1);
 }
 
 #[test]
-fn rules_that_say_the_same_about_a_client_need_no_review() {
+fn rules_with_the_same_effect_on_a_client_need_no_review() {
     let mut workers = leave_with_many();
     reload(&mut workers[0], "allow all pubsub own/#");
     let work = workers[0].traffic.engine.core.turn.work;
     while workers[0].traffic.recheck.is_under_way() {
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
     }
     let work = workers[0].traffic.engine.core.turn.work - work;
     assert!(work < FILTERS as u64, "{work} units");
@@ -550,7 +551,7 @@ fn equal_rules_are_applied_again_where_filters_are_granted_otherwise() {
     let work = workers[0].traffic.engine.core.turn.work;
     workers[0].reload(&Settings::new(&Config::default(), &shared));
     while workers[0].traffic.recheck.is_under_way() {
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
     }
     let work = workers[0].traffic.engine.core.turn.work - work;
     assert!(work > FILTERS as u64, "{work} units");
@@ -585,7 +586,7 @@ fn an_answer_about_an_earlier_connection_does_not_affect_a_waiting_client() {
         access.admission().rules.is_none(),
         "it is judged by its CONNECT"
     );
-    turns_until_it_is_in(&mut workers);
+    turns_until_admitted(&mut workers);
     assert_eq!(subscriptions(&workers[0]), FILTERS as u64 - 1);
 }
 
@@ -594,7 +595,7 @@ fn an_answer_about_a_login_does_not_affect_a_client_that_waits_for_a_review() {
     let (mut workers, mut client, slot) = wait_for_the_review();
     let id = workers[0].traffic.rechecking().returning_to(slot).unwrap();
     workers[0].traffic.answered(id, Answer::Unchanged);
-    turns_until_it_is_in(&mut workers);
+    turns_until_admitted(&mut workers);
     client.write_all(&publish(b"t")).unwrap();
     settle(&mut workers);
     assert_eq!(messages(&mut client), [b"t"]);
@@ -625,17 +626,17 @@ fn the_decision_about_a_will_holds_while_another_connection_waits() {
     };
     reload(&mut workers[0], DENIED_ONE);
     let _client = resume(&mut workers[0]);
-    workers[0].takes_a_turn();
+    workers[0].run_turn();
     assert!(
         workers[0].traffic.rechecking().returning_to(slot).is_some(),
         "it waits"
     );
     assert_eq!(will_of(&workers), (true, Some(7)));
-    turns_until_it_is_in(&mut workers);
+    turns_until_admitted(&mut workers);
     assert_eq!(will_of(&workers), (false, None), "its own");
 }
 
-/// Counts what it is asked again.
+/// Counts the refreshes that it receives.
 #[derive(Debug, Default)]
 struct Asked(AtomicUsize);
 
@@ -654,7 +655,7 @@ impl Gatekeeper for Asked {
 }
 
 #[test]
-fn whether_a_user_may_stay_is_asked_before_a_long_review() {
+fn the_gatekeeper_is_asked_about_a_user_before_a_long_review() {
     let asked = Arc::new(Asked::default());
     let by = |own: &str| Access {
         gatekeeper: Some(Arc::clone(&asked) as Arc<dyn Gatekeeper>),
@@ -676,14 +677,14 @@ fn whether_a_user_may_stay_is_asked_before_a_long_review() {
     workers[0].reload(&Settings::new(&Config::default(), &shared));
     // The round is the first part in one of three turns.
     for _ in 0..3 {
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
     }
     assert!(workers[0].traffic.recheck.is_under_way());
     assert_eq!(asked.0.load(Ordering::Relaxed), 1);
 }
 
 #[test]
-fn a_client_that_comes_back_by_the_same_rules_is_not_looked_at_again() {
+fn a_client_that_reconnects_under_the_same_rules_needs_no_review() {
     let mut workers = workers_with("allow all pubsub own/#");
     let mut client = resume(&mut workers[0]);
     client.write_all(&subscribe_to_many()).unwrap();

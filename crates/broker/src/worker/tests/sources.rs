@@ -87,7 +87,7 @@ impl Gatekeeper for Users {
     }
 }
 
-/// Two workers, and what is in force on them.
+/// Two workers, and the access in force on them.
 struct Node {
     workers: [Worker; 2],
     config: Config,
@@ -180,11 +180,11 @@ impl Node {
             mailbox.push(Mail::Reload(Arc::clone(&settings)));
         }
         settle(&mut self.workers);
-        self.keep_house();
+        self.run_housekeeping();
     }
 
     /// A second later.
-    fn keep_house(&mut self) {
+    fn run_housekeeping(&mut self) {
         let traffic = &mut self.workers[0].traffic;
         traffic.reviews.watch(&traffic.engine);
         while self.workers[0].traffic.reviews.are_due() {
@@ -269,7 +269,7 @@ fn retained_messages_of_a_user_are_withheld_with_the_user_and_its_rules() {
 }
 
 #[test]
-fn nothing_changes_for_a_publisher_that_cannot_be_judged_until_it_can_be() {
+fn nothing_changes_for_a_publisher_until_the_gatekeeper_decides() {
     let users = Arc::new(Users::default());
     users.set("ann", User::Has("allow all pub #"));
     let mut node = Node::with_users(&users);
@@ -280,7 +280,7 @@ fn nothing_changes_for_a_publisher_that_cannot_be_judged_until_it_can_be() {
     node.set_rules("deny all pub #");
     assert_eq!(node.shown(), ["a"]);
     users.set("ann", User::Has(""));
-    node.keep_house();
+    node.run_housekeeping();
     assert_eq!(node.shown(), ["a"], "it is asked again after a while");
     let now = node.workers[0].traffic.engine.core.turn.now;
     node.workers[0].traffic.engine.core.turn.now = now.plus(Duration::from_secs(31));
@@ -294,7 +294,7 @@ fn nothing_changes_for_a_publisher_that_cannot_be_judged_until_it_can_be() {
     assert_eq!(node.shown(), Vec::<String>::new());
 }
 
-/// Lets users in, and keeps every answer about them to itself.
+/// Admits users, and withholds every later answer about them.
 struct Silent(Users, Mutex<Vec<Reply<Answer>>>);
 
 impl fmt::Debug for Silent {
@@ -316,7 +316,7 @@ impl Gatekeeper for Silent {
 }
 
 #[test]
-fn a_gatekeeper_that_never_answers_holds_nothing_up() {
+fn a_gatekeeper_that_never_answers_delays_no_other_client() {
     let users = Users::default();
     users.set("ann", User::Has("allow all pub #"));
     let silent = Arc::new(Silent(users, Mutex::default()));
@@ -344,7 +344,7 @@ fn a_gatekeeper_that_never_answers_holds_nothing_up() {
         traffic.reviews.advance(&traffic.edge, &mut traffic.engine);
     }
     assert_eq!(node.shown(), ["a"]);
-    // An answer that comes too late.
+    // A late answer.
     for reply in silent.1.lock().unwrap().drain(..) {
         reply(Answer::Unchanged);
     }
@@ -369,7 +369,7 @@ fn rules_of_a_token_are_not_kept_and_messages_that_they_may_have_allowed_stay() 
 }
 
 #[test]
-fn messages_that_only_a_service_can_judge_stay() {
+fn messages_that_only_a_service_can_authorize_stay() {
     let users = Arc::new(Users {
         authorizes: true,
         ..Users::default()
@@ -386,7 +386,7 @@ fn messages_that_only_a_service_can_judge_stay() {
 }
 
 #[test]
-fn topics_are_those_that_the_publisher_names_behind_its_mount_point() {
+fn events_contain_topics_without_the_mount_point_of_the_publisher() {
     let mut node = Node::new(|config, _| {
         let listener = config.listeners.get_mut("mqtt").unwrap();
         listener.mount_point = "tenant/".to_owned();
@@ -417,7 +417,7 @@ fn a_will_comes_from_the_client_that_left_it() {
 }
 
 #[test]
-fn own_rules_that_change_while_the_client_is_here_are_heeded_too() {
+fn changed_rules_of_a_connected_client_apply() {
     let users = Arc::new(Users::default());
     users.set("ann", User::Has("allow all pub #"));
     let mut node = Node::with_users(&users);
@@ -434,6 +434,6 @@ fn own_rules_that_change_while_the_client_is_here_are_heeded_too() {
     let traffic = &node.workers[1].traffic;
     ask_again(&traffic.edge, &traffic.engine, slot);
     settle(&mut node.workers);
-    node.keep_house();
+    node.run_housekeeping();
     assert_eq!(node.shown(), Vec::<String>::new());
 }

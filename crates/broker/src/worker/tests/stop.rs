@@ -30,7 +30,7 @@ fn a_client_over_websocket_is_sent_a_close_frame() {
     settle(&mut workers);
     let id = workers[0].traffic.engine.core.id;
     workers[0].node.mailbox(id).push(Mail::Stop);
-    workers[0].takes_a_turn();
+    workers[0].run_turn();
     let mut bytes = Vec::new();
     client.read_to_end(&mut bytes).unwrap();
     let connack = bytes.windows(CONNACK.len()).position(|at| at == CONNACK);
@@ -48,7 +48,7 @@ fn messages_published_in_the_turn_of_the_stop_reach_another_worker() {
     publisher.write_all(&publish(b"last")).unwrap();
     let id = workers[0].traffic.engine.core.id;
     workers[0].node.mailbox(id).push(Mail::Stop);
-    workers[0].takes_a_turn();
-    workers[1].takes_a_turn();
+    workers[0].run_turn();
+    workers[1].run_turn();
     assert_eq!(messages(&mut subscriber), [b"last"]);
 }

@@ -49,14 +49,14 @@ fn sessions_that_have_gone_leave_no_timers_behind_for_long() {
         let mut client = worker.accepted();
         // It wants its session for a week.
         client.write_all(&connect_v5("a", 604_800)).unwrap();
-        worker.takes_a_turn();
+        worker.run_turn();
         drop(client);
-        worker.takes_a_turn();
+        worker.run_turn();
         let mut client = worker.accepted();
         client.write_all(&connect("a", None)).unwrap();
-        worker.takes_a_turn();
+        worker.run_turn();
         drop(client);
-        worker.takes_a_turn();
+        worker.run_turn();
     }
     let mut fired = Vec::new();
     let soon = worker
@@ -71,14 +71,14 @@ fn sessions_that_have_gone_leave_no_timers_behind_for_long() {
 }
 
 #[test]
-fn a_session_that_stays_ends_in_time_however_often_its_timer_is_looked_at() {
+fn a_session_expires_in_time_however_often_its_timer_is_checked() {
     let mut workers = two_workers();
     let worker = &mut workers[0];
     let mut client = worker.accepted();
     client.write_all(&connect_v5("a", 3600)).unwrap();
-    worker.takes_a_turn();
+    worker.run_turn();
     drop(client);
-    worker.takes_a_turn();
+    worker.run_turn();
     let mut pass = |seconds| {
         worker.traffic.engine.core.turn.now = worker
             .traffic
@@ -97,12 +97,12 @@ fn a_session_that_stays_ends_in_time_however_often_its_timer_is_looked_at() {
 }
 
 #[test]
-fn an_event_of_a_connection_that_is_closed_is_not_the_newcomers() {
+fn an_event_of_a_closed_connection_does_not_affect_the_next_one_in_its_place() {
     let mut workers = two_workers();
     let worker = &mut workers[0];
     let mut old = worker.accepted();
     old.write_all(&connect("old", None)).unwrap();
-    worker.takes_a_turn();
+    worker.run_turn();
     drop(old);
     // The poll has seen the end, the worker not yet; and something else ends the connection first.
     let events = worker.ready_sockets();
@@ -115,17 +115,17 @@ fn an_event_of_a_connection_that_is_closed_is_not_the_newcomers() {
     traffic
         .edge
         .lost(&mut traffic.engine, key, Ending::ClosedByPeer);
-    let mut newcomer = worker.accepted();
+    let mut new_client = worker.accepted();
     assert!(
         worker.traffic.edge.connections.contains(key),
         "the same slot"
     );
     worker.handle_inputs(&events);
     worker.send_outputs();
-    newcomer.write_all(&connect("new", None)).unwrap();
-    worker.takes_a_turn();
+    new_client.write_all(&connect("new", None)).unwrap();
+    worker.run_turn();
     assert!(worker.traffic.engine.core.sessions.find("new").is_some());
-    assert!(messages(&mut newcomer).is_empty(), "it is open");
+    assert!(messages(&mut new_client).is_empty(), "it is open");
     assert_eq!(
         worker.node.state.metrics.total(Counter::ClientsConnected),
         1

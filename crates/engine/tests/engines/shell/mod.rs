@@ -1,4 +1,4 @@
-//! A shell without sockets: the engines of one node in one thread. A link stands for a connection;
+//! A shell without sockets: the engines of one node in one thread. A link replaces a connection;
 //! packets go in and out of it as bytes.
 
 mod process;
@@ -32,7 +32,7 @@ use thrum_storage::{Committer, Stepper};
 use process::stepped;
 pub(crate) use process::{Plan, SinkPlan};
 
-/// When tests begin.
+/// The time at which tests begin.
 const START: Time = Time::from_millis(1_000_000_000);
 
 /// The number of a link.
@@ -47,34 +47,34 @@ pub(crate) type LinkId = usize;
 struct Link {
     worker: usize,
     version: Version,
-    /// None before the client is in.
+    /// None before the client is admitted.
     connection: Option<ConnectionId>,
     is_closed: bool,
     username: Option<Box<str>>,
     /// A PUBLISH waits for room in a queue.
     is_held: bool,
-    /// A packet waits for what other workers say of their memory.
+    /// A packet waits for the answers of other workers about their memory.
     is_inquiring: bool,
-    /// The client reads nothing.
+    /// The client does not read.
     is_slow: bool,
-    /// What it published has filled the mailbox of a worker, or a sink.
+    /// Its messages have filled the mailbox of a worker, or a sink.
     found_full: bool,
     /// Packets that the engine has not taken yet.
     to_engine: VecDeque<Vec<u8>>,
     to_client: Vec<u8>,
 }
 
-/// What one worker gets from another.
+/// Mail from one worker to another.
 #[derive(Debug)]
 enum Mail {
     Engine(EngineMail),
-    /// The session of this client lives with the receiver.
+    /// The session of this client belongs to the receiver.
     Adopt(LinkId, Handshake),
 }
 
-/// A piece of mail behind so many pieces of the engine.
+/// Mail of the shell, and the number of engine items in front of it.
 #[derive(Debug)]
-struct Placed {
+struct PositionedMail {
     place: usize,
     to: usize,
     mail: Mail,
@@ -82,10 +82,10 @@ struct Placed {
 
 /// One worker.
 #[derive(Debug)]
-struct Seat {
+struct WorkerState {
     engine: Engine,
     inbox: VecDeque<Mail>,
-    own_mail: VecDeque<Placed>,
+    shell_mail: VecDeque<PositionedMail>,
     links: BTreeMap<ConnectionKey, LinkId>,
 }
 
@@ -95,20 +95,20 @@ pub(crate) struct Shell {
     pub(crate) node: Arc<NodeState>,
     pub(crate) now: Time,
     plan: Plan,
-    seats: Vec<Seat>,
+    workers: Vec<WorkerState>,
     links: Vec<Link>,
     storage: Option<(Committer, Stepper<SimDisk>)>,
-    /// Where sinks clear the places of what they have written.
+    /// Clears the stored copies of messages that sinks have written.
     pub(crate) places: Option<Places>,
 }
 
 impl Shell {
-    /// A node that begins; with a disk it goes on with what is stored there.
+    /// Starts a node, which restores the state of the disk, if it has one.
     pub(crate) fn start(workers: usize, disk: Option<SimStorage>) -> Self {
         Self::begin(Plan::new(workers, disk), START)
     }
 
-    /// The same as planned, at some moment.
+    /// Starts a node by a plan, at that time.
     pub(crate) fn begin(plan: Plan, now: Time) -> Self {
         let workers = plan.workers;
         let opened = plan.open();
@@ -143,22 +143,22 @@ impl Shell {
             (committer, stepper)
         });
         let mut restored = restored.into_iter();
-        let seats = WorkerId::all(workers).map(|id| {
+        let states = WorkerId::all(workers).map(|id| {
             let host: Arc<dyn Host> = plan.process.clone();
             let own = Arc::new(plan.settings.own_copy());
             let mut engine = Engine::new(id, &node, own, Surroundings { host, now });
             if let Some((journal, part)) = restored.next() {
                 engine.restore(journal, part);
             }
-            Seat {
+            WorkerState {
                 engine,
                 inbox: VecDeque::new(),
-                own_mail: VecDeque::new(),
+                shell_mail: VecDeque::new(),
                 links: BTreeMap::new(),
             }
         });
         let mut shell = Self {
-            seats: seats.collect(),
+            workers: states.collect(),
             now,
             node,
             plan,
@@ -167,23 +167,23 @@ impl Shell {
             places,
         };
         for worker in 0..workers {
-            for timed in shell.seats[worker].engine.overdue_sessions() {
+            for timed in shell.workers[worker].engine.overdue_sessions() {
                 shell.session_timer(worker, timed);
             }
         }
         shell
     }
 
-    /// The machine loses its power, and the node starts again with as many workers.
+    /// Cuts the power of the machine, and restarts the node with the same number of workers.
     pub(crate) fn crash(self) -> Self {
-        drop((self.storage, self.places, self.seats));
+        drop((self.storage, self.places, self.workers));
         if let Some(disk) = &self.plan.disk {
             disk.crash();
         }
         Self::begin(self.plan, self.now)
     }
 
-    /// A client connects to a worker.
+    /// Connects a client to a worker.
     pub(crate) fn connect(&mut self, worker: usize, connect: &Connect<'_>) -> LinkId {
         let link = self.links.len();
         self.links.push(Link {
@@ -207,7 +207,7 @@ impl Shell {
         }
         let here = WorkerId::new(worker);
         let owner = self.owner(worker, handshake.client_id());
-        let is_new = self.seats[worker]
+        let is_new = self.workers[worker]
             .engine
             .core
             .sessions
@@ -217,7 +217,7 @@ impl Shell {
         if owner == here && !(is_new && waiting > 0) {
             self.attach(worker, link, handshake);
         } else {
-            self.hand_over(worker, owner, Mail::Adopt(link, handshake));
+            self.send_mail(worker, owner, Mail::Adopt(link, handshake));
         }
         link
     }
@@ -230,26 +230,28 @@ impl Shell {
         self.node.registry.claim(client_id, here)
     }
 
-    fn hand_over(&mut self, from: usize, to: WorkerId, mail: Mail) {
-        let seat = &mut self.seats[from];
-        let place = seat.engine.core.outboxes.send_beside(to, 0);
+    fn send_mail(&mut self, from: usize, to: WorkerId, mail: Mail) {
+        let state = &mut self.workers[from];
+        let place = state.engine.core.outboxes.send_beside(to, 0);
         let to = to.index();
-        seat.own_mail.push_back(Placed { place, to, mail });
+        state
+            .shell_mail
+            .push_back(PositionedMail { place, to, mail });
     }
 
-    /// The session of the client goes on, or a new one begins.
+    /// Resumes the session of the client, or begins a new one.
     fn attach(&mut self, worker: usize, link: LinkId, handshake: Handshake) {
-        let found = self.seats[worker]
+        let found = self.workers[worker]
             .engine
             .core
             .sessions
             .find(handshake.client_id());
         let resumed = found.and_then(|slot| self.take_over(worker, slot, &handshake));
-        let seat = &mut self.seats[worker];
-        let engine = &mut seat.engine;
+        let state = &mut self.workers[worker];
+        let engine = &mut state.engine;
         let connection = engine.core.outputs.open();
         let key = connection.key;
-        seat.links.insert(key, link);
+        state.links.insert(key, link);
         self.links[link].connection = Some(connection);
         self.links[link].worker = worker;
         let slot = resumed.unwrap_or_else(|| engine.begin_session(&handshake));
@@ -298,7 +300,7 @@ impl Shell {
     }
 
     fn take_over(&mut self, worker: usize, slot: Slot, handshake: &Handshake) -> Option<Slot> {
-        let engine = &mut self.seats[worker].engine;
+        let engine = &mut self.workers[worker].engine;
         let id = engine.core.sessions[slot].session.id();
         if let Some(key) = engine.core.sessions[slot].connection {
             engine.core.outputs[key].drop_held();
@@ -307,7 +309,7 @@ impl Shell {
             });
             self.lose(worker, key, slot);
         }
-        let engine = &mut self.seats[worker].engine;
+        let engine = &mut self.workers[worker].engine;
         if !engine.core.sessions.is(slot, id) {
             return None;
         }
@@ -318,27 +320,27 @@ impl Shell {
         Some(slot)
     }
 
-    /// A connection ends: what may leave does, and its session is told.
+    /// Ends a connection: output that may leave is written, and the session is notified.
     fn lose(&mut self, worker: usize, key: ConnectionKey, slot: Slot) {
         self.write(worker, key);
-        let seat = &mut self.seats[worker];
-        seat.engine.core.outputs[key].end_session();
-        seat.engine.core.outputs.close(key);
-        if let Some(link) = seat.links.remove(&key) {
+        let state = &mut self.workers[worker];
+        state.engine.core.outputs[key].end_session();
+        state.engine.core.outputs.close(key);
+        if let Some(link) = state.links.remove(&key) {
             self.links[link].is_closed = true;
         }
-        if let Some(reporter) = seat.engine.core.reporter(EventKind::ClientDisconnected) {
+        if let Some(reporter) = state.engine.core.reporter(EventKind::ClientDisconnected) {
             reporter.disconnected(slot, format_args!("here"), "closed");
         }
-        seat.engine.session_lost(slot);
-        seat.engine.core.durable.end_unit();
+        state.engine.session_lost(slot);
+        state.engine.core.durable.end_unit();
     }
 
     /// The network cuts a link.
     pub(crate) fn cut(&mut self, link: LinkId) {
         self.links[link].is_closed = true;
         let worker = self.links[link].worker;
-        let outputs = &self.seats[worker].engine.core.outputs;
+        let outputs = &self.workers[worker].engine.core.outputs;
         let connection = self.links[link].connection;
         if let Some(connection) = connection
             && let Some(slot) = outputs.session(connection)
@@ -347,26 +349,26 @@ impl Shell {
         }
     }
 
-    /// Time passes, all at once.
-    pub(crate) fn pass(&mut self, time: Duration) {
+    /// Advances the time in one step.
+    pub(crate) fn advance_time(&mut self, time: Duration) {
         self.now = self.now.plus(time);
     }
 
-    /// The memory of the process.
+    /// Sets the memory of the process.
     pub(crate) fn set_resident(&mut self, bytes: u64) {
         let process = &self.plan.process;
         process.resident_bytes.store(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn engine(&mut self, worker: usize) -> &mut Engine {
-        &mut self.seats[worker].engine
+        &mut self.workers[worker].engine
     }
 
-    /// Where the session of a client is.
+    /// Finds the session of a client.
     pub(crate) fn find(&self, client_id: &str) -> Option<(usize, Slot)> {
-        let mut seats = self.seats.iter().enumerate();
-        seats.find_map(|(worker, seat)| {
-            let slot = seat.engine.core.sessions.find(client_id)?;
+        let mut workers = self.workers.iter().enumerate();
+        workers.find_map(|(worker, state)| {
+            let slot = state.engine.core.sessions.find(client_id)?;
             Some((worker, slot))
         })
     }
@@ -375,12 +377,16 @@ impl Shell {
         self.links[link].connection
     }
 
-    /// The client reads nothing from now on, or goes on.
+    /// Stops or resumes the reads of the client.
     pub(crate) fn set_slow(&mut self, link: LinkId, is_slow: bool) {
         self.links[link].is_slow = is_slow;
         let worker = self.links[link].worker;
         if let Some(connection) = self.links[link].connection {
-            self.seats[worker].engine.core.outputs.list(connection.key);
+            self.workers[worker]
+                .engine
+                .core
+                .outputs
+                .list(connection.key);
         }
     }
 
@@ -389,34 +395,34 @@ impl Shell {
         self.links[link].is_held
     }
 
-    /// A packet of the client waits for what other workers say of their memory.
+    /// Whether a packet of the client waits for the answers of other workers about their memory.
     pub(crate) fn is_inquiring(&self, link: LinkId) -> bool {
         self.links[link].is_inquiring
     }
 
-    /// What the client has sent is taken, though it was held.
+    /// Releases the held packets of the client.
     pub(crate) fn release(&mut self, link: LinkId) {
         self.links[link].is_held = false;
     }
 
-    /// The client publishes to a receiver that is full.
+    /// Returns and resets whether the client has published to a full receiver.
     pub(crate) fn take_full(&mut self, link: LinkId) -> bool {
         std::mem::take(&mut self.links[link].found_full)
     }
 
-    /// The client has given a link up for another one: if it is still on its way, its end comes
-    /// with it; else the other one takes it over.
+    /// Abandons a link for another one: if it is not adopted yet, it ends then; else the other link
+    /// takes over.
     pub(crate) fn abandon(&mut self, link: LinkId) {
         let link = &mut self.links[link];
         link.is_closed |= link.connection.is_none();
     }
 
-    /// The client is in, and its connection stands.
+    /// Whether the client is admitted and connected.
     pub(crate) fn is_open(&self, link: LinkId) -> bool {
         !self.links[link].is_closed
     }
 
-    /// A client sends a packet.
+    /// Sends a packet of a client.
     pub(crate) fn send(&mut self, link: LinkId, packet: &Packet<'_>) {
         let link = &mut self.links[link];
         let mut bytes = Vec::new();
@@ -424,7 +430,7 @@ impl Shell {
         link.to_engine.push_back(bytes);
     }
 
-    /// Bytes that have come to a client since the last call.
+    /// Returns the bytes received by a client since the last call.
     pub(crate) fn receive(&mut self, link: LinkId) -> Vec<u8> {
         std::mem::take(&mut self.links[link].to_client)
     }
@@ -432,9 +438,9 @@ impl Shell {
     /// Takes the next message for another worker out of the mailboxes; false if there is none.
     pub(crate) fn lose_message(&mut self) -> bool {
         let is_message = |mail: &Mail| matches!(mail, Mail::Engine(EngineMail::Publish(_)));
-        for seat in &mut self.seats {
-            if let Some(place) = seat.inbox.iter().position(is_message) {
-                return seat.inbox.remove(place).is_some();
+        for state in &mut self.workers {
+            if let Some(place) = state.inbox.iter().position(is_message) {
+                return state.inbox.remove(place).is_some();
             }
         }
         false

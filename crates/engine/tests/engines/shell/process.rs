@@ -23,7 +23,7 @@ use thrum_storage::{Committer, Options, QUEUE_BYTES_MAX, Recovered, Stepper, Sto
 const SEGMENT_BYTES: u64 = 16 * 1024;
 const SEGMENTS_MAX: u64 = 64;
 
-/// A process whose memory is what a test says. Its clock goes on by a step with each look at it.
+/// A process whose memory a test sets. Its clock advances by a step with each read.
 #[derive(Debug, Default)]
 pub(crate) struct Process {
     pub(crate) resident_bytes: AtomicU64,
@@ -42,7 +42,7 @@ impl Host for Process {
     }
 }
 
-/// A sink that the configuration has.
+/// A configured sink.
 #[derive(Clone, Debug)]
 pub(crate) struct SinkPlan {
     pub(crate) name: &'static str,
@@ -50,7 +50,7 @@ pub(crate) struct SinkPlan {
     pub(crate) limits: QueueLimits,
 }
 
-/// What a node begins with, also after a crash.
+/// The configuration of a node, which also applies after a crash.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) workers: usize,
@@ -91,7 +91,7 @@ impl Plan {
     }
 
     pub(super) fn open(&self) -> Option<(Store<SimDisk>, Recovered)> {
-        let disk = self.disk.as_ref()?.open().expect("nobody else has it");
+        let disk = self.disk.as_ref()?.open().expect("it is not locked");
         let options = Options {
             segment_bytes: SEGMENT_BYTES,
             disk_bytes_max: SEGMENT_BYTES * self.segments_max,

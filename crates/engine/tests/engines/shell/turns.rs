@@ -1,4 +1,4 @@
-//! The turns of the workers: what comes in, what falls due, what leaves.
+//! The turns of the workers: input, timers, output.
 
 use std::collections::VecDeque;
 
@@ -15,9 +15,9 @@ use thrum_engine::workers::WorkerId;
 use thrum_protocol::Time;
 use thrum_protocol::server::{Handshake, Timeout};
 
-use super::{Link, LinkId, Mail, Placed, Seat, Shell};
+use super::{Link, LinkId, Mail, PositionedMail, Shell, WorkerState};
 
-/// A connection whose packet is at hand.
+/// The connection of the current packet.
 #[derive(Clone, Copy, Debug)]
 struct At {
     link: LinkId,
@@ -29,16 +29,16 @@ struct At {
 const TURNS_MAX: usize = 1_000;
 
 impl Shell {
-    /// A whole turn of a worker.
+    /// Runs a whole turn of a worker.
     pub(crate) fn turn(&mut self, worker: usize) {
-        self.take_in(worker);
-        self.hand_out(worker);
+        self.read_inputs(worker);
+        self.write_outputs(worker);
     }
 
-    /// The first half of a turn: packets and mail come in.
-    pub(crate) fn take_in(&mut self, worker: usize) {
+    /// Runs the first half of a turn, which reads packets and mail.
+    pub(crate) fn read_inputs(&mut self, worker: usize) {
         let level = self.node.memory.level();
-        let engine = &mut self.seats[worker].engine;
+        let engine = &mut self.workers[worker].engine;
         let core = &mut engine.core;
         core.turn.begin(self.now);
         core.memory.level = level;
@@ -46,38 +46,38 @@ impl Shell {
         engine.end_lanes();
         engine.replay_waiting();
         self.fire_timers(worker);
-        let links: Vec<LinkId> = self.seats[worker].links.values().copied().collect();
+        let links: Vec<LinkId> = self.workers[worker].links.values().copied().collect();
         for link in links {
             self.take_packets(worker, link);
         }
         self.take_mail(worker);
-        self.go_on_with_held(worker);
-        let engine = &mut self.seats[worker].engine;
+        self.resume_held(worker);
+        let engine = &mut self.workers[worker].engine;
         publish_events(engine);
         engine.send_room_notices();
     }
 
     fn fire_timers(&mut self, worker: usize) {
         let mut fired = Vec::new();
-        let timers = &mut self.seats[worker].engine.core.timers;
+        let timers = &mut self.workers[worker].engine.core.timers;
         timers.advance(self.now, &mut fired);
         for target in fired {
             match target {
                 Target::Session(timed) => self.session_timer(worker, timed),
                 Target::Held => {
-                    let engine = &mut self.seats[worker].engine;
+                    let engine = &mut self.workers[worker].engine;
                     engine.held.are_due(&mut engine.core);
                 }
                 other => panic!("the engine sets no timer for {other:?}"),
             }
-            self.seats[worker].engine.core.durable.end_unit();
+            self.workers[worker].engine.core.durable.end_unit();
         }
     }
 
-    /// A deadline of a session has come.
+    /// Handles a deadline of a session.
     pub(super) fn session_timer(&mut self, worker: usize, timed: TimedSession) {
         let now = self.now;
-        let engine = &mut self.seats[worker].engine;
+        let engine = &mut self.workers[worker].engine;
         let Some(slot) = engine.core.sessions.slot_of(timed) else {
             return;
         };
@@ -112,25 +112,25 @@ impl Shell {
     }
 
     fn disconnect(&mut self, worker: usize, key: ConnectionKey, reason: ReasonCode) {
-        let core = &mut self.seats[worker].engine.core;
+        let core = &mut self.workers[worker].engine.core;
         let slot = core.outputs[key].session().expect("it has a session");
         core.outputs[key].drop_held();
         core.write_last_packet(slot, |session, out| session.disconnect(reason, None, out));
         self.lose(worker, key, slot);
     }
 
-    fn go_on_with_held(&mut self, worker: usize) {
-        let engine = &mut self.seats[worker].engine;
+    fn resume_held(&mut self, worker: usize) {
+        let engine = &mut self.workers[worker].engine;
         engine.held.begin_resuming(&mut engine.core);
         loop {
-            let engine = &mut self.seats[worker].engine;
+            let engine = &mut self.workers[worker].engine;
             let Some(connection) = engine.held.next_resumed(&mut engine.core) else {
                 return;
             };
-            let link = self.seats[worker].links[&connection.key];
+            let link = self.workers[worker].links[&connection.key];
             self.links[link].is_held = false;
             self.take_packets(worker, link);
-            let engine = &mut self.seats[worker].engine;
+            let engine = &mut self.workers[worker].engine;
             if !engine.held.may_resume(&engine.core) {
                 return;
             }
@@ -138,10 +138,10 @@ impl Shell {
     }
 
     fn take_packets(&mut self, worker: usize, link: LinkId) {
-        self.seats[worker].engine.core.outboxes.begin_connection();
+        self.workers[worker].engine.core.outboxes.begin_connection();
         while !self.links[link].is_closed
             && let Some(connection) = self.links[link].connection
-            && let Some(slot) = self.seats[worker].engine.core.outputs.session(connection)
+            && let Some(slot) = self.workers[worker].engine.core.outputs.session(connection)
             && let Some(bytes) = self.links[link].next_packet()
         {
             let at = At {
@@ -155,7 +155,7 @@ impl Shell {
         }
     }
 
-    /// One packet; false if it has to wait, or was the last one.
+    /// Handles one packet; false if it has to wait, or was the last one.
     fn take_packet(&mut self, worker: usize, at: At, bytes: Vec<u8>) -> bool {
         let At {
             link,
@@ -167,12 +167,12 @@ impl Shell {
         let packet = packet.expect("it is well formed");
         let (waiting, _) = self.node.mailbox_level(WorkerId::new(worker)).waiting();
         if matches!(packet, Packet::Unsubscribe(_)) && waiting > 0 {
-            // It stands behind the mail that there is.
+            // It follows the mail that waits already.
             self.links[link].to_engine.push_front(bytes);
             return false;
         }
         self.look_up(worker, slot, &packet);
-        let engine = &mut self.seats[worker].engine;
+        let engine = &mut self.workers[worker].engine;
         if engine.has_to_inquire(connection, slot, &packet) {
             self.links[link].is_inquiring = true;
             self.links[link].to_engine.push_front(bytes);
@@ -196,7 +196,7 @@ impl Shell {
                 self.lose(worker, connection.key, slot);
                 return false;
             }
-            Ok(Handled::Authenticate(auth)) => panic!("nobody authenticates: {auth:?}"),
+            Ok(Handled::Authenticate(auth)) => panic!("an unexpected AUTH: {auth:?}"),
             Err(violation) => {
                 self.disconnect(worker, connection.key, violation.reason);
                 return false;
@@ -208,9 +208,9 @@ impl Shell {
         true
     }
 
-    /// What the rules say of the filters of a SUBSCRIBE.
+    /// Checks the filters of a SUBSCRIBE against the rules.
     fn look_up(&mut self, worker: usize, slot: Slot, packet: &Packet<'_>) {
-        let core = &mut self.seats[worker].engine.core;
+        let core = &mut self.workers[worker].engine.core;
         let filters_max = core.settings.subscriptions.packet_filters_max;
         if let Packet::Subscribe(Subscribe { requests, .. }) = packet
             && let Some(access) = core.sessions[slot].access.as_deref_mut()
@@ -226,7 +226,7 @@ impl Shell {
     fn take_mail(&mut self, worker: usize) {
         let mut messages = 0;
         let mut bytes = 0;
-        while let Some(mail) = self.seats[worker].inbox.pop_front() {
+        while let Some(mail) = self.workers[worker].inbox.pop_front() {
             messages += 1;
             match mail {
                 Mail::Engine(mail) => {
@@ -235,16 +235,16 @@ impl Shell {
                 }
                 Mail::Adopt(link, handshake) => self.adopt(worker, link, handshake),
             }
-            self.seats[worker].engine.core.durable.end_unit();
+            self.workers[worker].engine.core.durable.end_unit();
         }
         let level = self.node.mailbox_level(WorkerId::new(worker));
         level.fall(messages, bytes);
     }
 
     fn take_engine_mail(&mut self, worker: usize, mail: EngineMail) {
-        let heard = self.seats[worker].engine.take_mail(mail);
-        let links = &self.seats[worker].links;
-        if let Some(link) = heard.and_then(|heard| links.get(&heard)) {
+        let answered = self.workers[worker].engine.take_mail(mail);
+        let links = &self.workers[worker].links;
+        if let Some(link) = answered.and_then(|answered| links.get(&answered)) {
             self.links[*link].is_inquiring = false;
         }
     }
@@ -252,8 +252,8 @@ impl Shell {
     fn adopt(&mut self, worker: usize, link: LinkId, handshake: Handshake) {
         let owner = self.owner(worker, handshake.client_id());
         if owner.index() != worker {
-            // The session moved while the connection was on its way.
-            self.hand_over(worker, owner, Mail::Adopt(link, handshake));
+            // The session moved while the connection was handed over.
+            self.send_mail(worker, owner, Mail::Adopt(link, handshake));
             return;
         }
         let is_cut = self.links[link].is_closed;
@@ -263,48 +263,48 @@ impl Shell {
         }
     }
 
-    /// The second half of a turn: changes, mail and output leave.
-    pub(crate) fn hand_out(&mut self, worker: usize) {
-        if self.seats[worker].engine.core.settle() {
-            self.hand_mail_over(worker);
+    /// Runs the second half of a turn, which submits changes, mail and output.
+    pub(crate) fn write_outputs(&mut self, worker: usize) {
+        if self.workers[worker].engine.core.settle() {
+            self.deliver_mail(worker);
         }
-        let listed = self.seats[worker].engine.core.outputs.take_listed();
+        let listed = self.workers[worker].engine.core.outputs.take_listed();
         for key in &listed {
-            if self.seats[worker].engine.core.outputs.take_turn(*key) {
+            if self.workers[worker].engine.core.outputs.take_turn(*key) {
                 self.write(worker, *key);
             }
         }
-        let engine = &mut self.seats[worker].engine;
+        let engine = &mut self.workers[worker].engine;
         engine.core.outputs.give_back(listed);
         if !engine.core.is_unsettled() {
-            self.hand_mail_over(worker);
-            self.seats[worker].engine.release_ended();
+            self.deliver_mail(worker);
+            self.workers[worker].engine.release_ended();
         }
-        let core = &mut self.seats[worker].engine.core;
+        let core = &mut self.workers[worker].engine.core;
         core.read_memory_if_due(self.now);
     }
 
-    fn hand_mail_over(&mut self, from: usize) {
-        self.seats[from].engine.core.outboxes.empty_into_sinks();
-        for to in WorkerId::all(self.seats.len()) {
-            let seat = &mut self.seats[from];
-            if !seat.engine.core.outboxes.has_mail(to) {
+    fn deliver_mail(&mut self, from: usize) {
+        self.workers[from].engine.core.outboxes.empty_into_sinks();
+        for to in WorkerId::all(self.workers.len()) {
+            let state = &mut self.workers[from];
+            if !state.engine.core.outboxes.has_mail(to) {
                 continue;
             }
-            let mail = seat.mail_for(to);
+            let mail = state.mail_for(to);
             let bytes = mail.iter().map(|mail| match mail {
                 Mail::Engine(mail) => mail.bytes_len(),
                 Mail::Adopt(..) => 0,
             });
             self.node.mailbox_level(to).rise(mail.len(), bytes.sum());
-            self.seats[to.index()].inbox.extend(mail);
+            self.workers[to.index()].inbox.extend(mail);
         }
     }
 
-    /// What may be sent of a connection comes to its client.
+    /// Writes the output of a connection that may be sent.
     pub(super) fn write(&mut self, worker: usize, key: ConnectionKey) {
-        let link = self.seats[worker].links[&key];
-        let outputs = &mut self.seats[worker].engine.core.outputs;
+        let link = self.workers[worker].links[&key];
+        let outputs = &mut self.workers[worker].engine.core.outputs;
         if self.links[link].is_slow {
             outputs[key].sendable();
             outputs[key].was_sent();
@@ -321,9 +321,9 @@ impl Shell {
         self.refill(worker, key);
     }
 
-    /// A client that has read its output gets the next messages of its queue.
+    /// Sends the next messages of its queue to a client that has read its output.
     fn refill(&mut self, worker: usize, key: ConnectionKey) {
-        let engine = &mut self.seats[worker].engine;
+        let engine = &mut self.workers[worker].engine;
         let limit = engine.core.settings.output_bytes;
         let output = &mut engine.core.outputs[key];
         if output.waiting() <= limit / 2
@@ -334,47 +334,46 @@ impl Shell {
         }
     }
 
-    /// The disk takes what waits for it; false if nothing did.
+    /// Commits waiting records to the disk; false if there were none.
     pub(crate) fn commit(&mut self) -> bool {
         let stepper = self.storage.as_mut().map(|(_, stepper)| stepper);
         stepper.is_some_and(|stepper| stepper.step().expect("the disk has no faults"))
     }
 
-    /// Turns of all workers until nothing more can happen.
+    /// Runs turns of all workers until nothing more can happen.
     pub(crate) fn settle(&mut self) {
         for _ in 0..TURNS_MAX {
-            for worker in 0..self.seats.len() {
+            for worker in 0..self.workers.len() {
                 self.turn(worker);
             }
             if !self.commit() && self.is_quiet() {
                 return;
             }
         }
-        panic!("the node does not come to rest");
+        panic!("the node does not become idle");
     }
 
     fn is_quiet(&self) -> bool {
-        let is_quiet = |seat: &Seat| {
-            let core = &seat.engine.core;
+        let is_quiet = |state: &WorkerState| {
+            let core = &state.engine.core;
             let is_settled = core.outputs.is_empty() && core.rooms.is_quiet();
             is_settled
-                && seat.inbox.is_empty()
+                && state.inbox.is_empty()
                 && !core.is_unsettled()
                 && !core.events.are_waiting()
-                && !seat.engine.replays.is_waiting()
+                && !state.engine.replays.is_waiting()
         };
         let has_packets =
             |link: &Link| !link.is_closed && !link.is_held && !link.to_engine.is_empty();
-        let are_listed = |seat: &Seat| seat.engine.held.are_listed();
-        !self.seats.iter().any(are_listed)
-            && self.seats.iter().all(is_quiet)
+        let are_listed = |state: &WorkerState| state.engine.held.are_listed();
+        !self.workers.iter().any(are_listed)
+            && self.workers.iter().all(is_quiet)
             && !self.links.iter().any(has_packets)
     }
 }
 
 impl Link {
-    /// Behind a PUBLISH that waits nothing is taken but what cannot wait: acknowledgements and
-    /// pings.
+    /// Behind a held PUBLISH only acknowledgements and pings are handled.
     fn next_packet(&mut self) -> Option<Vec<u8>> {
         let may_be = |bytes: &Vec<u8>| match bytes[0] >> 4 {
             4..=7 | 12 => true,
@@ -385,15 +384,15 @@ impl Link {
     }
 }
 
-impl Seat {
-    /// All that leaves for a worker, in its order.
+impl WorkerState {
+    /// Returns all mail for a worker, in order.
     fn mail_for(&mut self, to: WorkerId) -> Vec<Mail> {
-        let is_for = |placed: &Placed| placed.to == to.index();
-        let (mut own, others): (VecDeque<Placed>, VecDeque<Placed>) =
-            std::mem::take(&mut self.own_mail)
+        let is_for = |placed: &PositionedMail| placed.to == to.index();
+        let (mut own, others): (VecDeque<PositionedMail>, VecDeque<PositionedMail>) =
+            std::mem::take(&mut self.shell_mail)
                 .into_iter()
                 .partition(is_for);
-        self.own_mail = others;
+        self.shell_mail = others;
         let mut mail: Vec<Mail> = Vec::new();
         for (place, piece) in self.engine.core.outboxes.take(to).enumerate() {
             while let Some(placed) = own.pop_front_if(|placed| placed.place <= place) {

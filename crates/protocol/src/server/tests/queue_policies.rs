@@ -68,6 +68,41 @@ fn as_many_messages_are_dropped_as_the_bytes_require() {
 }
 
 #[test]
+fn a_full_queue_takes_acknowledged_messages_unless_its_policy_drops_them() {
+    for (policy, outcome) in [
+        (QueuePolicy::RejectNew, Delivered::Queued),
+        (QueuePolicy::Hold, Delivered::Queued),
+        (QueuePolicy::DropOldest, FULL),
+    ] {
+        let mut peer = away(Limits {
+            queue: QueueLimits {
+                policy,
+                bytes_max: queue_bytes_max(3, 30),
+                qos0: true,
+                ..QueueLimits::default()
+            },
+            ..Limits::default()
+        });
+        let acknowledged = |qos| DeliveryOptions {
+            is_acknowledged: true,
+            ..options(qos)
+        };
+        // It does not fit into the empty queue, so that no other message can make room for it.
+        let large = "x".repeat(3 * ENTRY_BYTES);
+        let large = publication("t", &large);
+        assert_eq!(peer.deliver_publication(&large, &options(QOS1)).0, FULL);
+        assert_eq!(
+            peer.deliver_publication(&large, &acknowledged(QOS0)).0,
+            FULL
+        );
+        let delivered = peer.deliver_publication(&large, &acknowledged(QOS1)).0;
+        assert_eq!(delivered, outcome, "{policy:?}");
+        let queued = usize::from(outcome == Delivered::Queued);
+        assert_eq!(payloads(&mut peer).len(), queued);
+    }
+}
+
+#[test]
 fn a_dropped_message_of_a_durable_session_is_removed() {
     let mut peer = away(Limits {
         queue: QueueLimits {

@@ -29,7 +29,7 @@ pub(super) struct Manifest {
     pub(super) format: String,
     /// Version of the program that wrote it.
     pub(super) thrum: String,
-    /// When the copying began.
+    /// Start of the copy.
     pub(super) taken_at: String,
     /// Oldest first.
     pub(super) segments: Vec<Segment>,
@@ -59,7 +59,7 @@ pub(super) struct Archive {
     file: File,
     builder: Builder<File>,
     segments: Vec<Segment>,
-    /// For the times of the entries, which only people read.
+    /// Seconds for the times of the entries, which are informative.
     seconds: u64,
 }
 

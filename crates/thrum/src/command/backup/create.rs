@@ -70,7 +70,7 @@ impl Part {
         let mut name = file.file_name().unwrap_or_default().to_owned();
         name.push(".part");
         let path = file.with_file_name(&name);
-        let folder = Folder::around(file).map_err(|error| match error.kind() {
+        let folder = Folder::containing(file).map_err(|error| match error.kind() {
             ErrorKind::NotFound => Failure::usage(format!(
                 "cannot write {}: there is no such directory; make it with mkdir -p",
                 path.display()

@@ -24,7 +24,7 @@ pub(super) struct Counts {
 pub(super) struct Summary {
     /// The file.
     pub(super) name: String,
-    /// When the copying began.
+    /// Start of the copy.
     pub(super) taken_at: String,
     /// Bytes of its segments.
     pub(super) bytes: u64,

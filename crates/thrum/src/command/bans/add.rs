@@ -7,7 +7,7 @@ use clap::Args;
 use thrum_protection::Ban;
 
 use super::place::{Place, failure};
-use super::who::{WhoArgs, shown};
+use super::subject::{SubjectArgs, shown};
 use crate::command::Failure;
 use crate::command::shown::{now, parse_span, time};
 
@@ -18,7 +18,7 @@ const REASON_BYTES_MAX: usize = 1024;
 #[derive(Debug, Args)]
 pub(super) struct AddArgs {
     #[command(flatten)]
-    who: WhoArgs,
+    subject: SubjectArgs,
     #[command(flatten)]
     place: Place,
     /// Duration, such as 1h or 7d; permanent without it.
@@ -48,7 +48,7 @@ pub(super) fn run(args: &AddArgs) -> anyhow::Result<()> {
     let is_endless = |span: &Duration| span.as_secs() >= u64::from(u32::MAX);
     let span = args.span.filter(|span| !is_endless(span));
     let ban = Ban {
-        subject: args.who.subject()?,
+        subject: args.subject.subject()?,
         reason: args.reason.as_str().into(),
         by: whoami().into(),
         since,
@@ -58,7 +58,7 @@ pub(super) fn run(args: &AddArgs) -> anyhow::Result<()> {
         || "for good".to_owned(),
         |until| format!("until {}", time(until * 1000)),
     );
-    let who = shown(&ban.subject);
+    let subject = shown(&ban.subject);
     let file = args.place.bans()?;
     let for_root_alone = args.place.for_root_alone();
     let replaced = file.edit(|list| {
@@ -71,7 +71,7 @@ pub(super) fn run(args: &AddArgs) -> anyhow::Result<()> {
         ""
     };
     let mut errors = std::io::stderr();
-    writeln!(errors, "{who} is banned {until}{before}")?;
+    writeln!(errors, "{subject} is banned {until}{before}")?;
     if let Some(warning) = for_root_alone {
         writeln!(errors, "{warning}")?;
     }

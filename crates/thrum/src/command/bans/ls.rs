@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use thrum_protection::{Ban, Subject};
 
 use super::place::{Place, load};
-use super::who::shown;
+use super::subject::shown;
 use crate::command::shown::{NOTHING, counted, json_line, name, now, table, time};
 
 const HEADINGS: [&str; 5] = ["WHO", "SINCE", "UNTIL", "BY", "REASON"];
@@ -79,8 +79,8 @@ fn line(ban: &Ban, is_temporary: bool) -> Value {
         "until": ban.until.map(|until| time(until.saturating_mul(1000))),
         "temporary": is_temporary,
     });
-    for (key, who) in names(&ban.subject) {
-        line[key] = who.into();
+    for (key, name) in names(&ban.subject) {
+        line[key] = name.into();
     }
     line
 }

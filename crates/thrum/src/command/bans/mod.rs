@@ -4,7 +4,7 @@ mod add;
 mod ls;
 mod place;
 mod rm;
-mod who;
+mod subject;
 
 use std::process::ExitCode;
 

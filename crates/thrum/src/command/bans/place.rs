@@ -22,7 +22,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The file of the bans that people made.
+    /// The file of the bans of the administrator.
     pub(super) fn bans(&self) -> anyhow::Result<BanFile> {
         match (&self.data_dir, &self.file) {
             (Some(data_dir), _) if !data_dir.is_dir() => Err(missing(data_dir, "node.data_dir")),

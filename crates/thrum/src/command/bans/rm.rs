@@ -7,7 +7,7 @@ use thrum_broker::BanFile;
 use thrum_protection::{BanList, Subject};
 
 use super::place::{Place, failure, load};
-use super::who::{WhoArgs, shown};
+use super::subject::{SubjectArgs, shown};
 use crate::command::Failure;
 use crate::command::shown::now;
 
@@ -15,14 +15,14 @@ use crate::command::shown::now;
 #[derive(Debug, Args)]
 pub(super) struct RmArgs {
     #[command(flatten)]
-    who: WhoArgs,
+    subject: SubjectArgs,
     #[command(flatten)]
     place: Place,
 }
 
 /// Lifts a ban of any origin.
 pub(super) fn run(args: &RmArgs) -> anyhow::Result<()> {
-    let subject = args.who.subject()?;
+    let subject = args.subject.subject()?;
     let bans = args.place.bans()?;
     let mut is_lifted = lift(&bans, &subject)?;
     if let Some(temporary) = args.place.temporary() {

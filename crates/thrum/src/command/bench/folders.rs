@@ -16,7 +16,7 @@ pub(super) const RUNS: &str = "./runs";
 /// Stands for the run that started last.
 const LATEST: &str = "latest";
 
-/// Most runs that are looked at.
+/// Most runs that are read.
 pub(super) const RUNS_MAX: usize = 10_000;
 
 /// A run that was kept.

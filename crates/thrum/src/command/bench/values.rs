@@ -1,4 +1,4 @@
-//! Values of flags, from what a person types.
+//! Parsers of the values of flags.
 
 use std::time::Duration;
 

@@ -139,7 +139,7 @@ impl LsArgs {
         }
     }
 
-    /// Sorted here: with pages in an order the broker would look at all sessions for each page.
+    /// Sorted here: with sorted pages the broker would visit all sessions for each page.
     fn all_clients(
         &self,
         mut each: impl FnMut(&Client) -> anyhow::Result<()>,

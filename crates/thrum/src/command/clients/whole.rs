@@ -1,4 +1,4 @@
-//! All clients of a broker, which come in no order, sorted as the broker sorts a page.
+//! All clients of a broker, received unsorted, and sorted as the broker sorts a page.
 
 use thrum_management::api::Client;
 

@@ -29,8 +29,8 @@ pub(super) struct Start<'a> {
     pub(super) dev: bool,
 }
 
-/// Says what became of a configuration of mosquitto: to people all of it, to the log what needs a
-/// look.
+/// Reports the result of the import of a configuration of mosquitto: on the terminal all of it, to
+/// the log what needs a look.
 pub(super) fn imported(report: &Report, format: LogFormat) -> std::io::Result<()> {
     match format {
         LogFormat::Text => write!(std::io::stderr(), "{report}"),
@@ -104,8 +104,8 @@ impl Start<'_> {
     fn mode(&self) -> String {
         let who = match (self.dev, self.config.auth.anonymous, self.has_users) {
             (true, ..) => "dev: every client that reaches it may connect",
-            (false, Anonymous::Everyone, false) => "every client that reaches it may connect",
-            (false, Anonymous::Everyone, true) => {
+            (false, Anonymous::Allow, false) => "every client that reaches it may connect",
+            (false, Anonymous::Allow, true) => {
                 "users may connect, and others too (auth.anonymous = true)"
             }
             (false, Anonymous::Loopback, false) => {
@@ -114,10 +114,10 @@ impl Start<'_> {
             (false, Anonymous::Loopback, true) => {
                 "users may connect, and clients of this machine (auth.anonymous = \"loopback\")"
             }
-            (false, Anonymous::Nobody, false) => {
+            (false, Anonymous::Deny, false) => {
                 "no client can connect: there are no users (thrum users add NAME)"
             }
-            (false, Anonymous::Nobody, true) => "users may connect",
+            (false, Anonymous::Deny, true) => "users may connect",
         };
         format!("{who}, {}", self.kept())
     }

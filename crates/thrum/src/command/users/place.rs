@@ -96,7 +96,7 @@ fn make(folder: &Path) -> anyhow::Result<()> {
     let is_possible = parent.as_os_str().is_empty() || parent.is_dir();
     let name = folder.file_name().and_then(|name| name.to_str());
     if let Some(name) = name.filter(|_| is_possible && !folder.exists()) {
-        let made = Folder::open(parent).and_then(|parent| parent.make(name));
+        let made = Folder::open(parent).and_then(|parent| parent.open_or_create_directory(name));
         made.with_context(|| format!("cannot make {}", folder.display()))?;
         writeln!(io::stderr(), "made the directory {}", folder.display())?;
     }

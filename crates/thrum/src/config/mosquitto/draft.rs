@@ -107,7 +107,7 @@ impl Draft {
         self.row(setting, Outcome::Carried, keys, "");
     }
 
-    /// A row for a line that a key has, with something to know.
+    /// A row for a line that has a key, with a note.
     pub(super) fn noted(
         &mut self,
         setting: &Setting,

@@ -1,4 +1,4 @@
-//! The result for each line, for people and for machines.
+//! The result for each line, as text and as JSON.
 
 use std::fmt;
 
@@ -37,7 +37,7 @@ pub(super) enum Outcome {
     Noted,
     /// Not carried over.
     Dropped,
-    /// No version knows it.
+    /// No version has it.
     Unknown,
 }
 

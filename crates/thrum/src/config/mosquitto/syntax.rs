@@ -29,7 +29,7 @@ pub(super) struct Statement {
 /// A line of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct At {
-    /// The file as people call it: relative to the folder of the first file.
+    /// The displayed path of the file: relative to the directory of the first file.
     pub(crate) file: String,
     /// The file.
     pub(crate) path: PathBuf,
@@ -87,7 +87,7 @@ impl Statement {
     }
 }
 
-/// Takes a file apart. `file` is what people call it.
+/// Parses a file. `file` is its displayed path.
 pub(super) fn statements(source: &Rc<Source>, file: &str) -> Vec<Statement> {
     let mut found = Vec::new();
     let mut start = 0;

@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 use super::phrase::{Part, Tone, fit, fitted, text};
 use crate::tui::view::{Load, Mode, ViewState};
 
-/// Keys and what they do, as people look for them.
+/// Keys and their functions, in the order of use.
 const KEYS: [(&str, &str); 7] = [
     ("+/-", "rate"),
     ("space", "pause"),

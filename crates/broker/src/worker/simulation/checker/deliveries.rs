@@ -1,5 +1,5 @@
-//! Accepted messages arrive, as often and in the order that their quality of service promises, and
-//! at no other client.
+//! Checks that accepted messages arrive as often and in the order that their quality of service
+//! promises, and at no other client.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::super::history::{
 };
 use super::sessions::Sessions;
 use super::subscriptions::{Subscriptions, plain_part};
-use super::{Allowances, Complaint};
+use super::{Allowances, Violation};
 
 #[derive(Debug)]
 pub(super) struct Deliveries {
@@ -18,14 +18,14 @@ pub(super) struct Deliveries {
     subscriptions: Subscriptions,
     messages: BTreeMap<MessageNumber, Published>,
     received: BTreeMap<(ClientNumber, MessageNumber), Copies>,
-    /// The newest message that came on each line.
-    newest: BTreeMap<Line, MessageNumber>,
+    /// The newest message of each ordered sequence.
+    newest: BTreeMap<OrderKey, MessageNumber>,
     restarts: u32,
 }
 
-/// Where messages keep their order.
+/// A sequence of messages that must arrive in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Line {
+struct OrderKey {
     receiver: ClientNumber,
     epoch: u32,
     publisher: ClientNumber,
@@ -36,7 +36,7 @@ struct Line {
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "what is known of a message, each for itself"
+    reason = "independent facts about a message"
 )]
 struct Published {
     message: Message,
@@ -44,17 +44,17 @@ struct Published {
     /// Place in the history.
     first_sent: usize,
     copies: u32,
-    /// It was sent again to a session that may be another one, which cannot know it.
+    /// It was sent again to a session that may be a new one, which cannot detect the duplicate.
     is_doubtful: bool,
     is_accepted: bool,
-    /// The publisher was told that a subscriber took it.
+    /// The acknowledgement reported a matching subscriber.
     is_taken: bool,
     restarts: u32,
-    /// Sessions that had a subscription by then, with their epochs.
-    owed_to: Vec<(ClientNumber, u32)>,
-    /// No other client can have taken it.
-    is_for_creditors_alone: bool,
-    /// The epochs of all clients by then.
+    /// Sessions that had a subscription when it was sent, with their epochs.
+    expected_by: Vec<(ClientNumber, u32)>,
+    /// No other client can have received it.
+    has_no_other_receivers: bool,
+    /// The epochs of all clients when it was sent.
     epochs: [u32; CLIENTS_MAX],
 }
 
@@ -68,7 +68,7 @@ struct Copies {
     epoch: u32,
 }
 
-/// The messages that a client received.
+/// A message that a client received.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     client: ClientNumber,
@@ -94,13 +94,13 @@ impl Deliveries {
         self.messages.contains_key(&number)
     }
 
-    pub(super) fn see(
+    pub(super) fn observe(
         &mut self,
         place: usize,
         entry: &Entry,
         sessions: &Sessions,
-    ) -> Result<(), Complaint> {
-        self.subscriptions.see(place, &entry.event, sessions);
+    ) -> Result<(), Violation> {
+        self.subscriptions.observe(place, &entry.event, sessions);
         match entry.event {
             Event::Subscribing { client, filter, .. } | Event::Unsubscribing { client, filter } => {
                 self.doubt(client, filter);
@@ -126,19 +126,19 @@ impl Deliveries {
                 };
                 return self.arrived(arrival, sessions);
             }
-            Event::Settled => return self.all_came(sessions, false),
-            Event::Drained => return self.all_came(sessions, true),
+            Event::Settled => return self.check_arrivals(sessions, false),
+            Event::Drained => return self.check_arrivals(sessions, true),
             Event::Restarted => self.restarts += 1,
             _ => {}
         }
         Ok(())
     }
 
-    /// Every message that was accepted has come to everyone whom it was owed to and who is there;
-    /// those of groups too if nobody is away with one.
-    fn all_came(&self, sessions: &Sessions, all_are_there: bool) -> Result<(), Complaint> {
+    /// Checks that every accepted message has arrived at all its expected, connected receivers; for
+    /// groups only when all clients are connected.
+    fn check_arrivals(&self, sessions: &Sessions, all_are_there: bool) -> Result<(), Violation> {
         if self.allowances.queues_overflow {
-            return self.somebody_has_each(sessions, all_are_there);
+            return self.check_any_receiver(sessions, all_are_there);
         }
         let accepted = self.messages.values().filter(|one| one.is_accepted);
         for published in accepted {
@@ -147,42 +147,46 @@ impl Deliveries {
             if is_shared && (!all_are_there || self.is_shared_done(published, sessions)) {
                 continue;
             }
-            let lost = published.owed_to.iter().find(|(client, epoch)| {
+            let lost = published.expected_by.iter().find(|(client, epoch)| {
                 sessions.epoch(*client) == *epoch
                     && sessions.is_connected(*client)
                     && !self.received.contains_key(&(*client, number))
             });
             if let Some((client, _)) = lost {
                 return Err(format!(
-                    "message {number} was accepted and is owed to client {client}, but has not come: {published:?}"
+                    "message {number} was accepted and is due to client {client}, but has not arrived: {published:?}"
                 ));
             }
         }
         Ok(())
     }
 
-    /// Queues that overflow refuse, but do not lose what all of them were acknowledged for: a
-    /// message that was accepted is with one of those who wanted it.
-    fn somebody_has_each(&self, sessions: &Sessions, all_are_there: bool) -> Result<(), Complaint> {
+    /// With overflowing queues a message may be refused, but not lost after its acknowledgement: at
+    /// least one receiver must have it.
+    fn check_any_receiver(
+        &self,
+        sessions: &Sessions,
+        all_are_there: bool,
+    ) -> Result<(), Violation> {
         if self.allowances.drops_oldest {
             return Ok(());
         }
-        // The sink may be the one that has it.
+        // The sink may be the receiver that has it.
         let is_for_sink = |topic| {
             self.allowances
                 .sink
                 .is_some_and(|sink| sink.includes(topic))
         };
-        let told = |one: &&Published| {
-            let is_told = one.is_taken && self.allowances.are_told[one.publisher];
-            is_told && !is_for_sink(one.message.topic)
+        let is_required = |one: &&Published| {
+            let sees_refusal = one.is_taken && self.allowances.sees_refusals[one.publisher];
+            sees_refusal && !is_for_sink(one.message.topic)
         };
-        for published in self.messages.values().filter(told) {
+        for published in self.messages.values().filter(is_required) {
             let number = published.message.number;
             let is_lost = if SHARED.contains(&published.message.topic) {
-                all_are_there && self.is_group_without(published, sessions)
+                all_are_there && self.group_lacks_message(published, sessions)
             } else {
-                self.are_all_without(published, sessions)
+                self.all_lack_message(published, sessions)
             };
             if is_lost {
                 return Err(format!(
@@ -193,36 +197,36 @@ impl Deliveries {
         Ok(())
     }
 
-    /// A member that it was for is still there, and nobody of the group has it.
-    fn is_group_without(&self, published: &Published, sessions: &Sessions) -> bool {
-        let is_there = |(client, epoch): &(ClientNumber, u32)| {
+    /// Whether an expected member is still connected, and no member has the message.
+    fn group_lacks_message(&self, published: &Published, sessions: &Sessions) -> bool {
+        let is_connected = |(client, epoch): &(ClientNumber, u32)| {
             sessions.epoch(*client) == *epoch && sessions.is_connected(*client)
         };
-        published.owed_to.iter().any(is_there) && !self.is_shared_done(published, sessions)
+        published.expected_by.iter().any(is_connected) && !self.is_shared_done(published, sessions)
     }
 
-    /// Everybody who may have wanted it surely wanted it, is still there, and does not have it.
-    fn are_all_without(&self, published: &Published, sessions: &Sessions) -> bool {
+    /// Whether all possible receivers were certain ones, are still connected, and do not have it.
+    fn all_lack_message(&self, published: &Published, sessions: &Sessions) -> bool {
         let number = published.message.number;
         let is_without = |(client, epoch): &(ClientNumber, u32)| {
             sessions.epoch(*client) == *epoch
                 && sessions.is_connected(*client)
                 && !self.received.contains_key(&(*client, number))
         };
-        let is_owed = published.is_for_creditors_alone && !published.owed_to.is_empty();
-        is_owed && published.owed_to.iter().all(is_without)
+        let is_owed = published.has_no_other_receivers && !published.expected_by.is_empty();
+        is_owed && published.expected_by.iter().all(is_without)
     }
 
-    /// Someone got it, or it may have been on its way to a member whose session ended, where QoS 2
-    /// ends as well.
+    /// Whether a member received it, or it may have been on its way to a member whose session
+    /// ended, with which a QoS 2 delivery ends.
     fn is_shared_done(&self, published: &Published, sessions: &Sessions) -> bool {
         let number = published.message.number;
         // The messages of such a member existed in memory only.
         let is_gone =
             self.restarts > published.restarts && self.subscriptions.has_transient_member();
         let mut members = self.subscriptions.members();
-        let somebody = (0..CLIENTS_MAX).any(|any| self.received.contains_key(&(any, number)));
-        somebody
+        let is_received = (0..CLIENTS_MAX).any(|any| self.received.contains_key(&(any, number)));
+        is_received
             || is_gone
             || (published.message.qos == QoS::ExactlyOnce
                 && members.any(|member| sessions.epoch(member) != published.epochs[member]))
@@ -236,14 +240,15 @@ impl Deliveries {
         }
         let is_owed =
             message.qos != QoS::AtMostOnce && !message.is_empty && message.expiry_secs.is_none();
-        let owed_to = if is_owed {
-            self.subscriptions.creditors(message.topic, sessions)
+        let expected_by = if is_owed {
+            self.subscriptions
+                .expected_receivers(message.topic, sessions)
         } else {
             Vec::new()
         };
-        let is_for_creditors_alone = (0..CLIENTS_MAX).all(|client| {
-            let is_creditor = owed_to.iter().any(|(creditor, _)| *creditor == client);
-            is_creditor || !self.subscriptions.may_want(client, message.topic, place)
+        let has_no_other_receivers = (0..CLIENTS_MAX).all(|client| {
+            let is_expected = expected_by.iter().any(|(receiver, _)| *receiver == client);
+            is_expected || !self.subscriptions.may_want(client, message.topic, place)
         });
         self.messages.insert(
             message.number,
@@ -256,8 +261,8 @@ impl Deliveries {
                 restarts: self.restarts,
                 is_accepted: false,
                 is_taken: false,
-                owed_to,
-                is_for_creditors_alone,
+                expected_by,
+                has_no_other_receivers,
                 epochs: std::array::from_fn(|client| sessions.epoch(client)),
             },
         );
@@ -268,7 +273,7 @@ impl Deliveries {
         number: MessageNumber,
         outcome: ReasonCode,
         (at, sessions): (Millis, &Sessions),
-    ) -> Result<(), Complaint> {
+    ) -> Result<(), Violation> {
         let Some(published) = self.messages.get_mut(&number) else {
             return Err(format!("message {number} was accepted and never sent"));
         };
@@ -281,10 +286,10 @@ impl Deliveries {
         }
         published.is_accepted = true;
         published.is_taken |= outcome == ReasonCode::Success;
-        let creditor = published.owed_to.iter().find(|(client, epoch)| {
-            sessions.epoch(*client) == *epoch && sessions.surely_exists(*client, at)
+        let receiver = published.expected_by.iter().find(|(client, epoch)| {
+            sessions.epoch(*client) == *epoch && sessions.certainly_exists(*client, at)
         });
-        match creditor {
+        match receiver {
             Some((client, _)) if outcome == ReasonCode::NoMatchingSubscribers => Err(format!(
                 "message {number} found no subscribers, but client {client} is one"
             )),
@@ -292,7 +297,7 @@ impl Deliveries {
         }
     }
 
-    fn arrived(&mut self, arrival: Arrival, sessions: &Sessions) -> Result<(), Complaint> {
+    fn arrived(&mut self, arrival: Arrival, sessions: &Sessions) -> Result<(), Violation> {
         let Some(published) = self.messages.get(&arrival.number) else {
             // A will.
             return Ok(());
@@ -303,7 +308,7 @@ impl Deliveries {
             .or_default();
         let epoch = sessions.epoch(arrival.client);
         if (self.restarts > 0 || sessions.is_doubtful(arrival.client)) && copies.epoch != epoch {
-            // A session that knows nothing of the last one may be given it again.
+            // A new session may receive it again.
             *copies = Copies::default();
         }
         copies.epoch = epoch;
@@ -311,11 +316,11 @@ impl Deliveries {
         let is_first = copies.first + copies.again == 0;
         copies.first += u32::from(!arrival.dup);
         copies.again += u32::from(arrival.dup);
-        let complaint = self
+        let violation = self
             .is_foreign(published, &arrival)
             .or_else(|| is_dup_wrong(&arrival, sessions))
             .or_else(|| self.is_repeated(published, &arrival));
-        if let Some(what) = complaint {
+        if let Some(what) = violation {
             return Err(format!("{arrival:?}: {what}; {published:?}"));
         }
         if is_first && !SHARED.contains(&arrival.topic) {
@@ -339,7 +344,7 @@ impl Deliveries {
 
     fn is_repeated(&self, published: &Published, arrival: &Arrival) -> Option<&'static str> {
         let copies = self.received[&(arrival.client, arrival.number)];
-        let everybodys = || {
+        let of_all_clients = || {
             let clients = 0..CLIENTS_MAX;
             clients.filter_map(|client| self.received.get(&(client, arrival.number)))
         };
@@ -349,42 +354,45 @@ impl Deliveries {
             QoS::AtLeastOnce => false,
             QoS::ExactlyOnce => !published.is_doubtful,
         };
-        // Each start may send as new what was sent before, if nobody had written that down.
+        // Each restart may repeat without DUP what was sent before and not recorded on the disk.
         let routed_max = if is_routed_once { 1 } else { published.copies };
         let sent_max = routed_max * (1 + self.restarts);
         let is_exact = arrival.qos == QoS::ExactlyOnce || published.message.qos == QoS::AtMostOnce;
         if is_shared {
-            let all: u32 = everybodys().map(|copies| copies.first + copies.again).sum();
-            let may_move = everybodys().any(|copies| copies.was_qos1);
+            let all: u32 = of_all_clients()
+                .map(|copies| copies.first + copies.again)
+                .sum();
+            let may_move = of_all_clients().any(|copies| copies.was_qos1);
             return (is_exact && is_routed_once && !may_move && all > sent_max)
-                .then_some("a group got it twice");
+                .then_some("a group received it twice");
         }
         if is_exact && is_routed_once && copies.first + copies.again > 1 {
-            return Some("it came twice");
+            return Some("it arrived twice");
         }
-        (copies.first > sent_max).then_some("it came as new more often than it was sent")
+        (copies.first > sent_max).then_some("it arrived without DUP more often than it was sent")
     }
 
-    fn in_order(&mut self, arrival: &Arrival, sessions: &Sessions) -> Result<(), Complaint> {
+    fn in_order(&mut self, arrival: &Arrival, sessions: &Sessions) -> Result<(), Violation> {
         let published = &self.messages[&arrival.number];
-        let line = Line {
+        let key = OrderKey {
             receiver: arrival.client,
             epoch: sessions.epoch(arrival.client),
             publisher: published.publisher,
             topic: arrival.topic,
             has_guarantee: arrival.qos != QoS::AtMostOnce,
         };
-        let newest = self.newest.entry(line).or_default();
+        let newest = self.newest.entry(key).or_default();
         let previous = *newest;
         *newest = previous.max(arrival.number);
         if arrival.number > previous {
             return Ok(());
         }
-        // Its first copy may have gone by before the client subscribed, or to an earlier session.
+        // Its first copy may have been routed before the client subscribed, or to an earlier
+        // session.
         let is_owed = published
-            .owed_to
+            .expected_by
             .contains(&(arrival.client, sessions.epoch(arrival.client)));
-        // That a full queue refused it (0x97) may have been lost with the connection.
+        // The refusal of a full queue (0x97) may have been lost with the connection.
         let may_be_refused = self.allowances.queues_overflow || self.allowances.publish_refused;
         let may_be_routed_again = published.message.qos == QoS::AtLeastOnce
             || published.is_doubtful
@@ -395,19 +403,19 @@ impl Deliveries {
             return Ok(());
         }
         Err(format!(
-            "{arrival:?} came after the later message {previous} of the same publisher; {published:?}"
+            "{arrival:?} arrived after the later message {previous} of the same publisher; {published:?}"
         ))
     }
 
-    /// From now on the client's subscription may be there or not: nothing is owed to it for sure.
+    /// Removes the client from the expected receivers: its subscription is uncertain from now on.
     fn doubt(&mut self, client: ClientNumber, filter: &'static str) {
         for published in self.messages.values_mut() {
             if topic::matches(plain_part(filter), published.message.topic) {
-                let owed_to = &mut published.owed_to;
-                let before = owed_to.len();
-                owed_to.retain(|(creditor, _)| *creditor != client);
-                published.is_for_creditors_alone &=
-                    published.is_accepted && owed_to.len() == before;
+                let expected_by = &mut published.expected_by;
+                let before = expected_by.len();
+                expected_by.retain(|(receiver, _)| *receiver != client);
+                published.has_no_other_receivers &=
+                    published.is_accepted && expected_by.len() == before;
             }
         }
     }

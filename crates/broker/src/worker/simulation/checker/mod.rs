@@ -1,7 +1,7 @@
-//! Judges the history of a run: was every promise kept?
+//! Checks the history of a run against the guarantees of MQTT and of the broker.
 //!
-//! It knows what clients did and saw, and for how long the node may not have known better: what is
-//! certain is demanded, what is possible is allowed, everything else is a complaint.
+//! It knows the actions and observations of the clients, and how long the node may take to notice
+//! them: the certain is required, the possible is allowed, everything else is a violation.
 
 mod deliveries;
 mod retained;
@@ -24,21 +24,20 @@ use super::sink::SinkPromise;
 /// How late a timer may be: two ticks of the wheel.
 const SLACK: Millis = 128;
 
-/// Promises that the settings of a run exclude.
+/// Guarantees that the settings of a run exclude.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each takes another promise away"
+    reason = "each removes another guarantee"
 )]
 pub(super) struct Allowances {
-    /// Queues are so short that messages do not fit: what does not is dropped, as the policy says.
+    /// Queues are so short that messages do not fit and are dropped by the queue policy.
     pub(super) queues_overflow: bool,
     /// Acknowledged messages make room for later ones.
     pub(super) drops_oldest: bool,
     /// Clients whose version can report that no subscriber takes a message.
-    pub(super) are_told: [bool; CLIENTS_MAX],
-    /// The disk fails at times and has no room at others: the node may refuse what it would have to
-    /// keep.
+    pub(super) sees_refusals: [bool; CLIENTS_MAX],
+    /// The disk fails or is full at times: the node may refuse what it would have to store.
     pub(super) disk_refuses: bool,
     /// A PUBLISH may be refused because the disk or a sink has no room for it.
     pub(super) publish_refused: bool,
@@ -46,8 +45,8 @@ pub(super) struct Allowances {
     pub(super) sink: Option<SinkPromise>,
 }
 
-/// Why a history is not one of a node that keeps its promises.
-pub(super) type Complaint = String;
+/// A violation of a guarantee, in words.
+pub(super) type Violation = String;
 
 /// The knowledge after a part of the history.
 #[derive(Debug)]
@@ -59,8 +58,8 @@ struct Checker {
     sinks: Sinks,
 }
 
-/// Checks a whole history; a complaint names the place where it became certain.
-pub(super) fn check(history: &[Entry], allowances: Allowances) -> Result<(), (usize, Complaint)> {
+/// Checks a whole history; an error names the position at which the violation became certain.
+pub(super) fn check(history: &[Entry], allowances: Allowances) -> Result<(), (usize, Violation)> {
     let mut checker = Checker {
         sessions: Sessions::new(allowances),
         deliveries: Deliveries::new(allowances),
@@ -69,21 +68,21 @@ pub(super) fn check(history: &[Entry], allowances: Allowances) -> Result<(), (us
         sinks: Sinks::new(allowances),
     };
     for (place, entry) in history.iter().enumerate() {
-        let seen = checker.see(place, entry);
-        seen.map_err(|complaint| (place, complaint))?;
+        let seen = checker.observe(place, entry);
+        seen.map_err(|violation| (place, violation))?;
     }
     Ok(())
 }
 
 impl Checker {
-    fn see(&mut self, place: usize, entry: &Entry) -> Result<(), Complaint> {
+    fn observe(&mut self, place: usize, entry: &Entry) -> Result<(), Violation> {
         let at = entry.at;
         // The effect of a CONNECT on the will depends on the earlier knowledge of the session.
-        self.wills.see(at, &entry.event)?;
-        self.sessions.see(at, &entry.event)?;
-        self.deliveries.see(place, entry, &self.sessions)?;
-        self.retained.see(&entry.event, &self.sessions)?;
-        self.sinks.see(&entry.event)?;
+        self.wills.observe(at, &entry.event)?;
+        self.sessions.observe(at, &entry.event)?;
+        self.deliveries.observe(place, entry, &self.sessions)?;
+        self.retained.observe(&entry.event, &self.sessions)?;
+        self.sinks.observe(&entry.event)?;
         if let Event::Received {
             client,
             number,
@@ -95,7 +94,7 @@ impl Checker {
             && !self.deliveries.is_known(number)
         {
             return Err(format!(
-                "client {client} got message {number} on {topic} (retain {retain}) that no client sent"
+                "client {client} received message {number} on {topic} (retain {retain}) that no client sent"
             ));
         }
         Ok(())

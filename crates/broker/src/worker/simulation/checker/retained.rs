@@ -1,5 +1,6 @@
-//! Each retained topic shows its last message: never one older than what was accepted, never one
-//! older than what the client has seen, and to everybody whose subscription was acknowledged.
+//! Checks that a retained topic shows its last message: never one older than the last accepted one
+//! or than one that the client has received, and to every client whose subscription was
+//! acknowledged.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use thrum_codec::{QoS, topic};
 
 use super::super::history::{CLIENTS_MAX, ClientNumber, Event, MessageNumber, RETAINED};
 use super::sessions::Sessions;
-use super::{Allowances, Complaint};
+use super::{Allowances, Violation};
 
 #[derive(Debug)]
 pub(super) struct Retained {
@@ -15,11 +16,11 @@ pub(super) struct Retained {
     topics: BTreeMap<&'static str, Topic>,
     clients: [Reader; CLIENTS_MAX],
     owed: Vec<Owed>,
-    /// Subscriptions that were asked for.
+    /// SUBSCRIBE packets so far.
     requests: u32,
 }
 
-/// A subscription that was acknowledged, and a topic whose message it has to bring.
+/// A retained message that is due to a subscription.
 #[derive(Debug)]
 struct Owed {
     client: ClientNumber,
@@ -28,7 +29,7 @@ struct Owed {
     filter: &'static str,
     qos: QoS,
     topic: &'static str,
-    /// The place of the message that was there, or a later one must come.
+    /// The position of the message that was retained; this one or a later one must arrive.
     floor: usize,
     /// The subscription was acknowledged.
     is_certain: bool,
@@ -45,23 +46,24 @@ struct Topic {
 #[derive(Clone, Copy, Debug)]
 struct Write {
     number: MessageNumber,
-    /// It removes what was there, or removes itself after a while.
+    /// It removes the retained message, or expires.
     may_vanish: bool,
-    /// It was sent again: it may have become the last one again.
+    /// It was sent again, and may have replaced later ones.
     is_repeated: bool,
 }
 
-/// The demands and observations of one client.
+/// The expectations and observations of one client.
 #[derive(Debug, Default)]
 struct Reader {
     is_connected: bool,
     /// Requested messages may still be on their way.
     waits: bool,
-    /// By topic: what was accepted when it began to wait.
+    /// By topic: the accepted message when it began to wait.
     floors: BTreeMap<&'static str, usize>,
-    /// By topic: the place of what it was shown since.
+    /// By topic: the position of the retained message that it has received since.
     shown: BTreeMap<&'static str, usize>,
-    /// By topic and quality of service: the place of the newest that it got, retained or not.
+    /// By topic and quality of service: the position of the newest message that it has received,
+    /// retained or not.
     newest: BTreeMap<(&'static str, QoS), usize>,
 }
 
@@ -76,8 +78,8 @@ impl Retained {
         }
     }
 
-    pub(super) fn see(&mut self, event: &Event, sessions: &Sessions) -> Result<(), Complaint> {
-        self.keep_accounts(event, sessions)?;
+    pub(super) fn observe(&mut self, event: &Event, sessions: &Sessions) -> Result<(), Violation> {
+        self.track_owed(event, sessions)?;
         match *event {
             Event::Sent { message, .. } if message.retain => {
                 let topic = self.topics.entry(message.topic).or_default();
@@ -105,7 +107,7 @@ impl Retained {
                 reader.is_connected = true;
                 reader.waits &= session_present;
             }
-            Event::Gone { client, .. } => self.clients[client].is_connected = false,
+            Event::Disconnected { client, .. } => self.clients[client].is_connected = false,
             Event::Settled => self
                 .clients
                 .iter_mut()
@@ -136,7 +138,8 @@ impl Retained {
                     return self.shown(client, number, topic);
                 }
             }
-            // What nobody had acknowledged may be gone, and the one before it be the last again.
+            // A message without acknowledgement may be lost, so that the one before it is retained
+            // again.
             Event::Restarted => {
                 for reader in &mut self.clients {
                     reader.newest.clear();
@@ -148,8 +151,8 @@ impl Retained {
         Ok(())
     }
 
-    /// Who is owed the message of a topic since a subscription, and who has got it.
-    fn keep_accounts(&mut self, event: &Event, sessions: &Sessions) -> Result<(), Complaint> {
+    /// Records which retained messages are due to which subscriptions, and which have arrived.
+    fn track_owed(&mut self, event: &Event, sessions: &Sessions) -> Result<(), Violation> {
         match *event {
             Event::Subscribing {
                 client,
@@ -161,7 +164,7 @@ impl Retained {
                 filter,
                 granted,
             } => {
-                // Another one of the same filter may be on its way.
+                // Another SUBSCRIBE with the same filter may be on its way.
                 let is_it = |owed: &Owed| {
                     (owed.client, owed.filter) == (client, filter) && granted == Some(owed.qos)
                 };
@@ -172,7 +175,7 @@ impl Retained {
                 }
             }
             // A subscription unacknowledged by then stays unacknowledged.
-            Event::Gone { client, .. } => {
+            Event::Disconnected { client, .. } => {
                 self.owed
                     .retain(|owed| owed.client != client || owed.is_certain);
             }
@@ -192,7 +195,7 @@ impl Retained {
                     !is_it || place.is_none_or(|place| place < owed.floor)
                 });
             }
-            Event::Settled => return self.all_came(sessions),
+            Event::Settled => return self.check_arrivals(sessions),
             _ => {}
         }
         Ok(())
@@ -230,9 +233,9 @@ impl Retained {
         }));
     }
 
-    /// Connected clients have the messages that their subscriptions owe them, unless removed
-    /// meanwhile.
-    fn all_came(&mut self, sessions: &Sessions) -> Result<(), Complaint> {
+    /// Checks that connected clients have the messages that are due to their subscriptions, unless
+    /// removed meanwhile.
+    fn check_arrivals(&mut self, sessions: &Sessions) -> Result<(), Violation> {
         self.owed
             .retain(|owed| sessions.epoch(owed.client) == owed.epoch);
         if self.allowances.queues_overflow {
@@ -247,20 +250,20 @@ impl Retained {
         };
         match self.owed.iter().find(stands) {
             Some(owed) => Err(format!(
-                "a retained message is owed since an acknowledged subscription, but has not come: {owed:?}"
+                "a retained message is due since an acknowledged subscription, but has not arrived: {owed:?}"
             )),
             None => Ok(()),
         }
     }
 
-    /// Of messages with one quality of service no retained one comes after a newer one.
+    /// Checks that no retained message arrives after a newer one with the same quality of service.
     fn in_order(
         &mut self,
         client: ClientNumber,
         number: MessageNumber,
         (name, qos): (&'static str, QoS),
         is_retained: bool,
-    ) -> Result<(), Complaint> {
+    ) -> Result<(), Violation> {
         let Some(topic) = self.topics.get(name) else {
             return Ok(());
         };
@@ -270,7 +273,7 @@ impl Retained {
         let newest = self.clients[client].newest.entry((name, qos)).or_default();
         if is_retained && place < *newest && !topic.writes[place].is_repeated {
             return Err(format!(
-                "client {client} got the retained message {number} on {name} after the newer one {}",
+                "client {client} received the retained message {number} on {name} after the newer one {}",
                 topic.writes[*newest].number
             ));
         }
@@ -283,16 +286,16 @@ impl Retained {
         client: ClientNumber,
         number: MessageNumber,
         name: &'static str,
-    ) -> Result<(), Complaint> {
+    ) -> Result<(), Violation> {
         let topic = self.topics.get(name);
         let Some(place) = topic.and_then(|topic| topic.place(number)) else {
             return Err(format!(
-                "client {client} got message {number} as retained on {name}, where it was not"
+                "client {client} received message {number} as retained on {name}, where it was not published"
             ));
         };
         let reader = &mut self.clients[client];
         reader.shown.insert(name, place);
-        // One that was refused may be taken when it is repeated, after those that were not.
+        // A refused message may be accepted when it is repeated, after later ones.
         let is_late = topic.is_some_and(|topic| topic.writes[place].is_repeated)
             && (self.allowances.queues_overflow || self.allowances.publish_refused);
         if is_late {
@@ -300,13 +303,13 @@ impl Retained {
         }
         if reader.floors.get(name).is_some_and(|floor| place < *floor) {
             return Err(format!(
-                "client {client} got the retained message {number} on {name}, but a later one was accepted before it asked"
+                "client {client} received the retained message {number} on {name}, but a later one was accepted before it subscribed"
             ));
         }
         Ok(())
     }
 
-    fn inspected(&self, client: ClientNumber) -> Result<(), Complaint> {
+    fn inspected(&self, client: ClientNumber) -> Result<(), Violation> {
         let reader = &self.clients[client];
         for name in RETAINED.as_flattened() {
             let Some(topic) = self.topics.get(name) else {

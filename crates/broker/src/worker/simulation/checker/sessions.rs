@@ -1,7 +1,7 @@
-//! Whether a session may exist and whether it must, so that "session present" can be checked.
+//! Computes whether a session may exist and whether it must, to check "session present".
 
 use super::super::history::{CLIENTS_MAX, ClientNumber, Ending, Event, Millis};
-use super::{Allowances, Complaint, SLACK};
+use super::{Allowances, SLACK, Violation};
 
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
@@ -17,9 +17,9 @@ struct Attempt {
     confirmed: bool,
 }
 
-/// Connections that the node may take for the newest though they are not.
+/// Earlier CONNECT packets that the node may handle after later ones.
 #[derive(Clone, Copy, Debug)]
-struct Stragglers {
+struct LateConnects {
     shortest_expiry_secs: u32,
     is_one_clean: bool,
 }
@@ -28,21 +28,22 @@ struct Stragglers {
 struct Session {
     /// The connection of the client, from CONNECT on.
     current: Option<Attempt>,
-    /// It surely exists so long, unless someone starts clean.
+    /// It certainly exists until then, unless a CONNECT starts clean.
     exists_until: Option<Millis>,
-    /// It surely is gone then, unless an end is still to be noticed or a connection is there.
+    /// It is certainly removed after then, unless it has a connection or the node has not noticed
+    /// an end.
     gone_after: Millis,
     /// Ends of connections that the node may not have seen: the longest expiry of them.
     noticing_secs: Option<u32>,
-    /// The same of ends that a restart took for noticed, and that nobody has written down.
+    /// The same for ends noticed before a restart and not recorded on the disk.
     unwritten_secs: Option<u32>,
     /// CONNECT packets that may reach the node later than others that were sent after them.
-    stragglers: Option<Stragglers>,
-    /// All that were not answered since the last CONNACK.
-    unanswered: Option<Stragglers>,
-    /// The session that was found present may not be the one that the client remembers.
+    late_connects: Option<LateConnects>,
+    /// All without an answer since the last CONNACK.
+    unanswered: Option<LateConnects>,
+    /// The session that was present may not be the one that the client remembers.
     is_doubtful: bool,
-    /// Changes when what was promised to the session is void.
+    /// Changes when earlier guarantees of the session no longer hold.
     epoch: u32,
     /// Attempts to connect that this session may have had.
     attempts: u32,
@@ -56,7 +57,7 @@ impl Sessions {
         }
     }
 
-    /// Promises to a session hold as long as its epoch stays the same.
+    /// Guarantees to a session hold while its epoch stays the same.
     pub(super) fn epoch(&self, client: ClientNumber) -> u32 {
         self.clients[client].epoch
     }
@@ -66,13 +67,13 @@ impl Sessions {
         current.is_some_and(|attempt| attempt.confirmed)
     }
 
-    /// Nobody can know whether the session is the one that the client had before: a CONNECT that
-    /// was not answered may have ended that and begun another one.
+    /// Whether the session may be another one than the client had before: a CONNECT without CONNACK
+    /// may have replaced it.
     pub(super) fn is_doubtful(&self, client: ClientNumber) -> bool {
         self.clients[client].is_doubtful
     }
 
-    pub(super) fn surely_exists(&self, client: ClientNumber, at: Millis) -> bool {
+    pub(super) fn certainly_exists(&self, client: ClientNumber, at: Millis) -> bool {
         let until = self.clients[client].exists_until;
         self.is_connected(client) || until.is_some_and(|until| until > at)
     }
@@ -82,7 +83,7 @@ impl Sessions {
         self.clients[client].attempts > 1
     }
 
-    pub(super) fn see(&mut self, at: Millis, event: &Event) -> Result<(), Complaint> {
+    pub(super) fn observe(&mut self, at: Millis, event: &Event) -> Result<(), Violation> {
         match *event {
             Event::Connecting {
                 client,
@@ -110,7 +111,7 @@ impl Sessions {
             Event::Refused { client, reason } if !self.allowances.disk_refuses => {
                 return Err(format!("client {client} was refused: {reason:?}"));
             }
-            Event::Gone { client, how } => self.clients[client].lost(at, how),
+            Event::Disconnected { client, how } => self.clients[client].lost(at, how),
             Event::Settled => self
                 .clients
                 .iter_mut()
@@ -126,7 +127,7 @@ impl Sessions {
 }
 
 impl Session {
-    fn connected(&mut self, at: Millis, session_present: bool) -> Result<(), Complaint> {
+    fn connected(&mut self, at: Millis, session_present: bool) -> Result<(), Violation> {
         let Some(attempt) = &mut self.current else {
             return Err("CONNACK without CONNECT".to_owned());
         };
@@ -139,7 +140,7 @@ impl Session {
             return Err("session present, but there can be none".to_owned());
         }
         let must_exist = self.exists_until.is_some_and(|until| until > at);
-        let may_be_replaced = self.stragglers.is_some_and(Stragglers::end_sessions);
+        let may_be_replaced = self.late_connects.is_some_and(LateConnects::end_sessions);
         if !session_present && !attempt.clean_start && must_exist && !may_be_replaced {
             return Err("no session present, but there must be one".to_owned());
         }
@@ -163,24 +164,24 @@ impl Session {
         };
         let asked = attempt.expiry_secs;
         let (shortest, longest) = match how {
-            Ending::Goodbye {
+            Ending::Disconnect {
                 expiry_secs: Some(other),
                 ..
             } if asked > 0 => (asked.min(other), asked.max(other)),
             _ => (asked, asked),
         };
         let earliest = match how {
-            Ending::ByNode => attempt.since,
-            Ending::Cut | Ending::Silent(_) | Ending::Goodbye { .. } => at,
+            Ending::ByBroker => attempt.since,
+            Ending::Cut | Ending::Silent(_) | Ending::Disconnect { .. } => at,
         };
         let lasting = lasting_since(earliest, shortest);
         if attempt.confirmed
-            && let Some(stragglers) = self.stragglers
+            && let Some(late_connects) = self.late_connects
         {
             // One of them may have taken over.
-            let other = lasting_since(earliest, stragglers.shortest_expiry_secs);
+            let other = lasting_since(earliest, late_connects.shortest_expiry_secs);
             self.exists_until = lasting.zip(other).map(|(one, other)| one.min(other));
-            self.epoch += u32::from(shortest == 0 || stragglers.end_sessions());
+            self.epoch += u32::from(shortest == 0 || late_connects.end_sessions());
         } else if attempt.confirmed {
             self.exists_until = lasting;
             self.gone_after = 0;
@@ -189,8 +190,8 @@ impl Session {
                 return;
             }
         } else {
-            for all in [&mut self.stragglers, &mut self.unanswered] {
-                let all = all.get_or_insert(Stragglers {
+            for all in [&mut self.late_connects, &mut self.unanswered] {
+                let all = all.get_or_insert(LateConnects {
                     shortest_expiry_secs: asked,
                     is_one_clean: false,
                 });
@@ -206,14 +207,14 @@ impl Session {
             Ending::Silent(Some((_, latest))) => {
                 self.gone_after = self.gone_after.max(end_of(latest, longest));
             }
-            Ending::Cut | Ending::Goodbye { .. } | Ending::ByNode => {
+            Ending::Cut | Ending::Disconnect { .. } | Ending::ByBroker => {
                 self.noticing_secs = self.noticing_secs.max(Some(longest));
             }
         }
     }
 
     fn settled(&mut self, at: Millis) {
-        self.stragglers = None;
+        self.late_connects = None;
         if let Some(expiry_secs) = self.noticing_secs.take()
             && expiry_secs > 0
         {
@@ -221,12 +222,11 @@ impl Session {
         }
     }
 
-    /// The end of a connection that the node has not written down counts from now, and after each
-    /// restart again.
+    /// An end that is not recorded on the disk counts from now, and again after each restart.
     fn restarted(&mut self, at: Millis) {
         if self
-            .stragglers
-            .is_some_and(|stragglers| stragglers.is_one_clean)
+            .late_connects
+            .is_some_and(|late_connects| late_connects.is_one_clean)
         {
             self.exists_until = None;
         }
@@ -238,14 +238,14 @@ impl Session {
     }
 }
 
-impl Stragglers {
-    /// Whether they may end what is promised to a session.
+impl LateConnects {
+    /// Whether they may end a session.
     fn end_sessions(self) -> bool {
         self.is_one_clean || self.shortest_expiry_secs == 0
     }
 }
 
-/// Until when a session exists at least that is away since `from` or later.
+/// The earliest end of a session that is disconnected since `from` or later.
 fn lasting_since(from: Millis, expiry_secs: u32) -> Option<Millis> {
     match expiry_secs {
         0 => None,
@@ -254,7 +254,7 @@ fn lasting_since(from: Millis, expiry_secs: u32) -> Option<Millis> {
     }
 }
 
-/// When a session is gone that is away since `from` or earlier.
+/// The latest end of a session that is disconnected since `from` or earlier.
 fn end_of(from: Millis, expiry_secs: u32) -> Millis {
     lasting_since(from, expiry_secs).map_or(from, |until| until.saturating_add(SLACK))
 }

@@ -1,5 +1,5 @@
-//! What was acknowledged is written by the sink that it is for, at least once, and first in the
-//! order of its publisher.
+//! Checks that the sink writes every acknowledged message that matches its filter, at least once
+//! and in the order of its publisher.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use thrum_codec::{QoS, ReasonCode};
 
 use super::super::history::{ClientNumber, Event, Message, MessageNumber};
 use super::super::sink::SinkPromise;
-use super::{Allowances, Complaint};
+use super::{Allowances, Violation};
 
 #[derive(Debug)]
 pub(super) struct Sinks {
@@ -15,7 +15,7 @@ pub(super) struct Sinks {
     may_come_late: bool,
     sent: BTreeMap<MessageNumber, Sent>,
     written: BTreeSet<MessageNumber>,
-    newest: BTreeMap<Line, MessageNumber>,
+    newest: BTreeMap<OrderKey, MessageNumber>,
     restarts: u32,
 }
 
@@ -25,12 +25,13 @@ struct Sent {
     message: Message,
     copies: u32,
     is_accepted: bool,
-    /// When it was sent first: what is repeated after a restart may be acknowledged as known.
+    /// Number of restarts before it was first sent: a message repeated after a restart may be
+    /// acknowledged as a duplicate.
     restarts: u32,
 }
 
-/// Where messages keep their order.
-type Line = (ClientNumber, &'static str, QoS);
+/// A sequence of messages that must be written in order.
+type OrderKey = (ClientNumber, &'static str, QoS);
 
 impl Sinks {
     pub(super) fn new(allowances: Allowances) -> Self {
@@ -44,7 +45,7 @@ impl Sinks {
         }
     }
 
-    pub(super) fn see(&mut self, event: &Event) -> Result<(), Complaint> {
+    pub(super) fn observe(&mut self, event: &Event) -> Result<(), Violation> {
         let Some(promise) = self.promise else {
             return Ok(());
         };
@@ -58,7 +59,7 @@ impl Sinks {
             }
             Event::Restarted => self.restarts += 1,
             Event::SinkRemoved => self.promise = None,
-            Event::Settled | Event::Drained => return self.all_came(promise),
+            Event::Settled | Event::Drained => return self.check_arrivals(promise),
             _ => {}
         }
         Ok(())
@@ -80,16 +81,16 @@ impl Sinks {
         promise: SinkPromise,
         number: MessageNumber,
         outcome: ReasonCode,
-    ) -> Result<(), Complaint> {
+    ) -> Result<(), Violation> {
         let Some(sent) = self.sent.get_mut(&number) else {
             return Ok(());
         };
         if outcome == ReasonCode::NoMatchingSubscribers && promise.includes(sent.message.topic) {
             return Err(format!(
-                "message {number} reached no receiver, but the sink wants it"
+                "message {number} reached no receiver, but matches the sink"
             ));
         }
-        // A message that a full queue let pass by may be with a subscriber, and is acknowledged.
+        // A message that skipped a full queue is acknowledged if it has a subscriber.
         sent.is_accepted = !outcome.is_error() && !promise.drops;
         Ok(())
     }
@@ -99,9 +100,9 @@ impl Sinks {
         promise: SinkPromise,
         number: MessageNumber,
         (topic, qos): (&'static str, QoS),
-    ) -> Result<(), Complaint> {
+    ) -> Result<(), Violation> {
         if !promise.includes(topic) {
-            return Err(format!("the sink got message {number} on {topic}"));
+            return Err(format!("the sink received message {number} on {topic}"));
         }
         let is_new = self.written.insert(number);
         let Some(sent) = self.sent.get(&number) else {
@@ -110,22 +111,22 @@ impl Sinks {
         };
         if (sent.message.topic, sent.message.qos) != (topic, qos) {
             return Err(format!(
-                "the sink got message {number} as {topic} {qos:?}: {sent:?}"
+                "the sink received message {number} as {topic} {qos:?}: {sent:?}"
             ));
         }
         let newest = self.newest.entry((sent.publisher, topic, qos)).or_default();
         let previous = std::mem::replace(newest, number.max(*newest));
-        // One that was refused or lost may be taken when it is repeated, after later ones.
+        // A refused or lost message may be accepted when it is repeated, after later ones.
         let may_be_late = sent.copies > 1 && (self.may_come_late || self.restarts > 0);
         if is_new && number < previous && !may_be_late {
             return Err(format!(
-                "the sink got message {number} after {previous} of the same publisher: {sent:?}"
+                "the sink received message {number} after {previous} of the same publisher: {sent:?}"
             ));
         }
         Ok(())
     }
 
-    fn all_came(&self, promise: SinkPromise) -> Result<(), Complaint> {
+    fn check_arrivals(&self, promise: SinkPromise) -> Result<(), Violation> {
         let is_lost = |(number, sent): &(&MessageNumber, &Sent)| {
             let is_certain = promise.survives_restarts || sent.restarts == self.restarts;
             sent.is_accepted

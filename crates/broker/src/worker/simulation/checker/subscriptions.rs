@@ -1,4 +1,4 @@
-//! Clients that may, or that certainly do, want a message.
+//! The possible and the certain receivers of a message.
 
 use std::collections::BTreeSet;
 
@@ -19,18 +19,18 @@ pub(super) struct Subscriptions {
 #[derive(Clone, Copy, Debug)]
 struct Subscription {
     filter: &'static str,
-    /// Granted in that epoch of the session, and neither renewed nor given up since.
+    /// Granted in that epoch of the session, and neither renewed nor cancelled since.
     granted: Option<(QoS, u32)>,
-    /// Nothing has answered yet.
+    /// SUBACK has not arrived.
     is_asked: bool,
     /// UNSUBSCRIBE was sent since.
     is_leaving: bool,
-    /// UNSUBACK came at this place of the history.
+    /// UNSUBACK arrived at this position of the history.
     removed: Option<usize>,
 }
 
 impl Subscriptions {
-    pub(super) fn see(&mut self, place: usize, event: &Event, sessions: &Sessions) {
+    pub(super) fn observe(&mut self, place: usize, event: &Event, sessions: &Sessions) {
         match *event {
             Event::Connecting {
                 client,
@@ -43,7 +43,7 @@ impl Subscriptions {
                 client,
                 session_present: false,
             } => self.clients[client].clear(),
-            Event::Gone { client, .. } => {
+            Event::Disconnected { client, .. } => {
                 for subscription in &mut self.clients[client] {
                     subscription.is_asked = false;
                 }
@@ -73,8 +73,9 @@ impl Subscriptions {
         }
     }
 
-    /// Clients certainly subscribed above QoS 0 to the topic, with the epochs of their sessions.
-    pub(super) fn creditors(
+    /// Returns the clients with a certain subscription above QoS 0 to the topic, with the epochs of
+    /// their sessions.
+    pub(super) fn expected_receivers(
         &self,
         topic: &'static str,
         sessions: &Sessions,
@@ -82,13 +83,13 @@ impl Subscriptions {
         let clients = self.clients.iter().enumerate();
         let epochs = clients.map(|(client, all)| (client, sessions.epoch(client), all));
         epochs
-            .filter(|(_, epoch, all)| all.iter().any(|one| one.surely_wants(topic, *epoch)))
+            .filter(|(_, epoch, all)| all.iter().any(|one| one.certainly_wants(topic, *epoch)))
             .map(|(client, epoch, _)| (client, epoch))
             .collect()
     }
 
-    /// Whether the client may get a message on the topic that was sent first at that place of the
-    /// history.
+    /// Whether the client may receive a message on the topic that was first sent at that position
+    /// of the history.
     pub(super) fn may_want(&self, client: ClientNumber, topic: &str, sent: usize) -> bool {
         self.clients[client].iter().any(|subscription| {
             let was_there = subscription.removed.is_none_or(|place| place > sent);
@@ -153,7 +154,7 @@ impl Subscription {
         topic::matches(plain_part(self.filter), name)
     }
 
-    fn surely_wants(&self, name: &str, epoch: u32) -> bool {
+    fn certainly_wants(&self, name: &str, epoch: u32) -> bool {
         let has_guarantee = |(qos, granted_in)| qos > QoS::AtMostOnce && granted_in == epoch;
         self.removed.is_none() && self.granted.is_some_and(has_guarantee) && self.matches(name)
     }

@@ -1,19 +1,19 @@
-//! The checker complains about what it is there for.
+//! The checker reports each kind of violation.
 
 use thrum_codec::{QoS, ReasonCode};
 
-use super::super::history::{Ending, Entry, Event, Message, Millis, WillNote};
+use super::super::history::{Ending, Entry, Event, Message, Millis, SentWill};
 use super::{Allowances, check};
 
 const PUBLISHER: usize = 0;
 const SUBSCRIBER: usize = 1;
-const MORTAL: usize = 2;
+const WILL_OWNER: usize = 2;
 const WATCHER: usize = 3;
 const START: Millis = 1_000_000;
 /// When the will with the number 9 is due.
 const WILL_DUE: Millis = START + 2000;
 
-fn connecting(client: usize, will: Option<WillNote>) -> Event {
+fn connecting(client: usize, will: Option<SentWill>) -> Event {
     Event::Connecting {
         client,
         clean_start: false,
@@ -79,10 +79,9 @@ fn subscribed(client: usize, filter: &'static str) -> [Event; 2] {
     ]
 }
 
-/// What a node that keeps its promises does: messages of each quality of service, a will, a
-/// retained message.
+/// A correct history: messages of each quality of service, a will, a retained message.
 fn good() -> Vec<Entry> {
-    let note = WillNote {
+    let note = SentWill {
         number: 9,
         delay_secs: 2,
         qos: QoS::AtLeastOnce,
@@ -107,7 +106,10 @@ fn good() -> Vec<Entry> {
     for client in [PUBLISHER, SUBSCRIBER, WATCHER] {
         events.extend([connecting(client, None), connected(client, false)]);
     }
-    events.extend([connecting(MORTAL, Some(note)), connected(MORTAL, false)]);
+    events.extend([
+        connecting(WILL_OWNER, Some(note)),
+        connected(WILL_OWNER, false),
+    ]);
     events.extend(subscribed(SUBSCRIBER, "t/#"));
     events.extend(subscribed(WATCHER, "w/+"));
     events.extend([sent(1, QoS::AtLeastOnce), sent(2, QoS::AtLeastOnce)]);
@@ -115,8 +117,8 @@ fn good() -> Vec<Entry> {
     events.extend([1, 2, 3, 4].map(accepted));
     events.extend([1, 2].map(|number| received(number, QoS::AtLeastOnce)));
     events.push(received(3, QoS::ExactlyOnce));
-    events.push(Event::Gone {
-        client: MORTAL,
+    events.push(Event::Disconnected {
+        client: WILL_OWNER,
         how: Ending::Cut,
     });
     events.push(Event::Settled);
@@ -126,7 +128,7 @@ fn good() -> Vec<Entry> {
         .collect();
     let mut later = vec![will, Event::Settled];
     later.extend([
-        Event::Gone {
+        Event::Disconnected {
             client: SUBSCRIBER,
             how: Ending::Cut,
         },
@@ -143,10 +145,10 @@ fn good() -> Vec<Entry> {
     history
 }
 
-fn complaint(history: &[Entry]) -> Option<String> {
+fn violation(history: &[Entry]) -> Option<String> {
     check(history, Allowances::default())
         .err()
-        .map(|(_, complaint)| complaint)
+        .map(|(_, violation)| violation)
 }
 
 fn place(history: &[Entry], wanted: Event) -> usize {
@@ -154,12 +156,12 @@ fn place(history: &[Entry], wanted: Event) -> usize {
     found.unwrap_or_else(|| panic!("there is no {wanted:?}"))
 }
 
-/// The good history, changed, must give a complaint with those words.
+/// Asserts that the changed history has a violation with those words.
 fn check_changed(words: &str, change: impl FnOnce(&mut Vec<Entry>)) {
     let mut history = good();
     change(&mut history);
-    let complaint = complaint(&history).unwrap_or_else(|| panic!("no complaint of {words:?}"));
-    assert!(complaint.contains(words), "{complaint}");
+    let violation = violation(&history).unwrap_or_else(|| panic!("no violation of {words:?}"));
+    assert!(violation.contains(words), "{violation}");
 }
 
 fn replace(history: &mut [Entry], old: Event, new: Event) {
@@ -168,32 +170,32 @@ fn replace(history: &mut [Entry], old: Event, new: Event) {
 }
 
 #[test]
-fn a_node_that_keeps_its_promises_is_not_blamed() {
-    assert_eq!(complaint(&good()), None);
+fn a_correct_history_has_no_violation() {
+    assert_eq!(violation(&good()), None);
 }
 
 #[test]
-fn a_message_that_is_lost_is_missed() {
+fn a_lost_message_is_reported() {
     for lost in [
         received(1, QoS::AtLeastOnce),
         received(2, QoS::AtLeastOnce),
         received(3, QoS::ExactlyOnce),
     ] {
-        check_changed("has not come", |history| {
+        check_changed("has not arrived", |history| {
             history.remove(place(history, lost));
         });
     }
 }
 
 #[test]
-fn a_message_that_comes_too_often_is_seen() {
+fn a_duplicate_message_is_reported() {
     let doubled = |once: Event| {
         move |history: &mut Vec<Entry>| {
             let place = place(history, once);
             history.insert(place, history[place]);
         }
     };
-    check_changed("it came twice", doubled(received(3, QoS::ExactlyOnce)));
+    check_changed("it arrived twice", doubled(received(3, QoS::ExactlyOnce)));
     check_changed(
         "more often than it was sent",
         doubled(received(1, QoS::AtLeastOnce)),
@@ -201,15 +203,15 @@ fn a_message_that_comes_too_often_is_seen() {
 }
 
 #[test]
-fn messages_that_change_places_are_seen() {
-    check_changed("came after the later message", |history| {
+fn messages_out_of_order_are_reported() {
+    check_changed("arrived after the later message", |history| {
         let first = place(history, received(1, QoS::AtLeastOnce));
         history.swap(first, first + 1);
     });
 }
 
 #[test]
-fn a_message_for_another_client_is_seen() {
+fn a_message_for_another_client_is_reported() {
     let foreign = |change: fn(&mut Event)| {
         move |history: &mut Vec<Entry>| {
             let place = place(history, received(1, QoS::AtLeastOnce));
@@ -287,7 +289,7 @@ fn session_present_must_be_true() {
 }
 
 #[test]
-fn a_session_that_is_shown_after_its_expiry_is_seen() {
+fn a_session_present_after_its_expiry_is_reported() {
     check_changed("there can be none", |history| {
         let back = history
             .iter()
@@ -303,41 +305,41 @@ fn a_session_that_is_shown_after_its_expiry_is_seen() {
     });
 }
 
-fn the_will(history: &[Entry]) -> usize {
+fn will_place(history: &[Entry]) -> usize {
     let is_it = |entry: &Entry| matches!(entry.event, Event::Received { number: 9, .. });
     history.iter().position(is_it).unwrap()
 }
 
 #[test]
-fn a_will_that_is_not_published_when_it_is_due_is_seen() {
-    check_changed("has not come", |history| {
-        history.remove(the_will(history));
+fn a_will_that_is_not_published_when_it_is_due_is_reported() {
+    check_changed("has not arrived", |history| {
+        history.remove(will_place(history));
     });
     check_changed("too early", |history| {
-        let place = the_will(history);
+        let place = will_place(history);
         history[place].at = WILL_DUE - 1;
     });
-    check_changed("it came twice", |history| {
-        let place = the_will(history);
+    check_changed("it arrived twice", |history| {
+        let place = will_place(history);
         history.insert(place, history[place]);
     });
-    check_changed("must not any more", |history| {
-        let cut = Event::Gone {
-            client: MORTAL,
+    check_changed("after its time", |history| {
+        let cut = Event::Disconnected {
+            client: WILL_OWNER,
             how: Ending::Cut,
         };
-        let goodbye = Event::Gone {
-            client: MORTAL,
-            how: Ending::Goodbye {
+        let disconnect = Event::Disconnected {
+            client: WILL_OWNER,
+            how: Ending::Disconnect {
                 with_will: false,
                 expiry_secs: None,
             },
         };
-        replace(history, cut, goodbye);
+        replace(history, cut, disconnect);
     });
     check_changed("the connection is up", |history| {
-        let cut = Event::Gone {
-            client: MORTAL,
+        let cut = Event::Disconnected {
+            client: WILL_OWNER,
             how: Ending::Cut,
         };
         history.remove(place(history, cut));
@@ -345,7 +347,7 @@ fn a_will_that_is_not_published_when_it_is_due_is_seen() {
 }
 
 #[test]
-fn a_retained_message_that_is_lost_or_old_is_seen() {
+fn a_lost_or_old_retained_message_is_reported() {
     let is_shown = |entry: &Entry| matches!(entry.event, Event::Received { retain: true, .. });
     check_changed("nothing is retained", |history| {
         history.retain(|entry| !is_shown(entry));
@@ -375,7 +377,7 @@ fn on_retained(number: u32, retain: bool) -> [Event; 2] {
         message.topic = "r/0";
         message.retain = true;
     }
-    let came = Event::Received {
+    let arrived = Event::Received {
         client: WATCHER,
         number,
         topic: "r/0",
@@ -383,11 +385,11 @@ fn on_retained(number: u32, retain: bool) -> [Event; 2] {
         dup: false,
         retain,
     };
-    [newer, came]
+    [newer, arrived]
 }
 
 #[test]
-fn a_retained_message_that_comes_after_a_newer_one_is_seen() {
+fn a_retained_message_after_a_newer_one_is_reported() {
     let shown = |entry: &Entry| matches!(entry.event, Event::Received { retain: true, .. });
     for retain in [false, true] {
         check_changed("after the newer one", |history| {
@@ -400,23 +402,23 @@ fn a_retained_message_that_comes_after_a_newer_one_is_seen() {
 }
 
 #[test]
-fn a_retained_message_that_an_acknowledged_subscription_owes_is_missed() {
-    check_changed("is owed since an acknowledged subscription", |history| {
+fn a_missing_retained_message_of_an_acknowledged_subscription_is_reported() {
+    check_changed("is due since an acknowledged subscription", |history| {
         history.retain(|entry| !matches!(entry.event, Event::Received { retain: true, .. }));
     });
-    // Something newer that came live will do.
+    // A newer message that arrived live suffices.
     let mut history = good();
     let shown = |entry: &Entry| matches!(entry.event, Event::Received { retain: true, .. });
     let before = history.iter().position(shown).unwrap();
     let at = history[before].at;
     let events = on_retained(5, false).map(|event| Entry { at, event });
     history.splice(before..=before, events);
-    let complaint = complaint(&history).unwrap_or_default();
-    assert!(!complaint.contains("is owed since"), "{complaint}");
+    let violation = violation(&history).unwrap_or_default();
+    assert!(!violation.contains("is due since"), "{violation}");
 }
 
 #[test]
-fn a_refusal_without_need_is_seen() {
+fn a_refusal_without_reason_is_reported() {
     check_changed("was refused", |history| {
         let refused = Event::Accepted {
             client: PUBLISHER,
@@ -426,11 +428,11 @@ fn a_refusal_without_need_is_seen() {
         replace(history, accepted(2), refused);
     });
     check_changed("found no subscribers", |history| {
-        let unheard = Event::Accepted {
+        let without_subscribers = Event::Accepted {
             client: PUBLISHER,
             number: 2,
             outcome: ReasonCode::NoMatchingSubscribers,
         };
-        replace(history, accepted(2), unheard);
+        replace(history, accepted(2), without_subscribers);
     });
 }

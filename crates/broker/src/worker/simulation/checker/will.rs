@@ -1,7 +1,7 @@
-//! One will: what happened to its connection, and when it may be seen.
+//! One will: the state of its connection, and the times at which it may be published.
 
-use super::super::history::{ClientNumber, Ending, Millis, WillNote};
-use super::{Complaint, SLACK};
+use super::super::history::{ClientNumber, Ending, Millis, SentWill};
+use super::{SLACK, Violation};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Will {
@@ -14,8 +14,8 @@ pub(super) struct Will {
     /// Its connection is the last that the client has begun.
     is_current: bool,
     answer: Answer,
-    fate: Fate,
-    /// How often it was published, as far as the watcher can tell.
+    expectation: Expectation,
+    /// How often the watcher has observed it.
     seen: u32,
 }
 
@@ -23,25 +23,25 @@ pub(super) struct Will {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     Awaited,
-    /// CONNACK came.
+    /// CONNACK arrived.
     Came,
     /// The connection ended before; the CONNECT may still reach the node.
     Late,
     /// As before, and the next one has begun, which may overtake it.
     Overtaken,
-    /// The connection ended before, and if the CONNECT was to reach the node, it has.
+    /// The connection ended before; the CONNECT no longer is on its way.
     None,
 }
 
-/// The wills that the watcher may see of it.
+/// When the watcher may observe the will.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    /// Nothing: for the node the connection is up.
+enum Expectation {
+    /// Never yet: for the node the connection is up.
     Waiting,
-    /// The client said goodbye, which the node may not have read.
-    Parting,
-    /// The connection ended, which the node may not have seen; it comes so many milliseconds after
-    /// that.
+    /// The client sent DISCONNECT, which the node may not have read.
+    Disconnecting,
+    /// The connection ended, which the node may not have noticed; the will is due `wait`
+    /// milliseconds after that.
     Ended {
         from: Millis,
         wait: Millis,
@@ -50,20 +50,20 @@ enum Fate {
     /// Between these two times.
     Due { from: Millis, latest: Millis },
     /// Another connection has begun, and until its CONNACK the order is unknown.
-    Challenged { from: Millis, must: bool },
-    /// It may come or not.
+    TakeoverPending { from: Millis, must: bool },
+    /// It may be published or not.
     Open { from: Millis },
-    /// As before, but if it came, it came before everything was settled.
+    /// As before, but only until everything was settled.
     Closing { from: Millis },
-    /// Nothing any more.
+    /// Never again.
     Over,
 }
 
 impl Will {
-    /// A connection with it begins, the client's how manieth.
+    /// Creates the will of a client's connection, by client and connection number.
     pub(super) fn new(
         (client, connection): (ClientNumber, u32),
-        note: WillNote,
+        note: SentWill,
         expiry_secs: u32,
         at: Millis,
     ) -> Self {
@@ -75,12 +75,12 @@ impl Will {
             expiry_secs,
             is_current: true,
             answer: Answer::Awaited,
-            fate: Fate::Waiting,
+            expectation: Expectation::Waiting,
             seen: 0,
         }
     }
 
-    /// Of that connection of that client.
+    /// Whether it belongs to that connection of that client.
     pub(super) fn is_of(&self, client: ClientNumber, connection: u32) -> bool {
         self.client == client && self.connection == connection
     }
@@ -94,7 +94,7 @@ impl Will {
         Millis::from(self.delay_secs.min(expiry_secs)) * 1000
     }
 
-    /// Whatever ends the connection, it is published at once.
+    /// Whether it is published at once after any end of the connection.
     fn is_immediate(&self) -> bool {
         self.wait(self.expiry_secs) == 0
     }
@@ -105,7 +105,7 @@ impl Will {
             self.answer = Answer::Overtaken;
         }
         let at_once = clean_start || self.is_immediate();
-        // It may take the connection over and end before it is let in: then the time of the will
+        // The new connection may take over and end before its CONNACK: then the delay of the will
         // begins.
         let wait = if at_once {
             0
@@ -113,36 +113,38 @@ impl Will {
             self.wait(self.expiry_secs)
         };
         let earlier = |from: Millis| from.min(at + wait);
-        self.fate = match self.fate {
-            Fate::Waiting => Fate::Challenged {
+        self.expectation = match self.expectation {
+            Expectation::Waiting => Expectation::TakeoverPending {
                 from: earlier(Millis::MAX),
                 must: at_once && self.answer == Answer::Came,
             },
-            Fate::Parting => Fate::Open {
+            Expectation::Disconnecting => Expectation::Open {
                 from: earlier(Millis::MAX),
             },
-            // It comes with the takeover, if not before.
-            Fate::Ended { from, wait, must } if self.is_immediate() => Fate::Ended {
+            // It is published with the takeover, if not before.
+            Expectation::Ended { from, wait, must } if self.is_immediate() => Expectation::Ended {
                 from: from.min(at),
                 wait,
                 must,
             },
-            Fate::Due { from, latest } if self.is_immediate() => Fate::Due {
+            Expectation::Due { from, latest } if self.is_immediate() => Expectation::Due {
                 from: from.min(at),
                 latest,
             },
-            Fate::Ended { from, must, .. } => Fate::Challenged {
+            Expectation::Ended { from, must, .. } => Expectation::TakeoverPending {
                 from: earlier(from),
                 must: clean_start && must,
             },
-            Fate::Due { from, .. } => Fate::Challenged {
+            Expectation::Due { from, .. } => Expectation::TakeoverPending {
                 from: earlier(from),
                 must: clean_start,
             },
-            Fate::Challenged { from, .. } | Fate::Open { from } => Fate::Open {
-                from: earlier(from),
-            },
-            Fate::Closing { .. } | Fate::Over => self.fate,
+            Expectation::TakeoverPending { from, .. } | Expectation::Open { from } => {
+                Expectation::Open {
+                    from: earlier(from),
+                }
+            }
+            Expectation::Closing { .. } | Expectation::Over => self.expectation,
         };
     }
 
@@ -151,35 +153,37 @@ impl Will {
             self.answer = Answer::Came;
             return;
         }
-        self.fate = match self.fate {
-            Fate::Challenged { from, must: true } => Fate::Ended {
+        self.expectation = match self.expectation {
+            Expectation::TakeoverPending { from, must: true } => Expectation::Ended {
                 from,
                 wait: 0,
                 must: true,
             },
-            Fate::Challenged { from, .. } | Fate::Open { from }
+            Expectation::TakeoverPending { from, .. } | Expectation::Open { from }
                 if self.answer == Answer::Overtaken =>
             {
-                Fate::Open { from }
+                Expectation::Open { from }
             }
-            Fate::Challenged { from, must: false } | Fate::Open { from } => Fate::Closing { from },
-            fate => fate,
+            Expectation::TakeoverPending { from, must: false } | Expectation::Open { from } => {
+                Expectation::Closing { from }
+            }
+            expectation => expectation,
         };
     }
 
     pub(super) fn connection_ends(&mut self, at: Millis, how: Ending, is_sure: bool) {
         if !self.is_current {
-            if let Fate::Challenged { from, .. } = self.fate {
-                self.fate = Fate::Open { from };
+            if let Expectation::TakeoverPending { from, .. } = self.expectation {
+                self.expectation = Expectation::Open { from };
             }
             return;
         }
-        if self.fate != Fate::Waiting {
+        if self.expectation != Expectation::Waiting {
             return;
         }
         let asked = self.expiry_secs;
         let (shortest, longest) = match how {
-            Ending::Goodbye {
+            Ending::Disconnect {
                 expiry_secs: Some(other),
                 ..
             } if asked > 0 => (asked.min(other), asked.max(other)),
@@ -187,7 +191,7 @@ impl Will {
         };
         let (shortest, longest) = (self.wait(shortest), self.wait(longest));
         let is_certain = is_sure && self.answer == Answer::Came;
-        let ended = |from| Fate::Ended {
+        let ended = |from| Expectation::Ended {
             // A late CONNECT may start clean.
             from: if is_sure {
                 from + shortest
@@ -200,142 +204,149 @@ impl Will {
         if self.answer == Answer::Awaited {
             self.answer = Answer::Late;
         }
-        self.fate = match how {
-            Ending::Goodbye {
+        self.expectation = match how {
+            Ending::Disconnect {
                 with_will: false, ..
-            } => Fate::Parting,
-            Ending::Cut | Ending::Goodbye { .. } => ended(at),
-            Ending::ByNode => ended(self.connecting_at),
-            Ending::Silent(None) => Fate::Waiting,
-            Ending::Silent(Some((from, latest))) if is_certain => Fate::Due {
+            } => Expectation::Disconnecting,
+            Ending::Cut | Ending::Disconnect { .. } => ended(at),
+            Ending::ByBroker => ended(self.connecting_at),
+            Ending::Silent(None) => Expectation::Waiting,
+            Ending::Silent(Some((from, latest))) if is_certain => Expectation::Due {
                 from: from + shortest,
                 latest: latest + longest + SLACK,
             },
-            Ending::Silent(Some((from, _))) if is_sure => Fate::Open {
+            Ending::Silent(Some((from, _))) if is_sure => Expectation::Open {
                 from: from + shortest,
             },
-            Ending::Silent(Some(_)) => Fate::Open {
+            Ending::Silent(Some(_)) => Expectation::Open {
                 from: self.connecting_at,
             },
         };
     }
 
-    /// The goodbye may come too late: the node ended the connection for what was sent before.
-    pub(super) fn may_be_dismissed(&mut self, at: Millis) {
+    /// The DISCONNECT may arrive too late, if the node ended the connection because of an earlier
+    /// packet.
+    pub(super) fn may_be_disconnected_by_node(&mut self, at: Millis) {
         let due = at + self.wait(self.expiry_secs);
-        self.fate = match self.fate {
-            Fate::Parting => Fate::Open { from: at },
-            // One that has gone silent may be dismissed before its time is over.
-            Fate::Due { from, latest } => Fate::Due {
+        self.expectation = match self.expectation {
+            Expectation::Disconnecting => Expectation::Open { from: at },
+            // The node may end a silent connection before its keep alive is over.
+            Expectation::Due { from, latest } => Expectation::Due {
                 from: from.min(due),
                 latest,
             },
-            Fate::Waiting if self.is_current => Fate::Open { from: due },
-            fate => fate,
+            Expectation::Waiting if self.is_current => Expectation::Open { from: due },
+            expectation => expectation,
         };
     }
 
-    /// The silent connection was closed: if it is this will's, its time begins, if it has not
-    /// begun.
-    pub(super) fn buried(&mut self, at: Millis) {
-        if self.is_current && self.fate == Fate::Waiting {
+    /// The silent connection was closed: if the will belongs to it, its delay begins now at the
+    /// latest.
+    pub(super) fn silence_detected(&mut self, at: Millis) {
+        if self.is_current && self.expectation == Expectation::Waiting {
             self.connection_ends(at, Ending::Cut, true);
             return;
         }
         let due = at + self.wait(self.expiry_secs);
-        self.fate = match self.fate {
-            Fate::Challenged { from, .. } | Fate::Open { from } => Fate::Open {
-                from: from.min(due),
-            },
-            Fate::Due { from, latest } => Fate::Due {
+        self.expectation = match self.expectation {
+            Expectation::TakeoverPending { from, .. } | Expectation::Open { from } => {
+                Expectation::Open {
+                    from: from.min(due),
+                }
+            }
+            Expectation::Due { from, latest } => Expectation::Due {
                 from: from.min(due),
                 latest,
             },
-            fate => fate,
+            expectation => expectation,
         };
     }
 
-    pub(super) fn settled(&mut self, at: Millis) -> Result<(), Complaint> {
+    pub(super) fn settled(&mut self, at: Millis) -> Result<(), Violation> {
         if self.answer == Answer::Late {
             self.answer = Answer::None;
         }
-        self.fate = match self.fate {
-            Fate::Ended {
+        self.expectation = match self.expectation {
+            Expectation::Ended {
                 from,
                 wait,
                 must: true,
-            } => Fate::Due {
+            } => Expectation::Due {
                 from,
                 latest: at + wait + if wait > 0 { SLACK } else { 0 },
             },
-            Fate::Ended {
+            Expectation::Ended {
                 from, must: false, ..
-            } => Fate::Open { from },
-            Fate::Parting | Fate::Closing { .. } => Fate::Over,
-            fate => fate,
+            } => Expectation::Open { from },
+            Expectation::Disconnecting | Expectation::Closing { .. } => Expectation::Over,
+            expectation => expectation,
         };
-        match self.fate {
-            Fate::Due { latest, .. } if latest <= at && self.seen == 0 => Err(format!(
-                "it was due at {latest} at the latest and has not come; {self:?}"
+        match self.expectation {
+            Expectation::Due { latest, .. } if latest <= at && self.seen == 0 => Err(format!(
+                "it was due at {latest} at the latest and has not arrived; {self:?}"
             )),
             _ => Ok(()),
         }
     }
 
-    /// It came, as a repetition that says so or as new.
+    /// Records that it arrived, as a repetition with DUP or as new.
     pub(super) fn received(
         &mut self,
         at: Millis,
         is_new: bool,
         times_max: u32,
         may_be_over: bool,
-    ) -> Result<(), Complaint> {
+    ) -> Result<(), Violation> {
         self.seen += u32::from(is_new || self.seen == 0);
         if self.seen > times_max {
-            return Err("it came twice".to_owned());
+            return Err("it arrived twice".to_owned());
         }
-        let from = match self.fate {
-            // Also before the goodbye was read.
-            Fate::Waiting | Fate::Parting if may_be_over => return Ok(()),
-            Fate::Waiting => return Err("it came, but the connection is up".to_owned()),
-            Fate::Over => return Err("it came, but must not any more".to_owned()),
-            Fate::Parting => return Err("it came after a normal goodbye".to_owned()),
-            Fate::Ended { from, .. }
-            | Fate::Due { from, .. }
-            | Fate::Challenged { from, .. }
-            | Fate::Open { from }
-            | Fate::Closing { from } => from,
+        let from = match self.expectation {
+            // It may also be published before the DISCONNECT is read.
+            Expectation::Waiting | Expectation::Disconnecting if may_be_over => return Ok(()),
+            Expectation::Waiting => return Err("it arrived, but the connection is up".to_owned()),
+            Expectation::Over => return Err("it arrived after its time".to_owned()),
+            Expectation::Disconnecting => {
+                return Err("it arrived after a normal DISCONNECT".to_owned());
+            }
+            Expectation::Ended { from, .. }
+            | Expectation::Due { from, .. }
+            | Expectation::TakeoverPending { from, .. }
+            | Expectation::Open { from }
+            | Expectation::Closing { from } => from,
         };
         if at < from {
-            return Err(format!("it came too early, it is due at {from}; {self:?}"));
+            return Err(format!(
+                "it arrived too early, it is due at {from}; {self:?}"
+            ));
         }
         Ok(())
     }
 
-    /// Who was connected is away since now; what was not yet on the disk may be undone. The wills
-    /// of sessions that end with their connection are on a disk that never refuses.
+    /// Clients are disconnected from now on, and changes that were not on the disk may be undone.
+    /// The wills of sessions that end with their connection are stored if the disk never refuses.
     pub(super) fn restarted(&mut self, at: Millis, disk_refuses: bool) {
         let wait = self.wait(self.expiry_secs);
         let is_durable = self.expiry_secs > 0 || !disk_refuses;
-        self.fate = match self.fate {
-            Fate::Ended { from, must, .. } => Fate::Ended {
+        self.expectation = match self.expectation {
+            Expectation::Ended { from, must, .. } => Expectation::Ended {
                 from,
                 wait,
                 must: must && is_durable,
             },
-            Fate::Due { from, .. } => Fate::Ended {
+            Expectation::Due { from, .. } => Expectation::Ended {
                 from,
                 wait,
                 must: is_durable,
             },
-            // What cancelled it may be undone: it was there when the node died.
-            Fate::Parting => Fate::Open { from: at + wait },
-            Fate::Closing { from } | Fate::Open { from } | Fate::Challenged { from, .. } => {
-                Fate::Open {
-                    from: from.min(at + wait),
-                }
-            }
-            fate => fate,
+            // The DISCONNECT that cancelled it may be lost with the node.
+            Expectation::Disconnecting => Expectation::Open { from: at + wait },
+            Expectation::Closing { from }
+            | Expectation::Open { from }
+            | Expectation::TakeoverPending { from, .. } => Expectation::Open {
+                from: from.min(at + wait),
+            },
+            expectation => expectation,
         };
     }
 }

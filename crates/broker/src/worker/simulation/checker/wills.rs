@@ -1,5 +1,5 @@
-//! Wills: published when they are due and not a moment before, once, and never after a normal
-//! goodbye.
+//! Checks that wills are published when they are due and not before, once, and never after a normal
+//! DISCONNECT.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,19 @@ use thrum_codec::QoS;
 
 use super::super::history::{CLIENTS_MAX, ClientNumber, Event, MessageNumber, Millis};
 use super::will::Will;
-use super::{Allowances, Complaint};
+use super::{Allowances, Violation};
 
 #[derive(Debug, Default)]
 pub(super) struct Wills {
     allowances: Allowances,
     by_number: BTreeMap<MessageNumber, Will>,
     connections: [u32; CLIENTS_MAX],
-    /// A CONNECT that was never answered may reach the node later than others that were sent after
-    /// it.
-    has_straggler: [bool; CLIENTS_MAX],
+    /// A CONNECT without CONNACK may reach the node after later ones.
+    has_late_connect: [bool; CLIENTS_MAX],
     is_confirmed: [bool; CLIENTS_MAX],
-    /// Sent something that a full disk refuses; a client that cannot be told is disconnected for
-    /// that, before its goodbye is read.
-    may_be_dismissed: [bool; CLIENTS_MAX],
+    /// The client has sent a message that a full disk refuses; a 3.x client is disconnected for it,
+    /// before its DISCONNECT is read.
+    may_be_disconnected_by_node: [bool; CLIENTS_MAX],
     restarts: u32,
 }
 
@@ -36,7 +35,7 @@ impl Wills {
         self.by_number.contains_key(&number)
     }
 
-    pub(super) fn see(&mut self, at: Millis, event: &Event) -> Result<(), Complaint> {
+    pub(super) fn observe(&mut self, at: Millis, event: &Event) -> Result<(), Violation> {
         match *event {
             Event::Connecting {
                 client,
@@ -58,22 +57,23 @@ impl Wills {
                 self.is_confirmed[client] = true;
                 self.of(client).for_each(Will::connected);
             }
-            Event::Gone { client, how } => {
-                let is_sure = !self.has_straggler[client];
+            Event::Disconnected { client, how } => {
+                let is_sure = !self.has_late_connect[client];
                 self.of(client)
                     .for_each(|will| will.connection_ends(at, how, is_sure));
-                if self.may_be_dismissed[client] {
-                    self.of(client).for_each(|will| will.may_be_dismissed(at));
+                if self.may_be_disconnected_by_node[client] {
+                    self.of(client)
+                        .for_each(|will| will.may_be_disconnected_by_node(at));
                 }
-                self.has_straggler[client] |= !self.is_confirmed[client];
+                self.has_late_connect[client] |= !self.is_confirmed[client];
             }
             Event::Sent { client, .. } => {
-                self.may_be_dismissed[client] = self.allowances.publish_refused;
+                self.may_be_disconnected_by_node[client] = self.allowances.publish_refused;
             }
-            Event::Buried { client, connection } => self
+            Event::SilenceDetected { client, connection } => self
                 .of(client)
                 .filter(|will| will.is_of(client, connection))
-                .for_each(|will| will.buried(at)),
+                .for_each(|will| will.silence_detected(at)),
             Event::Received {
                 number,
                 retain: false,
@@ -81,7 +81,7 @@ impl Wills {
                 dup,
                 ..
             } => {
-                // With QoS 1 the watcher may get it more often than it was published.
+                // With QoS 1 the watcher may receive it more often than it was published.
                 return self.received(at, number, !dup || qos == QoS::ExactlyOnce);
             }
             Event::Settled => return self.settled(at),
@@ -102,20 +102,20 @@ impl Wills {
         at: Millis,
         number: MessageNumber,
         is_new: bool,
-    ) -> Result<(), Complaint> {
+    ) -> Result<(), Violation> {
         let Some(will) = self.by_number.get_mut(&number) else {
             return Ok(());
         };
-        // The node may have ended the connection, and the client has not heard of it.
+        // The node may have ended the connection without the knowledge of the client.
         let client = will.client();
-        let may_be_over = self.has_straggler[client] || self.may_be_dismissed[client];
+        let may_be_over = self.has_late_connect[client] || self.may_be_disconnected_by_node[client];
         let received = will.received(at, is_new, 1 + self.restarts, may_be_over);
         received.map_err(|what| format!("will {number}: {what}"))
     }
 
-    fn settled(&mut self, at: Millis) -> Result<(), Complaint> {
-        self.has_straggler = [false; CLIENTS_MAX];
-        self.may_be_dismissed = [false; CLIENTS_MAX];
+    fn settled(&mut self, at: Millis) -> Result<(), Violation> {
+        self.has_late_connect = [false; CLIENTS_MAX];
+        self.may_be_disconnected_by_node = [false; CLIENTS_MAX];
         for (number, will) in &mut self.by_number {
             let settled = will.settled(at);
             if !self.allowances.queues_overflow {

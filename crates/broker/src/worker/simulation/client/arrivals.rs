@@ -4,7 +4,7 @@ use thrum_codec::packet::{Ack, ConnAck, Packet, Publish, SubAck};
 use thrum_codec::{PacketId, QoS, ReasonCode, Version};
 
 use super::packets::{is_padding, success, write, write_publish};
-use super::{Client, Flight, Phase, Request};
+use super::{Client, InflightMessage, Phase, Request};
 use crate::worker::simulation::history::{Event, known_topic};
 use crate::worker::simulation::world::Failure;
 
@@ -38,13 +38,13 @@ impl Client {
                 Ok(())
             }
             (_, Packet::Disconnect(_)) => {
-                self.is_dismissed = true;
+                self.is_disconnected_by_node = true;
                 Ok(())
             }
             (Phase::Connected, Packet::Publish(publish)) => self.received(publish, out, events),
             (Phase::Connected, Packet::PubAck(ack)) => {
                 let at = self.flight(ack.packet_id, QoS::AtLeastOnce)?;
-                self.in_turn(at)?;
+                self.check_answer_order(at)?;
                 let flight = self.outgoing.remove(at).unwrap();
                 events.push(self.accepted(&flight, ack.reason));
                 Ok(())
@@ -68,14 +68,14 @@ impl Client {
                 self.answered(ack, events)
             }
             (Phase::Connected, Packet::PingResp) => Ok(()),
-            (phase, packet) => Err(format!("a packet out of place ({phase:?}): {packet:?}")),
+            (phase, packet) => Err(format!("an unexpected packet ({phase:?}): {packet:?}")),
         }
     }
 
     fn connected(&mut self, ack: &ConnAck<'_>, out: &mut Vec<u8>, events: &mut Vec<Event>) {
         if ack.reason != ReasonCode::Success {
-            self.is_dismissed = true;
-            // An earlier connection of this client may come in behind this one, and takes over.
+            self.is_disconnected_by_node = true;
+            // An earlier CONNECT of this client may arrive behind this one, and take over.
             if ack.properties.reason_string != Some(TAKEN_OVER) {
                 events.push(Event::Refused {
                     client: self.number,
@@ -135,12 +135,12 @@ impl Client {
             }
             (_, None) => return Err(format!("no packet identifier: {publish:?}")),
         };
-        // 3.x has no such thing.
-        let wish = self.wish.filter(|_| self.version == Version::V5);
-        let window = wish.map_or(0, |wish| wish.receive_maximum);
+        // 3.x has no receive maximum.
+        let options = self.options.filter(|_| self.version == Version::V5);
+        let window = options.map_or(0, |options| options.receive_maximum);
         if window > 0 && self.unreleased.len() > usize::from(window) {
             return Err(format!(
-                "more than the receive maximum {window}: {publish:?}"
+                "more messages than the receive maximum {window}: {publish:?}"
             ));
         }
         let Some((number, padding)) = publish.payload.split_first_chunk() else {
@@ -175,7 +175,7 @@ impl Client {
         if flight.is_released {
             return Err(format!("a second PUBREC: {ack:?}"));
         }
-        self.in_turn(at)?;
+        self.check_answer_order(at)?;
         events.push(self.accepted(&flight, ack.reason));
         if ack.reason.is_error() {
             self.outgoing.remove(at);
@@ -203,11 +203,11 @@ impl Client {
                 events.push(Event::Unsubscribed { client, filter });
                 Ok(())
             }
-            None => Err(format!("an answer to nothing: {ack:?}")),
+            None => Err(format!("an answer without a request: {ack:?}")),
         }
     }
 
-    fn accepted(&self, flight: &Flight, outcome: ReasonCode) -> Event {
+    fn accepted(&self, flight: &InflightMessage, outcome: ReasonCode) -> Event {
         Event::Accepted {
             client: self.number,
             number: flight.message.number,
@@ -216,15 +216,16 @@ impl Client {
     }
 
     fn flight(&self, packet_id: PacketId, qos: QoS) -> Result<usize, Failure> {
-        let is_it = |flight: &Flight| flight.packet_id == packet_id && flight.message.qos == qos;
+        let is_it =
+            |flight: &InflightMessage| flight.packet_id == packet_id && flight.message.qos == qos;
         let at = self.outgoing.iter().position(is_it);
-        at.ok_or_else(|| format!("an acknowledgement of nothing with {qos:?}: {packet_id:?}"))
+        at.ok_or_else(|| format!("an acknowledgement without a message of {qos:?}: {packet_id:?}"))
     }
 
-    /// Answers come in the order of the messages. [MQTT-4.6.0-2] [MQTT-4.6.0-3]
-    fn in_turn(&self, at: usize) -> Result<(), Failure> {
+    /// Checks that answers arrive in the order of the messages. [MQTT-4.6.0-2] [MQTT-4.6.0-3]
+    fn check_answer_order(&self, at: usize) -> Result<(), Failure> {
         let qos = self.outgoing[at].message.qos;
-        let waits = |flight: &&Flight| flight.message.qos == qos && !flight.is_released;
+        let waits = |flight: &&InflightMessage| flight.message.qos == qos && !flight.is_released;
         match self.outgoing.iter().take(at).find(waits) {
             None => Ok(()),
             Some(earlier) => Err(format!(

@@ -1,8 +1,8 @@
-//! A client that keeps the rules and remembers its session for ever, whatever happens to its
+//! A client that conforms to MQTT and never loses its session state, whatever happens to its
 //! connections.
 
 mod arrivals;
-mod leaving;
+mod old_connection;
 mod packets;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -17,35 +17,35 @@ use thrum_codec::properties::{
 };
 use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version};
 
-pub(super) use leaving::{Answered, Leaving};
+pub(super) use old_connection::{LateAck, OldConnection};
 pub(super) use packets::is_large;
 use packets::{write, write_publish};
 
-use super::history::{ClientNumber, Event, Message, MessageNumber, WILLS, WillNote};
+use super::history::{ClientNumber, Event, Message, MessageNumber, SentWill, WILLS};
 use super::link::Link;
 
-/// Messages with QoS 1 and 2 that a client has under way at most.
+/// Most inflight messages of a client with QoS 1 and 2.
 const INFLIGHT_MAX: usize = 8;
 
 /// The contents of a CONNECT.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wish {
+pub(super) struct ConnectOptions {
     pub(super) clean_start: bool,
     pub(super) expiry_secs: u32,
     pub(super) keep_alive: u16,
     pub(super) receive_maximum: u16,
     pub(super) topic_alias_maximum: u16,
-    pub(super) will: Option<WillNote>,
+    pub(super) will: Option<SentWill>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    Away,
+    Disconnected,
     Connecting,
     Connected,
 }
 
-/// One client: what it remembers, and its connection if it has one.
+/// One client: its session state, and its connection if it has one.
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) number: ClientNumber,
@@ -56,24 +56,24 @@ pub(super) struct Client {
     pub(super) phase: Phase,
     /// CONNECT packets so far.
     pub(super) connections: u32,
-    /// Of the last connect.
-    pub(super) wish: Option<Wish>,
-    /// The node has said goodbye, or something that ends the connection.
-    pub(super) is_dismissed: bool,
+    /// Options of the last CONNECT.
+    pub(super) options: Option<ConnectOptions>,
+    /// The node has sent DISCONNECT or an error in CONNACK.
+    pub(super) is_disconnected_by_node: bool,
     last_packet_id: u16,
-    outgoing: VecDeque<Flight>,
+    outgoing: VecDeque<InflightMessage>,
     incoming: BTreeSet<PacketId>,
-    /// Those that came on this connection.
+    /// Those that arrived on this connection.
     unreleased: BTreeSet<PacketId>,
     requests: BTreeMap<PacketId, Request>,
     aliases: BTreeMap<NonZeroU16, &'static str>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Flight {
+struct InflightMessage {
     packet_id: PacketId,
     message: Message,
-    /// PUBREC came.
+    /// PUBREC has arrived.
     is_released: bool,
 }
 
@@ -90,10 +90,10 @@ impl Client {
             version,
             username: None,
             link: None,
-            phase: Phase::Away,
+            phase: Phase::Disconnected,
             connections: 0,
-            wish: None,
-            is_dismissed: false,
+            options: None,
+            is_disconnected_by_node: false,
             last_packet_id: 0,
             outgoing: VecDeque::new(),
             incoming: BTreeSet::new(),
@@ -104,11 +104,11 @@ impl Client {
     }
 
     /// CONNECT on a new connection.
-    pub(super) fn connect(&mut self, mut link: Link, wish: Wish) -> Event {
+    pub(super) fn connect(&mut self, mut link: Link, options: ConnectOptions) -> Event {
         let is_v5 = self.version == Version::V5;
         let id = format!("c{}", self.number);
-        let payload = wish.will.map(|note| note.number.to_be_bytes());
-        let will = wish.will.as_ref().zip(payload.as_ref());
+        let payload = options.will.map(|note| note.number.to_be_bytes());
+        let will = options.will.as_ref().zip(payload.as_ref());
         let will = will.map(|(note, payload)| Will {
             topic: WILLS[self.number],
             payload,
@@ -120,16 +120,16 @@ impl Client {
             },
         });
         let properties = ConnectProperties {
-            session_expiry: Some(wish.expiry_secs),
-            receive_maximum: NonZeroU16::new(wish.receive_maximum),
-            topic_alias_maximum: Some(wish.topic_alias_maximum),
+            session_expiry: Some(options.expiry_secs),
+            receive_maximum: NonZeroU16::new(options.receive_maximum),
+            topic_alias_maximum: Some(options.topic_alias_maximum),
             ..ConnectProperties::default()
         };
         let connect = Connect {
             version: self.version,
             is_bridge: false,
-            clean_start: wish.clean_start,
-            keep_alive: wish.keep_alive,
+            clean_start: options.clean_start,
+            keep_alive: options.keep_alive,
             client_id: &id,
             will,
             username: self.username.as_deref(),
@@ -141,22 +141,22 @@ impl Client {
             },
         };
         write(&Packet::Connect(connect), self.version, &mut link.output);
-        if wish.clean_start {
+        if options.clean_start {
             self.forget();
         }
         self.phase = Phase::Connecting;
         self.connections += 1;
-        self.is_dismissed = false;
+        self.is_disconnected_by_node = false;
         self.aliases.clear();
         self.unreleased.clear();
         self.requests.clear();
         self.link = Some(link);
-        self.wish = Some(wish);
+        self.options = Some(options);
         Event::Connecting {
             client: self.number,
-            clean_start: wish.clean_start,
-            expiry_secs: wish.expiry_secs,
-            will: wish.will,
+            clean_start: options.clean_start,
+            expiry_secs: options.expiry_secs,
+            will: options.will,
         }
     }
 
@@ -167,7 +167,7 @@ impl Client {
         }
         let packet_id = (message.qos != QoS::AtMostOnce).then(|| self.next_packet_id());
         if let Some(packet_id) = packet_id {
-            self.outgoing.push_back(Flight {
+            self.outgoing.push_back(InflightMessage {
                 packet_id,
                 message,
                 is_released: false,
@@ -227,7 +227,7 @@ impl Client {
 
     /// A message that has not been answered, on a connection that was accepted.
     pub(super) fn unanswered(&self) -> Option<MessageNumber> {
-        let waits = |flight: &&Flight| !flight.is_released;
+        let waits = |flight: &&InflightMessage| !flight.is_released;
         let first = self.outgoing.iter().find(waits)?;
         (self.phase == Phase::Connected).then_some(first.message.number)
     }
@@ -238,7 +238,7 @@ impl Client {
         }
     }
 
-    pub(super) fn goodbye(&mut self, with_will: bool, expiry_secs: Option<u32>) {
+    pub(super) fn disconnect(&mut self, with_will: bool, expiry_secs: Option<u32>) {
         let reason = if with_will {
             ReasonCode::DisconnectWithWill
         } else {
@@ -253,17 +253,17 @@ impl Client {
         }));
     }
 
-    /// The connection is over for the client.
+    /// Ends the connection for the client.
     pub(super) fn connection_over(&mut self) -> Option<Link> {
-        let ends = self.wish.is_some_and(|wish| wish.expiry_secs == 0);
+        let ends = self.options.is_some_and(|options| options.expiry_secs == 0);
         if ends && self.phase == Phase::Connected {
             self.forget();
         }
-        self.phase = Phase::Away;
+        self.phase = Phase::Disconnected;
         self.link.take()
     }
 
-    /// The session is gone, and what was under way with it.
+    /// Discards the session state.
     fn forget(&mut self) {
         self.outgoing.clear();
         self.incoming.clear();

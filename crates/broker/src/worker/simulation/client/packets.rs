@@ -1,4 +1,4 @@
-//! Packets as bytes, and what a payload looks like.
+//! Encoding of packets and payloads.
 
 use thrum_codec::packet::{Ack, Packet, Publish};
 use thrum_codec::properties::{AckProperties, PublishProperties};
@@ -6,7 +6,7 @@ use thrum_codec::{PacketId, ReasonCode, Version, encode};
 
 use super::super::history::{Message, MessageNumber};
 
-/// Every so many messages one has a payload that the node shares instead of copying.
+/// One message in this many has a payload that the node shares instead of copying.
 const LARGE_EVERY: u32 = 7;
 const LARGE_BYTES: usize = 3000;
 
@@ -60,7 +60,7 @@ pub(super) fn is_padding(number: MessageNumber, padding: &[u8]) -> bool {
     padding.len() == padding_bytes(number) && begins_padding(number, padding)
 }
 
-/// As much of the padding as there is.
+/// Whether the bytes are a beginning of the padding.
 pub(super) fn begins_padding(number: MessageNumber, padding: &[u8]) -> bool {
     let filler = number.to_be_bytes()[3];
     padding.len() <= padding_bytes(number) && padding.iter().all(|byte| *byte == filler)

@@ -126,7 +126,7 @@ pub(in super::super) fn comparison(runs: &[Kept]) -> Vec<Comparison> {
         .collect()
 }
 
-/// A comparison for a person or a program.
+/// A comparison as text or as JSON.
 pub(in super::super) fn comparison_text(comparisons: &[Comparison], as_json: bool) -> String {
     if as_json {
         compare::json(comparisons)

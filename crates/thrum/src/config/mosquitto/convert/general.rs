@@ -215,12 +215,12 @@ fn persistence(general: &[Setting], plugins: Plugins, draft: &mut Draft) {
     draft.set("node", "data_dir", folder, origin);
 }
 
-/// Bytes as people write them.
+/// Formats bytes with a unit.
 pub(super) fn size(bytes: i64) -> Toml {
     units::format_size(bytes.unsigned_abs()).map_or_else(|| bytes.into(), Toml::from)
 }
 
-/// Seconds as people write them.
+/// Formats seconds with a unit.
 pub(super) fn duration(seconds: u64) -> Toml {
     // The longest time that a session can have stands for "never".
     let seconds = seconds.min(u32::MAX.into());

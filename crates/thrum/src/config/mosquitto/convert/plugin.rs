@@ -7,11 +7,11 @@ use super::super::scope::{Configuration, ListenerLines, PluginLines, Setting, Us
 /// Functions of plugins that need a replacement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Plugins {
-    /// One decides who may do what.
+    /// A plugin decides about permissions.
     pub(super) decide_access: bool,
-    /// One keeps the state.
+    /// A plugin stores the state.
     pub(super) persist: bool,
-    /// A plugin has users, who are to be in the built-in store.
+    /// A plugin has users, which have to be moved to the built-in store.
     pub(super) have_users: bool,
 }
 

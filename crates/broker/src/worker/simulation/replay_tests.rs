@@ -1,15 +1,15 @@
-//! Retained messages that are replaced while a replay brings them: played by hand.
+//! Retained messages that are replaced during a replay, step by step.
 
 use thrum_codec::{QoS, Version};
 use thrum_engine::turn::TurnLimits;
 use thrum_storage::disk::sim::SimStorage;
 use thrum_transport::Scheme;
 
-use super::client::Wish;
+use super::client::ConnectOptions;
 use super::history::{Event, Message, RETAINED};
 use super::plan::{EXPIRY_SECS_MAX, Plan};
 use super::random::Random;
-use super::seat::Seat;
+use super::stepped_worker::SteppedWorker;
 use super::world::World;
 
 /// Numbers of messages with a large payload are multiples of this.
@@ -19,8 +19,7 @@ const SUBSCRIBER: usize = 1;
 /// SUBACK of one filter in 5.0.
 const SUBACK_BYTES: usize = 6;
 
-/// A node with a publisher and a subscriber, each with its session at the worker of its number, if
-/// there are as many.
+/// A node with a publisher and a subscriber, each at the worker of its number, if there are two.
 fn world(workers: usize, has_disk: bool) -> World {
     let mut random = Random::new(5);
     let mut plan = Plan::new(&mut random);
@@ -38,8 +37,8 @@ fn world(workers: usize, has_disk: bool) -> World {
     plan.allowances.queues_overflow = false;
     let mut world = World::with_plan(random, plan);
     for client in [PUBLISHER, SUBSCRIBER] {
-        let seat = client % workers;
-        world.connect_to(seat, client, Wish::lasting(EXPIRY_SECS_MAX));
+        let worker = client % workers;
+        world.connect_to(worker, client, ConnectOptions::lasting(EXPIRY_SECS_MAX));
     }
     world.settle().unwrap();
     world
@@ -54,31 +53,31 @@ fn retain(world: &mut World, number: u32, topic: &'static str) {
         is_empty: false,
         expiry_secs: None,
     });
-    world.note_all(sent);
-    world.carry_all_up(PUBLISHER);
+    world.record_all(sent);
+    world.transfer_all_to_node(PUBLISHER);
 }
 
 fn subscribe(world: &mut World, filter: &'static str) {
     let subscribed = world.clients[SUBSCRIBER].subscribe(filter, QoS::AtLeastOnce);
-    world.note_all(subscribed);
-    world.carry_all_up(SUBSCRIBER);
+    world.record_all(subscribed);
+    world.transfer_all_to_node(SUBSCRIBER);
 }
 
-/// So much is written meanwhile that the disk has nothing more of what was replaced before.
+/// Writes so much that the disk no longer has the replaced messages.
 fn give_segments_back(world: &mut World) {
     let [_, topic, ..] = RETAINED[PUBLISHER];
     for number in 100..200 {
         retain(world, number * LARGE, topic);
         for _ in 0..4 {
-            world.machine.seats[PUBLISHER].takes_a_turn();
+            world.machine.workers[PUBLISHER].run_turn();
             world.machine.commit_or_tidy();
-            world.carry_all_down(PUBLISHER).unwrap();
-            world.carry_all_up(PUBLISHER);
+            world.transfer_all_to_client(PUBLISHER).unwrap();
+            world.transfer_all_to_node(PUBLISHER);
         }
     }
 }
 
-/// The messages that the subscriber got, in their order.
+/// The messages that the subscriber received, in order.
 fn received(world: &World) -> Vec<(u32, &'static str)> {
     let events = world.history.iter().map(|entry| entry.event);
     events
@@ -95,7 +94,7 @@ fn received(world: &World) -> Vec<(u32, &'static str)> {
 }
 
 #[test]
-fn a_replay_that_had_to_stop_brings_no_message_that_was_replaced_meanwhile() {
+fn an_interrupted_replay_sends_no_message_that_was_replaced_meanwhile() {
     let mut world = world(1, false);
     // More than the socket holds.
     let topics = RETAINED[..2].as_flattened();
@@ -120,28 +119,30 @@ fn a_replay_that_had_to_stop_brings_no_message_that_was_replaced_meanwhile() {
 }
 
 #[test]
-fn a_retained_message_that_was_taken_before_it_was_replaced_survives_a_crash() {
+fn a_retained_message_read_before_it_was_replaced_survives_a_crash() {
     let [topic, ..] = RETAINED[PUBLISHER];
     let mut world = world(2, true);
     retain(&mut world, 1, topic);
     world.settle().unwrap();
-    // The subscriber's worker has it in its turn, and the other one replaces it before that turn is
-    // handed in.
+    // The subscriber's worker has read it in its turn, and the other one replaces it before that
+    // turn submits its changes.
     subscribe(&mut world, topic);
-    world.machine.seats[SUBSCRIBER].takes_half_a_turn();
+    world.machine.workers[SUBSCRIBER].run_half_turn();
     retain(&mut world, 2, topic);
-    world.machine.seats[PUBLISHER].takes_a_turn();
+    world.machine.workers[PUBLISHER].run_turn();
     give_segments_back(&mut world);
-    world.machine.seats[SUBSCRIBER].takes_half_a_turn();
+    world.machine.workers[SUBSCRIBER].run_half_turn();
     while world.machine.commit() {}
-    world.machine.seats.iter_mut().for_each(|seat| {
-        Seat::takes_a_turn(seat);
+    world.machine.workers.iter_mut().for_each(|worker| {
+        SteppedWorker::run_turn(worker);
     });
-    world.carry_down_at_most(SUBSCRIBER, SUBACK_BYTES).unwrap();
+    world
+        .transfer_at_most_to_client(SUBSCRIBER, SUBACK_BYTES)
+        .unwrap();
     assert_eq!(received(&world), []);
     world.cut(SUBSCRIBER);
     world.restart(SimStorage::kill).unwrap();
-    world.connect(SUBSCRIBER, Wish::lasting(EXPIRY_SECS_MAX));
+    world.connect(SUBSCRIBER, ConnectOptions::lasting(EXPIRY_SECS_MAX));
     world.settle().unwrap();
     assert_eq!(received(&world).first(), Some(&(1, topic)));
 }

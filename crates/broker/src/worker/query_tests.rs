@@ -1,4 +1,4 @@
-//! Questions to workers whose turns the test calls: their cost, and their end.
+//! Tasks to workers whose turns the test calls: their cost, and their end.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -13,8 +13,8 @@ use thrum_protocol::server::Handshake;
 use super::tests::{bytes, connect, connect_v5, settle, subscriber, two_workers};
 use super::{WAKER, Worker};
 use crate::control::test_queries::{
-    AskedPage, PAGE_BYTES_MAX, QUESTION_UNITS, QUESTIONS_MAX, ROW_UNITS, connections, kick,
-    queries, session, unsorted,
+    PAGE_BYTES_MAX, PendingPage, QUERIES_MAX, QUERY_UNITS, ROW_UNITS, connections, kick, queries,
+    session, unsorted,
 };
 use crate::control::{
     Cancellation, ConnectionCounts, Kicked, Presence, QueryError, SessionQuery, SortKey,
@@ -65,21 +65,21 @@ fn a_listing_of_many_sessions_delays_no_client() {
     settle(&mut workers);
     client.read_exact(&mut [0; 4]).unwrap();
     let queries = queries(&workers[0].node);
-    let mut asked = AskedPage::begin(&queries, &page(1000)).unwrap();
-    workers[1].takes_a_turn();
+    let mut pending = PendingPage::send(&queries, &page(1000)).unwrap();
+    workers[1].run_turn();
     let mut turns = 0;
     let found = loop {
         client.write_all(&bytes(&Packet::PingReq)).unwrap();
         let before = workers[0].traffic.engine.core.turn.work;
-        workers[0].takes_a_turn();
+        workers[0].run_turn();
         turns += 1;
         let units = workers[0].traffic.engine.core.turn.work - before;
-        let most = QUESTION_UNITS + ROW_UNITS + REST_UNITS;
+        let most = QUERY_UNITS + ROW_UNITS + REST_UNITS;
         assert!(units <= most, "turn {turns} did {units} units");
         let mut answer = [0; 2];
         client.read_exact(&mut answer).unwrap();
         assert_eq!(answer, [0xD0, 0], "it is answered in each turn");
-        if let Some(found) = asked.page() {
+        if let Some(found) = pending.page() {
             break found;
         }
         assert_ne!(workers[0].wait(), Some(Duration::ZERO), "no other work");
@@ -87,7 +87,7 @@ fn a_listing_of_many_sessions_delays_no_client() {
         let is_woken = wakes.iter().any(|event| event.token() == WAKER);
         assert!(is_woken, "the next turn begins at once");
     };
-    assert!(turns >= MANY as u64 / QUESTION_UNITS, "{turns} turns");
+    assert!(turns >= MANY as u64 / QUERY_UNITS, "{turns} turns");
     assert_eq!(found.matching, Some(MANY as u64 + 1));
     assert_eq!(found.page.rows.len(), 1000);
     assert_eq!(&*found.page.rows[0].client_id, "client");
@@ -98,7 +98,7 @@ fn a_listing_of_many_sessions_delays_no_client() {
 fn replace_some(workers: &mut [Worker; 2], round: usize) {
     let gone = format!("goes{}", round % 200);
     for worker in workers {
-        worker.takes_a_turn();
+        worker.run_turn();
         if let Some(slot) = worker.traffic.engine.core.sessions.find(&gone) {
             worker.traffic.engine.remove_session(slot);
             begin_session(worker, &format!("later{round}"));
@@ -121,9 +121,9 @@ fn lasting_sessions_are_listed_once_while_others_begin_and_end() {
     let mut listed = Vec::new();
     let mut round = 0;
     loop {
-        let mut asked = AskedPage::begin(&queries, &query).unwrap();
+        let mut pending = PendingPage::send(&queries, &query).unwrap();
         let found = loop {
-            if let Some(found) = asked.page() {
+            if let Some(found) = pending.page() {
                 break found;
             }
             replace_some(&mut workers, round);
@@ -158,13 +158,13 @@ fn a_whole_unsorted_listing_looks_at_each_session_once() {
     let mut listed = BTreeSet::new();
     let (mut pages, mut units) = (0, 0);
     loop {
-        let mut asked = unsorted(&queries, &query).unwrap();
+        let mut pending = unsorted(&queries, &query).unwrap();
         let found = loop {
-            if let Some(found) = asked.page() {
+            if let Some(found) = pending.page() {
                 break found;
             }
             let before = workers[0].traffic.engine.core.turn.work;
-            workers[0].takes_a_turn();
+            workers[0].run_turn();
             units += workers[0].traffic.engine.core.turn.work - before;
         };
         assert!(found.page.rows.len() <= 50 && found.matching.is_none());
@@ -199,12 +199,12 @@ fn pages_of_long_client_identifiers_are_short_and_have_short_cursors() {
     let mut query = page(1000);
     let mut listed = Vec::new();
     loop {
-        let mut asked = AskedPage::begin(&queries, &query).unwrap();
+        let mut pending = PendingPage::send(&queries, &query).unwrap();
         let found = loop {
-            if let Some(found) = asked.page() {
+            if let Some(found) = pending.page() {
                 break found;
             }
-            workers.iter_mut().for_each(Worker::takes_a_turn);
+            workers.iter_mut().for_each(Worker::run_turn);
         };
         let bytes = found.page.rows.iter().map(|row| row.client_id.len());
         assert!(bytes.sum::<usize>() <= PAGE_BYTES_MAX + 65_535);
@@ -222,7 +222,7 @@ fn pages_of_long_client_identifiers_are_short_and_have_short_cursors() {
 }
 
 #[test]
-fn a_cancelled_question_ends_and_workers_drop_it() {
+fn a_cancelled_query_fails_and_workers_drop_it() {
     let mut workers = two_workers();
     let cancel = Cancellation::default();
     let queries = queries(&workers[0].node).with_cancellation(cancel.clone());
@@ -242,38 +242,38 @@ fn a_cancelled_question_ends_and_workers_drop_it() {
 }
 
 #[test]
-fn workers_drop_a_question_whose_asker_has_given_up() {
+fn workers_drop_a_query_whose_caller_has_stopped_waiting() {
     let mut workers = two_workers();
     for number in 0..10_000 {
         begin_session(&mut workers[0], &format!("s{number}"));
     }
     let queries = queries(&workers[0].node);
-    let asked = AskedPage::begin(&queries, &page(10)).unwrap();
-    workers[0].takes_a_turn();
-    assert!(!workers[0].questions.are_none(), "it takes several turns");
-    drop(asked);
-    workers.iter_mut().for_each(Worker::takes_a_turn);
+    let pending = PendingPage::send(&queries, &page(10)).unwrap();
+    workers[0].run_turn();
+    assert!(!workers[0].query_tasks.is_empty(), "it takes several turns");
+    drop(pending);
+    workers.iter_mut().for_each(Worker::run_turn);
     let metrics = &workers[0].node.state.metrics;
-    assert!(workers[0].questions.are_none());
+    assert!(workers[0].query_tasks.is_empty());
     assert_eq!(metrics.total(Counter::QuestionsGivenUp), 2);
 }
 
 #[test]
-fn so_many_questions_are_under_way_and_no_more() {
+fn the_number_of_pending_queries_is_limited() {
     let mut workers = two_workers();
     let queries = queries(&workers[0].node);
-    let ask = || AskedPage::begin(&queries, &page(1));
-    let asked: Vec<_> = (0..QUESTIONS_MAX).map(|_| ask().unwrap()).collect();
-    assert_eq!(ask().unwrap_err(), QueryError::Busy);
-    drop(asked);
-    assert_eq!(ask().unwrap_err(), QueryError::Busy, "workers have them");
-    workers.iter_mut().for_each(Worker::takes_a_turn);
-    ask().unwrap();
+    let send = || PendingPage::send(&queries, &page(1));
+    let pending: Vec<_> = (0..QUERIES_MAX).map(|_| send().unwrap()).collect();
+    assert_eq!(send().unwrap_err(), QueryError::Busy);
+    drop(pending);
+    assert_eq!(send().unwrap_err(), QueryError::Busy, "workers have them");
+    workers.iter_mut().for_each(Worker::run_turn);
+    send().unwrap();
     let metrics = &workers[0].node.state.metrics;
     assert_eq!(metrics.total(Counter::QuestionsRefused), 2);
     assert_eq!(
         metrics.total(Counter::QuestionsAsked),
-        QUESTIONS_MAX as u64 + 1
+        QUERIES_MAX as u64 + 1
     );
 }
 
@@ -288,9 +288,9 @@ fn a_session_is_shown_with_its_connection_and_without() {
     settle(&mut workers);
     let queries = queries(&workers[0].node);
     let mut show = |client_id| {
-        let mut asked = session(&queries, client_id);
+        let mut pending = session(&queries, client_id);
         settle(&mut workers);
-        let answers = asked.take().unwrap();
+        let answers = pending.take().unwrap();
         answers.into_iter().flatten().next()
     };
     let here = show("subscriber").unwrap();
@@ -307,9 +307,9 @@ fn a_session_is_shown_with_its_connection_and_without() {
     );
     let filters: Vec<_> = here.subscriptions.iter().map(|one| &*one.filter).collect();
     assert_eq!((here.row.subscriptions, filters), (1, vec!["t"]));
-    let gone = show("away").unwrap();
-    assert!(gone.connection.is_none() && gone.row.expiry_secs == 300);
-    assert!(matches!(gone.row.presence, Presence::Away { .. }));
+    let offline = show("away").unwrap();
+    assert!(offline.connection.is_none() && offline.row.expiry_secs == 300);
+    assert!(matches!(offline.row.presence, Presence::Away { .. }));
     assert!(show("nobody").is_none());
 }
 
@@ -318,9 +318,9 @@ fn connections_are_counted_by_how_far_they_are() {
     let mut workers = two_workers();
     let _silent = workers[0].accepted();
     let _subscriber = subscriber(&mut workers, 1);
-    let mut asked = connections(&queries(&workers[0].node));
+    let mut pending = connections(&queries(&workers[0].node));
     settle(&mut workers);
-    let counts = asked.take().unwrap();
+    let counts = pending.take().unwrap();
     let sum = |value: fn(&ConnectionCounts) -> u64| counts.iter().map(value).sum::<u64>();
     assert_eq!(sum(|counts| counts.awaiting_connect), 1);
     assert_eq!(sum(|counts| counts.established), 1);
@@ -332,9 +332,9 @@ fn a_disconnected_client_gets_the_reason_and_its_session_ends_on_demand() {
     let mut workers = two_workers();
     let queries = queries(&workers[0].node);
     let kicked = |workers: &mut [Worker; 2], ends_session| {
-        let mut asked = kick(&queries, "client", ends_session);
+        let mut pending = kick(&queries, "client", ends_session);
         settle(workers);
-        let answers = asked.take().unwrap();
+        let answers = pending.take().unwrap();
         answers.into_iter().flatten().next()
     };
     let mut client = workers[0].accepted();
@@ -378,9 +378,9 @@ fn an_order_needs_its_own_cursor() {
         begin_session(&mut workers[0], &format!("s{number}"));
     }
     let queries = queries(&workers[0].node);
-    let mut asked = AskedPage::begin(&queries, &page(1)).unwrap();
+    let mut pending = PendingPage::send(&queries, &page(1)).unwrap();
     settle(&mut workers);
-    let cursor = asked.page().unwrap().page.next;
+    let cursor = pending.page().unwrap().page.next;
     assert!(cursor.is_some());
     for (sort, is_descending) in [(SortKey::ClientId, true), (SortKey::QueuedBytes, false)] {
         let other = SessionQuery {
@@ -389,7 +389,7 @@ fn an_order_needs_its_own_cursor() {
             cursor: cursor.clone(),
             ..page(1)
         };
-        let refused = AskedPage::begin(&queries, &other).unwrap_err();
+        let refused = PendingPage::send(&queries, &other).unwrap_err();
         assert!(matches!(refused, QueryError::Cursor(_)), "{refused:?}");
     }
 }

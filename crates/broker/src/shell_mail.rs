@@ -1,5 +1,4 @@
-//! Mail of one worker's shell to other workers, each piece in its place among the mail of the
-//! engine.
+//! Mail of one worker's shell to other workers, in order with the mail of the engine.
 
 use std::collections::VecDeque;
 
@@ -11,26 +10,26 @@ use thrum_engine::workers::WorkerId;
 use crate::mailbox::Mail;
 use crate::node::Node;
 
-/// Capacity of the batch that a worker keeps, in pieces: some 500 KiB.
+/// Capacity of the batch that a worker keeps, in items: about 500 KiB.
 const BATCH_KEPT: usize = 8192;
 
 /// Mail that the shell has sent in this turn.
 #[derive(Debug)]
-pub(crate) struct OwnMail {
-    /// For each worker.
-    boxes: Box<[VecDeque<Placed>]>,
-    /// Lent to the mail for one worker.
+pub(crate) struct ShellMail {
+    /// Queued mail by destination worker.
+    boxes: Box<[VecDeque<PositionedMail>]>,
+    /// Buffer for the mail to one worker; empty between calls.
     batch: Vec<Mail>,
 }
 
-/// A piece of mail behind so many pieces of the engine.
+/// Mail, and the number of engine items in front of it.
 #[derive(Debug)]
-struct Placed {
-    place: usize,
+struct PositionedMail {
+    position: usize,
     mail: Mail,
 }
 
-impl OwnMail {
+impl ShellMail {
     pub(crate) fn new(workers: usize) -> Self {
         Self {
             boxes: (0..workers).map(|_| VecDeque::new()).collect(),
@@ -38,14 +37,14 @@ impl OwnMail {
         }
     }
 
-    /// Mail for another worker; it leaves at the end of the turn.
+    /// Queues mail for another worker; it is delivered at the end of the turn.
     pub(crate) fn send(&mut self, outboxes: &mut Outboxes, worker: WorkerId, mail: Mail) {
-        let place = outboxes.send_beside(worker, mail.bytes_len());
-        self.boxes[worker.index()].push_back(Placed { place, mail });
+        let position = outboxes.send_beside(worker, mail.bytes_len());
+        self.boxes[worker.index()].push_back(PositionedMail { position, mail });
     }
 
-    /// Hands all mail of the turn over, the engine's too, and what is for sinks.
-    pub(crate) fn hand_over(&mut self, core: &mut Core, node: &Node) {
+    /// Delivers all mail of the turn, including the engine's and the messages for sinks.
+    pub(crate) fn deliver(&mut self, core: &mut Core, node: &Node) {
         core.outboxes.empty_into_sinks();
         for worker in WorkerId::all(node.workers()) {
             if !core.outboxes.has_mail(worker) {
@@ -63,17 +62,18 @@ impl OwnMail {
         }
     }
 
-    /// All mail for one worker, in the order in which it was sent.
+    /// Collects all mail for one worker in the order in which it was sent.
     fn fill_batch(&mut self, outboxes: &mut Outboxes, worker: WorkerId) {
-        let own = &mut self.boxes[worker.index()];
+        let queued = &mut self.boxes[worker.index()];
         let of_engine = outboxes.take(worker);
-        self.batch.reserve(of_engine.len() + own.len());
-        for (place, mail) in of_engine.enumerate() {
-            while let Some(placed) = own.pop_front_if(|placed| placed.place <= place) {
+        self.batch.reserve(of_engine.len() + queued.len());
+        for (position, mail) in of_engine.enumerate() {
+            while let Some(placed) = queued.pop_front_if(|placed| placed.position <= position) {
                 self.batch.push(placed.mail);
             }
             self.batch.push(Mail::Engine(mail));
         }
-        self.batch.extend(own.drain(..).map(|placed| placed.mail));
+        self.batch
+            .extend(queued.drain(..).map(|placed| placed.mail));
     }
 }

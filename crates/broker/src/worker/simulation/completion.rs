@@ -1,4 +1,5 @@
-//! The end of a run: everything heals, what is owed is paid, and nothing is left.
+//! The end of a run: without faults all expected messages arrive, all clients disconnect, and no
+//! state is left.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,29 +10,31 @@ use thrum_codec::{QoS, Version};
 use thrum_engine::node::metrics::Counter;
 use thrum_storage::RecoveredSession;
 
-use super::client::Wish;
+use super::client::ConnectOptions;
 use super::history::{ClientNumber, Ending, Event, Message, RETAINED};
 use super::world::{Failure, World, has_connection};
 
-/// Longer than a connection is drained, than any will waits and any keep alive lasts.
+/// Longer than the draining of a connection, any will delay and any keep alive.
 const LONG: Duration = Duration::from_secs(200);
 
 impl World {
-    pub(super) fn finale(&mut self) -> Result<(), Failure> {
-        self.everyone_is_there()?;
-        self.note(Event::Drained);
+    pub(super) fn complete(&mut self) -> Result<(), Failure> {
+        self.reconnect_all()?;
+        self.record(Event::Drained);
         self.inspect()?;
-        self.everyone_leaves()?;
-        self.nothing_is_left()
+        self.disconnect_all()?;
+        self.check_leftovers()
     }
 
-    fn everyone_is_there(&mut self) -> Result<(), Failure> {
-        self.bury_silent();
+    fn reconnect_all(&mut self) -> Result<(), Failure> {
+        self.detect_silent();
         self.settle()?;
         for client in 0..self.clients.len() {
-            let expiry_secs = self.clients[client].wish.map_or(0, |wish| wish.expiry_secs);
+            let expiry_secs = self.clients[client]
+                .options
+                .map_or(0, |options| options.expiry_secs);
             if !has_connection(&self.clients[client]) && expiry_secs > 0 {
-                self.connect(client, Wish::lasting(expiry_secs));
+                self.connect(client, ConnectOptions::lasting(expiry_secs));
             }
         }
         self.settle()
@@ -39,40 +42,40 @@ impl World {
 
     fn inspect(&mut self) -> Result<(), Failure> {
         let client = self.clients.len();
-        let inspector = self.newcomer(client, Version::V5);
+        let inspector = self.new_client(client, Version::V5);
         self.clients.push(inspector);
-        self.connect(client, Wish::clean());
+        self.connect(client, ConnectOptions::clean());
         self.settle()?;
         let event = self.clients[client].subscribe("r/#", QoS::AtLeastOnce);
-        self.note_all(event);
+        self.record_all(event);
         self.settle()?;
-        self.note(Event::Inspected { client });
-        self.leave(client);
+        self.record(Event::Inspected { client });
+        self.disconnect_and_close(client);
         self.settle()?;
         self.clients.pop();
         Ok(())
     }
 
-    /// The watcher stays until the last will has come.
-    fn everyone_leaves(&mut self) -> Result<(), Failure> {
-        // It might refuse what removes retained messages.
+    /// Disconnects all clients; the watcher stays until the last will has arrived.
+    fn disconnect_all(&mut self) -> Result<(), Failure> {
+        // A full sink could refuse messages that remove retained ones.
         self.machine.remove_sink();
-        self.note(Event::SinkRemoved);
+        self.record(Event::SinkRemoved);
         let watcher = self.watcher();
-        self.leave_clean(0..watcher)?;
-        self.pass(LONG)?;
+        self.disconnect_clean(0..watcher)?;
+        self.advance_time(LONG)?;
         self.settle()?;
         self.is_watched = false;
-        self.leave_clean(watcher..watcher + 1)?;
-        self.pass(LONG)?;
+        self.disconnect_clean(watcher..watcher + 1)?;
+        self.advance_time(LONG)?;
         self.settle()
     }
 
-    /// Sessions end, and with them what their clients have retained.
-    fn leave_clean(&mut self, clients: Range<ClientNumber>) -> Result<(), Failure> {
+    /// Ends sessions and removes the retained messages of their clients.
+    fn disconnect_clean(&mut self, clients: Range<ClientNumber>) -> Result<(), Failure> {
         for client in clients.clone() {
             self.cut(client);
-            self.connect(client, Wish::clean());
+            self.connect(client, ConnectOptions::clean());
         }
         self.settle()?;
         let own = |client: ClientNumber| RETAINED[client].map(|topic| (client, topic));
@@ -86,28 +89,28 @@ impl World {
                 is_empty: true,
                 expiry_secs: None,
             });
-            self.note_all(event);
+            self.record_all(event);
         }
         self.settle()?;
         for client in clients {
-            self.leave(client);
+            self.disconnect_and_close(client);
         }
         self.settle()
     }
 
-    fn leave(&mut self, client: ClientNumber) {
-        self.clients[client].goodbye(false, None);
-        self.carry_all_up(client);
+    fn disconnect_and_close(&mut self, client: ClientNumber) {
+        self.clients[client].disconnect(false, None);
+        self.transfer_all_to_node(client);
         drop(self.end(
             client,
-            Ending::Goodbye {
+            Ending::Disconnect {
                 with_will: false,
                 expiry_secs: None,
             },
         ));
     }
 
-    fn nothing_is_left(&mut self) -> Result<(), Failure> {
+    fn check_leftovers(&mut self) -> Result<(), Failure> {
         let mut left = Vec::new();
         let mut details = String::new();
         let mut count = |what: &str, number: u64| {
@@ -134,7 +137,7 @@ impl World {
         if let Some(disk) = &self.disk {
             let found = self.machine.close(disk);
             details = format!("{found:?}");
-            // Lanes between workers stay until the next start; only what is in them counts.
+            // Lanes between workers stay until the next start; only their contents count.
             let is_left = |session: &&RecoveredSession| {
                 !session.is_of_node() || !session.deliveries.is_empty()
             };
@@ -146,8 +149,8 @@ impl World {
             let orphans = orphans.sessions + orphans.deliveries + orphans.retained;
             count("orphans on the disk", orphans);
         }
-        for seat in &self.machine.seats {
-            let worker = &seat.worker;
+        for worker in &self.machine.workers {
+            let worker = &worker.inner;
             count("connections", worker.traffic.edge.connections.len() as u64);
             count("sessions", worker.traffic.engine.core.sessions.len() as u64);
             let [filters, nearly_full] = worker.traffic.engine.router.topics.counts();
@@ -158,7 +161,7 @@ impl World {
             return Ok(());
         }
         Err(format!(
-            "everyone left, but there are {} {details}",
+            "all clients have disconnected, but there are {} {details}",
             left.join(", ")
         ))
     }

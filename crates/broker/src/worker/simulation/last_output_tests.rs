@@ -1,16 +1,16 @@
-//! Output on connections that end: fixed scenarios, which random runs seldom reach.
+//! Output on connections that end: fixed scenarios that random runs seldom reach.
 
 use thrum_codec::packet::Packet;
 use thrum_codec::{QoS, ReasonCode, Version};
 use thrum_engine::turn::TurnLimits;
 use thrum_transport::Scheme;
 
-use super::client::Wish;
+use super::client::ConnectOptions;
 use super::history::{Ending, Message};
-use super::link::{Carried, Link};
+use super::link::{Link, Transferred};
 use super::plan::{EXPIRY_SECS_MAX, Plan};
 use super::random::Random;
-use super::seat::Seat;
+use super::stepped_worker::SteppedWorker;
 use super::world::World;
 use crate::mailbox::Mail;
 
@@ -39,7 +39,7 @@ fn world(has_disk: bool) -> World {
     plan.config.limits.client.inflight = 20;
     let mut world = World::with_plan(random, plan);
     for client in [PUBLISHER, SUBSCRIBER] {
-        world.connect(client, Wish::lasting(EXPIRY_SECS_MAX));
+        world.connect(client, ConnectOptions::lasting(EXPIRY_SECS_MAX));
     }
     world.settle().unwrap();
     world
@@ -56,11 +56,11 @@ fn message(number: u32, topic: &'static str, qos: QoS) -> Message {
     }
 }
 
-/// Turns without anything of the disk.
+/// Runs turns without any work of the disk.
 fn turns(world: &mut World) {
     for _ in 0..4 {
-        world.machine.seats.iter_mut().for_each(|seat| {
-            Seat::takes_a_turn(seat);
+        world.machine.workers.iter_mut().for_each(|worker| {
+            SteppedWorker::run_turn(worker);
         });
     }
 }
@@ -69,7 +69,7 @@ fn turns(world: &mut World) {
 fn read(world: &mut World, link: &mut Link) -> (Vec<String>, bool) {
     let mut packets = Vec::new();
     for _ in 0..200 {
-        let carried = link.carry_down(usize::MAX);
+        let transferred = link.transfer_to_client(usize::MAX);
         let handled = link.packets(Version::V5, |packet, _| {
             packets.push(match packet {
                 Packet::Publish(publish) => format!("PUBLISH {} bytes", publish.payload.len()),
@@ -81,7 +81,7 @@ fn read(world: &mut World, link: &mut Link) -> (Vec<String>, bool) {
             Ok(())
         });
         handled.expect("whole packets");
-        if carried == Carried::End {
+        if transferred == Transferred::End {
             assert!(link.has_whole_packets(), "it ends within a packet");
             return (packets, true);
         }
@@ -91,16 +91,16 @@ fn read(world: &mut World, link: &mut Link) -> (Vec<String>, bool) {
 }
 
 #[test]
-fn what_is_published_right_before_a_disconnect_is_acknowledged_when_it_is_on_the_disk() {
+fn a_message_right_before_a_disconnect_is_acknowledged_when_it_is_on_the_disk() {
     let mut world = world(true);
     let subscribed = world.clients[SUBSCRIBER].subscribe("t/0", QoS::AtLeastOnce);
-    world.note_all(subscribed);
+    world.record_all(subscribed);
     world.settle().unwrap();
     let sent = world.clients[PUBLISHER].publish(message(1, "t/0", QoS::AtLeastOnce));
-    world.note_all(sent);
-    world.clients[PUBLISHER].goodbye(false, None);
-    world.carry_all_up(PUBLISHER);
-    let how = Ending::Goodbye {
+    world.record_all(sent);
+    world.clients[PUBLISHER].disconnect(false, None);
+    world.transfer_all_to_node(PUBLISHER);
+    let how = Ending::Disconnect {
         with_will: false,
         expiry_secs: None,
     };
@@ -113,29 +113,29 @@ fn what_is_published_right_before_a_disconnect_is_acknowledged_when_it_is_on_the
     );
 }
 
-/// What a client reads that did not for a while, and whose identifier another connection takes
-/// over: while an answer to it waits for the disk, if there is one.
+/// Returns the packets that a slow client reads after a takeover of its session, which happens
+/// while an answer waits for the disk, if there is one.
 fn read_after_takeover(has_disk: bool) -> Vec<String> {
     let mut world = world(has_disk);
     for (filter, qos) in [("t/0", QoS::AtMostOnce), ("t/1", QoS::AtLeastOnce)] {
         let subscribed = world.clients[SUBSCRIBER].subscribe(filter, qos);
-        world.note_all(subscribed);
+        world.record_all(subscribed);
     }
     world.settle().unwrap();
     for number in 1..=MANY {
         let sent =
             world.clients[PUBLISHER].publish(message(number * LARGE, "t/0", QoS::AtMostOnce));
-        world.note_all(sent);
+        world.record_all(sent);
     }
-    world.carry_all_up(PUBLISHER);
+    world.transfer_all_to_node(PUBLISHER);
     turns(&mut world);
     let sent = world.clients[SUBSCRIBER].publish(message(1, "t/1", QoS::AtLeastOnce));
-    world.note_all(sent);
-    world.carry_all_up(SUBSCRIBER);
+    world.record_all(sent);
+    world.transfer_all_to_node(SUBSCRIBER);
     turns(&mut world);
     let mut old = world.end(SUBSCRIBER, Ending::Cut).unwrap();
-    world.connect(SUBSCRIBER, Wish::lasting(EXPIRY_SECS_MAX));
-    world.carry_all_up(SUBSCRIBER);
+    world.connect(SUBSCRIBER, ConnectOptions::lasting(EXPIRY_SECS_MAX));
+    world.transfer_all_to_node(SUBSCRIBER);
     turns(&mut world);
     let (packets, has_ended) = read(&mut world, &mut old);
     assert!(has_ended, "{packets:?}");
@@ -143,7 +143,7 @@ fn read_after_takeover(has_disk: bool) -> Vec<String> {
 }
 
 #[test]
-fn a_disconnect_comes_behind_whole_packets_while_output_waits_for_the_disk() {
+fn a_disconnect_follows_whole_packets_while_output_waits_for_the_disk() {
     let packets = read_after_takeover(true);
     let (last, before) = packets.split_last().unwrap();
     let taken_over = ReasonCode::SessionTakenOver;
@@ -151,13 +151,13 @@ fn a_disconnect_comes_behind_whole_packets_while_output_waits_for_the_disk() {
     assert_eq!(before, vec!["PUBLISH 3004 bytes"; MANY as usize]);
 }
 
-/// A connection whose CONNACK waits for the disk, and its worker's next turn.
-fn read_unwelcomed(happen: impl FnOnce(&mut World)) -> Vec<String> {
+/// Returns the packets on a connection whose CONNACK waits for the disk, after an event.
+fn read_unaccepted(happen: impl FnOnce(&mut World)) -> Vec<String> {
     let mut world = world(true);
     world.end(SUBSCRIBER, Ending::Cut);
     world.settle().unwrap();
-    world.connect(SUBSCRIBER, Wish::lasting(EXPIRY_SECS_MAX));
-    world.carry_all_up(SUBSCRIBER);
+    world.connect(SUBSCRIBER, ConnectOptions::lasting(EXPIRY_SECS_MAX));
+    world.transfer_all_to_node(SUBSCRIBER);
     turns(&mut world);
     let mut link = world.end(SUBSCRIBER, Ending::Cut).unwrap();
     assert_eq!(read(&mut world, &mut link), (vec![], false));
@@ -170,9 +170,9 @@ fn read_unwelcomed(happen: impl FnOnce(&mut World)) -> Vec<String> {
 // [MQTT-3.14.0-1]
 #[test]
 fn a_client_whose_connack_waits_for_the_disk_is_refused_when_another_takes_over() {
-    let packets = read_unwelcomed(|world| {
-        world.connect(SUBSCRIBER, Wish::lasting(EXPIRY_SECS_MAX));
-        world.carry_all_up(SUBSCRIBER);
+    let packets = read_unaccepted(|world| {
+        world.connect(SUBSCRIBER, ConnectOptions::lasting(EXPIRY_SECS_MAX));
+        world.transfer_all_to_node(SUBSCRIBER);
     });
     let refused = ReasonCode::UnspecifiedError;
     assert_eq!(packets, [format!("CONNACK {refused:?}")]);
@@ -181,8 +181,8 @@ fn a_client_whose_connack_waits_for_the_disk_is_refused_when_another_takes_over(
 // [MQTT-3.14.0-1]
 #[test]
 fn a_client_whose_connack_waits_for_the_disk_is_refused_when_the_node_stops() {
-    let packets = read_unwelcomed(|world| {
-        let worker = &world.machine.seats[0].worker;
+    let packets = read_unaccepted(|world| {
+        let worker = &world.machine.workers[0].inner;
         worker
             .node
             .mailbox(worker.traffic.engine.core.id)
@@ -193,7 +193,7 @@ fn a_client_whose_connack_waits_for_the_disk_is_refused_when_the_node_stops() {
 }
 
 #[test]
-fn a_client_that_read_slowly_still_learns_why_its_connection_ended() {
+fn a_slow_client_still_receives_the_reason_of_its_disconnect() {
     let packets = read_after_takeover(false);
     let taken_over = ReasonCode::SessionTakenOver;
     let last = format!("DISCONNECT {taken_over:?}");

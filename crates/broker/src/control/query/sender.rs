@@ -1,4 +1,4 @@
-//! One question to the workers: its asker, its answers, and the number of questions under way.
+//! Sends a query to the workers and collects their answers; limits the number of pending queries.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::CursorError;
-use super::questions::{Progress, Step, Task, Work};
+use super::tasks::{QueuedTask, TaskProgress, TaskStatus, WorkerTask};
 use crate::clock::Clock;
 use crate::control::Control;
 use crate::mailbox::Mail;
@@ -16,28 +16,28 @@ use crate::traffic::Traffic;
 use thrum_engine::node::metrics::Counter;
 use thrum_engine::workers::WorkerId;
 
-/// Questions under way on a node. Each may hold a page of [`ROWS_MAX`](super::ROWS_MAX) rows for
-/// each worker: about 0.5 MB, so that all together take some 16 MB of a node with one worker. One
+/// Pending queries on a node. Each may hold a page of [`ROWS_MAX`](super::ROWS_MAX) rows for
+/// each worker: about 0.5 MB, so that all together take about 16 MB on a node with one worker. One
 /// more is refused and counted ([`Counter::QuestionsRefused`]).
-pub(crate) const QUESTIONS_MAX: usize = 32;
-/// A question is given up after this time, unless the asker sets another one: a page of a million
+pub(crate) const QUERIES_MAX: usize = 32;
+/// A query times out after this time, unless the caller sets another one: a page of a million
 /// sessions takes some tenths of a second.
-pub(super) const QUESTION_TIME: Duration = Duration::from_secs(10);
+pub(super) const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An asker that waits looks this often whether its question is cancelled.
+/// A waiting caller checks at this interval whether its query was cancelled.
 const CANCEL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The worker that does the work of one worker.
+/// The worker that runs the tasks which only one worker has to run.
 pub(super) const FIRST_WORKER: WorkerId = WorkerId::new(0);
 
-/// Why a question has no answer.
+/// Why a query failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueryError {
-    /// Too many questions are under way.
+    /// Too many queries are pending.
     #[error(
         "{} questions are under way already; ask again when one of them is answered",
-        QUESTIONS_MAX
+        QUERIES_MAX
     )]
     Busy,
     /// Some workers did not answer in time.
@@ -48,29 +48,29 @@ pub enum QueryError {
         /// The time that they had.
         seconds: u64,
     },
-    /// The asker has cancelled the question.
+    /// The caller has cancelled the query.
     #[error("the question was cancelled")]
     Cancelled,
     /// The workers have ended, or are about to.
     #[error("the broker is stopping")]
     Stopped,
-    /// The cursor is of another listing or order.
+    /// The cursor belongs to another listing or order.
     #[error(transparent)]
     Cursor(#[from] CursorError),
-    /// The question is refused, for this reason.
+    /// The query is invalid, for this reason.
     #[error("{0}")]
     Invalid(String),
 }
 
-/// Limits the questions under way.
+/// Limits the pending queries.
 #[derive(Debug, Default)]
-pub(crate) struct QuestionLimit {
-    under_way: AtomicUsize,
+pub(crate) struct QueryLimit {
+    pending: AtomicUsize,
     has_closed: AtomicBool,
 }
 
-impl QuestionLimit {
-    /// Every question is refused from now on.
+impl QueryLimit {
+    /// Refuses every query from now on.
     pub(crate) fn close(&self) {
         self.has_closed.store(true, Ordering::SeqCst);
     }
@@ -79,31 +79,31 @@ impl QuestionLimit {
         self.has_closed.load(Ordering::SeqCst)
     }
 
-    /// None if too many questions are under way.
+    /// None if too many queries are pending.
     fn admit(self: &Arc<Self>) -> Option<Arc<Permit>> {
-        let before = self.under_way.fetch_add(1, Ordering::Relaxed);
+        let before = self.pending.fetch_add(1, Ordering::Relaxed);
         let permit = Arc::new(Permit(Arc::clone(self)));
-        (before < QUESTIONS_MAX).then_some(permit)
+        (before < QUERIES_MAX).then_some(permit)
     }
 }
 
-/// One of the questions that may be under way. The asker and all workers hold it until they drop
-/// the question, so that questions that were given up count too.
+/// Counts as one pending query. The caller and all workers hold it until they drop the query, so
+/// that abandoned queries count too.
 #[derive(Debug)]
-struct Permit(Arc<QuestionLimit>);
+struct Permit(Arc<QueryLimit>);
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.0.pending.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Cancels the questions of one asker.
+/// Cancels the queries of one caller.
 #[derive(Clone, Debug, Default)]
 pub struct Cancellation(Arc<AtomicBool>);
 
 impl Cancellation {
-    /// Cancels every question that waits for answers or is asked from now on.
+    /// Cancels every query that waits for answers or is sent from now on.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -113,18 +113,18 @@ impl Cancellation {
     }
 }
 
-/// A question and its answers so far.
+/// A query that was sent, and its answers so far.
 #[derive(Debug)]
-pub(crate) struct Asking<A> {
+pub(crate) struct PendingQuery<A> {
     answers: Receiver<(WorkerId, A)>,
     missing: Vec<WorkerId>,
     received: Vec<A>,
-    /// The workers give the question up when this is dropped.
-    _asker: Arc<()>,
+    /// The workers abandon the query when this is dropped.
+    _caller: Arc<()>,
     _permit: Arc<Permit>,
 }
 
-impl<A> Asking<A> {
+impl<A> PendingQuery<A> {
     /// Receives the answers that were sent; true if these are all.
     #[cfg(test)]
     pub(super) fn is_answered(&mut self) -> bool {
@@ -170,54 +170,54 @@ impl<A> Asking<A> {
     }
 }
 
-/// The way of one worker's answer to the asker.
-struct Reply<A> {
+/// Sends one worker's answer to the caller.
+struct ReplySender<A> {
     worker: WorkerId,
     sender: SyncSender<(WorkerId, A)>,
-    asker: Weak<()>,
+    caller: Weak<()>,
     _permit: Arc<Permit>,
 }
 
-/// The work of a worker for a question, and the way of its answer.
-struct Asked<W: Work> {
-    work: W,
-    reply: Reply<W::Answer>,
+/// The task of one worker for a query, and the sender of its answer.
+struct TaskWithReply<W: WorkerTask> {
+    task: W,
+    reply: ReplySender<W::Answer>,
 }
 
-impl<W: Work> fmt::Debug for Asked<W> {
+impl<W: WorkerTask> fmt::Debug for TaskWithReply<W> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.work.fmt(formatter)
+        self.task.fmt(formatter)
     }
 }
 
-impl<W: Work> Task for Asked<W> {
-    fn is_given_up(&self) -> bool {
-        self.reply.asker.strong_count() == 0
+impl<W: WorkerTask> QueuedTask for TaskWithReply<W> {
+    fn is_abandoned(&self) -> bool {
+        self.reply.caller.strong_count() == 0
     }
 
-    fn step(&mut self, traffic: &mut Traffic) -> Step {
-        match self.work.go_on(traffic) {
-            Progress::More => Step::More,
-            Progress::Waits => Step::Waits,
-            Progress::Done(answer) => {
-                // The asker may have given up.
+    fn advance(&mut self, traffic: &mut Traffic) -> TaskStatus {
+        match self.task.advance(traffic) {
+            TaskProgress::More => TaskStatus::More,
+            TaskProgress::Blocked => TaskStatus::Blocked,
+            TaskProgress::Done(answer) => {
+                // The caller may have stopped waiting.
                 self.reply.sender.try_send((self.reply.worker, answer)).ok();
-                Step::Done
+                TaskStatus::Done
             }
         }
     }
 }
 
-/// Asks the workers of a node.
+/// Sends queries to the workers of a node.
 #[derive(Clone, Debug)]
-pub(super) struct Asker {
+pub(super) struct QuerySender {
     pub(super) control: Arc<Control>,
-    /// A question without an answer is given up after this time.
+    /// A query without an answer fails after this time.
     pub(super) timeout: Duration,
     pub(super) cancel: Cancellation,
 }
 
-impl Asker {
+impl QuerySender {
     pub(super) fn node(&self) -> &Node {
         self.control.node()
     }
@@ -226,16 +226,16 @@ impl Asker {
         WorkerId::all(self.node().workers())
     }
 
-    /// Sends a question to some workers.
-    pub(super) fn begin<W: Work + 'static>(
+    /// Sends a query to some workers.
+    pub(super) fn send<W: WorkerTask + 'static>(
         &self,
         workers: impl Iterator<Item = WorkerId>,
-        work: impl Fn() -> W,
-    ) -> Result<Asking<W::Answer>, QueryError> {
+        task: impl Fn() -> W,
+    ) -> Result<PendingQuery<W::Answer>, QueryError> {
         if self.cancel.is_cancelled() {
             return Err(QueryError::Cancelled);
         }
-        let (limit, node) = (&self.control.question_limit, self.node());
+        let (limit, node) = (&self.control.query_limit, self.node());
         let Some(permit) = limit.admit() else {
             node.state
                 .metrics
@@ -244,58 +244,60 @@ impl Asker {
         };
         node.state.metrics.add_elsewhere(Counter::QuestionsAsked, 1);
         let missing: Vec<WorkerId> = workers.collect();
-        // Room for all, so that no worker waits.
+        // The channel has room for all answers, so that no worker waits.
         let (sender, answers) = sync_channel(missing.len());
-        let asker = Arc::new(());
+        let caller = Arc::new(());
         for worker in &missing {
-            let reply = Reply {
+            let reply = ReplySender {
                 worker: *worker,
                 sender: sender.clone(),
-                asker: Arc::downgrade(&asker),
+                caller: Arc::downgrade(&caller),
                 _permit: Arc::clone(&permit),
             };
-            let work = work();
-            let task = Box::new(Asked { work, reply });
-            node.mailbox(*worker).push(Mail::Asked(task));
+            let task = Box::new(TaskWithReply {
+                task: task(),
+                reply,
+            });
+            node.mailbox(*worker).push(Mail::Query(task));
         }
-        // If the limit is not closed here, the question is in a mailbox that is emptied when the
+        // If the limit is not closed here, the query is in a mailbox that is emptied when the
         // worker has ended.
         if limit.is_closed() {
             return Err(QueryError::Stopped);
         }
-        Ok(Asking {
+        Ok(PendingQuery {
             answers,
             missing,
             received: Vec::new(),
-            _asker: asker,
+            _caller: caller,
             _permit: permit,
         })
     }
 
-    /// Asks some workers and waits for the answers.
-    fn ask<W: Work + 'static>(
+    /// Sends a query to some workers and waits for the answers.
+    fn query<W: WorkerTask + 'static>(
         &self,
         workers: impl Iterator<Item = WorkerId>,
-        work: impl Fn() -> W,
+        task: impl Fn() -> W,
     ) -> Result<Vec<W::Answer>, QueryError> {
-        self.begin(workers, work)?.wait(self.timeout, &self.cancel)
+        self.send(workers, task)?.wait(self.timeout, &self.cancel)
     }
 
-    /// Asks all workers.
-    pub(super) fn ask_all<W: Work + 'static>(
+    /// Sends a query to all workers and waits for the answers.
+    pub(super) fn query_all<W: WorkerTask + 'static>(
         &self,
-        work: impl Fn() -> W,
+        task: impl Fn() -> W,
     ) -> Result<Vec<W::Answer>, QueryError> {
-        self.ask(self.workers(), work)
+        self.query(self.workers(), task)
     }
 
-    /// Asks one worker.
-    pub(super) fn ask_worker<W: Work + 'static>(
+    /// Sends a query to one worker and waits for the answer.
+    pub(super) fn query_worker<W: WorkerTask + 'static>(
         &self,
         worker: WorkerId,
-        work: impl Fn() -> W,
+        task: impl Fn() -> W,
     ) -> Result<W::Answer, QueryError> {
-        let answers = self.ask(std::iter::once(worker), work)?;
+        let answers = self.query(std::iter::once(worker), task)?;
         answers.into_iter().next().ok_or(QueryError::Stopped)
     }
 }

@@ -1,4 +1,4 @@
-//! Connections that end at a bad moment: right behind a message, and in the middle of a packet.
+//! Connections that end right behind a message, or within a packet.
 
 use thrum_codec::QoS;
 
@@ -8,14 +8,14 @@ use super::world::{Failure, World, any_qos};
 
 /// More messages with a large payload than a small socket takes.
 const LARGE_MESSAGES: usize = 8;
-/// Rounds in which a subscription is mostly acknowledged.
+/// Rounds within which a subscription is mostly acknowledged.
 const ROUNDS: usize = 8;
 
 impl World {
-    /// The client says goodbye right behind messages, everything but the disk goes on, and what
-    /// comes back is read. Often the node dies then.
-    pub(super) fn last_message(&mut self) -> Result<(), Failure> {
-        let Some(client) = self.someone_connected() else {
+    /// Sends DISCONNECT right behind messages, runs everything but the disk, and reads the answers.
+    /// Often the node is killed then.
+    pub(super) fn disconnect_after_publish(&mut self) -> Result<(), Failure> {
+        let Some(client) = self.random_connected() else {
             return Ok(());
         };
         for _ in 0..=self.random.below(3) {
@@ -26,10 +26,10 @@ impl World {
             let topic = self.random.pick(&PLAIN);
             self.publish_plain(client, number, (topic, qos));
         }
-        self.say_goodbye(client);
+        self.send_disconnect(client);
         for _ in 0..=self.random.below(3) {
-            self.some_turns();
-            self.carry_left(usize::MAX)?;
+            self.run_random_turns();
+            self.read_old_connections(usize::MAX)?;
         }
         if self.random.percent(50) {
             self.crash()?;
@@ -37,69 +37,69 @@ impl World {
         Ok(())
     }
 
-    /// A client reads nothing while others publish and while answers to itself wait for the disk;
-    /// then it comes back on another connection, and reads the old one to its end.
-    pub(super) fn take_over_full(&mut self) -> Result<(), Failure> {
-        let Some(client) = self.someone_connected() else {
+    /// Lets a client not read while others publish and its own answers wait for the disk; then it
+    /// reconnects, and reads the old connection to its end.
+    pub(super) fn take_over_slow_client(&mut self) -> Result<(), Failure> {
+        let Some(client) = self.random_connected() else {
             return Ok(());
         };
         let topic = self.random.pick(&PLAIN);
         let qos = any_qos(&mut self.random);
         let event = self.clients[client].subscribe(topic, qos);
-        self.note_all(event);
+        self.record_all(event);
         for _ in 0..ROUNDS {
             self.flow()?;
             self.restart_after_power_loss()?;
         }
-        // A delivery that waits for the disk is not begun.
+        // A delivery does not begin while it waits for the disk.
         let qos = self
             .random
             .pick(&[QoS::AtMostOnce, QoS::AtMostOnce, QoS::ExactlyOnce]);
         for _ in 0..LARGE_MESSAGES {
-            let publisher = self.someone_connected().unwrap_or(client);
+            let publisher = self.random_connected().unwrap_or(client);
             let number = self.large_number();
             self.publish_plain(publisher, number, (topic, qos));
         }
         for publisher in 0..self.watcher() {
-            self.carry_all_up(publisher);
+            self.transfer_all_to_node(publisher);
         }
         self.turns();
-        // As much as the socket holds: of what comes next a part finds room.
+        // Reads as much as the socket holds, so that there is room for a part of the next output.
         if self.random.percent(70) {
-            self.carry_all_down(client)?;
+            self.transfer_all_to_client(client)?;
             self.turns();
         }
         let number = self.number();
         self.publish_plain(client, number, (topic, QoS::AtLeastOnce));
-        self.carry_all_up(client);
+        self.transfer_all_to_node(client);
         self.turns();
         self.silence(client);
-        self.connect_somehow(client);
-        self.carry_all_up(client);
+        self.connect_randomly(client);
+        self.transfer_all_to_node(client);
         for _ in 0..=self.random.below(3) {
             self.turns();
-            self.carry_left(usize::MAX)?;
+            self.read_old_connections(usize::MAX)?;
         }
         Ok(())
     }
 
-    fn someone_connected(&mut self) -> Option<ClientNumber> {
+    fn random_connected(&mut self) -> Option<ClientNumber> {
         let all = 0..self.watcher();
         let is_connected = |client: &ClientNumber| self.clients[*client].phase == Phase::Connected;
         let connected: Vec<ClientNumber> = all.filter(is_connected).collect();
         (!connected.is_empty()).then(|| self.random.pick(&connected))
     }
 
-    /// Each worker takes a turn, half of one or none.
-    fn some_turns(&mut self) {
-        for seat in 0..self.machine.seats.len() {
-            let seat = &mut self.machine.seats[seat];
+    /// Runs a turn, half a turn or none of each worker.
+    fn run_random_turns(&mut self) {
+        for worker in 0..self.machine.workers.len() {
+            let worker = &mut self.machine.workers[worker];
             match self.random.below(4) {
                 0 => {}
                 1 => {
-                    seat.takes_a_turn();
+                    worker.run_turn();
                 }
-                _ => seat.takes_half_a_turn(),
+                _ => worker.run_half_turn(),
             }
         }
     }
@@ -124,6 +124,6 @@ impl World {
             expiry_secs: None,
         };
         let event = self.clients[client].publish(message);
-        self.note_all(event);
+        self.record_all(event);
     }
 }

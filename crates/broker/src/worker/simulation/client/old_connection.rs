@@ -1,6 +1,5 @@
-//! Connections that their clients do not use any more, and read to their end all the same: whatever
-//! still comes there has to be whole packets, and an acknowledgement counts until the client is
-//! back.
+//! Connections that their clients no longer use, but read to their end: the rest must be whole
+//! packets, and an acknowledgement counts until the client reconnects.
 
 use thrum_codec::packet::Packet;
 use thrum_codec::{PacketId, QoS, ReasonCode, Version, decode, frame};
@@ -8,14 +7,14 @@ use thrum_codec::{PacketId, QoS, ReasonCode, Version, decode, frame};
 use super::packets::{begins_padding, is_padding};
 use super::{Client, Phase};
 use crate::worker::simulation::history::{ClientNumber, Event};
-use crate::worker::simulation::link::{Carried, Link};
+use crate::worker::simulation::link::{Link, Transferred};
 use crate::worker::simulation::world::Failure;
 
 /// A connection that is only read.
 #[derive(Debug)]
-pub(in super::super) struct Leaving {
+pub(in super::super) struct OldConnection {
     pub(in super::super) client: ClientNumber,
-    /// The client's how manieth connection.
+    /// The connection number of the client.
     pub(in super::super) connection: u32,
     pub(in super::super) has_ended: bool,
     version: Version,
@@ -24,7 +23,7 @@ pub(in super::super) struct Leaving {
 
 /// PUBACK or PUBREC on such a connection.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Answered {
+pub(in super::super) struct LateAck {
     pub(in super::super) client: ClientNumber,
     pub(in super::super) connection: u32,
     pub(in super::super) packet_id: PacketId,
@@ -32,9 +31,9 @@ pub(in super::super) struct Answered {
 }
 
 impl Client {
-    /// The client does not use this connection any more.
-    pub(in super::super) fn leaving(&self, link: Link) -> Leaving {
-        Leaving {
+    /// Returns the connection as one that the client no longer uses.
+    pub(in super::super) fn old_connection(&self, link: Link) -> OldConnection {
+        OldConnection {
             client: self.number,
             connection: self.connections,
             has_ended: false,
@@ -43,14 +42,14 @@ impl Client {
         }
     }
 
-    /// A message was answered after the goodbye, and is not sent again.
-    pub(in super::super) fn answered_late(
+    /// Handles an acknowledgement after DISCONNECT: its message is not sent again.
+    pub(in super::super) fn acknowledged_late(
         &mut self,
         connection: u32,
         packet_id: PacketId,
         outcome: ReasonCode,
     ) -> Option<Event> {
-        if self.phase != Phase::Away || self.connections != connection {
+        if self.phase != Phase::Disconnected || self.connections != connection {
             return None;
         }
         let mut flights = self.outgoing.iter();
@@ -69,19 +68,19 @@ impl Client {
     }
 }
 
-impl Leaving {
-    /// Moves so many bytes towards the client at most, and looks at what has arrived.
-    pub(in super::super) fn carry_down(
+impl OldConnection {
+    /// Transfers at most `bytes_max` bytes to the client, and checks the packets that have arrived.
+    pub(in super::super) fn transfer_to_client(
         &mut self,
         bytes_max: usize,
-        answers: &mut Vec<Answered>,
-    ) -> Result<Carried, Failure> {
-        let carried = self.link.carry_down(bytes_max);
-        self.has_ended |= carried == Carried::End;
+        answers: &mut Vec<LateAck>,
+    ) -> Result<Transferred, Failure> {
+        let transferred = self.link.transfer_to_client(bytes_max);
+        self.has_ended |= transferred == Transferred::End;
         let (client, connection) = (self.client, self.connection);
         let handled = self.link.packets(self.version, |packet, _| match packet {
             Packet::PubAck(ack) | Packet::PubRec(ack) => {
-                answers.push(Answered {
+                answers.push(LateAck {
                     client,
                     connection,
                     packet_id: ack.packet_id,
@@ -93,14 +92,14 @@ impl Leaving {
             _ => Ok(()),
         });
         handled
-            .and_then(|()| self.ends_with_the_truth())
-            .map_err(|what| format!("client {client}, on a connection that it has left: {what}"))?;
-        Ok(carried)
+            .and_then(|()| self.check_partial_packet())
+            .map_err(|what| format!("client {client}, on an old connection: {what}"))?;
+        Ok(transferred)
     }
 
-    /// The node may end a connection within a packet, as a slow client has its time. What there is
-    /// of it is not of another packet.
-    fn ends_with_the_truth(&self) -> Result<(), Failure> {
+    /// Checks an incomplete last packet: the node may end the connection of a slow client within a
+    /// packet, but must not mix packets.
+    fn check_partial_packet(&self) -> Result<(), Failure> {
         let rest = self.link.rest();
         let Some(len) = frame::announced_len(rest).filter(|_| self.has_ended) else {
             return Ok(());

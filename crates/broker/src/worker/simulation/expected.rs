@@ -1,13 +1,13 @@
-//! Which events of a history are owed for sure: what the checker must miss if they were not there.
+//! Finds events of a history that are certainly expected: the checker must report their absence.
 //!
-//! This looks at one event and its surroundings and is far simpler than the checker: it leaves out
-//! whatever might be excused.
+//! It considers one event and its surroundings and is far simpler than the checker: it excludes
+//! every event whose absence could be allowed.
 
 use thrum_codec::{QoS, topic};
 
 use super::history::{ClientNumber, Ending, Entry, Event, Message, MessageNumber};
 
-/// A message that was sent once with QoS 2, and came that way.
+/// A message that was sent once with QoS 2, and arrived with it.
 pub(super) fn is_exactly_once(history: &[Entry], place: usize) -> bool {
     let Event::Received {
         number,
@@ -22,9 +22,9 @@ pub(super) fn is_exactly_once(history: &[Entry], place: usize) -> bool {
     topic.starts_with('t') && sendings(history, number).count() == 1
 }
 
-/// A message that was accepted, and came once to a client that had subscribed to it before it was
-/// sent and stayed connected until everything was settled.
-pub(super) fn is_owed_message(history: &[Entry], place: usize) -> bool {
+/// A message that was accepted, and arrived once at a client that had subscribed to it before it
+/// was sent and stayed connected until everything was settled.
+pub(super) fn is_expected_message(history: &[Entry], place: usize) -> bool {
     let Event::Received {
         client,
         number,
@@ -56,15 +56,15 @@ pub(super) fn is_owed_message(history: &[Entry], place: usize) -> bool {
     let Some(settled) = find(history, accepted.max(place), is_settled) else {
         return false;
     };
-    let is_his = |event: &Event| connection_of(event) == Some(client);
+    let is_of_client = |event: &Event| connection_of(event) == Some(client);
     let Some(connected) = history[..sent]
         .iter()
-        .rposition(|entry| is_his(&entry.event))
+        .rposition(|entry| is_of_client(&entry.event))
     else {
         return false;
     };
     let stays = matches!(history[connected].event, Event::Connected { .. })
-        && find(history, connected + 1, is_his).is_none_or(|next| next > settled);
+        && find(history, connected + 1, is_of_client).is_none_or(|next| next > settled);
     stays
         && has_one_subscription(
             &history[connected..settled],
@@ -73,7 +73,8 @@ pub(super) fn is_owed_message(history: &[Entry], place: usize) -> bool {
         )
 }
 
-/// Exactly one subscription to the topic, granted before that place and never touched again.
+/// Whether there is exactly one subscription to the topic, granted before that position and never
+/// changed.
 fn has_one_subscription(
     history: &[Entry],
     sent: usize,
@@ -104,9 +105,9 @@ fn has_one_subscription(
     touched == 1 && granted.is_some_and(|place| place < sent)
 }
 
-/// A will without delay that came once, and whose connection was up and was cut before everything
-/// was settled.
-pub(super) fn is_owed_will(history: &[Entry], place: usize) -> bool {
+/// A will without delay that arrived once, and whose connection was up and was cut before
+/// everything was settled.
+pub(super) fn is_expected_will(history: &[Entry], place: usize) -> bool {
     let Event::Received {
         client: watcher,
         number,
@@ -130,11 +131,11 @@ pub(super) fn is_owed_will(history: &[Entry], place: usize) -> bool {
         return false;
     };
     let client = connection_of(&history[begun].event);
-    let is_his = |event: &Event| connection_of(event) == client;
-    let next = |from: usize| find(history, from + 1, is_his);
+    let is_of_client = |event: &Event| connection_of(event) == client;
+    let next = |from: usize| find(history, from + 1, is_of_client);
     let before = history[..begun]
         .iter()
-        .rposition(|entry| is_his(&entry.event));
+        .rposition(|entry| is_of_client(&entry.event));
     let had_answer = before.is_none_or(|before| find(history, before, is_settled) < Some(begun));
     let Some((up, cut)) = next(begun).and_then(|up| Some((up, next(up)?))) else {
         return false;
@@ -142,13 +143,13 @@ pub(super) fn is_owed_will(history: &[Entry], place: usize) -> bool {
     let is_cut = matches!(history[up].event, Event::Connected { .. })
         && matches!(
             history[cut].event,
-            Event::Gone {
+            Event::Disconnected {
                 how: Ending::Cut,
                 ..
             }
         );
     let settled = find(history, cut, is_settled);
-    let ends_it = |event: &Event| is_his(event) || *event == Event::Restarted;
+    let ends_it = |event: &Event| is_of_client(event) || *event == Event::Restarted;
     let next_end = find(history, cut + 1, ends_it);
     had_answer && is_cut && settled.is_some() && next_end.is_none_or(|end| settled < Some(end))
 }
@@ -184,13 +185,13 @@ fn arrivals(history: &[Entry], client: ClientNumber, number: MessageNumber) -> u
     history.iter().filter(is_it).count()
 }
 
-/// The client whose connection begins, is answered or ends.
+/// The client whose connection begins, is acknowledged or ends.
 fn connection_of(event: &Event) -> Option<ClientNumber> {
     match event {
         Event::Connecting { client, .. }
         | Event::Connected { client, .. }
         | Event::Refused { client, .. }
-        | Event::Gone { client, .. } => Some(*client),
+        | Event::Disconnected { client, .. } => Some(*client),
         _ => None,
     }
 }

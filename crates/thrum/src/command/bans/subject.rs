@@ -7,10 +7,10 @@ use thrum_protection::Subject;
 use crate::command::Failure;
 use crate::command::shown::name;
 
-/// One of three.
+/// The subject: a client, a user or an address.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
-pub(super) struct WhoArgs {
+pub(super) struct SubjectArgs {
     /// A client identifier; with --user or --address only the client of that user, or from there
     /// without user name.
     #[arg(long, value_name = "ID")]
@@ -23,7 +23,7 @@ pub(super) struct WhoArgs {
     address: Option<Network>,
 }
 
-impl WhoArgs {
+impl SubjectArgs {
     /// The subject of a ban.
     pub(super) fn subject(&self) -> anyhow::Result<Subject> {
         let names = (self.client_id.as_deref(), self.user.as_deref());

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::world::{Failure, World};
-use crate::control::test_queries::{AskedPage, queries, session};
+use crate::control::test_queries::{PendingPage, queries, session};
 use crate::control::{Presence, SessionFilter, SessionPage, SessionQuery, SortKey};
 use thrum_engine::ids::ConnectionKey;
 
-/// Turns of all workers by which a page is there: a turn looks at one session at least.
+/// Turns of all workers within which a page is complete: a turn visits at least one session.
 const ROUNDS_MAX: usize = 200;
 const SORT_KEYS: [SortKey; 4] = [
     SortKey::ClientId,
@@ -22,8 +22,8 @@ type Connected = BTreeSet<(Box<str>, u64, Option<ConnectionKey>)>;
 
 impl World {
     fn connected(&self) -> Connected {
-        let seats = self.machine.seats.iter();
-        let clients = seats.flat_map(|seat| seat.worker.traffic.engine.core.sessions.iter());
+        let workers = self.machine.workers.iter();
+        let clients = workers.flat_map(|worker| worker.inner.traffic.engine.core.sessions.iter());
         let connected = clients.filter(|(_, client)| client.connection.is_some());
         connected
             .map(|(_, client)| {
@@ -33,9 +33,9 @@ impl World {
             .collect()
     }
 
-    /// Goes through all sessions page by page, with turns between: whoever is connected all the
+    /// Lists all sessions page by page, with turns in between: a client that is connected all the
     /// time is listed once, in order.
-    pub(super) fn ask_for_sessions(&mut self) -> Result<(), Failure> {
+    pub(super) fn list_sessions(&mut self) -> Result<(), Failure> {
         let before = self.connected();
         let mut query = SessionQuery {
             filter: SessionFilter {
@@ -55,9 +55,9 @@ impl World {
             {
                 return Err(format!("{matching:?} sessions on pages such as {page:?}"));
             }
-            let is_away = |presence: &Presence| matches!(presence, Presence::Away { .. });
-            if page.rows.iter().any(|row| is_away(&row.presence)) {
-                return Err(format!("a client that is away is listed: {page:?}"));
+            let is_disconnected = |presence: &Presence| matches!(presence, Presence::Away { .. });
+            if page.rows.iter().any(|row| is_disconnected(&row.presence)) {
+                return Err(format!("a disconnected client is listed: {page:?}"));
             }
             listed.extend(page.rows.into_iter().map(|row| row.client_id));
             query.cursor = page.next;
@@ -84,45 +84,45 @@ impl World {
             if !listed.contains(client_id) {
                 return Err(format!("{client_id} is connected and not among {listed:?}"));
             }
-            self.look_at_session(client_id)?;
+            self.show_session(client_id)?;
         }
         Ok(())
     }
 
     fn page(&mut self, query: &SessionQuery) -> Result<SessionPage, Failure> {
         let queries = queries(&self.machine.node);
-        let mut asked = AskedPage::begin(&queries, query).map_err(|error| error.to_string())?;
+        let mut pending = PendingPage::send(&queries, query).map_err(|error| error.to_string())?;
         for _ in 0..ROUNDS_MAX {
-            if let Some(page) = asked.page() {
+            if let Some(page) = pending.page() {
                 return Ok(page);
             }
-            for seat in &mut self.machine.seats {
-                seat.takes_half_a_turn();
+            for worker in &mut self.machine.workers {
+                worker.run_half_turn();
             }
         }
         Err("the workers do not answer".to_owned())
     }
 
-    fn all_take_a_turn(&mut self) {
-        for seat in &mut self.machine.seats {
-            seat.takes_a_turn();
+    fn run_all_turns(&mut self) {
+        for worker in &mut self.machine.workers {
+            worker.run_turn();
         }
     }
 
-    fn look_at_session(&mut self, client_id: &str) -> Result<(), Failure> {
-        let mut asked = session(&queries(&self.machine.node), client_id);
+    fn show_session(&mut self, client_id: &str) -> Result<(), Failure> {
+        let mut pending = session(&queries(&self.machine.node), client_id);
         for _ in 0..ROUNDS_MAX {
-            let Some(answers) = asked.take() else {
-                self.all_take_a_turn();
+            let Some(answers) = pending.take() else {
+                self.run_all_turns();
                 continue;
             };
             // It may have ended in these turns.
             let mut found = answers.iter().flatten();
             return match found.find(|detail| *detail.row.client_id != *client_id) {
                 None => Ok(()),
-                Some(detail) => Err(format!("{client_id} was asked for, not {detail:?}")),
+                Some(detail) => Err(format!("{client_id} was requested, not {detail:?}")),
             };
         }
-        Err("the workers do not say what they know of a session".to_owned())
+        Err("the workers do not answer a query for a session".to_owned())
     }
 }
