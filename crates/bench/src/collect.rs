@@ -180,7 +180,7 @@ impl Collector {
             .into_iter()
             .zip(slice.latencies.named());
         for ((name, sum), (_, histogram)) in sums {
-            if in_hold || matches!(name, "connect" | "subscribe" | "reconnect") {
+            if in_hold || matches!(name, "connect" | "subscribe" | "reconnect" | "open_lag") {
                 add(sum, histogram);
             }
         }

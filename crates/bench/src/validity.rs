@@ -13,6 +13,13 @@ pub const LAG_P99_NS_MAX: u64 = 10 * SECOND_NS / 1_000;
 /// their latency: beyond it the latencies show the generator.
 pub const RECEIVE_LAG_P99_NS_MAX: u64 = 10 * SECOND_NS / 1_000;
 
+/// Lag of the opened connections at p99, unless it is less than half of their latency: beyond it
+/// the connect rate and its latencies are the generator's.
+pub const OPEN_LAG_P99_NS_MAX: u64 = 10 * SECOND_NS / 1_000;
+
+/// Connections whose lag has a 99th percentile: of fewer, one late opening would decide.
+pub const OPENS_MIN: u64 = 100;
+
 /// Largest share of the hold that a thread may be on a core: beyond it there is no room for a
 /// burst, and messages wait in its sockets.
 pub const BUSY_MAX: f64 = 0.9;
@@ -29,6 +36,11 @@ pub struct Health {
     pub receive_lag_p99_ns: u64,
     /// Response time, 99th percentile.
     pub response_p99_ns: u64,
+    /// From the scheduled to the actual opening of connections, 99th percentile; 0 for fewer than
+    /// [`OPENS_MIN`].
+    pub open_lag_p99_ns: u64,
+    /// From the scheduled opening of connections to CONNACK, 99th percentile.
+    pub connect_p99_ns: u64,
     /// Messages due within the hold.
     pub offered: u64,
     /// Messages sent within the hold.
@@ -65,6 +77,11 @@ pub enum Limit {
         /// 99th percentile.
         p99_ns: u64,
     },
+    /// Connections were opened too late.
+    OpenLag {
+        /// 99th percentile.
+        p99_ns: u64,
+    },
     /// A thread had no rest.
     Busy {
         /// Share of the hold that the busiest thread was on a core.
@@ -98,6 +115,10 @@ impl Health {
         let p99_ns = self.receive_lag_p99_ns;
         if p99_ns > RECEIVE_LAG_P99_NS_MAX && p99_ns > self.response_p99_ns / 2 {
             limits.push(Limit::ReceiveLag { p99_ns });
+        }
+        let p99_ns = self.open_lag_p99_ns;
+        if p99_ns > OPEN_LAG_P99_NS_MAX && p99_ns > self.connect_p99_ns / 2 {
+            limits.push(Limit::OpenLag { p99_ns });
         }
         let share = self.busiest().busy;
         if share > BUSY_MAX {
@@ -146,6 +167,10 @@ impl Limit {
             Self::Lag { .. } => {
                 "stop other work on this machine, lower --rate, or run the generator on cores of its own"
             }
+            Self::OpenLag { .. } => {
+                "lower --connect-rate, or use more --threads (and cores) or more machines: the generator does not open \
+                 connections as fast"
+            }
             Self::Busy { .. } => "use more --threads (and cores), or lower the rate",
             Self::NotSent { .. } => "lower --rate or use more --threads",
             Self::Clock { .. } => {
@@ -169,6 +194,12 @@ impl fmt::Display for Limit {
                 "generator receive lag p99 {}, more than {}",
                 latency(p99_ns),
                 latency(RECEIVE_LAG_P99_NS_MAX)
+            ),
+            Self::OpenLag { p99_ns } => write!(
+                formatter,
+                "the generator opened connections late: p99 {}, more than {}",
+                latency(p99_ns),
+                latency(OPEN_LAG_P99_NS_MAX)
             ),
             Self::Busy { share } => {
                 write!(
@@ -203,6 +234,8 @@ mod tests {
         lag_p99_ns: 200_000,
         receive_lag_p99_ns: 0,
         response_p99_ns: 0,
+        open_lag_p99_ns: 0,
+        connect_p99_ns: 0,
         offered: 1_000,
         sent: 1_000,
         held_back: 0,
@@ -248,6 +281,25 @@ mod tests {
             slow(15_000_000, 20_000_000).limits(),
             [Limit::ReceiveLag { p99_ns: 15_000_000 }]
         );
+    }
+
+    #[test]
+    fn opening_late_counts_where_it_is_much_of_the_connect_latency() {
+        let slow = |open_lag_p99_ns, connect_p99_ns| Health {
+            open_lag_p99_ns,
+            connect_p99_ns,
+            ..HEALTHY
+        };
+        assert_eq!(slow(9_000_000, 10_000_000).limits(), []);
+        assert_eq!(slow(15_000_000, 40_000_000).limits(), []);
+        let limits = slow(330_000_000, 340_000_000).limits();
+        assert_eq!(
+            limits,
+            [Limit::OpenLag {
+                p99_ns: 330_000_000
+            }]
+        );
+        assert!(limits[0].advice().contains("--connect-rate"));
     }
 
     #[test]

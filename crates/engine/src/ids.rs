@@ -115,4 +115,14 @@ mod tests {
         }
         assert_eq!(Slot::new(u32::MAX as usize), None);
     }
+
+    #[test]
+    fn a_key_is_shown_as_its_place_and_keys_have_the_order_of_their_places() {
+        let keys = [7, 3, 5].map(|place| Slot::new(place).unwrap());
+        assert_eq!(format!("{keys:?}"), "[7, 3, 5]");
+        let mut sorted = keys;
+        sorted.sort();
+        assert_eq!(sorted.map(Slot::index), [3, 5, 7]);
+        assert!(keys[0] > keys[1] && keys[0] == Slot::new(7).unwrap());
+    }
 }

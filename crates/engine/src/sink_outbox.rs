@@ -347,4 +347,28 @@ mod tests {
         }
         assert!(is_refused(&core, set));
     }
+
+    #[test]
+    fn a_full_sink_is_known_of_the_connection_that_has_filled_it() {
+        let mut core = core();
+        let limits = QueueLimits {
+            messages: 1,
+            when_full: WhenFull::Hold,
+            ..QueueLimits::default()
+        };
+        let sink = sink(&core, limits);
+        let set = SinkSet::from_iter([sink.id]);
+        let mut frames = FrameCache::default();
+        for is_another in [true, false] {
+            let once = publication(QoS::AtLeastOnce, b"x");
+            let mut outgoing = Outgoing::new(once, &mut frames);
+            offer_to_sinks(&mut core, set, &mut outgoing, &mut Reach::of(CLIENT));
+            if is_another {
+                core.outboxes.begin_connection();
+            }
+            let full = core.outboxes.take_full();
+            assert_eq!(full.sinks.is_empty(), is_another);
+            assert_eq!(full.is_empty(), is_another);
+        }
+    }
 }

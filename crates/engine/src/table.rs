@@ -125,3 +125,22 @@ impl<T, K> Default for Table<T, K> {
         Self::new()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_contains_what_was_added_until_it_is_removed() {
+        let mut table: Table<char> = Table::default();
+        assert!(table.is_empty());
+        let first = table.insert('a');
+        assert_eq!(table.next_key().index(), 1);
+        let second = table.insert('b');
+        assert!(table.contains(first) && table.contains(second) && table.len() == 2);
+        assert_eq!(table.remove(first), 'a');
+        assert!(!table.contains(first) && table.contains(second) && !table.is_empty());
+        assert_eq!(table.keys().collect::<Vec<_>>(), [second]);
+        assert_eq!((table.get(first), table.get(second)), (None, Some(&'b')));
+    }
+}

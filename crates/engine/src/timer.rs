@@ -13,6 +13,7 @@ const TICK_MILLIS: u64 = 64;
 const SLOT_BITS: u64 = 6;
 const SLOTS: usize = 1 << SLOT_BITS;
 const LEVELS: usize = 4;
+const TOP_LEVEL: usize = 3;
 /// Ticks that the wheel covers, 64^4 (12 days); entries with later deadlines are placed at its end
 /// and inserted again from there.
 const REACH_TICKS: u64 = 1 << (SLOT_BITS * LEVELS as u64);
@@ -106,7 +107,7 @@ impl<T: Copy> TimerWheel<T> {
     fn turn(&mut self, fired: &mut Vec<T>) {
         for level in (0..LEVELS).rev() {
             let span = SLOT_BITS * level as u64;
-            if level > 0 && self.tick & ((1 << span) - 1) != 0 {
+            if self.tick & ((1 << span) - 1) != 0 {
                 continue;
             }
             let slot = slot_of(self.tick, level);
@@ -132,9 +133,9 @@ impl<T: Copy> TimerWheel<T> {
     fn place(&mut self, entry: Entry<T>) {
         let distance = self.ticks_until(entry).min(REACH_TICKS - 1);
         let tick = self.tick + distance;
-        let level = (0..LEVELS)
+        let level = (0..TOP_LEVEL)
             .find(|level| distance < 1 << (SLOT_BITS * (*level as u64 + 1)))
-            .unwrap_or(LEVELS - 1);
+            .unwrap_or(TOP_LEVEL);
         let slot = slot_of(tick, level);
         self.levels[level][slot].push(entry);
         self.occupied[level] |= 1 << slot;
@@ -269,6 +270,24 @@ mod tests {
             for ticks in [100, 5000, REACH_TICKS + 5] {
                 fires_after_ticks(start, ticks);
             }
+        }
+    }
+
+    #[test]
+    fn a_deadline_that_is_years_away_does_not_fire_at_once() {
+        for deadline in [u64::MAX, (AHEAD_TICKS_MAX + 1) * TICK_MILLIS] {
+            let mut wheel = TimerWheel::new(Time::from_millis(0));
+            wheel.insert(Time::from_millis(deadline), 1);
+            assert_eq!((wheel.len(), wheel.is_empty()), (1, false));
+            let mut fired = Vec::new();
+            wheel.advance(Time::from_millis(REACH_TICKS * TICK_MILLIS * 3), &mut fired);
+            assert_eq!(fired, Vec::<u32>::new());
+            wheel.advance(
+                Time::from_millis((AHEAD_TICKS_MAX + 2) * TICK_MILLIS),
+                &mut fired,
+            );
+            assert_eq!(fired, [1]);
+            assert!(wheel.is_empty());
         }
     }
 

@@ -263,5 +263,6 @@ mod tests {
         assert!(!set.take_last(one));
         assert!(set.take_last(other));
         assert!(set.load(Ordering::Relaxed).is_empty());
+        assert!(!set.take_last(one), "it was not in the set");
     }
 }

@@ -48,7 +48,7 @@ pub struct Metric {
 }
 
 /// Distributions that have the figures `count min mean p50 p75 p90 p95 p99 p99.9 p99.99 max`.
-pub const DISTRIBUTIONS: [&str; 8] = [
+pub const DISTRIBUTIONS: [&str; 9] = [
     "e2e",
     "service",
     "publish_ack",
@@ -57,6 +57,7 @@ pub const DISTRIBUTIONS: [&str; 8] = [
     "reconnect",
     "generator_lag",
     "receive_lag",
+    "open_lag",
 ];
 
 const fn metric(name: &'static str, unit: Unit, better: Better, help: &'static str) -> Metric {
@@ -299,7 +300,7 @@ fn of_distribution(name: &str) -> Option<Metric> {
         _ => return None,
     };
     let better = match (unit, distribution) {
-        (Unit::Count, _) | (_, "generator_lag" | "receive_lag") => Better::Neither,
+        (Unit::Count, _) | (_, "generator_lag" | "receive_lag" | "open_lag") => Better::Neither,
         _ => Better::Lower,
     };
     let (name, help) = DISTRIBUTION_NAMES
@@ -333,7 +334,7 @@ macro_rules! figures_of {
 }
 
 /// The figures of the distributions and what they are.
-const DISTRIBUTION_NAMES: [(&str, &str); 88] = figures_of! {
+const DISTRIBUTION_NAMES: [(&str, &str); 99] = figures_of! {
     "e2e": "response time, from the intended send to the arrival",
     "service": "service time, from the actual send to the arrival",
     "publish_ack": "time to PUBACK or PUBCOMP",
@@ -342,6 +343,7 @@ const DISTRIBUTION_NAMES: [(&str, &str); 88] = figures_of! {
     "reconnect": "time from the loss of a connection to being ready again",
     "generator_lag": "lag of the generator behind its schedule",
     "receive_lag": "upper bound of the time that the generator left a message unread",
+    "open_lag": "lag of the generator behind its schedule of connections",
 };
 
 /// Names of all figures, those of the distributions included.

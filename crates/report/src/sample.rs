@@ -189,6 +189,7 @@ fn latencies() -> Latencies {
         reconnect: Some(distribution(&[5_000_000])),
         generator_lag: Some(distribution(&[200_000])),
         receive_lag: Some(distribution(&[10_000])),
+        open_lag: Some(distribution(&[20_000])),
     }
 }
 

@@ -58,6 +58,11 @@ pub(super) fn schedstat(text: &str) -> Option<SchedStat> {
     })
 }
 
+/// Waiting time in `/proc/…/schedstat`, in nanoseconds. It allocates nothing.
+pub(crate) fn schedstat_wait_ns(text: &[u8]) -> Option<u64> {
+    schedstat(std::str::from_utf8(text).ok()?).map(|stat| stat.wait_ns)
+}
+
 /// The resident pages in `/proc/PID/statm`.
 pub(super) fn resident_pages(text: &str) -> Option<u64> {
     text.split_ascii_whitespace().nth(1)?.parse().ok()

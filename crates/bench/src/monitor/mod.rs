@@ -17,6 +17,7 @@ mod tree;
 mod usage;
 mod watch;
 
+pub(crate) use accounts::schedstat_wait_ns;
 pub use listener::listening_process;
 pub use machine::MachineSample;
 pub use sample::{Moment, Reading, Sample, ThreadTime};

@@ -53,6 +53,7 @@ impl Findings<'_> {
                 reconnect: distribution(&latencies.reconnect),
                 generator_lag: distribution(&latencies.lag),
                 receive_lag: distribution(&latencies.receive_lag),
+                open_lag: distribution(&latencies.open_lag),
             },
             errors: self.errors,
             marks: self.marks.to_vec(),

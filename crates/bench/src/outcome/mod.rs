@@ -21,7 +21,7 @@ use crate::run::Target;
 use crate::scenario::{FaultKind, Scenario};
 use crate::swarm::{ThreadReport, Timeline};
 use crate::units::ratio;
-use crate::validity::{Health, Limit, ThreadLoad};
+use crate::validity::{Health, Limit, OPENS_MIN, ThreadLoad};
 use crate::verdict::{Connections, Delivery, Fault, faults};
 
 pub(crate) use findings::Findings;
@@ -123,6 +123,8 @@ impl Outcome {
             lag_p99_ns: latencies.lag.value_at_quantile(0.99),
             receive_lag_p99_ns: latencies.receive_lag.value_at_quantile(0.99),
             response_p99_ns: latencies.response.value_at_quantile(0.99),
+            open_lag_p99_ns: open_lag_p99(&latencies.open_lag),
+            connect_p99_ns: latencies.connect.value_at_quantile(0.99),
             offered: offered(plan, timeline, &measured.warp),
             sent: counts.sent_in_hold,
             held_back: counts.held_back_at_end,
@@ -310,6 +312,14 @@ fn offered(plan: &Plan, timeline: Timeline, warp: &Warp) -> u64 {
 }
 
 /// A histogram in its serialized form; none if it is empty.
+/// 99th percentile of the lag of opened connections; 0 if they are too few for one.
+fn open_lag_p99(lag: &hdrhistogram::Histogram<u64>) -> u64 {
+    if lag.len() < OPENS_MIN {
+        return 0;
+    }
+    lag.value_at_quantile(0.99)
+}
+
 fn distribution(histogram: &hdrhistogram::Histogram<u64>) -> Option<Distribution> {
     (!histogram.is_empty()).then(|| Distribution::from_histogram(histogram))
 }

@@ -19,6 +19,7 @@ mod publish;
 mod ramp;
 mod receive;
 mod report;
+mod run_queue;
 mod session;
 mod setup;
 mod socket;
@@ -52,6 +53,7 @@ use deadlines::Sweep;
 use faults::FaultStep;
 use outbox::Outbox;
 use peer::{Peer, PublisherState};
+use run_queue::{Rest, RunQueue};
 use setup::GroupSettings;
 use sources::Sources;
 use tally::Tally;
@@ -191,18 +193,35 @@ impl Swarm {
             .thread_id
             .store(u64::from(thread_id.unsigned_abs()), Ordering::Relaxed);
         let mut events = Events::with_capacity(EVENTS_MAX);
+        let mut run_queue = RunQueue::of_this_thread();
         let mut turn_began_ns = self.now_ns();
+        let mut was_interrupted = false;
         while !self.control.is_stopped() {
-            let now_ns = self.now_ns();
-            self.alarm.arm(self.local_ns(self.wake_ns(now_ns)))?;
+            let began_ns = self.now_ns();
+            let alarm_ns = self.wake_ns(began_ns);
+            self.alarm.arm(self.local_ns(alarm_ns))?;
             match self.poll.poll(&mut events, None) {
                 Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                    // Who stops a thread interrupts its wait.
+                    was_interrupted = true;
+                    continue;
+                }
                 Err(error) => return Err(error),
             }
             let woke_ns = self.now_ns();
-            let has_rested = woke_ns.saturating_sub(now_ns) >= REST_NS_MIN;
-            self.unread_since_ns = if has_rested { woke_ns } else { turn_began_ns };
+            let has_rested = woke_ns.saturating_sub(began_ns) >= REST_NS_MIN;
+            self.unread_since_ns = if has_rested && !std::mem::take(&mut was_interrupted) {
+                let rest = Rest {
+                    began_ns,
+                    alarm_ns: alarm_ns.max(began_ns),
+                    woke_ns,
+                    waited_ns: run_queue.wait_since_last_call(),
+                };
+                rest.unread_since_ns()
+            } else {
+                turn_began_ns
+            };
             turn_began_ns = woke_ns;
             self.turn(&events);
         }

@@ -10,6 +10,7 @@ use thrum_protocol::client::{Client, FILTERS_PER_PACKET};
 use super::Swarm;
 use super::outbox::slot;
 use super::peer::{NONE, Peer, PublisherState, Step};
+use crate::plan::Plan;
 use crate::record::enter;
 use crate::scenario::Group;
 use crate::units::SECOND_NS;
@@ -36,11 +37,11 @@ impl Swarm {
         let Some(client) = self.share.next_client() else {
             return u64::MAX;
         };
-        let rate = u64::from(self.plan.scenario.connect_rate.max(1));
-        self.control.ramp_start_ns + u64::from(client) * SECOND_NS / rate
+        self.control.ramp_start_ns + open_offset_ns(&self.plan, client)
     }
 
     fn open_next(&mut self) {
+        let (due_ns, now_ns) = (self.next_open_ns(), self.now_ns());
         let Some(client) = self.share.next_client() else {
             return;
         };
@@ -69,6 +70,8 @@ impl Swarm {
             publisher,
             step: Step::Opening,
         });
+        let lag = &mut self.tally.slice.latencies.open_lag;
+        enter(lag, now_ns.saturating_sub(due_ns));
         self.open(peer);
     }
 
@@ -165,6 +168,12 @@ impl Swarm {
         self.tally.counts.downgraded += u64::from(has_lower);
         self.become_ready(peer, now_ns);
     }
+}
+
+/// When the connection of a client is to be opened, from the start of the ramp.
+pub(super) fn open_offset_ns(plan: &Plan, client: u32) -> u64 {
+    let rate = u64::from(plan.scenario.connect_rate.max(1));
+    u64::from(client) * SECOND_NS / rate
 }
 
 /// Quality of service of a group's subscriptions; requesters subscribe to answers with that of the

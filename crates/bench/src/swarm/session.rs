@@ -7,6 +7,7 @@ use thrum_quic::Dialing;
 
 use super::outbox::slot;
 use super::peer::{Impairment, NONE, Step, SubscriberState};
+use super::ramp::open_offset_ns;
 use super::{Swarm, Wake};
 use crate::record::enter;
 use crate::units::{SECOND_NS, nanos};
@@ -137,13 +138,12 @@ impl Swarm {
 
     /// The broker accepted the client: it subscribes, or it is ready.
     pub(super) fn handle_connected(&mut self, peer: u32, ack: &ConnAck<'_>, now_ns: u64) {
-        let state = &mut self.peers[slot(peer)];
+        let state = &self.peers[slot(peer)];
         let is_back = state.away_since_ns() != 0;
         if !is_back {
-            enter(
-                &mut self.tally.slice.latencies.connect,
-                now_ns.saturating_sub(state.since_ns),
-            );
+            let due_ns = self.control.ramp_start_ns + open_offset_ns(&self.plan, state.number);
+            let waited_ns = now_ns.saturating_sub(due_ns);
+            enter(&mut self.tally.slice.latencies.connect, waited_ns);
         }
         if !ack.session_present {
             if is_back {

@@ -238,7 +238,10 @@ fn a_cancelled_query_fails_and_workers_drop_it() {
     settle(&mut workers);
     let metrics = &workers[0].node.state.metrics;
     assert!(metrics.total(Counter::QuestionsGivenUp) > 0);
+    // A later query is not even sent.
+    let sent = metrics.total(Counter::QuestionsAsked);
     assert_eq!(queries.session("a").unwrap_err(), QueryError::Cancelled);
+    assert_eq!(metrics.total(Counter::QuestionsAsked), sent);
 }
 
 #[test]

@@ -82,6 +82,8 @@ mod tests {
         let denies = "deny all pub a";
         assert_eq!(decided([ALL_CLIENTS, CLIENT], denies, known), Some(false));
         assert_eq!(decided([CLIENT, ALL_CLIENTS], denies, known), Some(true));
+        let without_gatekeeper = [RuleSource::Gatekeeper, ALL_CLIENTS];
+        assert_eq!(decided(without_gatekeeper, denies, known), Some(false));
         let none = OwnRules::Known(None);
         assert_eq!(decided([ALL_CLIENTS, CLIENT], "", none), Some(false));
     }

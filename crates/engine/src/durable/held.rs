@@ -87,5 +87,13 @@ mod tests {
         assert!(held.release(3));
         assert!(held.is_free());
         assert_eq!((held.ready.len(), held.bytes_len()), (28, 28));
+        held.hold(4, output(1));
+        held.hold(4, output(1));
+        held.hold(5, output(1));
+        held.queue_behind(output(1));
+        assert!(held.release(4));
+        assert_eq!((held.ready.len(), held.bytes_len()), (36, 44));
+        assert!(held.release(5));
+        assert_eq!((held.ready.len(), held.bytes_len()), (44, 44));
     }
 }

@@ -126,6 +126,7 @@ mod tests {
         let Some(Purpose::Sessions(to)) = purpose("\0to 1/2") else {
             panic!("it is for sessions");
         };
+        assert_eq!(purpose("\0to 2/2"), Some(Purpose::Shared), "no such worker");
         let sessions = [64, 65, 66, 127, 130];
         assert_eq!(
             sessions.map(|session| to.includes(session)),

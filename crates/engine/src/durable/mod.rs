@@ -53,3 +53,21 @@ impl MessageIds {
         first..first + Self::BLOCK
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_of_message_numbers_begin_above_the_used_ones_and_do_not_overlap() {
+        let ids = MessageIds::above(10);
+        let blocks = [ids.block(), ids.block(), ids.block()];
+        assert_eq!(blocks[0].start, 11);
+        assert!(
+            blocks
+                .iter()
+                .all(|block| block.end - block.start == MessageIds::BLOCK)
+        );
+        assert!(blocks.windows(2).all(|two| two[0].end == two[1].start));
+    }
+}

@@ -72,7 +72,10 @@ mod tests {
             key: ConnectionKey::FIRST,
             serial: 1,
         };
+        assert_eq!(turns.current(), 1);
         turns.push(Some(1), vec![connection]);
+        assert_eq!(turns.current(), 2, "the next one");
+        assert!(!turns.is_empty());
         turns.push(None, vec![]);
         assert!(turns.pop_safe(0).is_none(), "the ticket is not durable");
         assert_eq!(turns.pop_safe(1).unwrap().connections, [connection]);

@@ -135,6 +135,18 @@ mod tests {
             subscribers.add_filter(filter);
             assert_eq!(wanted(&subscribers), [], "{filter}");
         }
+        for (topic, is_delivery) in EventKind::ALL.map(|kind| {
+            let topic = kind.topic();
+            let name = topic.rsplit('/').next().unwrap_or_default();
+            (
+                topic,
+                ["delivered", "acked", "delivery_dropped"].contains(&name),
+            )
+        }) {
+            subscribers.add_filter(topic);
+            assert_eq!(subscribers.want_deliveries(), is_delivery, "{topic}");
+            subscribers.remove_filter(topic);
+        }
         subscribers.add_filter("$events/client/+");
         subscribers.add_filter("$events/client/connected");
         let both = [EventKind::ClientConnected, EventKind::ClientDisconnected];

@@ -260,6 +260,7 @@ mod tests {
         assert_eq!(texts.of(group.id, || find(&groups)), "$share/g/a/+");
         assert_eq!(texts.of(group.id, || unreachable!()), "$share/g/a/+");
         assert_eq!(texts.of(group.id + 1, || None), "");
+        assert_eq!(texts.of(1_000_000, || None), "");
         assert!(groups.remove(&group, 1));
         assert_eq!(texts.of(group.id, || find(&groups)), "");
     }

@@ -304,22 +304,19 @@ impl Interest {
         route: &mut Route,
     ) -> (Version, usize) {
         let version = self.changes.version(topic);
-        let mut visits = 0;
         route.workers = WorkerSet::NONE;
         route.durable = WorkerSet::NONE;
         route.certain = WorkerSet::NONE;
         route.nearly_full.clear();
         route.groups.clear();
         route.sinks = SinkSet::NONE;
-        visits += self.exact(topic).collect(topic, scratch, route);
+        let mut visits = self.exact(topic).collect(topic, scratch, route);
         if let Some(beginning) = beginning(topic) {
             visits += self.deep(beginning).collect(topic, scratch, route);
         }
         visits += self.broad().collect(topic, scratch, route);
-        if route.nearly_full.len() > 1 {
-            route.nearly_full.sort_by_key(|room| room.session.id);
-            route.nearly_full.dedup_by_key(|room| room.session.id);
-        }
+        route.nearly_full.sort_by_key(|room| room.session.id);
+        route.nearly_full.dedup_by_key(|room| room.session.id);
         (version, visits + route.nearly_full.len())
     }
 

@@ -235,6 +235,18 @@ mod tests {
     }
 
     #[test]
+    fn a_long_topic_takes_no_slot_of_another_one() {
+        let mut cache = RouteCache::new();
+        let mut entry = cache.take("a", 1);
+        entry.local.push(filter());
+        cache.put(1, entry);
+        let long = cache.take(&"t".repeat(TOPIC_BYTES_MAX + 1), 1);
+        assert!(cache.slots[1].is_some());
+        cache.put(1, long);
+        assert_eq!(cache.take("a", 1).local.len(), 1);
+    }
+
+    #[test]
     fn topics_that_many_filters_match_are_cached_within_a_limit_of_bytes() {
         let mut cache = RouteCache::new();
         for number in 0..1000 {
@@ -250,6 +262,8 @@ mod tests {
         let topic = "one/that/is/too/large";
         pass(&mut cache, topic, ENTRY_BYTES_MAX);
         assert!(!pass(&mut cache, topic, ENTRY_BYTES_MAX));
+        let counted: usize = cache.slots.iter().flatten().map(|entry| entry.bytes).sum();
+        assert_eq!(cache.bytes, counted, "it is not counted");
     }
 
     #[test]

@@ -126,6 +126,7 @@ mod tests {
             found,
             [(false, false), (false, false), (true, false), (true, true)]
         );
+        assert!(!level.is_empty());
         level.fall(4, 0);
         assert!(level.is_empty());
         let found = [500, 1, 499].map(|bytes| {

@@ -207,5 +207,8 @@ mod tests {
         assert!(node.should_give_back(1600) && !node.should_give_back(1600));
         node.finish_giving_back();
         assert!(!node.should_give_back(1600));
+        memory.shrank(100);
+        assert!(memory.must_read(&node, Time::from_millis(60)));
+        assert!(node.should_give_back(1600), "more became free");
     }
 }

@@ -343,3 +343,23 @@ impl Metrics {
             .fold(self.elsewhere.count(counter), u64::wrapping_add)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_total_has_what_all_workers_and_other_threads_have_counted() {
+        let metrics = Metrics::new(2);
+        metrics.row(0).add(Counter::Queued, 5);
+        metrics.row(1).add(Counter::Queued, 3);
+        metrics.row(1).subtract(Counter::Queued, 1);
+        metrics.add_elsewhere(Counter::Queued, 10);
+        assert_eq!(metrics.total(Counter::Queued), 17);
+        assert_eq!(metrics.total(Counter::BytesSent), 0);
+        let last = metrics.row(0).number();
+        assert!(last > 50);
+        assert_eq!(metrics.row(0).count(Counter::BytesReceived), 1);
+        assert_eq!(metrics.row(0).count(Counter::BytesSent), 2);
+    }
+}

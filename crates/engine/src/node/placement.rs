@@ -138,6 +138,29 @@ mod tests {
     }
 
     #[test]
+    fn sessions_stay_with_their_workers_in_every_version() {
+        // The names of places in the storage contain the rule: it must not change.
+        let mut sessions = [0, 1, 6, 7, 20, 1_000, 123_456_789, (1 << 40) + 5];
+        for (workers, salt, expected) in [
+            (7, 0, [2, 3, 1, 2, 3, 5, 2, 5]),
+            (7, 3, [0, 1, 6, 4, 3, 5, 4, 2]),
+            (256, 9, [103, 104, 109, 110, 123, 219, 198, 102]),
+            (1, 5, [0; 8]),
+        ] {
+            let placement = Placement { workers, salt };
+            let worker = |session| placement.worker_of(session).index();
+            assert_eq!(sessions.map(worker), expected, "{placement}");
+        }
+        sessions[..2].copy_from_slice(&[u64::MAX / 2, u64::MAX]);
+        for (workers, salt, expected) in [(7, 0, [5, 1]), (7, 3, [3, 4]), (256, 9, [76, 77])] {
+            let placement = Placement { workers, salt };
+            let far = [sessions[0], sessions[1]];
+            let worker = |session| placement.worker_of(session).index();
+            assert_eq!(far.map(worker), expected, "{placement}");
+        }
+    }
+
+    #[test]
     fn sessions_of_two_workers_are_divided_evenly_among_96() {
         let before = Placement::new(2);
         let sessions: Vec<u64> = (1..=9600)

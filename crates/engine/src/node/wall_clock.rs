@@ -119,6 +119,23 @@ mod tests {
     }
 
     #[test]
+    fn a_clock_goes_on_from_the_last_record() {
+        let note = ClockNote::next(None, 5_000, 3_605_000);
+        let recovered = Recovered {
+            clock: Some(note),
+            ..Recovered::default()
+        };
+        let mut clock = WallClock::default();
+        clock.resume_from(&recovered, 3_615_000);
+        assert_eq!(clock.ahead(), 3_600_000);
+        assert_eq!(clock.millis(Time::from_millis(15_000)), 3_615_000);
+        assert_eq!(clock.note_if_due(Time::from_millis(15_000)), None);
+        clock.set_ahead(3_700_000);
+        let next = ClockNote::next(Some(note), 15_000, 3_715_000);
+        assert_eq!(clock.note_if_due(Time::from_millis(15_000)), Some(next));
+    }
+
+    #[test]
     fn times_follow_the_wall_clock_also_after_it_was_set() {
         let clock = WallClock::default();
         let now = Time::from_millis(5_000);

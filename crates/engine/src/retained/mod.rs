@@ -551,7 +551,7 @@ fn memory_bytes(message: &Message) -> usize {
 }
 
 fn will_expire(message: &Message) -> bool {
-    message.is_expired(Time::from_millis(u64::MAX))
+    message.is_expired(Time::from_millis(u64::MAX - 1))
 }
 
 impl Totals {

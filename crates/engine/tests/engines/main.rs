@@ -1,10 +1,17 @@
 //! Several engines of one node in one thread, without a socket: the packets that clients receive
 //! are compared with a simple model.
 
+mod borders;
 mod client;
+mod conditions;
+mod details;
 mod durable;
+mod edges;
+mod endings;
+mod fields;
 mod gatekeepers;
 mod groups;
+mod lines;
 mod memory;
 mod model;
 mod node;
@@ -17,7 +24,9 @@ mod rooms;
 mod sessions;
 mod shell;
 mod sinks;
+mod sources;
 mod subscriptions;
+mod work;
 
 use proptest::prelude::*;
 use thrum_codec::{QoS, Version};

@@ -20,7 +20,7 @@ fn limited(plan: &mut Plan) {
 }
 
 /// So many hundredths of the limit are in use.
-fn use_memory(node: &mut Node, hundredths: u64) -> MemoryLevel {
+pub(crate) fn use_memory(node: &mut Node, hundredths: u64) -> MemoryLevel {
     node.shell.set_resident((1 << 30) / 100 * hundredths);
     node.advance_time(Duration::from_millis(20));
     node.settle();

@@ -316,6 +316,15 @@ impl Node {
         self.settle();
     }
 
+    /// Sends a PUBLISH to its worker; returns whether that writes to the disk.
+    pub(crate) fn writes(&mut self, worker: usize, peer: Peer, publish: Publish<'_>) -> bool {
+        self.post(peer, publish);
+        self.shell.read_inputs(worker);
+        let writes = self.shell.engine(worker).core.durable.has_changes();
+        self.settle();
+        writes
+    }
+
     pub(crate) fn retain(&mut self, peer: Peer, topic: &str, payload: &str) {
         let publish = publish(topic, payload, QoS::AtLeastOnce);
         self.post(

@@ -17,7 +17,10 @@ use thrum_engine::workers::{SharedWorkerSet, WorkerId, WorkerSet};
 use thrum_protocol::Time;
 use thrum_routing::shared;
 
+use thrum_protocol::limits::QueuePolicy;
+
 use crate::node::{Node, publish};
+use crate::queues::short_and_waited_for;
 
 /// Length of a tick.
 const TICK: u64 = 64;
@@ -127,12 +130,7 @@ fn the_clock_is_read_after_some_units_only() {
 
 #[test]
 fn resumed_publishers_have_one_portion_of_a_turn() {
-    let mut node = Node::planned(1, |plan| {
-        plan.limits().inflight_max = 1;
-        plan.limits().queue.messages_max = 2;
-        plan.limits().queue.policy = thrum_protocol::limits::QueuePolicy::Hold;
-        plan.settings.queue_hold = Duration::from_secs(5);
-    });
+    let mut node = Node::planned(1, short_and_waited_for(QueuePolicy::Hold));
     node.subscriber(0, "receiver", "t");
     let peers: Vec<usize> = (0..9).map(|one| node.join(0, &format!("p{one}"))).collect();
     for peer in &peers {
@@ -157,7 +155,7 @@ fn a_publisher_that_is_cut_while_it_is_held_is_forgotten() {
     let mut node = Node::planned(1, |plan| {
         plan.limits().inflight_max = 1;
         plan.limits().queue.messages_max = 1;
-        plan.limits().queue.policy = thrum_protocol::limits::QueuePolicy::Hold;
+        plan.limits().queue.policy = QueuePolicy::Hold;
         plan.settings.queue_hold = Duration::from_secs(5);
     });
     let receiver = node.subscriber(0, "receiver", "t");

@@ -16,7 +16,7 @@ const TAKEN: Answer = Answer::Puback(ReasonCode::Success);
 const REFUSED: Answer = Answer::Puback(ReasonCode::QuotaExceeded);
 
 /// Queues of two messages behind a window of one.
-fn short(policy: QueuePolicy) -> impl FnOnce(&mut Plan) {
+pub(crate) fn short(policy: QueuePolicy) -> impl FnOnce(&mut Plan) {
     move |plan| {
         let limits = plan.limits();
         limits.inflight_max = 1;
@@ -26,7 +26,7 @@ fn short(policy: QueuePolicy) -> impl FnOnce(&mut Plan) {
 }
 
 /// The same queues; publishers wait for room for five seconds.
-fn short_and_waited_for(policy: QueuePolicy) -> impl FnOnce(&mut Plan) {
+pub(crate) fn short_and_waited_for(policy: QueuePolicy) -> impl FnOnce(&mut Plan) {
     move |plan| {
         short(policy)(plan);
         plan.settings.queue_hold = Duration::from_secs(5);

@@ -15,7 +15,8 @@ const Q1: QoS = QoS::AtLeastOnce;
 const TAKEN: Answer = Answer::Puback(ReasonCode::Success);
 const DENIED: Answer = Answer::Puback(ReasonCode::NotAuthorized);
 
-fn shared(rules: &str, change: impl FnOnce(&mut Policy)) -> Arc<Shared> {
+/// Rules, and what else applies to clients.
+pub(crate) fn shared(rules: &str, change: impl FnOnce(&mut Policy)) -> Arc<Shared> {
     let mut policy = Policy {
         rules: Arc::new(Rules::parse(rules, "test").expect("they are valid")),
         allows_by_default: false,

@@ -277,3 +277,29 @@ fn a_queue_that_is_closed_or_woken_keeps_no_reader_waiting() {
     };
     assert_eq!(queue.counts(), expected);
 }
+
+#[test]
+fn a_write_and_a_crowded_queue_have_exact_borders_of_bytes() {
+    let limits = QueueLimits {
+        when_full: WhenFull::Hold,
+        ..QueueLimits::default()
+    };
+    let queue = SinkQueue::new(limits, Arc::default());
+    let mut node = Node::planned(1, sink(WhenFull::Drop, false));
+    let publisher = node.join(0, "publisher");
+    for payload in ["1", "2"] {
+        node.publish(publisher, "t", payload, Q0);
+    }
+    let mut offers = take(&node);
+    let size = offers[0].message.bytes_len();
+    queue.push_all(&mut offers);
+    for (bytes, is_crowded) in [(4 * size, false), (4 * size - 2, true)] {
+        queue.set_limits(QueueLimits { bytes, ..limits });
+        assert_eq!(queue.is_crowded(), is_crowded);
+    }
+    for (bytes_max, count) in [(size, 1), (size + 1, 2)] {
+        let taken = queue.take(9, bytes_max, Duration::ZERO).unwrap();
+        assert_eq!(taken.len(), count);
+        queue.put_back(taken);
+    }
+}

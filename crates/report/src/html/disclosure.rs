@@ -351,6 +351,10 @@ pub(super) fn health(result: &RunResult) -> Section {
         quantiles(&result.latency_ns.receive_lag),
     );
     section.row(
+        "opened connections late by",
+        quantiles(&result.latency_ns.open_lag),
+    );
+    section.row(
         "messages held back by the broker",
         units::count(result.rates.held_back_messages),
     );

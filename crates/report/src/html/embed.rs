@@ -86,6 +86,7 @@ fn curves(latencies: &mut Latencies) {
         reconnect,
         generator_lag,
         receive_lag,
+        open_lag,
     } = latencies;
     let all = [
         e2e,
@@ -96,6 +97,7 @@ fn curves(latencies: &mut Latencies) {
         reconnect,
         generator_lag,
         receive_lag,
+        open_lag,
     ];
     for Distribution { curve, hdr, .. } in all.into_iter().flatten() {
         curve.clear();

@@ -99,7 +99,7 @@ impl Distribution {
 
 impl Latencies {
     /// All distributions with their names, in the order of [`DISTRIBUTIONS`].
-    pub fn named(&self) -> [(&'static str, Option<&Distribution>); 8] {
+    pub fn named(&self) -> [(&'static str, Option<&Distribution>); 9] {
         let all = [
             &self.e2e,
             &self.service,
@@ -109,6 +109,7 @@ impl Latencies {
             &self.reconnect,
             &self.generator_lag,
             &self.receive_lag,
+            &self.open_lag,
         ];
         std::array::from_fn(|index| (DISTRIBUTIONS[index], all[index].as_ref()))
     }
@@ -131,6 +132,7 @@ impl Latencies {
             "reconnect" => &mut self.reconnect,
             "generator_lag" => &mut self.generator_lag,
             "receive_lag" => &mut self.receive_lag,
+            "open_lag" => &mut self.open_lag,
             _ => return false,
         };
         *place = distribution;

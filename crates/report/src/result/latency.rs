@@ -13,7 +13,7 @@ pub struct Latencies {
     pub service: Option<Distribution>,
     /// From PUBLISH to PUBACK (QoS 1) or PUBCOMP (QoS 2).
     pub publish_ack: Option<Distribution>,
-    /// From opening the connection to CONNACK.
+    /// From the time at which the connection was to be opened to CONNACK.
     pub connect: Option<Distribution>,
     /// From SUBSCRIBE to SUBACK.
     pub subscribe: Option<Distribution>,
@@ -24,6 +24,8 @@ pub struct Latencies {
     /// How long the generator may have left a message in its socket before it read it: an upper
     /// bound.
     pub receive_lag: Option<Distribution>,
+    /// From the scheduled to the actual opening of a connection.
+    pub open_lag: Option<Distribution>,
 }
 
 /// A distribution in nanoseconds, exact to 0.1 %.

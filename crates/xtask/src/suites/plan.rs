@@ -10,7 +10,7 @@ use super::built::{Built, TestProgram};
 use crate::workspace::Workspace;
 
 /// Long suites, which start first, with the approximate number of seconds of each on two cores.
-const LONG: [(&str, u32); 16] = [
+const LONG: [(&str, u32); 17] = [
     ("bench selfcheck", 70),
     ("interop", 60),
     ("crash kill", 40),
@@ -19,6 +19,7 @@ const LONG: [(&str, u32); 16] = [
     ("backends mqtt", 31),
     ("crash storm", 29),
     ("agents in namespaces", 25),
+    ("thrum starvation", 22),
     ("conformance normative", 20),
     ("conformance normative, durable", 20),
     ("fuzz targets", 20),
@@ -31,11 +32,12 @@ const LONG: [(&str, u32); 16] = [
 
 /// Suites that run alone, after the others: they measure time or memory, or end a broker so soon
 /// after the clock was set that its disk must not be slow.
-const ALONE: [&str; 4] = [
+const ALONE: [&str; 5] = [
     "backends mqtt",
     "bench agents",
     "bench selfcheck",
     "crash storm",
+    "thrum starvation",
 ];
 
 /// Conformance suites that run a second time with a broker that has a data directory.

@@ -1,0 +1,131 @@
+//! How long this thread was ready to run and waited for a core.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::pread;
+
+use crate::monitor::schedstat_wait_ns;
+
+/// The kernel's account of the calling thread.
+#[derive(Debug)]
+pub(super) struct RunQueue {
+    /// None if the kernel keeps no account.
+    schedstat: Option<OwnedFd>,
+    waited_ns: u64,
+}
+
+impl RunQueue {
+    /// Opens the account of the calling thread.
+    pub(super) fn of_this_thread() -> Self {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let schedstat = open("/proc/thread-self/schedstat", flags, Mode::empty());
+        let mut queue = Self {
+            schedstat: schedstat.ok(),
+            waited_ns: 0,
+        };
+        queue.wait_since_last_call();
+        queue
+    }
+
+    /// The time that the thread has waited for a core since the last call, in nanoseconds; none if
+    /// it is not known.
+    pub(super) fn wait_since_last_call(&mut self) -> Option<u64> {
+        let mut text = [0; 64];
+        let len = pread(self.schedstat.as_ref()?, &mut text, 0).ok()?;
+        let waited_ns = schedstat_wait_ns(text.get(..len)?)?;
+        let before_ns = std::mem::replace(&mut self.waited_ns, waited_ns);
+        Some(waited_ns.saturating_sub(before_ns))
+    }
+}
+
+/// A wait for events, as its thread saw it.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_field_names, reason = "the unit of each")]
+pub(super) struct Rest {
+    /// The thread looked at its sockets last before the wait.
+    pub(super) began_ns: u64,
+    /// The alarm of the wait.
+    pub(super) alarm_ns: u64,
+    /// The thread got events.
+    pub(super) woke_ns: u64,
+    /// Time that the thread was ready to run and had no core; none if it is not known.
+    pub(super) waited_ns: Option<u64>,
+}
+
+/// An alarm that goes off this much later than the wait for a core explains was not heard: the
+/// thread was stopped.
+const ALARM_LATE_NS_MAX: u64 = 1_000_000;
+
+impl Rest {
+    /// Input that is read after the wait has arrived since then.
+    pub(super) fn unread_since_ns(self) -> u64 {
+        let Some(waited_ns) = self.waited_ns else {
+            return self.began_ns;
+        };
+        let late_ns = self.woke_ns.saturating_sub(self.alarm_ns);
+        if late_ns > waited_ns + ALARM_LATE_NS_MAX {
+            return self.began_ns;
+        }
+        self.woke_ns.saturating_sub(waited_ns).max(self.began_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REST: Rest = Rest {
+        began_ns: 1_000_000,
+        alarm_ns: 90_000_000,
+        woke_ns: 50_000_000,
+        waited_ns: Some(0),
+    };
+
+    #[test]
+    fn input_after_a_rest_has_just_arrived() {
+        assert_eq!(REST.unread_since_ns(), 50_000_000);
+    }
+
+    #[test]
+    fn a_wait_for_a_core_after_a_rest_counts() {
+        let waited = |waited_ns| Rest {
+            waited_ns: Some(waited_ns),
+            ..REST
+        };
+        assert_eq!(waited(8_000_000).unread_since_ns(), 42_000_000);
+        // Before the rest all sockets were empty.
+        assert_eq!(waited(60_000_000).unread_since_ns(), 1_000_000);
+    }
+
+    #[test]
+    fn without_an_account_input_may_have_arrived_at_the_start_of_the_rest() {
+        let unknown = Rest {
+            waited_ns: None,
+            ..REST
+        };
+        assert_eq!(unknown.unread_since_ns(), 1_000_000);
+    }
+
+    #[test]
+    fn a_thread_that_missed_its_alarm_was_stopped() {
+        let late = |woke_ns, waited_ns| Rest {
+            woke_ns,
+            waited_ns: Some(waited_ns),
+            ..REST
+        };
+        assert_eq!(late(90_900_000, 0).unread_since_ns(), 90_900_000);
+        assert_eq!(late(300_000_000, 0).unread_since_ns(), 1_000_000);
+        assert_eq!(late(300_000_000, 210_000_000).unread_since_ns(), 90_000_000);
+    }
+
+    #[test]
+    fn the_account_of_a_thread_grows_by_its_waits() {
+        let mut queue = RunQueue::of_this_thread();
+        // A kernel without the account gives none.
+        if queue.schedstat.is_some() {
+            let first = queue.wait_since_last_call();
+            assert!(first.is_some_and(|waited_ns| waited_ns < 60_000_000_000));
+        }
+    }
+}

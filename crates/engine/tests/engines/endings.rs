@@ -1,0 +1,70 @@
+//! Sessions and wills that end: before a start, by an administrator, and on a node with one worker.
+
+use std::time::Duration;
+
+use thrum_codec::QoS;
+use thrum_engine::node::metrics::Counter;
+
+use crate::node::{Node, connect, connect_with_will};
+
+const Q1: QoS = QoS::AtLeastOnce;
+
+#[test]
+fn a_session_that_expired_before_the_start_is_gone_with_it() {
+    let mut node = Node::durable(1, |_| ());
+    for (client_id, expiry) in [("short", 5), ("long", 500)] {
+        let mut connect = connect(client_id);
+        connect.properties.session_expiry = Some(expiry);
+        let peer = node.join_as(0, &connect);
+        node.cut(peer);
+    }
+    // No turn follows before the crash.
+    node.shell.advance_time(Duration::from_secs(6));
+    let mut node = node.crash();
+    assert!(node.shell.find("short").is_none() && node.shell.find("long").is_some());
+    assert_eq!(node.count(Counter::SessionsExpired), 1);
+    assert!(node.shell.engine(0).overdue_sessions().is_empty());
+    node.shell.advance_time(Duration::from_secs(494));
+    assert_eq!(node.crash().count(Counter::Sessions), 0, "at its moment");
+}
+
+#[test]
+fn a_will_that_is_dropped_is_not_published_after_a_crash() {
+    for expiry in [0, 100] {
+        let mut node = Node::durable(1, |plan| plan.settings.keeps_all_wills = true);
+        let receiver = node.join(0, "receiver");
+        node.subscribe(receiver, "wills", Q1);
+        let mut connect = connect_with_will("gone");
+        connect.properties.session_expiry = Some(expiry);
+        node.join_as(0, &connect);
+        let slot = node.shell.find("gone").unwrap().1;
+        let engine = node.shell.engine(0);
+        let client = &engine.core.sessions[slot];
+        assert_eq!(client.is_kept_for_will(), expiry == 0);
+        engine.core.sessions[slot].drop_unused();
+        assert_eq!(engine.core.sessions[slot].is_kept_for_will(), expiry == 0);
+        engine.drop_will(slot, "a test");
+        assert!(!engine.core.sessions[slot].is_kept_for_will());
+        assert!(engine.core.durable.has_changes());
+        node.settle();
+        assert_eq!(node.count(Counter::WillsDenied), 1);
+        let mut node = node.crash();
+        assert_eq!(node.shell.find("gone").is_some(), expiry > 0);
+        let receiver = node.join(0, "receiver");
+        node.advance_time(Duration::from_secs(11));
+        assert_eq!(node.payloads(receiver), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_node_with_one_worker_releases_no_client_identifiers() {
+    for workers in [1, 2] {
+        let mut node = Node::new(workers);
+        let peer = node.join(0, "peer");
+        node.cut(peer);
+        let slot = node.shell.find("peer").unwrap().1;
+        let engine = node.shell.engine(0);
+        engine.end_session(slot);
+        assert_eq!(engine.core.sessions.ended.len(), workers - 1);
+    }
+}

@@ -1,0 +1,208 @@
+//! `thrum bench` finds out that its own threads were kept from running, and says so.
+//!
+//! The test stops one thread of the generator as a debugger does, so that no other thread, and not
+//! the broker, is delayed.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the test decides when it disturbs another process"
+)]
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::sys::ptrace;
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
+use rustix::process::setpriority_process;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// Exit code of a run that the generator limited.
+const INVALID: i32 = 7;
+/// Time of connecting and warm-up, after which the hold has surely begun.
+const IN_HOLD: Duration = Duration::from_millis(2_500);
+/// Share of the hold: 7.5 %, so that the 99th percentile shows it.
+const STOP: Duration = Duration::from_millis(300);
+
+struct Broker {
+    process: Child,
+    port: u16,
+}
+
+impl Broker {
+    fn start() -> Self {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let mut command = thrum();
+        command.args(["serve", "--dev", "--workers", "1", "--listen"]);
+        command.arg(format!("127.0.0.1:{port}"));
+        let process = command.stdout(Stdio::null()).stderr(Stdio::null());
+        let process = process.spawn().unwrap();
+        let broker = Self { process, port };
+        for _ in 0..200 {
+            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                return broker;
+            }
+            sleep(Duration::from_millis(50));
+        }
+        panic!("the broker does not listen");
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+fn thrum() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_thrum"))
+}
+
+/// A run with 4 s of hold, in a folder of its own.
+struct Run {
+    folder: PathBuf,
+    process: Child,
+}
+
+impl Run {
+    fn start(name: &str, broker: &Broker, line: &str) -> Self {
+        let folder = std::env::temp_dir();
+        let folder = folder.join(format!("thrum-starvation-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let mut command = thrum();
+        command.arg("bench").args(line.split_whitespace());
+        command.args(["--target", &format!("mqtt://127.0.0.1:{}", broker.port)]);
+        command.current_dir(&folder).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let process = command.spawn().unwrap();
+        Self { folder, process }
+    }
+
+    /// The thread whose name ends so.
+    fn thread(&self, name: &str) -> Pid {
+        let tasks = format!("/proc/{}/task", self.process.id());
+        let mut tasks = fs::read_dir(tasks).unwrap().flatten();
+        let found = tasks.find(|task| {
+            let comm = fs::read_to_string(task.path().join("comm"));
+            comm.is_ok_and(|comm| comm.trim_end().ends_with(name))
+        });
+        let found = found.unwrap().file_name();
+        Pid::from_raw(found.to_str().unwrap().parse().unwrap())
+    }
+
+    fn end(self) -> (i32, String) {
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = self.process.wait_with_output().unwrap();
+        fs::remove_dir_all(&self.folder).ok();
+        let text = [stdout, stderr].concat();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        (status.code().unwrap(), text)
+    }
+}
+
+/// Stops a thread of another process for a time.
+fn stop(thread: Pid, time: Duration) {
+    ptrace::seize(thread, ptrace::Options::empty()).unwrap();
+    ptrace::interrupt(thread).unwrap();
+    waitpid(thread, Some(WaitPidFlag::__WALL)).unwrap();
+    sleep(time);
+    ptrace::detach(thread, None).unwrap();
+}
+
+/// Leaves a thread of another process little of a core: a busy one has priority there.
+fn crowd(thread: Pid, time: Duration) {
+    let mut core = CpuSet::new();
+    core.set(0);
+    let thread = rustix::process::Pid::from_raw(thread.as_raw());
+    let all = sched_getaffinity(thread).unwrap();
+    sched_setaffinity(thread, &core).unwrap();
+    setpriority_process(thread, 19).unwrap();
+    let spinner = std::thread::spawn(move || {
+        sched_setaffinity(None, &core).unwrap();
+        let began = Instant::now();
+        while began.elapsed() < time {
+            std::hint::spin_loop();
+        }
+    });
+    spinner.join().unwrap();
+    // More priority is the administrator's to give.
+    sched_setaffinity(thread, &all).unwrap();
+}
+
+/// 200 messages a second; publishers and subscribers have a thread each.
+const PAIRS: &str = "p2p --pairs 20 --rate 10/s --threads 2 --warmup 1s --duration 4s";
+
+#[test]
+fn a_quiet_run_is_valid() {
+    let broker = Broker::start();
+    // Other work on this machine may disturb a run.
+    let mut runs = (0..5).map(|_| Run::start("quiet", &broker, PAIRS).end());
+    let found = runs.find(|(code, _)| *code != INVALID);
+    let (code, text) = found.expect("one of five runs is quiet");
+    assert_eq!(code, 0, "{text}");
+    assert!(
+        text.contains("VALID") && !text.contains("INVALID"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_run_is_invalid_if_one_of_its_threads_was_stopped() {
+    let broker = Broker::start();
+    let mut reasons = Vec::new();
+    for name in ["bench-0", "bench-1"] {
+        let run = Run::start(name, &broker, PAIRS);
+        sleep(IN_HOLD);
+        stop(run.thread(name), STOP);
+        let (code, text) = run.end();
+        assert_eq!(code, INVALID, "{name}: {text}");
+        reasons.push(text);
+    }
+    let has = |text: &str| {
+        reasons
+            .iter()
+            .filter(|reason| reason.contains(text))
+            .count()
+    };
+    assert_eq!(
+        has("INVALID      generator receive lag p99"),
+        1,
+        "{reasons:?}"
+    );
+    assert_eq!(has("INVALID      generator lag p99"), 1, "{reasons:?}");
+}
+
+#[test]
+fn a_run_is_invalid_if_its_receivers_waited_for_a_core() {
+    let broker = Broker::start();
+    let run = Run::start("crowd", &broker, PAIRS);
+    sleep(IN_HOLD);
+    crowd(run.thread("bench-1"), Duration::from_millis(1_200));
+    let (code, text) = run.end();
+    assert_eq!(code, INVALID, "{text}");
+    assert!(
+        text.contains("INVALID      generator receive lag p99"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_connect_rate_that_the_generator_does_not_reach_is_invalid() {
+    let broker = Broker::start();
+    let line = "conn --connections 4000 --connect-rate 4000000 --threads 1 --duration 1s";
+    let (code, text) = Run::start("opens", &broker, line).end();
+    assert_eq!(code, INVALID, "{text}");
+    assert!(text.contains("opened connections late"), "{text}");
+    assert!(text.contains("--connect-rate"), "{text}");
+}
