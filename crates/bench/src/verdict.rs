@@ -7,6 +7,7 @@ use thrum_codec::QoS;
 
 use crate::ledger::{PairLedger, SharedLedger, as_index};
 use crate::plan::{Plan, Sources};
+use crate::scenario::Scenario;
 use crate::swarm::{PublisherReport, Role, SubscriberReport, SubscriberState, ThreadReport};
 use crate::units::{SECOND_NS, count};
 
@@ -222,7 +223,7 @@ impl Settlement<'_> {
 pub enum Fault {
     /// QoS 1 or 2 messages did not arrive.
     Lost(u64),
-    /// QoS 2 messages arrived again.
+    /// Messages arrived again that may not.
     Duplicated(u64),
     /// Messages of one publisher and topic arrived in another order.
     Reordered(u64),
@@ -244,7 +245,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, number) = match self {
             Self::Lost(number) => ("messages lost", number),
-            Self::Duplicated(number) => ("QoS 2 messages delivered again", number),
+            Self::Duplicated(number) => ("messages delivered again", number),
             Self::Reordered(number) => ("messages out of order", number),
             Self::Misdelivered(number) => ("messages to the wrong subscriber", number),
             Self::NotAccepted(number) => ("clients not accepted", number),
@@ -272,14 +273,32 @@ pub struct Connections {
     pub refused: u64,
 }
 
+/// What MQTT promises of deliveries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Promise {
+    /// No message is lost.
+    pub arrives: bool,
+    /// No message is delivered more than once.
+    pub arrives_once: bool,
+}
+
+impl Promise {
+    /// What is promised of the messages of a scenario.
+    pub fn of(scenario: &Scenario) -> Self {
+        let qos = scenario.delivery_qos();
+        Self {
+            arrives: qos.is_some_and(|qos| qos >= QoS::AtLeastOnce),
+            arrives_once: !scenario.may_duplicate(),
+        }
+    }
+}
+
 /// Finds the promises that were not kept.
-pub fn faults(qos: Option<QoS>, delivery: &Delivery, connections: &Connections) -> Vec<Fault> {
-    let is_guaranteed = qos.is_some_and(|qos| qos >= QoS::AtLeastOnce);
-    let is_exact = qos == Some(QoS::ExactlyOnce);
+pub fn faults(promise: Promise, delivery: &Delivery, connections: &Connections) -> Vec<Fault> {
     let candidates = [
-        (is_guaranteed, delivery.lost, Fault::Lost(delivery.lost)),
+        (promise.arrives, delivery.lost, Fault::Lost(delivery.lost)),
         (
-            is_exact,
+            promise.arrives_once,
             delivery.duplicated,
             Fault::Duplicated(delivery.duplicated),
         ),
@@ -320,6 +339,7 @@ pub fn faults(qos: Option<QoS>, delivery: &Delivery, connections: &Connections) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::find;
 
     const WORST: Delivery = Delivery {
         expected: 100,
@@ -332,18 +352,40 @@ mod tests {
         foreign: 9,
     };
 
-    fn found(qos: QoS, delivery: &Delivery) -> Vec<Fault> {
-        faults(Some(qos), delivery, &Connections::default())
+    /// Faults of pairs that publish and subscribe with these.
+    fn found(published: QoS, subscribed: QoS, delivery: &Delivery) -> Vec<Fault> {
+        let mut scenario = find("p2p-1K").unwrap();
+        for group in &mut scenario.groups {
+            if let Some(publish) = &mut group.publish {
+                publish.qos = published;
+            }
+            if let Some(subscribe) = &mut group.subscribe {
+                subscribe.qos = subscribed;
+            }
+        }
+        faults(Promise::of(&scenario), delivery, &Connections::default())
     }
 
+    // [MQTT-4.3.1-1] [MQTT-4.3.3-3]
     #[test]
     fn each_quality_of_service_is_held_to_its_own_promise() {
-        assert_eq!(found(QoS::AtMostOnce, &WORST), []);
-        assert_eq!(found(QoS::AtLeastOnce, &WORST), [Fault::Lost(1)]);
-        assert_eq!(
-            found(QoS::ExactlyOnce, &WORST),
-            [Fault::Lost(1), Fault::Duplicated(2)]
-        );
+        use QoS::{AtLeastOnce, AtMostOnce, ExactlyOnce};
+        let (lost, again) = (Fault::Lost(1), Fault::Duplicated(2));
+        for (published, subscribed, expected) in [
+            (AtMostOnce, AtMostOnce, &[again][..]),
+            (AtMostOnce, AtLeastOnce, &[again]),
+            (AtMostOnce, ExactlyOnce, &[again]),
+            // Its publisher may send it again.
+            (AtLeastOnce, AtMostOnce, &[]),
+            (AtLeastOnce, AtLeastOnce, &[lost]),
+            (AtLeastOnce, ExactlyOnce, &[lost]),
+            (ExactlyOnce, AtMostOnce, &[again]),
+            (ExactlyOnce, AtLeastOnce, &[lost]),
+            (ExactlyOnce, ExactlyOnce, &[lost, again]),
+        ] {
+            let found = found(published, subscribed, &WORST);
+            assert_eq!(found, expected, "{published:?} {subscribed:?}");
+        }
     }
 
     #[test]
@@ -354,7 +396,8 @@ mod tests {
             ..Delivery::default()
         };
         let expected = [Fault::Reordered(3), Fault::Misdelivered(4)];
-        assert_eq!(found(QoS::AtMostOnce, &delivery), expected);
+        let lowest = QoS::AtMostOnce;
+        assert_eq!(found(lowest, lowest, &delivery), expected);
     }
 
     #[test]
@@ -365,7 +408,7 @@ mod tests {
             refused: 1,
             ..Connections::default()
         };
-        let found = faults(None, &Delivery::default(), &connections);
+        let found = faults(Promise::default(), &Delivery::default(), &connections);
         assert_eq!(
             found,
             [Fault::NotAccepted(5), Fault::CutOff(2), Fault::Refused(1)]

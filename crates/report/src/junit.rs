@@ -9,7 +9,7 @@ use crate::summary::{invalid_lines, threshold_value, verdict_text};
 const PROMISES: [(&str, &str); 7] = [
     ("messages lost", "no promised message is lost"),
     (
-        "QoS 2 messages delivered again",
+        "messages delivered again",
         "QoS 2 messages are delivered once",
     ),
     (

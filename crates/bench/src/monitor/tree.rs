@@ -41,6 +41,9 @@ pub struct ProcessTree {
     samples_since_search: u32,
     totals: Totals,
     walks: Walks,
+    /// Between the ends of the hold, in which no page tables are walked: a process that queues
+    /// messages would wait for the walk.
+    is_in_hold: bool,
     open_files: OpenFiles,
     /// The last reading; one failed reading must not reset it.
     network: Traffic,
@@ -59,6 +62,7 @@ impl ProcessTree {
             samples_since_search: 0,
             totals: Totals::new(tick_ns()),
             walks: Walks::default(),
+            is_in_hold: false,
             open_files: OpenFiles::default(),
             network: Traffic::default(),
             machine: MachineSample::default(),
@@ -97,6 +101,11 @@ impl ProcessTree {
 
     /// Reads what belongs to a moment.
     pub fn read(&mut self, moment: Moment) -> Reading {
+        match moment {
+            Moment::HoldStart => self.is_in_hold = true,
+            Moment::HoldEnd | Moment::End => self.is_in_hold = false,
+            Moment::Start | Moment::Connected | Moment::IdleEnd | Moment::Second => {}
+        }
         let memory = if moment.has_memory() {
             self.memory()
         } else {
@@ -104,7 +113,8 @@ impl ProcessTree {
         };
         let mut sample = self.sample(clock::monotonic_ns(), moment.is_detailed());
         if let Some(sample) = &mut sample {
-            if memory.is_none() && self.walks.are_due(sample.at_ns, sample.rss_bytes) {
+            let may_walk = memory.is_none() && !self.is_in_hold;
+            if may_walk && self.walks.are_due(sample.at_ns, sample.rss_bytes) {
                 sample.pss_bytes = self.memory().map(|memory| memory.pss_bytes);
             }
             sample.pss_bytes = sample
@@ -339,6 +349,19 @@ mod tests {
         // The kernel books what runs at its ticks only.
         assert!(later.cpu_ns - earlier.cpu_ns >= 30_000_000);
         assert!(later.voluntary_switches >= earlier.voluntary_switches);
+    }
+
+    #[test]
+    fn no_page_tables_are_walked_during_the_hold() {
+        let mut tree = ProcessTree::alone(std::process::id());
+        let walked = |reading: Reading| reading.sample.unwrap().pss_bytes.is_some();
+        assert!(walked(tree.read(Moment::Start)));
+        // So much more memory is worth a walk.
+        let memory = vec![1_u8; 32 * 1024 * 1024];
+        assert!(!walked(tree.read(Moment::HoldStart)));
+        assert!(!walked(tree.read(Moment::Second)));
+        assert!(walked(tree.read(Moment::HoldEnd)));
+        assert_eq!(memory[memory.len() - 1], 1);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod describe;
 mod findings;
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use crate::scenario::{FaultKind, Scenario};
 use crate::swarm::{ThreadReport, Timeline};
 use crate::units::ratio;
 use crate::validity::{Health, Limit, OPENS_MIN, ThreadLoad};
-use crate::verdict::{Connections, Delivery, Fault, faults};
+use crate::verdict::{Connections, Delivery, Fault, Promise, faults};
 
 pub(crate) use findings::Findings;
 
@@ -49,6 +50,8 @@ pub struct Outcome {
     pub health: Health,
     /// The complete result, as it is written and shown.
     pub result: RunResult,
+    /// Why the log of histograms is incomplete; none if it is complete or was not wanted.
+    pub log_error: Option<String>,
 }
 
 /// The clients of a run.
@@ -89,6 +92,7 @@ pub(crate) struct Measured {
     pub(crate) latencies: Latencies,
     pub(crate) seconds: Vec<Second>,
     pub(crate) marks: Vec<Mark>,
+    pub(crate) log_error: Option<io::Error>,
 }
 
 impl Outcome {
@@ -138,12 +142,13 @@ impl Outcome {
             was_interrupted: measured.was_interrupted,
             clients,
             hold: Duration::from_nanos(hold_ns),
-            faults: faults(plan.scenario.delivery_qos(), &delivery, &connections),
+            faults: faults(Promise::of(&plan.scenario), &delivery, &connections),
             delivery,
             counts,
             health,
             latencies: measured.latencies.clone(),
             result: RunResult::default(),
+            log_error: measured.log_error.as_ref().map(ToString::to_string),
         };
         outcome.result = outcome.to_result(measured, generator, agents);
         outcome

@@ -423,7 +423,8 @@ impl<'a> Coordinator<'a> {
             reports.push(generator.finish(&mut |slice| self.collector.take(slice))?);
         }
         self.collector.close_all(&self.plan, clock::monotonic_ns());
-        self.collector.finish_log()?;
+        // The figures do not depend on the log.
+        let log_error = self.collector.finish_log().err();
         let was_interrupted = self.is_interrupted();
         let agents = self.agents.as_ref();
         let clock_error_ns = agents.map_or(0, |agents| agents.clock_error_ns(&self.plan));
@@ -455,6 +456,7 @@ impl<'a> Coordinator<'a> {
             latencies: self.collector.latencies,
             seconds: self.collector.seconds,
             marks: self.marks,
+            log_error,
         }))
     }
 }

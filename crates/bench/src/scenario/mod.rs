@@ -120,6 +120,26 @@ impl Scenario {
         Some(published.max()?.min(subscribed.max()?))
     }
 
+    /// Whether a message may be delivered more than once: only where a publisher or the broker
+    /// sends it with QoS 1, and may repeat it.
+    pub fn may_duplicate(&self) -> bool {
+        let published = || {
+            self.groups
+                .iter()
+                .filter_map(|group| group.publish.as_ref())
+        };
+        let subscribed = self
+            .groups
+            .iter()
+            .filter_map(|group| group.subscribe.as_ref());
+        let repeats_publish = published().any(|publish| publish.qos == QoS::AtLeastOnce);
+        let repeats_delivery = published().any(|publish| publish.qos != QoS::AtMostOnce)
+            && subscribed
+                .into_iter()
+                .any(|subscribe| subscribe.qos == QoS::AtLeastOnce);
+        repeats_publish || repeats_delivery
+    }
+
     /// Payload size of the messages; none without publishers.
     pub fn payload_bytes(&self) -> Option<u32> {
         self.groups

@@ -176,3 +176,15 @@ fn messages_held_back_count_from_when_they_were_due() {
     // The broker ended connections: that is a fault, lost messages that it did not take are none.
     assert_eq!(outcome.faults, [thrum_bench::verdict::Fault::CutOff(5)]);
 }
+
+#[test]
+fn a_log_that_cannot_be_written_costs_no_figures() {
+    let broker = FakeBroker::start(ReasonCode::Success, lawful);
+    let mut options = options(broker.address);
+    options.latency_log = Some("/dev/full".into());
+    let outcome = run(pairs(2, 20, SECOND), &options, &mut NoObserver).unwrap();
+    let error = outcome.log_error.unwrap();
+    assert!(error.contains("No space left"), "{error}");
+    assert_eq!(outcome.delivery.lost, 0);
+    assert!(outcome.latencies.response.len() > 30);
+}

@@ -19,7 +19,7 @@ const LONG: [(&str, u32); 17] = [
     ("backends mqtt", 31),
     ("crash storm", 29),
     ("agents in namespaces", 25),
-    ("thrum starvation", 22),
+    ("thrum bench_disturbed", 22),
     ("conformance normative", 20),
     ("conformance normative, durable", 20),
     ("fuzz targets", 20),
@@ -37,7 +37,7 @@ const ALONE: [&str; 5] = [
     "bench agents",
     "bench selfcheck",
     "crash storm",
-    "thrum starvation",
+    "thrum bench_disturbed",
 ];
 
 /// Conformance suites that run a second time with a broker that has a data directory.

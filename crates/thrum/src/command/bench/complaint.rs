@@ -14,6 +14,9 @@ pub(super) const INTERRUPTED: u8 = 130;
 /// A broker that cannot be reached.
 pub(super) const UNREACHABLE: u8 = 5;
 
+/// The figures are shown, but cannot be stored.
+pub(super) const NOT_STORED: u8 = 6;
+
 /// The generator was the limit.
 pub(super) const INVALID: u8 = 7;
 

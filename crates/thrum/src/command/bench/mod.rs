@@ -47,8 +47,8 @@ Examples:
   thrum bench scenarios                                      all scenarios";
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 kept its promises, 1 did not, 2 wrong usage, 5 unreachable, 7 INVALID (the generator
-was the limit), 99 a threshold was missed, 130 interrupted";
+Exit codes: 0 kept its promises, 1 did not, 2 wrong usage, 5 unreachable, 6 not stored (disk full),
+7 INVALID (the generator was the limit), 99 a threshold was missed, 130 interrupted";
 
 /// Arguments of `thrum bench`.
 #[derive(Debug, Args)]

@@ -8,7 +8,7 @@ use thrum_bench::scenario::Scenario;
 
 use super::adapt::{self, Engine, Finished, Form, Forms};
 use super::arguments::{MeasureArgs, OutputArgs, ReportArgs, TargetArgs};
-use super::complaint::Complaint;
+use super::complaint::{Complaint, NOT_STORED};
 use super::folders::{self, Kept};
 
 /// Runs scenarios; returns the most serious exit code.
@@ -37,9 +37,11 @@ pub(super) fn run_all(
         drop(observer);
         let run = run?;
         let template = reports.template.as_deref();
-        let folder = adapt::keep(&run, &output.out, baseline.as_ref(), template)?;
-        write_reports(&run, reports, &folder)?;
-        print(&run, output, &folder, baseline.as_ref())?;
+        let kept = adapt::keep(&run, &output.out, baseline.as_ref(), template);
+        let kept = kept.and_then(|folder| write_reports(&run, reports, &folder).map(|()| folder));
+        // A result that cannot be stored is shown all the same.
+        print(&run, output, kept.as_deref().ok(), baseline.as_ref())?;
+        kept.map_err(not_stored)?;
         finished.push(run);
         if engine.is_interrupted() {
             break;
@@ -55,7 +57,7 @@ pub(super) fn run_all(
 fn print(
     run: &Finished,
     output: &OutputArgs,
-    folder: &Path,
+    folder: Option<&Path>,
     baseline: Option<&Kept>,
 ) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
@@ -66,6 +68,9 @@ fn print(
         return Ok(());
     }
     write!(out, "{}", adapt::summary_text(run, baseline))?;
+    let Some(folder) = folder else {
+        return Ok(());
+    };
     writeln!(
         out,
         "  report {}          exit {}",
@@ -78,6 +83,24 @@ fn print(
         folder.display()
     )?;
     Ok(())
+}
+
+/// The error of a run that has figures and no files; wrong usage stays what it is.
+fn not_stored(error: anyhow::Error) -> anyhow::Error {
+    if error.is::<Complaint>() {
+        return error;
+    }
+    // Some errors contain the text of their cause.
+    let (what, cause) = (error.to_string(), error.root_cause().to_string());
+    let cause = if what.ends_with(&cause) {
+        String::new()
+    } else {
+        format!(": {cause}")
+    };
+    let message = format!(
+        "the run has ended, but its result is not stored: {what}{cause}; free some space, or name another folder with --out"
+    );
+    Complaint::new(message, NOT_STORED).into()
 }
 
 /// Writes the picture, if the flags ask for it.

@@ -39,6 +39,8 @@ pub(in super::super) struct Finished {
     pub(in super::super) result: RunResult,
     /// The histograms of every second.
     pub(super) latency_log: Option<String>,
+    /// Why they are incomplete.
+    pub(super) log_error: Option<String>,
 }
 
 impl Engine {
@@ -177,6 +179,7 @@ impl Engine {
         Ok(Finished {
             result: outcome.result,
             latency_log,
+            log_error: outcome.log_error,
         })
     }
 }

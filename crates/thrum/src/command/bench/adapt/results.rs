@@ -4,7 +4,7 @@ use std::fs;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use thrum_report::compare::{self, Comparison};
 use thrum_report::folder::{self, Files, RunFolder};
 use thrum_report::html::{self, ComparisonRow, ComparisonTable, PageOptions};
@@ -64,6 +64,9 @@ pub(in super::super) fn keep(
         hlog: finished.latency_log.as_deref(),
     };
     folder.write(result, &files)?;
+    if let Some(error) = &finished.log_error {
+        bail!("cannot write the histograms of every second: {error}");
+    }
     Ok(folder.path().to_owned())
 }
 

@@ -1,6 +1,7 @@
-//! `thrum bench` finds out that its own threads were kept from running, and says so.
+//! `thrum bench` on a machine that disturbs it: its threads are kept from running, its disk is
+//! full.
 //!
-//! The test stops one thread of the generator as a debugger does, so that no other thread, and not
+//! A test stops one thread of the generator as a debugger does, so that no other thread, and not
 //! the broker, is delayed.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
@@ -22,6 +23,8 @@ use nix::unistd::Pid;
 use rustix::process::setpriority_process;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+/// Exit code of a run whose files cannot be written.
+const NOT_STORED: i32 = 6;
 /// Exit code of a run that the generator limited.
 const INVALID: i32 = 7;
 /// Time of connecting and warm-up, after which the hold has surely begun.
@@ -53,6 +56,10 @@ impl Broker {
         }
         panic!("the broker does not listen");
     }
+
+    fn url(&self) -> String {
+        format!("mqtt://127.0.0.1:{}", self.port)
+    }
 }
 
 impl Drop for Broker {
@@ -75,11 +82,11 @@ struct Run {
 impl Run {
     fn start(name: &str, broker: &Broker, line: &str) -> Self {
         let folder = std::env::temp_dir();
-        let folder = folder.join(format!("thrum-starvation-{name}-{}", std::process::id()));
+        let folder = folder.join(format!("thrum-disturbed-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let mut command = thrum();
         command.arg("bench").args(line.split_whitespace());
-        command.args(["--target", &format!("mqtt://127.0.0.1:{}", broker.port)]);
+        command.args(["--target", &broker.url()]);
         command.current_dir(&folder).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let process = command.spawn().unwrap();
@@ -120,7 +127,10 @@ fn stop(thread: Pid, time: Duration) {
     ptrace::detach(thread, None).unwrap();
 }
 
-/// Leaves a thread of another process little of a core: a busy one has priority there.
+/// Threads that compete for a core; each keeps it for some milliseconds.
+const RIVALS: usize = 12;
+
+/// Leaves a thread of another process little of a core: busy ones have priority there.
 fn crowd(thread: Pid, time: Duration) {
     let mut core = CpuSet::new();
     core.set(0);
@@ -128,14 +138,18 @@ fn crowd(thread: Pid, time: Duration) {
     let all = sched_getaffinity(thread).unwrap();
     sched_setaffinity(thread, &core).unwrap();
     setpriority_process(thread, 19).unwrap();
-    let spinner = std::thread::spawn(move || {
+    let began = Instant::now();
+    let spin = || {
         sched_setaffinity(None, &core).unwrap();
-        let began = Instant::now();
         while began.elapsed() < time {
             std::hint::spin_loop();
         }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..RIVALS {
+            scope.spawn(spin);
+        }
     });
-    spinner.join().unwrap();
     // More priority is the administrator's to give.
     sched_setaffinity(thread, &all).unwrap();
 }
@@ -205,4 +219,33 @@ fn a_connect_rate_that_the_generator_does_not_reach_is_invalid() {
     assert_eq!(code, INVALID, "{text}");
     assert!(text.contains("opened connections late"), "{text}");
     assert!(text.contains("--connect-rate"), "{text}");
+}
+
+#[test]
+fn the_result_of_a_run_is_shown_although_the_disk_is_full() {
+    let broker = Broker::start();
+    let folder = std::env::temp_dir().join(format!("thrum-full-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    // A folder of 16 KB, which only this command sees.
+    let line = "p2p --pairs 2 --rate 10/s --warmup 0s --duration 1s --out .";
+    let script = format!(
+        "mount -t tmpfs -o size=16k tmpfs {0} && cd {0} && exec {1} bench {line} --target {2}",
+        folder.display(),
+        env!("CARGO_BIN_EXE_thrum"),
+        broker.url()
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c", &script]);
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().unwrap();
+    fs::remove_dir_all(&folder).ok();
+    let text = [stdout, stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    assert_eq!(status.code(), Some(NOT_STORED), "{text}");
+    assert!(text.contains("VERDICT") && text.contains("e2e"), "{text}");
+    assert!(text.contains("its result is not stored"), "{text}");
+    assert!(!text.contains("  report "), "{text}");
 }
