@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 #[cfg(test)]
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use thrum_engine::node::WallClock;
@@ -24,10 +24,21 @@ pub(crate) struct Clock {
 enum Source {
     /// The monotonic clock of the system, with its value at the start of the node.
     System(Instant),
-    /// Milliseconds since the Unix epoch, as a test sets them, with their value at the start of the
-    /// node.
     #[cfg(test)]
-    Manual(Arc<AtomicU64>, u64),
+    Manual(ManualClock),
+}
+
+/// A clock that a test moves.
+#[cfg(test)]
+#[derive(Debug)]
+struct ManualClock {
+    /// Milliseconds since the Unix epoch.
+    millis: Arc<AtomicU64>,
+    /// Their value at the start of the node.
+    started: u64,
+    /// Milliseconds by which the wall clock of the machine is ahead of the time of the node. The
+    /// node notices a change when it reads the wall clock.
+    wall_ahead: AtomicI64,
 }
 
 impl Clock {
@@ -44,7 +55,11 @@ impl Clock {
     #[cfg(test)]
     pub(crate) fn manual(millis: &Arc<AtomicU64>, wall_ahead: i64) -> Self {
         let started = millis.load(Ordering::Relaxed);
-        let source = Source::Manual(Arc::clone(millis), started);
+        let source = Source::Manual(ManualClock {
+            millis: Arc::clone(millis),
+            started,
+            wall_ahead: AtomicI64::new(0),
+        });
         let wall = started.saturating_add_signed(wall_ahead);
         Self::new(Duration::from_millis(wall), source)
     }
@@ -65,6 +80,8 @@ impl Clock {
         shared
             .expect("no engine shares the wall clock before the start")
             .resume_from(recovered, wall);
+        #[cfg(test)]
+        self.set_wall_ahead(self.wall.ahead());
     }
 
     /// The wall clock relative to this clock, for the engines.
@@ -77,8 +94,9 @@ impl Clock {
         match &self.source {
             Source::System(started) => started.elapsed(),
             #[cfg(test)]
-            Source::Manual(millis, started) => {
-                Duration::from_millis(millis.load(Ordering::Relaxed).saturating_sub(*started))
+            Source::Manual(clock) => {
+                let millis = clock.millis.load(Ordering::Relaxed);
+                Duration::from_millis(millis.saturating_sub(clock.started))
             }
         }
     }
@@ -101,7 +119,7 @@ impl Clock {
                 signed(millis_of(wall())) - signed(ours)
             }
             #[cfg(test)]
-            Source::Manual(..) => return self.wall.ahead(),
+            Source::Manual(clock) => clock.wall_ahead.load(Ordering::Relaxed),
         };
         self.wall.set_ahead(ahead);
         ahead
@@ -119,10 +137,12 @@ impl Clock {
         to_time(self.started)
     }
 
-    /// Sets the wall clock in a test.
+    /// Sets the wall clock of the machine in a test.
     #[cfg(test)]
     pub(crate) fn set_wall_ahead(&self, millis: i64) {
-        self.wall.set_ahead(millis);
+        if let Source::Manual(clock) = &self.source {
+            clock.wall_ahead.store(millis, Ordering::Relaxed);
+        }
     }
 }
 

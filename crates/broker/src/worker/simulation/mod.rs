@@ -38,5 +38,6 @@ mod stepped_worker;
 mod steps;
 mod tests;
 mod tls;
+mod wall_clock_tests;
 pub(crate) mod websocket;
 mod world;

@@ -20,7 +20,7 @@ const SUBSCRIBER: usize = 1;
 const SUBACK_BYTES: usize = 6;
 
 /// A node with a publisher and a subscriber, each at the worker of its number, if there are two.
-fn world(workers: usize, has_disk: bool) -> World {
+pub(super) fn world(workers: usize, has_disk: bool) -> World {
     let mut random = Random::new(5);
     let mut plan = Plan::new(&mut random);
     plan.workers = workers;
@@ -44,7 +44,7 @@ fn world(workers: usize, has_disk: bool) -> World {
     world
 }
 
-fn retain(world: &mut World, number: u32, topic: &'static str) {
+pub(super) fn retain(world: &mut World, number: u32, topic: &'static str) {
     let sent = world.clients[PUBLISHER].publish(Message {
         number,
         topic,
