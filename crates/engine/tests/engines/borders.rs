@@ -18,7 +18,7 @@ use thrum_protocol::server::refuse;
 use thrum_protocol::{Message, Publication, Time, Violation};
 use thrum_storage::disk::sim::SimStorage;
 
-use crate::memory::use_memory;
+use crate::memory::{publish_until_told, use_memory};
 use crate::node::{Answer, Node, connect, connect_with_will, publish};
 use crate::queues::short_and_waited_for;
 
@@ -227,10 +227,7 @@ fn a_message_of_an_old_publisher_is_dropped_where_memory_is_short() {
     let mut node = Node::planned(2, |plan| plan.settings.memory_bytes = 1 << 30);
     let away = node.subscriber(0, "away", "t");
     node.cut(away);
-    let mut old = connect("old");
-    old.version = Version::V311;
-    old.properties.session_expiry = None;
-    let old = node.join_as(1, &old);
+    let old = node.join_old(1, "old");
     let big = "x".repeat(70_000);
     node.publish(old, "t", &big, Q1);
     assert_eq!(node.count(Counter::DroppedMemoryShort), 0);
@@ -290,13 +287,7 @@ fn publishers_hear_of_members_of_groups_whose_messages_wait() {
     node.cut(away);
     let publisher = node.join(1, "publisher");
     use_memory(&mut node, 82);
-    let mut has_queued = Vec::new();
-    for _ in 0..3 {
-        node.shell.engine(1).core.memory.has_queued = false;
-        node.publish(publisher, "t", "x", Q1);
-        has_queued.push(node.shell.engine(1).core.memory.has_queued);
-    }
-    assert_eq!(has_queued, [false, true, true], "of the one before");
+    publish_until_told(&mut node, publisher);
     // What is known already does not end with a message for others.
     node.shell.engine(1).core.memory.has_queued = true;
     let here = node.join(0, "here");
@@ -519,10 +510,7 @@ fn a_full_queue_that_its_publishers_know_of_takes_nothing_beyond_its_limit() {
 #[test]
 fn output_that_waits_for_the_disk_is_congested_above_its_limit() {
     let mut node = Node::durable(1, |plan| plan.settings.output_bytes = 8);
-    let mut old = connect("old");
-    old.version = Version::V311;
-    old.properties.session_expiry = None;
-    let old = node.join_as(0, &old);
+    let old = node.join_old(0, "old");
     for (posts, expected) in [(2, 0), (1, 1)] {
         // Each PUBREC has four bytes.
         for _ in 0..posts {

@@ -10,7 +10,7 @@ use thrum_codec::packet::{
     Packet, Publish, Subscribe, SubscriptionOptions, SubscriptionRequest, SubscriptionRequests,
 };
 use thrum_codec::properties::SubscribeProperties;
-use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version};
+use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter};
 use thrum_engine::interest::Route;
 use thrum_engine::node::Capacity;
 use thrum_engine::node::metrics::Counter;
@@ -268,10 +268,7 @@ fn a_publisher_that_cannot_be_told_hears_that_its_messages_are_refused() {
     let mut node = Node::planned(2, |plan| plan.settings.memory_bytes = 1 << 30);
     let away = node.subscriber(0, "away", "t");
     node.cut(away);
-    let mut old = connect("old");
-    old.version = Version::V311;
-    old.properties.session_expiry = None;
-    let old = node.join_as(1, &old);
+    let old = node.join_old(1, "old");
     for (hundredths, expected) in [(50, false), (101, true), (91, true), (50, false)] {
         use_memory(&mut node, hundredths);
         let mut has_queued = false;

@@ -27,6 +27,16 @@ pub(crate) fn use_memory(node: &mut Node, hundredths: u64) -> MemoryLevel {
     node.shell.node.memory.level()
 }
 
+/// The publisher at the second worker learns with each message what became of the one before.
+pub(crate) fn publish_until_told(node: &mut Node, publisher: usize) {
+    let has_queued = [0; 3].map(|_| {
+        node.shell.engine(1).core.memory.has_queued = false;
+        node.publish(publisher, "t", "x", Q1);
+        node.shell.engine(1).core.memory.has_queued
+    });
+    assert_eq!(has_queued, [false, true, true], "of the one before");
+}
+
 #[test]
 fn a_disconnected_session_queues_messages_until_memory_is_short() {
     for workers in [1, 2] {
@@ -177,13 +187,7 @@ fn other_workers_notify_publishers_that_their_messages_wait() {
     node.cut(away);
     let publisher = node.join(1, "publisher");
     use_memory(&mut node, 82);
-    let mut has_queued = Vec::new();
-    for _ in 0..3 {
-        node.shell.engine(1).core.memory.has_queued = false;
-        node.publish(publisher, "t", "x", Q1);
-        has_queued.push(node.shell.engine(1).core.memory.has_queued);
-    }
-    assert_eq!(has_queued, [false, true, true], "of the one before");
+    publish_until_told(&mut node, publisher);
     let here = node.join(0, "away");
     node.publish(publisher, "t", "x", Q1);
     node.shell.engine(1).core.memory.has_queued = false;

@@ -164,6 +164,14 @@ impl Node {
         self.join_as(worker, &connect(client_id))
     }
 
+    /// A client of version 3.1.1 with a clean session.
+    pub(crate) fn join_old(&mut self, worker: usize, client_id: &str) -> Peer {
+        let mut old = connect(client_id);
+        old.version = Version::V311;
+        old.properties.session_expiry = None;
+        self.join_as(worker, &old)
+    }
+
     pub(crate) fn join_as(&mut self, worker: usize, connect: &Connect<'_>) -> Peer {
         let peer = self.clients.len();
         let link = self.shell.connect(worker, connect);

@@ -5,12 +5,12 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
-use thrum_codec::{QoS, ReasonCode, Version};
+use thrum_codec::{QoS, ReasonCode};
 use thrum_engine::node::metrics::Counter;
 use thrum_engine::sinks::{Offer, QueueLimits, SinkCounts, SinkQueue, WhenFull};
 use thrum_protocol::{Message, Publication};
 
-use crate::node::{Answer, Node, connect, publish};
+use crate::node::{Answer, Node, publish};
 use crate::shell::{Plan, SinkPlan};
 
 const Q0: QoS = QoS::AtMostOnce;
@@ -143,10 +143,7 @@ fn a_message_of_the_operator_that_was_not_refused_is_in_the_sink() {
 #[test]
 fn a_client_of_version_3_is_disconnected_where_a_sink_refuses_it() {
     let mut node = Node::planned(1, sink(WhenFull::Refuse, false));
-    let mut old = connect("old");
-    old.version = Version::V311;
-    old.properties.session_expiry = None;
-    let old = node.join_as(0, &old);
+    let old = node.join_old(0, "old");
     for payload in ["1", "2"] {
         node.publish(old, "t", payload, Q1);
     }

@@ -24,6 +24,12 @@ struct SessionPosition {
 }
 
 impl SessionPosition {
+    /// Where a page begins.
+    fn of(query: &SessionQuery) -> Result<Self, CursorError> {
+        let cursor = query.cursor.as_ref();
+        cursor.map_or_else(|| Ok(Self::default()), Self::read)
+    }
+
     fn read(cursor: &Cursor) -> Result<Self, CursorError> {
         let position = cursor.position(Listing::Unsorted)?;
         let (worker, slot) = position.split_first_chunk().ok_or(CursorError)?;
@@ -46,12 +52,7 @@ pub(super) fn sessions(
     query: &SessionQuery,
 ) -> Result<SessionPage, QueryError> {
     check(&query.filter)?;
-    let position = query
-        .cursor
-        .as_ref()
-        .map(SessionPosition::read)
-        .transpose()?;
-    let position = position.unwrap_or_default();
+    let position = SessionPosition::of(query)?;
     let mut workers = sender.workers().skip(usize::from(position.worker));
     let worker = workers.next().ok_or(CursorError)?;
     let walk = WalkSessions::new(query, position.slot);
@@ -178,12 +179,7 @@ pub(super) mod test_pages {
             sender: &QuerySender,
             query: &SessionQuery,
         ) -> Result<Self, QueryError> {
-            let position = query
-                .cursor
-                .as_ref()
-                .map(SessionPosition::read)
-                .transpose()?;
-            let position = position.unwrap_or_default();
+            let position = SessionPosition::of(query)?;
             let walk = WalkSessions::new(query, position.slot);
             let worker = std::iter::once(WorkerId::new(0));
             let pending = sender.send(worker, || walk.for_worker())?;

@@ -2,8 +2,6 @@
 
 use thrum_codec::packet::Packet;
 use thrum_codec::{QoS, ReasonCode, Version};
-use thrum_engine::turn::TurnLimits;
-use thrum_transport::Scheme;
 
 use super::client::ConnectOptions;
 use super::history::{Ending, Message};
@@ -24,19 +22,8 @@ const SUBSCRIBER: usize = 1;
 /// A node with one worker, and a durable subscriber beside the publisher.
 fn world(has_disk: bool) -> World {
     let mut random = Random::new(3);
-    let mut plan = Plan::new(&mut random);
-    plan.workers = 1;
-    plan.versions = vec![Version::V5; 2];
-    plan.has_disk = has_disk;
-    plan.has_short_queue = false;
-    plan.has_users = false;
-    plan.scheme = Scheme::Mqtt;
-    plan.has_small_sockets = true;
-    // All that is sent in a step is handled in the turns that follow it.
-    plan.turn_limits = TurnLimits::default();
-    plan.mailbox_messages = 1000;
+    let mut plan = Plan::of_two_clients(&mut random, 1, has_disk);
     plan.config.limits.output_bytes = 65_536;
-    plan.config.limits.client.inflight = 20;
     let mut world = World::with_plan(random, plan);
     for client in [PUBLISHER, SUBSCRIBER] {
         world.connect(client, ConnectOptions::lasting(EXPIRY_SECS_MAX));

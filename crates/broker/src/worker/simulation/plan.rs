@@ -117,6 +117,23 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// Two clients of version 5.0 without users, with small sockets. All that is sent in a step is
+    /// handled in the turns that follow it.
+    pub(super) fn of_two_clients(random: &mut Random, workers: usize, has_disk: bool) -> Self {
+        let mut plan = Self::new(random);
+        plan.workers = workers;
+        plan.versions = vec![Version::V5; 2];
+        plan.has_disk = has_disk;
+        plan.has_short_queue = false;
+        plan.has_users = false;
+        plan.scheme = Scheme::Mqtt;
+        plan.has_small_sockets = true;
+        plan.turn_limits = TurnLimits::default();
+        plan.mailbox_messages = 1000;
+        plan.config.limits.client.inflight = 20;
+        plan
+    }
+
     pub(super) fn new(random: &mut Random) -> Self {
         let mut config = Config::default();
         let limits = &mut config.limits;

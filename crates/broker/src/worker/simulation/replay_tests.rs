@@ -1,9 +1,7 @@
 //! Retained messages that are replaced during a replay, step by step.
 
-use thrum_codec::{QoS, Version};
-use thrum_engine::turn::TurnLimits;
+use thrum_codec::QoS;
 use thrum_storage::disk::sim::SimStorage;
-use thrum_transport::Scheme;
 
 use super::client::ConnectOptions;
 use super::history::{Event, Message, RETAINED};
@@ -22,18 +20,8 @@ const SUBACK_BYTES: usize = 6;
 /// A node with a publisher and a subscriber, each at the worker of its number, if there are two.
 pub(super) fn world(workers: usize, has_disk: bool) -> World {
     let mut random = Random::new(5);
-    let mut plan = Plan::new(&mut random);
-    plan.workers = workers;
-    plan.versions = vec![Version::V5; 2];
-    plan.has_disk = has_disk;
-    plan.has_short_queue = false;
-    plan.has_users = false;
-    plan.scheme = Scheme::Mqtt;
-    plan.has_small_sockets = true;
-    plan.turn_limits = TurnLimits::default();
-    plan.mailbox_messages = 1000;
+    let mut plan = Plan::of_two_clients(&mut random, workers, has_disk);
     plan.config.limits.output_bytes = 300;
-    plan.config.limits.client.inflight = 20;
     plan.allowances.queues_overflow = false;
     let mut world = World::with_plan(random, plan);
     for client in [PUBLISHER, SUBSCRIBER] {
