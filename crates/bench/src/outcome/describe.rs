@@ -9,7 +9,7 @@ use thrum_report::result::{
 use thrum_transport::Scheme;
 use toml_edit::{DocumentMut, Item, TableLike};
 
-use super::Outcome;
+use super::{Outcome, open_lag_p99};
 use crate::plan::Plan;
 use crate::run::Target;
 use crate::scenario::Group;
@@ -127,10 +127,13 @@ pub(super) fn limits_so_far(latencies: &Latencies) -> Vec<String> {
             .as_ref()
             .map_or(0, |distribution| distribution.quantiles.p99)
     };
+    let opens = latencies.open_lag.as_ref().map(|lag| lag.quantiles);
     let health = Health {
         lag_p99_ns: p99(&latencies.generator_lag),
         receive_lag_p99_ns: p99(&latencies.receive_lag),
         response_p99_ns: p99(&latencies.e2e),
+        open_lag_p99_ns: opens.map_or(0, |opens| open_lag_p99(opens.count, opens.p99)),
+        connect_p99_ns: p99(&latencies.connect),
         ..Health::default()
     };
     health.limits().iter().map(ToString::to_string).collect()
@@ -231,7 +234,34 @@ fn without_passwords(toml: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use thrum_report::result::{Distribution, Quantiles};
+
     use super::*;
+
+    #[test]
+    fn connections_that_are_opened_late_show_while_the_run_lasts() {
+        let lag = |count, p99| {
+            let quantiles = Quantiles {
+                count,
+                p99,
+                ..Quantiles::default()
+            };
+            Some(Distribution {
+                quantiles,
+                ..Distribution::default()
+            })
+        };
+        let limits = |opens| {
+            limits_so_far(&Latencies {
+                open_lag: lag(opens, 30_000_000),
+                connect: lag(opens, 40_000_000),
+                ..Latencies::default()
+            })
+        };
+        assert_eq!(limits(99), Vec::<String>::new(), "they are too few");
+        let limits = limits(100);
+        assert!(limits[0].contains("opened connections late"), "{limits:?}");
+    }
 
     #[test]
     fn passwords_are_not_shown() {

@@ -127,7 +127,10 @@ impl Outcome {
             lag_p99_ns: latencies.lag.value_at_quantile(0.99),
             receive_lag_p99_ns: latencies.receive_lag.value_at_quantile(0.99),
             response_p99_ns: latencies.response.value_at_quantile(0.99),
-            open_lag_p99_ns: open_lag_p99(&latencies.open_lag),
+            open_lag_p99_ns: open_lag_p99(
+                latencies.open_lag.len(),
+                latencies.open_lag.value_at_quantile(0.99),
+            ),
             connect_p99_ns: latencies.connect.value_at_quantile(0.99),
             offered: offered(plan, timeline, &measured.warp),
             sent: counts.sent_in_hold,
@@ -318,11 +321,8 @@ fn offered(plan: &Plan, timeline: Timeline, warp: &Warp) -> u64 {
 
 /// A histogram in its serialized form; none if it is empty.
 /// 99th percentile of the lag of opened connections; 0 if they are too few for one.
-fn open_lag_p99(lag: &hdrhistogram::Histogram<u64>) -> u64 {
-    if lag.len() < OPENS_MIN {
-        return 0;
-    }
-    lag.value_at_quantile(0.99)
+const fn open_lag_p99(opens: u64, p99_ns: u64) -> u64 {
+    if opens < OPENS_MIN { 0 } else { p99_ns }
 }
 
 fn distribution(histogram: &hdrhistogram::Histogram<u64>) -> Option<Distribution> {

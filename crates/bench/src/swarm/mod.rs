@@ -53,7 +53,7 @@ use deadlines::Sweep;
 use faults::FaultStep;
 use outbox::Outbox;
 use peer::{Peer, PublisherState};
-use run_queue::{Rest, RunQueue};
+use run_queue::{Rest, RunQueue, Waits};
 use setup::GroupSettings;
 use sources::Sources;
 use tally::Tally;
@@ -66,9 +66,6 @@ const EVENTS_MAX: usize = 4_096;
 
 /// The longest sleep: bounds how late a thread sees an order or a client's deadline.
 const SLEEP_NS_MAX: u64 = 100_000_000;
-
-/// A wait for events at least this long was idle: input after it has just arrived.
-const REST_NS_MIN: u64 = 20_000;
 
 /// The number of the alarm among the event sources; clients have theirs from 0 on.
 const ALARM: Token = Token(usize::MAX);
@@ -194,8 +191,7 @@ impl Swarm {
             .store(u64::from(thread_id.unsigned_abs()), Ordering::Relaxed);
         let mut events = Events::with_capacity(EVENTS_MAX);
         let mut run_queue = RunQueue::of_this_thread();
-        let mut turn_began_ns = self.now_ns();
-        let mut was_interrupted = false;
+        let mut waits = Waits::new(self.now_ns());
         while !self.control.is_stopped() {
             let began_ns = self.now_ns();
             let alarm_ns = self.wake_ns(began_ns);
@@ -203,26 +199,21 @@ impl Swarm {
             match self.poll.poll(&mut events, None) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                    // Who stops a thread interrupts its wait.
-                    was_interrupted = true;
+                    waits.interrupt();
                     continue;
                 }
                 Err(error) => return Err(error),
             }
             let woke_ns = self.now_ns();
-            let has_rested = woke_ns.saturating_sub(began_ns) >= REST_NS_MIN;
-            self.unread_since_ns = if has_rested && !std::mem::take(&mut was_interrupted) {
-                let rest = Rest {
-                    began_ns,
-                    alarm_ns: alarm_ns.max(began_ns),
-                    woke_ns,
-                    waited_ns: run_queue.wait_since_last_call(),
-                };
-                rest.unread_since_ns()
-            } else {
-                turn_began_ns
-            };
-            turn_began_ns = woke_ns;
+            let waited_ns = Rest::is_long(began_ns, woke_ns)
+                .then(|| run_queue.wait_since_last_call())
+                .flatten();
+            self.unread_since_ns = waits.begin_turn(Rest {
+                began_ns,
+                alarm_ns: alarm_ns.max(began_ns),
+                woke_ns,
+                waited_ns,
+            });
             self.turn(&events);
         }
         self.disconnect_all();

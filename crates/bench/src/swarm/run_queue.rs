@@ -39,6 +39,9 @@ impl RunQueue {
     }
 }
 
+/// A wait for events at least this long was idle: input after it has just arrived.
+const REST_NS_MIN: u64 = 20_000;
+
 /// A wait for events, as its thread saw it.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_field_names, reason = "the unit of each")]
@@ -58,8 +61,13 @@ pub(super) struct Rest {
 const ALARM_LATE_NS_MAX: u64 = 1_000_000;
 
 impl Rest {
+    /// Whether the thread slept: if not, there was input before the wait.
+    pub(super) const fn is_long(began_ns: u64, woke_ns: u64) -> bool {
+        woke_ns.saturating_sub(began_ns) >= REST_NS_MIN
+    }
+
     /// Input that is read after the wait has arrived since then.
-    pub(super) fn unread_since_ns(self) -> u64 {
+    fn unread_since_ns(self) -> u64 {
         let Some(waited_ns) = self.waited_ns else {
             return self.began_ns;
         };
@@ -68,6 +76,39 @@ impl Rest {
             return self.began_ns;
         }
         self.woke_ns.saturating_sub(waited_ns).max(self.began_ns)
+    }
+}
+
+/// The waits of a thread, one after the other.
+#[derive(Debug)]
+pub(super) struct Waits {
+    turn_began_ns: u64,
+    was_interrupted: bool,
+}
+
+impl Waits {
+    pub(super) const fn new(now_ns: u64) -> Self {
+        Self {
+            turn_began_ns: now_ns,
+            was_interrupted: false,
+        }
+    }
+
+    /// A signal ended a wait: whoever stops a thread interrupts its wait.
+    pub(super) const fn interrupt(&mut self) {
+        self.was_interrupted = true;
+    }
+
+    /// A wait has ended. Input that is read in the turn that begins has arrived since the returned
+    /// time.
+    pub(super) fn begin_turn(&mut self, rest: Rest) -> u64 {
+        let turn_began_ns = std::mem::replace(&mut self.turn_began_ns, rest.woke_ns);
+        let was_interrupted = std::mem::take(&mut self.was_interrupted);
+        if was_interrupted || !Rest::is_long(rest.began_ns, rest.woke_ns) {
+            turn_began_ns
+        } else {
+            rest.unread_since_ns()
+        }
     }
 }
 
@@ -117,6 +158,24 @@ mod tests {
         assert_eq!(late(90_900_000, 0).unread_since_ns(), 90_900_000);
         assert_eq!(late(300_000_000, 0).unread_since_ns(), 1_000_000);
         assert_eq!(late(300_000_000, 210_000_000).unread_since_ns(), 90_000_000);
+    }
+
+    #[test]
+    fn an_interruption_counts_for_the_next_turn_alone() {
+        let mut waits = Waits::new(500);
+        waits.interrupt();
+        let short = Rest {
+            woke_ns: REST.began_ns + 10,
+            ..REST
+        };
+        assert_eq!(waits.begin_turn(short), 500);
+        // Before a wait that was not idle there was input already.
+        assert_eq!(waits.begin_turn(short), short.woke_ns);
+        waits.interrupt();
+        assert_eq!(waits.begin_turn(short), short.woke_ns);
+        assert_eq!(waits.begin_turn(REST), REST.woke_ns);
+        waits.interrupt();
+        assert_eq!(waits.begin_turn(REST), REST.woke_ns);
     }
 
     #[test]
