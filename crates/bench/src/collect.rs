@@ -7,15 +7,15 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 
 use hdrhistogram::Histogram;
+use thrum_figures::{SECOND_NS, fraction};
+use thrum_load::pacing::Warp;
+use thrum_load::plan::Plan;
 use thrum_report::hlog;
 use thrum_report::result::{ErrorCount, Quantiles, Resources, Second, Stage};
 
 use crate::agents::Used;
-use crate::pacing::Warp;
-use crate::plan::Plan;
 use crate::record::{Latencies, Slice, add};
 use crate::swarm::{Timeline, page};
-use crate::units::{SECOND_NS, fraction};
 
 /// Delay after its end at which a second is complete: threads hand theirs over within a tenth of
 /// it, agents a little later.

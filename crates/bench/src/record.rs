@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-
-use crate::units::SECOND_NS;
+use thrum_figures::SECOND_NS;
 
 /// Highest latency that costs no further memory; higher ones make the histogram grow.
 const EXPECTED_NS_MAX: u64 = 60 * SECOND_NS;
@@ -107,82 +106,6 @@ impl Latencies {
 impl Default for Latencies {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-/// Counts of one thread over the whole run; messages of the whole load, warm-up included, unless
-/// stated otherwise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Counts {
-    /// PUBLISH packets sent.
-    pub sent: u64,
-    /// Of these, sent within the hold.
-    pub sent_in_hold: u64,
-    /// Messages that could not be sent when due, because the broker had not acknowledged enough
-    /// earlier ones, did not take more bytes, or the connection was down.
-    pub held_back: u64,
-    /// Messages due before the end of the hold that were still held back then.
-    pub held_back_at_end: u64,
-    /// Messages received, duplicates included.
-    pub received: u64,
-    /// Of these, received within the hold.
-    pub received_in_hold: u64,
-    /// Deliveries that the messages sent ought to cause.
-    pub expected: u64,
-    /// Deliveries for the first time.
-    pub distinct: u64,
-    /// Deliveries that happened again.
-    pub duplicated: u64,
-    /// PUBACK or PUBCOMP received.
-    pub acknowledged: u64,
-    /// Acknowledgements that refused the message.
-    pub refused: u64,
-    /// Messages for a subscriber that did not ask for them.
-    pub misdelivered: u64,
-    /// Messages that this run did not send.
-    pub foreign: u64,
-    /// Messages that arrived longer after they were due than the drain lasts.
-    pub late: u64,
-    /// Bytes read from sockets.
-    pub bytes_in: u64,
-    /// Bytes written to sockets.
-    pub bytes_out: u64,
-    /// Connections that the broker lost or closed after they were ready.
-    pub connections_lost: u64,
-    /// Connections that the scenario cut on purpose.
-    pub connections_cut: u64,
-    /// Connections that were restored.
-    pub reconnected: u64,
-    /// Subscriptions with a lower quality of service than requested.
-    pub downgraded: u64,
-    /// Clients that should have reconnected and were still disconnected at the end.
-    pub away_at_end: u64,
-}
-
-impl Counts {
-    /// Adds the counts of another thread.
-    pub const fn merge(&mut self, other: &Self) {
-        self.sent += other.sent;
-        self.sent_in_hold += other.sent_in_hold;
-        self.held_back += other.held_back;
-        self.held_back_at_end += other.held_back_at_end;
-        self.received += other.received;
-        self.received_in_hold += other.received_in_hold;
-        self.expected += other.expected;
-        self.distinct += other.distinct;
-        self.duplicated += other.duplicated;
-        self.acknowledged += other.acknowledged;
-        self.refused += other.refused;
-        self.misdelivered += other.misdelivered;
-        self.foreign += other.foreign;
-        self.late += other.late;
-        self.bytes_in += other.bytes_in;
-        self.bytes_out += other.bytes_out;
-        self.connections_lost += other.connections_lost;
-        self.connections_cut += other.connections_cut;
-        self.reconnected += other.reconnected;
-        self.downgraded += other.downgraded;
-        self.away_at_end += other.away_at_end;
     }
 }
 

@@ -11,10 +11,10 @@ use std::time::Duration;
 use thrum_bench::agents::{AgentError, AgentOptions, AgentsWanted, Watch, serve};
 use thrum_bench::clock;
 use thrum_bench::observe::{Command, Observer};
-use thrum_bench::scenario::{Overrides, Scenario, find};
 use thrum_bench::{Outcome, RunError, RunOptions, Stage, Status, Target, run};
 use thrum_broker::config::{Anonymous, ListenerConfig, Workers};
 use thrum_broker::{Access, Broker, Config};
+use thrum_load::scenario::{Overrides, Scenario, find};
 use thrum_transport::Endpoint;
 
 fn broker() -> (Broker, SocketAddr) {
@@ -76,7 +76,7 @@ fn agent(control: SocketAddr, name: &str, change: impl FnOnce(&mut AgentOptions)
 fn pairs(pairs: u32, hold: Duration) -> Scenario {
     let overrides = Overrides {
         publishers: Some(pairs),
-        rate: thrum_bench::scenario::Rate::parse("20"),
+        rate: thrum_load::scenario::Rate::parse("20"),
         warm_up: Some(Duration::from_millis(200)),
         hold: Some(hold),
         ..Overrides::default()
@@ -198,7 +198,7 @@ fn a_fan_out_across_agents_states_the_error_of_its_latencies() {
         subscribers: Some(10),
         warm_up: Some(Duration::ZERO),
         hold: Some(Duration::from_secs(1)),
-        rate: thrum_bench::scenario::Rate::parse("50"),
+        rate: thrum_load::scenario::Rate::parse("50"),
         ..Overrides::default()
     };
     let scenario = find("fanout-1-1K").unwrap().with(&overrides).unwrap();
@@ -260,7 +260,7 @@ fn a_report_larger_than_a_fragment_arrives_whole() {
         connect_rate: Some(4_000),
         warm_up: Some(Duration::ZERO),
         hold: Some(Duration::from_secs(1)),
-        rate: thrum_bench::scenario::Rate::parse("2"),
+        rate: thrum_load::scenario::Rate::parse("2"),
         ..Overrides::default()
     };
     let scenario = find("fanout-1-1K").unwrap().with(&overrides).unwrap();
@@ -301,7 +301,7 @@ fn a_change_of_the_rate_reaches_every_agent_in_time() {
         subscribers: Some(4),
         warm_up: Some(Duration::ZERO),
         hold: Some(Duration::from_secs(3)),
-        rate: thrum_bench::scenario::Rate::parse("50"),
+        rate: thrum_load::scenario::Rate::parse("50"),
         ..Overrides::default()
     };
     let scenario = find("fanout-1-1K").unwrap().with(&overrides).unwrap();

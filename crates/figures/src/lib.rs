@@ -6,10 +6,14 @@
 
 extern crate alloc;
 
+mod utc;
+
 use alloc::borrow::ToOwned as _;
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use core::time::Duration;
+
+pub use utc::utc_text;
 
 /// Nanoseconds in a second.
 pub const SECOND_NS: u64 = 1_000_000_000;
@@ -21,6 +25,11 @@ pub const SECOND_NS: u64 = 1_000_000_000;
 )]
 pub const fn fraction(whole: u64) -> f64 {
     whole as f64
+}
+
+/// A 32-bit number as an index; every target has at least 32-bit addresses.
+pub const fn as_index(number: u32) -> usize {
+    number as usize
 }
 
 /// Quotient of two counts; 0 when there is nothing to divide by.

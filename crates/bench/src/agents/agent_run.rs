@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use thrum_codec::QoS;
+use thrum_figures::{SECOND_NS, latency, span};
+use thrum_load::pacing::Warp;
 
 use super::channel::{Channel, ChannelError, SILENCE_NS_MAX, unfragmented};
 use super::control_connection::{
@@ -19,10 +21,8 @@ use super::topic::{Topics, unique};
 use super::watch::Watch;
 use crate::clock;
 use crate::machine::machine;
-use crate::pacing::Warp;
 use crate::run::RunError;
 use crate::swarm::Timeline;
-use crate::units::{SECOND_NS, latency, span};
 
 /// Exchanges before the run: enough that some meet no queue.
 const EXCHANGES: usize = 30;

@@ -3,11 +3,11 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thrum_codec::QoS;
+use thrum_figures::SECOND_NS;
 
 use super::control_connection::{ControlConnection, ControlError, Incoming, Outgoing};
 use super::fragment::{FragmentError, Fragmenter, Reassembler, single_fragment};
 use super::message::written;
-use crate::units::SECOND_NS;
 
 /// Silence after which a coordinator or agent counts as lost: five heartbeats.
 pub(super) const SILENCE_NS_MAX: u64 = 5 * SECOND_NS;

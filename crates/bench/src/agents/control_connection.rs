@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use mio::{Poll, Token, Waker};
 use thrum_codec::QoS;
+use thrum_figures::SECOND_NS;
 use thrum_protocol::client::{Client, ClientOptions, WillOptions};
 use thrum_transport::{Connector, ConnectorError, Endpoint, EndpointError, TlsOptions};
 
 use super::control_socket::ControlSocket;
 use crate::clock;
-use crate::units::SECOND_NS;
 
 /// Messages that wait for the rest of the process; with more, the thread stops reading.
 const INCOMING_WAITING_MAX: usize = 1_024;

@@ -10,6 +10,7 @@ use mio::{Events, Interest, Poll};
 use thrum_codec::packet::{Publish, SubscriptionOptions, SubscriptionRequest};
 use thrum_codec::properties::{PublishProperties, SubscribeProperties};
 use thrum_codec::{QoS, ReasonCode, TopicFilter, decode, frame};
+use thrum_figures::SECOND_NS;
 use thrum_protocol::Time;
 use thrum_protocol::client::{Client, Event};
 use thrum_transport::Layers;
@@ -17,7 +18,6 @@ use thrum_transport::Layers;
 use super::control_connection::{Incoming, Outgoing, SOCKET};
 use super::topic::answer_to;
 use crate::clock;
-use crate::units::SECOND_NS;
 
 /// Interval of heartbeats.
 pub(super) const PULSE_NS: u64 = SECOND_NS;

@@ -3,6 +3,10 @@
 use std::io;
 use std::sync::Arc;
 
+use thrum_figures::SECOND_NS;
+use thrum_load::pacing::Warp;
+use thrum_load::plan::{Machines, Plan};
+use thrum_load::thread_report::Counts;
 use thrum_report::result::Usage;
 
 use super::message::{Assignment, Clock, FromAgent, Report, WireSlice};
@@ -11,13 +15,9 @@ use super::watch::{Watch, mark};
 use crate::clock;
 use crate::generator::{GeneratorSetup, LoadGenerator, LocalGenerator};
 use crate::monitor::{Moment, Monitor, ProcessTree};
-use crate::pacing::Warp;
-use crate::plan::{Machines, Plan};
 use crate::preflight::{PreflightError, own_sources};
-use crate::record::Counts;
 use crate::run::{RunError, Target, Wired, connect};
 use crate::swarm::{Progress, Timeline, page};
-use crate::units::SECOND_NS;
 
 /// An agent's part of a run.
 pub(super) struct Load {
@@ -61,7 +61,7 @@ impl Load {
             .map(super::message::WireTarget::target)
             .collect();
         let targets = targets.ok_or(LoadError::Scheme)?;
-        let plan = Plan::new(assignment.scenario, &assignment.run_tag).map_err(RunError::from)?;
+        let plan = crate::plan(assignment.scenario, &assignment.run_tag).map_err(RunError::from)?;
         let machines = Machines::new(&assignment.threads);
         let clients = machines.clients_of(&plan, assignment.machine);
         let wired = if clients > 0 {

@@ -8,15 +8,16 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
+use thrum_load::pacing::Warp;
+use thrum_load::scenario::Scenario;
+use thrum_load::thread_report::ThreadReport;
 use thrum_report::result::{Machine, Resources, ThreadLoad, Usage};
 use thrum_transport::{Endpoint, Scheme, TlsOptions, TlsVersion};
 
 use crate::monitor::{Moment, Reading};
-use crate::pacing::Warp;
 use crate::record::{Slice, SliceCounts, add};
 use crate::run::Target;
-use crate::scenario::Scenario;
-use crate::swarm::{Progress, ThreadReport, Timeline};
+use crate::swarm::{Progress, Timeline};
 
 /// To the agents that wait for a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -304,9 +305,10 @@ pub(super) fn written(message: &impl Serialize) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use thrum_load::scenario::find;
+
     use super::*;
     use crate::record::{enter, enter_many};
-    use crate::scenario::find;
 
     fn there_and_back<T: Serialize + serde::de::DeserializeOwned>(message: &T) -> T {
         serde_json::from_slice(&written(message)).unwrap()

@@ -7,7 +7,7 @@
 //! The difference lies between `answered - heard` and `received - asked`, however the delays of the
 //! two directions differ, because no direction takes less than zero time.
 
-use crate::units::SECOND_NS;
+use thrum_figures::SECOND_NS;
 
 /// Largest drift between two clocks in parts per million: two crystals of ±100 each. A clock under
 /// correction drifts more, which the next exchange shows.

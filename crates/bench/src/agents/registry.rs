@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use thrum_codec::QoS;
+use thrum_figures::{SECOND_NS, span};
 use thrum_report::result::Agent;
+use thrum_transport::Endpoint;
 
 use super::channel::{Channel, ChannelError, SILENCE_NS_MAX, unfragmented};
 use super::control_connection::{
@@ -18,8 +20,6 @@ use crate::monitor::UsageBuilder;
 use crate::record::Slice;
 use crate::run::RunError;
 use crate::swarm::Progress;
-use crate::units::{SECOND_NS, span};
-use thrum_transport::Endpoint;
 
 /// Version that coordinator and agents must share.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");

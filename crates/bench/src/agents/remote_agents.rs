@@ -5,6 +5,8 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use thrum_figures::{SECOND_NS, span};
+use thrum_load::plan::{Machines, Plan};
 use thrum_transport::Endpoint;
 
 use super::control_connection::ControlError;
@@ -15,9 +17,7 @@ use super::used::Used;
 use super::watch::{BrokerWatch, Distant};
 use crate::clock;
 use crate::generator::LoadGenerator;
-use crate::plan::{Machines, Plan};
 use crate::run::{RunError, THREADS_MAX, Target};
-use crate::units::{SECOND_NS, span};
 
 /// Most agents of a run.
 pub const AGENTS_MAX: u32 = 64;
@@ -110,7 +110,7 @@ impl RemoteAgents {
         if !(1..=AGENTS_MAX).contains(&wanted.count) {
             return Err(AgentsError::Count(wanted.count).into());
         }
-        let count = crate::ledger::as_index(wanted.count);
+        let count = thrum_figures::as_index(wanted.count);
         let control = wanted.control.to_string();
         let mut registry =
             AgentRegistry::open(&wanted.control, count).map_err(AgentsError::from)?;

@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use thrum_figures::SECOND_NS;
+use thrum_load::pacing::Warp;
 use thrum_report::result::Generator;
 
 use super::message::ToAgent;
@@ -12,11 +14,9 @@ use super::remote_agents::AgentsError;
 use crate::clock;
 use crate::generator::{GeneratorReport, LoadGenerator};
 use crate::monitor::Moment;
-use crate::pacing::Warp;
 use crate::record::Slice;
 use crate::run::RunError;
 use crate::swarm::{Progress, Timeline};
-use crate::units::SECOND_NS;
 
 /// Longest time from the stop order to an agent's report: the agent closes and reports millions of
 /// clients.

@@ -5,20 +5,19 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
+use thrum_figures::as_index;
+use thrum_figures::ratio;
+use thrum_load::pacing::Warp;
+use thrum_load::plan::{Machines, Plan};
+use thrum_load::thread_report::ThreadReport;
 use thrum_report::result::{Generator, ThreadLoad};
 
 use super::{GeneratorReport, LoadGenerator};
 use crate::clock;
-use crate::ledger::as_index;
 use crate::monitor::{Moment, ThreadTime, thread_time};
-use crate::pacing::Warp;
-use crate::plan::{Machines, Plan};
 use crate::record::Slice;
 use crate::run::RunError;
-use crate::swarm::{
-    Control, Progress, SliceSender, Swarm, TargetSetup, ThreadReport, ThreadSetup, Timeline,
-};
-use crate::units::ratio;
+use crate::swarm::{Control, Progress, SliceSender, Swarm, TargetSetup, ThreadSetup, Timeline};
 
 /// Seconds of a thread that wait for the coordinator: it takes them fifty times a second.
 const SLICES_WAITING_MAX: usize = 4;

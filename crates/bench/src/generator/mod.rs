@@ -2,13 +2,14 @@
 
 mod local;
 
+use thrum_load::pacing::Warp;
+use thrum_load::thread_report::ThreadReport;
 use thrum_report::result::{Agent, Generator};
 
 use crate::monitor::Moment;
-use crate::pacing::Warp;
 use crate::record::Slice;
 use crate::run::RunError;
-use crate::swarm::{Progress, ThreadReport, Timeline};
+use crate::swarm::{Progress, Timeline};
 
 pub(crate) use local::{GeneratorSetup, LocalGenerator};
 

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use thrum_figures::SECOND_NS;
+
 use super::tree::{numbered, process_folder};
 use crate::clock;
-use crate::units::SECOND_NS;
 
 /// Shortest time between two readings.
 const REST_NS: u64 = 5 * SECOND_NS;

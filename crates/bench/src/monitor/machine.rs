@@ -1,10 +1,10 @@
 //! The whole machine's CPU.
 
 use serde::{Deserialize, Serialize};
+use thrum_figures::ratio;
 
 use super::accounts;
 use crate::kernel_text;
-use crate::units::ratio;
 
 /// CPU of all cores of a machine since it started, in ticks of the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,9 +1,9 @@
 //! Use over one second: the difference of two samples.
 
+use thrum_figures::{SECOND_NS, fraction, ratio};
 use thrum_report::result::Resources;
 
 use super::sample::Sample;
-use crate::units::{SECOND_NS, fraction, ratio};
 
 /// Shortest measurable span: ten clock ticks of the kernel.
 pub(super) const SPAN_NS_MIN: u64 = SECOND_NS / 10;

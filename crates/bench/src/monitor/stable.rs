@@ -1,6 +1,6 @@
 //! The time from which memory was stable.
 
-use crate::units::{SECOND_NS, fraction};
+use thrum_figures::{SECOND_NS, fraction};
 
 /// Memory is stable while it is within this part of its last value.
 const TOLERANCE_PART: u64 = 100;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use thrum_figures::SECOND_NS;
 use thrum_report::result::Memory;
 
 use super::accounts::{self, SchedStat, Traffic};
@@ -12,7 +13,6 @@ use super::listener::listening_process;
 use super::machine::MachineSample;
 use super::sample::{Moment, Reading, Sample, ThreadTime};
 use super::totals::{ProcessCounters, ProcessId, ThreadCounters, Totals};
-use crate::units::SECOND_NS;
 use crate::{clock, kernel_text};
 
 /// Samples between two searches for new children: a search reads the status of every process of the

@@ -1,11 +1,11 @@
 //! Readings summed up over the hold, of this machine or of another.
 
+use thrum_figures::{SECOND_NS, fraction};
 use thrum_report::result::{Memory, Resources, Usage};
 
 use super::sample::{Moment, Reading, Sample};
 use super::second::{SPAN_NS_MIN, cores, moved, resources, span_ns, user_share};
 use super::stable::MemoryCurve;
-use crate::units::{SECOND_NS, fraction};
 
 /// The clients' counts of the hold, as divisors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,16 +6,16 @@ use thrum_report::result::{
     StageSeconds, Validity, Verdict,
 };
 
+use thrum_figures::{count as grouped, fraction, nanos, percent, ratio};
+use thrum_load::plan::Plan;
+use thrum_load::scenario::Group;
+use thrum_load::validity::Health;
 use thrum_transport::Scheme;
 use toml_edit::{DocumentMut, Item, TableLike};
 
 use super::{Outcome, open_lag_p99};
-use crate::plan::Plan;
 use crate::run::Target;
-use crate::scenario::Group;
 use crate::swarm::Timeline;
-use crate::units::{count as grouped, fraction, nanos, percent, ratio};
-use crate::validity::Health;
 
 /// The scenario in the form that was run.
 pub(super) fn scenario(
@@ -38,7 +38,7 @@ pub(super) fn scenario(
             .collect(),
         mqtt_version: scenario.version_text(),
         qos: scenario.delivery_qos().map(|qos| qos as u8),
-        payload_bytes: scenario.payload_bytes(),
+        payload_bytes: plan.payload_bytes(),
         payload: scenario.payload_kind().to_owned(),
         transport: transports(targets),
         keep_alive_seconds: scenario.keep_alive,
@@ -59,7 +59,12 @@ pub(super) fn scenario(
             hold: seconds(hold_ns),
             drain: scenario.stages.drain.as_secs_f64(),
         },
-        groups: scenario.groups.iter().map(group).collect(),
+        groups: scenario
+            .groups
+            .iter()
+            .enumerate()
+            .map(|(number, spec)| group(plan, number, spec))
+            .collect(),
         toml: without_passwords(&scenario.toml),
     }
 }
@@ -206,11 +211,11 @@ const fn transport_name(scheme: Scheme) -> &'static str {
     }
 }
 
-fn group(group: &Group) -> GroupDescription {
+fn group(plan: &Plan, number: usize, group: &Group) -> GroupDescription {
     GroupDescription {
         name: group.name.clone(),
         clients: group.clients,
-        text: group.text(),
+        text: plan.group_text(number),
     }
 }
 

@@ -1,5 +1,8 @@
 //! Findings about a run during and after it: the same fields for the live view and the report.
 
+use thrum_figures::utc_text;
+use thrum_figures::{fraction, whole};
+use thrum_load::plan::Plan;
 use thrum_report::RunResult;
 use thrum_report::result::{
     Broker, Clients, Delivery, ErrorCount, Latencies, Mark, Rates, Resources, Second, Stage, Tool,
@@ -7,13 +10,10 @@ use thrum_report::result::{
 };
 
 use super::{describe, distribution};
-use crate::clock::utc_text;
 use crate::machine::cores;
-use crate::plan::Plan;
 use crate::record;
 use crate::run::Target;
 use crate::swarm::{Progress, Timeline};
-use crate::units::{fraction, whole};
 
 /// Seconds that the live view is given: ten minutes.
 const LIVE_SECONDS_MAX: usize = 600;

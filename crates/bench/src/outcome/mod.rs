@@ -7,23 +7,24 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use thrum_figures::ratio;
+use thrum_figures::utc_text;
+use thrum_load::pacing::Warp;
+use thrum_load::plan::{Due, Plan};
+use thrum_load::scenario::{FaultKind, Scenario};
+use thrum_load::thread_report::{Counts, ThreadReport};
+use thrum_load::validity::{Health, Limit, OPENS_MIN, ThreadLoad};
+use thrum_load::verdict::{Connections, Delivery, Fault, Promise, faults};
 use thrum_report::RunResult;
 use thrum_report::result::{Agent, Broker, Distribution, ErrorCount, Generator, Mark, Second};
 
 use crate::agents::BrokerWatch;
-use crate::clock::utc_text;
 use crate::generator::GeneratorReport;
 use crate::machine::machine;
 use crate::monitor::{Monitor, Work};
-use crate::pacing::Warp;
-use crate::plan::{Due, Plan};
-use crate::record::{Counts, Latencies};
+use crate::record::Latencies;
 use crate::run::Target;
-use crate::scenario::{FaultKind, Scenario};
-use crate::swarm::{ThreadReport, Timeline};
-use crate::units::ratio;
-use crate::validity::{Health, Limit, OPENS_MIN, ThreadLoad};
-use crate::verdict::{Connections, Delivery, Fault, Promise, faults};
+use crate::swarm::Timeline;
 
 pub(crate) use findings::Findings;
 
@@ -180,7 +181,7 @@ impl Outcome {
 
     /// Connections per second of the ramp.
     pub fn connect_rate(&self) -> f64 {
-        let ramp_ns = crate::units::nanos(self.clients.ramp);
+        let ramp_ns = thrum_figures::nanos(self.clients.ramp);
         ratio(self.clients.ready, ramp_ns) * 1e9
     }
 
@@ -191,7 +192,7 @@ impl Outcome {
     }
 
     fn per_second(&self, messages: u64) -> f64 {
-        ratio(messages, crate::units::nanos(self.hold)) * 1e9
+        ratio(messages, thrum_figures::nanos(self.hold)) * 1e9
     }
 
     fn to_result(
@@ -282,7 +283,7 @@ fn connections(
     threads: &[ThreadReport],
 ) -> Connections {
     let scenario = &plan.scenario;
-    let cuts = |group: &crate::scenario::Group| {
+    let cuts = |group: &thrum_load::scenario::Group| {
         group
             .client
             .network

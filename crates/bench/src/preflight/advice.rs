@@ -1,9 +1,10 @@
 //! Settings of this machine that colour the figures without making them wrong.
 
+use thrum_figures::count;
+
 use super::needs::Needs;
 use crate::kernel_text;
 use crate::machine::GOVERNOR_PATH;
-use crate::units::count;
 
 /// A broker may be busy for this part of a second without refusing connections.
 const STALLS_PER_SECOND: u32 = 2;
@@ -106,9 +107,10 @@ fn queue_ms(somaxconn: u32, connect_rate: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use thrum_transport::Endpoint;
+
     use super::super::needs::TargetNeeds;
     use super::*;
-    use thrum_transport::Endpoint;
 
     fn check(target: &str, connect_rate: u32, settings: &[(&str, &str)]) -> Vec<Advice> {
         let target = Endpoint::parse(target).unwrap();

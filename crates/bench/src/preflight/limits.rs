@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use thrum_figures::count;
+use thrum_transport::Endpoint;
 
 use super::sources::SourceError;
 use crate::kernel_text;
 use crate::swarm::QuicSetup;
-use crate::units::count;
-use thrum_transport::Endpoint;
 
 /// Files that are open beside the connections: event queues, timers, `/proc`, standard streams.
 const OTHER_FILES: u64 = 64;

@@ -3,11 +3,12 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
+use thrum_figures::as_index;
+use thrum_figures::count;
+use thrum_load::scenario::AddressRange;
+
 use crate::kernel_text;
-use crate::ledger::as_index;
-use crate::scenario::AddressRange;
 use crate::source;
-use crate::units::count;
 
 /// Ports of one source address that are used: the rest is left to other programs and to ports that
 /// are not free again yet.

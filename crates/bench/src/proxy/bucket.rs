@@ -1,6 +1,6 @@
 //! A limit of bytes per second, as a pure function of time.
 
-use crate::units::SECOND_NS;
+use thrum_figures::SECOND_NS;
 
 /// A connection that rested may send what it could have sent in this time at once.
 const BURST_NS: u64 = SECOND_NS / 20;

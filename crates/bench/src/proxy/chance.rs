@@ -1,6 +1,6 @@
 //! Repeatable randomness: SplitMix64.
 
-use crate::units::{fraction, whole};
+use thrum_figures::{fraction, whole};
 
 /// A sequence of random numbers.
 #[derive(Clone, Debug)]

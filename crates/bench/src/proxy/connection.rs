@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use mio::net::TcpStream;
 use socket2::SockRef;
+use thrum_load::scenario::Network;
 
 use super::chance::Chance;
 use super::link::{Ending, Link};
 use super::shared::{Shared, add};
-use crate::scenario::Network;
 
 /// Most rounds of reading and writing for one connection, then it is the others' turn.
 const ROUNDS_MAX: usize = 16;

@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
+use thrum_figures::nanos;
+use thrum_load::scenario::Network;
+
 use super::bucket::Bucket;
 use super::chance::Chance;
-use crate::scenario::Network;
-use crate::units::nanos;
 
 /// Most bytes on their way in one direction of a connection; then the sender is not read any more.
 /// With a delay of 100 ms this is 2.6 MB/s.
@@ -172,8 +173,9 @@ impl Link {
 mod tests {
     use std::time::Duration;
 
+    use thrum_figures::SECOND_NS;
+
     use super::*;
-    use crate::units::SECOND_NS;
 
     const MS: u64 = 1_000_000;
     const START_NS: u64 = 100 * SECOND_NS;

@@ -18,10 +18,10 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use mio::Waker;
+use thrum_load::scenario::Network;
 
 pub use shared::Stats;
 
-use crate::scenario::Network;
 use relay::Relay;
 use shared::Shared;
 

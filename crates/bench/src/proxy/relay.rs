@@ -10,6 +10,7 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use slab::Slab;
 use socket2::{Domain, SockRef, Socket, Type};
+use thrum_figures::{SECOND_NS, nanos};
 
 use super::chance::Chance;
 use super::connection::{Connection, News, Side, State, Turn};
@@ -17,7 +18,6 @@ use super::shared::{Controls, Shared, add};
 use super::timetable::Timetable;
 use crate::clock;
 use crate::swarm::alarm::Alarm;
-use crate::units::{SECOND_NS, nanos};
 
 /// Most connections; more wait to be accepted. The ports of one source address suffice for half of
 /// them.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::scenario::Network;
+use thrum_load::scenario::Network;
 
 /// The owner's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! Changes during a run.
 
+use thrum_figures::{nanos, percent, span};
 use thrum_report::result::Mark;
 
 use super::coordinator::Coordinator;
 use crate::observe::Command;
 use crate::swarm::Timeline;
-use crate::units::{nanos, percent, span};
 
 /// Changes by keys stay between these factors of the planned rate.
 const FACTOR_MIN: f64 = 0.01;

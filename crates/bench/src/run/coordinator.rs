@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use thrum_figures::{SECOND_NS, nanos};
+use thrum_load::pacing::Warp;
+use thrum_load::plan::{Machines, Plan};
 use thrum_report::result::{Mark, Stage};
 
 use super::hooks::Hooks;
@@ -17,10 +20,7 @@ use crate::generator::{GeneratorReport, GeneratorSetup, LoadGenerator, LocalGene
 use crate::monitor::{Moment, Monitor};
 use crate::observe::Observer;
 use crate::outcome::{BrokerSeen, Clients, Findings, Measured, Outcome};
-use crate::pacing::Warp;
-use crate::plan::{Machines, Plan};
 use crate::swarm::{ANSWER_NS_MAX, Progress, Timeline, page};
-use crate::units::{SECOND_NS, nanos};
 
 /// Interval at which the coordinator polls its generators.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);

@@ -2,10 +2,9 @@
 
 use std::process::{Child, Command, Stdio};
 
+use thrum_figures::{nanos, percent, span};
+use thrum_load::scenario::{Fault, FaultKind, Scenario, Victims};
 use thrum_report::result::Mark;
-
-use crate::scenario::{Fault, FaultKind, Scenario, Victims};
-use crate::units::{nanos, percent, span};
 
 /// Faults of a run and the commands that are under way.
 pub(super) struct Hooks {

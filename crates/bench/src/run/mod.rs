@@ -10,6 +10,8 @@ mod prepare;
 use std::io;
 use std::time::Duration;
 
+use thrum_load::plan::PlanError;
+use thrum_load::scenario::Scenario;
 use thrum_quic::DialError;
 use thrum_report::result::Stage;
 use thrum_transport::{ConnectorError, EndpointError};
@@ -17,9 +19,7 @@ use thrum_transport::{ConnectorError, EndpointError};
 use crate::agents::{AgentsError, ControlError};
 use crate::observe::Observer;
 use crate::outcome::Outcome;
-use crate::plan::PlanError;
 use crate::preflight::PreflightError;
-use crate::scenario::Scenario;
 use crate::swarm::Progress;
 
 pub(crate) use prepare::{Wired, connect};

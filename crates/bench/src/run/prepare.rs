@@ -6,6 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::thread;
 
+use thrum_figures::whole;
+use thrum_load::plan::Plan;
+use thrum_load::scenario::{FaultKind, Scenario};
 use thrum_quic::{DialOptions, QuicDialer};
 use thrum_transport::{Connector, Endpoint};
 
@@ -14,12 +17,9 @@ use crate::agents::{BrokerWatch, RemoteAgents};
 use crate::clock;
 use crate::monitor::{Monitor, listening_process};
 use crate::observe::Observer;
-use crate::plan::Plan;
 use crate::preflight::{self, Needs, PreflightError, TargetNeeds};
 use crate::proxy::Proxy;
-use crate::scenario::{FaultKind, Scenario};
 use crate::swarm::{QuicSetup, TargetSetup};
-use crate::units::whole;
 
 /// A load is a fan-out if less than this part of all messages is sent, the rest delivered.
 const FAN_OUT_PART_MAX: f64 = 0.1;
@@ -64,7 +64,7 @@ pub(super) fn prepare(
     let targets = targets(&scenario, options)?;
     let started_unix = clock::unix_seconds();
     let scenario = with_credentials(scenario, &targets);
-    let plan = Arc::new(Plan::new(scenario, &run_tag(started_unix))?);
+    let plan = Arc::new(crate::plan(scenario, &run_tag(started_unix))?);
     if let Some(wanted) = &options.agents {
         let note = &mut |text: &str| observer.note(text);
         let agents = RemoteAgents::gather(wanted, &options.interrupt, note)?;

@@ -9,8 +9,7 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,
 };
-
-use crate::units::SECOND_NS;
+use thrum_figures::SECOND_NS;
 
 /// One timer of one event loop. It is armed again after each wake-up and never read: arming clears
 /// it.

@@ -3,12 +3,12 @@
 use thrum_codec::packet::Publish;
 use thrum_codec::properties::PublishProperties;
 use thrum_codec::{QoS, Version};
+use thrum_load::mark::Mark;
 use thrum_protocol::client::PublishError;
 
 use super::Swarm;
 use super::outbox::slot;
 use super::peer::Answer;
-use crate::mark::Mark;
 
 /// Answers that wait for the broker to take them, per responder: more are dropped and counted.
 const ANSWERS_WAITING_MAX: usize = 4_096;

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-
-use crate::pacing::Warp;
+use thrum_load::pacing::Warp;
 
 /// Shared by the coordinator and all threads.
 #[derive(Debug)]

@@ -1,10 +1,11 @@
 //! Keep alive, and timeouts of answers.
 
+use thrum_figures::SECOND_NS;
+
 use super::Swarm;
 use super::outbox::slot;
 use super::peer::{Impairment, Step};
 use super::ramp::ANSWER_NS_MAX;
-use crate::units::SECOND_NS;
 
 /// Every client is checked for deadlines within this time.
 const ROUND_NS: u64 = SECOND_NS;

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use socket2::SockRef;
+use thrum_figures::nanos;
+use thrum_load::plan::Plan;
+use thrum_load::scenario::{FaultKind, Victims};
 
 use super::Swarm;
 use super::outbox::slot;
 use super::peer::{Impairment, Step};
 use super::session::End;
-use crate::plan::Plan;
-use crate::scenario::{FaultKind, Victims};
-use crate::units::nanos;
 
 /// The beginning or the end of a fault that this thread carries out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,17 +44,6 @@ pub(super) fn fault_steps(plan: &Plan) -> Vec<FaultStep> {
     }
     steps.sort_unstable_by(|left, right| right.cmp(left));
     steps
-}
-
-impl Victims {
-    /// Whether a client is one of them, by its number in its group: spread evenly.
-    pub(crate) fn include(&self, group: &str, number: u32) -> bool {
-        if self.group.as_ref().is_some_and(|wanted| wanted != group) {
-            return false;
-        }
-        let below = |clients: u32| (f64::from(clients) * self.share).floor();
-        below(number + 1) > below(number)
-    }
 }
 
 impl Swarm {
@@ -139,33 +128,5 @@ impl Swarm {
                 self.go_on_publishing(self.peers[slot(peer)].publisher);
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn victims_are_spread_evenly() {
-        let tenth = Victims {
-            group: None,
-            share: 0.1,
-        };
-        let chosen: Vec<u32> = (0..100)
-            .filter(|number| tenth.include("any", *number))
-            .collect();
-        assert_eq!(chosen.len(), 10);
-        assert!(
-            chosen
-                .windows(2)
-                .all(|pair| (9..=11).contains(&(pair[1] - pair[0])))
-        );
-        let all = Victims {
-            group: Some("a".to_owned()),
-            share: 1.0,
-        };
-        assert!((0..100).all(|number| all.include("a", number)));
-        assert!(!all.include("b", 0));
     }
 }

@@ -34,20 +34,19 @@ use std::sync::atomic::Ordering;
 
 use mio::event::Event;
 use mio::{Events, Poll, Token};
+use thrum_load::pacing::Ring;
+use thrum_load::payload::Filler;
+use thrum_load::plan::{Plan, Share};
+use thrum_load::thread_report::ThreadReport;
 use thrum_protocol::Time;
 
 pub use control::Progress;
 pub(crate) use control::{Control, Timeline};
-pub(crate) use peer::SubscriberState;
 pub(crate) use ramp::ANSWER_NS_MAX;
-pub(crate) use report::{PublisherReport, Role, SubscriberReport, ThreadReport};
 pub(crate) use setup::{QuicSetup, TargetSetup, ThreadSetup};
 pub(crate) use tally::{SliceSender, page};
 
 use crate::clock;
-use crate::pacing::Ring;
-use crate::payload::Filler;
-use crate::plan::{Plan, Share};
 use alarm::Alarm;
 use deadlines::Sweep;
 use faults::FaultStep;

@@ -1,6 +1,6 @@
 //! Bytes that wait for the end of the turn, so that each connection is written to once per turn.
 
-use crate::ledger::as_index;
+use thrum_figures::as_index;
 
 /// Output of many connections in one buffer, which is reused.
 #[derive(Debug, Default)]

@@ -9,7 +9,6 @@ use thrum_quic::Dialing;
 use thrum_transport::Layers;
 
 use super::outbox::Stalled;
-use crate::plan::Sources;
 
 /// No publisher or no subscriber.
 pub(super) const NONE: u32 = u32::MAX;
@@ -130,20 +129,6 @@ pub(super) struct Awaited {
     pub(super) packet_id: PacketId,
     pub(super) sequence: u32,
     pub(super) sent_ns: u64,
-}
-
-/// A subscriber of this thread.
-#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) enum SubscriberState {
-    /// Receives every message of these publishers; its pairs are adjacent in the thread's list.
-    Each {
-        /// The first of its pairs.
-        first_pair: usize,
-        /// The publishers.
-        sources: Sources,
-    },
-    /// Member of a shared subscription.
-    Shared(u32),
 }
 
 impl Extra {

@@ -4,15 +4,15 @@
 use thrum_codec::packet::Publish;
 use thrum_codec::properties::{PublishProperties, UserProperties};
 use thrum_codec::{PacketId, Version};
+use thrum_load::mark::Mark;
+use thrum_load::pacing::{Ring, Tick};
+use thrum_load::scenario::PublishSpec;
 use thrum_protocol::client::PublishError;
 
 use super::outbox::slot;
 use super::peer::{Awaited, Impairment, PublisherState, Step};
 use super::{Swarm, Timeline};
 use crate::clock;
-use crate::mark::Mark;
-use crate::pacing::{Ring, Tick};
-use crate::scenario::PublishSpec;
 
 /// Bytes that wait for a socket before its publisher is held back: more would only move the queue
 /// from the publisher into our memory.

@@ -5,15 +5,15 @@ use std::io;
 use thrum_codec::packet::{SubAck, SubscriptionOptions, SubscriptionRequest};
 use thrum_codec::properties::SubscribeProperties;
 use thrum_codec::{QoS, TopicFilter};
+use thrum_figures::SECOND_NS;
+use thrum_load::plan::Plan;
+use thrum_load::scenario::Group;
 use thrum_protocol::client::{Client, FILTERS_PER_PACKET};
 
 use super::Swarm;
 use super::outbox::slot;
 use super::peer::{NONE, Peer, PublisherState, Step};
-use crate::plan::Plan;
 use crate::record::enter;
-use crate::scenario::Group;
-use crate::units::SECOND_NS;
 
 /// Longest wait for a connection, a CONNACK or a SUBACK before the client counts as failed.
 pub(crate) const ANSWER_NS_MAX: u64 = 20 * SECOND_NS;

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use thrum_codec::{PacketId, ReasonCode, decode, frame};
+use thrum_figures::SECOND_NS;
 use thrum_protocol::client::Event;
 use thrum_transport::{Scheme, not_mqtt};
 
@@ -13,7 +14,6 @@ use super::outbox::{Stalled, slot};
 use super::peer::{Impairment, Step};
 use super::ramp::reason_of;
 use super::{Swarm, Wake};
-use crate::units::SECOND_NS;
 
 /// Bytes that wait for a socket before its client is no longer read: a broker that does not take
 /// acknowledgements gets no more of them.

@@ -1,59 +1,14 @@
 //! The end of a thread: its clients disconnect, and it hands over its counts.
 
-use serde::{Deserialize, Serialize};
 use thrum_codec::ReasonCode;
+use thrum_figures::{SECOND_NS, nanos};
+use thrum_load::scenario::Group;
+use thrum_load::thread_report::{PublisherReport, Role, SubscriberReport, ThreadReport};
 
 use super::outbox::slot;
-use super::peer::{Step, SubscriberState};
+use super::peer::Step;
 use super::{Swarm, tally};
-use crate::ledger::{PairLedger, SharedLedger};
-use crate::record::Counts;
-use crate::scenario::Group;
-use crate::units::{SECOND_NS, nanos};
 
-/// The counts of a thread; its latencies were handed over second by second.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct ThreadReport {
-    pub(crate) counts: Counts,
-    pub(crate) publishers: Vec<PublisherReport>,
-    /// Subscribers that were ready, with what each of them expects.
-    pub(crate) subscribers: Vec<SubscriberReport>,
-    pub(crate) pairs: Vec<PairLedger>,
-    pub(crate) shared: Vec<SharedLedger>,
-}
-
-/// The counts of a publisher.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct PublisherReport {
-    /// Its number in the plan.
-    pub(crate) number: u32,
-    /// Messages sent.
-    pub(crate) sent: u32,
-    /// Messages that were to be acknowledged and were not until the end of the drain.
-    pub(crate) unacknowledged: u32,
-    /// Messages whose acknowledgement was lost with the session.
-    pub(crate) given_up: Vec<u32>,
-}
-
-/// A subscriber that was ready.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct SubscriberReport {
-    pub(crate) state: SubscriberState,
-    pub(crate) role: Role,
-    /// Periods without a session.
-    pub(crate) absences: Vec<(u64, u64)>,
-}
-
-/// The handling of messages by a subscriber.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Role {
-    /// Nothing.
-    Receiver,
-    /// Sends them back.
-    Responder,
-    /// They are the answers to its requests.
-    Requester,
-}
 /// A client that was lost this shortly before the end, its longest wait left out, is still on its
 /// way back.
 const COME_BACK_NS: u64 = 2 * SECOND_NS;

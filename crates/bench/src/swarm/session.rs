@@ -3,14 +3,15 @@
 use std::cmp::Reverse;
 
 use thrum_codec::packet::ConnAck;
+use thrum_figures::{SECOND_NS, nanos};
+use thrum_load::thread_report::SubscriberState;
 use thrum_quic::Dialing;
 
 use super::outbox::slot;
-use super::peer::{Impairment, NONE, Step, SubscriberState};
+use super::peer::{Impairment, NONE, Step};
 use super::ramp::open_offset_ns;
 use super::{Swarm, Wake};
 use crate::record::enter;
-use crate::units::{SECOND_NS, nanos};
 
 /// Doublings of the wait between two reconnect attempts.
 const DOUBLINGS_MAX: u32 = 16;

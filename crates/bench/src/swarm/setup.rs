@@ -5,11 +5,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use thrum_codec::QoS;
+use thrum_load::plan::{Machines, Plan};
+use thrum_load::scenario::Reconnect;
 use thrum_quic::{DialError, Dialing, QuicDialer};
 use thrum_transport::Connector;
-
-use crate::plan::{Machines, Plan};
-use crate::scenario::Reconnect;
 
 /// The inputs of a thread besides the plan.
 #[derive(Clone)]

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
+use thrum_figures::as_index;
+use thrum_figures::{SECOND_NS, nanos};
+use thrum_load::ledger::{Arrival, PairLedger, SharedLedger};
+use thrum_load::mark::Mark;
+use thrum_load::pacing::Warp;
+use thrum_load::plan::{Due, Expectation, Plan};
+use thrum_load::thread_report::{Counts, SubscriberState};
+
 use super::control::Timeline;
-use super::peer::{Awaited, SubscriberState};
-use crate::ledger::{Arrival, PairLedger, SharedLedger, as_index};
-use crate::mark::Mark;
-use crate::pacing::Warp;
-use crate::plan::{Due, Expectation, Plan};
-use crate::record::{Counts, Slice, enter, enter_many};
-use crate::units::{SECOND_NS, nanos};
+use super::peer::Awaited;
+use crate::record::{Slice, enter, enter_many};
 
 /// Sends the seconds of a thread, and takes the emptied slices back.
 #[derive(Debug)]
@@ -371,9 +374,9 @@ pub(crate) fn page(ramp_start_ns: u64, timeline: Option<Timeline>, now_ns: u64) 
 #[cfg(test)]
 mod tests {
     use thrum_codec::PacketId;
+    use thrum_load::scenario::{Overrides, find};
 
     use super::*;
-    use crate::scenario::{Overrides, find};
 
     const START: u64 = 1_000_000_000_000;
 
@@ -385,7 +388,7 @@ mod tests {
             ..Overrides::default()
         };
         let scenario = find("p2p-1K").unwrap().with(&overrides).unwrap();
-        let plan = Arc::new(Plan::new(scenario, "t").unwrap());
+        let plan = Arc::new(crate::plan(scenario, "t").unwrap());
         let mut tally = Tally::new(plan, START - SECOND_NS, slice_sender());
         for subscriber in 0..publishers {
             tally.add_subscriber(subscriber, true);

@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use thrum_bench::mark::Mark;
 use thrum_bench::observe::Observer;
-use thrum_bench::scenario::{Group, Overrides, Rate, Reconnect, Scenario, find};
 use thrum_bench::{BrokerProcess, Outcome, RunOptions, Target, run};
 use thrum_broker::config::{Anonymous, ListenerConfig, Workers};
 use thrum_broker::{Access, Broker, Config};
 use thrum_codec::Version;
+use thrum_load::mark::Mark;
+use thrum_load::scenario::{Group, Overrides, Rate, Reconnect, Scenario, find};
 use thrum_transport::Endpoint;
 
 use crate::fake_broker::Fate;

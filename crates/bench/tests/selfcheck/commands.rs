@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use thrum_bench::observe::{Command, Observer};
-use thrum_bench::scenario::Scenario;
 use thrum_bench::{Outcome, Stage, Status, run};
+use thrum_load::scenario::Scenario;
 
 use crate::bench::{SECOND, assert_flawless, group, ms, options, pairs, real_broker};
 

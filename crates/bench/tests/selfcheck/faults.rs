@@ -1,8 +1,8 @@
 //! Faults of a scenario: exact counts of promised and of excused messages.
 
-use thrum_bench::mark::Mark;
-use thrum_bench::scenario::{Fault, FaultKind, PayloadSpec, Scenario, Victims};
 use thrum_codec::{QoS, ReasonCode, Version};
+use thrum_load::mark::Mark;
+use thrum_load::scenario::{Fault, FaultKind, PayloadSpec, Scenario, Victims};
 
 use crate::bench::{
     SECOND, VERSIONS, assert_flawless, at_once, count_from, group, lawful, ms, pairs, real_broker,

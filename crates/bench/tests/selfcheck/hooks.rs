@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use thrum_bench::scenario::{Fault, FaultKind, Scenario};
 use thrum_bench::{Outcome, RunError, run};
 use thrum_codec::ReasonCode;
+use thrum_load::scenario::{Fault, FaultKind, Scenario};
 
 use crate::bench::{NoObserver, SECOND, lawful, ms, options, pairs, run_against};
 use crate::fake_broker::FakeBroker;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use thrum_bench::mark::Mark;
 use thrum_bench::{Stage, run};
 use thrum_codec::ReasonCode;
+use thrum_load::mark::Mark;
 use thrum_report::hlog;
 use thrum_report::result::Quantiles;
 
@@ -174,7 +174,7 @@ fn messages_held_back_count_from_when_they_were_due() {
     assert!(count_from(&outcome.latencies.response, ms(450)) >= 30);
     assert!(outcome.latencies.service.max() < 400_000_000);
     // The broker ended connections: that is a fault, lost messages that it did not take are none.
-    assert_eq!(outcome.faults, [thrum_bench::verdict::Fault::CutOff(5)]);
+    assert_eq!(outcome.faults, [thrum_load::verdict::Fault::CutOff(5)]);
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use thrum_bench::run;
-use thrum_bench::scenario::{Overrides, PayloadSpec, Rate, Scenario, find};
 use thrum_codec::QoS;
+use thrum_load::scenario::{Overrides, PayloadSpec, Rate, Scenario, find};
 
 use crate::bench::{
     NoObserver, SECOND, VERSIONS, assert_flawless, at_once, group, ms, options, pairs, real_broker,
@@ -53,8 +53,8 @@ fn all_payloads_are_recognised_in_every_quality_of_service_and_version() {
             let acknowledged = if qos == QoS::AtMostOnce { 0 } else { 100 };
             assert_eq!(outcome.counts.acknowledged, acknowledged);
             assert_eq!(outcome.latencies.publish_ack.len(), acknowledged);
-            let bytes = u64::from(payload.bytes());
-            if matches!(payload, PayloadSpec::Size(_) | PayloadSpec::Random(_)) {
+            if let PayloadSpec::Size(bytes) | PayloadSpec::Random(bytes) = payload {
+                let bytes = u64::from(bytes);
                 let possible = 100 * bytes..101 * bytes + 20_000;
                 assert!(possible.contains(&outcome.counts.bytes_out));
             }

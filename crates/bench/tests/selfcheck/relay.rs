@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use thrum_bench::Outcome;
-use thrum_bench::relay::{Relay, Totals};
-use thrum_bench::scenario::{Overrides, PayloadSpec, Rate, Scenario, find};
 use thrum_codec::{QoS, Version};
+use thrum_load::scenario::{Overrides, PayloadSpec, Rate, Scenario, find};
+use thrum_relay::{Relay, Totals};
 
 use crate::bench::{
     SECOND, VERSIONS, assert_flawless, at_once, group, ms, pairs, reconnect_after, run_against,

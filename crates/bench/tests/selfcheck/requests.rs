@@ -1,8 +1,8 @@
 //! Requests and answers: both legs are in the ledger, and the latency is the round trip.
 
-use thrum_bench::mark::Mark;
-use thrum_bench::scenario::{Scenario, SubscribeSpec};
 use thrum_codec::{QoS, ReasonCode, Version};
+use thrum_load::mark::Mark;
+use thrum_load::scenario::{Scenario, SubscribeSpec};
 
 use crate::bench::{
     SECOND, VERSIONS, assert_flawless, at_once, count_from, group, ms, pairs, real_broker,

@@ -1,8 +1,8 @@
 //! The seconds of a run: they add up to its totals, and each belongs to its stage.
 
-use thrum_bench::mark::Mark;
 use thrum_bench::{Outcome, Stage};
 use thrum_codec::ReasonCode;
+use thrum_load::mark::Mark;
 use thrum_report::result::Second;
 
 use crate::bench::{assert_flawless, lawful, ms, pairs, run_against};

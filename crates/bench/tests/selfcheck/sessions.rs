@@ -1,8 +1,8 @@
 //! Durable sessions over cut connections: nothing is lost and nothing is excused.
 
 use thrum_bench::Outcome;
-use thrum_bench::scenario::Scenario;
 use thrum_codec::{QoS, Version};
+use thrum_load::scenario::Scenario;
 
 use crate::bench::{
     SECOND, VERSIONS, at_once, ms, pairs, real_broker, reconnect_after, run_against,

@@ -11,8 +11,8 @@ use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use thrum_bench::run;
-use thrum_bench::scenario::Network;
 use thrum_codec::websocket::{Control, FrameReader, Opcode, Role, encode_frame};
+use thrum_load::scenario::Network;
 use thrum_quic::{Limits, QuicListener};
 
 use crate::bench::{NoObserver, SECOND, assert_flawless, options_of, pairs, real_broker};
@@ -229,7 +229,7 @@ fn check(url: &str, transport: &str) {
         .publish
         .as_mut()
         .unwrap()
-        .payload = thrum_bench::scenario::PayloadSpec::Random(5_000);
+        .payload = thrum_load::scenario::PayloadSpec::Random(5_000);
     let outcome = run(scenario, &options, &mut NoObserver).unwrap();
     assert_flawless(&outcome);
     assert_eq!(

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use thrum_bench::mark::Mark;
 use thrum_bench::observe::{Command, Observer};
-use thrum_bench::scenario::{Overrides, Rate, find};
-use thrum_bench::verdict::Fault;
 use thrum_bench::{Outcome, RunError, Stage, Status, run};
 use thrum_codec::{ReasonCode, Version};
+use thrum_load::mark::Mark;
+use thrum_load::scenario::{Overrides, Rate, find};
+use thrum_load::verdict::Fault;
 
 use crate::bench::{NoObserver, lawful, options};
 use crate::fake_broker::{FakeBroker, Fate};

@@ -13,7 +13,12 @@ use crate::violation::Violation;
 const PARTS: [(&str, &[&str]); 3] = [
     (
         "crates/thrum/src/config/",
-        &["thrum_bench", "thrum_protocol", "thrum_report"],
+        &[
+            "thrum_bench",
+            "thrum_load",
+            "thrum_protocol",
+            "thrum_report",
+        ],
     ),
     (
         "crates/thrum/src/mqtt_client/",

@@ -15,9 +15,9 @@ const ROWS: [(&str, &[&str]); 9] = [
         &["files", "protection", "report", "settings", "transport"],
     ),
     ("edge", &["storage", "quic"]),
-    ("machine", &["engine"]),
-    ("node", &["broker", "bench"]),
-    ("parts", &["auth"]),
+    ("machine", &["engine", "load"]),
+    ("node", &["broker", "bench", "relay"]),
+    ("parts", &["auth", "compare"]),
     ("control", &["management"]),
     ("program", &["thrum"]),
 ];

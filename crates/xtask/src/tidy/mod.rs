@@ -12,6 +12,7 @@ mod map;
 mod names;
 mod product;
 mod purpose;
+mod still_crates;
 mod tuple_parameters;
 mod type_size;
 mod uncalled;
@@ -68,6 +69,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     let product = product_files(&source);
     found.extend(type_size::check(&product, &known));
     found.extend(tuple_parameters::check(&product, &known));
+    found.extend(still_crates::check(&product, &packages));
     found.extend(uncalled::check(&product, &known));
     found.extend(columns::check(&source, &known));
     found.extend(known.check_tables(&LIMITS));

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use thrum_bench::clock;
-use thrum_bench::mark::Mark;
 use thrum_codec::ReasonCode;
+use thrum_load::mark::Mark;
 
 use router::Router;
 

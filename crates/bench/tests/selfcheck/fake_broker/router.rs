@@ -8,10 +8,10 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use thrum_bench::clock;
-use thrum_bench::mark::Mark;
 use thrum_codec::packet::{Packet, PacketId, Publish, SubscriptionRequest};
 use thrum_codec::properties::PublishProperties;
 use thrum_codec::{QoS, Version, encode, topic};
+use thrum_load::mark::Mark;
 
 use super::delayed_delivery::Order;
 use super::{Fate, Laws};

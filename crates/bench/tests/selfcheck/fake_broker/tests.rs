@@ -6,7 +6,6 @@ use std::num::NonZeroU16;
 use std::time::Duration;
 
 use thrum_bench::clock;
-use thrum_bench::mark::Mark;
 use thrum_codec::packet::{
     Ack, Connect, Disconnect, Packet, PacketId, Publish, Subscribe, SubscriptionOptions,
     SubscriptionRequest, SubscriptionRequests,
@@ -15,6 +14,7 @@ use thrum_codec::properties::{
     AckProperties, ConnectProperties, DisconnectProperties, PublishProperties, SubscribeProperties,
 };
 use thrum_codec::{QoS, ReasonCode, TopicFilter, Version, decode, frame};
+use thrum_load::mark::Mark;
 
 use super::router::bytes_of;
 use super::{FakeBroker, Fate, Laws, Stall};

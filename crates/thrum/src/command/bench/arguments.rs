@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 use thrum_bench::BrokerProcess;
-use thrum_bench::scenario::{AddressRange, Overrides, Rate};
 use thrum_codec::{QoS, Version};
+use thrum_load::scenario::{AddressRange, Overrides, Rate};
 
 use super::adapt::Changes;
 use super::values;

@@ -6,10 +6,10 @@ use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
 
 use clap::Args;
-use thrum_bench::plan::Plan;
 use thrum_bench::preflight::{self, SourceError};
-use thrum_bench::scenario::{AddressRange, Scenario};
-use thrum_bench::units::{bytes, count, rate, span};
+use thrum_figures::{bytes, count, rate, span};
+use thrum_load::plan::Plan;
+use thrum_load::scenario::AddressRange;
 
 use super::adapt;
 use super::arguments::{SizeArgs, StageArgs};
@@ -46,8 +46,8 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     let mut out = std::io::stdout().lock();
     let mut code = 0;
     for scenario in adapt::resolve(&args.scenario, &changes)? {
-        let plan = Plan::new(scenario.clone(), "check").map_err(Complaint::usage)?;
-        write!(out, "{}", description(&scenario))?;
+        let plan = thrum_bench::plan(scenario.clone(), "check").map_err(Complaint::usage)?;
+        write!(out, "{}", description(&plan))?;
         write!(out, "{}", load(&plan))?;
         for (line, is_met) in needs(scenario.clients(), &scenario.source_addresses) {
             writeln!(out, "  {line}")?;
@@ -66,7 +66,8 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
 }
 
 /// A scenario as text.
-pub(super) fn description(scenario: &Scenario) -> String {
+pub(super) fn description(plan: &Plan) -> String {
+    let scenario = &plan.scenario;
     let mut text = format!("{}\n", scenario.name);
     if !scenario.summary.is_empty() {
         writeln!(text, "  {}", scenario.summary).ok();
@@ -95,14 +96,14 @@ pub(super) fn description(scenario: &Scenario) -> String {
         let ranges: Vec<String> = ranges.collect();
         writeln!(text, "  from       {}", ranges.join(", ")).ok();
     }
-    for group in &scenario.groups {
+    for (number, group) in scenario.groups.iter().enumerate() {
         let clients = count(u64::from(group.clients));
         writeln!(
             text,
             "  group      {} × {}: {}",
             clients,
             group.name,
-            group.text()
+            plan.group_text(number)
         )
         .ok();
     }
@@ -168,12 +169,17 @@ fn source_addresses(clients: u32, ranges: &[AddressRange]) -> Result<String, Sou
 
 #[cfg(test)]
 mod tests {
+    use thrum_load::scenario::find;
+
     use super::*;
-    use thrum_bench::scenario::find;
+
+    fn planned(name: &str) -> Plan {
+        thrum_bench::plan(find(name).unwrap(), "x").unwrap()
+    }
 
     #[test]
     fn a_description_has_the_stages_and_every_group() {
-        let text = description(&find("sharedsub-1K-5").unwrap());
+        let text = description(&planned("sharedsub-1K-5"));
         assert!(
             text.contains("ramp 1.0s · warm-up 5s · hold 1m00s"),
             "{text}"
@@ -188,18 +194,18 @@ mod tests {
             text.contains("5 × subscribers: subscribe $share/benchmark/test/{run}/# QoS 1"),
             "{text}"
         );
-        let idle = description(&find("conn-tcp-10K-100").unwrap());
+        let idle = description(&planned("conn-tcp-10K-100"));
         assert!(idle.contains("stay connected"), "{idle}");
     }
 
     #[test]
     fn the_load_counts_messages_in_and_out_and_topics() {
-        let plan = Plan::new(find("fanout-5-1000-5-250K").unwrap(), "x").unwrap();
+        let plan = planned("fanout-5-1000-5-250K");
         assert_eq!(
             load(&plan),
             "  load       250/s in, 250 000/s out · 5 topics\n"
         );
-        let idle = Plan::new(find("conn-tcp-10K-100").unwrap(), "x").unwrap();
+        let idle = planned("conn-tcp-10K-100");
         assert_eq!(load(&idle), "");
     }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use thrum_bench::import;
+use thrum_load::import;
 
 use super::complaint::Complaint;
 

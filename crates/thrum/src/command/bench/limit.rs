@@ -7,7 +7,7 @@ use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use thrum_bench::preflight;
-use thrum_bench::relay::{Relay, THREADS_MAX};
+use thrum_relay::{Relay, THREADS_MAX};
 
 use super::complaint::{Complaint, FAILED, USAGE};
 

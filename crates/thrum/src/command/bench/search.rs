@@ -8,12 +8,12 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use thrum_bench::clock;
-use thrum_bench::scenario::Scenario;
-use thrum_bench::search::{
+use thrum_compare::search::{
     Answer, Goal, Grade, Limits, Search, SearchReport, Step, Subject, Trial, Vary, load_of,
     markdown, scaled, table,
 };
-use thrum_bench::units::{figure, nanos};
+use thrum_figures::{figure, nanos};
+use thrum_load::scenario::Scenario;
 
 use super::adapt::{self, Engine};
 use super::arguments::{MeasureArgs, OutputArgs, SizeArgs, StageArgs, TargetArgs};
@@ -121,7 +121,7 @@ pub(super) fn run(args: &SearchArgs) -> anyhow::Result<u8> {
     };
     let engine = Engine::new(&args.target, &args.measure, adapt::interrupt_flag(true)?)?;
     let mut search = Search::new(limits).map_err(Complaint::usage)?;
-    let started = clock::utc_text(clock::unix_seconds()).replace(':', "");
+    let started = thrum_figures::utc_text(clock::unix_seconds()).replace(':', "");
     let folder = args
         .output
         .out

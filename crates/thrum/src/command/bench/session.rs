@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use thrum_bench::scenario::Scenario;
+use thrum_load::scenario::Scenario;
 
 use super::adapt::{self, Engine, Finished, Form, Forms};
 use super::arguments::{MeasureArgs, OutputArgs, ReportArgs, TargetArgs};

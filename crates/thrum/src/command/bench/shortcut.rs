@@ -1,7 +1,7 @@
 //! `thrum bench conn|pub|sub|fanout|fanin|p2p|shared`: scenarios made of flags.
 
 use clap::Args;
-use thrum_bench::scenario::{Group, Scenario};
+use thrum_load::scenario::{Group, Scenario};
 
 use super::adapt;
 use super::arguments::{MeasureArgs, OutputArgs, ReportArgs, SizeArgs, StageArgs, TargetArgs};
@@ -177,7 +177,7 @@ mod tests {
             ..SizeArgs::default()
         };
         let scenario = shaped(Form::FanIn, &size);
-        let plan = thrum_bench::plan::Plan::new(scenario, "x").unwrap();
+        let plan = thrum_bench::plan(scenario, "x").unwrap();
         assert!(
             plan.publishers()
                 .iter()

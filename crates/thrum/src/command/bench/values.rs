@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use thrum_bench::BrokerProcess;
-use thrum_bench::scenario::Rate;
-use thrum_bench::units::parse_span;
 use thrum_codec::{QoS, Version};
+use thrum_figures::parse_span;
+use thrum_load::scenario::Rate;
 
 pub(super) fn span(text: &str) -> Result<Duration, String> {
     parse_span(text).ok_or_else(|| "write a span like 30s, 5m or 1h".to_owned())

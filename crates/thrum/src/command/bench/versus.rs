@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use thrum_bench::scenario::Scenario;
-use thrum_bench::versus::{
+use thrum_bench::{clock, preflight};
+use thrum_compare::versus::{
     self, BUILT_IN, BrokerFile, Ended, Entry, Installed, Run, Running, VersusReport,
 };
-use thrum_bench::{clock, preflight};
+use thrum_load::scenario::Scenario;
 
 use super::adapt::{self, Engine};
 use super::arguments::{MeasureArgs, OutputArgs, SizeArgs, StageArgs, TargetArgs};
@@ -172,7 +172,7 @@ impl<'a> Comparison<'a> {
             threads: args.threads,
             ..MeasureArgs::default()
         };
-        let started = clock::utc_text(clock::unix_seconds()).replace(':', "");
+        let started = thrum_figures::utc_text(clock::unix_seconds()).replace(':', "");
         Ok(Self {
             args,
             scenarios,

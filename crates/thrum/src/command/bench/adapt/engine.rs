@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context as _;
 use signal_hook::iterator::Signals;
 use thrum_bench::observe::Observer;
-use thrum_bench::scenario::Scenario;
 use thrum_bench::{BrokerProcess, RunOptions, Target};
+use thrum_load::scenario::Scenario;
 use thrum_report::RunResult;
 use thrum_transport::Endpoint;
 

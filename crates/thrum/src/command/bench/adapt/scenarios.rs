@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use thrum_bench::preflight;
-use thrum_bench::scenario::{self, Document, Entry, Overrides, Scenario};
+use thrum_load::scenario::{self, Document, Entry, Overrides, Scenario};
 use thrum_report::Threshold;
 
 use super::super::complaint::Complaint;

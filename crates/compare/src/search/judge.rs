@@ -1,0 +1,272 @@
+//! The outcome of one trial: the broker held, the broker failed, or the generator was the limit.
+
+use serde::Serialize;
+use thrum_figures::{latency, percent};
+use thrum_report::RunResult;
+
+/// Part of the offered messages that must have been sent: less means that the broker held the
+/// publishers back.
+const SENT_PART_MIN: f64 = 0.99;
+
+/// The beginning of a verdict's fault that the goal judges instead.
+const LOSS: &str = "messages lost";
+
+/// The conditions for holding a load.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Goal {
+    /// Highest 99th percentile of the response time; of connecting, without publishers.
+    pub p99_ns: u64,
+    /// Highest part of the promised deliveries that may be lost.
+    pub lost_part: f64,
+    /// Highest part of the machine's CPU that the broker may use, where that is known.
+    pub cpu_part: Option<f64>,
+}
+
+/// The outcome of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grade {
+    /// The broker met the goal.
+    Held,
+    /// The broker did not.
+    Failed,
+    /// The generator was the limit: nothing is known about the broker.
+    Limited,
+}
+
+/// The figures that a trial is judged by.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Figures {
+    /// Messages due per second; clients that got ready per second without publishers.
+    pub offered: f64,
+    /// Messages sent per second.
+    pub sent: f64,
+    /// Messages received per second.
+    pub received: f64,
+    /// 99th percentile in nanoseconds; none if nothing was measured.
+    pub p99_ns: Option<u64>,
+    /// Deliveries lost.
+    pub lost: u64,
+    /// Part of the machine's CPU that the broker used.
+    pub cpu_part: Option<f64>,
+}
+
+/// One trial.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Trial {
+    /// The load that was tried, in messages per second or clients.
+    pub load: f64,
+    /// Its outcome.
+    pub grade: Grade,
+    /// Why, if it did not go well.
+    pub reasons: Vec<String>,
+    /// The measured figures.
+    pub figures: Figures,
+}
+
+impl Trial {
+    /// Judges a run.
+    pub fn judge(load: f64, result: &RunResult, goal: &Goal) -> Self {
+        let figures = Figures::of(result);
+        let (grade, reasons) = if result.interrupted {
+            let why = "ended early: the limit of the broker is unknown".to_owned();
+            (Grade::Limited, vec![why])
+        } else if result.validity.valid {
+            let reasons = broken(result, &figures, goal);
+            let grade = if reasons.is_empty() {
+                Grade::Held
+            } else {
+                Grade::Failed
+            };
+            (grade, reasons)
+        } else {
+            (Grade::Limited, result.validity.limits.clone())
+        };
+        Self {
+            load,
+            grade,
+            reasons,
+            figures,
+        }
+    }
+
+    /// A run that could not even start because of the broker: no client accepted, connections
+    /// refused.
+    pub fn refused(load: f64, reason: String) -> Self {
+        Self {
+            load,
+            grade: Grade::Failed,
+            reasons: vec![reason],
+            figures: Figures::default(),
+        }
+    }
+}
+
+impl Figures {
+    fn of(result: &RunResult) -> Self {
+        let latencies = &result.latency_ns;
+        let judged = latencies.e2e.as_ref().or(latencies.connect.as_ref());
+        let cpu = result.metrics.get("broker.cpu").copied();
+        Self {
+            offered: result.rates.offered,
+            sent: result.rates.sent,
+            received: result.rates.received,
+            p99_ns: judged.map(|distribution| distribution.quantiles.p99),
+            lost: result.delivery.lost,
+            cpu_part: cpu.or_else(|| cpu_part(result)),
+        }
+    }
+}
+
+/// The broker's cores in use as a part of those of this machine, if it ran on it.
+fn cpu_part(result: &RunResult) -> Option<f64> {
+    let broker = result.brokers.first()?;
+    let cores = u32::try_from(result.machine.cores).ok()?;
+    (broker.host.is_empty() && cores > 0).then(|| broker.usage.cores_avg / f64::from(cores))
+}
+
+fn broken(result: &RunResult, figures: &Figures, goal: &Goal) -> Vec<String> {
+    let mut reasons = Vec::new();
+    match figures.p99_ns {
+        Some(p99) if p99 > goal.p99_ns => {
+            reasons.push(format!("p99 {} > {}", latency(p99), latency(goal.p99_ns)));
+        }
+        Some(_) => {}
+        None => reasons.push("nothing arrived".to_owned()),
+    }
+    let lost_part = thrum_figures::ratio(figures.lost, result.delivery.expected);
+    if lost_part > goal.lost_part {
+        reasons.push(format!(
+            "lost {} of {}",
+            figures.lost, result.delivery.expected
+        ));
+    }
+    if figures.sent < figures.offered * SENT_PART_MIN {
+        reasons.push(format!(
+            "the broker took {} of the offered load",
+            percent(figures.sent / figures.offered)
+        ));
+    }
+    if let (Some(used), Some(allowed)) = (figures.cpu_part, goal.cpu_part)
+        && used > allowed
+    {
+        reasons.push(format!("CPU {} > {}", percent(used), percent(allowed)));
+    }
+    // The goal judged losses; any other violation counts.
+    let others = result.verdict.faults.iter();
+    let others = others.filter(|fault| !fault.starts_with(LOSS));
+    reasons.extend(others.cloned());
+    reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use thrum_report::result::{Broker, Distribution};
+
+    use super::*;
+
+    const GOAL: Goal = Goal {
+        p99_ns: 5_000_000,
+        lost_part: 0.0,
+        cpu_part: Some(0.75),
+    };
+
+    fn result() -> RunResult {
+        let mut result = RunResult::default();
+        result.validity.valid = true;
+        result.verdict.pass = true;
+        result.machine.cores = 4;
+        result.rates.offered = 1_000.0;
+        result.rates.sent = 1_000.0;
+        result.rates.received = 1_000.0;
+        result.delivery.expected = 10_000;
+        let mut e2e = Distribution::default();
+        e2e.quantiles.p99 = 4_000_000;
+        result.latency_ns.e2e = Some(e2e);
+        let mut broker = Broker::default();
+        broker.usage.cores_avg = 2.0;
+        result.brokers.push(broker);
+        result
+    }
+
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut RunResult), grade: Grade, reason: &str) {
+        let mut result = result();
+        change(&mut result);
+        let trial = Trial::judge(1_000.0, &result, &GOAL);
+        assert_eq!(trial.grade, grade, "{:?}", trial.reasons);
+        assert_eq!(trial.reasons.join(", "), reason);
+    }
+
+    #[test]
+    fn a_broker_that_meets_every_limit_holds() {
+        check(|_| {}, Grade::Held, "");
+    }
+
+    #[test]
+    fn each_limit_fails_the_broker_with_its_figure() {
+        let slow = |result: &mut RunResult| {
+            result.latency_ns.e2e.as_mut().unwrap().quantiles.p99 = 6_000_000;
+        };
+        check(slow, Grade::Failed, "p99 6ms > 5ms");
+        let lossy = |result: &mut RunResult| {
+            result.delivery.lost = 3;
+            result.verdict.faults = vec!["messages lost: 3".to_owned()];
+        };
+        check(lossy, Grade::Failed, "lost 3 of 10000");
+        let busy = |result: &mut RunResult| result.brokers[0].usage.cores_avg = 3.2;
+        check(busy, Grade::Failed, "CPU 80 % > 75 %");
+        let blocked = |result: &mut RunResult| result.rates.sent = 900.0;
+        check(
+            blocked,
+            Grade::Failed,
+            "the broker took 90 % of the offered load",
+        );
+        let silent = |result: &mut RunResult| result.latency_ns.e2e = None;
+        check(silent, Grade::Failed, "nothing arrived");
+        let disordered = |result: &mut RunResult| {
+            result.verdict.faults = vec!["messages out of order: 2".to_owned()];
+        };
+        check(disordered, Grade::Failed, "messages out of order: 2");
+    }
+
+    #[test]
+    fn a_run_limited_by_the_generator_does_not_judge_the_broker() {
+        let limited = |result: &mut RunResult| {
+            result.validity.valid = false;
+            result.validity.limits = vec!["a thread was busy 97 %".to_owned()];
+            result.latency_ns.e2e.as_mut().unwrap().quantiles.p99 = 60_000_000;
+        };
+        check(limited, Grade::Limited, "a thread was busy 97 %");
+    }
+
+    #[test]
+    fn a_run_ended_early_does_not_judge_the_broker() {
+        let ended = |result: &mut RunResult| result.interrupted = true;
+        check(
+            ended,
+            Grade::Limited,
+            "ended early: the limit of the broker is unknown",
+        );
+    }
+
+    #[test]
+    fn losses_within_the_goal_are_no_failure() {
+        let goal = Goal {
+            lost_part: 0.001,
+            ..GOAL
+        };
+        let mut result = result();
+        result.delivery.lost = 3;
+        result.verdict.faults = vec!["messages lost: 3".to_owned()];
+        assert_eq!(Trial::judge(1.0, &result, &goal).grade, Grade::Held);
+    }
+
+    #[test]
+    fn connections_are_judged_without_publishers() {
+        let mut result = result();
+        result.rates = thrum_report::result::Rates::default();
+        result.latency_ns.connect = result.latency_ns.e2e.take();
+        assert_eq!(Trial::judge(1.0, &result, &GOAL).grade, Grade::Held);
+    }
+}
