@@ -1,7 +1,15 @@
 //! Scenarios that are run together.
 
-/// Name, description, and the scenarios in the order of the run.
-pub type ScenarioSet = (&'static str, &'static str, &'static [&'static str]);
+/// Scenarios under one name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScenarioSet {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub summary: &'static str,
+    /// The scenarios in the order of the run.
+    pub scenarios: &'static [&'static str],
+}
 
 /// The Basic Set of the open MQTT benchmarks, in its order.
 pub const BASIC_SET: [&str; 4] = [
@@ -93,37 +101,41 @@ const ALL: [&str; 37] = [
 ];
 
 const SETS: [ScenarioSet; 7] = [
-    (
-        "basic",
-        "the Basic Set of the open MQTT benchmarks: connections, fan-out, one-to-one, shared subscription",
-        &BASIC_SET,
-    ),
-    (
-        "enterprise",
-        "the Enterprise Set of the open MQTT benchmarks: the same with up to a million clients",
-        &ENTERPRISE_SET,
-    ),
-    (
-        "latency",
-        "the latency of 1 000 pairs at each quality of service",
-        &LATENCY_SET,
-    ),
-    (
-        "docs",
-        "the sweeps of the EMQX documentation's performance page",
-        &DOCS_SET,
-    ),
-    (
-        "xmeter",
-        "the five standard modes of XMeter Cloud",
-        &XMETER_SET,
-    ),
-    (
-        "availability",
-        "behaviour when clients, network or broker fail",
-        &AVAILABILITY_SET,
-    ),
-    ("all", "every built-in scenario", &ALL),
+    ScenarioSet {
+        name: "basic",
+        summary: "the Basic Set of the open MQTT benchmarks: connections, fan-out, one-to-one, shared subscription",
+        scenarios: &BASIC_SET,
+    },
+    ScenarioSet {
+        name: "enterprise",
+        summary: "the Enterprise Set of the open MQTT benchmarks: the same with up to a million clients",
+        scenarios: &ENTERPRISE_SET,
+    },
+    ScenarioSet {
+        name: "latency",
+        summary: "the latency of 1 000 pairs at each quality of service",
+        scenarios: &LATENCY_SET,
+    },
+    ScenarioSet {
+        name: "docs",
+        summary: "the sweeps of the EMQX documentation's performance page",
+        scenarios: &DOCS_SET,
+    },
+    ScenarioSet {
+        name: "xmeter",
+        summary: "the five standard modes of XMeter Cloud",
+        scenarios: &XMETER_SET,
+    },
+    ScenarioSet {
+        name: "availability",
+        summary: "behaviour when clients, network or broker fail",
+        scenarios: &AVAILABILITY_SET,
+    },
+    ScenarioSet {
+        name: "all",
+        summary: "every built-in scenario",
+        scenarios: &ALL,
+    },
 ];
 
 /// The sets of scenarios by name.
@@ -140,9 +152,9 @@ mod tests {
     fn every_scenario_is_in_the_set_of_all_and_every_name_of_a_set_is_known() {
         let known: Vec<&str> = catalogue().iter().map(|entry| entry.alias).collect();
         assert_eq!(known, ALL);
-        for (set, _, names) in sets() {
-            for name in *names {
-                assert!(known.contains(name), "{set}: {name}");
+        for set in sets() {
+            for name in set.scenarios {
+                assert!(known.contains(name), "{}: {name}", set.name);
             }
         }
     }

@@ -6,8 +6,8 @@ use clap::Args;
 use thrum_bench::agents::{self, AgentError, AgentOptions, ControlError, Watch};
 use thrum_transport::Endpoint;
 
-use super::adapt;
 use super::complaint::{Complaint, FAILED, UNREACHABLE, USAGE};
+use super::interrupt;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -50,7 +50,7 @@ pub(super) fn run(args: &AgentArgs) -> anyhow::Result<u8> {
         threads: args.threads,
         watches: args.watch.clone(),
         once: args.once,
-        interrupt: adapt::interrupt_flag(true)?,
+        interrupt: interrupt::flag(true)?,
     };
     let mut log = |text: &str| {
         // Standard error may be closed; the agent continues.

@@ -4,11 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use thrum_bench::BrokerProcess;
+use thrum_bench::{BrokerProcess, preflight};
 use thrum_codec::{QoS, Version};
-use thrum_load::scenario::{AddressRange, Overrides, Rate};
+use thrum_load::scenario::{AddressRange, Changes, Overrides, Rate};
 
-use super::adapt::Changes;
 use super::values;
 use crate::tls_args::TlsArgs;
 
@@ -173,7 +172,7 @@ impl StageArgs {
         };
         Changes {
             overrides,
-            fit: self.fit,
+            clients_max: self.fit.then(preflight::clients_max),
             sets: self.sets.clone(),
             thresholds: self.thresholds.clone(),
         }

@@ -11,9 +11,9 @@ use thrum_figures::{bytes, count, rate, span};
 use thrum_load::plan::Plan;
 use thrum_load::scenario::AddressRange;
 
-use super::adapt;
 use super::arguments::{SizeArgs, StageArgs};
 use super::complaint::{Complaint, USAGE};
+use super::scenario_file;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,7 +45,7 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     let changes = args.stages.changes(&args.size);
     let mut out = std::io::stdout().lock();
     let mut code = 0;
-    for scenario in adapt::resolve(&args.scenario, &changes)? {
+    for scenario in scenario_file::resolve(&args.scenario, &changes)? {
         let plan = thrum_bench::plan(scenario.clone(), "check").map_err(Complaint::usage)?;
         write!(out, "{}", description(&plan))?;
         write!(out, "{}", load(&plan))?;

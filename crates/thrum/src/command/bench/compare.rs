@@ -4,9 +4,10 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
+use thrum_report::compare;
 
 use super::complaint::THRESHOLDS;
-use super::{adapt, folders};
+use super::{folders, results};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,12 +40,13 @@ pub(super) struct CompareArgs {
 pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
     let runs = args.runs.iter().map(|run| folders::find(run, &args.out));
     let runs = runs.collect::<anyhow::Result<Vec<_>>>()?;
-    let comparisons = adapt::comparison(&runs);
-    writeln!(
-        std::io::stdout(),
-        "{}",
-        adapt::comparison_text(&comparisons, args.json).trim_end()
-    )?;
+    let comparisons = results::comparison(&runs);
+    let text = if args.json {
+        compare::json(&comparisons)
+    } else {
+        compare::text(&comparisons)
+    };
+    writeln!(std::io::stdout(), "{}", text.trim_end())?;
     let has_regressions = comparisons
         .iter()
         .any(|comparison| !comparison.regressions().is_empty());

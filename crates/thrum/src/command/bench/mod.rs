@@ -1,19 +1,24 @@
 //! `thrum bench`: runs load scenarios against any MQTT broker and reports what it held.
 
-mod adapt;
 mod agent;
 mod arguments;
 mod check;
 mod compare;
 mod complaint;
+mod control;
+mod engine;
 mod folders;
 mod import;
+mod interrupt;
 mod limit;
+mod live_view;
 mod ls;
 mod new;
 mod progress;
 mod report;
+mod results;
 mod run;
+mod scenario_file;
 mod scenarios;
 mod search;
 mod session;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::adapt::{Form, Forms};
+use super::results::{Form, Forms};
 use super::{folders, session, values};
 
 const EXAMPLES: &str = "\

@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use super::adapt;
 use super::arguments::{MeasureArgs, OutputArgs, ReportArgs, SizeArgs, StageArgs, TargetArgs};
+use super::scenario_file;
 use super::session;
 
 const EXAMPLES: &str = "\
@@ -37,7 +37,7 @@ pub(super) struct RunCommand {
 /// Runs it.
 pub(super) fn run(args: &RunCommand) -> anyhow::Result<u8> {
     let changes = args.stages.changes(&args.size);
-    let scenarios = adapt::resolve(&args.scenario, &changes)?;
+    let scenarios = scenario_file::resolve(&args.scenario, &changes)?;
     session::run_all(
         scenarios,
         &args.target,

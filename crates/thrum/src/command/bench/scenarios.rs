@@ -3,8 +3,9 @@
 use std::io::Write as _;
 
 use clap::{Args, Subcommand};
+use thrum_load::scenario;
 
-use super::adapt;
+use super::complaint::Complaint;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -44,7 +45,7 @@ pub(super) fn run(args: &ScenariosArgs) -> anyhow::Result<u8> {
 
 fn list() -> anyhow::Result<u8> {
     let mut out = std::io::stdout().lock();
-    let scenarios = adapt::listing();
+    let scenarios = scenario::catalogue();
     let widths = scenarios.iter().map(|entry| entry.alias.len());
     let width = widths.max().unwrap_or(0);
     for entry in &scenarios {
@@ -66,16 +67,16 @@ fn list() -> anyhow::Result<u8> {
 }
 
 fn show(name: &str) -> anyhow::Result<u8> {
-    write!(std::io::stdout(), "{}", adapt::file_of(name)?)?;
+    let file = scenario::find_toml(name).map_err(Complaint::usage)?;
+    write!(std::io::stdout(), "{file}")?;
     Ok(0)
 }
 
 fn sets() -> anyhow::Result<u8> {
     let mut out = std::io::stdout().lock();
-    for (name, summary) in adapt::sets() {
-        writeln!(out, "  {name:<12}  {summary}")?;
-        let members = adapt::set_members(name).unwrap_or_default();
-        writeln!(out, "  {:<12}  {}", "", members.join(" "))?;
+    for set in scenario::sets() {
+        writeln!(out, "  {:<12}  {}", set.name, set.summary)?;
+        writeln!(out, "  {:<12}  {}", "", set.scenarios.join(" "))?;
     }
     writeln!(out, "\nRun one: thrum bench suite basic")?;
     Ok(0)

@@ -15,10 +15,11 @@ use thrum_compare::search::{
 use thrum_figures::{figure, nanos};
 use thrum_load::scenario::Scenario;
 
-use super::adapt::{self, Engine};
 use super::arguments::{MeasureArgs, OutputArgs, SizeArgs, StageArgs, TargetArgs};
 use super::complaint::{Complaint, INTERRUPTED, INVALID};
+use super::engine::Engine;
 use super::values;
+use super::{interrupt, results, scenario_file};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -119,7 +120,7 @@ pub(super) fn run(args: &SearchArgs) -> anyhow::Result<u8> {
         lost_part: args.loss,
         cpu_part: args.cpu,
     };
-    let engine = Engine::new(&args.target, &args.measure, adapt::interrupt_flag(true)?)?;
+    let engine = Engine::new(&args.target, &args.measure, interrupt::flag(true)?)?;
     let mut search = Search::new(limits).map_err(Complaint::usage)?;
     let started = thrum_figures::utc_text(clock::unix_seconds()).replace(':', "");
     let folder = args
@@ -194,7 +195,7 @@ impl Trials<'_> {
         drop(observer);
         let trial = match finished {
             Ok(finished) => {
-                adapt::keep(&finished, &self.folder.join("runs"), None, None)?;
+                results::keep(&finished, &self.folder.join("runs"), None, None)?;
                 Trial::judge(load, &finished.result, &self.goal)
             }
             // The first trial shows basic failures.
@@ -227,7 +228,7 @@ fn scenario(args: &SearchArgs) -> anyhow::Result<Scenario> {
         mqtt: args.mqtt,
         ..StageArgs::default()
     };
-    let mut scenarios = adapt::resolve(&args.scenario, &stages.changes(&args.size))?;
+    let mut scenarios = scenario_file::resolve(&args.scenario, &stages.changes(&args.size))?;
     match (scenarios.pop(), scenarios.len()) {
         (Some(scenario), 0) => Ok(scenario),
         _ => Err(Complaint::usage("a sweep cannot be searched; give one scenario").into()),

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use thrum_load::scenario::Scenario;
 
-use super::adapt::{self, Engine, Finished, Form, Forms};
 use super::arguments::{MeasureArgs, OutputArgs, ReportArgs, TargetArgs};
 use super::complaint::{Complaint, NOT_STORED};
+use super::engine::{Engine, Finished};
 use super::folders::{self, Kept};
+use super::interrupt;
+use super::results::{self, Form, Forms};
 
 /// Runs scenarios; returns the most serious exit code.
 pub(super) fn run_all(
@@ -27,7 +29,7 @@ pub(super) fn run_all(
     let baseline = baseline
         .map(|run| folders::find(run, &output.out))
         .transpose()?;
-    let engine = Engine::new(target, measure, adapt::interrupt_flag(true)?)?;
+    let engine = Engine::new(target, measure, interrupt::flag(true)?)?;
     let mut finished = Vec::new();
     for scenario in scenarios {
         let title = format!("{} → {}", scenario.name, engine.target());
@@ -37,20 +39,21 @@ pub(super) fn run_all(
         drop(observer);
         let run = run?;
         let template = reports.template.as_deref();
-        let kept = adapt::keep(&run, &output.out, baseline.as_ref(), template);
+        let kept = results::keep(&run, &output.out, baseline.as_ref(), template);
         let kept = kept.and_then(|folder| write_reports(&run, reports, &folder).map(|()| folder));
         // A result that cannot be stored is shown all the same.
         print(&run, output, kept.as_deref().ok(), baseline.as_ref())?;
         kept.map_err(not_stored)?;
-        finished.push(run);
+        finished.push(run.result);
         if engine.is_interrupted() {
             break;
         }
     }
     if finished.len() > 1 && !output.json {
-        writeln!(std::io::stdout(), "\n{}", adapt::table_of(&finished))?;
+        let table = thrum_report::table(&finished);
+        writeln!(std::io::stdout(), "\n{table}")?;
     }
-    let codes = finished.iter().map(|run| run.result.exit_code);
+    let codes = finished.iter().map(|result| result.exit_code);
     Ok(codes.max().unwrap_or(0))
 }
 
@@ -67,7 +70,7 @@ fn print(
         writeln!(out, "{json}")?;
         return Ok(());
     }
-    write!(out, "{}", adapt::summary_text(run, baseline))?;
+    write!(out, "{}", results::summary(run, baseline))?;
     let Some(folder) = folder else {
         return Ok(());
     };
@@ -123,7 +126,7 @@ fn write_reports(run: &Finished, reports: &ReportArgs, folder: &Path) -> anyhow:
 /// Writes the reports into the run's folder and returns their paths.
 pub(super) fn write_forms(kept: &Kept, forms: &Forms<'_>) -> anyhow::Result<Vec<PathBuf>> {
     let mut written = Vec::new();
-    for (name, content) in adapt::reports(kept, forms)? {
+    for (name, content) in results::reports(kept, forms)? {
         let path = kept.folder.join(&name);
         std::fs::write(&path, content)
             .with_context(|| format!("cannot write {}", path.display()))?;

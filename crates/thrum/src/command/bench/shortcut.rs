@@ -3,7 +3,6 @@
 use clap::Args;
 use thrum_load::scenario::{Group, Scenario};
 
-use super::adapt;
 use super::arguments::{MeasureArgs, OutputArgs, ReportArgs, SizeArgs, StageArgs, TargetArgs};
 use super::complaint::Complaint;
 use super::session;
@@ -77,7 +76,8 @@ fn scenarios(form: Form, stages: &StageArgs, size: &SizeArgs) -> Result<Vec<Scen
         return Err(Complaint::usage(message));
     }
     let changes = stages.changes(size);
-    let mut scenarios = adapt::shaped(form.base(), &changes, |scenario| form.shape(scenario))?;
+    let shaped = changes.shaped(form.base(), |scenario| form.shape(scenario));
+    let mut scenarios = shaped.map_err(Complaint::usage)?;
     for scenario in &mut scenarios {
         match form {
             Form::Publishers => scenario.groups.retain(|group| group.publish.is_some()),

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
+use thrum_report::summary_styled;
 
-use super::{adapt, folders};
+use super::{folders, results};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,7 +38,8 @@ pub(super) fn run(args: &ShowArgs) -> anyhow::Result<u8> {
             serde_json::to_string(&kept.result).context("the result cannot be written as JSON")?;
         writeln!(out, "{json}")?;
     } else {
-        write!(out, "{}", adapt::summary_of(&kept))?;
+        let summary = summary_styled(&kept.result, None, results::style());
+        write!(out, "{summary}")?;
     }
     Ok(0)
 }

@@ -1,11 +1,11 @@
 //! `thrum bench suite`.
 
 use clap::Args;
+use thrum_load::scenario::sets;
 
-use super::adapt;
 use super::arguments::{MeasureArgs, OutputArgs, ReportArgs, SizeArgs, StageArgs, TargetArgs};
 use super::complaint::Complaint;
-use super::session;
+use super::{scenario_file, session};
 use thrum_settings::nearest;
 
 const EXAMPLES: &str = "\
@@ -38,7 +38,7 @@ pub(super) fn run(args: &SuiteArgs) -> anyhow::Result<u8> {
     let changes = args.stages.changes(&SizeArgs::default());
     let mut scenarios = Vec::new();
     for name in members(&args.set)? {
-        scenarios.extend(adapt::resolve(&name, &changes)?);
+        scenarios.extend(scenario_file::resolve(name, &changes)?);
     }
     session::run_all(
         scenarios,
@@ -50,10 +50,10 @@ pub(super) fn run(args: &SuiteArgs) -> anyhow::Result<u8> {
 }
 
 /// Names of the scenarios of a set.
-pub(super) fn members(set: &str) -> Result<Vec<String>, Complaint> {
-    adapt::set_members(set).ok_or_else(|| {
-        let sets = adapt::sets();
-        let names: Vec<&str> = sets.iter().map(|(name, _)| *name).collect();
+pub(super) fn members(set: &str) -> Result<&'static [&'static str], Complaint> {
+    let found = sets().iter().find(|known| known.name == set);
+    found.map(|known| known.scenarios).ok_or_else(|| {
+        let names: Vec<&str> = sets().iter().map(|set| set.name).collect();
         let hint = nearest(set, names.iter().copied()).map_or_else(
             || format!("the sets are: {}", names.join(", ")),
             |name| format!("did you mean '{name}'?"),

@@ -13,10 +13,11 @@ use thrum_compare::versus::{
 };
 use thrum_load::scenario::Scenario;
 
-use super::adapt::{self, Engine};
 use super::arguments::{MeasureArgs, OutputArgs, SizeArgs, StageArgs, TargetArgs};
 use super::complaint::{Complaint, INTERRUPTED, USAGE};
+use super::engine::Engine;
 use super::{folders, suite};
+use super::{interrupt, results, scenario_file};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -133,9 +134,9 @@ fn entry(name: &str, broker: &versus::Broker, installed: Option<&Installed>) -> 
 }
 
 fn scenarios(args: &VersusArgs) -> anyhow::Result<Vec<Scenario>> {
-    let names = match (args.scenario.as_slice(), &args.suite) {
-        ([], suite) => suite::members(suite.as_deref().unwrap_or("basic"))?,
-        (names, _) => names.to_vec(),
+    let names: Vec<&str> = match (args.scenario.as_slice(), &args.suite) {
+        ([], suite) => suite::members(suite.as_deref().unwrap_or("basic"))?.to_vec(),
+        (names, _) => names.iter().map(String::as_str).collect(),
     };
     let stages = StageArgs {
         // A comparison takes long: each run is short by default.
@@ -145,7 +146,7 @@ fn scenarios(args: &VersusArgs) -> anyhow::Result<Vec<Scenario>> {
     let changes = stages.changes(&args.size);
     let mut scenarios = Vec::new();
     for name in names {
-        scenarios.extend(adapt::resolve(&name, &changes)?);
+        scenarios.extend(scenario_file::resolve(name, &changes)?);
     }
     Ok(scenarios)
 }
@@ -178,11 +179,7 @@ impl<'a> Comparison<'a> {
             scenarios,
             installed,
             // A second ^C must not leave brokers behind.
-            engine: Engine::new(
-                &TargetArgs::default(),
-                &measure,
-                adapt::interrupt_flag(false)?,
-            )?,
+            engine: Engine::new(&TargetArgs::default(), &measure, interrupt::flag(false)?)?,
             folder: args.output.out.join(format!("{started}-versus")),
         })
     }
@@ -255,7 +252,7 @@ impl<'a> Comparison<'a> {
             return Ok(Ended::Failed { why });
         }
         let parent = self.folder.join("runs").join(&installed.broker.name);
-        let folder = adapt::keep(&finished, &parent, None, None)?;
+        let folder = results::keep(&finished, &parent, None, None)?;
         let relative = folder.strip_prefix(&self.folder).unwrap_or(&folder);
         Ok(Ended::Measured {
             pass: finished.result.verdict.pass,

@@ -6,23 +6,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
-use signal_hook::iterator::Signals;
 use thrum_bench::observe::Observer;
 use thrum_bench::{BrokerProcess, RunOptions, Target};
 use thrum_load::scenario::Scenario;
 use thrum_report::RunResult;
 use thrum_transport::Endpoint;
 
-use super::super::arguments::{DEFAULT_TARGET, MeasureArgs, OutputArgs, TargetArgs};
-use super::super::complaint::{Complaint, FAILED, INTERRUPTED};
-use super::super::progress::{Lines, Quiet};
+use super::arguments::{DEFAULT_TARGET, MeasureArgs, OutputArgs, TargetArgs};
+use super::complaint::{Complaint, FAILED};
 use super::control::Control;
+use super::interrupt::end_now;
 use super::live_view::View;
+use super::progress::{Lines, Quiet};
 use crate::tui;
 
 /// Runs scenarios against the targets of the command line.
 #[derive(Clone)]
-pub(in super::super) struct Engine {
+pub(super) struct Engine {
     options: RunOptions,
     username: Option<String>,
     password: Option<String>,
@@ -34,9 +34,9 @@ pub(in super::super) struct Engine {
 
 /// A run that ended with figures.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Finished {
+pub(super) struct Finished {
     /// Every figure.
-    pub(in super::super) result: RunResult,
+    pub(super) result: RunResult,
     /// The histograms of every second.
     pub(super) latency_log: Option<String>,
     /// Why they are incomplete.
@@ -45,7 +45,7 @@ pub(in super::super) struct Finished {
 
 impl Engine {
     /// Checks the flags.
-    pub(in super::super) fn new(
+    pub(super) fn new(
         target: &TargetArgs,
         measure: &MeasureArgs,
         interrupt: Arc<AtomicBool>,
@@ -90,7 +90,7 @@ impl Engine {
     }
 
     /// The same against another broker, whose process, version and configuration are known.
-    pub(in super::super) fn against(
+    pub(super) fn against(
         &self,
         url: &str,
         pid: u32,
@@ -108,7 +108,7 @@ impl Engine {
     }
 
     /// URLs of the targets.
-    pub(in super::super) fn target(&self) -> String {
+    pub(super) fn target(&self) -> String {
         let urls: Vec<String> = self
             .options
             .targets
@@ -119,13 +119,13 @@ impl Engine {
     }
 
     /// Whether ^C was pressed.
-    pub(in super::super) fn is_interrupted(&self) -> bool {
+    pub(super) fn is_interrupted(&self) -> bool {
         self.options.interrupt.load(Ordering::Relaxed)
     }
 
     /// The observer of a run: the live view, lines, or none; a note goes into the result. A ^C in
     /// the live view is one to this engine.
-    pub(in super::super) fn observer(
+    pub(super) fn observer(
         &self,
         output: &OutputArgs,
         prefix: &str,
@@ -145,7 +145,7 @@ impl Engine {
     }
 
     /// Runs a scenario; the histograms of every second are kept in `folder` meanwhile.
-    pub(in super::super) fn run(
+    pub(super) fn run(
         &self,
         mut scenario: Scenario,
         folder: &Path,
@@ -227,32 +227,6 @@ fn password(target: &TargetArgs) -> anyhow::Result<Option<String>> {
     let text =
         fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     Ok(Some(text.lines().next().unwrap_or_default().to_owned()))
-}
-
-/// The second ^C in the live view, whose terminal is restored by then.
-#[expect(clippy::exit, reason = "the user ends the program at once")]
-fn end_now() {
-    std::process::exit(i32::from(INTERRUPTED));
-}
-
-/// Set by ^C; where `ends_at_second`, the second one ends the program at once.
-pub(in super::super) fn interrupt_flag(ends_at_second: bool) -> anyhow::Result<Arc<AtomicBool>> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let mut signals = Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])?;
-    let interrupted = Arc::clone(&flag);
-    let watch = move || {
-        for _ in signals.forever() {
-            if interrupted.swap(true, Ordering::Relaxed) && ends_at_second {
-                tui::restore_terminal();
-                end_now();
-            }
-        }
-    };
-    // It waits for signals until the program ends.
-    std::thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(watch)?;
-    Ok(flag)
 }
 
 #[cfg(test)]

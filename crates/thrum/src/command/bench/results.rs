@@ -5,17 +5,17 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use thrum_report::compare::{self, Comparison};
+use thrum_report::Comparison;
 use thrum_report::folder::{self, Files, RunFolder};
 use thrum_report::html::{self, ComparisonRow, ComparisonTable, PageOptions};
 use thrum_report::{RunResult, Style, junit, markdown, metric, png, summary_styled, window};
 
-use super::super::complaint::Complaint;
-use super::super::folders::Kept;
-use super::Finished;
+use super::complaint::Complaint;
+use super::engine::Finished;
+use super::folders::Kept;
 
 /// The summary of a run, with its baseline if there is one.
-pub(in super::super) fn summary_text(finished: &Finished, baseline: Option<&Kept>) -> String {
+pub(super) fn summary(finished: &Finished, baseline: Option<&Kept>) -> String {
     let comparison = baseline.map(|kept| compared(kept, &finished.result));
     summary_styled(&finished.result, comparison.as_ref(), style())
 }
@@ -28,29 +28,15 @@ fn compared(baseline: &Kept, run: &RunResult) -> Comparison {
 }
 
 /// Colour only on a terminal, and without `NO_COLOR`.
-fn style() -> Style {
+pub(super) fn style() -> Style {
     let is_unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     Style {
         colour: std::io::stdout().is_terminal() && !is_unwanted,
     }
 }
 
-/// One line for each of several runs.
-pub(in super::super) fn table_of(finished: &[Finished]) -> String {
-    let results: Vec<RunResult> = finished
-        .iter()
-        .map(|finished| finished.result.clone())
-        .collect();
-    thrum_report::table(&results)
-}
-
-/// The summary of a run that was kept.
-pub(in super::super) fn summary_of(kept: &Kept) -> String {
-    summary_styled(&kept.result, None, style())
-}
-
 /// Stores a run in a new folder under `parent`; `template` is that of the page.
-pub(in super::super) fn keep(
+pub(super) fn keep(
     finished: &Finished,
     parent: &Path,
     baseline: Option<&Kept>,
@@ -119,7 +105,7 @@ fn comparison_table(baseline: &Kept, result: &RunResult) -> ComparisonTable {
 }
 
 /// Runs compared with the first of them.
-pub(in super::super) fn comparison(runs: &[Kept]) -> Vec<Comparison> {
+pub(super) fn comparison(runs: &[Kept]) -> Vec<Comparison> {
     let Some((baseline, candidates)) = runs.split_first() else {
         return Vec::new();
     };
@@ -129,18 +115,9 @@ pub(in super::super) fn comparison(runs: &[Kept]) -> Vec<Comparison> {
         .collect()
 }
 
-/// A comparison as text or as JSON.
-pub(in super::super) fn comparison_text(comparisons: &[Comparison], as_json: bool) -> String {
-    if as_json {
-        compare::json(comparisons)
-    } else {
-        compare::text(comparisons)
-    }
-}
-
 /// A form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Form {
+pub(super) enum Form {
     Html,
     Markdown,
     Png,
@@ -149,19 +126,16 @@ pub(in super::super) enum Form {
 
 /// The requested reports of `thrum bench report`.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Forms<'a> {
-    pub(in super::super) asked: Vec<Form>,
+pub(super) struct Forms<'a> {
+    pub(super) asked: Vec<Form>,
     /// Of report.html.
-    pub(in super::super) template: Option<&'a Path>,
+    pub(super) template: Option<&'a Path>,
     /// Part of the hold.
-    pub(in super::super) window: Option<(std::time::Duration, std::time::Duration)>,
+    pub(super) window: Option<(std::time::Duration, std::time::Duration)>,
 }
 
 /// Name and content of each requested report.
-pub(in super::super) fn reports(
-    kept: &Kept,
-    forms: &Forms<'_>,
-) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+pub(super) fn reports(kept: &Kept, forms: &Forms<'_>) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     let (result, suffix) = match forms.window {
         None => (kept.result.clone(), String::new()),
         Some((from, to)) => (

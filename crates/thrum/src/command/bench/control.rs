@@ -9,7 +9,7 @@ use thrum_broker::config::{Anonymous, ListenerConfig};
 use thrum_broker::{Access, Broker, Config, Listening};
 use thrum_transport::Endpoint;
 
-use super::super::complaint::{Complaint, FAILED};
+use super::complaint::{Complaint, FAILED};
 
 /// The default port for agents; another one if it is taken.
 const PORT: u16 = 18_830;
