@@ -126,20 +126,6 @@ pub fn span(duration: Duration) -> String {
     }
 }
 
-/// Reads a span: `90`, `90s`, `500ms`, `1.5m`, `2h`; a number alone is seconds.
-pub fn parse_span(text: &str) -> Option<Duration> {
-    let unit_at = text.find(|digit: char| !digit.is_ascii_digit() && digit != '.');
-    let (number, unit) = text.split_at(unit_at.unwrap_or(text.len()));
-    let seconds = match unit {
-        "ms" => 0.001,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return None,
-    };
-    Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()
-}
-
 /// Percentage of a fraction: `7.3 %`.
 pub fn percent(part: f64) -> String {
     format!("{} %", figure(part * 100.0))
@@ -204,17 +190,6 @@ mod tests {
         assert_eq!(latency(999_500), "1ms");
         assert_eq!(latency(999_499_999), "999ms");
         assert_eq!(latency(999_500_000), "1s");
-    }
-
-    #[test]
-    fn spans_are_read_with_and_without_unit() {
-        assert_eq!(parse_span("90"), Some(Duration::from_secs(90)));
-        assert_eq!(parse_span("500ms"), Some(Duration::from_millis(500)));
-        assert_eq!(parse_span("1.5m"), Some(Duration::from_secs(90)));
-        assert_eq!(parse_span("2h"), Some(Duration::from_hours(2)));
-        for text in ["", "s", "5 s", "-1", "1d", "1..2", "1e400"] {
-            assert_eq!(parse_span(text), None, "{text}");
-        }
     }
 
     #[test]

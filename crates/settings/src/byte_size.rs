@@ -2,7 +2,7 @@
 
 use serde::{Deserializer, Serialize, Serializer};
 
-use crate::{Scalar, found, scalar, schema, split_number};
+use crate::{Scalar, found, scalar, schema};
 
 const UNITS: [(&str, u64); 7] = [
     ("GiB", 1 << 30),
@@ -31,6 +31,15 @@ pub fn parse_size(text: &str) -> Option<u64> {
         .iter()
         .find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
     number.checked_mul(*bytes)
+}
+
+/// Splits digits, with `_` between them, from the rest.
+fn split_number(text: &str) -> Option<(u64, &str)> {
+    let end = text
+        .find(|letter: char| !letter.is_ascii_digit() && letter != '_')
+        .unwrap_or(text.len());
+    let (digits, rest) = text.split_at(end);
+    Some((digits.replace('_', "").parse().ok()?, rest))
 }
 
 /// Writes a size with the largest unit that divides it, smallest number first.

@@ -25,7 +25,7 @@ use serde::{Deserialize, Deserializer};
 pub use anonymous::{Anonymous, AnonymousSchema};
 pub use byte_size::{ByteSizeSchema, format_size, parse_size};
 pub use client_ids::{ClientIdPattern, ClientIdPatternSchema, Takeover};
-pub use duration::{DurationSchema, format_duration, parse_duration};
+pub use duration::{DurationSchema, format_duration, format_span, parse_duration, parse_span};
 pub use left_out::LeftOut;
 pub use nearest::{edit_distance, nearest};
 
@@ -96,13 +96,4 @@ pub fn scalar<'de, D: Deserializer<'de>>(from: D, expected: &str) -> Result<Scal
 /// It could not be parsed: the message describes the accepted values.
 pub fn found<T, E: serde::de::Error>(value: Option<T>, expected: &str) -> Result<T, E> {
     value.ok_or_else(|| E::custom(format!("expected {expected}")))
-}
-
-/// Splits digits, with `_` between them, from the rest.
-fn split_number(text: &str) -> Option<(u64, &str)> {
-    let end = text
-        .find(|letter: char| !letter.is_ascii_digit() && letter != '_')
-        .unwrap_or(text.len());
-    let (digits, rest) = text.split_at(end);
-    Some((digits.replace('_', "").parse().ok()?, rest))
 }

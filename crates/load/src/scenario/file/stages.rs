@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use thrum_figures::parse_span;
+use thrum_settings::parse_span;
 use toml_edit::Value;
 
 use super::super::Stages;

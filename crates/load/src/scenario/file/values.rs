@@ -5,7 +5,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use thrum_codec::{QoS, Version};
-use thrum_figures::{fraction, parse_span};
+use thrum_figures::fraction;
+use thrum_settings::{parse_size, parse_span};
 use toml_edit::Value;
 
 use super::super::{PAYLOAD_BYTES_MIN, PayloadSpec, Rate, Shape};
@@ -19,17 +20,6 @@ const RATES_MAX: usize = 100;
 
 /// Longest span: a year.
 const SPAN_MAX: Duration = Duration::from_hours(365 * 24);
-
-/// Units of sizes; the decimal ones are thousands, the binary ones 1 024.
-pub(super) const SIZE_UNITS: [(&str, u64); 7] = [
-    ("GiB", 1 << 30),
-    ("MiB", 1 << 20),
-    ("KiB", 1 << 10),
-    ("GB", 1_000_000_000),
-    ("MB", 1_000_000),
-    ("KB", 1_000),
-    ("B", 1),
-];
 
 type Read<T> = Result<T, String>;
 
@@ -146,27 +136,11 @@ pub(super) fn connect_rate(value: &Value) -> Read<u32> {
         .ok_or_else(|| expected("connections per second such as 100 or \"100/s\"", value))
 }
 
-/// Bytes: a whole number, or a text with a unit.
-fn size(text: &str) -> Option<u64> {
-    let digits = text.find(|letter: char| !letter.is_ascii_digit());
-    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
-    let factor = match unit.trim() {
-        "" => 1,
-        unit => {
-            let known = SIZE_UNITS
-                .iter()
-                .find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
-            known.1
-        }
-    };
-    parsed::<u64>(number)?.checked_mul(factor)
-}
-
 /// Bytes per second: `"10KB/s"`.
 pub(super) fn byte_rate(value: &Value) -> Read<u64> {
     let rate = value
         .as_str()
-        .and_then(|text| size(text.strip_suffix("/s")?));
+        .and_then(|text| parse_size(text.strip_suffix("/s")?));
     rate.filter(|rate| *rate > 0)
         .ok_or_else(|| expected("bytes per second such as \"10KB/s\"", value))
 }
@@ -192,9 +166,9 @@ pub(super) fn payload(value: &Value) -> Read<PayloadSpec> {
             } else if let Some(path) = text.strip_prefix("file:").filter(|path| !path.is_empty()) {
                 Ok(PayloadSpec::File(PathBuf::from(path)))
             } else if let Some(bytes) = text.strip_prefix("random:") {
-                payload_bytes(size(bytes).ok_or_else(wrong)?).map(PayloadSpec::Random)
+                payload_bytes(parse_size(bytes).ok_or_else(wrong)?).map(PayloadSpec::Random)
             } else {
-                payload_bytes(size(text).ok_or_else(wrong)?).map(PayloadSpec::Size)
+                payload_bytes(parse_size(text).ok_or_else(wrong)?).map(PayloadSpec::Size)
             }
         }
         Value::InlineTable(table) => {
@@ -301,10 +275,10 @@ mod tests {
             ("2 MB", 2_000_000),
             ("1gib", 1 << 30),
         ] {
-            assert_eq!(size(text), Some(bytes), "{text}");
+            assert_eq!(parse_size(text), Some(bytes), "{text}");
         }
         for text in ["", "B", "1.5KB", "1XB", "-1"] {
-            assert_eq!(size(text), None, "{text}");
+            assert_eq!(parse_size(text), None, "{text}");
         }
         assert_eq!(check(byte_rate, "\"10KB/s\""), Ok(10_000));
         assert!(check(byte_rate, "\"10KB\"").is_err());
@@ -392,6 +366,10 @@ mod tests {
         assert_eq!(check(seconds::<u16>, "\"5m\""), Ok(300));
         assert!(check(seconds::<u16>, "\"1.5s\"").is_err());
         assert!(check(seconds::<u16>, "\"20h\"").is_err());
-        assert!(check(span, "\"2d\"").is_err());
+        let days = Duration::from_hours(36);
+        assert_eq!(check(span, "\"1d12h\""), Ok(days));
+        for text in ["\"2w\"", "\"never\"", "\"366d\""] {
+            assert!(check(span, text).is_err(), "{text}");
+        }
     }
 }

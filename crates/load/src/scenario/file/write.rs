@@ -1,14 +1,12 @@
 //! Writes a scenario as a file that loads to the same scenario.
 
-use std::time::Duration;
-
 use thrum_codec::{QoS, Version};
+use thrum_settings::{format_size, format_span};
 
 use super::super::{
     ClientSpec, Fault, FaultKind, Group, PayloadSpec, PublishSpec, Rate, Scenario, Shape,
     SubscribeSpec, Victims,
 };
-use super::values::SIZE_UNITS;
 
 /// The scenario as a file, complete and without comments.
 pub fn to_toml(scenario: &Scenario) -> String {
@@ -41,9 +39,9 @@ pub fn to_toml(scenario: &Scenario) -> String {
 /// The keys at the top of the file.
 fn head(scenario: &Scenario, is_named: bool) -> Fields {
     let stages = [
-        format!("warmup {}", span(scenario.stages.warm_up)),
-        format!("hold {}", span(scenario.stages.hold)),
-        format!("drain {}", span(scenario.stages.drain)),
+        format!("warmup {}", format_span(scenario.stages.warm_up)),
+        format!("hold {}", format_span(scenario.stages.hold)),
+        format!("drain {}", format_span(scenario.stages.drain)),
     ];
     let url = scenario.targets.first().filter(|_| !is_named);
     let url = url.and_then(|target| target.url.as_deref());
@@ -142,18 +140,18 @@ fn client_fields(fields: Fields, client: &ClientSpec) -> Fields {
     });
     let reconnect = client.reconnect.map(|reconnect| {
         Fields::default()
-            .with("delay", quoted(&span(reconnect.delay)))
-            .with("delay_max", quoted(&span(reconnect.delay_max)))
+            .with("delay", quoted(&format_span(reconnect.delay)))
+            .with("delay_max", quoted(&format_span(reconnect.delay_max)))
             .inline()
     });
     let network = client.network.map(|network| {
         Fields::default()
-            .with("delay", quoted(&span(network.delay)))
-            .with("jitter", quoted(&span(network.jitter)))
+            .with("delay", quoted(&format_span(network.delay)))
+            .with("jitter", quoted(&format_span(network.jitter)))
             .with_some("bandwidth", network.bandwidth.map(byte_rate))
             .with_some(
                 "cut_after",
-                network.cut_after.map(|after| quoted(&span(after))),
+                network.cut_after.map(|after| quoted(&format_span(after))),
             )
             .inline()
     });
@@ -166,7 +164,10 @@ fn client_fields(fields: Fields, client: &ClientSpec) -> Fields {
             client.keep_alive.map(|s| quoted(&format!("{s}s"))),
         )
         .with_some("client_id", client.id.as_deref().map(quoted))
-        .with_some("session_expiry", expiry.map(|expiry| quoted(&span(expiry))))
+        .with_some(
+            "session_expiry",
+            expiry.map(|expiry| quoted(&format_span(expiry))),
+        )
         .with_some("username", client.username.as_deref().map(quoted))
         .with_some("password", client.password.as_deref().map(quoted))
         .with_some("will", will)
@@ -240,8 +241,8 @@ fn fault_table(fault: &Fault) -> String {
         FaultKind::Hook { command } => ("hook", quoted(command)),
     };
     let fields = Fields::default()
-        .with("at", quoted(&span(fault.at)))
-        .with("lasts", quoted(&span(fault.lasts)))
+        .with("at", quoted(&format_span(fault.at)))
+        .with("lasts", quoted(&format_span(fault.lasts)))
         .with(key, value);
     format!("\n[[faults]]\n{}", fields.lines())
 }
@@ -288,24 +289,11 @@ fn rate(rate: Rate) -> String {
 }
 
 fn size(bytes: u64) -> String {
-    let unit = SIZE_UNITS
-        .iter()
-        .find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit));
-    let (name, unit) = unit.copied().unwrap_or(("B", 1));
-    format!("{}{name}", bytes / unit)
+    format_size(bytes).unwrap_or_else(|| format!("{bytes}B"))
 }
 
 fn byte_rate(bytes: u64) -> String {
     quoted(&format!("{}/s", size(bytes)))
-}
-
-fn span(span: Duration) -> String {
-    match (span.as_secs(), span.subsec_nanos()) {
-        (seconds, 0) if seconds > 0 && seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
-        (seconds, 0) => format!("{seconds}s"),
-        (_, nanos) if nanos.is_multiple_of(1_000_000) => format!("{}ms", span.as_millis()),
-        _ => format!("{}s", span.as_secs_f64()),
-    }
 }
 
 fn version(version: Version) -> String {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use thrum_bench::BrokerProcess;
 use thrum_codec::{QoS, Version};
-use thrum_figures::parse_span;
 use thrum_load::scenario::Rate;
+use thrum_settings::parse_span;
 
 pub(super) fn span(text: &str) -> Result<Duration, String> {
     parse_span(text).ok_or_else(|| "write a span like 30s, 5m or 1h".to_owned())
@@ -111,6 +111,12 @@ mod tests {
         assert_eq!(part("75%"), Ok(0.75));
         assert_eq!(part("0.01"), Ok(0.01));
         assert!(part("200%").is_err() && part("some").is_err());
+    }
+
+    #[test]
+    fn a_span_is_never_without_end() {
+        assert_eq!(span("1h30m"), Ok(Duration::from_mins(90)));
+        assert!(span("never").is_err() && span("1w").is_err());
     }
 
     #[test]
