@@ -13,9 +13,7 @@ mod management;
 #[cfg(not(feature = "management"))]
 #[path = "management_left_out.rs"]
 mod management;
-mod mqtt_client;
 mod panics;
-mod tls_args;
 #[cfg(feature = "tui")]
 mod tui;
 #[cfg(all(feature = "bench", not(feature = "tui")))]

@@ -10,20 +10,10 @@ use crate::source::{is_rust, line_at, mask};
 use crate::violation::Violation;
 
 /// Folders, and the crates that must not be used in them.
-const PARTS: [(&str, &[&str]); 3] = [
+const PARTS: [(&str, &[&str]); 2] = [
     (
         "crates/thrum/src/config/",
         &["thrum_bench", "thrum_protocol", "thrum_report"],
-    ),
-    (
-        "crates/thrum/src/mqtt_client/",
-        &[
-            "thrum_auth",
-            "thrum_bench",
-            "thrum_broker",
-            "thrum_report",
-            "thrum_storage",
-        ],
     ),
     (
         "crates/thrum/src/tui/",

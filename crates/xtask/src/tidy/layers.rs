@@ -16,7 +16,7 @@ const ROWS: [(&str, &[&str]); 9] = [
     ),
     ("edge", &["storage", "quic"]),
     ("machine", &["engine"]),
-    ("node", &["broker", "bench"]),
+    ("node", &["broker", "bench", "client"]),
     ("parts", &["auth"]),
     ("control", &["management"]),
     ("program", &["thrum"]),

@@ -6,11 +6,11 @@ use std::time::Duration;
 use clap::Args;
 use thrum_bench::BrokerProcess;
 use thrum_bench::scenario::{AddressRange, Overrides, Rate};
+use thrum_client::TlsArgs;
 use thrum_codec::{QoS, Version};
 
 use super::adapt::Changes;
 use super::values;
-use crate::tls_args::TlsArgs;
 
 /// Default address of the broker.
 pub(super) const DEFAULT_TARGET: &str = "mqtt://127.0.0.1:1883";

@@ -10,7 +10,7 @@ use thrum_codec::{QoS, Version};
 use thrum_protocol::Time;
 use thrum_protocol::client::Event;
 
-use crate::mqtt_client::{
+use crate::{
     Application, ConnectionArgs, Defaults, Outbox, PayloadArgs, Plan, PrintArgs, Printer, Progress,
     Received, Stop, check_filter, check_topic, finish, parse_qos, print_help, run as run_client,
 };
@@ -22,7 +22,7 @@ Examples:
 /// Send a request and print the response, with the options of Mosquitto's client.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true, after_help = EXAMPLES)]
-pub(crate) struct RequestArgs {
+pub struct RequestArgs {
     /// Topic to publish the request to
     #[arg(short, long, allow_hyphen_values = true, help_heading = "Request")]
     topic: Option<String>,
@@ -68,7 +68,7 @@ pub(crate) struct RequestArgs {
 ///
 /// # Errors
 /// Standard output cannot be written; failures of the command itself are its exit code.
-pub(crate) fn run(args: &RequestArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: &RequestArgs) -> anyhow::Result<ExitCode> {
     if args.connection.wants_help() {
         return print_help::<RequestArgs>("thrum rr");
     }

@@ -10,7 +10,7 @@ use thrum_codec::{PacketId, QoS, ReasonCode, Version};
 use thrum_protocol::Time;
 use thrum_protocol::client::Event;
 
-use crate::mqtt_client::{
+use crate::{
     Application, ConnectionArgs, Defaults, Lines, Outbox, PayloadArgs, Plan, Progress,
     PublishValues, Stop, check_topic, finish, parse_qos, print_help, run as run_client,
 };
@@ -26,7 +26,7 @@ Examples:
 /// Publish messages, with the options of Mosquitto's client.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true, after_help = EXAMPLES)]
-pub(crate) struct PublishArgs {
+pub struct PublishArgs {
     /// Topic to publish to
     #[arg(short, long, allow_hyphen_values = true, help_heading = "Message")]
     topic: Option<String>,
@@ -69,7 +69,7 @@ pub(crate) struct PublishArgs {
 ///
 /// # Errors
 /// Standard output cannot be written; failures of the command itself are its exit code.
-pub(crate) fn run(args: &PublishArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: &PublishArgs) -> anyhow::Result<ExitCode> {
     if args.connection.wants_help() {
         return print_help::<PublishArgs>("thrum pub");
     }

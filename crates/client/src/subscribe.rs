@@ -14,7 +14,7 @@ use thrum_codec::{PacketId, QoS, TopicFilter, Version};
 use thrum_protocol::Time;
 use thrum_protocol::client::{Event, FILTERS_PER_PACKET, SubscribeError};
 
-use crate::mqtt_client::{
+use crate::{
     Application, ConnectionArgs, Defaults, Outbox, Plan, PrintArgs, Printer, Progress,
     PropertyValues, Received, Stop, check_filter, finish, parse_qos, print_help, run as run_client,
     words,
@@ -36,7 +36,7 @@ Examples:
     clippy::struct_excessive_bools,
     reason = "each is a flag of the command line"
 )]
-pub(crate) struct SubscribeArgs {
+pub struct SubscribeArgs {
     /// Topic filter to subscribe to; may be repeated
     #[arg(
         short,
@@ -124,7 +124,7 @@ pub(crate) struct SubscribeArgs {
 ///
 /// # Errors
 /// Standard output cannot be written; failures of the command itself are its exit code.
-pub(crate) fn run(args: &SubscribeArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: &SubscribeArgs) -> anyhow::Result<ExitCode> {
     if args.connection.wants_help() {
         return print_help::<SubscribeArgs>("thrum sub");
     }

@@ -8,7 +8,7 @@ use thrum_transport::{TlsOptions, TlsVersion};
 
 /// Trust over TLS.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct TlsArgs {
+pub struct TlsArgs {
     /// Certificates in PEM of the authorities that may have signed the server's
     /// [default: those of the system]
     #[arg(long, value_name = "FILE")]
@@ -42,7 +42,7 @@ pub(crate) struct TlsArgs {
 
 impl TlsArgs {
     /// The requested options; the default if none was given.
-    pub(crate) fn options(&self) -> TlsOptions {
+    pub fn options(&self) -> TlsOptions {
         TlsOptions {
             ca_file: self.cafile.clone(),
             insecure: self.insecure,
@@ -55,7 +55,7 @@ impl TlsArgs {
     }
 
     /// Any was given.
-    pub(crate) fn is_any(&self) -> bool {
+    pub fn is_any(&self) -> bool {
         self.tls_version.is_some() || self.options() != TlsOptions::default()
     }
 }

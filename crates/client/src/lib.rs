@@ -1,10 +1,14 @@
-//! A small MQTT client for the commands that publish, subscribe and ask: one connection, one
-//! thread, poll(2).
+//! The client commands, `thrum pub`, `thrum sub` and `thrum rr`: a small MQTT client with one
+//! connection, one thread, poll(2).
 //!
 //! ```text
 //!   arguments -> Plan -> run: Link (socket, buffers) <-> protocol's Client
 //!             -> Event -> Application (a command)
 //! ```
+//!
+//! Invariant: standard output has only what the user asked for; everything else is on standard
+//! error, and the exit code tells why a command ended.
+#![forbid(unsafe_code)]
 
 mod application;
 mod arguments;
@@ -17,13 +21,19 @@ mod payload;
 mod plan;
 mod print;
 mod property;
+pub mod publish;
 mod quic;
+pub mod request;
 mod retry;
 mod run;
 mod scram;
 mod stop;
+pub mod subscribe;
 mod target;
+mod tls_args;
 mod url;
+
+pub use tls_args::TlsArgs;
 
 pub(crate) use application::{Application, Outbox, Progress};
 pub(crate) use arguments::{ConnectionArgs, parse_qos};

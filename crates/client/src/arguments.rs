@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args};
 use thrum_codec::{QoS, Version};
 
-use crate::tls_args::TlsArgs;
+use super::TlsArgs;
 
 /// Target and credentials.
 #[derive(Debug, Args)]
