@@ -10,16 +10,10 @@ use crate::source::{is_rust, line_at, mask};
 use crate::violation::Violation;
 
 /// Folders, and the crates that must not be used in them.
-const PARTS: [(&str, &[&str]); 2] = [
-    (
-        "crates/thrum/src/config/",
-        &["thrum_bench", "thrum_protocol", "thrum_report"],
-    ),
-    (
-        "crates/thrum/src/tui/",
-        &["thrum_auth", "thrum_broker", "thrum_storage"],
-    ),
-];
+const PARTS: [(&str, &[&str]); 1] = [(
+    "crates/thrum/src/config/",
+    &["thrum_bench", "thrum_protocol", "thrum_report"],
+)];
 
 /// Finds modules that use a crate that their part must not use.
 pub(super) fn check(source: &BTreeMap<String, String>) -> Vec<Violation> {

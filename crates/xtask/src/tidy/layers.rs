@@ -17,7 +17,7 @@ const ROWS: [(&str, &[&str]); 9] = [
     ("edge", &["storage", "quic"]),
     ("machine", &["engine"]),
     ("node", &["broker", "bench", "client"]),
-    ("parts", &["auth"]),
+    ("parts", &["auth", "view"]),
     ("control", &["management"]),
     ("program", &["thrum"]),
 ];

@@ -5,7 +5,7 @@ use thrum_report::result::Mark;
 use thrum_report::units::whole;
 
 use super::phrase::{Part, Tone, clock, shortened, text};
-use crate::tui::snapshot::Snapshot;
+use crate::snapshot::Snapshot;
 
 /// The panel: the latest marks, the newest last.
 pub(super) fn lines(snapshot: &Snapshot, width: u16, height: u16) -> Vec<Line<'static>> {

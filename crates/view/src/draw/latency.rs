@@ -10,9 +10,9 @@ use thrum_report::units::{fraction, latency, whole};
 use super::canvas::Fill;
 use super::phrase::{Part, Tone, named, text};
 use super::plot::{Curve, Plot, Scale, bars};
-use crate::tui::history::{Latency, Timing};
-use crate::tui::snapshot::{Figures, Snapshot};
-use crate::tui::view::TimeScale;
+use crate::history::{Latency, Timing};
+use crate::snapshot::{Figures, Snapshot};
+use crate::view::TimeScale;
 
 /// Width of one quantile in the panel: `p99.9 810µs `.
 const CELL: usize = 13;

@@ -5,7 +5,7 @@ use thrum_report::units::{latency, percent};
 
 use super::broker::cpu;
 use super::phrase::{Part, Tone, flowed, named, shortened, text};
-use crate::tui::snapshot::Snapshot;
+use crate::snapshot::Snapshot;
 
 /// The panel: the verdict and the figures that it rests on.
 pub(super) fn lines(snapshot: &Snapshot, width: u16, height: u16) -> Vec<Line<'static>> {

@@ -202,7 +202,7 @@ fn load_text(scenario: &ScenarioDescription) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::sample;
+    use crate::sample;
 
     #[test]
     fn the_most_frequent_errors_are_kept() {

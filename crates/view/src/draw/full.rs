@@ -8,8 +8,8 @@ use ratatui::widgets::{Block, Padding, Paragraph};
 
 use super::phrase::Tone;
 use super::{broker, clients, errors, footer, header, health, latency, marks, rate, thresholds};
-use crate::tui::snapshot::{Figures, Snapshot};
-use crate::tui::view::ViewState;
+use crate::snapshot::{Figures, Snapshot};
+use crate::view::ViewState;
 
 /// From this width on title and stage share a line.
 const ONE_LINE_HEADER: u16 = 112;

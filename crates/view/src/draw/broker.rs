@@ -7,7 +7,7 @@ use thrum_report::units::{bytes, count, figure, fraction};
 
 use super::phrase::{Part, Tone, flowed, named, text};
 use super::plot::bars;
-use crate::tui::snapshot::{BrokerFigures, Snapshot};
+use crate::snapshot::{BrokerFigures, Snapshot};
 
 /// Seconds of the sparkline.
 const SPARK: usize = 12;

@@ -2,6 +2,7 @@
 //! them.
 //!
 //! Invariant: the run never waits for the view.
+#![forbid(unsafe_code)]
 
 mod draw;
 mod history;
@@ -13,7 +14,7 @@ mod terminal;
 mod thread;
 mod view;
 
-pub(crate) use surroundings::is_wanted;
+pub use surroundings::is_wanted;
 /// For code that ends the process without dropping the view.
-pub(crate) use terminal::give_back as restore_terminal;
-pub(crate) use thread::BenchView;
+pub use terminal::give_back as restore_terminal;
+pub use thread::BenchView;

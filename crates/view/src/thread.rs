@@ -29,7 +29,7 @@ const COMMANDS_MAX: usize = 16;
 
 /// The full-screen view of one run. Dropped, it gives the terminal back.
 #[derive(Debug)]
-pub(crate) struct BenchView {
+pub struct BenchView {
     shared: Arc<Shared>,
     commands: Receiver<Command>,
     drawing: Option<JoinHandle<()>>,
@@ -55,7 +55,7 @@ impl BenchView {
     ///
     /// # Errors
     /// The terminal cannot be drawn on.
-    pub(crate) fn start(
+    pub fn start(
         title: &str,
         interrupt: Arc<AtomicBool>,
         end_now: impl FnOnce() + Send + 'static,
@@ -223,7 +223,7 @@ mod tests {
     use thrum_bench::{Progress, Stage};
 
     use super::*;
-    use crate::tui::sample;
+    use crate::sample;
 
     /// A view without a drawing thread, and that thread's end of its queue.
     fn undrawn() -> (BenchView, SyncSender<Command>) {

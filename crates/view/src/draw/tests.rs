@@ -11,9 +11,9 @@ use thrum_report::RunResult;
 use thrum_report::result::Stage;
 
 use super::render;
-use crate::tui::sample;
-use crate::tui::snapshot::{Figures, Now, Snapshot};
-use crate::tui::view::{Glyphs, Look, Palette, ViewState, handle_key};
+use crate::sample;
+use crate::snapshot::{Figures, Now, Snapshot};
+use crate::view::{Glyphs, Look, Palette, ViewState, handle_key};
 
 fn drawn((width, height): (u16, u16), snapshot: &Snapshot, view: &ViewState) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();

@@ -4,7 +4,7 @@ use ratatui::text::Line;
 use thrum_report::units::{count, figure, percent, ratio};
 
 use super::phrase::{Part, Tone, named, tabled};
-use crate::tui::snapshot::Snapshot;
+use crate::snapshot::Snapshot;
 
 /// Width of the names in the panel.
 const NAMES: usize = 6;

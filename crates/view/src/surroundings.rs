@@ -20,7 +20,7 @@ struct Surroundings<'a> {
 }
 
 /// Whether a run is shown full screen: on a terminal, unless turned off.
-pub(crate) fn is_wanted(no_tui: bool) -> bool {
+pub fn is_wanted(no_tui: bool) -> bool {
     let around = Surroundings {
         stderr_is_terminal: std::io::stderr().is_terminal(),
         stdout_is_pipe: stdout_is_pipe(),

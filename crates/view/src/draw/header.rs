@@ -5,8 +5,8 @@ use thrum_report::result::Stage;
 use thrum_report::units::whole;
 
 use super::phrase::{Tone, clock, shortened, text};
-use crate::tui::snapshot::{Now, Snapshot};
-use crate::tui::view::{Load, ViewState};
+use crate::snapshot::{Now, Snapshot};
+use crate::view::{Load, ViewState};
 
 /// Widest gauge in cells.
 const GAUGE_CELLS_MAX: u16 = 40;

@@ -6,7 +6,7 @@ use thrum_report::units::{bytes, figure, latency, percent, rate, whole};
 use thrum_report::{Unit, metric};
 
 use super::phrase::{Part, Tone, flowed, text};
-use crate::tui::snapshot::Snapshot;
+use crate::snapshot::Snapshot;
 
 /// How many are kept, for the title of the panel.
 pub(super) fn title(snapshot: &Snapshot) -> String {

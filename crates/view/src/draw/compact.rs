@@ -8,8 +8,8 @@ use ratatui::widgets::Paragraph;
 use super::full::{indented, panel};
 use super::phrase::{Part, Tone, fitted};
 use super::{broker, clients, errors, footer, header, health, latency, marks, rate, thresholds};
-use crate::tui::snapshot::Snapshot;
-use crate::tui::view::ViewState;
+use crate::snapshot::Snapshot;
+use crate::view::ViewState;
 
 /// Width of the names of lines.
 const NAMES: usize = 9;

@@ -150,7 +150,7 @@ fn worst(seconds: &[Second], timing: Timing) -> Option<Latency> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::sample;
+    use crate::sample;
 
     #[test]
     fn a_long_run_is_thinned_out_and_its_end_stays_exact() {

@@ -3,7 +3,7 @@
 use ratatui::text::{Line, Span};
 
 use super::phrase::{Part, Tone, fit, fitted, text};
-use crate::tui::view::{Load, Mode, ViewState};
+use crate::view::{Load, Mode, ViewState};
 
 /// Keys and their functions, in the order of use.
 const KEYS: [(&str, &str); 7] = [

@@ -43,7 +43,7 @@ fn switch() -> io::Result<Screen> {
 }
 
 /// Restores the terminal; the second time does nothing.
-pub(crate) fn give_back() {
+pub fn give_back() {
     if IS_TAKEN.swap(false, Ordering::SeqCst) {
         // Without a terminal there is nothing to restore.
         execute!(io::stderr(), Show, LeaveAlternateScreen).ok();

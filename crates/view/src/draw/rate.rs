@@ -7,9 +7,9 @@ use thrum_report::units::{count, figure, rate};
 use super::canvas::Fill;
 use super::phrase::{Part, Tone, fitted, named, tabled};
 use super::plot::{Curve, Plot, Scale, bars};
-use crate::tui::history::Point;
-use crate::tui::snapshot::{Figures, Snapshot};
-use crate::tui::view::TimeScale;
+use crate::history::Point;
+use crate::snapshot::{Figures, Snapshot};
+use crate::view::TimeScale;
 
 /// Width of the names in the panel.
 const NAMES: usize = 8;

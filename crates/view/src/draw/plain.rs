@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::style::Color;
 
-use crate::tui::view::{Glyphs, Look, Palette};
+use crate::view::{Glyphs, Look, Palette};
 
 /// Bits of a character that is full of dots.
 const ALL_DOTS: u32 = 0xff;

@@ -5,7 +5,7 @@ use thrum_report::result::ErrorCount;
 use thrum_report::units::{count, whole};
 
 use super::phrase::{Part, Tone, clock, shortened, text};
-use crate::tui::snapshot::Snapshot;
+use crate::snapshot::Snapshot;
 
 /// The panel: a line for each reason, the most frequent first.
 pub(super) fn lines(snapshot: &Snapshot, width: u16, height: u16) -> Vec<Line<'static>> {
