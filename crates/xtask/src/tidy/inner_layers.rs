@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn the_configuration_must_not_use_the_benchmark() {
-        let path = "crates/thrum/src/config/mosquitto/scope.rs";
+        let path = "crates/thrum/src/config/layer.rs";
         let found = findings(path, "use a::b;\nuse thrum_bench::scenario::nearest;\n");
         assert_eq!(found.len(), 1);
         assert!(found[0].starts_with(&format!("{path}:2: ")), "{found:?}");

@@ -17,7 +17,7 @@ const ROWS: [(&str, &[&str]); 9] = [
     ("edge", &["storage", "quic"]),
     ("machine", &["engine"]),
     ("node", &["broker", "bench", "client"]),
-    ("parts", &["auth", "view"]),
+    ("parts", &["auth", "migrate", "view"]),
     ("control", &["management"]),
     ("program", &["thrum"]),
 ];

@@ -10,7 +10,8 @@ mod tls;
 
 use std::path::Path;
 
-use super::super::problem::Problem;
+use thrum_settings::problem::Problem;
+
 use super::draft::Draft;
 use super::files::Files;
 use super::scope::{Configuration, Setting};

@@ -3,12 +3,11 @@
 use std::fmt;
 
 use serde_json::{Value as Json, json};
-
-use super::syntax::At;
+use thrum_settings::problem::At;
 
 /// The report about a configuration.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Report {
+pub struct Report {
     /// A row for each line, in groups.
     pub(super) rows: Vec<Row>,
 }
@@ -77,7 +76,7 @@ impl Report {
     }
 
     /// The lines that need attention.
-    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
         let rows = self.rows.iter();
         rows.filter(|row| row.outcome >= Outcome::Noted).map(|row| {
             let (at, option, outcome, note) =
@@ -87,7 +86,7 @@ impl Report {
     }
 
     /// Counts and rows as JSON.
-    pub(crate) fn json(&self) -> Json {
+    pub fn json(&self) -> Json {
         let counts =
             Outcome::ALL.map(|outcome| (outcome.name().to_owned(), self.count(outcome).into()));
         let rows = self.rows.iter().map(|row| {

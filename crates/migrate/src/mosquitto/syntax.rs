@@ -4,10 +4,9 @@
 //! name and value, and a value of one word may be followed by anything.
 
 use std::ops::Range;
-use std::path::PathBuf;
 use std::rc::Rc;
 
-use super::super::problem::{Place, Problem, Source};
+use thrum_settings::problem::{At, Place, Problem, Source};
 
 /// Words in names of options whose values are secret.
 const SECRETS: [&str; 5] = ["pass", "psk", "secret", "token", "key"];
@@ -24,23 +23,6 @@ pub(super) struct Statement {
     source: Rc<Source>,
     name_span: Range<usize>,
     value_span: Range<usize>,
-}
-
-/// A line of a file.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct At {
-    /// The displayed path of the file: relative to the directory of the first file.
-    pub(crate) file: String,
-    /// The file.
-    pub(crate) path: PathBuf,
-    /// Line, from 1.
-    pub(crate) line: usize,
-}
-
-impl std::fmt::Display for At {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}:{}", self.file, self.line)
-    }
 }
 
 impl Statement {
@@ -128,6 +110,8 @@ fn statement(source: &Rc<Source>, line: &str, start: usize, at: At) -> Option<St
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     fn check(text: &str, expected: &[(&str, &str, usize)]) {

@@ -138,9 +138,9 @@ mod tests {
     use std::path::PathBuf;
     use std::rc::Rc;
 
-    use super::super::super::problem::Source;
     use super::super::syntax::statements;
     use super::*;
+    use thrum_settings::problem::Source;
 
     #[track_caller]
     fn check(form: Form, value: &str, expected: Result<Value, &str>) {

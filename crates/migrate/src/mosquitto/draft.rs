@@ -1,11 +1,12 @@
 //! The configuration in the making: keys with their source lines, and the report about those lines.
 
+use thrum_settings::problem::At;
 use toml_edit::Value as Toml;
 
 use super::options::Fate;
 use super::report::{Outcome, Report, Row};
 use super::scope::Setting;
-use super::syntax::{At, Statement};
+use super::syntax::Statement;
 
 /// Tables in the order of the file; others follow.
 const TABLES: [&str; 9] = [

@@ -1,10 +1,39 @@
 //! A converted configuration of mosquitto is a valid configuration of thrum.
 
+use std::io;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::every_option::sample;
-use super::*;
-use crate::config::{Loaded, Request, compose};
+use thrum_migrate::mosquitto::testing::{CONFIGURATIONS, samples};
+use thrum_migrate::mosquitto::{Files, Imported, import};
+
+use super::{Loaded, Request, Source, compose};
+
+/// No files.
+struct Nothing;
+
+impl Files for Nothing {
+    fn read(&self, _path: &Path) -> io::Result<String> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn list(&self, _folder: &Path) -> io::Result<Vec<PathBuf>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn is_missing(&self, _path: &Path) -> bool {
+        true
+    }
+}
+
+#[track_caller]
+fn imported(text: &str) -> Imported {
+    let main = Source::new(PathBuf::from("m.conf"), text.to_owned());
+    match import(&main, &Nothing) {
+        Ok(imported) => imported,
+        Err(problems) => panic!("{text}\n{problems}"),
+    }
+}
 
 #[track_caller]
 fn load(text: &str) -> Loaded {
@@ -22,16 +51,16 @@ fn load(text: &str) -> Loaded {
 
 #[test]
 fn every_option_gives_a_configuration_that_is_read() {
-    for entry in options::all().filter(|entry| entry.name != "include_dir") {
-        load(&sample(entry).0);
+    for text in samples() {
+        load(&text);
     }
 }
 
 #[test]
 fn whole_configurations_are_read() {
-    load(include_str!("golden/home.conf"));
-    load(include_str!("golden/tls.conf"));
-    load(include_str!("golden/per_listener.conf"));
+    for text in CONFIGURATIONS {
+        load(text);
+    }
     for limit in [
         "max_queued_bytes",
         "max_queued_messages",

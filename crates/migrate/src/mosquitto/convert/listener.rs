@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use thrum_settings::problem::Problem;
 use toml_edit::Value as Toml;
 
-use super::super::super::problem::Problem;
 use super::super::draft::{Draft, Origin};
 use super::super::options::Scope;
 use super::super::scope::{Configuration, ListenerLines, Setting};

@@ -4,14 +4,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::super::problem::{Problem, Source};
+use thrum_settings::problem::{Problem, Source};
+
 use super::syntax::{Statement, statements};
 
 /// The source of files.
-pub(crate) trait Files {
+pub trait Files {
     /// Content of a text file.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not text.
     fn read(&self, path: &Path) -> io::Result<String>;
     /// Paths of what is in a folder.
+    ///
+    /// # Errors
+    /// It cannot be read.
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>>;
     /// Whether the file certainly does not exist.
     fn is_missing(&self, path: &Path) -> bool;
@@ -19,7 +26,7 @@ pub(crate) trait Files {
 
 /// The files of this machine.
 #[derive(Debug)]
-pub(crate) struct Disk;
+pub struct Disk;
 
 impl Files for Disk {
     fn read(&self, path: &Path) -> io::Result<String> {

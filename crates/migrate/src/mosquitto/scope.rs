@@ -1,8 +1,8 @@
 //! Which listener, plugin or bridge each line belongs to: the one above it in the same file.
 
 use thrum_settings::nearest;
+use thrum_settings::problem::Problem;
 
-use super::super::problem::Problem;
 use super::files::Part;
 use super::options::{self, Entry, Scope};
 use super::syntax::Statement;

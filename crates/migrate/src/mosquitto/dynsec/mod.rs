@@ -17,11 +17,11 @@ const PRIORITY_DEFAULT: i64 = -1;
 
 /// Lines of the user store, and what is not in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Users {
+pub struct Users {
     /// A JSON object each: a role, a group or a user.
-    pub(crate) lines: Vec<String>,
+    pub lines: Vec<String>,
     /// Differences in the converted store.
-    pub(crate) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -114,7 +114,7 @@ fn priority() -> i64 {
 ///
 /// # Errors
 /// The text is not such a file.
-pub(crate) fn users(text: &str) -> Result<Users, serde_json::Error> {
+pub fn users(text: &str) -> Result<Users, serde_json::Error> {
     let document: Document = serde_json::from_str(text)?;
     let mut notes = Vec::new();
     let mut lines: Vec<Json> = Vec::new();

@@ -1,6 +1,7 @@
 //! TLS of a listener.
 
-use super::super::super::problem::Problem;
+use thrum_settings::problem::Problem;
+
 use super::super::draft::Draft;
 use super::super::scope::Setting;
 use super::{find, is_true, text};

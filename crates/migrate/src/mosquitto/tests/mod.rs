@@ -2,7 +2,6 @@
 
 mod every_option;
 mod golden;
-mod loaded;
 mod places;
 mod values;
 

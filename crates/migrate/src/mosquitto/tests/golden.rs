@@ -6,7 +6,7 @@ use super::*;
 const UPDATE: &str = "UPDATE_DOCS";
 
 fn check_file(name: &str, files: &[(&str, &str)]) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config/mosquitto/tests/golden");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/mosquitto/tests/golden");
     let text = std::fs::read_to_string(folder.join(format!("{name}.conf"))).unwrap();
     let main = Source::new(PathBuf::from("/etc/mosquitto/mosquitto.conf"), text);
     let imported = import(&main, &Memory::of(files)).unwrap();
@@ -21,7 +21,7 @@ fn check_file(name: &str, files: &[(&str, &str)]) {
         let reviewed = std::fs::read_to_string(&path).unwrap();
         assert_eq!(
             fresh, reviewed,
-            "{name}.{kind}: {UPDATE}=1 cargo test -p thrum golden"
+            "{name}.{kind}: {UPDATE}=1 cargo test -p thrum-migrate golden"
         );
     }
     let lines = imported.toml.lines().count();

@@ -10,41 +10,40 @@
 
 mod convert;
 mod draft;
-pub(crate) mod dynsec;
+pub mod dynsec;
 mod files;
-#[cfg(test)]
-mod guide;
 mod options;
 mod report;
 mod scope;
 mod syntax;
+#[cfg(feature = "testing")]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 mod value;
 
-use super::problem::{Problems, Source};
+use thrum_settings::problem::{At, Place, Problem, Problems, Source};
 
-pub(crate) use files::{Disk, Files};
-pub(crate) use report::Report;
-pub(crate) use syntax::At;
+pub use files::{Disk, Files};
+pub use report::Report;
 
 /// A configuration that was made of one of mosquitto.
 #[derive(Debug)]
-pub(crate) struct Imported {
+pub struct Imported {
     /// The configuration, with the source line of each key.
-    pub(crate) toml: String,
+    pub toml: String,
     /// The source line of each of its lines.
-    pub(crate) origins: Vec<Option<At>>,
+    pub origins: Vec<Option<At>>,
     /// The result for each line.
-    pub(crate) report: Report,
+    pub report: Report,
     /// Unknown lines, as problems of a broker that is about to start.
-    pub(crate) unknown: Vec<super::problem::Problem>,
+    pub unknown: Vec<Problem>,
 }
 
 /// Whether a file is a configuration of mosquitto. A file of this program has brackets or an equals
 /// sign in its first line, which those of mosquitto never have; a name that ends in `.toml` decides
 /// for it.
-pub(crate) fn is_mosquitto(source: &Source) -> bool {
+pub fn is_mosquitto(source: &Source) -> bool {
     let extension = source.path.extension().and_then(|name| name.to_str());
     if extension == Some("toml") {
         return false;
@@ -66,7 +65,7 @@ pub(crate) fn is_mosquitto(source: &Source) -> bool {
 ///
 /// # Errors
 /// All lines that mosquitto would not understand either.
-pub(crate) fn import(main: &Source, files: &dyn Files) -> Result<Imported, Problems> {
+pub fn import(main: &Source, files: &dyn Files) -> Result<Imported, Problems> {
     let mut problems = Vec::new();
     let parts = files::read_all(main, files, &mut problems);
     let configuration = scope::arrange(parts, &mut problems);
@@ -80,10 +79,7 @@ pub(crate) fn import(main: &Source, files: &dyn Files) -> Result<Imported, Probl
     let mut draft = convert::convert(configuration, files, &mut problems);
     if !problems.is_empty() {
         problems.sort_by_key(|problem| {
-            let place = problem
-                .place
-                .as_ref()
-                .map(super::problem::Place::written_at);
+            let place = problem.place.as_ref().map(Place::written_at);
             place.map(|(path, line)| (path.clone(), line))
         });
         return Err(Problems(problems));

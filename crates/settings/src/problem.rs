@@ -5,22 +5,20 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use super::mosquitto::At;
-
 /// A configuration file and its text.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub struct Source {
     /// Its path.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// Its content.
-    pub(crate) text: String,
+    pub text: String,
     /// For each line of a converted text, its source line; empty for all others.
-    pub(crate) made_of: Vec<Option<At>>,
+    pub made_of: Vec<Option<At>>,
 }
 
 impl Source {
     /// A file as it was read.
-    pub(crate) fn new(path: PathBuf, text: String) -> Self {
+    pub fn new(path: PathBuf, text: String) -> Self {
         Self {
             path,
             text,
@@ -29,9 +27,26 @@ impl Source {
     }
 }
 
+/// A line of a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct At {
+    /// The displayed path of the file: relative to the directory of the first file.
+    pub file: String,
+    /// The file.
+    pub path: PathBuf,
+    /// Line, from 1.
+    pub line: usize,
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.file, self.line)
+    }
+}
+
 /// A piece of a file.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub struct Place {
     source: Rc<Source>,
     span: Range<usize>,
     /// The text behind the key is not shown.
@@ -42,7 +57,8 @@ pub(crate) struct Place {
 const SECRETS: &str = "auth";
 
 impl Place {
-    pub(crate) fn new(source: &Rc<Source>, span: Range<usize>) -> Self {
+    /// The piece at these bytes.
+    pub fn new(source: &Rc<Source>, span: Range<usize>) -> Self {
         Self {
             source: Rc::clone(source),
             span,
@@ -52,7 +68,8 @@ impl Place {
 
     /// The same in a text that could not be parsed as a whole: the erroneous value is unknown, and
     /// none is shown where secrets may be.
-    pub(crate) fn without_value(self) -> Self {
+    #[must_use]
+    pub fn without_value(self) -> Self {
         let line = self.source.text[self.line_start()..].trim_start();
         let before = self.source.text[..self.line_start()].lines();
         let header = before
@@ -80,12 +97,14 @@ impl Place {
     }
 
     /// Another piece of the same file.
-    pub(crate) fn with_span(&self, span: Range<usize>) -> Self {
+    #[must_use]
+    pub fn with_span(&self, span: Range<usize>) -> Self {
         Self::new(&self.source, span)
     }
 
     /// The first position of a word in it; all of it if the word does not occur literally.
-    pub(crate) fn narrowed_to(self, word: &str) -> Self {
+    #[must_use]
+    pub fn narrowed_to(self, word: &str) -> Self {
         let text = self.source.text.get(self.span.clone());
         match text.and_then(|text| text.find(word)) {
             None => self,
@@ -97,7 +116,7 @@ impl Place {
     }
 
     /// The file and the line that the user wrote; no line for a key that the conversion added.
-    pub(crate) fn written_at(&self) -> (&PathBuf, Option<usize>) {
+    pub fn written_at(&self) -> (&PathBuf, Option<usize>) {
         let line = self.line();
         if !self.is_made() {
             return (&self.source.path, Some(line));
@@ -130,13 +149,13 @@ impl Place {
 
 /// One thing that is wrong.
 #[derive(Debug)]
-pub(crate) struct Problem {
+pub struct Problem {
     /// The place in a file, if it is in one.
-    pub(crate) place: Option<Place>,
+    pub place: Option<Place>,
     /// Another origin: a variable, a flag.
-    pub(crate) origin: String,
+    pub origin: String,
     /// The error and the expected value.
-    pub(crate) message: String,
+    pub message: String,
 }
 
 impl fmt::Display for Problem {
@@ -186,7 +205,7 @@ impl fmt::Display for Problem {
 
 /// Everything that is wrong; never empty.
 #[derive(Debug)]
-pub(crate) struct Problems(pub(crate) Vec<Problem>);
+pub struct Problems(pub Vec<Problem>);
 
 impl fmt::Display for Problems {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

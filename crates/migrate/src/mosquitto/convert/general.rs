@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use thrum_broker::config::units;
+use thrum_settings::{format_duration, format_size};
 use toml_edit::Value as Toml;
 
 use super::super::draft::{Draft, Origin};
@@ -217,12 +217,12 @@ fn persistence(general: &[Setting], plugins: Plugins, draft: &mut Draft) {
 
 /// Formats bytes with a unit.
 pub(super) fn size(bytes: i64) -> Toml {
-    units::format_size(bytes.unsigned_abs()).map_or_else(|| bytes.into(), Toml::from)
+    format_size(bytes.unsigned_abs()).map_or_else(|| bytes.into(), Toml::from)
 }
 
 /// Formats seconds with a unit.
 pub(super) fn duration(seconds: u64) -> Toml {
     // The longest time that a session can have stands for "never".
     let seconds = seconds.min(u32::MAX.into());
-    units::format_duration(Duration::from_secs(seconds)).map_or_else(|| 0.into(), Toml::from)
+    format_duration(Duration::from_secs(seconds)).map_or_else(|| 0.into(), Toml::from)
 }
