@@ -2,7 +2,8 @@
 //! `"64KiB"`, `"2h"`, `"loopback"`.
 //!
 //! An error about an unknown word suggests the nearest known one: [`nearest()`]; an error about a
-//! part that the program was built without names the remedy: [`LeftOut`].
+//! part that the program was built without names the remedy: [`LeftOut`]. A [`problem`] shows its
+//! place in the file.
 //!
 //! A type or a unit that several parts of the configuration use is defined here; one that only one
 //! part uses is defined there, with [`schema!`], [`scalar`] and [`found`].
@@ -16,6 +17,7 @@ pub mod client_ids;
 pub mod duration;
 mod left_out;
 mod nearest;
+pub mod problem;
 #[cfg(test)]
 mod tests;
 

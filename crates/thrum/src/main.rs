@@ -13,11 +13,7 @@ mod management;
 #[cfg(not(feature = "management"))]
 #[path = "management_left_out.rs"]
 mod management;
-mod mqtt_client;
 mod panics;
-mod tls_args;
-#[cfg(feature = "tui")]
-mod tui;
 #[cfg(all(feature = "bench", not(feature = "tui")))]
 #[path = "tui_left_out.rs"]
 mod tui;
@@ -28,6 +24,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+#[cfg(feature = "tui")]
+use thrum_view as tui;
 
 use command::failure::with_causes;
 use command::{Cli, Failure};

@@ -20,8 +20,6 @@ mod man;
 #[cfg(not(feature = "management"))]
 #[path = "management_left_out.rs"]
 mod management;
-mod publish;
-mod request;
 mod retained;
 mod root_alone;
 #[cfg(feature = "management")]
@@ -31,7 +29,6 @@ mod sessions;
 mod shown;
 #[cfg(feature = "management")]
 mod status;
-mod subscribe;
 #[cfg(test)]
 mod tests;
 mod users;
@@ -40,6 +37,7 @@ mod version;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use thrum_client::{publish, request, subscribe};
 
 pub(crate) use failure::Failure;
 #[cfg(not(feature = "management"))]

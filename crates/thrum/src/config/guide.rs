@@ -1,14 +1,18 @@
-//! The table of keys in `docs/guide/configuration.md`, made from the settings' own texts.
+//! The tables in the guide that are made from the code: of the keys in `configuration.md`, of
+//! mosquitto's options in `from-mosquitto.md`.
 
 use std::fmt::Write as _;
 
 use thrum_broker::config::SinkConfig;
+use thrum_migrate::mosquitto::testing;
 
 use super::reference::description;
 use super::{Config, made_part, schema, show};
 
 const BEGIN: &str = "<!-- keys: begin (made from the doc comments of the settings) -->\n";
 const END: &str = "<!-- keys: end -->";
+const OPTIONS_BEGIN: &str = "<!-- options: begin (made from the table in the code) -->\n";
+const OPTIONS_END: &str = "<!-- options: end -->";
 
 /// Every key with its default and its text, one table for each section.
 fn tables() -> String {
@@ -48,4 +52,10 @@ fn tables() -> String {
 #[test]
 fn the_guide_lists_every_key_as_it_is() {
     made_part::check("configuration.md", (BEGIN, END), &tables());
+}
+
+#[test]
+fn the_guide_lists_every_option_as_it_is() {
+    let marks = (OPTIONS_BEGIN, OPTIONS_END);
+    made_part::check("from-mosquitto.md", marks, &testing::options_table());
 }

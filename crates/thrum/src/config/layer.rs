@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use thrum_settings::nearest;
+use thrum_settings::problem::{Place, Problem, Source};
 use toml_edit::{Document, InlineTable, Item, TableLike, Value};
 
-use super::problem::{Place, Problem, Source};
 use super::schema::{Key, Kind, Leaf};
 use super::{LISTENERS, is_default_listener};
 

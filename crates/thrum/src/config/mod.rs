@@ -4,12 +4,12 @@
 //! variables, flags. All errors are reported at once, each with its position.
 
 #[cfg(test)]
+mod converted;
+#[cfg(test)]
 mod guide;
 mod layer;
 #[cfg(test)]
 mod made_part;
-pub(crate) mod mosquitto;
-mod problem;
 mod reference;
 mod rules;
 mod schema;
@@ -24,18 +24,19 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use thrum_broker::config::{Bind, Transport};
+use thrum_migrate::mosquitto;
+use thrum_settings::problem::Problem;
 use toml_edit::DocumentMut;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 use layer::{Reader, SHARED_LOG_VARIABLE, Setting};
-use problem::Problem;
 
 pub(crate) use layer::Origin;
-pub(crate) use problem::{Problems, Source};
 pub(crate) use reference::commented_file;
 pub(crate) use settings::Config;
 pub(crate) use show::{changed_keys, differences, listing};
+pub(crate) use thrum_settings::problem::{Problems, Source};
 
 /// The file that is read if none is named.
 pub(crate) const DEFAULT_FILE: &str = "/etc/thrum/thrum.toml";

@@ -1,9 +1,9 @@
 //! Rules in a configuration, each checked where it is written.
 
 use thrum_access::{Rule, RuleError, Source};
+use thrum_settings::problem::{Place, Problem};
 
 use super::layer::Setting;
-use super::problem::{Place, Problem};
 
 /// The key of the list.
 pub(super) const KEY: &str = "acl.rules";

@@ -16,8 +16,8 @@ const ROWS: [(&str, &[&str]); 9] = [
     ),
     ("edge", &["storage", "quic"]),
     ("machine", &["engine", "load"]),
-    ("node", &["broker", "bench", "relay"]),
-    ("parts", &["auth", "compare"]),
+    ("node", &["broker", "bench", "client", "relay"]),
+    ("parts", &["auth", "compare", "migrate", "view"]),
     ("control", &["management"]),
     ("program", &["thrum"]),
 ];

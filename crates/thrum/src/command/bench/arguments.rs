@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use clap::Args;
 use thrum_bench::{BrokerProcess, preflight};
+use thrum_client::TlsArgs;
 use thrum_codec::{QoS, Version};
 use thrum_load::scenario::{AddressRange, Changes, Overrides, Rate};
 
 use super::values;
-use crate::tls_args::TlsArgs;
 
 /// Default address of the broker.
 pub(super) const DEFAULT_TARGET: &str = "mqtt://127.0.0.1:1883";

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde_json::json;
+use thrum_migrate::mosquitto;
 
 use super::super::Failure;
 use super::write_new;
-use crate::config::{Source, mosquitto};
+use crate::config::Source;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -8,10 +8,10 @@ use std::time::Duration;
 use thrum_auth::config::Anonymous;
 use thrum_broker::Listening;
 use thrum_broker::config::{Bind, Durability, LogFormat};
+use thrum_migrate::mosquitto::Report;
 
 use crate::command::version::VERSION;
 use crate::config::Config;
-use crate::config::mosquitto::Report;
 
 /// Port that the clients take by themselves.
 const DEFAULT_PORT: u16 = 1883;

@@ -10,11 +10,11 @@ use thrum_auth::users::import::{
     Imported, ImportedPassword, emqx_csv, emqx_json, merge, mosquitto,
 };
 use thrum_auth::users::{LockedStore, PasswordHash, UserStore, read, read_from};
+use thrum_migrate::mosquitto::dynsec;
 
 use super::place::Place;
 use crate::command::Failure;
 use crate::command::shown::counted;
-use crate::config::mosquitto::dynsec;
 
 /// Most bytes of a file.
 const FILE_BYTES_MAX: u64 = 1 << 30;

@@ -1,0 +1,220 @@
+//! Errors in a configuration, and their positions.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// A configuration file and its text.
+#[derive(Debug)]
+pub struct Source {
+    /// Its path.
+    pub path: PathBuf,
+    /// Its content.
+    pub text: String,
+    /// For each line of a converted text, its source line; empty for all others.
+    pub made_of: Vec<Option<At>>,
+}
+
+impl Source {
+    /// A file as it was read.
+    pub fn new(path: PathBuf, text: String) -> Self {
+        Self {
+            path,
+            text,
+            made_of: Vec::new(),
+        }
+    }
+}
+
+/// A line of a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct At {
+    /// The displayed path of the file: relative to the directory of the first file.
+    pub file: String,
+    /// The file.
+    pub path: PathBuf,
+    /// Line, from 1.
+    pub line: usize,
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.file, self.line)
+    }
+}
+
+/// A piece of a file.
+#[derive(Clone, Debug)]
+pub struct Place {
+    source: Rc<Source>,
+    span: Range<usize>,
+    /// The text behind the key is not shown.
+    hides_value: bool,
+}
+
+/// Parts of a file that may contain secrets.
+const SECRETS: &str = "auth";
+
+impl Place {
+    /// The piece at these bytes.
+    pub fn new(source: &Rc<Source>, span: Range<usize>) -> Self {
+        Self {
+            source: Rc::clone(source),
+            span,
+            hides_value: false,
+        }
+    }
+
+    /// The same in a text that could not be parsed as a whole: the erroneous value is unknown, and
+    /// none is shown where secrets may be.
+    #[must_use]
+    pub fn without_value(self) -> Self {
+        let line = self.source.text[self.line_start()..].trim_start();
+        let before = self.source.text[..self.line_start()].lines();
+        let header = before
+            .rev()
+            .map(str::trim_start)
+            .find(|line| line.starts_with('['));
+        let table = header
+            .unwrap_or_default()
+            .trim_start_matches(['[', ' ', '"', '\'']);
+        Self {
+            hides_value: line.starts_with(SECRETS) || table.starts_with(SECRETS),
+            ..self
+        }
+    }
+
+    /// Its line, as far as it is shown.
+    fn shown_line(&self) -> String {
+        let line = self.source.text[self.line_start()..].lines().next();
+        let line = line.unwrap_or_default();
+        match line.split_once('=') {
+            Some((key, _)) if self.hides_value => format!("{key}= ..."),
+            None if self.hides_value && !line.trim_start().starts_with('[') => "...".to_owned(),
+            _ => line.to_owned(),
+        }
+    }
+
+    /// Another piece of the same file.
+    #[must_use]
+    pub fn with_span(&self, span: Range<usize>) -> Self {
+        Self::new(&self.source, span)
+    }
+
+    /// The first position of a word in it; all of it if the word does not occur literally.
+    #[must_use]
+    pub fn narrowed_to(self, word: &str) -> Self {
+        let text = self.source.text.get(self.span.clone());
+        match text.and_then(|text| text.find(word)) {
+            None => self,
+            Some(offset) => {
+                let start = self.span.start + offset;
+                self.with_span(start..start + word.len())
+            }
+        }
+    }
+
+    /// The file and the line that the user wrote; no line for a key that the conversion added.
+    pub fn written_at(&self) -> (&PathBuf, Option<usize>) {
+        let line = self.line();
+        if !self.is_made() {
+            return (&self.source.path, Some(line));
+        }
+        let at = self.source.made_of.get(line - 1).and_then(Option::as_ref);
+        at.map_or((&self.source.path, None), |at| (&at.path, Some(at.line)))
+    }
+
+    /// The line it begins on, from 1.
+    fn line(&self) -> usize {
+        self.before().matches('\n').count() + 1
+    }
+
+    /// Whether the text is another one than that in the file.
+    fn is_made(&self) -> bool {
+        !self.source.made_of.is_empty()
+    }
+
+    fn before(&self) -> &str {
+        self.source
+            .text
+            .get(..self.span.start)
+            .unwrap_or(&self.source.text)
+    }
+
+    fn line_start(&self) -> usize {
+        self.before().rfind('\n').map_or(0, |newline| newline + 1)
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Debug)]
+pub struct Problem {
+    /// The place in a file, if it is in one.
+    pub place: Option<Place>,
+    /// Another origin: a variable, a flag.
+    pub origin: String,
+    /// The error and the expected value.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(place) = &self.place else {
+            return write!(formatter, "{}: {}", self.origin, self.message);
+        };
+        let text = &place.source.text;
+        let start = place.line_start();
+        let line = place.shown_line();
+        let lead = text[start..]
+            .get(..place.span.start - start)
+            .unwrap_or_default();
+        let column = lead.chars().count() + 1;
+        let marked = text.get(place.span.clone()).unwrap_or_default();
+        let carets = marked
+            .lines()
+            .next()
+            .map_or(1, |first| first.chars().count())
+            .max(1);
+        let number = place.line();
+        let margin = " ".repeat(number.to_string().len());
+        // Tabs stay tabs, so that the caret stands under its text.
+        let indent: String = lead
+            .chars()
+            .map(|letter| if letter == '\t' { '\t' } else { ' ' })
+            .collect();
+        let (path, written) = place.written_at();
+        let path = path.display();
+        let at = match written {
+            // The column is that of the converted text.
+            Some(line) if place.is_made() => format!("{path}:{line}"),
+            Some(line) => format!("{path}:{line}:{column}"),
+            None => path.to_string(),
+        };
+        writeln!(formatter, "{at}: {}", self.message)?;
+        writeln!(formatter, "  {number} | {line}")?;
+        if place.hides_value {
+            return write!(
+                formatter,
+                "  {margin} | (not shown: there may be a secret in it)"
+            );
+        }
+        write!(formatter, "  {margin} | {indent}{}", "^".repeat(carets))
+    }
+}
+
+/// Everything that is wrong; never empty.
+#[derive(Debug)]
+pub struct Problems(pub Vec<Problem>);
+
+impl fmt::Display for Problems {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, problem) in self.0.iter().enumerate() {
+            let separator = if number == 0 { "" } else { "\nerror: " };
+            write!(formatter, "{separator}{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problems {}

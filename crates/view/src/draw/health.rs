@@ -1,0 +1,43 @@
+//! Whether the generator is the limit: figures are the broker's only if it is not.
+
+use ratatui::text::Line;
+use thrum_report::units::{latency, percent};
+
+use super::broker::cpu;
+use super::phrase::{Part, Tone, flowed, named, shortened, text};
+use crate::snapshot::Snapshot;
+
+/// The panel: the verdict and the figures that it rests on.
+pub(super) fn lines(snapshot: &Snapshot, width: u16, height: u16) -> Vec<Line<'static>> {
+    flowed(parts(snapshot, width), width, height)
+}
+
+/// The same in the order of importance.
+pub(super) fn parts(snapshot: &Snapshot, width: u16) -> Vec<Part> {
+    let Some(figures) = &snapshot.figures else {
+        return vec![text("nothing measured yet", Tone::Quiet)];
+    };
+    let generator = &figures.generator;
+    let mut parts = vec![if figures.validity.valid {
+        text("✓ VALID", Tone::Good)
+    } else {
+        text("✗ INVALID", Tone::Bad)
+    }];
+    if let Some(used) = &generator.last {
+        parts.push(named("cpu", cpu(used), Tone::Normal));
+    }
+    if let Some(lag) = &generator.lag {
+        parts.push(named("sched lag p99", latency(lag.p99), Tone::Normal));
+    }
+    if let Some(lag) = &generator.receive_lag {
+        parts.push(named("receive", latency(lag.p99), Tone::Normal));
+    }
+    if let Some(busiest) = &generator.busiest {
+        parts.push(named("busiest thread", percent(busiest.busy), Tone::Normal));
+    }
+    // Why it is invalid matters more than the rest.
+    let limits = figures.validity.limits.iter();
+    let reasons = limits.map(|limit| text(shortened(limit, usize::from(width)), Tone::Bad));
+    parts.splice(1..1, reasons);
+    parts
+}

@@ -1,0 +1,260 @@
+//! Whole frames at the sizes where the arrangement changes.
+
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::style::Color;
+use thrum_report::RunResult;
+use thrum_report::result::Stage;
+
+use super::render;
+use crate::sample;
+use crate::snapshot::{Figures, Now, Snapshot};
+use crate::view::{Glyphs, Look, Palette, ViewState, handle_key};
+
+fn drawn((width, height): (u16, u16), snapshot: &Snapshot, view: &ViewState) -> Buffer {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal
+        .draw(|frame| render(frame, snapshot, view))
+        .unwrap();
+    terminal.backend().buffer().clone()
+}
+
+fn lines(size: (u16, u16), snapshot: &Snapshot, view: &ViewState) -> Vec<String> {
+    let buffer = drawn(size, snapshot, view);
+    let line = |y| -> String { (0..size.0).map(|x| buffer[(x, y)].symbol()).collect() };
+    (0..size.1).map(|y| line(y).trim_end().to_owned()).collect()
+}
+
+fn text(size: (u16, u16), snapshot: &Snapshot, view: &ViewState) -> String {
+    lines(size, snapshot, view).join("\n")
+}
+
+fn after_keys(keys: &str) -> ViewState {
+    let mut view = ViewState::default();
+    for key in keys.chars() {
+        handle_key(
+            KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE),
+            &mut view,
+        );
+    }
+    view
+}
+
+fn check(size: (u16, u16), expected: &str) {
+    let frame = text(size, &sample::snapshot(133), &ViewState::default());
+    assert!(
+        frame.trim_end() == expected.trim_end(),
+        "the frame is now:\n{frame}"
+    );
+}
+
+#[test]
+fn frame_of_a_large_terminal() {
+    check((120, 30), include_str!("frames/120x30.txt"));
+}
+
+#[test]
+fn frame_of_the_usual_terminal() {
+    check((80, 24), include_str!("frames/80x24.txt"));
+}
+
+#[test]
+fn frame_of_a_small_terminal() {
+    check((60, 20), include_str!("frames/60x20.txt"));
+}
+
+#[test]
+fn frame_of_the_smallest_terminal() {
+    check((40, 10), include_str!("frames/40x10.txt"));
+}
+
+#[test]
+fn below_the_smallest_size_there_is_one_line() {
+    let lines = lines((60, 5), &sample::snapshot(133), &ViewState::default());
+    assert_eq!(lines[0], "hold 02:13 / 05:00  sent 49 458  p99 3.9ms");
+    assert!(lines[1..].iter().all(String::is_empty));
+}
+
+#[test]
+fn every_size_is_drawn() {
+    let starting = Snapshot::default();
+    for width in (0..=200).step_by(7) {
+        for height in (0..=60).step_by(3) {
+            for snapshot in [&starting, &sample::snapshot(200)] {
+                let buffer = drawn((width, height), snapshot, &after_keys("?"));
+                assert_eq!((buffer.area.width, buffer.area.height), (width, height));
+            }
+        }
+    }
+}
+
+#[test]
+fn unknown_figures_are_not_shown_as_zero() {
+    let snapshot = Snapshot {
+        title: "conn-10k → mqtt://10.0.0.5".into(),
+        ..Snapshot::default()
+    };
+    let frame = text((80, 24), &snapshot, &ViewState::default());
+    for expected in [
+        "conn-10k → mqtt://10.0.0.5",
+        "connecting",
+        "lost –",
+        "nothing measured yet",
+    ] {
+        assert!(frame.contains(expected), "{expected} is missing:\n{frame}");
+    }
+    assert!(!frame.contains("VALID"), "{frame}");
+}
+
+#[test]
+fn a_ramp_counts_clients() {
+    let snapshot = Snapshot {
+        now: Some(Now {
+            stage: Stage::Ramp,
+            elapsed: Duration::from_secs(5),
+            planned: Duration::from_secs(10),
+            clients: 10_000,
+            ready: 4_900,
+            failed: 3,
+            ..Now::default()
+        }),
+        ..Snapshot::default()
+    };
+    let frame = text((80, 24), &snapshot, &ViewState::default());
+    assert!(
+        frame.contains("ramp 00:05 / 00:10 ████████████████████····"),
+        "{frame}"
+    );
+    assert!(frame.contains("up     4 900/10 000"), "{frame}");
+    assert!(frame.contains("failed 3"), "{frame}");
+}
+
+#[test]
+fn an_invalid_run_shows_the_reason() {
+    let mut result = sample::result(10);
+    result.validity.valid = false;
+    result.validity.limits = vec!["sends were late: 12ms at p99".to_owned()];
+    for size in [(80, 24), (60, 20), (40, 10)] {
+        let snapshot = with_result(&result);
+        let frame = text(size, &snapshot, &ViewState::default());
+        assert!(frame.contains("✗ INVALID"), "{frame}");
+        assert!(size.0 == 40 || frame.contains("sends were late"), "{frame}");
+    }
+}
+
+#[test]
+fn missed_thresholds_come_first_and_those_without_a_figure_are_no_failures() {
+    let lines = lines((120, 40), &sample::snapshot(20), &ViewState::default());
+    let at = lines
+        .iter()
+        .position(|line| line.contains("thresholds: 2 of 4 kept, 1 open"))
+        .unwrap();
+    assert!(
+        lines[at + 1].contains("✗ broker.rss < 1GB (1.1 GiB)"),
+        "{lines:#?}"
+    );
+    assert!(
+        lines[at + 1].contains("✓ e2e.p99 < 50ms (3.9ms)"),
+        "{lines:#?}"
+    );
+    assert!(
+        lines[at + 3].contains("· connect.errors == 0 (no figure yet)"),
+        "{lines:#?}"
+    );
+}
+
+#[test]
+fn losses_and_lost_figures_are_seen() {
+    let mut result = sample::result(10);
+    result.delivery.lost = 17;
+    result.delivery.duplicated = 3;
+    result.brokers.clear();
+    let frame = text((120, 30), &with_result(&result), &ViewState::default());
+    assert!(frame.contains("lost 17  dup 3"), "{frame}");
+    assert!(frame.contains("not seen from here"), "{frame}");
+}
+
+#[test]
+fn the_time_scale_is_named_over_the_charts() {
+    let snapshot = sample::snapshot(1_000);
+    for (keys, title) in [("", "last 2 min"), ("t", "last 5 min"), ("tt", "whole run")] {
+        let frame = text((80, 24), &snapshot, &after_keys(keys));
+        assert_eq!(frame.matches(title).count(), 2, "{frame}");
+    }
+}
+
+#[test]
+fn pause_and_stop_are_seen_in_words() {
+    let snapshot = sample::snapshot(10);
+    let paused = text((80, 24), &snapshot, &after_keys(" "));
+    assert!(
+        paused.contains("PAUSED") && paused.contains("space resume"),
+        "{paused}"
+    );
+    let stopping = text((80, 24), &snapshot, &after_keys("q"));
+    assert!(
+        stopping.contains("STOPPING") && stopping.contains("^C end at once"),
+        "{stopping}"
+    );
+}
+
+#[test]
+fn a_note_is_seen_while_it_is_written() {
+    let lines = lines((80, 24), &sample::snapshot(10), &after_keys("nnew queue"));
+    let last = lines.last().unwrap();
+    assert_eq!(last, " note: new queue_  Enter keeps it, Esc drops it");
+}
+
+#[test]
+fn the_help_names_every_key() {
+    for size in [(80, 24), (40, 10)] {
+        let frame = text(size, &sample::snapshot(10), &after_keys("?"));
+        for key in ["+ -", "space", "e ", "n ", "t ", "q ", "^C"] {
+            assert!(
+                frame.contains(&format!("│ {key}")),
+                "{key} is missing:\n{frame}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_terminal_without_unicode_gets_ascii() {
+    let view = ViewState::new(Look {
+        glyphs: Glyphs::Ascii,
+        palette: Palette::Colour,
+    });
+    let frame = text((120, 30), &sample::snapshot(133), &view);
+    assert!(frame.is_ascii(), "{frame}");
+    assert!(
+        frame.contains("v VALID") && frame.contains("x broker.rss"),
+        "{frame}"
+    );
+}
+
+#[test]
+fn no_colour_is_used_where_none_is_wanted() {
+    let view = ViewState::new(Look {
+        glyphs: Glyphs::Unicode,
+        palette: Palette::Plain,
+    });
+    let is_coloured = |buffer: Buffer| buffer.content.iter().any(|cell| cell.fg != Color::Reset);
+    let snapshot = sample::snapshot(133);
+    assert!(is_coloured(drawn(
+        (120, 30),
+        &snapshot,
+        &ViewState::default()
+    )));
+    assert!(!is_coloured(drawn((120, 30), &snapshot, &view)));
+}
+
+fn with_result(result: &RunResult) -> Snapshot {
+    Snapshot {
+        figures: Some(Figures::new(result).into()),
+        ..sample::snapshot(10)
+    }
+}
