@@ -3,10 +3,12 @@
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::nearest;
 
 /// A configuration file and its text.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Source {
     /// Its path.
     pub path: PathBuf,
@@ -45,9 +47,9 @@ impl fmt::Display for At {
 }
 
 /// A piece of a file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    source: Rc<Source>,
+    source: Arc<Source>,
     span: Range<usize>,
     /// The text behind the key is not shown.
     hides_value: bool,
@@ -58,9 +60,9 @@ const SECRETS: &str = "auth";
 
 impl Place {
     /// The piece at these bytes.
-    pub fn new(source: &Rc<Source>, span: Range<usize>) -> Self {
+    pub fn new(source: &Arc<Source>, span: Range<usize>) -> Self {
         Self {
-            source: Rc::clone(source),
+            source: Arc::clone(source),
             span,
             hides_value: false,
         }
@@ -148,7 +150,7 @@ impl Place {
 }
 
 /// One thing that is wrong.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The place in a file, if it is in one.
     pub place: Option<Place>,
@@ -156,6 +158,26 @@ pub struct Problem {
     pub origin: String,
     /// The error and the expected value.
     pub message: String,
+}
+
+impl Problem {
+    /// A problem of a whole file, a variable or a flag.
+    pub fn general(origin: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            place: None,
+            origin: origin.into(),
+            message: message.into(),
+        }
+    }
+
+    /// A problem at a place in a file.
+    pub fn at(place: Place, message: impl Into<String>) -> Self {
+        Self {
+            place: Some(place),
+            origin: String::new(),
+            message: message.into(),
+        }
+    }
 }
 
 impl fmt::Display for Problem {
@@ -166,9 +188,7 @@ impl fmt::Display for Problem {
         let text = &place.source.text;
         let start = place.line_start();
         let line = place.shown_line();
-        let lead = text[start..]
-            .get(..place.span.start - start)
-            .unwrap_or_default();
+        let lead = &place.before()[start..];
         let column = lead.chars().count() + 1;
         let marked = text.get(place.span.clone()).unwrap_or_default();
         let carets = marked
@@ -204,8 +224,14 @@ impl fmt::Display for Problem {
 }
 
 /// Everything that is wrong; never empty.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems(pub Vec<Problem>);
+
+impl From<Problem> for Problems {
+    fn from(problem: Problem) -> Self {
+        Self(vec![problem])
+    }
+}
 
 impl fmt::Display for Problems {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -218,3 +244,82 @@ impl fmt::Display for Problems {
 }
 
 impl std::error::Error for Problems {}
+
+/// The message about an unknown key of a table, whose name is empty for the file itself. It
+/// proposes the nearest known key, then one of another table.
+pub fn unknown_key(
+    name: &str,
+    table: &str,
+    known: &[&str],
+    elsewhere: impl FnOnce() -> Option<String>,
+) -> String {
+    let within = if table.is_empty() {
+        String::new()
+    } else {
+        format!(" in [{table}]")
+    };
+    let meant = nearest(name, known.iter().copied())
+        .map(str::to_owned)
+        .or_else(elsewhere);
+    let hint = meant.map_or_else(
+        || format!("; keys here are {}", known.join(", ")),
+        |meant| format!(", did you mean {meant:?}?"),
+    );
+    format!("unknown key {name:?}{within}{hint}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, span: Range<usize>) -> String {
+        let source = Arc::new(Source::new(PathBuf::from("a.toml"), text.to_owned()));
+        Problem::at(Place::new(&source, span), "wrong").to_string()
+    }
+
+    #[test]
+    fn a_problem_shows_its_line_with_carets_under_its_piece() {
+        let text = "a = 1\n\tb\u{e4} = 'x'\n";
+        assert_eq!(
+            shown(text, 7..10),
+            "a.toml:2:2: wrong\n  2 | \tb\u{e4} = 'x'\n    | \t^^"
+        );
+        // A piece of several lines is marked to the end of the first.
+        assert_eq!(
+            shown(text, 4..9),
+            "a.toml:1:5: wrong\n  1 | a = 1\n    |     ^"
+        );
+        assert_eq!(shown("", 0..0), "a.toml:1:1: wrong\n  1 | \n    | ^");
+    }
+
+    #[test]
+    fn several_problems_are_several_errors() {
+        let general = Problem::general("THRUM_A", "no number");
+        let mut problems = Problems::from(general.clone());
+        problems.0.push(general);
+        assert_eq!(
+            problems.to_string(),
+            "THRUM_A: no number\nerror: THRUM_A: no number"
+        );
+    }
+
+    #[test]
+    fn an_unknown_key_gets_the_nearest_one_then_one_of_another_table() {
+        let known = ["clients", "publish"];
+        let message = |name, table, elsewhere: Option<&str>| {
+            unknown_key(name, table, &known, || elsewhere.map(str::to_owned))
+        };
+        assert_eq!(
+            message("cleints", "groups.a", Some("b.c")),
+            "unknown key \"cleints\" in [groups.a], did you mean \"clients\"?"
+        );
+        assert_eq!(
+            message("colour", "", Some("b.colour")),
+            "unknown key \"colour\", did you mean \"b.colour\"?"
+        );
+        assert_eq!(
+            message("colour", "", None),
+            "unknown key \"colour\"; keys here are clients, publish"
+        );
+    }
+}

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Deserialize;
+use thrum_settings::problem::{Place, Problem, Source};
 
 /// The brokers that are known without a file.
 pub const BUILT_IN: &str = include_str!("brokers.toml");
@@ -72,13 +74,8 @@ pub struct Installed {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// Not TOML, or a field that is none.
-    #[error("{origin} is not a brokers file: {cause}")]
-    Syntax {
-        /// Name of the file.
-        origin: String,
-        /// The parser's error.
-        cause: String,
-    },
+    #[error("{0}")]
+    Syntax(Problem),
     /// A broker lacks what it needs.
     #[error("broker {name} in {origin}: {problem}")]
     Broker {
@@ -107,10 +104,8 @@ impl BrokerFile {
     /// # Errors
     /// The file is invalid, or a broker could not be started.
     pub fn parse(text: &str, origin: &str) -> Result<Self, SpecError> {
-        let file: Self = toml_edit::de::from_str(text).map_err(|error| SpecError::Syntax {
-            origin: origin.to_owned(),
-            cause: error.to_string(),
-        })?;
+        let file: Self = toml_edit::de::from_str(text)
+            .map_err(|error| SpecError::Syntax(located(&error, text, origin)))?;
         let mut names = BTreeSet::new();
         for broker in &file.brokers {
             let problem = broker.problem().or_else(|| {
@@ -125,10 +120,8 @@ impl BrokerFile {
             }
         }
         if file.brokers.is_empty() || file.brokers.len() > BROKERS_MAX {
-            return Err(SpecError::Syntax {
-                origin: origin.to_owned(),
-                cause: format!("it needs 1 to {BROKERS_MAX} tables [[broker]]"),
-            });
+            let message = format!("a brokers file has 1 to {BROKERS_MAX} tables [[broker]]");
+            return Err(SpecError::Syntax(Problem::general(origin, message)));
         }
         Ok(file)
     }
@@ -198,6 +191,16 @@ impl Broker {
         };
         self.programs.iter().find_map(find)
     }
+}
+
+/// The parser's error at its place in the file.
+fn located(error: &toml_edit::de::Error, text: &str, origin: &str) -> Problem {
+    let message = error.message().replace('\n', ", ");
+    let Some(span) = error.span() else {
+        return Problem::general(origin, message);
+    };
+    let source = Arc::new(Source::new(PathBuf::from(origin), text.to_owned()));
+    Problem::at(Place::new(&source, span), message)
 }
 
 fn is_program(file: &Path) -> bool {
@@ -311,7 +314,10 @@ mod tests {
     #[test]
     fn mistakes_in_a_file_are_named() {
         check_refused("", "1 to 64 tables");
-        check_refused("[[broker]]\nname = 'a'\nlanch = []", "lanch");
+        check_refused(
+            "[[broker]]\nname = 'a'\nlanch = []",
+            "b.toml:3:1: unknown field `lanch`",
+        );
         check_refused("[[broker]]\nname = 'a b'", "`name` must be a word");
         check_refused("[[broker]]\nname = 'a'", "`programs` and `launch`");
         let broker = "[[broker]]\nname = 'a'\nprograms = ['a']\nlaunch = ['a']\n";

@@ -207,7 +207,7 @@ fn is_named(file: &File, named: Named) -> bool {
 
 fn open(name: &str, toml: &str) -> Result<Document, UnknownScenario> {
     load(toml, name).map_err(|error| {
-        let problems = error.problems.into_iter();
+        let problems = error.0.into_iter();
         let messages: Vec<String> = problems.map(|problem| problem.message).collect();
         unknown(name, Some(messages.join("; ")))
     })

@@ -1,10 +1,11 @@
 //! Changes to a scenario from outside its file: settings, numbers, limits, its fit to a machine.
 
 use thrum_report::{Threshold, ThresholdError};
+use thrum_settings::problem::Problems;
 
 use super::{
-    Document, OverrideError, Overrides, Scenario, ScenarioError, UnknownScenario, find_document,
-    find_toml, load_with, to_toml,
+    Document, OverrideError, Overrides, Scenario, UnknownScenario, find_document, find_toml,
+    load_with, to_toml,
 };
 
 /// Part of the open files of a process that a broker has for clients: it keeps the rest for other
@@ -30,7 +31,7 @@ pub struct Changes {
 pub enum ChangeError {
     /// The file or a setting is wrong.
     #[error(transparent)]
-    File(#[from] ScenarioError),
+    File(#[from] Problems),
     /// There is no such scenario.
     #[error(transparent)]
     Unknown(#[from] UnknownScenario),

@@ -22,7 +22,7 @@ use thrum_figures::{SECOND_NS, fraction, whole};
 pub use addresses::{AddressError, AddressRange, SOURCE_ADDRESSES_MAX};
 pub use catalogue::{Entry, UnknownScenario, catalogue, find, find_document, find_toml};
 pub use changes::{ChangeError, Changes};
-pub use file::{CLIENTS_MAX, Place, Problem, ScenarioError, load, load_with, to_toml};
+pub use file::{CLIENTS_MAX, load, load_with, to_toml};
 pub use model::{
     ClientSpec, Document, Fault, FaultKind, Group, Network, PayloadSpec, PublishSpec, Reconnect,
     Scenario, Shape, Stages, SubscribeSpec, TargetSpec, Victims, WillSpec,

@@ -230,7 +230,7 @@ impl Scenario {
     /// Whether the changed scenario still keeps all rules of a file.
     fn check_file(&self) -> Result<(), OverrideError> {
         load(&self.toml, &self.name).map(drop).map_err(|error| {
-            let messages = error.problems.into_iter().map(|problem| problem.message);
+            let messages = error.0.into_iter().map(|problem| problem.message);
             OverrideError::DoesNotFit {
                 scenario: self.name.clone(),
                 reason: messages.collect::<Vec<_>>().join("; "),

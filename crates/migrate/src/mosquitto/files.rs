@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use thrum_settings::problem::{Problem, Source};
 
@@ -56,7 +56,7 @@ pub(super) struct Part {
 /// Takes the first file and what it includes apart, in mosquitto's order: a file that includes
 /// others is continued after them. The `include_dir` lines themselves stay in.
 pub(super) fn read_all(main: &Source, files: &dyn Files, problems: &mut Vec<Problem>) -> Vec<Part> {
-    let source = Rc::new(Source::new(main.path.clone(), main.text.clone()));
+    let source = Arc::new(Source::new(main.path.clone(), main.text.clone()));
     let folder = main.path.parent().unwrap_or_else(|| Path::new(""));
     let mut parts = Vec::new();
     let mut own = Vec::new();
@@ -85,7 +85,7 @@ pub(super) fn read_all(main: &Source, files: &dyn Files, problems: &mut Vec<Prob
     parts
 }
 
-fn included(include: &Statement, files: &dyn Files) -> Result<Vec<Rc<Source>>, Problem> {
+fn included(include: &Statement, files: &dyn Files) -> Result<Vec<Arc<Source>>, Problem> {
     let refuse = |path: &Path, error: &io::Error| {
         include.wrong_value(format!("cannot read {}: {error}", path.display()))
     };
@@ -94,7 +94,7 @@ fn included(include: &Statement, files: &dyn Files) -> Result<Vec<Rc<Source>>, P
     paths.retain(|path| is_configuration(path));
     paths.sort_by_key(|path| sort_key(path));
     let read = |path: PathBuf| match files.read(&path) {
-        Ok(text) => Ok(Rc::new(Source::new(path, text))),
+        Ok(text) => Ok(Arc::new(Source::new(path, text))),
         Err(error) => Err(refuse(&path, &error)),
     };
     paths.into_iter().map(read).collect()

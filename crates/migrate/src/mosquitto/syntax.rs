@@ -4,7 +4,7 @@
 //! name and value, and a value of one word may be followed by anything.
 
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use thrum_settings::problem::{At, Place, Problem, Source};
 
@@ -20,7 +20,7 @@ pub(super) struct Statement {
     pub(super) value: String,
     /// Its position.
     pub(super) at: At,
-    source: Rc<Source>,
+    source: Arc<Source>,
     name_span: Range<usize>,
     value_span: Range<usize>,
 }
@@ -70,7 +70,7 @@ impl Statement {
 }
 
 /// Parses a file. `file` is its displayed path.
-pub(super) fn statements(source: &Rc<Source>, file: &str) -> Vec<Statement> {
+pub(super) fn statements(source: &Arc<Source>, file: &str) -> Vec<Statement> {
     let mut found = Vec::new();
     let mut start = 0;
     for (number, line) in source.text.split_inclusive('\n').enumerate() {
@@ -85,7 +85,7 @@ pub(super) fn statements(source: &Rc<Source>, file: &str) -> Vec<Statement> {
     found
 }
 
-fn statement(source: &Rc<Source>, line: &str, start: usize, at: At) -> Option<Statement> {
+fn statement(source: &Arc<Source>, line: &str, start: usize, at: At) -> Option<Statement> {
     let line = line.trim_end_matches(['\n', '\r']);
     if line.starts_with('#') {
         return None;
@@ -102,7 +102,7 @@ fn statement(source: &Rc<Source>, line: &str, start: usize, at: At) -> Option<St
         name: name.to_owned(),
         value: value.to_owned(),
         at,
-        source: Rc::clone(source),
+        source: Arc::clone(source),
         name_span: name_start..name_start + name.len(),
         value_span: value_start..value_start + value.len(),
     })
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &[(&str, &str, usize)]) {
-        let source = Rc::new(Source::new(PathBuf::from("a.conf"), text.to_owned()));
+        let source = Arc::new(Source::new(PathBuf::from("a.conf"), text.to_owned()));
         let found = statements(&source, "a.conf");
         let found: Vec<_> = found
             .iter()
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_problem_points_at_name_or_value() {
-        let source = Rc::new(Source::new(
+        let source = Arc::new(Source::new(
             PathBuf::from("a.conf"),
             "\n port  x\n".to_owned(),
         ));
@@ -161,7 +161,7 @@ mod tests {
             statement.wrong_name("no option".to_owned()).to_string(),
             "a.conf:2:2: no option\n  2 |  port  x\n    |  ^^^^"
         );
-        let source = Rc::new(Source::new(
+        let source = Arc::new(Source::new(
             PathBuf::from("a.conf"),
             "auth_opt_password x".to_owned(),
         ));

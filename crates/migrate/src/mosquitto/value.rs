@@ -136,7 +136,7 @@ fn expiration(word: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
-    use std::rc::Rc;
+    use std::sync::Arc;
 
     use super::super::syntax::statements;
     use super::*;
@@ -145,7 +145,7 @@ mod tests {
     #[track_caller]
     fn check(form: Form, value: &str, expected: Result<Value, &str>) {
         let text = format!("x {value}");
-        let source = Rc::new(Source::new(PathBuf::from("a"), text));
+        let source = Arc::new(Source::new(PathBuf::from("a"), text));
         let read = form.read(&statements(&source, "a")[0]);
         assert_eq!(read, expected.map_err(str::to_owned), "{value}");
     }

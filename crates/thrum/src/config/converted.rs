@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use thrum_migrate::mosquitto::testing::{CONFIGURATIONS, samples};
 use thrum_migrate::mosquitto::{Files, Imported, import};
@@ -43,7 +43,7 @@ fn load(text: &str) -> Loaded {
         text: imported.toml,
         made_of: imported.origins,
     };
-    match compose(&[Rc::new(source)], Vec::new(), &Request::default()) {
+    match compose(&[Arc::new(source)], Vec::new(), &Request::default()) {
         Ok(loaded) => loaded,
         Err(problems) => panic!("{text}\n{problems}"),
     }
@@ -100,7 +100,7 @@ fn a_problem_of_the_whole_is_at_the_line_of_mosquitto() {
         text: imported.toml,
         made_of: imported.origins,
     };
-    let problems = compose(&[Rc::new(source)], Vec::new(), &Request::default()).unwrap_err();
+    let problems = compose(&[Arc::new(source)], Vec::new(), &Request::default()).unwrap_err();
     let problems = problems.to_string();
     let expected = "m.conf:3: 127.0.0.1:1884 is already used by the listener \"mqtt\"\n";
     assert!(problems.starts_with(expected), "{problems}");

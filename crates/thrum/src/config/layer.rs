@@ -1,10 +1,10 @@
 //! One source of settings, as values with their origins.
 
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use thrum_settings::nearest;
-use thrum_settings::problem::{Place, Problem, Source};
+use thrum_settings::problem::{Place, Problem, Source, unknown_key};
 use toml_edit::{Document, InlineTable, Item, TableLike, Value};
 
 use super::schema::{Key, Kind, Leaf};
@@ -78,7 +78,7 @@ pub(crate) struct Reader<'a> {
 
 impl Reader<'_> {
     /// Reads a file.
-    pub(crate) fn file(&mut self, source: &Rc<Source>) {
+    pub(crate) fn file(&mut self, source: &Arc<Source>) {
         match Document::parse(source.text.as_str()) {
             Ok(document) => {
                 let keys = self.keys;
@@ -144,25 +144,12 @@ impl Reader<'_> {
         if matches!(parent.kind, Kind::Named(_)) {
             return format!("name {name:?}: use the letters a-z, 0-9, _ and - only");
         }
-        let within = match above {
-            [] => String::new(),
-            above => format!(" in [{}]", above.join(".")),
-        };
-        let mut elsewhere = Vec::new();
-        self.keys.find(name, "", &mut elsewhere);
-        let meant = nearest(name, parent.names())
-            .map(str::to_owned)
-            .or_else(|| elsewhere.pop());
-        let hint = meant.map_or_else(
-            || {
-                format!(
-                    "; keys here are {}",
-                    parent.names().collect::<Vec<_>>().join(", ")
-                )
-            },
-            |meant| format!(", did you mean {meant:?}?"),
-        );
-        format!("unknown key {name:?}{within}{hint}")
+        let known: Vec<&str> = parent.names().collect();
+        unknown_key(name, &above.join("."), &known, || {
+            let mut elsewhere = Vec::new();
+            self.keys.find(name, "", &mut elsewhere);
+            elsewhere.pop()
+        })
     }
 
     fn unknown_variable(&self, path: &[String]) -> String {
@@ -199,7 +186,7 @@ impl Reader<'_> {
 #[derive(Debug)]
 struct FileReader<'r, 'k> {
     reader: &'r mut Reader<'k>,
-    source: &'r Rc<Source>,
+    source: &'r Arc<Source>,
 }
 
 impl FileReader<'_, '_> {

@@ -21,7 +21,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use thrum_broker::config::{Bind, Transport};
 use thrum_migrate::mosquitto;
@@ -101,7 +101,7 @@ pub(crate) fn load(request: &Request) -> Result<Loaded, Problems> {
 
 /// Replaces the configuration by one of mosquitto. Mosquitto does not start with an unknown option:
 /// it may be the one that restricts access.
-fn of_mosquitto(main: &mut Rc<Source>) -> Result<Option<mosquitto::Report>, Problems> {
+fn of_mosquitto(main: &mut Arc<Source>) -> Result<Option<mosquitto::Report>, Problems> {
     if !mosquitto::is_mosquitto(main) {
         return Ok(None);
     }
@@ -109,7 +109,7 @@ fn of_mosquitto(main: &mut Rc<Source>) -> Result<Option<mosquitto::Report>, Prob
     if !imported.unknown.is_empty() {
         return Err(Problems(imported.unknown));
     }
-    *main = Rc::new(Source {
+    *main = Arc::new(Source {
         path: main.path.clone(),
         text: imported.toml,
         made_of: imported.origins,
@@ -119,7 +119,7 @@ fn of_mosquitto(main: &mut Rc<Source>) -> Result<Option<mosquitto::Report>, Prob
 
 /// Puts the layers together.
 fn compose(
-    sources: &[Rc<Source>],
+    sources: &[Arc<Source>],
     mut variables: Vec<(String, String)>,
     request: &Request,
 ) -> Result<Loaded, Problems> {
@@ -313,7 +313,7 @@ fn path(key: &str) -> Vec<String> {
 }
 
 /// Reads the file and the files in `conf.d` beside it.
-fn read_sources(request: &Request) -> Result<Vec<Rc<Source>>, Problems> {
+fn read_sources(request: &Request) -> Result<Vec<Arc<Source>>, Problems> {
     let default = Path::new(DEFAULT_FILE);
     let main = match &request.file {
         Some(file) => file.as_path(),
@@ -327,7 +327,7 @@ fn read_sources(request: &Request) -> Result<Vec<Rc<Source>>, Problems> {
         .join("conf.d");
     files.extend(parts(&extra).map_err(|error| unreadable(&extra, &error))?);
     let read = |path: PathBuf| match std::fs::read_to_string(&path) {
-        Ok(text) => Ok(Rc::new(Source::new(path, text))),
+        Ok(text) => Ok(Arc::new(Source::new(path, text))),
         Err(error) => Err(unreadable(&path, &error)),
     };
     files.into_iter().map(read).collect()

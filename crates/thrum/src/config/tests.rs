@@ -9,8 +9,8 @@ use super::*;
 
 const FILE: &str = "thrum.toml";
 
-fn source(path: &str, text: &str) -> Rc<Source> {
-    Rc::new(Source::new(PathBuf::from(path), text.to_owned()))
+fn source(path: &str, text: &str) -> Arc<Source> {
+    Arc::new(Source::new(PathBuf::from(path), text.to_owned()))
 }
 
 fn variables(list: &[(&str, &str)]) -> Vec<(String, String)> {

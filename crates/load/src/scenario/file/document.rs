@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use thrum_codec::Version;
 use thrum_report::Threshold;
+use thrum_settings::problem::{Problem, Problems};
 use thrum_transport::Endpoint;
 use toml_edit::{Document, Item, Value};
 
 use super::super::{AddressRange, Group, Scenario, Stages, TargetSpec, addresses};
-use super::problem::{Problem, ScenarioError};
-use super::reader::{Reader, Section};
+use super::reader::{Reader, Section, problem, source};
 use super::{faults, groups, rules, stages, values};
 
 /// Largest file.
@@ -67,28 +67,19 @@ pub(super) struct Step {
 }
 
 /// Takes the TOML apart.
-pub(super) fn parse<'t>(text: &'t str, origin: &str) -> Result<Document<&'t str>, ScenarioError> {
+pub(super) fn parse<'t>(text: &'t str, origin: &str) -> Result<Document<&'t str>, Problems> {
     if text.len() > FILE_BYTES_MAX {
         let message = format!("larger than {FILE_BYTES_MAX} bytes, the limit of a scenario file");
-        return Err(ScenarioError::general(origin, message));
+        return Err(Problem::general(origin, message).into());
     }
     Document::parse(text).map_err(|error| {
-        let place = error
-            .span()
-            .map(|span| super::problem::Place::new(text, &span));
-        let problem = Problem {
-            origin: origin.to_owned(),
-            place,
-            message: error.message().replace('\n', ", "),
-        };
-        ScenarioError {
-            problems: vec![problem],
-        }
+        let message = error.message().replace('\n', ", ");
+        problem(&source(origin, text), error.span(), message).into()
     })
 }
 
 /// Reads a file.
-pub(super) fn read(text: &str, origin: &str) -> Result<Content, ScenarioError> {
+pub(super) fn read(text: &str, origin: &str) -> Result<Content, Problems> {
     let document = parse(text, origin)?;
     let mut reader = Reader::new(origin, text, document.as_item());
     let content = reader.document(&KEYS).map(|root| Content {

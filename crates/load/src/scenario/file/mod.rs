@@ -4,7 +4,6 @@ mod document;
 mod faults;
 mod groups;
 mod locate;
-mod problem;
 mod reader;
 mod rules;
 mod set;
@@ -15,13 +14,13 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+use thrum_settings::problem::{Problem, Problems};
 use toml_edit::{DocumentMut, Item, Value};
 
 use super::changed::{noted, of_set};
 use super::{Document, Scenario};
 use document::{Step, name_from, parse, read};
 
-pub use problem::{Place, Problem, ScenarioError};
 pub use write::to_toml;
 
 /// Most clients of a scenario: ten times those of the largest published run on one broker.
@@ -32,7 +31,7 @@ pub const CLIENTS_MAX: u32 = 10_000_000;
 ///
 /// # Errors
 /// Everything that is wrong with the file, each with its place.
-pub fn load(text: &str, origin: &str) -> Result<Document, ScenarioError> {
+pub fn load(text: &str, origin: &str) -> Result<Document, Problems> {
     load_with(text, origin, &[])
 }
 
@@ -45,14 +44,14 @@ pub fn load_with(
     text: &str,
     origin: &str,
     sets: &[(String, String)],
-) -> Result<Document, ScenarioError> {
+) -> Result<Document, Problems> {
     let mut document = parse(text, origin)?.into_mut();
     let mut changes = Vec::new();
     for (key, value) in sets {
         let value = set::typed(value);
         changes.extend(of_set(key, &value));
         set::set(document.as_table_mut(), key, value)
-            .map_err(|message| ScenarioError::general(&format!("{origin}, --set"), message))?;
+            .map_err(|message| Problem::general(format!("{origin}, --set"), message))?;
     }
     if let Some(summary) = document.get_mut("summary").and_then(Item::as_value_mut)
         && let Some(text) = summary.as_str()
@@ -96,7 +95,7 @@ fn resolve(
     base: &Scenario,
     step: Step,
     origin: &str,
-) -> Result<Scenario, ScenarioError> {
+) -> Result<Scenario, Problems> {
     let origin = format!("{origin}, step {}", step.name);
     let mut document = document.clone();
     document.remove("steps");
@@ -108,7 +107,7 @@ fn resolve(
     settings.push(("name".to_owned(), named(&base.name)));
     for (key, value) in settings {
         set::set(document.as_table_mut(), &key, value)
-            .map_err(|message| ScenarioError::general(&origin, message))?;
+            .map_err(|message| Problem::general(&origin, message))?;
     }
     let text = document.to_string();
     let mut scenario = read(&text, &origin)?.scenario;

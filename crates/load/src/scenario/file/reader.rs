@@ -1,17 +1,20 @@
 //! Takes a TOML document apart, key by key, and collects what is wrong with it.
 
 use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use thrum_settings::nearest;
+use thrum_settings::problem::{Place, Problem, Problems, Source, unknown_key};
 use toml_edit::{Item, Key, TableLike, Value};
 
 use super::locate::{is_at, span_of};
-use super::problem::{PROBLEMS_MAX, Place, Problem, ScenarioError};
+
+/// Most problems that one error lists.
+const PROBLEMS_MAX: usize = 20;
 
 /// Reads one document.
 pub(super) struct Reader<'a> {
-    origin: &'a str,
-    text: &'a str,
+    source: Arc<Source>,
     root: &'a Item,
     problems: Vec<Problem>,
 }
@@ -51,10 +54,9 @@ impl<'a> Section<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) const fn new(origin: &'a str, text: &'a str, root: &'a Item) -> Self {
+    pub(super) fn new(origin: &str, text: &str, root: &'a Item) -> Self {
         Self {
-            origin,
-            text,
+            source: source(origin, text),
             root,
             problems: Vec::new(),
         }
@@ -184,43 +186,44 @@ impl<'a> Reader<'a> {
             if known.contains(&name) {
                 continue;
             }
-            let within = match section.path.as_str() {
-                "" => String::new(),
-                path => format!(" in [{path}]"),
-            };
-            let hint = nearest(name, known.iter().copied()).map_or_else(
-                || format!("; keys here are {}", known.join(", ")),
-                |meant| format!(", did you mean {meant:?}?"),
-            );
+            let message = unknown_key(name, &section.path, known, || None);
             let span = section.table.key(name).and_then(Key::span);
-            let message = format!("unknown key {name:?}{within}{hint}");
             self.report(span.or_else(|| item.span()), message);
         }
     }
 
     /// The outcome: the contents, or every error.
-    pub(super) fn finish<T>(self, read: Option<T>) -> Result<T, ScenarioError> {
+    pub(super) fn finish<T>(mut self, read: Option<T>) -> Result<T, Problems> {
         match read {
-            Some(read) if self.problems.is_empty() => Ok(read),
-            _ if self.problems.is_empty() => Err(ScenarioError::general(
-                self.origin,
-                "no scenario in it".to_owned(),
-            )),
-            _ => Err(ScenarioError {
-                problems: self.problems,
-            }),
+            Some(read) if self.problems.is_empty() => return Ok(read),
+            None if self.problems.is_empty() => self.report(None, "no scenario in it".to_owned()),
+            _ => {}
         }
+        Err(Problems(self.problems))
     }
 
     /// Adds a problem.
     pub(super) fn report(&mut self, span: Option<Range<usize>>, message: String) {
         if self.problems.len() < PROBLEMS_MAX {
-            self.problems.push(Problem {
-                origin: self.origin.to_owned(),
-                place: span.map(|span| Place::new(self.text, &span)),
-                message,
-            });
+            self.problems.push(problem(&self.source, span, message));
         }
+    }
+}
+
+/// The text of a file; `origin` is its name.
+pub(super) fn source(origin: &str, text: &str) -> Arc<Source> {
+    Arc::new(Source::new(PathBuf::from(origin), text.to_owned()))
+}
+
+/// A problem at a place, or of the whole file.
+pub(super) fn problem(
+    source: &Arc<Source>,
+    span: Option<Range<usize>>,
+    message: String,
+) -> Problem {
+    match span {
+        Some(span) => Problem::at(Place::new(source, span), message),
+        None => Problem::general(source.path.display().to_string(), message),
     }
 }
 
