@@ -26,7 +26,6 @@ mod quic;
 pub mod request;
 mod retry;
 mod run;
-mod scram;
 mod stop;
 pub mod subscribe;
 mod target;

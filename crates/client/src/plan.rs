@@ -9,9 +9,10 @@ use std::path::Path;
 use thrum_codec::topic::is_valid_name;
 use thrum_codec::{TopicFilter, Version};
 use thrum_protocol::client::{ClientOptions, WillOptions};
+use thrum_scram::METHOD;
+use thrum_scram::client::Credentials;
 
 use super::property::PropertyValues;
-use super::scram;
 use super::target::Target;
 use super::{ConnectionArgs, Console, Stop};
 
@@ -29,7 +30,7 @@ pub(crate) struct Plan {
     /// Options of the client.
     pub(crate) options: ClientOptions,
     /// How to log in without sending the password.
-    pub(super) scram: Option<scram::Credentials>,
+    pub(super) scram: Option<Credentials>,
     /// Properties of the other packets.
     pub(crate) properties: PropertyValues,
     /// The topic of `-L`.
@@ -185,7 +186,7 @@ fn password(
 }
 
 /// Takes user name and password out of the options: they are not sent.
-fn credentials(options: &mut ClientOptions) -> Result<scram::Credentials, Stop> {
+fn credentials(options: &mut ClientOptions) -> Result<Credentials, Stop> {
     if options.authentication_method.is_some() {
         return Err(Stop::usage(
             "--scram names the authentication method: leave out -D connect authentication-method",
@@ -197,9 +198,8 @@ fn credentials(options: &mut ClientOptions) -> Result<scram::Credentials, Stop> 
             "--scram needs a user name and a password: give them with -u and --password-file",
         ));
     };
-    options.authentication_method = Some(scram::METHOD.to_owned());
-    scram::Credentials::new(&username, &password)
-        .map_err(|error| Stop::usage(format!("--scram: {error}")))
+    options.authentication_method = Some(METHOD.to_owned());
+    Credentials::new(&username, &password).map_err(|error| Stop::usage(format!("--scram: {error}")))
 }
 
 fn read_password(path: &Path) -> Result<Vec<u8>, Stop> {

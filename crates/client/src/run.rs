@@ -9,12 +9,13 @@ use thrum_codec::packet::Disconnect;
 use thrum_codec::{ReasonCode, decode, frame};
 use thrum_protocol::client::{Client, Event};
 use thrum_protocol::{Time, Violation};
+use thrum_scram::client::{Credentials, Login, ScramError};
 
 use super::application::{name, trace};
 use super::clock::Clock;
 use super::link::{HANDSHAKE_TIMEOUT, Link, pause};
 use super::retry::Retry;
-use super::{Application, Outbox, Plan, Progress, Stop, scram};
+use super::{Application, Outbox, Plan, Progress, Stop};
 
 /// The longest sleep: the longest delay for noticing a signal that arrives just before it.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
@@ -86,7 +87,7 @@ struct Runner<'a> {
     plan: &'a Plan,
     client: Client,
     /// That of the current connection, if it has one.
-    login: Option<scram::Login>,
+    login: Option<Login>,
     clock: Clock,
     interrupted: Arc<AtomicBool>,
     /// The broker has accepted a connection.
@@ -140,7 +141,7 @@ impl Runner<'_> {
     /// CONNECT, with the first step of an enhanced login, if set.
     fn begin(&mut self, link: &mut Link) -> Result<(), Stop> {
         let credentials = self.plan.scram.as_ref();
-        let login = credentials.map(scram::Credentials::login).transpose();
+        let login = credentials.map(Credentials::login).transpose();
         self.login = login.map_err(|error| Stop::failed(format!("cannot connect: {error}")))?;
         let (now, output) = (self.clock.now(), &mut link.output);
         match &self.login {
@@ -393,6 +394,6 @@ impl Runner<'_> {
     }
 }
 
-fn unproved(error: &scram::ScramError) -> Stop {
+fn unproved(error: &ScramError) -> Stop {
     Stop::denied(format!("login failed: {error}"))
 }

@@ -92,7 +92,8 @@ fn a_picture_is_refused_before_the_run() {
 #[test]
 fn quic_is_refused_at_either_end() {
     check_refused("pub -L quic://127.0.0.1/a -m x --insecure", "quic");
-    check_config_refused("listeners.quic.transport = \"quic\"", "quic");
+    let listener = "listeners.quic = { transport = \"quic\", bind = \"127.0.0.1:0\" }";
+    check_config_refused(listener, "quic");
 }
 
 #[cfg(not(feature = "http-auth"))]

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 use aws_lc_rs::rand;
 use thrum_access::{Login, Rules};
+use thrum_scram::{Credential, Decoys};
 
 use super::{Asked, Backend, BackendError, Found, Verdict};
 use crate::config::USERS;
 use crate::hash::{Hasher, Requester};
-use crate::scram::{Credential, Decoys};
 use crate::users::{self, PasswordHash, RuleList, User, UserStore};
 use crate::watched::Watched;
 

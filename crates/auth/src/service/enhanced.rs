@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use thrum_access::{Answer, Denial, Exchange, Login};
 use thrum_codec::ReasonCode;
+use thrum_scram::server::{self, Started};
+use thrum_scram::{Credential, METHOD};
 
 use super::chain::denied;
 use super::state::State;
 use crate::config::USERS;
-use crate::scram::{self, Credential, METHOD, Started};
 
 /// A login between two steps.
 struct Step {
@@ -30,7 +31,7 @@ pub(super) fn start(state: &State, login: Login) -> Answer {
     if &*method.name != METHOD {
         return Answer::Deny(unknown_method(&method.name));
     }
-    match scram::start(method.data.expose(), |name| users.credential(name)) {
+    match server::start(method.data.expose(), |name| users.credential(name)) {
         Ok((data, started, credential)) => Answer::Challenge {
             data,
             exchange: Exchange(Box::new(Step {

@@ -467,8 +467,8 @@ fn unknown_backend_names_are_reported_together() {
 
 mod scram_login {
     use super::*;
-    use crate::scram::METHOD;
-    use crate::scram::test_client::Client;
+    use thrum_scram::METHOD;
+    use thrum_scram::client::{Credentials, Login as Client};
 
     fn with_method(name: &str, data: &[u8]) -> Login {
         Login {
@@ -480,6 +480,11 @@ mod scram_login {
         }
     }
 
+    fn client(username: &str, password: &str) -> Client {
+        let credentials = Credentials::new(username, password.as_bytes()).unwrap();
+        credentials.login().unwrap()
+    }
+
     fn challenged(answer: Answer) -> (Vec<u8>, Exchange) {
         match answer {
             Answer::Challenge { data, exchange } => (data, exchange),
@@ -489,7 +494,7 @@ mod scram_login {
 
     fn service(name: &str) -> Service {
         Service::start(name, |store| {
-            let scram = crate::scram::Credential::of("pencil").ok();
+            let scram = thrum_scram::Credential::of("pencil").ok();
             store.set_user("alice", User { scram, ..alice() });
         })
     }
@@ -497,13 +502,13 @@ mod scram_login {
     #[test]
     fn the_right_password_is_admitted_and_the_server_proves_itself() {
         let service = service("scram");
-        let client = Client::new("alice", "pencil");
+        let mut client = client("alice", "pencil");
         let (data, exchange) = challenged(service.login(with_method(METHOD, &client.first())));
-        let (last, signature) = client.last(&data);
+        let last = client.answer(&data).unwrap();
         let Answer::Admit(admission) = service.step(exchange, &last) else {
             panic!("not admitted");
         };
-        assert_eq!(admission.data, Some(signature));
+        assert_eq!(client.finish(&admission.data.unwrap()), Ok(()));
         assert_eq!(admission.identity.username.as_deref(), Some("alice"));
         assert!(admission.rules.is_some());
     }
@@ -512,25 +517,25 @@ mod scram_login {
     fn wrong_password_unknown_user_and_changed_user_are_denied_alike() {
         let service = service("scram-wrong");
         for (username, password) in [("alice", "wrong"), ("nobody", "pencil")] {
-            let client = Client::new(username, password);
+            let mut client = client(username, password);
             let (data, exchange) = challenged(service.login(with_method(METHOD, &client.first())));
-            let denial = denial(service.step(exchange, &client.last(&data).0));
+            let denial = denial(service.step(exchange, &client.answer(&data).unwrap()));
             assert_eq!(denial.reason, ReasonCode::BadUserNameOrPassword);
         }
-        let client = Client::new("alice", "pencil");
+        let mut client = client("alice", "pencil");
         let (data, exchange) = challenged(service.login(with_method(METHOD, &client.first())));
         service.change(|store| drop(store.remove_user("alice")));
-        denial(service.step(exchange, &client.last(&data).0));
+        denial(service.step(exchange, &client.answer(&data).unwrap()));
     }
 
     #[test]
     fn another_name_than_before_is_refused() {
         let service = service("scram-name");
-        let client = Client::new("alice", "pencil");
+        let mut client = client("alice", "pencil");
         let mut again = with_method(METHOD, &client.first());
         again.identity.username = Some("bob".into());
         let (data, exchange) = challenged(service.login(again));
-        denial(service.step(exchange, &client.last(&data).0));
+        denial(service.step(exchange, &client.answer(&data).unwrap()));
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use thrum_scram::CredentialRecord;
 
 use super::rule_list::RuleList;
 use super::store::{Group, Role, User, UserStore};
 use crate::hash::{self, HashError};
-use crate::scram::CredentialRecord;
 
 /// A password hash that can be verified; never printed.
 #[derive(Clone, PartialEq, Eq)]

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use thrum_scram::Credential;
+
 use super::record::{PasswordHash, group_line, role_line, user_line};
 use super::rule_list::RuleList;
-use crate::scram::Credential;
 
 /// A user.
 #[derive(Clone, Debug, Default)]

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use super::*;
-use crate::scram::Credential;
+use crate::Credential;
 
 const HASH: &str = "$salted-plain$none$$c2VjcmV0";
 

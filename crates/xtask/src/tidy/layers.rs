@@ -12,7 +12,14 @@ const ROWS: [(&str, &[&str]); 9] = [
     ("pure", &["access", "figures", "protocol", "routing"]),
     (
         "library",
-        &["files", "protection", "report", "settings", "transport"],
+        &[
+            "files",
+            "protection",
+            "report",
+            "scram",
+            "settings",
+            "transport",
+        ],
     ),
     ("edge", &["storage", "quic"]),
     ("machine", &["engine", "load"]),

@@ -1,59 +1,48 @@
-//! SCRAM-SHA-256 (RFC 5802, RFC 7677), the client's side: both ends prove that they know the
-//! password, and neither side sends it.
-//!
-//! ```text
-//!   CONNECT  n,,n=user,r=nonce           ->
-//!            <- AUTH   r=nonce…,s=salt,i=iterations
-//!   AUTH     c=biws,r=nonce…,p=proof     ->
-//!            <- CONNACK v=signature
-//! ```
+//! The client's side: one login, with an answer to each of the server's messages.
 
 use std::fmt;
 use std::num::NonZeroU32;
 
-use aws_lc_rs::digest::{SHA256, digest};
-use aws_lc_rs::hmac::{self, HMAC_SHA256};
-use aws_lc_rs::{constant_time, pbkdf2, rand};
+use aws_lc_rs::rand;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 
-/// Name of the authentication method.
-pub(super) const METHOD: &str = "SCRAM-SHA-256";
+use super::keys::{self, Hash, Keys, combined, hash, is_same, keyed};
+use super::{ITERATIONS_MAX, ITERATIONS_MIN};
 
-/// The minimum of RFC 7677: a server that requests fewer may want to make the password easy to
-/// guess.
-const ITERATIONS_MIN: u32 = 4096;
-/// Some seconds of work; a server that requests more wants to keep its clients busy.
-const ITERATIONS_MAX: u32 = 10_000_000;
 /// Bytes of the client's part of the nonce.
 const NONCE_BYTES: usize = 18;
 /// The header `n,,` (no channel binding, no other identity) in Base64.
 const HEADER_BASE64: &str = "biws";
 
-type Hash = [u8; 32];
-
 /// Why a login failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum ScramError {
+pub enum ScramError {
+    /// A user name or a password that cannot be sent.
     #[error("the {0} is empty or has characters that SCRAM forbids")]
     Forbidden(&'static str),
+    /// The system provides no random numbers.
     #[error("the system provides no random numbers")]
     NoRandom,
+    /// A violation of the RFC's message format.
     #[error("the broker's SCRAM message is malformed: {0}")]
     Malformed(&'static str),
+    /// Too few or too many iterations.
     #[error(
         "the broker asks for {0} iterations; {ITERATIONS_MIN} to {ITERATIONS_MAX} are accepted"
     )]
     Iterations(u32),
+    /// An error that the server tells.
     #[error("the broker refuses the login: {0}")]
     Refused(String),
+    /// The server does not know the password.
     #[error("the broker does not prove that it knows the password; it may be an impostor")]
     Impostor,
 }
 
 /// User name and password in the form that SCRAM works with.
 #[derive(Clone)]
-pub(super) struct Credentials {
+pub struct Credentials {
     /// With `,` and `=` escaped for the message.
     name: String,
     password: String,
@@ -61,7 +50,7 @@ pub(super) struct Credentials {
 
 /// One login.
 #[derive(Debug)]
-pub(super) struct Login {
+pub struct Login {
     credentials: Credentials,
     nonce: String,
     state: State,
@@ -87,7 +76,10 @@ struct Challenge<'a> {
 
 impl Credentials {
     /// Prepares a user name and a password by RFC 4013 (`SASLprep`).
-    pub(super) fn new(username: &str, password: &[u8]) -> Result<Self, ScramError> {
+    ///
+    /// # Errors
+    /// One of them is empty or has characters that SCRAM forbids.
+    pub fn new(username: &str, password: &[u8]) -> Result<Self, ScramError> {
         let name = prepared(Some(username), "user name")?;
         let password = prepared(str::from_utf8(password).ok(), "password")?;
         Ok(Self {
@@ -97,7 +89,10 @@ impl Credentials {
     }
 
     /// A login with a new nonce.
-    pub(super) fn login(&self) -> Result<Login, ScramError> {
+    ///
+    /// # Errors
+    /// The system provides no random numbers.
+    pub fn login(&self) -> Result<Login, ScramError> {
         let mut random = [0; NONCE_BYTES];
         rand::fill(&mut random).map_err(|_| ScramError::NoRandom)?;
         Ok(self.login_with(STANDARD_NO_PAD.encode(random)))
@@ -120,13 +115,16 @@ impl fmt::Debug for Credentials {
 
 impl Login {
     /// The message for CONNECT.
-    pub(super) fn first(&self) -> Vec<u8> {
+    pub fn first(&self) -> Vec<u8> {
         format!("n,,{}", self.first_bare()).into_bytes()
     }
 
     /// Answers an AUTH of the server: the proof, or nothing if the server proves itself already
     /// here.
-    pub(super) fn answer(&mut self, message: &[u8]) -> Result<Vec<u8>, ScramError> {
+    ///
+    /// # Errors
+    /// The message is malformed, refuses the login, or proves that the server is another.
+    pub fn answer(&mut self, message: &[u8]) -> Result<Vec<u8>, ScramError> {
         match self.state {
             State::Begun => self.prove(message),
             State::Answered(_) => self.verify(message).map(|()| Vec::new()),
@@ -135,7 +133,10 @@ impl Login {
     }
 
     /// Takes the data of CONNACK: a server that has not proved its identity must do so now.
-    pub(super) fn finish(&mut self, message: &[u8]) -> Result<(), ScramError> {
+    ///
+    /// # Errors
+    /// The server has not proved that it knows the password.
+    pub fn finish(&mut self, message: &[u8]) -> Result<(), ScramError> {
         match self.state {
             State::Verified => Ok(()),
             State::Begun => Err(ScramError::Impostor),
@@ -155,25 +156,13 @@ impl Login {
         if !is_ours || challenge.nonce.len() == self.nonce.len() {
             return Err(ScramError::Malformed("another nonce than the client's"));
         }
-        let mut salted = Hash::default();
-        pbkdf2::derive(
-            pbkdf2::PBKDF2_HMAC_SHA256,
-            challenge.iterations,
-            &challenge.salt,
-            self.credentials.password.as_bytes(),
-            &mut salted,
-        );
+        let password = &self.credentials.password;
+        let keys = Keys::derive(password, &challenge.salt, challenge.iterations);
         let last = format!("c={HEADER_BASE64},r={}", challenge.nonce);
         let covered = format!("{},{text},{last}", self.first_bare());
-        let mut proof = keyed(&salted, b"Client Key");
-        let mut stored_key = Hash::default();
-        stored_key.copy_from_slice(digest(&SHA256, &proof).as_ref());
-        let signature = keyed(&stored_key, covered.as_bytes());
-        for (byte, with) in proof.iter_mut().zip(signature) {
-            *byte ^= with;
-        }
-        let server_key = keyed(&salted, b"Server Key");
-        self.state = State::Answered(keyed(&server_key, covered.as_bytes()));
+        let signature = keyed(&hash(keys.client.as_slice()), covered.as_bytes());
+        let proof = combined(*keys.client, &signature);
+        self.state = State::Answered(keyed(&keys.server, covered.as_bytes()));
         Ok(format!("{last},p={}", STANDARD.encode(proof)).into_bytes())
     }
 
@@ -191,8 +180,9 @@ impl Login {
             .and_then(|first| first.strip_prefix("v="));
         let signature = STANDARD.decode(signature.unwrap_or_default());
         let signature = signature.map_err(|_| ScramError::Malformed("signature"))?;
-        constant_time::verify_slices_are_equal(&signature, expected)
-            .map_err(|_| ScramError::Impostor)?;
+        if !is_same(&signature, expected) {
+            return Err(ScramError::Impostor);
+        }
         self.state = State::Verified;
         Ok(())
     }
@@ -226,23 +216,13 @@ impl<'a> Challenge<'a> {
 }
 
 fn prepared(text: Option<&str>, what: &'static str) -> Result<String, ScramError> {
-    let prepared = text.and_then(|text| stringprep::saslprep(text).ok());
-    match prepared {
-        Some(text) if !text.is_empty() => Ok(text.into_owned()),
-        _ => Err(ScramError::Forbidden(what)),
-    }
+    let prepared = text.and_then(keys::prepared);
+    let prepared = prepared.filter(|text| !text.is_empty());
+    prepared.ok_or(ScramError::Forbidden(what))
 }
 
 fn text(message: &[u8]) -> Result<&str, ScramError> {
     str::from_utf8(message).map_err(|_| ScramError::Malformed("not UTF-8"))
-}
-
-/// HMAC-SHA-256.
-fn keyed(key: &[u8], message: &[u8]) -> Hash {
-    let tag = hmac::sign(&hmac::Key::new(HMAC_SHA256, key), message);
-    let mut bytes = Hash::default();
-    bytes.copy_from_slice(tag.as_ref());
-    bytes
 }
 
 #[cfg(test)]

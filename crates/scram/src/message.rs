@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::credential::HASH_BYTES;
-use super::exchange::Refused;
+use super::keys::{HASH_BYTES, prepared};
+use super::server::Refused;
 
 /// Most bytes of a message.
 const MESSAGE_BYTES_MAX: usize = 4096;
@@ -113,11 +113,8 @@ fn name(written: &str) -> Result<String, Refused> {
         rest = after;
     }
     plain.push_str(rest);
-    let prepared = stringprep::saslprep(&plain).map_err(|_| malformed)?;
-    if prepared.is_empty() {
-        return Err(malformed);
-    }
-    Ok(prepared.into_owned())
+    let prepared = prepared(&plain).filter(|name| !name.is_empty());
+    prepared.ok_or(malformed)
 }
 
 /// Printable ASCII without comma.

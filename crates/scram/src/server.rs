@@ -1,20 +1,20 @@
-//! The steps of one login.
+//! The server's side: the steps of one login.
 
 use aws_lc_rs::rand;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use thiserror::Error;
 
-use super::credential::{Credential, HASH_BYTES, hash, keyed};
+use super::Credential;
+use super::keys::{combined, hash, is_same, keyed};
 use super::message::{first, last};
-use crate::hash::is_same;
 
 /// Bytes of the server's part of the nonce.
 const NONCE_BYTES: usize = 18;
 
 /// Why a client is refused. Texts contain no secret.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub enum Refused {
     /// A violation of the RFC's message format.
     #[error("malformed SCRAM message: {0}")]
     Malformed(&'static str),
@@ -28,9 +28,9 @@ pub(crate) enum Refused {
 
 /// A login between the client's two messages.
 #[derive(Debug)]
-pub(crate) struct Started {
+pub struct Started {
     /// The claimed user, not verified yet.
-    pub(crate) username: String,
+    pub username: String,
     header: String,
     nonce: String,
     /// First messages of both, as the proof covers them.
@@ -39,14 +39,17 @@ pub(crate) struct Started {
 
 /// The end of a login that succeeded.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Final {
+pub struct Final {
     /// The server's last message, which proves its knowledge of the password.
-    pub(crate) data: Vec<u8>,
+    pub data: Vec<u8>,
 }
 
 /// Answers the client's first message. `credential` finds the stored credential of a user, or a
 /// decoy.
-pub(crate) fn start(
+///
+/// # Errors
+/// The message is malformed, or the system provides no random numbers.
+pub fn start(
     data: &[u8],
     credential: impl FnOnce(&str) -> Credential,
 ) -> Result<(Vec<u8>, Started, Credential), Refused> {
@@ -76,7 +79,10 @@ fn start_with(
 
 impl Started {
     /// Verifies the client's last message.
-    pub(crate) fn finish(&self, data: &[u8], credential: &Credential) -> Result<Final, Refused> {
+    ///
+    /// # Errors
+    /// The message is malformed, or does not prove the password.
+    pub fn finish(&self, data: &[u8], credential: &Credential) -> Result<Final, Refused> {
         let last = last(data)?;
         if last.header != self.header.as_bytes() {
             return Err(Refused::Malformed("header differs from the first message"));
@@ -86,10 +92,7 @@ impl Started {
         }
         let covered = format!("{},{}", self.messages, last.without_proof);
         let signature = keyed(&credential.stored_key, covered.as_bytes());
-        let mut client_key = [0; HASH_BYTES];
-        for ((key, proof), signature) in client_key.iter_mut().zip(last.proof).zip(signature) {
-            *key = proof ^ signature;
-        }
+        let client_key = combined(last.proof, &signature);
         if !is_same(&hash(&client_key), &credential.stored_key) {
             return Err(Refused::WrongProof);
         }

@@ -3,30 +3,25 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
-use aws_lc_rs::digest::{SHA256, digest};
-use aws_lc_rs::hmac::{self, HMAC_SHA256, Key};
-use aws_lc_rs::{pbkdf2, rand};
+use aws_lc_rs::rand;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-/// Bytes of a SHA-256.
-pub(super) const HASH_BYTES: usize = 32;
+use super::keys::{HASH_BYTES, Keys, hash, is_same, keyed, prepared};
+use super::{ITERATIONS_MAX, ITERATIONS_MIN};
+
 /// Iterations of a new credential: four times the minimum of RFC 7677, still under a second on a
 /// small device.
 const ITERATIONS: u32 = 16_384;
 /// Bytes of a new salt.
 const SALT_BYTES: usize = 16;
-/// Fewest accepted iterations, the minimum of RFC 7677.
-const ITERATIONS_MIN: u32 = 4096;
-/// Most iterations that are accepted: a client that has to compute more gives up.
-const ITERATIONS_MAX: u32 = 10_000_000;
 /// Most bytes of a salt that are accepted.
 const SALT_BYTES_MAX: usize = 128;
 
 /// A credential: `StoredKey` and `ServerKey` of RFC 5802. Never printed.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Credential {
     pub(super) salt: Vec<u8>,
     pub(super) iterations: u32,
@@ -48,29 +43,21 @@ impl Credential {
 
     /// Makes one with this salt.
     pub(super) fn derive(password: &str, salt: &[u8], iterations: u32) -> Result<Self, String> {
-        let prepared = stringprep::saslprep(password);
-        let prepared = prepared.map_err(|_| "the password has characters that SCRAM forbids")?;
-        let prepared = Zeroizing::new(prepared.into_owned());
+        let prepared = prepared(password);
+        let prepared = prepared.ok_or("the password has characters that SCRAM forbids")?;
+        let prepared = Zeroizing::new(prepared);
         let count = NonZeroU32::new(iterations).ok_or("0 iterations")?;
-        let mut salted = Zeroizing::new([0; HASH_BYTES]);
-        pbkdf2::derive(
-            pbkdf2::PBKDF2_HMAC_SHA256,
-            count,
-            salt,
-            prepared.as_bytes(),
-            salted.as_mut_slice(),
-        );
-        let client_key = Zeroizing::new(keyed(salted.as_slice(), b"Client Key"));
+        let keys = Keys::derive(&prepared, salt, count);
         Ok(Self {
             salt: salt.to_vec(),
             iterations,
-            stored_key: hash(client_key.as_slice()),
-            server_key: keyed(salted.as_slice(), b"Server Key"),
+            stored_key: hash(keys.client.as_slice()),
+            server_key: keys.server,
         })
     }
 
     /// Credentials of unknown users, from the secret of this one.
-    pub(crate) fn decoys(&self) -> Decoys {
+    pub fn decoys(&self) -> Decoys {
         Decoys::new(&self.server_key)
     }
 }
@@ -81,33 +68,30 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// HMAC-SHA-256.
-pub(super) fn keyed(key: &[u8], message: &[u8]) -> [u8; HASH_BYTES] {
-    let tag = hmac::sign(&Key::new(HMAC_SHA256, key), message);
-    let mut bytes = [0; HASH_BYTES];
-    bytes.copy_from_slice(tag.as_ref());
-    bytes
+/// The keys are compared in constant time.
+impl PartialEq for Credential {
+    fn eq(&self, other: &Self) -> bool {
+        let is_same_client = is_same(&self.stored_key, &other.stored_key);
+        let is_same_server = is_same(&self.server_key, &other.server_key);
+        let is_same_salt = self.salt == other.salt && self.iterations == other.iterations;
+        is_same_client & is_same_server & is_same_salt
+    }
 }
 
-/// SHA-256.
-pub(super) fn hash(message: &[u8]) -> [u8; HASH_BYTES] {
-    let mut bytes = [0; HASH_BYTES];
-    bytes.copy_from_slice(digest(&SHA256, message).as_ref());
-    bytes
-}
+impl Eq for Credential {}
 
 /// Credentials of users that do not exist: the same for a name each time, and without a password.
-pub(crate) struct Decoys([u8; HASH_BYTES]);
+pub struct Decoys([u8; HASH_BYTES]);
 
 impl Decoys {
     /// Derives them from a secret that lives as long as the store: the salts for an unknown name
     /// must not change when the broker restarts.
-    pub(crate) fn new(secret: &[u8]) -> Self {
+    pub fn new(secret: &[u8]) -> Self {
         Self(keyed(secret, b"thrum: salts of nobody"))
     }
 
     /// The credential of a name.
-    pub(crate) fn credential(&self, username: &str) -> Credential {
+    pub fn credential(&self, username: &str) -> Credential {
         let part = |purpose: &str| {
             let message = [purpose.as_bytes(), b"\0", username.as_bytes()].concat();
             keyed(&self.0, &message)
@@ -130,7 +114,7 @@ impl fmt::Debug for Decoys {
 /// A credential in a file, its bytes in Base64.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct CredentialRecord {
+pub struct CredentialRecord {
     salt: String,
     iterations: u32,
     stored_key: String,
