@@ -8,7 +8,5 @@ mod results;
 mod scenarios;
 
 pub(super) use engine::{Engine, Finished, interrupt_flag};
-pub(super) use results::{
-    Form, Forms, comparison, comparison_text, keep, reports, summary_of, summary_text, table_of,
-};
+pub(super) use results::{Form, Forms, keep, reports, summary_of, summary_text, table_of};
 pub(super) use scenarios::{Changes, file_of, listing, resolve, set_members, sets, shaped};
