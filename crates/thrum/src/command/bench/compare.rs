@@ -142,3 +142,64 @@ fn exit_code(comparisons: &[Comparison]) -> u8 {
         INVALID
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(lost: u64, is_valid: bool) -> RunResult {
+        let mut run = RunResult::default();
+        run.validity.valid = is_valid;
+        run.verdict.pass = true;
+        run.delivery.expected = 1_000;
+        run.delivery.delivered = 1_000 - lost;
+        run.delivery.lost = lost;
+        run.fill_metrics();
+        run
+    }
+
+    fn compared(candidate: &RunResult) -> Vec<Comparison> {
+        vec![Comparison::new(
+            &[run(0, true)],
+            std::slice::from_ref(candidate),
+        )]
+    }
+
+    #[test]
+    fn broken_promises_and_invalid_runs_fail_a_build() {
+        for (candidate, code) in [
+            (run(0, true), 0),
+            (run(1, true), THRESHOLDS),
+            (run(1, false), INVALID),
+        ] {
+            assert_eq!(exit_code(&compared(&candidate)), code);
+        }
+    }
+
+    #[test]
+    fn different_conditions_are_refused_with_the_line_that_differs() {
+        assert!(refuse_different(&compared(&run(0, true))).is_ok());
+        let mut other = run(0, true);
+        other.scenario.stages.hold = 30.0;
+        let refusal = refuse_different(&compared(&other)).unwrap_err();
+        assert!(
+            refusal
+                .to_string()
+                .contains("\n  hold differs: 0 s | 30 s\n"),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    fn a_run_counts_once() {
+        let kept = |folder: &str| Kept {
+            folder: folder.into(),
+            result: RunResult::default(),
+        };
+        assert!(refuse_repeated(&[kept("a")], &[kept("b")]).is_ok());
+        for (left, right) in [(["a", "a"], "b"), (["a", "b"], "a")] {
+            let refusal = refuse_repeated(&left.map(kept), &[kept(right)]).unwrap_err();
+            assert_eq!(refusal.to_string(), "run a is given twice");
+        }
+    }
+}
