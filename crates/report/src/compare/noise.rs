@@ -9,6 +9,9 @@ use crate::units::fraction;
 /// Runs on each side from which their spread is meaningful.
 pub(super) const RUNS_MIN: usize = 3;
 
+/// Runs of a side from which one that went wrong is told from the others.
+const ROBUST_RUNS_MIN: usize = 5;
+
 /// Seconds of a hold from which their spread is meaningful.
 const SECONDS_MIN: usize = 4;
 
@@ -19,27 +22,28 @@ const CORRELATION_MAX: f64 = 0.9;
 /// Makes the median absolute deviation of normally distributed values their standard deviation.
 const MAD_TO_DEVIATION: f64 = 1.4826;
 
-/// Standard error of a median by that of a mean, of normally distributed values.
-const MEDIAN_BY_MEAN: f64 = 1.2533;
+/// Standard error of a median by that of a mean, of 1 to 6 normally distributed values and of many.
+const MEDIAN_BY_MEAN: [f64; 6] = [1.0, 1.0, 1.160, 1.092, 1.197, 1.135];
+const MEDIAN_BY_MEAN_MANY: f64 = 1.2533;
 
 /// The factor by which the median absolute deviation of 2 to 9 values is too small (Croux and
 /// Rousseeuw 1992).
 const SMALL_SAMPLE: [f64; 8] = [1.196, 1.495, 1.363, 1.206, 1.200, 1.140, 1.129, 1.107];
 
-/// Student's t for 95 % on both sides together, by degrees of freedom from 1 on.
+/// Student's t for 95 % on one side, by degrees of freedom from 1 on.
 const STUDENT: [f64; 30] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
-    2.052, 2.048, 2.045, 2.042,
+    6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782, 1.771,
+    1.761, 1.753, 1.746, 1.740, 1.734, 1.729, 1.725, 1.721, 1.717, 1.714, 1.711, 1.708, 1.706,
+    1.703, 1.701, 1.699, 1.697,
 ];
 
 /// Student's t for more degrees of freedom.
-const STUDENT_MANY: f64 = 1.96;
+const STUDENT_MANY: f64 = 1.645;
 
 /// Student's t for 99 % on one side, by degrees of freedom from 1 on: five figures that are tested
 /// together are wrong 5 times of 100 (Bonferroni).
 const STUDENT_ONE_SIDED: [f64; 30] = [
-    31.821, 6.965, 4.541, 3.747, 3.365, 3.143, 2.998, 2.896, 2.821, 2.764, 2.718, 2.681, 2.650,
+    31.821, 6.965, 4.541, 3.747, 3.365, 3.143, 2.998, 2.896, 2.821, 2.764, 2.719, 2.681, 2.650,
     2.624, 2.602, 2.583, 2.567, 2.552, 2.539, 2.528, 2.518, 2.508, 2.500, 2.492, 2.485, 2.479,
     2.473, 2.467, 2.462, 2.457,
 ];
@@ -72,10 +76,19 @@ pub(super) fn median(values: &[f64]) -> Option<f64> {
 }
 
 /// Noise of the difference of two medians, from the spread of the runs of each side: medians of as
-/// many runs of the same thing differ by less 95 times of 100. None if the baseline is 0.
+/// many runs of the same thing differ by less 95 times of 100 in each direction. None if the
+/// baseline is 0.
 pub(super) fn of_runs(baseline: &[f64], candidate: &[f64]) -> Option<f64> {
     let middle = median(baseline)?;
-    let error = |values: &[f64]| MEDIAN_BY_MEAN * deviation(values) / count(values).sqrt();
+    let error = |values: &[f64]| {
+        // Of fewer values, one gone wrong cannot be told from the others.
+        let deviation = if values.len() < ROBUST_RUNS_MIN {
+            standard_deviation(values)
+        } else {
+            deviation(values)
+        };
+        median_by_mean(values.len()) * deviation / count(values).sqrt()
+    };
     let noise = student(baseline.len() + candidate.len()) * error(baseline).hypot(error(candidate));
     (middle != 0.0).then(|| noise / middle.abs())
 }
@@ -240,6 +253,14 @@ fn student(values: usize) -> f64 {
         .unwrap_or(STUDENT_MANY)
 }
 
+fn median_by_mean(values: usize) -> f64 {
+    let index = values.saturating_sub(1);
+    MEDIAN_BY_MEAN
+        .get(index)
+        .copied()
+        .unwrap_or(MEDIAN_BY_MEAN_MANY)
+}
+
 /// Student's t for 99 % on one side; between whole degrees of freedom that of fewer.
 fn student_one_sided(freedom: f64) -> f64 {
     let mut known = (1_u8..).map(f64::from).zip(STUDENT_ONE_SIDED);
@@ -264,11 +285,10 @@ mod tests {
 
     #[test]
     fn noise_of_runs_is_that_of_the_formula() {
-        // Deviation of both sides 1.4826 * 1 * 1.495 = 2.2165, error of each median 1.6038, t(4) =
-        // 2.776.
+        // Deviation of both sides 1, error of each median 1.160 / sqrt(3) = 0.6697, t(4) = 2.132.
         let noise = of_runs(&[99.0, 100.0, 101.0], &[199.0, 200.0, 201.0]).unwrap();
         assert!(
-            close(noise, 2.776 * 1.6038 * 2_f64.sqrt() / 100.0),
+            close(noise, 2.132 * 0.6697 * 2_f64.sqrt() / 100.0),
             "{noise}"
         );
     }
@@ -376,14 +396,14 @@ mod tests {
         std::array::from_fn(|_| middle - 6.0 + (0..12).map(|_| uniform()).sum::<f64>())
     }
 
-    /// Times of 1 000 that a shift of the middle shows.
+    /// Times of 1 000 that a shift of the middle shows as one upwards.
     fn times_seen<const RUNS: usize>(shift: f64) -> usize {
         let mut state = 1;
         let is_seen = |_: &u32| {
             let left: [f64; RUNS] = drawn(&mut state, 100.0);
             let right: [f64; RUNS] = drawn(&mut state, 100.0 + shift);
             let (before, after) = (median(&left).unwrap(), median(&right).unwrap());
-            ((after - before) / before).abs() > of_runs(&left, &right).unwrap()
+            (after - before) / before > of_runs(&left, &right).unwrap()
         };
         (0..1_000).filter(is_seen).count()
     }

@@ -24,9 +24,10 @@ const IN_LINE: [(&str, &str); 6] = [
 /// Name of the baseline.
 const BASELINE: &str = "A";
 
-const ONE_AFTER_THE_OTHER: &str = "One side was measured after the other, so a change of the \
-                                   machine would look like one of the broker: the least \
-                                   differences are doubled. Alternate the runs: A B A B.";
+const CAUTIOUS: &str = "The least differences are doubled, because a change of the machine would \
+                        look like one of the broker where one side was measured after the other, \
+                        and chance alone reaches the level with three runs a side. Measure four \
+                        and alternate them: A B A B.";
 const FURTHER: &str = "Further figures are tested each alone and raise no alarm: of 20 equal ones, \
                        one looks worse and one better.";
 
@@ -287,8 +288,8 @@ fn notes(comparisons: &[Comparison]) -> Vec<String> {
     if let Some(few) = comparisons.iter().find(|of| !of.method.is_by_runs) {
         notes.push(by_band(few));
     }
-    if is_any(|method| method.is_by_runs && method.is_one_after_the_other) {
-        notes.push(ONE_AFTER_THE_OTHER.to_owned());
+    if is_any(|method| method.is_by_runs && method.is_cautious()) {
+        notes.push(CAUTIOUS.to_owned());
     }
     if rows().any(|row| !row.is_gate) {
         notes.push(FURTHER.to_owned());
@@ -312,7 +313,7 @@ fn by_runs() -> String {
         "Figures are medians of the runs (lowest–highest). A winner is better by at least {} \
          (latency, memory), {} (CPU) or {} (rate), and by more than equal runs differ by in {} of \
          comparisons: an exact permutation test of these figures together, in each direction. \
-         ± is the noise of two medians. A promise that only one side broke needs no test.",
+         ± is the noise of two medians (95 % in each direction), and no winner is within it. A promise that only one side broke needs no test.",
         least(Kind::Latency),
         least(Kind::Cpu),
         least(Kind::Rate),

@@ -2,6 +2,7 @@
 
 mod simulated;
 
+use super::figures::Kind;
 use super::*;
 use crate::result::Distribution;
 use crate::sample;
@@ -132,7 +133,7 @@ fn percentiles_of_few_values_are_withheld_and_the_next_one_is_tested() {
 #[test]
 fn sides_measured_one_after_the_other_need_twice_the_difference() {
     let at = |hour: u32, scale: u64| {
-        let mut runs = runs(scale, [1_000_000; 3]);
+        let mut runs = runs(scale, [1_000_000; 4]);
         for run in &mut runs {
             run.started = format!("2026-11-21T{hour:02}:00:00Z");
         }
@@ -378,7 +379,8 @@ fn the_table_tells_change_noise_and_verdict() {
   further figure        A        B  change  noise  winner
   rate.received   1 000/s  1 000/s  +0.0 %   ±4 %    none
 
-  Figures are medians of the runs (lowest–highest). A winner is better by at least 10 % (latency, memory), 5 % (CPU) or 2 % (rate), and by more than equal runs differ by in 5 % of comparisons: an exact permutation test of these figures together, in each direction. ± is the noise of two medians. A promise that only one side broke needs no test.
+  Figures are medians of the runs (lowest–highest). A winner is better by at least 10 % (latency, memory), 5 % (CPU) or 2 % (rate), and by more than equal runs differ by in 5 % of comparisons: an exact permutation test of these figures together, in each direction. ± is the noise of two medians (95 % in each direction), and no winner is within it. A promise that only one side broke needs no test.
+  The least differences are doubled, because a change of the machine would look like one of the broker where one side was measured after the other, and chance alone reaches the level with three runs a side. Measure four and alternate them: A B A B.
   Further figures are tested each alone and raise no alarm: of 20 equal ones, one looks worse and one better.
 ";
     assert_eq!(text(&[small()]), expected);

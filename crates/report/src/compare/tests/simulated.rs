@@ -161,7 +161,7 @@ fn pair(
         drift += DRIFT * random.normal();
         let side = match order {
             // A B B A A B B A
-            Order::Alternated => usize::from((number + 1) / 2 % 2 == 1),
+            Order::Alternated => usize::from(number.div_ceil(2) % 2 == 1),
             Order::OneAfterTheOther => number / runs,
         };
         let broker = [USUAL, candidate][side];
