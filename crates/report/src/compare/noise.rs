@@ -9,8 +9,10 @@ use crate::units::fraction;
 /// Runs on each side from which their spread is meaningful.
 pub(super) const RUNS_MIN: usize = 3;
 
-/// Runs of a side from which one that went wrong is told from the others.
-const ROBUST_RUNS_MIN: usize = 5;
+/// Runs of a side from which one that went wrong is told from the others, and by how many times it
+/// widens their standard deviation.
+const ROBUST_RUNS_MIN: usize = 4;
+const GONE_WRONG: f64 = 4.0;
 
 /// Seconds of a hold from which their spread is meaningful.
 const SECONDS_MIN: usize = 4;
@@ -81,12 +83,7 @@ pub(super) fn median(values: &[f64]) -> Option<f64> {
 pub(super) fn of_runs(baseline: &[f64], candidate: &[f64]) -> Option<f64> {
     let middle = median(baseline)?;
     let error = |values: &[f64]| {
-        // Of fewer values, one gone wrong cannot be told from the others.
-        let deviation = if values.len() < ROBUST_RUNS_MIN {
-            standard_deviation(values)
-        } else {
-            deviation(values)
-        };
+        let deviation = deviation(values);
         median_by_mean(values.len()) * deviation / count(values).sqrt()
     };
     let noise = student(baseline.len() + candidate.len()) * error(baseline).hypot(error(candidate));
@@ -208,23 +205,26 @@ fn of_second(second: &Second, metric: &str) -> Option<f64> {
     }
 }
 
-/// Standard deviation out of the median absolute deviation, which one run gone wrong does not
-/// change; where more than half of the values are equal, the usual one.
+/// Standard deviation; with a run gone wrong the one out of the median absolute deviation, which
+/// such a run does not change.
 fn deviation(values: &[f64]) -> f64 {
-    let Some(middle) = median(values) else {
-        return 0.0;
-    };
-    let distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
-    let absolute = median(&distances).unwrap_or(0.0);
-    if absolute == 0.0 {
-        return standard_deviation(values);
+    let usual = standard_deviation(values);
+    match robust_deviation(values) {
+        Some(robust) if robust > 0.0 && usual > GONE_WRONG * robust => robust,
+        _ => usual,
     }
-    let correction = values
-        .len()
-        .checked_sub(2)
-        .and_then(|index| SMALL_SAMPLE.get(index));
+}
+
+/// None of too few values.
+fn robust_deviation(values: &[f64]) -> Option<f64> {
+    if values.len() < ROBUST_RUNS_MIN {
+        return None;
+    }
+    let middle = median(values)?;
+    let distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
+    let correction = SMALL_SAMPLE.get(values.len() - 2).copied();
     let many = count(values) / (count(values) - 0.8);
-    MAD_TO_DEVIATION * absolute * correction.copied().unwrap_or(many)
+    Some(MAD_TO_DEVIATION * median(&distances)? * correction.unwrap_or(many))
 }
 
 pub(super) fn standard_deviation(values: &[f64]) -> f64 {
