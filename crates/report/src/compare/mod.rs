@@ -31,7 +31,7 @@ pub const LEVEL: f64 = 0.05;
 /// Runs a side that can raise an alarm by their spread.
 pub const RUNS_NEEDED: usize = noise::RUNS_MIN;
 
-/// The part of the level that the least p may be at most: above it, chance alone can reach the level.
+/// The part of the level that the least p may be; above it, chance alone reaches the level.
 const LEAST_P_WITH_ROOM: f64 = 0.7;
 
 /// Result of a comparison for a figure.

@@ -45,17 +45,24 @@ pub(super) struct CompareArgs {
     /// warning for each.
     #[arg(long)]
     allow_different: bool,
+    #[command(flatten)]
+    form: Form,
+    /// End with exit code 99 if B broke a promise that A kept, or if its latency, rate, CPU or
+    /// memory got worse by more than noise explains (equal brokers: at most 5 % of comparisons),
+    /// and with 7 if a run is INVALID.
+    #[arg(long)]
+    fail: bool,
+}
+
+/// The form that is printed; text for the terminal if neither is given.
+#[derive(Debug, Args)]
+struct Form {
     /// Print the comparison as JSON.
     #[arg(long)]
     json: bool,
     /// Print the comparison as Markdown.
     #[arg(long, conflicts_with = "json")]
     md: bool,
-    /// End with exit code 99 if B broke a promise that A kept, or if its latency, rate, CPU or
-    /// memory got worse by more than noise explains (equal brokers: at most 5 % of comparisons),
-    /// and with 7 if a run is INVALID.
-    #[arg(long)]
-    fail: bool,
 }
 
 /// Compares.
@@ -64,7 +71,7 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
     if !args.allow_different {
         refuse_different(&comparisons)?;
     }
-    let text = match (args.json, args.md) {
+    let text = match (args.form.json, args.form.md) {
         (true, _) => compare::json(&comparisons),
         (false, true) => compare::markdown(&comparisons),
         (false, false) => compare::text(&comparisons),
