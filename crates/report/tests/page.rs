@@ -349,6 +349,21 @@ fn a_comparison_survives_being_written_and_read() {
 }
 
 #[test]
+fn a_comparison_with_another_run_begins_with_its_conclusion_and_marks_the_winners() {
+    let html = draw(&sample::run(4));
+    let (_, section) = html.split_once("<section id=\"comparison\">").unwrap();
+    let (section, _) = section.split_once("</section>").unwrap();
+    let at = |text: &str| {
+        section
+            .find(text)
+            .unwrap_or_else(|| panic!("{text}: {section}"))
+    };
+    assert!(at("p99 of B is 0.88 ± 0.04 times that of A.") < at("<table>"));
+    assert!(at("<tr class=\"good\"><td><code>e2e.p99") < at("<tr><td><code>rate.received"));
+    assert!(at("<tr class=\"bad\"><td><code>broker.rss") < at("| figure | A | B |"));
+}
+
+#[test]
 fn brokers_of_which_no_round_counts_are_marked() {
     let mut report = sample::versus();
     let html = versus_page(&report).unwrap();

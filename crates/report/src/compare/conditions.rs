@@ -34,26 +34,31 @@ const CONDITIONS: [Condition; 13] = [
     ("tool", |run| run.tool.version.clone()),
 ];
 
-/// Reasons not to trust a comparison.
-pub(super) fn warnings(baseline: &[RunResult], candidate: &[RunResult]) -> Vec<String> {
+/// One line for each condition that is not the same in all runs.
+pub(super) fn differences(baseline: &[RunResult], candidate: &[RunResult]) -> Vec<String> {
     let differing = CONDITIONS.iter().filter_map(|(name, condition)| {
         let [left, right] = [baseline, candidate].map(|runs| values(runs, *condition));
         let differs = left != right || left.len() > 1;
         differs.then(|| format!("{name} differs: {} | {}", shown(&left), shown(&right)))
     });
-    let mut warnings: Vec<String> = differing.collect();
-    for (side, runs) in [("baseline", baseline), ("candidate", candidate)] {
+    differing.collect()
+}
+
+/// Reasons not to trust runs, whatever they are compared with.
+pub(super) fn faults(baseline: &[RunResult], candidate: &[RunResult]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (side, runs) in [("A", baseline), ("B", candidate)] {
         if runs.is_empty() {
             warnings.push(format!("{side} has no runs"));
         }
         for run in runs {
-            warnings.extend(faults(side, run));
+            warnings.extend(fault(side, run));
         }
     }
     warnings
 }
 
-fn faults(side: &str, run: &RunResult) -> Option<String> {
+fn fault(side: &str, run: &RunResult) -> Option<String> {
     let what = if !run.validity.valid {
         format!(
             "is INVALID, its figures are the generator's: {}",

@@ -1,97 +1,48 @@
-//! Runs against runs: which figures differ by more than they vary.
+//! Runs against runs: which figures differ by more than noise explains.
 //!
-//! Percentiles of several runs are those of all their values together (the histograms are merged),
-//! never means of percentiles; every other figure of several runs is their median.
+//! Figures of several runs are the medians of the runs' figures. A difference is called one if it
+//! is at least the least practical difference and noise does not explain it: with at least three
+//! runs a side by an exact permutation test, with fewer by what the seconds of a run show and what
+//! runs of the same thing are known to differ by.
 
+mod conclusion;
 mod conditions;
+mod figures;
+mod judge;
 mod noise;
+mod permutation;
 #[cfg(test)]
 mod tests;
 mod text;
 
 use serde::Serialize;
 
+pub use conclusion::conclusion;
+pub(crate) use text::cells;
 pub use text::{json, markdown, text, versus_line};
 
-use crate::metric::{self, Better, DISTRIBUTIONS, Metric};
-use crate::result::{Distribution, RunResult};
-use crate::units;
+use crate::result::RunResult;
+use figures::FAILURES;
+use judge::Sides;
 
-/// Least noise of repeated runs, as no machine repeats itself better.
-const NOISE_OF_RUNS_MIN: f64 = 0.005;
+/// Equal sides raise an alarm at most this often, over all figures that may raise one.
+pub const LEVEL: f64 = 0.05;
 
-/// Least noise of single runs: whole runs differ by more than their parts do.
-const NOISE_OF_ONE_MIN: f64 = 0.05;
+/// Runs a side that can raise an alarm by their spread.
+pub const RUNS_NEEDED: usize = noise::RUNS_MIN;
 
-/// The compared figures, in the order of their display.
-const COMPARED: [&str; 32] = [
-    "rate.sent",
-    "rate.received",
-    "e2e.p50",
-    "e2e.p90",
-    "e2e.p99",
-    "e2e.p99.9",
-    "e2e.max",
-    "service.p50",
-    "service.p99",
-    "publish_ack.p50",
-    "publish_ack.p99",
-    "connect.p50",
-    "connect.p99",
-    "connect.rate",
-    "subscribe.p99",
-    "reconnect.p99",
-    "delivered",
-    "lost",
-    "duplicated",
-    "reordered",
-    "misdelivered",
-    "refused",
-    "held_back",
-    "connect.errors",
-    "connections.lost",
-    "errors",
-    "broker.cores",
-    "broker.cpu_per_message",
-    "broker.messages_per_core",
-    "broker.rss",
-    "broker.bytes_per_connection",
-    "broker.context_switches",
-];
-
-/// Deliveries and counts of what ought not to happen: each one matters, and no spread within a run
-/// excuses it.
-const FAILURES: [&str; 9] = [
-    "delivered",
-    "lost",
-    "duplicated",
-    "reordered",
-    "misdelivered",
-    "refused",
-    "connect.errors",
-    "connections.lost",
-    "errors",
-];
-
-/// Figures that may break a build besides [`FAILURES`]. If every compared figure counted, one would
-/// be beyond its noise in about every other comparison of the same broker.
-const GATING: [&str; 5] = [
-    "rate.received",
-    "e2e.p99",
-    "connect.p99",
-    "broker.cpu_per_message",
-    "broker.rss",
-];
+/// The part of the level that the least p may be; above it, chance alone reaches the level.
+const LEAST_P_WITH_ROOM: f64 = 0.7;
 
 /// Result of a comparison for a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The candidate's figure is better, by more than the noise.
+    /// The candidate's figure is better, by more than noise explains.
     Better,
-    /// It is worse, by more than the noise.
+    /// It is worse, by more than noise explains.
     Worse,
-    /// The figures differ by no more than the noise.
+    /// No difference is shown.
     Same,
     /// One side has no such figure, the noise is not known, or a run is invalid.
     NotComparable,
@@ -103,7 +54,7 @@ impl Verdict {
         match self {
             Self::Better => "better",
             Self::Worse => "worse",
-            Self::Same => "same",
+            Self::Same => "no difference shown",
             Self::NotComparable => "not comparable",
         }
     }
@@ -113,16 +64,18 @@ impl Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoiseSource {
-    /// The spread of at least three runs on each side.
+    /// The spread of the runs of each side.
     Runs,
-    /// The spread of blocks of seconds within the hold: less than what runs differ by.
+    /// The seconds of the hold, and what runs are known to differ by.
     Seconds,
-    /// The number of values of a percentile that is not known per second, in single runs; as
-    /// `Seconds`.
+    /// The number of values of a percentile that is not known per second, and what runs are known
+    /// to differ by.
     Values,
-    /// There is none: each one counts.
+    /// There is none: a promise that one side kept and the other broke.
     Exact,
-    /// Too few runs, and no figure per second.
+    /// Withheld: too few values stand behind the figure.
+    TooFewValues,
+    /// A run does not have the figure, or nothing is known of its noise.
     Unknown,
 }
 
@@ -139,34 +92,79 @@ pub struct Side {
     pub started: String,
 }
 
+/// Lowest and highest figure of the runs of a side.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "the names of the fields are self-explanatory")]
+pub struct Range {
+    pub lowest: f64,
+    pub highest: f64,
+}
+
 /// One figure on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// Its name.
     pub metric: &'static str,
-    /// Of the baseline, in the unit of the metric.
+    /// Median of the runs of the baseline, in the unit of the metric.
     pub baseline: Option<f64>,
     /// Of the candidate.
     pub candidate: Option<f64>,
+    /// Range of several runs of the baseline.
+    pub baseline_range: Option<Range>,
+    /// Of the candidate.
+    pub candidate_range: Option<Range>,
     /// Candidate minus baseline as a part of the baseline.
     pub change: Option<f64>,
-    /// A change of up to this part, in both directions, is noise (95 %).
+    /// Noise of the change as a part of the baseline.
     pub noise: Option<f64>,
     /// The source of `noise`.
     pub noise_source: NoiseSource,
+    /// Least practical difference, as a part of the lower figure.
+    pub least: f64,
+    /// Probability that equal sides show a difference as large in this direction, in any of the
+    /// figures that are tested together; none without a test.
+    pub p: Option<f64>,
+    /// Whether it may raise an alarm; these figures are tested together, others each alone.
+    pub is_gate: bool,
     /// The verdict.
     pub verdict: Verdict,
 }
 
-/// Runs of a candidate against runs of a baseline.
+/// The means by which differences were told from noise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Method {
+    /// [`LEVEL`].
+    pub level: f64,
+    /// The least p that as many runs can show.
+    pub least_p: f64,
+    /// Whether there are runs enough for the permutation test.
+    pub is_by_runs: bool,
+    /// Whether all runs of one side started before those of the other.
+    pub is_one_after_the_other: bool,
+}
+
+impl Method {
+    /// Whether the least practical differences are doubled.
+    pub fn is_cautious(&self) -> bool {
+        self.is_one_after_the_other || self.least_p > self.level * LEAST_P_WITH_ROOM
+    }
+}
+
+/// Runs of a candidate (B) against runs of a baseline (A).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// The baseline.
     pub baseline: Side,
-    /// The compared run.
+    /// The compared runs.
     pub candidate: Side,
-    /// Conditions that differ, and other reasons not to trust it.
+    /// Whether all runs are valid; the figures of others are the generator's.
+    pub is_valid: bool,
+    /// Conditions that are not the same in all runs, one line each.
+    pub differences: Vec<String>,
+    /// These, and other reasons not to trust it.
     pub warnings: Vec<String>,
+    /// The means by which differences were told from noise.
+    pub method: Method,
     /// The figures that at least one side has.
     pub rows: Vec<Row>,
 }
@@ -174,25 +172,30 @@ pub struct Comparison {
 impl Comparison {
     /// Compares runs; a side without runs has no figures.
     pub fn new(baseline: &[RunResult], candidate: &[RunResult]) -> Self {
-        let mut warnings = conditions::warnings(baseline, candidate);
+        let differences = conditions::differences(baseline, candidate);
+        let mut warnings = differences.clone();
+        warnings.extend(conditions::faults(baseline, candidate));
         let is_valid = |run: &RunResult| run.validity.valid;
-        let are_valid = baseline.iter().all(is_valid) && candidate.iter().all(is_valid);
-        let sides = [Figures::new(baseline), Figures::new(candidate)];
-        warnings.extend(sides.iter().filter_map(|side| side.warning.clone()));
-        let compared = COMPARED.iter().filter_map(|name| metric::find(name));
-        let rows = compared.filter_map(|metric| {
-            let mut row = row(metric, &sides)?;
-            if !are_valid {
-                row.verdict = Verdict::NotComparable;
-            }
-            Some(row)
-        });
-        Self {
-            rows: rows.collect(),
+        let sides = Sides {
+            baseline,
+            candidate,
+            method: method(baseline, candidate),
+        };
+        let mut comparison = Self {
+            rows: sides.rows(),
             baseline: side(baseline),
             candidate: side(candidate),
+            is_valid: baseline.iter().all(is_valid) && candidate.iter().all(is_valid),
+            differences,
             warnings,
+            method: sides.method,
+        };
+        if !comparison.is_valid {
+            for row in &mut comparison.rows {
+                row.verdict = Verdict::NotComparable;
+            }
         }
+        comparison
     }
 
     /// The row of a figure.
@@ -200,12 +203,11 @@ impl Comparison {
         self.rows.iter().find(|row| row.metric == metric)
     }
 
-    /// Figures that got worse and should break a build: losses and failures, the rate, the p99, and
-    /// the CPU and memory of the broker.
+    /// Figures that got worse and should break a build: promises that were broken, the latency, the
+    /// rate, and the CPU and memory of the broker.
     pub fn regressions(&self) -> Vec<&Row> {
-        let gates = |row: &&Row| FAILURES.contains(&row.metric) || GATING.contains(&row.metric);
         let worse = self.rows.iter().filter(|row| row.verdict == Verdict::Worse);
-        worse.filter(gates).collect()
+        worse.filter(|row| row.is_gate).collect()
     }
 }
 
@@ -217,64 +219,20 @@ pub fn against_first(baseline: &[RunResult], candidates: &[&[RunResult]]) -> Vec
     each.collect()
 }
 
-/// Runs of a side with their merged distributions.
-struct Figures<'a> {
-    runs: &'a [RunResult],
-    merged: Vec<(&'static str, Distribution)>,
-    warning: Option<String>,
-}
-
-impl<'a> Figures<'a> {
-    fn new(runs: &'a [RunResult]) -> Self {
-        let mut figures = Self {
-            runs,
-            merged: Vec::new(),
-            warning: None,
-        };
-        // The figures of a single run are in the result.
-        if runs.len() < 2 {
-            return figures;
-        }
-        for name in DISTRIBUTIONS {
-            let parts = runs.iter().filter_map(|run| run.latency_ns.find(name));
-            match Distribution::merge(parts.clone()) {
-                Ok(merged) => figures.merged.push((name, merged)),
-                Err(_) if parts.clone().next().is_none() => {}
-                Err(error) => {
-                    figures.warning = Some(format!(
-                        "{name} is the median of the runs' figures: {error}"
-                    ));
-                }
-            }
-        }
-        figures
-    }
-
-    /// The figure of all runs together.
-    fn value(&self, metric: &str) -> Option<f64> {
-        let merged = metric
-            .split_once('.')
-            .and_then(|(distribution, figure)| self.merged(distribution)?.quantiles.figure(figure));
-        merged
-            .map(units::fraction)
-            .or_else(|| noise::median(&self.values(metric)))
-    }
-
-    fn merged(&self, distribution: &str) -> Option<&Distribution> {
-        let found = self.merged.iter().find(|(name, _)| *name == distribution);
-        found.map(|(_, merged)| merged)
-    }
-
-    /// The values of all runs together.
-    fn distribution(&self, name: &str) -> Option<&Distribution> {
-        let first = || self.runs.first().and_then(|run| run.latency_ns.find(name));
-        self.merged(name).or_else(first)
-    }
-
-    /// The figure of each run that has it.
-    fn values(&self, metric: &str) -> Vec<f64> {
-        let values = self.runs.iter().filter_map(|run| run.metrics.get(metric));
-        values.copied().collect()
+fn method(baseline: &[RunResult], candidate: &[RunResult]) -> Method {
+    let least_p = permutation::least_p(baseline.len(), candidate.len());
+    let started = |runs: &[RunResult]| {
+        let mut started: Vec<String> = runs.iter().map(|run| run.started.clone()).collect();
+        started.sort();
+        started.first().cloned().zip(started.pop())
+    };
+    let spans = started(baseline).zip(started(candidate));
+    Method {
+        level: LEVEL,
+        least_p,
+        is_by_runs: least_p <= LEVEL,
+        is_one_after_the_other: spans
+            .is_some_and(|(one, other)| one.1 < other.0 || other.1 < one.0),
     }
 }
 
@@ -292,93 +250,5 @@ fn side(runs: &[RunResult]) -> Side {
         broker: broker.unwrap_or_default(),
         runs: runs.len(),
         started: started.unwrap_or_default().to_owned(),
-    }
-}
-
-/// A figure on both sides; none if neither has it, or if nothing happened that ought not to.
-fn row(metric: Metric, sides: &[Figures<'_>; 2]) -> Option<Row> {
-    let [baseline, candidate] = sides.each_ref().map(|side| side.value(metric.name));
-    let is_nothing = |value: Option<f64>| value.is_none_or(|value| value == 0.0);
-    if is_nothing(baseline) && is_nothing(candidate) && metric.name != "lost" {
-        return None;
-    }
-    if baseline.is_none() && candidate.is_none() {
-        return None;
-    }
-    let (noise, noise_source) = noise_of(metric, sides);
-    let change = baseline
-        .zip(candidate)
-        .and_then(|(baseline, candidate)| relative_change(baseline, candidate));
-    let mut row = Row {
-        metric: metric.name,
-        baseline,
-        candidate,
-        change,
-        noise,
-        noise_source,
-        verdict: Verdict::NotComparable,
-    };
-    row.verdict = verdict(metric, &row);
-    Some(row)
-}
-
-fn noise_of(metric: Metric, sides: &[Figures<'_>; 2]) -> (Option<f64>, NoiseSource) {
-    let [baseline, candidate] = sides.each_ref().map(|side| side.values(metric.name));
-    let is_failure = FAILURES.contains(&metric.name);
-    if baseline.len() >= noise::RUNS_MIN && candidate.len() >= noise::RUNS_MIN {
-        let least = if is_failure { 0.0 } else { NOISE_OF_RUNS_MIN };
-        let noise = noise::of_runs(&baseline, &candidate).map(|noise| noise.max(least));
-        return (noise, NoiseSource::Runs);
-    }
-    if is_failure {
-        return (Some(0.0), NoiseSource::Exact);
-    }
-    let [baseline, candidate] = sides
-        .each_ref()
-        .map(|side| noise::blocks(side.runs, metric.name));
-    let of_seconds = noise::of_blocks(&baseline, &candidate);
-    let known = of_seconds
-        .map(|noise| (noise, NoiseSource::Seconds))
-        .or_else(|| noise_of_values(metric, sides).map(|noise| (noise, NoiseSource::Values)));
-    match known {
-        Some((noise, source)) => (Some(noise.max(NOISE_OF_ONE_MIN)), source),
-        None => (None, NoiseSource::Unknown),
-    }
-}
-
-fn noise_of_values(metric: Metric, sides: &[Figures<'_>; 2]) -> Option<f64> {
-    let (distribution, figure) = metric.name.split_once('.')?;
-    let [baseline, candidate] = sides.each_ref().map(|side| side.distribution(distribution));
-    noise::of_values(
-        &baseline?.histogram().ok()?,
-        &candidate?.histogram().ok()?,
-        figure,
-    )
-}
-
-/// None if something grew out of nothing, which is not a multiple of it.
-fn relative_change(baseline: f64, candidate: f64) -> Option<f64> {
-    if baseline == 0.0 {
-        (candidate == 0.0).then_some(0.0)
-    } else {
-        Some((candidate - baseline) / baseline.abs())
-    }
-}
-
-fn verdict(metric: Metric, row: &Row) -> Verdict {
-    let (Some(baseline), Some(candidate)) = (row.baseline, row.candidate) else {
-        return Verdict::NotComparable;
-    };
-    match (row.change, row.noise) {
-        (_, None) if row.noise_source != NoiseSource::Runs => return Verdict::NotComparable,
-        (Some(change), noise) if change.abs() <= noise.unwrap_or(0.0) => {
-            return Verdict::Same;
-        }
-        _ => {}
-    }
-    match (metric.better, candidate > baseline) {
-        (Better::Neither, _) => Verdict::Same,
-        (Better::Higher, true) | (Better::Lower, false) => Verdict::Better,
-        (Better::Higher, false) | (Better::Lower, true) => Verdict::Worse,
     }
 }

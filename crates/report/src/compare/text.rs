@@ -2,7 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::{Comparison, NoiseSource, Row, Side, Verdict};
+use serde::Serialize;
+
+use super::conclusion::conclusion;
+use super::figures::{COMPARED, Kind, VALUES_BEYOND_MIN, VALUES_MIN};
+use super::{Comparison, LEVEL, Method, NoiseSource, RUNS_NEEDED, Range, Row, Side, Verdict};
 use crate::grid;
 use crate::metric;
 use crate::units::figure;
@@ -17,16 +21,24 @@ const IN_LINE: [(&str, &str); 6] = [
     ("broker.rss", "rss"),
 ];
 
-const PERCENTILES: &str = "Percentiles of several runs are those of all their values together, never means of \
-                           percentiles; other figures are medians.";
-const OF_RUNS: &str = "± is the noise: medians of as many runs of the same thing differ by less 95 times of 100; of 20 figures that did not change, one looks changed.";
-const OF_SECONDS: &str = "± is the noise, from the seconds of the hold and at least 5 %, as there are fewer than three runs a side; repeat each side three times for one that holds between runs.";
-const OF_VALUES: &str = "Figures that are unknown per second use the number of their values.";
-const UNKNOWN: &str = "'not comparable': a figure or its noise is not known, or a run is invalid.";
+/// Name of the baseline.
+const BASELINE: &str = "A";
 
-/// A table of figures, one column per candidate; all comparisons have the same baseline.
+const CAUTIOUS: &str = "The least differences are doubled, because a change of the machine would \
+                        look like one of the broker where one side was measured after the other, \
+                        and chance alone reaches the level with three runs a side. Measure four \
+                        and alternate them: A B A B.";
+const FURTHER: &str = "Further figures are tested each alone and raise no alarm: of 20 equal ones, \
+                       one looks worse and one better.";
+
+/// A sentence, then tables of figures, one column per candidate; all comparisons have the same
+/// baseline.
 pub fn text(comparisons: &[Comparison]) -> String {
     let mut text = String::new();
+    for (name, comparison) in named(comparisons) {
+        writeln!(text, "  {}", conclusion(comparison, &name)).ok();
+    }
+    text.push('\n');
     let sides: Vec<Vec<String>> = sides(comparisons)
         .map(|(name, side)| vec![name, describe(side)])
         .collect();
@@ -34,8 +46,10 @@ pub fn text(comparisons: &[Comparison]) -> String {
     for warning in warnings(comparisons) {
         writeln!(text, "  ! {warning}").ok();
     }
-    text.push('\n');
-    text.push_str(&grid::grid(&rows(comparisons), 1));
+    for table in tables(comparisons) {
+        text.push('\n');
+        text.push_str(&grid::grid(&table, 1));
+    }
     text.push('\n');
     for note in notes(comparisons) {
         writeln!(text, "  {note}").ok();
@@ -46,23 +60,41 @@ pub fn text(comparisons: &[Comparison]) -> String {
 /// The same as Markdown.
 pub fn markdown(comparisons: &[Comparison]) -> String {
     let mut text = String::from("# Comparison\n\n");
+    for (name, comparison) in named(comparisons) {
+        let conclusion = conclusion(comparison, &name);
+        writeln!(text, "**{}**\n", grid::escaped(&conclusion)).ok();
+    }
     for (name, side) in sides(comparisons) {
         writeln!(text, "- {name}: {}", grid::escaped(&describe(side))).ok();
     }
     for warning in warnings(comparisons) {
         writeln!(text, "- **{}**", grid::escaped(&warning)).ok();
     }
-    text.push('\n');
-    text.push_str(&grid::markdown(&rows(comparisons), 1));
+    for table in tables(comparisons) {
+        text.push('\n');
+        text.push_str(&grid::markdown(&table, 1));
+    }
     for note in notes(comparisons) {
         writeln!(text, "\n{note}").ok();
     }
     text
 }
 
-/// The same for programs: an array of [`Comparison`].
+/// The same for programs: an array of [`Comparison`], each with its sentence.
 pub fn json(comparisons: &[Comparison]) -> String {
-    let mut text = serde_json::to_string_pretty(comparisons).unwrap_or_default();
+    #[derive(Serialize)]
+    struct Told<'a> {
+        conclusion: String,
+        #[serde(flatten)]
+        comparison: &'a Comparison,
+    }
+    let told: Vec<Told<'_>> = named(comparisons)
+        .map(|(name, comparison)| Told {
+            conclusion: conclusion(comparison, &name),
+            comparison,
+        })
+        .collect();
+    let mut text = serde_json::to_string_pretty(&told).unwrap_or_default();
     text.push('\n');
     text
 }
@@ -73,7 +105,9 @@ pub fn versus_line(comparison: &Comparison) -> String {
         let row = comparison.row(metric)?;
         let is_second_choice = *metric == "connect.p99" && comparison.row("e2e.p99").is_some();
         let is_unchanged_count = *metric == "lost" && row.change == Some(0.0);
-        (!is_second_choice && !is_unchanged_count).then(|| format!("{name} {}", in_line(row)))
+        let is_withheld = row.noise_source == NoiseSource::TooFewValues;
+        (!is_second_choice && !is_unchanged_count && !is_withheld)
+            .then(|| format!("{name} {}", in_line(row)))
     });
     rows.collect::<Vec<_>>().join("   ")
 }
@@ -87,21 +121,29 @@ fn in_line(row: &Row) -> String {
     }
 }
 
+/// `B` for the first candidate, as the baseline is `A`.
+fn candidate(index: usize) -> String {
+    let letter = u8::try_from(index)
+        .ok()
+        .and_then(|index| b'B'.checked_add(index))
+        .filter(u8::is_ascii_uppercase);
+    letter.map_or_else(
+        || format!("run {}", index + 2),
+        |letter| char::from(letter).to_string(),
+    )
+}
+
+fn named(comparisons: &[Comparison]) -> impl Iterator<Item = (String, &Comparison)> {
+    let numbered = comparisons.iter().enumerate();
+    numbered.map(|(index, comparison)| (candidate(index), comparison))
+}
+
 fn sides(comparisons: &[Comparison]) -> impl Iterator<Item = (String, &Side)> {
     let baseline = comparisons
         .first()
-        .map(|first| ("baseline".to_owned(), &first.baseline));
-    let candidates = comparisons.iter().enumerate();
-    let candidates = candidates
-        .map(|(index, comparison)| (candidate(index, comparisons.len()), &comparison.candidate));
+        .map(|first| (BASELINE.to_owned(), &first.baseline));
+    let candidates = named(comparisons).map(|(name, comparison)| (name, &comparison.candidate));
     baseline.into_iter().chain(candidates)
-}
-
-fn candidate(index: usize, of: usize) -> String {
-    match of {
-        1 => "candidate".to_owned(),
-        _ => format!("candidate {}", index + 1),
-    }
 }
 
 fn describe(side: &Side) -> String {
@@ -117,54 +159,96 @@ fn describe(side: &Side) -> String {
 
 fn warnings(comparisons: &[Comparison]) -> Vec<String> {
     let mut warnings = Vec::new();
-    for (index, comparison) in comparisons.iter().enumerate() {
+    for (name, comparison) in named(comparisons) {
         for warning in &comparison.warnings {
-            let named = match comparisons.len() {
+            let told = match comparisons.len() {
                 1 => warning.clone(),
-                of => format!("{}: {warning}", candidate(index, of)),
+                _ => format!("{name}: {warning}"),
             };
-            warnings.push(named);
+            warnings.push(told);
         }
     }
     warnings
 }
 
-fn rows(comparisons: &[Comparison]) -> Vec<Vec<String>> {
-    let mut head = vec!["figure".to_owned(), "baseline".to_owned()];
-    for index in 0..comparisons.len() {
-        head.push(candidate(index, comparisons.len()));
-        head.extend(["change", "noise", "verdict"].map(str::to_owned));
-    }
-    let mut rows = vec![head];
-    for name in super::COMPARED {
-        let found: Vec<Option<&Row>> = comparisons
-            .iter()
-            .map(|comparison| comparison.row(name))
-            .collect();
-        let Some(first) = found.iter().flatten().next() else {
-            continue;
-        };
-        let mut cells = vec![name.to_owned(), value(name, first.baseline)];
-        for row in &found {
-            cells.extend(row.map_or_else(|| ["-"; 4].map(str::to_owned), cells_of));
+/// The figures that may raise an alarm, then the others; a table without figures is left out.
+fn tables(comparisons: &[Comparison]) -> Vec<Vec<Vec<String>>> {
+    let tables = [("figure", true), ("further figure", false)].map(|(head, gates)| {
+        let mut rows = vec![heads(head, comparisons.len())];
+        for name in COMPARED {
+            let each = comparisons.iter().map(|comparison| comparison.row(name));
+            let found: Vec<Option<&Row>> = each.collect();
+            let first = found.iter().flatten().next();
+            if let Some(first) = first.filter(|first| first.is_gate == gates) {
+                rows.push(line(first, &found));
+            }
         }
-        rows.push(cells);
-    }
-    rows
+        rows
+    });
+    tables.into_iter().filter(|rows| rows.len() > 1).collect()
 }
 
-fn cells_of(row: &Row) -> [String; 4] {
-    let noise = match (row.noise_source, row.noise) {
+fn heads(first: &str, candidates: usize) -> Vec<String> {
+    let mut head = vec![first.to_owned(), BASELINE.to_owned()];
+    for index in 0..candidates {
+        head.push(candidate(index));
+        head.extend(["change", "noise", "winner"].map(str::to_owned));
+    }
+    head
+}
+
+fn line(first: &Row, found: &[Option<&Row>]) -> Vec<String> {
+    let [baseline, ..] = cells(first, "");
+    let mut line = vec![first.metric.to_owned(), baseline];
+    for (index, row) in found.iter().enumerate() {
+        match row {
+            Some(row) => line.extend(cells(row, &candidate(index)).into_iter().skip(1)),
+            None => line.extend(["-"; 4].map(str::to_owned)),
+        }
+    }
+    line
+}
+
+/// Baseline, candidate, change, noise and winner; `name` is the candidate's.
+pub(crate) fn cells(row: &Row, name: &str) -> [String; 5] {
+    [
+        with_range(row.metric, row.baseline, row.baseline_range),
+        with_range(row.metric, row.candidate, row.candidate_range),
+        change(row),
+        noise(row),
+        winner(row, name),
+    ]
+}
+
+/// Whose figure is better.
+fn winner(row: &Row, candidate: &str) -> String {
+    match (row.verdict, row.noise_source) {
+        (Verdict::Better, _) => candidate.to_owned(),
+        (Verdict::Worse, _) => BASELINE.to_owned(),
+        (Verdict::Same, _) => "none".to_owned(),
+        (Verdict::NotComparable, NoiseSource::TooFewValues) => "too few values".to_owned(),
+        (Verdict::NotComparable, _) => Verdict::NotComparable.text().to_owned(),
+    }
+}
+
+fn noise(row: &Row) -> String {
+    match (row.noise_source, row.noise) {
         (NoiseSource::Exact, _) | (_, None) => "-".to_owned(),
         (_, Some(noise)) => format!("±{} %", figure(noise * 100.0)),
-    };
-    let verdict = row.verdict.text().to_owned();
-    [
-        value(row.metric, row.candidate),
-        change(row),
-        noise,
-        verdict,
-    ]
+    }
+}
+
+/// `4.4ms (4.1ms–4.9ms)`: the median and the range of several runs.
+fn with_range(name: &str, median: Option<f64>, range: Option<Range>) -> String {
+    let median = value(name, median);
+    match range {
+        Some(range) if range.lowest < range.highest => {
+            let [lowest, highest] =
+                [range.lowest, range.highest].map(|figure| value(name, Some(figure)));
+            format!("{median} ({lowest}–{highest})")
+        }
+        _ => median,
+    }
 }
 
 fn value(name: &str, value: Option<f64>) -> String {
@@ -194,17 +278,63 @@ fn change(row: &Row) -> String {
     }
 }
 
-fn notes(comparisons: &[Comparison]) -> Vec<&'static str> {
+fn notes(comparisons: &[Comparison]) -> Vec<String> {
     let rows = || comparisons.iter().flat_map(|comparison| &comparison.rows);
-    let has = |source| rows().any(|row| row.noise_source == source);
-    let are_not_comparable = rows().any(|row| row.verdict == Verdict::NotComparable);
-    let notes = [
-        (true, PERCENTILES),
-        (has(NoiseSource::Runs), OF_RUNS),
-        (has(NoiseSource::Seconds), OF_SECONDS),
-        (has(NoiseSource::Values), OF_VALUES),
-        (are_not_comparable, UNKNOWN),
-    ];
-    let told = notes.into_iter().filter(|(is_told, _)| *is_told);
-    told.map(|(_, note)| note).collect()
+    let is_any = |is: fn(&Method) -> bool| comparisons.iter().any(|of| is(&of.method));
+    let mut notes = Vec::new();
+    if is_any(|method| method.is_by_runs) {
+        notes.push(by_runs());
+    }
+    if let Some(few) = comparisons.iter().find(|of| !of.method.is_by_runs) {
+        notes.push(by_band(few));
+    }
+    if is_any(|method| method.is_by_runs && method.is_cautious()) {
+        notes.push(CAUTIOUS.to_owned());
+    }
+    if rows().any(|row| !row.is_gate) {
+        notes.push(FURTHER.to_owned());
+    }
+    if rows().any(|row| row.noise_source == NoiseSource::TooFewValues) {
+        notes.push(format!(
+            "Withheld: a percentile of fewer than {VALUES_MIN} values, or with fewer than \
+             {VALUES_BEYOND_MIN} beyond it."
+        ));
+    }
+    notes
+}
+
+fn percent(part: f64) -> String {
+    format!("{} %", figure(part * 100.0))
+}
+
+fn by_runs() -> String {
+    let least = |kind: Kind| percent(kind.least());
+    format!(
+        "Figures are medians of the runs (lowest–highest). A winner is better by at least {} \
+         (latency, memory), {} (CPU) or {} (rate), and by more than equal runs differ by in {} of \
+         comparisons: an exact permutation test of these figures together, in each direction. \
+         ± is the noise of two medians (95 % in each direction), and no winner is within it. A promise that only one side broke needs no test.",
+        least(Kind::Latency),
+        least(Kind::Cpu),
+        least(Kind::Rate),
+        percent(LEVEL),
+    )
+}
+
+fn by_band(comparison: &Comparison) -> String {
+    let between = |kind: Kind| percent(kind.between_runs());
+    format!(
+        "{} and {} runs are too few to show what equal runs differ by: the least p is {}, and an \
+         alarm needs {}, so at least {RUNS_NEEDED} runs a side. Until then ± is the error within \
+         the runs (99 %) and what runs are known to differ by: {} (latency), {} (CPU), {} \
+         (memory), {} (rate).",
+        comparison.baseline.runs,
+        comparison.candidate.runs,
+        figure(comparison.method.least_p),
+        figure(LEVEL),
+        between(Kind::Latency),
+        between(Kind::Cpu),
+        between(Kind::Memory),
+        between(Kind::Rate),
+    )
 }

@@ -107,9 +107,12 @@ fn reasons_and_marks_that_do_not_fit_are_counted() {
 
 #[test]
 fn a_baseline_adds_a_line_and_its_warnings() {
-    let mut other = sample::run();
+    let mut run = sample::run();
+    run.latency_ns.e2e = Some(sample::distribution(&[3_900_000; 1_000]));
+    run.fill_metrics();
+    let mut other = run.clone();
     other.scenario.scale = 0.5;
-    let comparison = Comparison::new(&[other], &[sample::run()]);
+    let comparison = Comparison::new(&[other], &[run]);
     let text = summary_with_baseline(&sample::run(), &comparison);
     let lines: Vec<&str> = text.lines().rev().take(2).collect();
     assert_eq!(lines[0], "                 ! scale differs: 0.5 | 1");

@@ -409,20 +409,28 @@ pub(crate) fn comparison() -> ComparisonTable {
         name: name.to_owned(),
         cells: [before, now, change].map(str::to_owned).into(),
         note: note.to_owned(),
+        class: match note {
+            "B wins" => "good",
+            "A wins" => "bad",
+            _ => "",
+        }
+        .to_owned(),
         ..ComparisonRow::default()
     };
     ComparisonTable {
+        conclusion: "p99 of B is 0.88 ± 0.04 times that of A.".to_owned(),
+        markdown: "# Comparison\n\n| figure | A | B |\n".to_owned(),
         columns: ["baseline", "this run", "change"].map(str::to_owned).into(),
         rows: vec![
-            row("e2e.p99", "4.4ms", "3.9ms", "−12 % ±4", "better"),
+            row("e2e.p99", "4.4ms", "3.9ms", "−12 % ±4", "B wins"),
             row(
                 "rate.received",
                 "49 990/s",
                 "49 990/s",
                 "+0.0 %",
-                "within the noise",
+                "no difference shown",
             ),
-            row("broker.rss", "1.07 GiB", "1.1 GiB", "+3 % ±1", "worse"),
+            row("broker.rss", "1.07 GiB", "1.1 GiB", "+3 % ±1", "A wins"),
         ],
     }
 }

@@ -5,10 +5,10 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use thrum_report::Comparison;
+use thrum_report::compare::Comparison;
 use thrum_report::folder::{self, Files, RunFolder};
-use thrum_report::html::{self, ComparisonRow, ComparisonTable, PageOptions};
-use thrum_report::{RunResult, Style, junit, markdown, metric, png, summary_styled, window};
+use thrum_report::html::{self, ComparisonTable, PageOptions};
+use thrum_report::{RunResult, Style, junit, markdown, png, summary_styled, window};
 
 use super::complaint::Complaint;
 use super::engine::Finished;
@@ -65,54 +65,12 @@ fn page(
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
     });
     let options = PageOptions {
-        comparison: baseline.map(|kept| comparison_table(kept, result)),
+        comparison: baseline
+            .map(|kept| ComparisonTable::new(&compared(kept, result), &kept.name())),
         markdown: markdown(result),
         template: template.transpose()?,
     };
     html::page(result, &options).map_err(|error| Complaint::usage(error).into())
-}
-
-/// The comparison of a run with its baseline.
-fn comparison_table(baseline: &Kept, result: &RunResult) -> ComparisonTable {
-    let comparison = compared(baseline, result);
-    let rows = comparison.rows.iter().map(|row| {
-        let unit = metric::find(row.metric).map(|metric| metric.unit);
-        let cell = |value: Option<f64>| match (value, unit) {
-            (Some(value), Some(unit)) => metric::format(unit, value),
-            _ => "-".to_owned(),
-        };
-        let change = row
-            .change
-            .map_or_else(String::new, |change| format!("{:+.1} %", change * 100.0));
-        let noise = row
-            .noise
-            .map_or_else(String::new, |noise| format!(" (±{:.1} %)", noise * 100.0));
-        ComparisonRow {
-            name: row.metric.to_owned(),
-            unit: String::new(),
-            cells: vec![
-                cell(row.baseline),
-                cell(row.candidate),
-                format!("{change}{noise}"),
-            ],
-            note: row.verdict.text().to_owned(),
-        }
-    });
-    ComparisonTable {
-        columns: vec![baseline.name(), "this run".to_owned(), "change".to_owned()],
-        rows: rows.collect(),
-    }
-}
-
-/// Runs compared with the first of them.
-pub(super) fn comparison(runs: &[Kept]) -> Vec<Comparison> {
-    let Some((baseline, candidates)) = runs.split_first() else {
-        return Vec::new();
-    };
-    candidates
-        .iter()
-        .map(|kept| compared(baseline, &kept.result))
-        .collect()
 }
 
 /// A form of a report.

@@ -44,6 +44,8 @@ fn every_command_and_flag_of_bench_parses() {
         "thrum bench show latest",
         "thrum bench report latest --html --md --png --junit --window 10s..30s",
         "thrum bench compare a b c",
+        "thrum bench compare a --against b",
+        "thrum bench compare a1 a2 a3 --against b1 b2 b3 --fail --md --allow-different",
         "thrum bench import emqtt-bench x -o y",
     ] {
         let parsed = Cli::try_parse_from(line.split(' '));
@@ -67,7 +69,9 @@ fn wrong_usage_of_bench_is_refused_with_a_hint() {
             "write a span like 30s",
         ),
         ("thrum bench search p2p-1K", "--p99 <SPAN>"),
-        ("thrum bench compare a", "2 values required"),
+        ("thrum bench compare a", "<RUN>..."),
+        ("thrum bench compare", "<RUN>"),
+        ("thrum bench compare a b --json --md", "cannot be used with"),
         ("thrum bench run p2p-1K --cert a", "--key <FILE>"),
         (
             "thrum bench p2p --pairs 5 --publishers 5",
@@ -96,6 +100,7 @@ fn help_shows_examples_before_the_options() {
         " p2p",
         " search",
         " versus",
+        " compare",
         " limit",
         " scenarios",
         " import emqtt-bench",

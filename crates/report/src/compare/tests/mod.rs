@@ -1,6 +1,10 @@
 //! Comparisons of runs whose differences are known.
 
+mod simulated;
+
+use super::figures::Kind;
 use super::*;
+use crate::result::Distribution;
 use crate::sample;
 
 /// A run with these response times and this memory.
@@ -12,13 +16,13 @@ fn run(values: &[u64], rss: u64) -> RunResult {
     run
 }
 
-fn runs(scale: u64, rss: [u64; 3]) -> Vec<RunResult> {
+fn runs<const RUNS: usize>(scale: u64, rss: [u64; RUNS]) -> Vec<RunResult> {
     let values = |jitter: u64| -> Vec<u64> {
-        (1..=100)
+        (1..=1_000)
             .map(|value| value * (scale + jitter) * 1_000)
             .collect()
     };
-    (0..3)
+    (0..)
         .zip(rss)
         .map(|(jitter, rss)| run(&values(jitter), rss))
         .collect()
@@ -26,8 +30,9 @@ fn runs(scale: u64, rss: [u64; 3]) -> Vec<RunResult> {
 
 #[test]
 fn differences_beyond_the_spread_of_the_runs_are_reported() {
-    let baseline = runs(100, [1_000_000, 1_010_000, 990_000]);
-    let candidate = runs(80, [1_200_000, 1_210_000, 1_190_000]);
+    // Three runs a side cannot show differences in both directions at once.
+    let baseline = runs(100, [1_000_000, 1_010_000, 990_000, 1_000_000]);
+    let candidate = runs(80, [1_200_000, 1_210_000, 1_190_000, 1_200_000]);
     let comparison = Comparison::new(&baseline, &candidate);
     let p99 = comparison.row("e2e.p99").unwrap();
     assert_eq!(
@@ -73,13 +78,115 @@ fn differences_within_the_spread_are_none() {
 }
 
 #[test]
-fn percentiles_of_several_runs_are_those_of_all_values() {
-    let mut baseline = vec![run(&[1_000; 10], 1), run(&[1_000; 10], 1)];
-    baseline.push(run(&[9_000; 10], 1));
+fn figures_of_several_runs_are_their_medians_with_the_range() {
+    let of = |value: u64| run(&[value; 1_000], 1);
+    let baseline = [of(1_000), of(2_000), of(9_000)];
     let comparison = Comparison::new(&baseline, &baseline);
-    // The mean of the p90 would be 3 667 ns, their median 1 000 ns.
-    let p90 = comparison.row("e2e.p90").unwrap().baseline.unwrap();
-    assert!((9_000.0..9_010.0).contains(&p90), "{p90}");
+    let p90 = comparison.row("e2e.p90").unwrap();
+    let range = p90.baseline_range.unwrap();
+    for (figure, expected) in [
+        (p90.baseline.unwrap(), 2_000.0),
+        (range.lowest, 1_000.0),
+        (range.highest, 9_000.0),
+    ] {
+        assert!((figure - expected).abs() < 0.002 * expected, "{figure}");
+    }
+}
+
+#[test]
+fn three_runs_a_side_can_raise_an_alarm_and_two_cannot_by_their_spread() {
+    let baseline = runs(100, [1_000_000; 3]);
+    let candidate = runs(150, [1_000_000; 3]);
+    let of = |runs: usize| Comparison::new(&baseline[..runs], &candidate[..runs]);
+    let p99 = |comparison: &Comparison| comparison.row("e2e.p99").unwrap().clone();
+    let three = p99(&of(3));
+    assert_eq!(three.verdict, Verdict::Worse);
+    assert!((three.p.unwrap() - 0.05).abs() < 1e-9, "{three:?}");
+    let two = of(2);
+    assert_eq!((p99(&two).verdict, p99(&two).p), (Verdict::Same, None));
+    let text = text(&[two]);
+    assert!(
+        text.contains(
+            "2 and 2 runs are too few to show what equal runs differ by: the least p is 0.17, and \
+             an alarm needs 0.05, so at least 3 runs a side."
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn percentiles_of_few_values_are_withheld_and_the_next_one_is_tested() {
+    let few = |scale: u64| {
+        let values: Vec<u64> = (1..=800).map(|value| value * scale).collect();
+        run(&values, 1_000_000)
+    };
+    let comparison = Comparison::new(&[few(100)], &[few(1_000)]);
+    let p99 = comparison.row("e2e.p99").unwrap();
+    assert_eq!(
+        (p99.baseline, p99.noise_source),
+        (None, NoiseSource::TooFewValues)
+    );
+    assert!(!p99.is_gate && comparison.row("e2e.p90").unwrap().is_gate);
+    assert!(text(&[comparison]).contains("Withheld: a percentile of fewer than 100 values"));
+}
+
+#[test]
+fn sides_measured_one_after_the_other_need_twice_the_difference() {
+    let at = |hour: u32, scale: u64| {
+        let mut runs = runs(scale, [1_000_000; 4]);
+        for run in &mut runs {
+            run.started = format!("2026-11-21T{hour:02}:00:00Z");
+        }
+        runs
+    };
+    let verdict = |hour: u32| {
+        let comparison = Comparison::new(&at(9, 100), &at(hour, 115));
+        comparison.row("e2e.p99").unwrap().verdict
+    };
+    assert_eq!([verdict(9), verdict(10)], [Verdict::Worse, Verdict::Same]);
+}
+
+#[test]
+fn promises_that_both_sides_break_are_compared_and_not_counted() {
+    let losing = |lost: [u64; 3]| -> Vec<RunResult> {
+        let mut runs = runs(100, [1_000_000; 3]);
+        for (run, lost) in runs.iter_mut().zip(lost) {
+            run.delivery.lost = lost;
+            run.delivery.delivered -= lost;
+            run.fill_metrics();
+        }
+        runs
+    };
+    let worse = |lost: [u64; 3]| {
+        let comparison = Comparison::new(&losing([1_000, 1_100, 1_200]), &losing(lost));
+        comparison.row("lost").unwrap().verdict
+    };
+    assert_eq!(worse([1_050, 1_110, 1_210]), Verdict::Same);
+    assert_eq!(worse([2_050, 2_110, 2_210]), Verdict::Worse);
+}
+
+#[test]
+fn the_conclusion_is_one_sentence() {
+    let baseline = runs(100, [1_000_000, 1_010_000, 990_000]);
+    let mut candidate = runs(100, [1_000_000, 1_010_000, 990_000]);
+    let of = |candidate: &[RunResult]| conclusion(&Comparison::new(&baseline, candidate), "B");
+    assert_eq!(
+        of(&candidate),
+        "CPU per message: no difference shown; p99: no difference shown."
+    );
+    for run in &mut candidate {
+        run.brokers[0].usage.cpu_us_per_message = Some(40.5);
+        run.fill_metrics();
+    }
+    assert_eq!(
+        of(&candidate),
+        "B needs 0.81 ± 0.01 times the CPU of A per message; p99: no difference shown."
+    );
+    candidate[0].delivery.lost = 3;
+    candidate[0].fill_metrics();
+    assert!(of(&candidate).starts_with("B broke promises that A kept (lost); B needs"));
+    candidate[0].validity.valid = false;
+    assert!(of(&candidate).starts_with("No conclusion"));
 }
 
 #[test]
@@ -98,13 +205,13 @@ fn single_runs_take_the_noise_from_their_seconds() {
         (Verdict::Worse, NoiseSource::Seconds)
     );
     assert!(
-        (rate.noise.unwrap() - NOISE_OF_ONE_MIN).abs() < 1e-12,
+        (rate.noise.unwrap() - Kind::Rate.between_runs()).abs() < 1e-12,
         "steady seconds"
     );
     let connect = comparison.row("connect.p99").unwrap();
     assert_eq!(
         (connect.verdict, connect.noise_source),
-        (Verdict::NotComparable, NoiseSource::Unknown)
+        (Verdict::NotComparable, NoiseSource::TooFewValues)
     );
 }
 
@@ -117,7 +224,7 @@ fn percentiles_not_known_per_second_take_the_noise_from_their_values() {
         run.fill_metrics();
         run
     };
-    let comparison = Comparison::new(&[with_connects(1_000)], &[with_connects(2_000)]);
+    let comparison = Comparison::new(&[with_connects(1_000)], &[with_connects(3_000)]);
     let connect = comparison.row("connect.p99").unwrap();
     assert_eq!(
         (connect.verdict, connect.noise_source),
@@ -208,11 +315,7 @@ fn differing_conditions_are_reported() {
 #[test]
 fn a_side_without_runs_compares_with_nothing() {
     let comparison = Comparison::new(&[], &[sample::run()]);
-    assert!(
-        comparison
-            .warnings
-            .contains(&"baseline has no runs".to_owned())
-    );
+    assert!(comparison.warnings.contains(&"A has no runs".to_owned()));
     assert!(comparison.regressions().is_empty());
 }
 
@@ -221,9 +324,17 @@ fn small() -> Comparison {
         metric,
         baseline: Some(baseline),
         candidate: Some(candidate),
+        baseline_range: (metric == "e2e.p99").then_some(Range {
+            lowest: 4.1e6,
+            highest: 4.9e6,
+        }),
+        candidate_range: None,
         change,
         noise: Some(0.04),
         noise_source: NoiseSource::Runs,
+        least: 0.1,
+        p: None,
+        is_gate: metric != "rate.received",
         verdict,
     };
     let side = |broker: &str| Side {
@@ -235,7 +346,15 @@ fn small() -> Comparison {
     Comparison {
         baseline: side("a 1.0"),
         candidate: side("b 2.0"),
+        is_valid: true,
+        differences: vec!["scale differs: 1 | 0.1".to_owned()],
         warnings: vec!["scale differs: 1 | 0.1".to_owned()],
+        method: Method {
+            level: LEVEL,
+            least_p: 0.05,
+            is_by_runs: true,
+            is_one_after_the_other: false,
+        },
         rows: vec![
             row("rate.received", 1_000.0, 1_000.0, Some(0.0), Verdict::Same),
             row("e2e.p99", 4.4e6, 3.9e6, Some(-0.12), Verdict::Better),
@@ -247,17 +366,22 @@ fn small() -> Comparison {
 #[test]
 fn the_table_tells_change_noise_and_verdict() {
     let expected = "  \
-  baseline   p2p-1K · a 1.0 · 3 runs from 2026-11-21T09:12:03Z
-  candidate  p2p-1K · b 2.0 · 3 runs from 2026-11-21T09:12:03Z
+  p99 of B is 0.88 ± 0.04 times that of A.
+
+  A  p2p-1K · a 1.0 · 3 runs from 2026-11-21T09:12:03Z
+  B  p2p-1K · b 2.0 · 3 runs from 2026-11-21T09:12:03Z
   ! scale differs: 1 | 0.1
 
-  figure         baseline  candidate  change  noise  verdict
-  rate.received   1 000/s    1 000/s  +0.0 %   ±4 %     same
-  e2e.p99           4.4ms      3.9ms   −12 %   ±4 %   better
-  lost                  0          3   0 → 3   ±4 %    worse
+  figure                     A      B  change  noise  winner
+  e2e.p99  4.4ms (4.1ms–4.9ms)  3.9ms   −12 %   ±4 %       B
+  lost                       0      3   0 → 3   ±4 %       A
 
-  Percentiles of several runs are those of all their values together, never means of percentiles; other figures are medians.
-  ± is the noise: medians of as many runs of the same thing differ by less 95 times of 100; of 20 figures that did not change, one looks changed.
+  further figure        A        B  change  noise  winner
+  rate.received   1 000/s  1 000/s  +0.0 %   ±4 %    none
+
+  Figures are medians of the runs (lowest–highest). A winner is better by at least 10 % (latency, memory), 5 % (CPU) or 2 % (rate), and by more than equal runs differ by in 5 % of comparisons: an exact permutation test of these figures together, in each direction. ± is the noise of two medians (95 % in each direction), and no winner is within it. A promise that only one side broke needs no test.
+  The least differences are doubled, because a change of the machine would look like one of the broker where one side was measured after the other, and chance alone reaches the level with three runs a side. Measure four and alternate them: A B A B.
+  Further figures are tested each alone and raise no alarm: of 20 equal ones, one looks worse and one better.
 ";
     assert_eq!(text(&[small()]), expected);
 }
@@ -266,14 +390,9 @@ fn the_table_tells_change_noise_and_verdict() {
 fn several_candidates_stand_side_by_side() {
     let text = markdown(&[small(), small()]);
     assert!(
-        text.contains(
-            "| figure | baseline | candidate 1 | change | noise | verdict | candidate 2 |"
-        )
+        text.contains("| figure | A | B | change | noise | winner | C | change | noise | winner |")
     );
-    assert!(
-        text.contains("- **candidate 2: scale differs: 1 \\| 0.1**"),
-        "{text}"
-    );
+    assert!(text.contains("- **C: scale differs: 1 \\| 0.1**"), "{text}");
     let parsed: serde_json::Value = serde_json::from_str(&json(&[small()])).unwrap();
     assert_eq!(parsed[0]["rows"][2]["verdict"], "worse");
 }
