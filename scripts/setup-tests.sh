@@ -35,6 +35,7 @@ packages=()
 # Debian keeps the daemon outside the path of ordinary users.
 PATH=$PATH:/usr/sbin has mosquitto || packages+=(mosquitto)
 has mosquitto_pub && has mosquitto_sub || packages+=(mosquitto-clients)
+[ -e /usr/include/mosquitto.h ] || packages+=(libmosquitto-dev)
 python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
 has valgrind || packages+=(valgrind)
 has sslscan || packages+=(sslscan)

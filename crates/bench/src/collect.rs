@@ -8,13 +8,16 @@ use std::path::Path;
 
 use hdrhistogram::Histogram;
 use thrum_figures::{SECOND_NS, fraction};
+use thrum_load::floors::Delays;
+use thrum_load::histogram::add;
 use thrum_load::pacing::Warp;
 use thrum_load::plan::Plan;
 use thrum_report::hlog;
-use thrum_report::result::{ErrorCount, Quantiles, Resources, Second, Stage};
+use thrum_report::result::{self, ErrorCount, Quantiles, Resources, Second, Stage};
 
 use crate::agents::Used;
-use crate::record::{Latencies, Slice, add};
+use crate::outcome::response_bound;
+use crate::record::{Latencies, Slice};
 use crate::swarm::{Timeline, page};
 
 /// Delay after its end at which a second is complete: threads hand theirs over within a tenth of
@@ -35,6 +38,8 @@ pub(crate) struct Collector {
     /// The hold's latencies, and for the whole run those of connecting, subscribing and
     /// reconnecting.
     pub(crate) latencies: Latencies,
+    /// The delays of each thread, by its number: in the hold, and of connections in the whole run.
+    pub(crate) delays: BTreeMap<u32, Delays>,
     /// Closed seconds.
     pub(crate) seconds: Vec<Second>,
     errors: BTreeMap<String, ErrorCount>,
@@ -69,6 +74,7 @@ impl Collector {
             open: BTreeMap::new(),
             closed_ns: 0,
             latencies: Latencies::new(),
+            delays: BTreeMap::new(),
             seconds: Vec::new(),
             errors: BTreeMap::new(),
             log: log.map(BufWriter::new),
@@ -174,15 +180,18 @@ impl Collector {
         let in_hold = self
             .timeline
             .is_some_and(|timeline| slice.start_ns >= timeline.hold_start_ns);
-        let sums = self
-            .latencies
-            .named_mut()
-            .into_iter()
-            .zip(slice.latencies.named());
+        let sums = self.latencies.all_mut().zip(slice.latencies.all());
         for ((name, sum), (_, histogram)) in sums {
-            if in_hold || matches!(name, "connect" | "subscribe" | "reconnect" | "open_lag") {
+            let kind = name.strip_prefix("floor.").unwrap_or(name);
+            if in_hold || matches!(kind, "connect" | "subscribe" | "reconnect" | "open_lag") {
                 add(sum, histogram);
             }
+        }
+        let delays = self.delays.entry(slice.thread).or_default();
+        delays.opening.merge(&slice.delays.opening);
+        if in_hold {
+            delays.sending.merge(&slice.delays.sending);
+            delays.reading.merge(&slice.delays.reading);
         }
         let at = self.seconds_at(slice.start_ns);
         for (reason, times) in &slice.reasons {
@@ -242,7 +251,12 @@ impl Collector {
             publish_ack: quantiles(&latencies.publish_ack),
             connect: quantiles(&latencies.connect),
             reconnect: quantiles(&latencies.reconnect),
-            generator_lag: quantiles(&latencies.lag),
+            delays: result::Delays {
+                sending: quantiles(&latencies.lag),
+                reading: quantiles(&latencies.receive_lag),
+                opening: quantiles(&latencies.open_lag),
+                e2e_bound: response_bound(latencies),
+            },
             broker: open.broker,
             generator: open.generator,
         });

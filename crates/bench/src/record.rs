@@ -3,13 +3,8 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use thrum_figures::SECOND_NS;
-
-/// Highest latency that costs no further memory; higher ones make the histogram grow.
-const EXPECTED_NS_MAX: u64 = 60 * SECOND_NS;
-
-/// Three significant digits: no figure is off by more than 0.1 %.
-const SIGNIFICANT_DIGITS: u8 = 3;
+use thrum_load::floors::{Delays, Floors};
+use thrum_load::histogram::{add, histogram};
 
 /// Different reasons of failures kept in a slice; more are counted under one name.
 const REASONS_MAX: usize = 20;
@@ -26,6 +21,8 @@ pub struct Latencies {
     pub service: Histogram<u64>,
     /// From PUBLISH to PUBACK (QoS 1) or PUBCOMP (QoS 2).
     pub publish_ack: Histogram<u64>,
+    /// From the intended send time to PUBACK (QoS 1) or PUBCOMP (QoS 2).
+    pub publish_response: Histogram<u64>,
     /// From the time at which the connection was to be opened to CONNACK.
     pub connect: Histogram<u64>,
     /// From SUBSCRIBE to SUBACK.
@@ -38,6 +35,8 @@ pub struct Latencies {
     pub receive_lag: Histogram<u64>,
     /// From the scheduled to the actual opening of a connection.
     pub open_lag: Histogram<u64>,
+    /// What of them is certainly not the generator's.
+    pub floors: Floors,
 }
 
 impl Latencies {
@@ -47,21 +46,24 @@ impl Latencies {
             response: histogram(),
             service: histogram(),
             publish_ack: histogram(),
+            publish_response: histogram(),
             connect: histogram(),
             subscribe: histogram(),
             reconnect: histogram(),
             lag: histogram(),
             receive_lag: histogram(),
             open_lag: histogram(),
+            floors: Floors::default(),
         }
     }
 
-    /// Every histogram with its name in results and logs.
-    pub const fn named(&self) -> [(&'static str, &Histogram<u64>); 9] {
+    /// Every histogram of the results and logs, with its name there.
+    pub const fn named(&self) -> [(&'static str, &Histogram<u64>); 10] {
         [
             ("e2e", &self.response),
             ("service", &self.service),
             ("publish_ack", &self.publish_ack),
+            ("publish_response", &self.publish_response),
             ("connect", &self.connect),
             ("subscribe", &self.subscribe),
             ("reconnect", &self.reconnect),
@@ -71,31 +73,38 @@ impl Latencies {
         ]
     }
 
+    /// Every histogram, those of the floors included.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, &Histogram<u64>)> {
+        self.named().into_iter().chain(self.floors.named())
+    }
+
     /// The same, to be changed.
-    pub const fn named_mut(&mut self) -> [(&'static str, &mut Histogram<u64>); 9] {
-        [
+    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = (&'static str, &mut Histogram<u64>)> {
+        let results = [
             ("e2e", &mut self.response),
             ("service", &mut self.service),
             ("publish_ack", &mut self.publish_ack),
+            ("publish_response", &mut self.publish_response),
             ("connect", &mut self.connect),
             ("subscribe", &mut self.subscribe),
             ("reconnect", &mut self.reconnect),
             ("generator_lag", &mut self.lag),
             ("receive_lag", &mut self.receive_lag),
             ("open_lag", &mut self.open_lag),
-        ]
+        ];
+        results.into_iter().chain(self.floors.named_mut())
     }
 
     /// Adds other measurements.
     pub fn merge(&mut self, other: &Self) {
-        for ((_, mine), (_, theirs)) in self.named_mut().into_iter().zip(other.named()) {
+        for ((_, mine), (_, theirs)) in self.all_mut().zip(other.all()) {
             add(mine, theirs);
         }
     }
 
     /// Empties all histograms.
     pub fn clear(&mut self) {
-        for (_, histogram) in self.named_mut() {
+        for (_, histogram) in self.all_mut() {
             if !histogram.is_empty() {
                 histogram.reset();
             }
@@ -155,10 +164,14 @@ impl SliceCounts {
 pub struct Slice {
     /// When it began, on the coordinator's clock.
     pub start_ns: u64,
+    /// Number of the thread among all.
+    pub thread: u32,
     /// Counts.
     pub counts: SliceCounts,
     /// Latencies.
     pub latencies: Latencies,
+    /// The thread's delays.
+    pub delays: Delays,
     /// Failures by reason.
     pub reasons: BTreeMap<String, u64>,
 }
@@ -178,6 +191,7 @@ impl Slice {
         self.start_ns = start_ns;
         self.counts = SliceCounts::default();
         self.latencies.clear();
+        self.delays = Delays::default();
         self.reasons.clear();
     }
 
@@ -196,41 +210,11 @@ impl Slice {
     }
 }
 
-/// An empty latency histogram.
-pub fn histogram() -> Histogram<u64> {
-    let mut histogram = Histogram::new_with_bounds(1, EXPECTED_NS_MAX, SIGNIFICANT_DIGITS)
-        .unwrap_or_else(|error| unreachable!("constant bounds are valid: {error}"));
-    histogram.auto(true);
-    histogram
-}
-
-/// Adds a histogram to another of the same precision.
-pub(crate) fn add(sum: &mut Histogram<u64>, other: &Histogram<u64>) {
-    if other.is_empty() {
-        return;
-    }
-    // All are of one precision and grow by themselves, so that adding cannot fail.
-    let added = sum.add(other);
-    debug_assert!(added.is_ok(), "histograms of one kind");
-}
-
-/// Enters a latency; growing the histogram is the only thing that can fail, and then the value is
-/// clipped.
-pub(crate) fn enter(histogram: &mut Histogram<u64>, ns: u64) {
-    if histogram.record(ns.max(1)).is_err() {
-        histogram.saturating_record(ns.max(1));
-    }
-}
-
-/// Enters a latency that several messages had.
-pub(crate) fn enter_many(histogram: &mut Histogram<u64>, ns: u64, messages: u64) {
-    if messages > 0 && histogram.record_n(ns.max(1), messages).is_err() {
-        histogram.saturating_record_n(ns.max(1), messages);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use thrum_figures::SECOND_NS;
+    use thrum_load::histogram::{enter, enter_many};
+
     use super::*;
 
     #[test]

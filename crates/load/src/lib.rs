@@ -5,6 +5,8 @@
 //! what was promised follows from the scenario alone.
 #![forbid(unsafe_code)]
 
+pub mod floors;
+pub mod histogram;
 pub mod import;
 pub mod ledger;
 pub mod mark;

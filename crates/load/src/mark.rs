@@ -35,7 +35,13 @@ pub struct Mark {
     pub sequence: u32,
     /// When it was handed to the socket, in nanoseconds of the machine's monotonic clock.
     pub sent_ns: u64,
+    /// The broker did not take it when it was due.
+    pub was_held_back: bool,
 }
+
+/// The bit of the send time that says that the broker held the message back: no machine runs for
+/// the 292 years until its clock needs it.
+const HELD_BACK: u64 = 1 << 63;
 
 impl Mark {
     /// Writes the mark over the first bytes of a payload, if it is long enough.
@@ -43,7 +49,7 @@ impl Mark {
         if let Some(head) = payload.first_chunk_mut::<MARK_BYTES>() {
             head[..4].copy_from_slice(&self.publisher.to_be_bytes());
             head[4..8].copy_from_slice(&self.sequence.to_be_bytes());
-            head[8..].copy_from_slice(&self.sent_ns.to_be_bytes());
+            head[8..].copy_from_slice(&self.time_bits().to_be_bytes());
         }
     }
 
@@ -73,13 +79,20 @@ impl Mark {
         (mark.publisher < PUBLISHERS_MAX).then_some(mark)
     }
 
+    const fn time_bits(self) -> u64 {
+        let bit = if self.was_held_back { HELD_BACK } else { 0 };
+        self.sent_ns & !HELD_BACK | bit
+    }
+
     fn of_bytes(bytes: &[u8; MARK_BYTES]) -> Self {
         let number = u128::from_be_bytes(*bytes);
         let part = |shift: u32| u32::try_from((number >> shift) & 0xFFFF_FFFF).unwrap_or(0);
+        let time_bits = u64::from(part(32)) << 32 | u64::from(part(0));
         Self {
             publisher: part(96),
             sequence: part(64),
-            sent_ns: u64::from(part(32)) << 32 | u64::from(part(0)),
+            sent_ns: time_bits & !HELD_BACK,
+            was_held_back: time_bits & HELD_BACK != 0,
         }
     }
 }
@@ -100,6 +113,7 @@ mod tests {
         publisher: 7,
         sequence: u32::MAX,
         sent_ns: 1 << 60 | 0xABC,
+        was_held_back: false,
     };
 
     #[test]
@@ -108,6 +122,12 @@ mod tests {
         MARK.write(&mut payload);
         assert_eq!(Mark::read(&payload), Some(MARK));
         assert_eq!(payload[16..], [0xEE; 4]);
+        let held_back = Mark {
+            was_held_back: true,
+            ..MARK
+        };
+        held_back.write(&mut payload);
+        assert_eq!(Mark::read(&payload), Some(held_back));
     }
 
     #[test]

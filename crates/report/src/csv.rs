@@ -48,7 +48,10 @@ fn columns(second: &Second) -> Vec<(String, String)> {
         ("publish_ack", second.publish_ack),
         ("connect", second.connect),
         ("reconnect", second.reconnect),
-        ("generator_lag", second.generator_lag),
+        ("e2e_generator", second.delays.e2e_bound),
+        ("generator_lag", second.delays.sending),
+        ("receive_lag", second.delays.reading),
+        ("open_lag", second.delays.opening),
     ] {
         columns.extend(quantile_columns(name, quantiles));
     }
@@ -87,6 +90,7 @@ fn resource_columns(
         ("network_out_bytes_per_s", of.network_out_bytes.to_string()),
         ("disk_read_bytes_per_s", of.disk_read_bytes.to_string()),
         ("disk_write_bytes_per_s", of.disk_write_bytes.to_string()),
+        ("machine_stolen", of.machine_stolen.to_string()),
     ];
     figures.into_iter().map(move |(figure, value)| {
         let cell = resources.map_or_else(String::new, |_| value);
@@ -104,7 +108,7 @@ mod tests {
         let text = series_csv(&sample::run());
         let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
         assert_eq!(rows.len(), 13);
-        assert!(rows.iter().all(|row| row.len() == 14 + 6 * 11 + 2 * 11));
+        assert!(rows.iter().all(|row| row.len() == 14 + 9 * 11 + 2 * 12));
         let column = |name: &str| rows[0].iter().position(|column| *column == name).unwrap();
         for (name, ramp, hold) in [
             ("at_s", "0", "2"),

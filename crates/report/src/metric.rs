@@ -48,10 +48,11 @@ pub struct Metric {
 }
 
 /// Distributions that have the figures `count min mean p50 p75 p90 p95 p99 p99.9 p99.99 max`.
-pub const DISTRIBUTIONS: [&str; 9] = [
+pub const DISTRIBUTIONS: [&str; 10] = [
     "e2e",
     "service",
     "publish_ack",
+    "publish_response",
     "connect",
     "subscribe",
     "reconnect",
@@ -70,7 +71,7 @@ const fn metric(name: &'static str, unit: Unit, better: Better, help: &'static s
 }
 
 /// All figures except those of the distributions.
-pub const METRICS: [Metric; 35] = [
+pub const METRICS: [Metric; 37] = [
     metric(
         "rate.offered",
         Unit::PerSecond,
@@ -210,6 +211,18 @@ pub const METRICS: [Metric; 35] = [
         "CPU time of the broker per message received",
     ),
     metric(
+        "machine.cpu_per_message",
+        Unit::Microseconds,
+        Better::Lower,
+        "CPU time of the broker's whole machine per message received",
+    ),
+    metric(
+        "machine.stolen",
+        Unit::Share,
+        Better::Neither,
+        "CPU of the broker's machine that its host kept, mean of the hold",
+    ),
+    metric(
         "broker.messages_per_core",
         Unit::PerSecond,
         Better::Higher,
@@ -334,11 +347,12 @@ macro_rules! figures_of {
 }
 
 /// The figures of the distributions and what they are.
-const DISTRIBUTION_NAMES: [(&str, &str); 99] = figures_of! {
+const DISTRIBUTION_NAMES: [(&str, &str); 110] = figures_of! {
     "e2e": "response time, from the intended send to the arrival",
     "service": "service time, from the actual send to the arrival",
-    "publish_ack": "time to PUBACK or PUBCOMP",
-    "connect": "time from opening the connection to CONNACK",
+    "publish_ack": "time from the actual send to PUBACK or PUBCOMP",
+    "publish_response": "time from the intended send to PUBACK or PUBCOMP",
+    "connect": "time from the scheduled opening of the connection to CONNACK",
     "subscribe": "time from SUBSCRIBE to SUBACK",
     "reconnect": "time from the loss of a connection to being ready again",
     "generator_lag": "lag of the generator behind its schedule",

@@ -81,7 +81,7 @@ pub(crate) fn run() -> RunResult {
     ];
     for (metric, condition) in limits {
         let threshold = Threshold::parse(metric, condition).unwrap();
-        run.thresholds.push(threshold.evaluate(&run.metrics));
+        run.thresholds.push(threshold.judge(&run));
     }
     run
 }
@@ -116,6 +116,7 @@ pub(crate) fn bad_run() -> RunResult {
         valid: false,
         limits: vec!["generator lag p99 12ms, more than 10ms".to_owned()],
         advice: vec!["stop other work on this machine".to_owned()],
+        ..Validity::default()
     };
     run.verdict = Verdict {
         pass: false,
@@ -181,9 +182,24 @@ fn scenario() -> ScenarioDescription {
 
 fn latencies() -> Latencies {
     Latencies {
-        e2e: Some(distribution(&[800_000, 900_000, 3_900_000, 41_000_000])),
+        e2e: Some(Distribution {
+            bound: Some(Quantiles {
+                mean: 70_000,
+                p50: 61_000,
+                p75: 80_000,
+                p90: 290_000,
+                p95: 290_000,
+                p99: 290_000,
+                p99_9: 290_000,
+                p99_99: 290_000,
+                max: 290_000,
+                ..Quantiles::default()
+            }),
+            ..distribution(&[800_000, 900_000, 3_900_000, 41_000_000])
+        }),
         service: Some(distribution(&[400_000, 450_000, 1_950_000, 20_500_000])),
         publish_ack: Some(distribution(&[70_000])),
+        publish_response: Some(distribution(&[90_000])),
         connect: Some(distribution(&[1_100_000])),
         subscribe: Some(distribution(&[36_000])),
         reconnect: Some(distribution(&[5_000_000])),
@@ -228,6 +244,10 @@ fn broker() -> Broker {
             cores_avg: 1.0,
             cores_max: 1.2,
             cpu_us_per_message: Some(50.0),
+            machine: MachineUse {
+                cpu_us_per_message: Some(130.0),
+                ..MachineUse::default()
+            },
             messages_per_core_second: Some(2_000.0),
             cores_idle: Some(0.01),
             rss_max_bytes: 8 * MIB,
@@ -259,6 +279,7 @@ fn memory(mib: u64) -> Memory {
 fn load(busy: f64, waited_for_core: f64) -> ThreadLoad {
     ThreadLoad {
         busy,
+        busy_max: busy,
         waited_for_core,
     }
 }

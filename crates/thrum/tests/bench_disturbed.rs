@@ -73,6 +73,13 @@ fn thrum() -> Command {
     Command::new(env!("CARGO_BIN_EXE_thrum"))
 }
 
+/// How a run ended.
+struct Ended {
+    code: i32,
+    text: String,
+    result: serde_json::Value,
+}
+
 /// A run with 4 s of hold, in a folder of its own.
 struct Run {
     folder: PathBuf,
@@ -105,16 +112,29 @@ impl Run {
         Pid::from_raw(found.to_str().unwrap().parse().unwrap())
     }
 
-    fn end(self) -> (i32, String) {
+    /// The thread that coordinates the others: the process's first.
+    fn coordinator(&self) -> Pid {
+        Pid::from_raw(self.process.id().try_into().unwrap())
+    }
+
+    fn end(self) -> Ended {
         let Output {
             status,
             stdout,
             stderr,
         } = self.process.wait_with_output().unwrap();
-        fs::remove_dir_all(&self.folder).ok();
         let text = [stdout, stderr].concat();
         let text = String::from_utf8_lossy(&text).into_owned();
-        (status.code().unwrap(), text)
+        let runs = fs::read_dir(self.folder.join("runs")).unwrap();
+        let mut results = runs.flatten().map(|run| run.path().join("result.json"));
+        let result = results.find(|file| file.is_file()).expect("a result");
+        let result = serde_json::from_slice(&fs::read(result).unwrap()).unwrap();
+        fs::remove_dir_all(&self.folder).ok();
+        Ended {
+            code: status.code().unwrap(),
+            text,
+            result,
+        }
     }
 }
 
@@ -154,71 +174,144 @@ fn crowd(thread: Pid, time: Duration) {
     sched_setaffinity(thread, &all).unwrap();
 }
 
-/// 200 messages a second; publishers and subscribers have a thread each.
-const PAIRS: &str = "p2p --pairs 20 --rate 10/s --threads 2 --warmup 1s --duration 4s";
+/// 400 messages a second; publishers and subscribers have a thread each.
+const PAIRS: &str = "p2p --pairs 20 --rate 20/s --threads 2 --warmup 1s --duration 4s";
 
 #[test]
 fn a_quiet_run_is_valid() {
     let broker = Broker::start();
     // Other work on this machine may disturb a run.
     let mut runs = (0..5).map(|_| Run::start("quiet", &broker, PAIRS).end());
-    let found = runs.find(|(code, _)| *code != INVALID);
-    let (code, text) = found.expect("one of five runs is quiet");
-    assert_eq!(code, 0, "{text}");
-    assert!(
-        text.contains("VALID") && !text.contains("INVALID"),
-        "{text}"
-    );
+    let quiet = runs.find(|ended| ended.code != INVALID);
+    let quiet = quiet.expect("one of five runs is quiet");
+    assert_eq!(quiet.code, 0, "{}", quiet.text);
+    assert!(!quiet.text.contains("INVALID"), "{}", quiet.text);
+    let e2e = &quiet.result["latency_ns"]["e2e"];
+    let (p99, bound) = (e2e["p99"].as_u64(), e2e["bound"]["p99"].as_u64());
+    assert!(bound.unwrap() < p99.unwrap(), "{e2e}");
+    assert!(quiet.text.contains("generator  ≤"), "{}", quiet.text);
+}
+
+/// One thread of the generator is kept from running: the run is INVALID because of it, and its
+/// p99 is withheld.
+#[track_caller]
+fn check_spoiled(disturbed: &Ended, reason: &str) {
+    let Ended { code, text, result } = disturbed;
+    assert_eq!(*code, INVALID, "{text}");
+    assert!(text.contains(reason), "{reason}: {text}");
+    let e2e = &result["latency_ns"]["e2e"];
+    assert_eq!(e2e["withheld"]["p99"]["because"], "generator", "{text}");
+    assert!(text.contains("p99 withheld"), "{text}");
+    assert!(result["metrics"].get("e2e.p99").is_none(), "{text}");
 }
 
 #[test]
-fn a_run_is_invalid_if_one_of_its_threads_was_stopped() {
+fn a_stopped_receiver_makes_the_run_invalid() {
     let broker = Broker::start();
-    let mut reasons = Vec::new();
-    for name in ["bench-0", "bench-1"] {
-        let run = Run::start(name, &broker, PAIRS);
-        sleep(IN_HOLD);
-        stop(run.thread(name), STOP);
-        let (code, text) = run.end();
-        assert_eq!(code, INVALID, "{name}: {text}");
-        reasons.push(text);
-    }
-    let has = |text: &str| {
-        reasons
-            .iter()
-            .filter(|reason| reason.contains(text))
-            .count()
-    };
-    assert_eq!(
-        has("INVALID      generator receive lag p99"),
-        1,
-        "{reasons:?}"
-    );
-    assert_eq!(has("INVALID      generator lag p99"), 1, "{reasons:?}");
+    let run = Run::start("receiver", &broker, PAIRS);
+    sleep(IN_HOLD);
+    stop(run.thread("bench-1"), STOP);
+    check_spoiled(&run.end(), "bench-1 read its sockets up to 3");
 }
 
 #[test]
-fn a_run_is_invalid_if_its_receivers_waited_for_a_core() {
+fn a_stopped_publisher_makes_the_run_invalid() {
+    let broker = Broker::start();
+    let run = Run::start("publisher", &broker, PAIRS);
+    sleep(IN_HOLD);
+    stop(run.thread("bench-0"), STOP);
+    check_spoiled(&run.end(), "bench-0 sent messages up to 3");
+}
+
+/// Twenty stops of 8 ms in a hold of 4 s: 4 %.
+fn stop_often(thread: Pid) {
+    for _ in 0..20 {
+        stop(thread, Duration::from_millis(8));
+        sleep(Duration::from_millis(60));
+    }
+}
+
+#[test]
+fn a_receiver_that_is_stopped_often_and_shortly_makes_the_run_invalid() {
+    let broker = Broker::start();
+    let run = Run::start("receiver-often", &broker, PAIRS);
+    sleep(IN_HOLD);
+    stop_often(run.thread("bench-1"));
+    check_spoiled(&run.end(), "bench-1 read its sockets up to ");
+}
+
+#[test]
+fn a_publisher_that_is_stopped_often_and_shortly_makes_the_run_invalid() {
+    let broker = Broker::start();
+    let run = Run::start("publisher-often", &broker, PAIRS);
+    sleep(IN_HOLD);
+    stop_often(run.thread("bench-0"));
+    check_spoiled(&run.end(), "bench-0 sent messages up to ");
+}
+
+#[test]
+fn receivers_that_wait_for_a_core_make_the_run_invalid() {
     let broker = Broker::start();
     let run = Run::start("crowd", &broker, PAIRS);
     sleep(IN_HOLD);
     crowd(run.thread("bench-1"), Duration::from_millis(1_200));
-    let (code, text) = run.end();
+    check_spoiled(&run.end(), "bench-1 read its sockets up to ");
+}
+
+#[test]
+fn a_stopped_coordinator_makes_the_run_invalid_and_withholds_what_it_reads_each_second() {
+    let broker = Broker::start();
+    let run = Run::start("coordinator", &broker, PAIRS);
+    sleep(IN_HOLD);
+    stop(run.coordinator(), STOP);
+    let Ended { code, text, result } = run.end();
     assert_eq!(code, INVALID, "{text}");
+    assert!(text.contains("the coordinator was up to "), "{text}");
+    let withheld = &result["validity"]["withheld"];
+    assert!(withheld["broker.cores.max"].is_string(), "{withheld}");
     assert!(
-        text.contains("INVALID      generator receive lag p99"),
+        result["metrics"].get("broker.cores.max").is_none(),
         "{text}"
     );
+}
+
+#[test]
+fn a_coordinator_that_is_stopped_when_the_hold_begins_withholds_cpu_per_message() {
+    let broker = Broker::start();
+    let run = Run::start("coordinator-border", &broker, PAIRS);
+    // The hold begins about two seconds after the start.
+    sleep(Duration::from_millis(1_200));
+    stop(run.coordinator(), Duration::from_millis(1_300));
+    let Ended { code, text, result } = run.end();
+    assert_eq!(code, INVALID, "{text}");
+    let withheld = &result["validity"]["withheld"];
+    assert!(withheld["broker.cpu_per_message"].is_string(), "{text}");
 }
 
 #[test]
 fn a_connect_rate_that_the_generator_does_not_reach_is_invalid() {
     let broker = Broker::start();
     let line = "conn --connections 4000 --connect-rate 4000000 --threads 1 --duration 1s";
-    let (code, text) = Run::start("opens", &broker, line).end();
+    let Ended { code, text, result } = Run::start("opens", &broker, line).end();
     assert_eq!(code, INVALID, "{text}");
-    assert!(text.contains("opened connections late"), "{text}");
+    assert!(text.contains("bench-0 opened connections up to "), "{text}");
     assert!(text.contains("--connect-rate"), "{text}");
+    let connect = &result["latency_ns"]["connect"];
+    assert_eq!(connect["withheld"]["p99"]["because"], "generator", "{text}");
+}
+
+#[test]
+fn a_thread_that_is_stopped_while_clients_connect_makes_the_run_invalid() {
+    let broker = Broker::start();
+    let line = "conn --connections 3000 --connect-rate 1000 --threads 1 --duration 1s";
+    let run = Run::start("ramp", &broker, line);
+    sleep(Duration::from_millis(1_500));
+    stop(run.thread("bench-0"), STOP);
+    let Ended { code, text, result } = run.end();
+    assert_eq!(code, INVALID, "{text}");
+    assert!(text.contains("bench-0 opened connections up to "), "{text}");
+    let connect = &result["latency_ns"]["connect"];
+    assert_eq!(connect["withheld"]["p95"]["because"], "generator", "{text}");
 }
 
 #[test]

@@ -71,6 +71,7 @@ pub(super) fn result(seconds: u32) -> RunResult {
     result.validity.valid = true;
     result.generator.threads = vec![ThreadLoad {
         busy: 0.41,
+        busy_max: 0.47,
         waited_for_core: 0.01,
     }];
     result
@@ -142,6 +143,7 @@ fn latencies() -> Latencies {
         .map(|(part, value)| (part, value * scale))
         .to_vec(),
         hdr: String::new(),
+        ..Distribution::default()
     };
     Latencies {
         e2e: Some(distribution(1_000)),

@@ -8,6 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
+use thrum_load::floors::Delays;
+use thrum_load::histogram::add;
 use thrum_load::pacing::Warp;
 use thrum_load::scenario::Scenario;
 use thrum_load::thread_report::ThreadReport;
@@ -15,7 +17,7 @@ use thrum_report::result::{Machine, Resources, ThreadLoad, Usage};
 use thrum_transport::{Endpoint, Scheme, TlsOptions, TlsVersion};
 
 use crate::monitor::{Moment, Reading};
-use crate::record::{Slice, SliceCounts, add};
+use crate::record::{Slice, SliceCounts};
 use crate::run::Target;
 use crate::swarm::{Progress, Timeline};
 
@@ -245,7 +247,9 @@ impl WireTarget {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct WireSlice {
     start_ns: u64,
+    thread: u32,
     counts: SliceCounts,
+    delays: Delays,
     /// By name; those without values are left out.
     latencies: BTreeMap<String, String>,
     reasons: BTreeMap<String, u64>,
@@ -253,11 +257,13 @@ pub(super) struct WireSlice {
 
 impl WireSlice {
     pub(super) fn new(slice: &Slice) -> Self {
-        let full = slice.latencies.named().into_iter();
+        let full = slice.latencies.all();
         let full = full.filter(|(_, histogram)| !histogram.is_empty());
         Self {
             start_ns: slice.start_ns,
+            thread: slice.thread,
             counts: slice.counts,
+            delays: slice.delays,
             latencies: full
                 .filter_map(|(name, histogram)| Some((name.to_owned(), text_of(histogram)?)))
                 .collect(),
@@ -269,12 +275,14 @@ impl WireSlice {
     pub(super) fn slice(&self) -> Option<Slice> {
         let mut slice = Slice {
             start_ns: self.start_ns,
+            thread: self.thread,
             counts: self.counts,
+            delays: self.delays,
             reasons: self.reasons.clone(),
             ..Slice::default()
         };
         let mut known = 0;
-        for (name, histogram) in slice.latencies.named_mut() {
+        for (name, histogram) in slice.latencies.all_mut() {
             let Some(text) = self.latencies.get(name) else {
                 continue;
             };
@@ -308,7 +316,7 @@ mod tests {
     use thrum_load::scenario::find;
 
     use super::*;
-    use crate::record::{enter, enter_many};
+    use thrum_load::histogram::{enter, enter_many};
 
     fn there_and_back<T: Serialize + serde::de::DeserializeOwned>(message: &T) -> T {
         serde_json::from_slice(&written(message)).unwrap()

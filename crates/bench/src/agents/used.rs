@@ -38,6 +38,7 @@ fn together(left: &Resources, right: &Resources) -> Resources {
         network_out_bytes: left.network_out_bytes + right.network_out_bytes,
         disk_read_bytes: left.disk_read_bytes + right.disk_read_bytes,
         disk_write_bytes: left.disk_write_bytes + right.disk_write_bytes,
+        machine_stolen: left.machine_stolen.max(right.machine_stolen),
     }
 }
 

@@ -1,12 +1,12 @@
 //! The threads of this process.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use thrum_figures::as_index;
-use thrum_figures::ratio;
+use thrum_figures::{SECOND_NS, as_index, ratio};
 use thrum_load::pacing::Warp;
 use thrum_load::plan::{Machines, Plan};
 use thrum_load::thread_report::ThreadReport;
@@ -49,7 +49,59 @@ pub(crate) struct LocalGenerator {
     slice_receivers: Vec<SliceReceiver>,
     before: Vec<(u64, ThreadTime)>,
     hold_began_ns: u64,
+    /// Begin of the current second of the hold, and the busiest second of each thread.
+    second: Second,
     loads: Vec<ThreadLoad>,
+}
+
+/// The busy time of threads, second by second.
+#[derive(Default)]
+struct Second {
+    /// None outside the hold.
+    began_ns: Option<u64>,
+    before: Vec<(u64, ThreadTime)>,
+    busy_max: BTreeMap<u64, f64>,
+}
+
+impl Second {
+    fn begin(now_ns: u64, times: &[(u64, ThreadTime)]) -> Self {
+        Self {
+            began_ns: Some(now_ns),
+            before: times.to_vec(),
+            busy_max: BTreeMap::new(),
+        }
+    }
+
+    /// Whether a second is over.
+    fn is_over(&self, now_ns: u64) -> bool {
+        self.began_ns
+            .is_some_and(|began_ns| now_ns.saturating_sub(began_ns) >= SECOND_NS)
+    }
+
+    /// Enters a second that is over.
+    fn turn(&mut self, now_ns: u64, times: Vec<(u64, ThreadTime)>) {
+        let Some(began_ns) = self.began_ns.replace(now_ns) else {
+            return;
+        };
+        for (thread, before, after) in pairs(&self.before, &times) {
+            let ran_ns = after.run_ns.saturating_sub(before.run_ns);
+            let busy = ratio(ran_ns, now_ns.saturating_sub(began_ns));
+            let most = self.busy_max.entry(thread).or_default();
+            *most = most.max(busy);
+        }
+        self.before = times;
+    }
+}
+
+/// The times of the threads that are in both.
+fn pairs<'a>(
+    before: &'a [(u64, ThreadTime)],
+    after: &'a [(u64, ThreadTime)],
+) -> impl Iterator<Item = (u64, &'a ThreadTime, &'a ThreadTime)> {
+    after.iter().filter_map(|(thread, after)| {
+        let (_, before) = before.iter().find(|(before, _)| before == thread)?;
+        Some((*thread, before, after))
+    })
 }
 
 /// The coordinator's end of a [`SliceSender`].
@@ -72,6 +124,7 @@ impl LocalGenerator {
             slice_receivers: Vec::new(),
             before: Vec::new(),
             hold_began_ns: 0,
+            second: Second::default(),
             loads: Vec::new(),
         };
         for number in 0..setup.threads {
@@ -121,12 +174,10 @@ impl LocalGenerator {
     fn end_hold(&mut self, now_ns: u64) {
         let span_ns = now_ns.saturating_sub(self.hold_began_ns);
         let after = self.thread_times();
-        let pairs = after.iter().filter_map(|(thread, after)| {
-            let (_, before) = self.before.iter().find(|(before, _)| before == thread)?;
-            Some((before, after))
-        });
-        let loads = pairs.map(|(before, after)| ThreadLoad {
+        let second = std::mem::take(&mut self.second);
+        let loads = pairs(&self.before, &after).map(|(thread, before, after)| ThreadLoad {
             busy: ratio(after.run_ns.saturating_sub(before.run_ns), span_ns),
+            busy_max: second.busy_max.get(&thread).copied().unwrap_or(0.0),
             waited_for_core: ratio(after.wait_ns.saturating_sub(before.wait_ns), span_ns),
         });
         self.loads = loads.collect();
@@ -148,6 +199,7 @@ impl LoadGenerator for LocalGenerator {
             Moment::HoldStart => {
                 self.before = self.thread_times();
                 self.hold_began_ns = now_ns;
+                self.second = Second::begin(now_ns, &self.before);
             }
             Moment::HoldEnd => self.end_hold(now_ns),
             Moment::Start | Moment::Connected | Moment::IdleEnd | Moment::Second | Moment::End => {}
@@ -155,6 +207,10 @@ impl LoadGenerator for LocalGenerator {
     }
 
     fn take_slices(&mut self, take: &mut dyn FnMut(&Slice)) {
+        let now_ns = clock::monotonic_ns();
+        if self.second.is_over(now_ns) {
+            self.second.turn(now_ns, self.thread_times());
+        }
         for receiver in &self.slice_receivers {
             while let Ok(slice) = receiver.slices.try_recv() {
                 take(&slice);

@@ -1,5 +1,7 @@
 //! The formats of `/proc`, as pure functions of text.
 
+use super::machine::MachineSample;
+
 /// `/proc/PID/stat` of a process, the sum of its threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stat {
@@ -91,19 +93,24 @@ pub(super) fn network(text: &str) -> Traffic {
     sum
 }
 
-/// All and idle ticks of the machine's cores in `/proc/stat`.
-pub(super) fn machine(text: &str) -> Option<(u64, u64)> {
+/// Ticks of the machine's cores in `/proc/stat`.
+pub(super) fn machine(text: &str) -> Option<MachineSample> {
     // user nice system idle iowait irq softirq steal; guests are counted in user already.
     const IDLE: [usize; 2] = [3, 4];
-    const COUNTED: usize = 8;
+    const STOLEN: usize = 7;
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let (mut all, mut idle) = (0, 0);
-    for (index, number) in line.split_ascii_whitespace().take(COUNTED).enumerate() {
+    let mut machine = MachineSample::default();
+    for (index, number) in line.split_ascii_whitespace().take(STOLEN + 1).enumerate() {
         let ticks: u64 = number.parse().ok()?;
-        all += ticks;
-        idle += if IDLE.contains(&index) { ticks } else { 0 };
+        machine.all_ticks += ticks;
+        if IDLE.contains(&index) {
+            machine.idle_ticks += ticks;
+        }
+        if index == STOLEN {
+            machine.stolen_ticks = ticks;
+        }
     }
-    (all > 0).then_some((all, idle))
+    (machine.all_ticks > 0).then_some(machine)
 }
 
 /// The number of a line `KEY: NUMBER [kB]`, as in `status` and `smaps_rollup`.
@@ -218,7 +225,8 @@ Inter-|   Receive                                                |  Transmit
         let text =
             "cpu  35639 1 3569 188525 497 2 35 27 5 6\ncpu0 15917 0 1569 96450 105 0 6 13 0 0\n";
         let all = 35_639 + 1 + 3_569 + 188_525 + 497 + 2 + 35 + 27;
-        assert_eq!(machine(text), Some((all, 188_525 + 497)));
+        let sample = machine(text).map(|sample| (sample.all_ticks, sample.idle_ticks));
+        assert_eq!(sample, Some((all, 188_525 + 497)));
         assert_eq!(machine("cpu0 1 2 3 4 5 6 7 8\n"), None);
     }
 

@@ -14,6 +14,8 @@ pub struct MachineSample {
     pub all_ticks: u64,
     /// Those in which a core had nothing to do, or only waited for a disk.
     pub idle_ticks: u64,
+    /// Those in which a core had something to do and the machine around this one kept it.
+    pub stolen_ticks: u64,
 }
 
 impl MachineSample {
@@ -23,11 +25,7 @@ impl MachineSample {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let (all_ticks, idle_ticks) = accounts::machine(text)?;
-        Some(Self {
-            all_ticks,
-            idle_ticks,
-        })
+        accounts::machine(text)
     }
 
     /// Share of the CPU that was idle since an earlier sample; 1 minus it is what some reports call
@@ -37,6 +35,27 @@ impl MachineSample {
         // The kernel's idle count may go back by a tick.
         let idle = self.idle_ticks.saturating_sub(earlier.idle_ticks);
         (all > 0).then(|| ratio(idle.min(all), all))
+    }
+
+    /// Share of the CPU that the machine around this one kept since an earlier sample. None if no
+    /// time has passed.
+    pub fn stolen_since(&self, earlier: &Self) -> Option<f64> {
+        let all = self.all_ticks.checked_sub(earlier.all_ticks)?;
+        let stolen = self.stolen_ticks.saturating_sub(earlier.stolen_ticks);
+        (all > 0).then(|| ratio(stolen.min(all), all))
+    }
+
+    /// CPU seconds that all processes and the kernel used since an earlier sample.
+    pub fn used_seconds_since(&self, earlier: &Self) -> f64 {
+        let busy = |sample: &Self| {
+            sample
+                .all_ticks
+                .saturating_sub(sample.idle_ticks + sample.stolen_ticks)
+        };
+        ratio(
+            busy(self).saturating_sub(busy(earlier)),
+            rustix::param::clock_ticks_per_second(),
+        )
     }
 }
 
@@ -50,7 +69,15 @@ mod tests {
         let later = MachineSample::parse("cpu  160 0 70 1100 20 4 5 1 0 0\n").unwrap();
         // 60 + 20 + 4 + 5 + 1 busy, 100 + 10 idle.
         assert_eq!(later.idle_since(&earlier), Some(0.55));
-        assert_eq!(later.idle_since(&later), None);
+        assert_eq!(later.stolen_since(&earlier), Some(0.005));
+        assert_eq!(
+            (later.idle_since(&later), later.stolen_since(&later)),
+            (None, None)
+        );
+        // 60 + 20 + 4 + 5 of a hundredth of a second, as long as the kernel counts in these.
+        if rustix::param::clock_ticks_per_second() == 100 {
+            assert!((later.used_seconds_since(&earlier) - 0.89).abs() < 1e-9);
+        }
         assert_eq!(earlier.idle_since(&later), None);
     }
 

@@ -26,6 +26,7 @@ pub fn resources(earlier: &Sample, later: &Sample) -> Option<Resources> {
         network_out_bytes: per_second(|sample| sample.network_out_bytes),
         disk_read_bytes: per_second(|sample| sample.disk_read_bytes),
         disk_write_bytes: per_second(|sample| sample.disk_write_bytes),
+        machine_stolen: later.machine.stolen_since(&earlier.machine).unwrap_or(0.0),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Readings summed up over the hold, of this machine or of another.
 
 use thrum_figures::{SECOND_NS, fraction};
-use thrum_report::result::{Memory, Resources, Usage};
+use thrum_report::result::{MachineUse, Memory, Resources, Usage};
 
 use super::sample::{Moment, Reading, Sample};
 use super::second::{SPAN_NS_MIN, cores, moved, resources, span_ns, user_share};
@@ -106,7 +106,14 @@ impl UsageBuilder {
             cpu_system_seconds: cpu_seconds * (1.0 - user),
             cores_avg,
             cores_max: hold.cores_max.max(cores_avg),
-            machine_idle: last.machine.idle_since(&first.machine).unwrap_or(0.0),
+            machine: MachineUse {
+                idle: last.machine.idle_since(&first.machine).unwrap_or(0.0),
+                stolen: last.machine.stolen_since(&first.machine).unwrap_or(0.0),
+                cpu_us_per_message: divided(
+                    last.machine.used_seconds_since(&first.machine) * 1e6,
+                    work.messages_received,
+                ),
+            },
             cpu_us_per_message: divided(cpu_seconds * 1e6, work.messages_received),
             messages_per_core_second: (cpu_seconds > 0.0)
                 .then(|| fraction(work.messages_in_and_out) / cpu_seconds),
@@ -250,6 +257,7 @@ mod tests {
             machine: MachineSample {
                 all_ticks: tenths * 20,
                 idle_ticks: tenths * 5,
+                stolen_ticks: 0,
             },
         }
     }
@@ -305,7 +313,7 @@ mod tests {
         assert_near(usage.cores_avg, 0.72);
         assert_near(usage.cores_max, 1.2);
         assert_near(usage.waited_for_core_seconds, 0.18);
-        assert_near(usage.machine_idle, 0.25);
+        assert_near(usage.machine.idle, 0.25);
         assert_near(usage.cpu_us_per_message.unwrap(), 1_800.0);
         assert_near(usage.messages_per_core_second.unwrap(), 2_000.0);
         assert_near(usage.cores_idle.unwrap(), 0.05);

@@ -130,7 +130,7 @@ mod tests {
         let cpu_seconds = usage.cpu_user_seconds + usage.cpu_system_seconds;
         assert!(cpu_seconds > 0.1, "{cpu_seconds}");
         assert!(usage.cpu_us_per_message.unwrap() > 1_000.0);
-        assert!(usage.machine_idle < 1.0);
+        assert!(usage.machine.idle < 1.0);
         assert!(usage.threads_max >= 1 && usage.open_files_max >= 3);
         assert!(usage.memory_end.pss_bytes > 0);
         assert_eq!(usage.cores_idle, None);

@@ -1,19 +1,21 @@
 //! A run as text and in the fields of its result.
 
+use std::collections::BTreeMap;
+
+use thrum_figures::{count as grouped, fraction, nanos, percent, ratio};
+use thrum_load::floors::Delays;
+use thrum_load::plan::Plan;
+use thrum_load::scenario::Group;
+use thrum_load::validity::{Health, figures_in_use};
 use thrum_report::RunResult;
 use thrum_report::result::{
     Clients, Delivery, GroupDescription, Latencies, LoadModel, Rates, ScenarioDescription,
     StageSeconds, Validity, Verdict,
 };
-
-use thrum_figures::{count as grouped, fraction, nanos, percent, ratio};
-use thrum_load::plan::Plan;
-use thrum_load::scenario::Group;
-use thrum_load::validity::Health;
 use thrum_transport::Scheme;
 use toml_edit::{DocumentMut, Item, TableLike};
 
-use super::{Outcome, open_lag_p99};
+use super::Outcome;
 use crate::run::Target;
 use crate::swarm::Timeline;
 
@@ -79,6 +81,7 @@ pub(super) fn judge(outcome: &Outcome, result: &mut RunResult) {
             .iter()
             .map(|limit| limit.advice().to_owned())
             .collect(),
+        withheld: outcome.health.withheld(nanos(outcome.hold)),
     };
     result.verdict = Verdict {
         pass: outcome.faults.is_empty() && all_decided(outcome) && !is_ended_before_hold(outcome),
@@ -126,19 +129,10 @@ pub(super) fn count(outcome: &Outcome, result: &mut RunResult) {
 }
 
 /// Limits of the generator that the latencies show while the run lasts.
-pub(super) fn limits_so_far(latencies: &Latencies) -> Vec<String> {
-    let p99 = |distribution: &Option<thrum_report::result::Distribution>| {
-        distribution
-            .as_ref()
-            .map_or(0, |distribution| distribution.quantiles.p99)
-    };
-    let opens = latencies.open_lag.as_ref().map(|lag| lag.quantiles);
+pub(super) fn limits_so_far(latencies: &Latencies, delays: &BTreeMap<u32, Delays>) -> Vec<String> {
     let health = Health {
-        lag_p99_ns: p99(&latencies.generator_lag),
-        receive_lag_p99_ns: p99(&latencies.receive_lag),
-        response_p99_ns: p99(&latencies.e2e),
-        open_lag_p99_ns: opens.map_or(0, |opens| open_lag_p99(opens.count, opens.p99)),
-        connect_p99_ns: p99(&latencies.connect),
+        figures: figures_in_use(latencies, &[]),
+        delays: delays.clone(),
         ..Health::default()
     };
     health.limits().iter().map(ToString::to_string).collect()
@@ -239,34 +233,7 @@ fn without_passwords(toml: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use thrum_report::result::{Distribution, Quantiles};
-
     use super::*;
-
-    #[test]
-    fn connections_that_are_opened_late_show_while_the_run_lasts() {
-        let lag = |count, p99| {
-            let quantiles = Quantiles {
-                count,
-                p99,
-                ..Quantiles::default()
-            };
-            Some(Distribution {
-                quantiles,
-                ..Distribution::default()
-            })
-        };
-        let limits = |opens| {
-            limits_so_far(&Latencies {
-                open_lag: lag(opens, 30_000_000),
-                connect: lag(opens, 40_000_000),
-                ..Latencies::default()
-            })
-        };
-        assert_eq!(limits(99), Vec::<String>::new(), "they are too few");
-        let limits = limits(100);
-        assert!(limits[0].contains("opened connections late"), "{limits:?}");
-    }
 
     #[test]
     fn passwords_are_not_shown() {

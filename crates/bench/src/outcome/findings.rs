@@ -1,15 +1,18 @@
 //! Findings about a run during and after it: the same fields for the live view and the report.
 
-use thrum_figures::utc_text;
-use thrum_figures::{fraction, whole};
+use std::collections::BTreeMap;
+
+use thrum_figures::{fraction, utc_text, whole};
+use thrum_load::floors::Delays;
 use thrum_load::plan::Plan;
 use thrum_report::RunResult;
 use thrum_report::result::{
-    Broker, Clients, Delivery, ErrorCount, Latencies, Mark, Rates, Resources, Second, Stage, Tool,
-    Usage, Verdict,
+    Broker, Clients, Delivery, ErrorCount, Mark, Rates, Resources, Second, Stage, Tool, Usage,
+    Verdict,
 };
 
-use super::{describe, distribution};
+use super::describe;
+use super::distributions::{Missing, distributions};
 use crate::machine::cores;
 use crate::record;
 use crate::run::Target;
@@ -26,9 +29,13 @@ pub(crate) struct Findings<'a> {
     pub(crate) started_unix: u64,
     pub(crate) timeline: Option<Timeline>,
     pub(crate) latencies: &'a record::Latencies,
+    pub(crate) delays: &'a BTreeMap<u32, Delays>,
+    /// Largest error of latencies between two machines; 0 if there are none.
+    pub(crate) clock_error_ns: u64,
     pub(crate) seconds: &'a [Second],
     pub(crate) errors: Vec<ErrorCount>,
     pub(crate) marks: &'a [Mark],
+    pub(crate) missing: Missing,
 }
 
 impl Findings<'_> {
@@ -44,17 +51,7 @@ impl Findings<'_> {
             },
             started: utc_text(self.started_unix),
             scenario: describe::scenario(self.plan, self.targets, self.timeline),
-            latency_ns: Latencies {
-                e2e: distribution(&latencies.response),
-                service: distribution(&latencies.service),
-                publish_ack: distribution(&latencies.publish_ack),
-                connect: distribution(&latencies.connect),
-                subscribe: distribution(&latencies.subscribe),
-                reconnect: distribution(&latencies.reconnect),
-                generator_lag: distribution(&latencies.lag),
-                receive_lag: distribution(&latencies.receive_lag),
-                open_lag: distribution(&latencies.open_lag),
-            },
+            latency_ns: distributions(latencies, self.missing, self.clock_error_ns),
             errors: self.errors,
             marks: self.marks.to_vec(),
             ..RunResult::default()
@@ -63,7 +60,7 @@ impl Findings<'_> {
 
     /// The result so far, with the brokers that are watched.
     pub(crate) fn so_far(self, progress: &Progress, mut brokers: Vec<Broker>) -> RunResult {
-        let (seconds, plan) = (self.seconds, self.plan);
+        let (seconds, plan, delays) = (self.seconds, self.plan, self.delays);
         let mut result = self.result();
         let hold: Vec<&Second> = seconds
             .iter()
@@ -100,7 +97,7 @@ impl Findings<'_> {
             ..Delivery::default()
         };
         let (limits, lag) = (
-            describe::limits_so_far(self_latencies(&result)),
+            describe::limits_so_far(&result.latency_ns, delays),
             &mut result.validity,
         );
         lag.valid = limits.is_empty();
@@ -121,7 +118,7 @@ impl Findings<'_> {
         }
         let thresholds = plan.scenario.thresholds.iter();
         result.thresholds = thresholds
-            .map(|threshold| threshold.evaluate(&result.metrics))
+            .map(|threshold| threshold.judge(&result))
             .collect();
         result
     }
@@ -146,10 +143,6 @@ fn usage_so_far(hold: &[&Second]) -> Usage {
         open_files_max: most(|used| used.open_files),
         ..Usage::default()
     }
-}
-
-const fn self_latencies(result: &RunResult) -> &Latencies {
-    &result.latency_ns
 }
 
 #[cfg(test)]

@@ -1,22 +1,24 @@
 //! All that a run found out, added up over its threads and judged.
 
 mod describe;
+mod distributions;
 mod findings;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thrum_figures::ratio;
-use thrum_figures::utc_text;
+use thrum_figures::{ratio, utc_text};
+use thrum_load::floors::Delays;
 use thrum_load::pacing::Warp;
 use thrum_load::plan::{Due, Plan};
 use thrum_load::scenario::{FaultKind, Scenario};
 use thrum_load::thread_report::{Counts, ThreadReport};
-use thrum_load::validity::{Health, Limit, OPENS_MIN, ThreadLoad};
+use thrum_load::validity::{CoordinatorDelay, Health, Limit, ThreadLoad, figures_in_use};
 use thrum_load::verdict::{Connections, Delivery, Fault, Promise, faults};
 use thrum_report::RunResult;
-use thrum_report::result::{Agent, Broker, Distribution, ErrorCount, Generator, Mark, Second};
+use thrum_report::result::{Agent, Broker, ErrorCount, Generator, Mark, Second};
 
 use crate::agents::BrokerWatch;
 use crate::generator::GeneratorReport;
@@ -24,8 +26,10 @@ use crate::machine::machine;
 use crate::monitor::{Monitor, Work};
 use crate::record::Latencies;
 use crate::run::Target;
-use crate::swarm::Timeline;
+use crate::swarm::{ANSWER_NS_MAX, Timeline};
 
+use distributions::Wait;
+pub(crate) use distributions::{Missing, response_bound};
 pub(crate) use findings::Findings;
 
 /// Result of a run.
@@ -82,6 +86,8 @@ pub(crate) struct Measured {
     pub(crate) started_unix: u64,
     pub(crate) was_interrupted: bool,
     pub(crate) clients: Clients,
+    /// Messages whose acknowledgement was awaited at the end.
+    pub(crate) unacknowledged: u64,
     pub(crate) timeline: Timeline,
     pub(crate) warp: Warp,
     pub(crate) brokers: Vec<BrokerSeen>,
@@ -91,6 +97,8 @@ pub(crate) struct Measured {
     pub(crate) reports: Vec<GeneratorReport>,
     pub(crate) errors: Vec<ErrorCount>,
     pub(crate) latencies: Latencies,
+    pub(crate) delays: BTreeMap<u32, Delays>,
+    pub(crate) coordinator: CoordinatorDelay,
     pub(crate) seconds: Vec<Second>,
     pub(crate) marks: Vec<Mark>,
     pub(crate) log_error: Option<io::Error>,
@@ -119,26 +127,24 @@ impl Outcome {
         let (plan, timeline, clients) = (&measured.plan, measured.timeline, measured.clients);
         let delivery = settle(&measured, &threads);
         let connections = connections(plan, clients, &counts, &threads);
+        measured.unacknowledged = connections.unacknowledged;
+        let plan = &measured.plan;
         let loads = loads.iter().map(|load| ThreadLoad {
             busy: load.busy,
-            waited: load.waited_for_core,
+            busy_max: load.busy_max,
         });
-        let latencies = &measured.latencies;
         let health = Health {
-            lag_p99_ns: latencies.lag.value_at_quantile(0.99),
-            receive_lag_p99_ns: latencies.receive_lag.value_at_quantile(0.99),
-            response_p99_ns: latencies.response.value_at_quantile(0.99),
-            open_lag_p99_ns: open_lag_p99(
-                latencies.open_lag.len(),
-                latencies.open_lag.value_at_quantile(0.99),
-            ),
-            connect_p99_ns: latencies.connect.value_at_quantile(0.99),
+            // They are known with the result.
+            figures: Vec::new(),
+            delays: std::mem::take(&mut measured.delays),
+            has_closed_loop: plan.scenario.has_closed_loop(),
+            stolen: 0.0,
+            coordinator: measured.coordinator,
             offered: offered(plan, timeline, &measured.warp),
             sent: counts.sent_in_hold,
             held_back: counts.held_back_at_end,
             threads: loads.collect(),
             clock_error_ns: measured.clock_error_ns,
-            response_p50_ns: latencies.response.value_at_quantile(0.5),
         };
         let hold_ns = timeline.hold_end_ns.saturating_sub(timeline.hold_start_ns);
         let mut outcome = Self {
@@ -154,7 +160,7 @@ impl Outcome {
             result: RunResult::default(),
             log_error: measured.log_error.as_ref().map(ToString::to_string),
         };
-        outcome.result = outcome.to_result(measured, generator, agents);
+        outcome.result = outcome.conclude(measured, generator, agents);
         outcome
     }
 
@@ -191,12 +197,48 @@ impl Outcome {
         self.result.exit_code
     }
 
+    /// What of the figures may be the generator's.
+    fn examine(&mut self, result: &RunResult) {
+        let thresholds = self.scenario.thresholds.iter();
+        let judged: Vec<&str> = thresholds.map(|threshold| threshold.metric.name).collect();
+        self.health.figures = figures_in_use(&result.latency_ns, &judged);
+        let machine = result.generator.usage.as_ref().map(|usage| usage.machine);
+        let agents = result.agents.iter().filter_map(|agent| {
+            let usage = agent.generator.usage.as_ref()?;
+            Some(usage.machine.stolen)
+        });
+        let own = machine.map(|machine| machine.stolen);
+        self.health.stolen = own.into_iter().chain(agents).fold(0.0, f64::max);
+    }
+
+    /// What was waited for and never happened, of what was due in the hold.
+    fn missing(&self, measured: &Measured) -> Missing {
+        let latencies = &measured.latencies;
+        let drain_ns = thrum_figures::nanos(self.scenario.stages.drain);
+        let wait = |events, over_ns| Wait { events, over_ns };
+        let fan_out = ratio(self.delivery.expected, self.counts.sent);
+        let held_back = thrum_figures::fraction(self.counts.held_back_at_end) * fan_out;
+        let due = latencies.floors.handing_over.len() + thrum_figures::whole(held_back);
+        let arrived = latencies.response.len() + self.delivery.excused;
+        let unacknowledged = measured.unacknowledged + self.counts.held_back_at_end;
+        let deliveries = if self.delivery.expected == 0 {
+            0
+        } else {
+            due.saturating_sub(arrived)
+        };
+        Missing {
+            deliveries: wait(deliveries, drain_ns),
+            acknowledgements: wait(unacknowledged, drain_ns),
+            connections: wait(self.clients.failed, ANSWER_NS_MAX),
+        }
+    }
+
     fn per_second(&self, messages: u64) -> f64 {
         ratio(messages, thrum_figures::nanos(self.hold)) * 1e9
     }
 
-    fn to_result(
-        &self,
+    fn conclude(
+        &mut self,
         mut measured: Measured,
         mut generator: Generator,
         agents: Vec<Agent>,
@@ -208,6 +250,9 @@ impl Outcome {
             started_unix: measured.started_unix,
             timeline: Some(measured.timeline),
             latencies: &measured.latencies,
+            delays: &self.health.delays,
+            clock_error_ns: measured.clock_error_ns,
+            missing: self.missing(&measured),
             seconds: &[],
             errors: measured.errors,
             marks: &measured.marks,
@@ -219,7 +264,6 @@ impl Outcome {
         result.machine = machine();
         result.started = utc_text(measured.started_unix);
         result.interrupted = self.was_interrupted;
-        describe::judge(self, &mut result);
         describe::count(self, &mut result);
         generator.usage = measured
             .generator
@@ -239,10 +283,12 @@ impl Outcome {
             })
         });
         result.brokers = seen.collect();
+        self.examine(&result);
+        describe::judge(self, &mut result);
         result.fill_metrics();
         let thresholds = self.scenario.thresholds.iter();
         result.thresholds = thresholds
-            .map(|threshold| threshold.evaluate(&result.metrics))
+            .map(|threshold| threshold.judge(&result))
             .collect();
         result.exit_code = exit_code(&result);
         result
@@ -318,14 +364,4 @@ fn offered(plan: &Plan, timeline: Timeline, warp: &Warp) -> u64 {
             u64::from(plan.due_within(publisher, load_ns).saturating_sub(before))
         })
         .sum()
-}
-
-/// A histogram in its serialized form; none if it is empty.
-/// 99th percentile of the lag of opened connections; 0 if they are too few for one.
-const fn open_lag_p99(opens: u64, p99_ns: u64) -> u64 {
-    if opens < OPENS_MIN { 0 } else { p99_ns }
-}
-
-fn distribution(histogram: &hdrhistogram::Histogram<u64>) -> Option<Distribution> {
-    (!histogram.is_empty()).then(|| Distribution::from_histogram(histogram))
 }

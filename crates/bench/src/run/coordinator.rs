@@ -8,6 +8,7 @@ use std::time::Duration;
 use thrum_figures::{SECOND_NS, nanos};
 use thrum_load::pacing::Warp;
 use thrum_load::plan::{Machines, Plan};
+use thrum_load::validity::CoordinatorDelay;
 use thrum_report::result::{Mark, Stage};
 
 use super::hooks::Hooks;
@@ -19,7 +20,7 @@ use crate::collect::Collector;
 use crate::generator::{GeneratorReport, GeneratorSetup, LoadGenerator, LocalGenerator};
 use crate::monitor::{Moment, Monitor};
 use crate::observe::Observer;
-use crate::outcome::{BrokerSeen, Clients, Findings, Measured, Outcome};
+use crate::outcome::{BrokerSeen, Clients, Findings, Measured, Missing, Outcome};
 use crate::swarm::{ANSWER_NS_MAX, Progress, Timeline, page};
 
 /// Interval at which the coordinator polls its generators.
@@ -59,7 +60,18 @@ pub(super) struct Coordinator<'a> {
     pub(super) factor: f64,
     pub(super) is_paused: bool,
     pub(super) was_stopped: bool,
-    next_second_ns: u64,
+    looks: Looks,
+}
+
+/// The coordinator's looks at broker and generators.
+#[derive(Clone, Copy, Debug)]
+struct Looks {
+    /// When the next second is over.
+    second_ns: u64,
+    /// When the next look is due; never if it is not a rest that ends.
+    due_ns: u64,
+    /// How late they were in the hold.
+    delay: CoordinatorDelay,
 }
 
 /// A stage under way.
@@ -135,7 +147,11 @@ impl<'a> Coordinator<'a> {
             factor: 1.0,
             is_paused: false,
             was_stopped: false,
-            next_second_ns: ramp_start_ns + SECOND_NS,
+            looks: Looks {
+                second_ns: ramp_start_ns + SECOND_NS,
+                due_ns: u64::MAX,
+                delay: CoordinatorDelay::default(),
+            },
             plan,
         })
     }
@@ -189,6 +205,7 @@ impl<'a> Coordinator<'a> {
             planned_ns: timeline.hold_start_ns - timeline.start_ns,
         };
         self.watch(warm_up, |_| timeline.hold_start_ns, |_| false)?;
+        self.note_border(timeline.hold_start_ns);
         self.mark(Moment::HoldStart);
         let hold = Watch {
             stage: Stage::Hold,
@@ -207,6 +224,10 @@ impl<'a> Coordinator<'a> {
                 ..timeline
             });
         }
+        let ends_ns = self
+            .timeline
+            .map_or(now_ns, |timeline| timeline.hold_end_ns);
+        self.note_border(ends_ns);
         self.mark(Moment::HoldEnd);
         self.drain()
     }
@@ -250,7 +271,7 @@ impl<'a> Coordinator<'a> {
         self.collector.set_load(timeline, self.warp.clone());
         // The pages are others now, and each is to have its sample.
         let now_ns = clock::monotonic_ns();
-        (_, self.next_second_ns) = page(self.ramp_start_ns, self.timeline, now_ns);
+        (_, self.looks.second_ns) = page(self.ramp_start_ns, self.timeline, now_ns);
         for generator in &mut self.generators {
             generator.order(timeline, &self.warp);
         }
@@ -304,6 +325,7 @@ impl<'a> Coordinator<'a> {
     ) -> Result<(), RunError> {
         loop {
             let now_ns = clock::monotonic_ns();
+            self.note_lateness(watch.stage, now_ns);
             let progress = self.progress();
             self.look(watch, now_ns, progress)?;
             let ends_early = self.is_interrupted() && watch.stage != Stage::Drain;
@@ -311,7 +333,29 @@ impl<'a> Coordinator<'a> {
             if is_done(&progress) || ends_early || now_ns >= end_ns {
                 return Ok(());
             }
-            clock::rest(LOOK_INTERVAL.min(Duration::from_nanos(end_ns - now_ns)));
+            let rest = LOOK_INTERVAL.min(Duration::from_nanos(end_ns - now_ns));
+            self.looks.due_ns = clock::monotonic_ns() + nanos(rest);
+            clock::rest(rest);
+        }
+    }
+
+    /// The accounts of the hold are read from here on, or until here.
+    fn note_border(&mut self, due_ns: u64) {
+        let late_ns = clock::monotonic_ns().saturating_sub(due_ns);
+        self.looks.delay.borders_ns += late_ns;
+    }
+
+    /// A look that is late in the hold, or the one that begins or ends it, moves what is read to
+    /// another time.
+    fn note_lateness(&mut self, stage: Stage, now_ns: u64) {
+        let due_ns = std::mem::replace(&mut self.looks.due_ns, u64::MAX);
+        let is_first_of_hold = self
+            .timeline
+            .is_some_and(|timeline| now_ns >= timeline.hold_start_ns);
+        if is_first_of_hold && matches!(stage, Stage::WarmUp | Stage::Hold) {
+            let late_ns = now_ns.saturating_sub(due_ns);
+            let delay = &mut self.looks.delay;
+            delay.late_ns_max = delay.late_ns_max.max(late_ns);
         }
     }
 
@@ -323,7 +367,7 @@ impl<'a> Coordinator<'a> {
         for used in self.agents.iter().flat_map(RemoteAgents::take_uses) {
             self.collector.note_use(&used);
         }
-        if now_ns >= self.next_second_ns {
+        if now_ns >= self.looks.second_ns {
             self.sample(now_ns, progress.up);
         }
         let at = self.collector.seconds_at(now_ns);
@@ -362,9 +406,9 @@ impl<'a> Coordinator<'a> {
         let broker = brokers.next().flatten();
         brokers.for_each(drop);
         let generator = self.generator.as_mut().and_then(Monitor::sample);
-        let last_ns = self.next_second_ns - 1;
+        let last_ns = self.looks.second_ns - 1;
         self.collector.note(last_ns, up, broker, generator);
-        (_, self.next_second_ns) = page(self.ramp_start_ns, self.timeline, now_ns);
+        (_, self.looks.second_ns) = page(self.ramp_start_ns, self.timeline, now_ns);
     }
 
     fn progress(&self) -> Progress {
@@ -399,6 +443,11 @@ impl<'a> Coordinator<'a> {
         })
     }
 
+    fn clock_error_ns(&self) -> u64 {
+        let agents = self.agents.as_ref();
+        agents.map_or(0, |agents| agents.clock_error_ns(&self.plan))
+    }
+
     fn findings(&self) -> Findings<'_> {
         Findings {
             plan: &self.plan,
@@ -407,6 +456,9 @@ impl<'a> Coordinator<'a> {
             started_unix: self.started_unix,
             timeline: self.timeline,
             latencies: &self.collector.latencies,
+            delays: &self.collector.delays,
+            clock_error_ns: self.clock_error_ns(),
+            missing: Missing::default(),
             seconds: &self.collector.seconds,
             errors: self.collector.errors(),
             marks: &self.marks,
@@ -426,8 +478,7 @@ impl<'a> Coordinator<'a> {
         // The figures do not depend on the log.
         let log_error = self.collector.finish_log().err();
         let was_interrupted = self.is_interrupted();
-        let agents = self.agents.as_ref();
-        let clock_error_ns = agents.map_or(0, |agents| agents.clock_error_ns(&self.plan));
+        let clock_error_ns = self.clock_error_ns();
         let seen = self
             .monitors
             .into_iter()
@@ -446,6 +497,7 @@ impl<'a> Coordinator<'a> {
             started_unix: self.started_unix,
             was_interrupted,
             clients,
+            unacknowledged: 0,
             timeline: self.timeline.unwrap_or_default(),
             warp: self.warp,
             brokers: seen,
@@ -454,6 +506,8 @@ impl<'a> Coordinator<'a> {
             reports,
             errors: self.collector.errors(),
             latencies: self.collector.latencies,
+            delays: self.collector.delays,
+            coordinator: self.looks.delay,
             seconds: self.collector.seconds,
             marks: self.marks,
             log_error,

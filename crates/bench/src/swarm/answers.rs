@@ -82,9 +82,12 @@ impl Swarm {
         };
         match state
             .client
-            .publish(&publish, self.time, &mut self.replies.bytes)
+            .publish(&publish, self.time, &mut self.out.replies.bytes)
         {
-            Ok(_) => true,
+            Ok(_) => {
+                self.out.answers += 1;
+                true
+            }
             Err(PublishError::WindowFull) if publish.qos != QoS::AtMostOnce => false,
             Err(_) => {
                 self.tally

@@ -79,11 +79,11 @@ impl Swarm {
         if !is_late || state.impairment() != Impairment::None {
             return;
         }
-        let start = self.replies.open();
+        let start = self.out.replies.open();
         let outcome = state
             .client
-            .handle_timeout(self.time, &mut self.replies.bytes);
-        self.replies.close(peer, start);
+            .handle_timeout(self.time, &mut self.out.replies.bytes);
+        self.out.replies.close(peer, start);
         if let Err(violation) = outcome {
             self.lose(peer, violation.what);
         }

@@ -8,20 +8,38 @@ use super::Swarm;
 use super::outbox::{Outbox, Stalled, slot};
 use super::peer::{Impairment, NONE, Peer, Step};
 use super::ramp::reason_of;
+use super::times::Write;
 
 impl Swarm {
     /// Writes the acknowledgements and answers of this turn.
     pub(super) fn flush_replies(&mut self) {
-        let mut outbox = std::mem::take(&mut self.replies);
+        let mut outbox = std::mem::take(&mut self.out.replies);
         self.flush(&mut outbox);
-        self.replies = outbox;
+        self.out.replies = outbox;
+        let answers = std::mem::take(&mut self.out.answers);
+        if answers > 0 {
+            let held_ns = self.now_ns().saturating_sub(self.unread_since_ns);
+            self.tally.answered(held_ns, answers);
+        }
     }
 
-    /// Writes the messages of this turn.
+    /// Writes the messages of this turn, and counts them.
     pub(super) fn flush_publications(&mut self) {
-        let mut outbox = std::mem::take(&mut self.publications);
-        self.flush(&mut outbox);
-        self.publications = outbox;
+        let mut outbox = std::mem::take(&mut self.out.publications);
+        if self.out.messages.is_empty() {
+            self.flush(&mut outbox);
+        } else {
+            let called_ns = self.now_ns();
+            self.flush(&mut outbox);
+            let write = Write {
+                called_ns,
+                returned_ns: self.now_ns(),
+            };
+            for sent in self.out.messages.drain(..) {
+                self.tally.send(&sent, write);
+            }
+        }
+        self.out.publications = outbox;
     }
 
     /// The socket takes bytes again, or its connection is up.
@@ -56,10 +74,33 @@ impl Swarm {
     fn flush(&mut self, outbox: &mut Outbox) {
         for index in 0..outbox.len() {
             if let Some((peer, bytes)) = outbox.segment(index) {
-                self.wrap_and_write(peer, bytes);
+                self.write_segment(peer, bytes);
             }
         }
         outbox.clear();
+    }
+
+    /// Writes to a client. On its way to being ready, what this turn took was the generator's.
+    fn write_segment(&mut self, peer: u32, bytes: &[u8]) {
+        if self.peers[slot(peer)].step == Step::Ready {
+            self.wrap_and_write(peer, bytes);
+            return;
+        }
+        let called_ns = self.now_ns();
+        self.wrap_and_write(peer, bytes);
+        self.note_step_written(peer, called_ns);
+    }
+
+    /// A client on its way to being ready was written to.
+    pub(super) fn note_step_written(&mut self, peer: u32, called_ns: u64) {
+        let write = Write {
+            called_ns,
+            returned_ns: self.now_ns(),
+        };
+        let unread_since_ns = self.unread_since_ns;
+        let state = &mut self.peers[slot(peer)];
+        let held_ns = write.handed_over_ns(unread_since_ns.max(state.since_ns));
+        state.add_own(held_ns);
     }
 
     /// Writes bytes as they are to the socket.

@@ -55,7 +55,12 @@ impl Swarm {
 
     fn finish_layers(&mut self, peer: u32, outcome: Result<(), LayerError>, wire: Vec<u8>) {
         // An alert for the broker may be in there even if this end gives up.
+        let is_step = self.peers[slot(peer)].step == Step::Securing;
+        let called_ns = if is_step { self.now_ns() } else { 0 };
         self.write(peer, &wire);
+        if is_step {
+            self.note_step_written(peer, called_ns);
+        }
         self.wire = wire;
         if let Err(error) = outcome {
             self.lose(peer, &error.to_string());

@@ -25,6 +25,7 @@ mod setup;
 mod socket;
 mod sources;
 mod tally;
+mod times;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -50,7 +51,7 @@ use crate::clock;
 use alarm::Alarm;
 use deadlines::Sweep;
 use faults::FaultStep;
-use outbox::Outbox;
+use outbox::{Outgoing, slot};
 use peer::{Peer, PublisherState};
 use run_queue::{Rest, RunQueue, Waits};
 use setup::GroupSettings;
@@ -99,8 +100,7 @@ pub(crate) struct Swarm {
     read_buffer: Vec<u8>,
     plain: Vec<u8>,
     wire: Vec<u8>,
-    replies: Outbox,
-    publications: Outbox,
+    out: Outgoing,
     payload: Vec<u8>,
     filler: Filler,
     epoch_ns: u64,
@@ -149,13 +149,17 @@ impl Swarm {
             publishers: Vec::new(),
             rings: Vec::new(),
             timers: BinaryHeap::new(),
-            tally: Tally::new(Arc::clone(&plan), control.ramp_start_ns, slice_sender),
+            tally: Tally::new(
+                Arc::clone(&plan),
+                setup.thread,
+                control.ramp_start_ns,
+                slice_sender,
+            ),
             timeline: None,
             read_buffer: vec![0; READ_BUFFER_BYTES],
             plain: Vec::new(),
             wire: Vec::new(),
-            replies: Outbox::default(),
-            publications: Outbox::default(),
+            out: Outgoing::default(),
             payload: Vec::new(),
             filler: Filler::new(u64::from(setup.thread)),
             epoch_ns: control.ramp_start_ns,
@@ -194,7 +198,7 @@ impl Swarm {
         while !self.control.is_stopped() {
             let began_ns = self.now_ns();
             let alarm_ns = self.wake_ns(began_ns);
-            self.alarm.arm(self.local_ns(alarm_ns))?;
+            self.alarm.arm(self.setup.local_ns(alarm_ns))?;
             match self.poll.poll(&mut events, None) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {
@@ -252,11 +256,6 @@ impl Swarm {
         clock::monotonic_ns().saturating_add_signed(self.setup.clock_offset_ns)
     }
 
-    /// A time of the coordinator's clock on this machine's.
-    const fn local_ns(&self, at_ns: u64) -> u64 {
-        at_ns.saturating_add_signed(self.setup.clock_offset_ns.saturating_neg())
-    }
-
     /// Reads the clock for this part of the turn.
     fn tick(&mut self) -> u64 {
         let now_ns = self.now_ns();
@@ -300,7 +299,10 @@ impl Swarm {
             }
             self.timers.pop();
             match wake {
-                Wake::Reconnect(peer) => self.reopen(peer),
+                Wake::Reconnect(peer) => {
+                    self.peers[slot(peer)].add_own(now_ns - at_ns);
+                    self.reopen(peer);
+                }
                 Wake::Read(peer) => self.handle_readable(peer, true),
             }
         }

@@ -2,12 +2,38 @@
 
 use thrum_figures::as_index;
 
+use super::times::Sending;
+
 /// Output of many connections in one buffer, which is reused.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     /// Bytes appended between [`Outbox::open`] and [`Outbox::close`] belong to that peer.
     pub(super) bytes: Vec<u8>,
     segments: Vec<Segment>,
+}
+
+/// All output of a turn.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    /// Acknowledgements, answers and all that clients say by themselves.
+    pub(super) replies: Outbox,
+    /// Messages that are due.
+    pub(super) publications: Outbox,
+    /// The messages among the publications.
+    pub(super) messages: Vec<Sending>,
+    /// Answers among the replies.
+    pub(super) answers: u64,
+}
+
+/// Messages of one publisher that one write takes: what is written late must not wait for much.
+const MESSAGES_PER_WRITE: usize = 16;
+
+impl Outgoing {
+    /// Whether messages are to be written before the next one of a peer, so that each leaves soon
+    /// after its send time.
+    pub(super) fn is_full_for(&self, peer: u32) -> bool {
+        self.messages.len() >= MESSAGES_PER_WRITE || self.publications.is_of_other(peer)
+    }
 }
 
 /// Bytes of one peer.
@@ -34,6 +60,11 @@ impl Outbox {
             Some(last) if last.peer == peer && last.end == start => last.end = end,
             _ => self.segments.push(Segment { peer, start, end }),
         }
+    }
+
+    /// Whether the last bytes belong to another peer.
+    pub(super) fn is_of_other(&self, peer: u32) -> bool {
+        self.segments.last().is_some_and(|last| last.peer != peer)
     }
 
     /// Number of segments.

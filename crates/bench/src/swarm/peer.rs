@@ -27,6 +27,8 @@ pub(super) struct Peer {
     pub(super) group: u32,
     /// When the step under way began.
     pub(super) since_ns: u64,
+    /// Time of the steps so far that may have been the generator's.
+    pub(super) own_us: u32,
     /// This thread's number of the subscriber, or [`NONE`].
     pub(super) subscriber: u32,
     /// This thread's number of the publisher, or [`NONE`].
@@ -129,6 +131,8 @@ pub(super) struct Awaited {
     pub(super) packet_id: PacketId,
     pub(super) sequence: u32,
     pub(super) sent_ns: u64,
+    /// The broker did not take it when it was due.
+    pub(super) was_held_back: bool,
 }
 
 impl Extra {
@@ -146,6 +150,17 @@ impl Extra {
 }
 
 impl Peer {
+    /// The generator may have taken this long on the way to being ready.
+    pub(super) fn add_own(&mut self, ns: u64) {
+        let us = u32::try_from(ns.div_ceil(1_000)).unwrap_or(u32::MAX);
+        self.own_us = self.own_us.saturating_add(us);
+    }
+
+    /// What of a latency of connecting or subscribing is certainly not the generator's.
+    pub(super) fn floor_ns(&self, latency_ns: u64) -> u64 {
+        latency_ns.saturating_sub(u64::from(self.own_us) * 1_000)
+    }
+
     pub(super) fn extra(&mut self) -> &mut Extra {
         self.extra.get_or_insert_default()
     }

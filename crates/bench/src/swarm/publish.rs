@@ -11,6 +11,7 @@ use thrum_protocol::client::PublishError;
 
 use super::outbox::slot;
 use super::peer::{Awaited, Impairment, PublisherState, Step};
+use super::times::Sending;
 use super::{Swarm, Timeline};
 use crate::clock;
 
@@ -43,7 +44,7 @@ impl Swarm {
         };
         self.tally.turn_the_page(now_ns);
         let mut sent_any = false;
-        while let Some((ring, tick)) = self.next_tick() {
+        while let Some((ring, tick)) = next_tick(&self.rings) {
             if self.tally.real_ns(timeline, tick.offset_ns) > now_ns {
                 break;
             }
@@ -69,7 +70,7 @@ impl Swarm {
 
     /// Remembers when the next message is due.
     pub(super) fn find_next_due(&mut self) {
-        let due = self.timeline.zip(self.next_tick());
+        let due = self.timeline.zip(next_tick(&self.rings));
         self.next_due_ns = due.map_or(u64::MAX, |(timeline, (_, tick))| {
             self.tally.real_ns(timeline, tick.offset_ns)
         });
@@ -94,7 +95,7 @@ impl Swarm {
                 self.publishers[slot(publisher)].held = false;
                 return;
             }
-            if !self.send_next(publisher, false) {
+            if !self.send_next(publisher, true) {
                 return;
             }
             self.held_back = self.held_back.saturating_sub(1);
@@ -130,18 +131,10 @@ impl Swarm {
         }
     }
 
-    /// The message of this thread that is due first.
-    fn next_tick(&self) -> Option<(usize, Tick)> {
-        let ticks = self.rings.iter().map(Ring::next).enumerate();
-        ticks
-            .filter_map(|(ring, tick)| Some((ring, tick?)))
-            .min_by_key(|(_, tick)| tick.offset_ns)
-    }
-
     fn come_due(&mut self, tick: Tick) {
         let state = &mut self.publishers[slot(tick.slot)];
         state.due = tick.sequence + 1;
-        if state.held || !self.send_next(tick.slot, true) {
+        if state.held || !self.send_next(tick.slot, false) {
             self.publishers[slot(tick.slot)].held = true;
             self.held_back += 1;
             self.tally.counts.held_back += 1;
@@ -150,16 +143,26 @@ impl Swarm {
     }
 
     /// Sends a publisher's next message; false if the broker does not take it now.
-    fn send_next(&mut self, publisher: u32, punctual: bool) -> bool {
+    fn send_next(&mut self, publisher: u32, was_held_back: bool) -> bool {
+        let peer = self.publishers[slot(publisher)].peer;
+        // What a client that has reconnected sends again goes out before its next message.
+        if self.out.is_full_for(peer) && !self.came_back {
+            self.flush_publications();
+        }
         let sent_ns = self.now_ns();
         let state = &self.publishers[slot(publisher)];
-        let (peer, number, sequence) = (state.peer, state.number, state.next);
+        let sent = Sending {
+            publisher: state.number,
+            sequence: state.next,
+            sent_ns,
+            was_held_back,
+        };
         if !self.takes_messages(peer) {
             return false;
         }
-        let start = self.publications.open();
-        let written = self.compose(peer, number, sequence, sent_ns);
-        self.publications.close(peer, start);
+        let start = self.out.publications.open();
+        let written = self.compose(peer, &sent);
+        self.out.publications.close(peer, start);
         match written {
             Ok(packet_id) => {
                 let state = &mut self.publishers[slot(publisher)];
@@ -167,12 +170,13 @@ impl Swarm {
                 if let Some(packet_id) = packet_id {
                     state.awaiting.push_back(Awaited {
                         packet_id,
-                        sequence,
+                        sequence: sent.sequence,
                         sent_ns,
+                        was_held_back,
                     });
                     self.awaiting += 1;
                 }
-                self.tally.send(number, sequence, sent_ns, punctual);
+                self.out.messages.push(sent);
                 true
             }
             Err(PublishError::WindowFull) => false,
@@ -196,17 +200,11 @@ impl Swarm {
     }
 
     /// Writes a message to the output of this turn.
-    fn compose(
-        &mut self,
-        peer: u32,
-        number: u32,
-        sequence: u32,
-        sent_ns: u64,
-    ) -> Result<Option<PacketId>, PublishError> {
+    fn compose(&mut self, peer: u32, sent: &Sending) -> Result<Option<PacketId>, PublishError> {
         let planned = self
             .plan
             .publishers()
-            .get(slot(number))
+            .get(slot(sent.publisher))
             .ok_or(PublishError::NotConnected)?;
         let group = self.plan.scenario.groups.get(planned.group);
         let spec = group.and_then(|group| group.publish.as_ref());
@@ -219,9 +217,10 @@ impl Swarm {
         };
         self.filler.set(planned.number + 1, unix_ms);
         let mark = Mark {
-            publisher: number,
-            sequence,
-            sent_ns,
+            publisher: sent.publisher,
+            sequence: sent.sequence,
+            sent_ns: sent.sent_ns,
+            was_held_back: sent.was_held_back,
         };
         template.write(mark, &mut self.filler, &mut self.payload);
         let client = &mut self.peers[slot(peer)].client;
@@ -241,8 +240,16 @@ impl Swarm {
             },
             payload: &self.payload,
         };
-        client.publish(&publish, self.time, &mut self.publications.bytes)
+        client.publish(&publish, self.time, &mut self.out.publications.bytes)
     }
+}
+
+/// The message that is due first.
+fn next_tick(rings: &[Ring]) -> Option<(usize, Tick)> {
+    let ticks = rings.iter().map(Ring::next).enumerate();
+    ticks
+        .filter_map(|(ring, tick)| Some((ring, tick?)))
+        .min_by_key(|(_, tick)| tick.offset_ns)
 }
 
 /// The user properties of each message; without any nothing is allocated.

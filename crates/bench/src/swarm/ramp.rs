@@ -6,6 +6,8 @@ use thrum_codec::packet::{SubAck, SubscriptionOptions, SubscriptionRequest};
 use thrum_codec::properties::SubscribeProperties;
 use thrum_codec::{QoS, TopicFilter};
 use thrum_figures::SECOND_NS;
+use thrum_load::floors::PUNCTUAL_NS;
+use thrum_load::histogram::enter;
 use thrum_load::plan::Plan;
 use thrum_load::scenario::Group;
 use thrum_protocol::client::{Client, FILTERS_PER_PACKET};
@@ -13,7 +15,7 @@ use thrum_protocol::client::{Client, FILTERS_PER_PACKET};
 use super::Swarm;
 use super::outbox::slot;
 use super::peer::{NONE, Peer, PublisherState, Step};
-use crate::record::enter;
+use super::times::Read;
 
 /// Longest wait for a connection, a CONNACK or a SUBACK before the client counts as failed.
 pub(crate) const ANSWER_NS_MAX: u64 = 20 * SECOND_NS;
@@ -66,12 +68,17 @@ impl Swarm {
             number: client,
             group: u32::try_from(part.group).unwrap_or(0),
             since_ns: 0,
+            own_us: 0,
             subscriber,
             publisher,
             step: Step::Opening,
         });
-        let lag = &mut self.tally.slice.latencies.open_lag;
-        enter(lag, now_ns.saturating_sub(due_ns));
+        let (slice, late_ns) = (&mut self.tally.slice, now_ns.saturating_sub(due_ns));
+        enter(&mut slice.latencies.open_lag, late_ns);
+        slice.delays.opening.add(late_ns, 1);
+        if late_ns > PUNCTUAL_NS {
+            self.peers[slot(peer)].add_own(late_ns);
+        }
         self.open(peer);
     }
 
@@ -95,9 +102,9 @@ impl Swarm {
     pub(super) fn send_connect(&mut self, peer: u32) {
         let state = &mut self.peers[slot(peer)];
         state.step = Step::Connecting;
-        let start = self.replies.open();
-        let written = state.client.connect(self.time, &mut self.replies.bytes);
-        self.replies.close(peer, start);
+        let start = self.out.replies.open();
+        let written = state.client.connect(self.time, &mut self.out.replies.bytes);
+        self.out.replies.close(peer, start);
         if let Err(error) = written {
             self.lose(peer, &format!("CONNECT: {error}"));
         }
@@ -109,6 +116,9 @@ impl Swarm {
         let state = &mut self.peers[slot(peer)];
         state.step = Step::Subscribing;
         state.since_ns = now_ns;
+        if state.away_since_ns() == 0 {
+            state.own_us = 0;
+        }
         let part = self.plan.part(state.number);
         let group = self.plan.scenario.groups.get(part.group);
         let qos = group.map_or(QoS::AtMostOnce, subscription_qos);
@@ -128,7 +138,7 @@ impl Swarm {
             state.extra().subacks_further = u32::try_from(further).unwrap_or(u32::MAX);
         }
         let written = packets.try_for_each(|requests| {
-            let (properties, out) = (SubscribeProperties::default(), &mut self.replies.bytes);
+            let (properties, out) = (SubscribeProperties::default(), &mut self.out.replies.bytes);
             let sent = state.client.subscribe(properties, requests, self.time, out);
             sent.map(drop)
         });
@@ -138,7 +148,7 @@ impl Swarm {
     }
 
     /// The broker answered a SUBSCRIBE; the client is ready with the last answer.
-    pub(super) fn handle_subscribed(&mut self, peer: u32, ack: &SubAck<'_>, now_ns: u64) {
+    pub(super) fn handle_subscribed(&mut self, peer: u32, ack: &SubAck<'_>, read: Read) {
         let state = &self.peers[slot(peer)];
         if state.step != Step::Subscribing {
             return;
@@ -159,14 +169,16 @@ impl Swarm {
         if !is_last {
             return;
         }
+        state.add_own(read.waited_ns());
         if state.away_since_ns() == 0 {
-            enter(
-                &mut self.tally.slice.latencies.subscribe,
-                now_ns.saturating_sub(state.since_ns),
-            );
+            let latencies = &mut self.tally.slice.latencies;
+            let latency_ns = read.at_ns.saturating_sub(state.since_ns);
+            enter(&mut latencies.subscribe, latency_ns);
+            let floor_ns = state.floor_ns(latency_ns);
+            enter(&mut latencies.floors.subscribe, floor_ns);
         }
         self.tally.counts.downgraded += u64::from(has_lower);
-        self.become_ready(peer, now_ns);
+        self.become_ready(peer, read.at_ns);
     }
 }
 

@@ -13,6 +13,7 @@ use thrum_transport::{Scheme, not_mqtt};
 use super::outbox::{Stalled, slot};
 use super::peer::{Impairment, Step};
 use super::ramp::reason_of;
+use super::times::Read;
 use super::{Swarm, Wake};
 
 /// Bytes that wait for a socket before its client is no longer read: a broker that does not take
@@ -176,9 +177,9 @@ impl Swarm {
     }
 
     fn handle_plain(&mut self, peer: u32, bytes: &[u8]) -> Result<(), Option<String>> {
-        let start = self.replies.open();
+        let start = self.out.replies.open();
         let handled = self.handle_bytes(peer, bytes);
-        self.replies.close(peer, start);
+        self.out.replies.close(peer, start);
         if std::mem::take(&mut self.came_back) {
             self.flush_replies();
         }
@@ -192,6 +193,10 @@ impl Swarm {
         let now_ns = self.now_ns();
         self.read_ns = now_ns;
         self.tally.turn_the_page(now_ns);
+        let read = Read {
+            at_ns: now_ns,
+            unread_since_ns: self.unread_since_ns,
+        };
         let options = self.peers[slot(peer)].client.options();
         let (version, packet_bytes_max) = (options.version, options.packet_bytes_max());
         let received_before = self.tally.counts.received;
@@ -208,13 +213,15 @@ impl Swarm {
             let packet = decode(frame, version).map_err(|error| format!("bad packet: {error}"))?;
             let client = &mut self.peers[slot(peer)].client;
             let event = client
-                .handle_packet(packet, self.time, &mut self.replies.bytes)
+                .handle_packet(packet, self.time, &mut self.out.replies.bytes)
                 .map_err(|violation| violation.what.to_owned())?;
-            self.handle_client_event(peer, &event, now_ns)?;
+            self.handle_client_event(peer, &event, read)?;
+            if self.peers[slot(peer)].stream.is_none() {
+                return Ok(at);
+            }
         }
         let received = self.tally.counts.received - received_before;
-        self.tally
-            .note_read(now_ns.saturating_sub(self.unread_since_ns), received);
+        self.tally.note_read(read, received);
         Ok(at)
     }
 
@@ -227,23 +234,22 @@ impl Swarm {
         &mut self,
         peer: u32,
         event: &Event<'_>,
-        now_ns: u64,
+        read: Read,
     ) -> Result<(), String> {
         match event {
             Event::Message { publish, .. } => {
                 let state = &self.peers[slot(peer)];
                 let responds = self.groups[slot(state.group)].responds;
-                self.tally
-                    .receive(state.subscriber, publish.payload, now_ns);
+                self.tally.receive(state.subscriber, publish.payload, read);
                 if responds {
                     self.answer(peer, publish);
                 }
             }
             Event::Acknowledged { packet_id, reason } => {
-                self.handle_acknowledged(peer, *packet_id, *reason, now_ns);
+                self.handle_acknowledged(peer, *packet_id, *reason, read);
             }
-            Event::Connected(ack) => self.handle_connected(peer, ack, now_ns),
-            Event::Subscribed(ack) => self.handle_subscribed(peer, ack, now_ns),
+            Event::Connected(ack) => self.handle_connected(peer, ack, read),
+            Event::Subscribed(ack) => self.handle_subscribed(peer, ack, read),
             Event::Refused(ack) => return Err(format!("connection refused: {:?}", ack.reason)),
             Event::Disconnected(disconnect) => {
                 return Err(format!(
@@ -262,7 +268,7 @@ impl Swarm {
         peer: u32,
         packet_id: PacketId,
         reason: ReasonCode,
-        now_ns: u64,
+        read: Read,
     ) {
         let responds = self.groups[slot(self.peers[slot(peer)].group)].responds;
         if responds {
@@ -275,7 +281,7 @@ impl Swarm {
         if let Some(awaited) = state.take_awaited(packet_id) {
             self.awaiting = self.awaiting.saturating_sub(1);
             self.tally
-                .acknowledge(state.number, &awaited, now_ns, reason.is_error());
+                .acknowledge(state.number, &awaited, read, reason.is_error());
         }
         self.go_on_publishing(publisher);
     }

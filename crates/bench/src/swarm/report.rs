@@ -19,13 +19,13 @@ impl Swarm {
         self.tick();
         for peer in 0..u32::try_from(self.peers.len()).unwrap_or(u32::MAX) {
             let state = &mut self.peers[slot(peer)];
-            let start = self.replies.open();
+            let start = self.out.replies.open();
             if state.step == Step::Ready {
                 state
                     .client
-                    .disconnect(ReasonCode::Success, Some(0), &mut self.replies.bytes);
+                    .disconnect(ReasonCode::Success, Some(0), &mut self.out.replies.bytes);
             }
-            self.replies.close(peer, start);
+            self.out.replies.close(peer, start);
         }
         self.flush_replies();
     }

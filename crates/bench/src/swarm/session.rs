@@ -4,14 +4,16 @@ use std::cmp::Reverse;
 
 use thrum_codec::packet::ConnAck;
 use thrum_figures::{SECOND_NS, nanos};
+use thrum_load::floors::begins_ns;
+use thrum_load::histogram::enter;
 use thrum_load::thread_report::SubscriberState;
 use thrum_quic::Dialing;
 
 use super::outbox::slot;
 use super::peer::{Impairment, NONE, Step};
 use super::ramp::open_offset_ns;
+use super::times::Read;
 use super::{Swarm, Wake};
-use crate::record::enter;
 
 /// Doublings of the wait between two reconnect attempts.
 const DOUBLINGS_MAX: u32 = 16;
@@ -76,6 +78,7 @@ impl Swarm {
                 if was_up {
                     extra.away_since_ns = now_ns;
                     extra.attempts = 0;
+                    state.own_us = 0;
                 }
                 // A frozen client thaws with its new connection.
                 extra.impairment = Impairment::None;
@@ -138,13 +141,17 @@ impl Swarm {
     }
 
     /// The broker accepted the client: it subscribes, or it is ready.
-    pub(super) fn handle_connected(&mut self, peer: u32, ack: &ConnAck<'_>, now_ns: u64) {
-        let state = &self.peers[slot(peer)];
+    pub(super) fn handle_connected(&mut self, peer: u32, ack: &ConnAck<'_>, read: Read) {
+        let now_ns = read.at_ns;
+        let state = &mut self.peers[slot(peer)];
+        state.add_own(read.waited_ns());
         let is_back = state.away_since_ns() != 0;
         if !is_back {
             let due_ns = self.control.ramp_start_ns + open_offset_ns(&self.plan, state.number);
-            let waited_ns = now_ns.saturating_sub(due_ns);
-            enter(&mut self.tally.slice.latencies.connect, waited_ns);
+            let waited_ns = now_ns.saturating_sub(begins_ns(due_ns, state.since_ns));
+            let latencies = &mut self.tally.slice.latencies;
+            enter(&mut latencies.connect, waited_ns);
+            enter(&mut latencies.floors.connect, state.floor_ns(waited_ns));
         }
         if !ack.session_present {
             if is_back {
@@ -178,10 +185,11 @@ impl Swarm {
             .as_mut()
             .filter(|extra| extra.away_since_ns != 0)
         {
-            enter(
-                &mut slice.latencies.reconnect,
-                now_ns.saturating_sub(extra.away_since_ns),
-            );
+            let latency_ns = now_ns.saturating_sub(extra.away_since_ns);
+            enter(&mut slice.latencies.reconnect, latency_ns);
+            let own_ns = u64::from(state.own_us) * 1_000;
+            let floor_ns = latency_ns.saturating_sub(own_ns);
+            enter(&mut slice.latencies.floors.reconnect, floor_ns);
             // Until the subscription is back, too, nothing arrives.
             if let Some(absence) = extra
                 .absences

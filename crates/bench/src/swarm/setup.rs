@@ -27,6 +27,13 @@ pub(crate) struct ThreadSetup {
     pub(crate) clock_offset_ns: i64,
 }
 
+impl ThreadSetup {
+    /// A time of the coordinator's clock on this machine's.
+    pub(super) const fn local_ns(&self, at_ns: u64) -> u64 {
+        at_ns.saturating_add_signed(self.clock_offset_ns.saturating_neg())
+    }
+}
+
 /// Address and transport of a broker.
 #[derive(Clone)]
 pub(crate) struct TargetSetup {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
-use thrum_figures::as_index;
-use thrum_figures::{SECOND_NS, nanos};
+use thrum_figures::{SECOND_NS, as_index, nanos};
+use thrum_load::floors::begins_ns;
+use thrum_load::histogram::{enter, enter_many};
 use thrum_load::ledger::{Arrival, PairLedger, SharedLedger};
 use thrum_load::mark::Mark;
 use thrum_load::pacing::Warp;
@@ -13,7 +14,8 @@ use thrum_load::thread_report::{Counts, SubscriberState};
 
 use super::control::Timeline;
 use super::peer::Awaited;
-use crate::record::{Slice, enter, enter_many};
+use super::times::{Read, Sending, Write};
+use crate::record::Slice;
 
 /// Sends the seconds of a thread, and takes the emptied slices back.
 #[derive(Debug)]
@@ -51,7 +53,12 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new(plan: Arc<Plan>, ramp_start_ns: u64, slice_sender: SliceSender) -> Self {
+    pub(super) fn new(
+        plan: Arc<Plan>,
+        thread: u32,
+        ramp_start_ns: u64,
+        slice_sender: SliceSender,
+    ) -> Self {
         let shared = plan.shared().iter();
         let shared = shared
             .map(|sources| SharedLedger::new(sources.len()))
@@ -59,6 +66,7 @@ impl Tally {
         Self {
             slice: Box::new(Slice {
                 start_ns: ramp_start_ns,
+                thread,
                 ..Slice::default()
             }),
             slice_end_ns: ramp_start_ns + SECOND_NS,
@@ -152,6 +160,7 @@ impl Tally {
         let recycled = self.slice_sender.recycled.try_recv();
         let mut next = recycled.unwrap_or_default();
         next.restart(start_ns);
+        next.thread = self.slice.thread;
         let full = std::mem::replace(&mut self.slice, next);
         if let Err(TrySendError::Full(full) | TrySendError::Disconnected(full)) =
             self.slice_sender.slices.try_send(full)
@@ -181,19 +190,22 @@ impl Tally {
         self.slice.counts.bytes_in += bytes;
     }
 
-    /// Notes messages that may have waited this long in their socket.
-    pub(super) fn note_read(&mut self, waited_ns: u64, messages: u64) {
+    /// Notes messages that may have waited in their socket.
+    pub(super) fn note_read(&mut self, read: Read, messages: u64) {
         if messages > 0
             && self
                 .timeline
                 .is_some_and(|timeline| timeline.holds(self.slice.start_ns))
         {
+            let waited_ns = read.waited_ns();
             enter_many(&mut self.slice.latencies.receive_lag, waited_ns, messages);
+            self.slice.delays.reading.add(waited_ns, messages);
         }
     }
 
-    /// Counts a message received at `now_ns`.
-    pub(super) fn receive(&mut self, subscriber: u32, payload: &[u8], now_ns: u64) {
+    /// Counts a message that was read.
+    pub(super) fn receive(&mut self, subscriber: u32, payload: &[u8], read: Read) {
+        let now_ns = read.at_ns;
         self.counts.received += 1;
         let Some((timeline, mark, intended_ns)) = self.recognise(payload, now_ns) else {
             self.counts.foreign += 1;
@@ -213,18 +225,38 @@ impl Tally {
             }
         }
         self.counts.distinct += 1;
-        let waited_ns = now_ns.saturating_sub(intended_ns);
-        self.counts.late += u64::from(waited_ns > self.drain_ns);
+        let since_due_ns = now_ns.saturating_sub(intended_ns);
+        self.counts.late += u64::from(since_due_ns > self.drain_ns);
         let measures = self
             .subscribers
             .get(as_index(subscriber))
             .is_some_and(|subscriber| subscriber.measures);
         if measures && self.counts_now(timeline, intended_ns) {
-            enter(&mut self.slice.latencies.response, waited_ns);
-            enter(
-                &mut self.slice.latencies.service,
-                now_ns.saturating_sub(mark.sent_ns),
-            );
+            let latencies = &mut self.slice.latencies;
+            let from_ns = if mark.was_held_back {
+                intended_ns
+            } else {
+                begins_ns(intended_ns, mark.sent_ns)
+            };
+            enter(&mut latencies.response, now_ns.saturating_sub(from_ns));
+            enter(&mut latencies.service, now_ns.saturating_sub(mark.sent_ns));
+            let floors = &mut latencies.floors;
+            let arrived_ns = read.unread_since_ns;
+            if mark.was_held_back {
+                enter(
+                    &mut floors.held_response,
+                    arrived_ns.saturating_sub(intended_ns),
+                );
+                enter(
+                    &mut floors.held_service,
+                    arrived_ns.saturating_sub(mark.sent_ns),
+                );
+            } else {
+                enter(
+                    &mut floors.delivery,
+                    arrived_ns.saturating_sub(mark.sent_ns),
+                );
+            }
         }
     }
 
@@ -250,24 +282,44 @@ impl Tally {
         }
     }
 
-    /// Counts a message sent at `now_ns`; `punctual` unless the broker held it back.
-    pub(super) fn send(&mut self, publisher: u32, sequence: u32, now_ns: u64, punctual: bool) {
-        let (Some(timeline), Some(due)) = (self.timeline, self.plan.due(publisher, sequence))
+    /// Counts a message that was written.
+    pub(super) fn send(&mut self, sent: &Sending, write: Write) {
+        let taken_ns = write.returned_ns;
+        let (Some(timeline), Some(due)) =
+            (self.timeline, self.plan.due(sent.publisher, sent.sequence))
         else {
             return;
         };
         self.counts.sent += 1;
-        self.counts.sent_in_hold += u64::from(timeline.holds(now_ns));
-        let planned = self.plan.publishers().get(as_index(publisher));
-        self.counts.expected += u64::from(planned.map_or(0, |of| of.fan_out));
+        self.counts.sent_in_hold += u64::from(timeline.holds(taken_ns));
+        let planned = self.plan.publishers().get(as_index(sent.publisher));
+        let fan_out = planned.map_or(0, |of| of.fan_out);
+        self.counts.expected += u64::from(fan_out);
         self.slice.counts.sent += 1;
-        let Due::At(offset_ns) = due else { return };
-        let intended_ns = self.real_ns(timeline, offset_ns);
-        if punctual && self.counts_now(timeline, intended_ns) {
-            enter(
-                &mut self.slice.latencies.lag,
-                now_ns.saturating_sub(intended_ns),
-            );
+        let intended_ns = match due {
+            Due::At(offset_ns) => self.real_ns(timeline, offset_ns),
+            Due::WhenAllowed => sent.sent_ns,
+        };
+        if !self.counts_now(timeline, intended_ns) {
+            return;
+        }
+        enter_many(
+            &mut self.slice.latencies.floors.handing_over,
+            write.handed_over_ns(sent.sent_ns),
+            u64::from(fan_out.max(1)),
+        );
+        if !sent.was_held_back && matches!(due, Due::At(_)) {
+            let late_ns = taken_ns.saturating_sub(intended_ns);
+            enter(&mut self.slice.latencies.lag, late_ns);
+            self.slice.delays.sending.add(late_ns, 1);
+        }
+    }
+
+    /// Counts answers of responders, which may have had the requests since then.
+    pub(super) fn answered(&mut self, held_ns: u64, answers: u64) {
+        let holds = |timeline: Timeline| timeline.holds(self.slice.start_ns);
+        if self.timeline.is_some_and(holds) {
+            enter_many(&mut self.slice.latencies.floors.answering, held_ns, answers);
         }
     }
 
@@ -276,7 +328,7 @@ impl Tally {
         &mut self,
         publisher: u32,
         awaited: &Awaited,
-        now_ns: u64,
+        read: Read,
         refused: bool,
     ) {
         self.counts.acknowledged += 1;
@@ -291,11 +343,31 @@ impl Tally {
             Due::At(offset_ns) => self.real_ns(timeline, offset_ns),
             Due::WhenAllowed => awaited.sent_ns,
         };
-        if self.counts_now(timeline, due_ns) {
+        if !self.counts_now(timeline, due_ns) {
+            return;
+        }
+        let Read {
+            at_ns,
+            unread_since_ns,
+        } = read;
+        let latencies = &mut self.slice.latencies;
+        let since_sent_ns = unread_since_ns.saturating_sub(awaited.sent_ns);
+        enter(
+            &mut latencies.publish_ack,
+            at_ns.saturating_sub(awaited.sent_ns),
+        );
+        enter(&mut latencies.floors.publish_ack, since_sent_ns);
+        if matches!(due, Due::At(_)) {
+            let (from_ns, floor_ns) = if awaited.was_held_back {
+                (due_ns, unread_since_ns.saturating_sub(due_ns))
+            } else {
+                (begins_ns(due_ns, awaited.sent_ns), since_sent_ns)
+            };
             enter(
-                &mut self.slice.latencies.publish_ack,
-                now_ns.saturating_sub(awaited.sent_ns),
+                &mut latencies.publish_response,
+                at_ns.saturating_sub(from_ns),
             );
+            enter(&mut latencies.floors.publish_response, floor_ns);
         }
     }
 
@@ -389,7 +461,7 @@ mod tests {
         };
         let scenario = find("p2p-1K").unwrap().with(&overrides).unwrap();
         let plan = Arc::new(crate::plan(scenario, "t").unwrap());
-        let mut tally = Tally::new(plan, START - SECOND_NS, slice_sender());
+        let mut tally = Tally::new(plan, 0, START - SECOND_NS, slice_sender());
         for subscriber in 0..publishers {
             tally.add_subscriber(subscriber, true);
         }
@@ -403,12 +475,30 @@ mod tests {
         tally
     }
 
+    /// A read of what had just arrived.
+    const fn read(at_ns: u64) -> Read {
+        Read {
+            at_ns,
+            unread_since_ns: at_ns,
+        }
+    }
+
+    const fn sent(sequence: u32, sent_ns: u64, was_held_back: bool) -> Sending {
+        Sending {
+            publisher: 0,
+            sequence,
+            sent_ns,
+            was_held_back,
+        }
+    }
+
     fn payload(publisher: u32, sequence: u32, sent_ns: u64) -> [u8; 16] {
         let mut payload = [0; 16];
         Mark {
             publisher,
             sequence,
             sent_ns,
+            was_held_back: false,
         }
         .write(&mut payload);
         payload
@@ -430,8 +520,8 @@ mod tests {
             START + SECOND_NS + 3_000_000,
             START + SECOND_NS + 5_000_000,
         );
-        tally.receive(0, &payload(0, 0, START), START + 7);
-        tally.receive(0, &payload(0, 1, sent), arrived);
+        tally.receive(0, &payload(0, 0, START), read(START + 7));
+        tally.receive(0, &payload(0, 1, sent), read(arrived));
         assert_eq!(tally.slice.latencies.response.len(), 1);
         assert!(tally.slice.latencies.response.max().abs_diff(arrived - due) < 5_000);
         assert!(tally.slice.latencies.service.max().abs_diff(arrived - sent) < 5_000);
@@ -445,8 +535,8 @@ mod tests {
     fn a_duplicate_adds_no_latency() {
         let mut tally = tally(1);
         let message = payload(0, 1, START + SECOND_NS);
-        tally.receive(0, &message, START + SECOND_NS + 10);
-        tally.receive(0, &message, START + SECOND_NS + 900_000_000);
+        tally.receive(0, &message, read(START + SECOND_NS + 10));
+        tally.receive(0, &message, read(START + SECOND_NS + 900_000_000));
         assert_eq!((tally.counts.received, tally.counts.distinct), (2, 1));
         assert_eq!(tally.slice.latencies.response.len(), 1);
         assert_eq!(tally.pairs[0].duplicates(), 1);
@@ -455,26 +545,76 @@ mod tests {
     #[test]
     fn a_message_for_another_subscriber_is_misdelivered() {
         let mut tally = tally(2);
-        tally.receive(1, &payload(0, 0, START + 5), START + 10);
+        tally.receive(1, &payload(0, 0, START + 5), read(START + 10));
         assert_eq!((tally.counts.misdelivered, tally.counts.distinct), (1, 0));
     }
 
     #[test]
     fn messages_of_other_runs_are_foreign() {
         let mut tally = tally(1);
-        tally.receive(0, b"retained by someone", START + 10);
-        tally.receive(0, b"short", START + 10);
-        tally.receive(0, &payload(0, 0, START - 1), START + 10);
-        tally.receive(0, &payload(0, 0, START + SECOND_NS), START + 10);
+        tally.receive(0, b"retained by someone", read(START + 10));
+        tally.receive(0, b"short", read(START + 10));
+        tally.receive(0, &payload(0, 0, START - 1), read(START + 10));
+        tally.receive(0, &payload(0, 0, START + SECOND_NS), read(START + 10));
         assert_eq!((tally.counts.foreign, tally.counts.distinct), (4, 0));
+    }
+
+    #[test]
+    fn a_floor_has_neither_the_late_send_nor_the_late_read() {
+        let mut tally = tally(1);
+        let due_ns = START + SECOND_NS;
+        // Sent 3 ms late, read 5 ms after the thread looked last, 9 ms after it was due.
+        let message = payload(0, 1, due_ns + 3_000_000);
+        let late = Read {
+            at_ns: due_ns + 9_000_000,
+            unread_since_ns: due_ns + 4_000_000,
+        };
+        tally.receive(0, &message, late);
+        tally.note_read(late, 1);
+        let latencies = &tally.slice.latencies;
+        assert!(latencies.response.max().abs_diff(9_000_000) < 9_000);
+        assert!(latencies.floors.delivery.max().abs_diff(1_000_000) < 1_000);
+        assert_eq!(tally.slice.delays.reading.max_ns, 5_000_000);
+    }
+
+    #[test]
+    fn a_message_that_the_broker_held_back_is_the_brokers_since_it_was_due() {
+        let mut tally = tally(1);
+        let due_ns = START + SECOND_NS;
+        let mut message = [0; 16];
+        let mark = Mark {
+            publisher: 0,
+            sequence: 1,
+            sent_ns: due_ns + 300_000_000,
+            was_held_back: true,
+        };
+        mark.write(&mut message);
+        let arrived_ns = due_ns + 301_000_000;
+        tally.receive(0, &message, read(arrived_ns));
+        let floors = &tally.slice.latencies.floors;
+        assert!(floors.held_response.max().abs_diff(301_000_000) < 300_000);
+        assert!(floors.held_service.max().abs_diff(1_000_000) < 1_000);
+        assert_eq!(floors.delivery.len(), 0);
     }
 
     #[test]
     fn lag_is_counted_only_for_messages_that_the_broker_did_not_hold_back() {
         let mut tally = tally(1);
-        tally.send(0, 1, START + SECOND_NS + 1_000, true);
-        tally.send(0, 2, START + 2 * SECOND_NS + 900_000_000, false);
+        let write = |called_ns, takes_ns| Write {
+            called_ns,
+            returned_ns: called_ns + takes_ns,
+        };
+        tally.send(
+            &sent(1, START + SECOND_NS, false),
+            write(START + SECOND_NS, 1_000),
+        );
+        let late_ns = START + 2 * SECOND_NS + 900_000_000;
+        tally.send(&sent(2, late_ns, true), write(late_ns + 7_000, 1_000));
         assert_eq!(tally.slice.latencies.lag.len(), 1);
+        assert_eq!(tally.slice.delays.sending.max_ns, 1_000);
+        // Of both is known how long the kernel took.
+        let handing_over = &tally.slice.latencies.floors.handing_over;
+        assert_eq!((handing_over.len(), handing_over.max()), (2, 7_003));
         assert_eq!((tally.counts.sent, tally.counts.expected), (2, 2));
     }
 
@@ -489,8 +629,9 @@ mod tests {
                 packet_id: PacketId(std::num::NonZeroU16::MIN),
                 sequence,
                 sent_ns: end_ns + 1_000,
+                was_held_back: false,
             };
-            tally.acknowledge(0, &awaited, end_ns + 501_000, false);
+            tally.acknowledge(0, &awaited, read(end_ns + 501_000), false);
         }
         assert_eq!(tally.slice.latencies.publish_ack.len(), 1);
         assert!(tally.slice.latencies.publish_ack.max().abs_diff(500_000) < 500);

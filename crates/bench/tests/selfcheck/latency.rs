@@ -71,7 +71,7 @@ fn percentiles_are_those_of_the_law() {
     let intervals = hlog::read(&text, |start| start >= hold.at - 0.001).unwrap();
     std::fs::remove_file(&log).unwrap();
     for name in ["e2e", "service", "publish_ack", "generator_lag"] {
-        let mut sum = thrum_bench::record::histogram();
+        let mut sum = thrum_load::histogram::histogram();
         for interval in intervals.iter().filter(|interval| interval.tag == name) {
             sum.add(&interval.histogram).unwrap();
         }

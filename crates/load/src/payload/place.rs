@@ -111,6 +111,7 @@ mod tests {
         publisher: 3,
         sequence: u32::MAX,
         sent_ns: 5,
+        was_held_back: false,
     };
 
     fn filled(place: Place, filler: &mut Filler) -> String {

@@ -14,6 +14,7 @@ const MARK: Mark = Mark {
     publisher: 3,
     sequence: 7,
     sent_ns: 1_000,
+    was_held_back: false,
 };
 
 const MARK_TEXT: &str = "000000030000000700000000000003e8";
@@ -295,7 +296,8 @@ proptest! {
         members in prop::collection::vec((string(), number()), 0..6),
         publisher in 0..crate::mark::PUBLISHERS_MAX,
         sequence: u32,
-        sent_ns: u64,
+        sent_ns in 0_u64..1 << 63,
+        was_held_back: bool,
     ) {
         let members: Vec<String> = members
             .iter()
@@ -303,7 +305,7 @@ proptest! {
             .map(|(index, (text, number))| format!(r#""{index}":["{text}",{number}]"#))
             .collect();
         let source = format!("{{{}}}", members.join(","));
-        let mark = Mark { publisher, sequence, sent_ns };
+        let mark = Mark { publisher, sequence, sent_ns, was_held_back };
         // A text may happen to spell a place with bad limits; all else is fine.
         let template = match Template::new(&PayloadSpec::Template(source), &no_files) {
             Err(PayloadError::Place(_)) => return Ok(()),
@@ -315,7 +317,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_sent_or_refused(source in "(\\{|\\}|:|i|seq|int|random|[0-9]|\"|,|é|\n){0,12}", mark_ns: u64) {
+    fn any_text_is_sent_or_refused(source in "(\\{|\\}|:|i|seq|int|random|[0-9]|\"|,|é|\n){0,12}", mark_ns in 0_u64..1 << 63) {
         let mark = Mark { sent_ns: mark_ns, ..MARK };
         if let Ok(template) = Template::new(&PayloadSpec::Template(source), &no_files) {
             written(&template, mark);

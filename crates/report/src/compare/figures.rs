@@ -2,7 +2,7 @@
 //! raise an alarm.
 
 use crate::metric;
-use crate::result::RunResult;
+use crate::result::{RunResult, VALUES_MIN};
 use crate::units::fraction;
 
 /// The compared figures, in the order of their display: latency and CPU first. The highest value
@@ -71,10 +71,6 @@ pub(super) const GATES: [&[&str]; 5] = [
     &["broker.rss"],
 ];
 
-/// Values of a run that stand behind a percentile, at least: in all, and beyond it.
-pub(super) const VALUES_MIN: u64 = 100;
-pub(super) const VALUES_BEYOND_MIN: f64 = 10.0;
-
 /// Figures that vary alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -127,9 +123,10 @@ impl Kind {
 }
 
 /// Error bound of the generator in a figure of a run, in nanoseconds.
-pub(super) const fn error_ns(_run: &RunResult, _metric: &str) -> Option<f64> {
-    // `Distribution` has no bounds yet.
-    None
+pub(super) fn error_ns(run: &RunResult, metric: &str) -> Option<f64> {
+    let (distribution, figure) = metric.split_once('.')?;
+    let bound = run.latency_ns.find(distribution)?.bound_of(figure)?;
+    Some(fraction(bound))
 }
 
 /// Whether enough values stand behind a figure of a run; true for figures that are no quantiles.
@@ -140,16 +137,7 @@ pub(super) fn is_supported(run: &RunResult, metric: &str) -> bool {
     let Some(distribution) = run.latency_ns.find(distribution) else {
         return true;
     };
-    let values = distribution.quantiles.count;
-    let percentile: Option<f64> = figure.strip_prefix('p').and_then(|text| text.parse().ok());
-    match percentile {
-        // A half, so that rounding does not withhold a figure of exactly as many values.
-        Some(percentile) => {
-            let beyond = fraction(values) * (1.0 - percentile / 100.0);
-            values >= VALUES_MIN && beyond > VALUES_BEYOND_MIN - 0.5
-        }
-        None => values >= VALUES_MIN,
-    }
+    distribution.quantiles.count >= VALUES_MIN && distribution.has_enough_values(figure)
 }
 
 /// Value of a figure of failures that is no failure.

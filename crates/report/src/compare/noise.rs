@@ -2,8 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-use super::figures::VALUES_BEYOND_MIN;
-use crate::result::{RunResult, Second, Stage};
+use crate::result::{RunResult, Second, Stage, VALUES_BEYOND_MIN};
 use crate::units::fraction;
 
 /// Runs on each side from which their spread is meaningful.

@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::conclusion::conclusion;
-use super::figures::{COMPARED, Kind, VALUES_BEYOND_MIN, VALUES_MIN};
+use super::figures::{COMPARED, Kind};
 use super::{Comparison, LEVEL, Method, NoiseSource, RUNS_NEEDED, Range, Row, Side, Verdict};
 use crate::grid;
 use crate::metric;
+use crate::result::{VALUES_BEYOND_MIN, VALUES_MIN};
 use crate::units::figure;
 
 /// Figures of the line in the summary and their short names.

@@ -60,7 +60,7 @@ pub(crate) fn charts(result: &RunResult, points_max: usize) -> Vec<Chart> {
         source.latency(
             "generator_lag",
             "Generator lag",
-            |second| second.generator_lag,
+            |second| second.delays.sending,
             LAG,
         ),
     ]

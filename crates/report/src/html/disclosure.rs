@@ -255,7 +255,7 @@ fn cpu_rows(section: &mut Section, usage: &Usage) {
     section.row("CPU with all clients and no load", idle.unwrap_or_default());
     section.row(
         "CPU of the machine left idle",
-        units::percent(usage.machine_idle),
+        units::percent(usage.machine.idle),
     );
     let waited = figure(usage.waited_for_core_seconds);
     section.row("threads waited for a core", format!("{waited} s"));

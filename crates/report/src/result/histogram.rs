@@ -72,6 +72,7 @@ impl Distribution {
             quantiles: Quantiles::from_histogram(histogram),
             curve: curve(histogram),
             hdr: hdr::encode(histogram).unwrap_or_default(),
+            ..Self::default()
         }
     }
 
@@ -99,11 +100,12 @@ impl Distribution {
 
 impl Latencies {
     /// All distributions with their names, in the order of [`DISTRIBUTIONS`].
-    pub fn named(&self) -> [(&'static str, Option<&Distribution>); 9] {
+    pub fn named(&self) -> [(&'static str, Option<&Distribution>); 10] {
         let all = [
             &self.e2e,
             &self.service,
             &self.publish_ack,
+            &self.publish_response,
             &self.connect,
             &self.subscribe,
             &self.reconnect,
@@ -112,6 +114,14 @@ impl Latencies {
             &self.open_lag,
         ];
         std::array::from_fn(|index| (DISTRIBUTIONS[index], all[index].as_ref()))
+    }
+
+    /// The latency that the run is about: of deliveries, else of acknowledgements, else of
+    /// connecting.
+    pub fn main(&self) -> Option<(&'static str, &Distribution)> {
+        ["e2e", "publish_response", "publish_ack", "connect"]
+            .into_iter()
+            .find_map(|name| Some((name, self.find(name)?)))
     }
 
     /// The distribution of this name.
@@ -127,6 +137,7 @@ impl Latencies {
             "e2e" => &mut self.e2e,
             "service" => &mut self.service,
             "publish_ack" => &mut self.publish_ack,
+            "publish_response" => &mut self.publish_response,
             "connect" => &mut self.connect,
             "subscribe" => &mut self.subscribe,
             "reconnect" => &mut self.reconnect,

@@ -1,6 +1,10 @@
 //! Distributions of latencies.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+
+use super::Withheld;
 
 /// Latencies of a run; none where nothing was measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -13,6 +17,8 @@ pub struct Latencies {
     pub service: Option<Distribution>,
     /// From PUBLISH to PUBACK (QoS 1) or PUBCOMP (QoS 2).
     pub publish_ack: Option<Distribution>,
+    /// From the intended send time to PUBACK (QoS 1) or PUBCOMP (QoS 2).
+    pub publish_response: Option<Distribution>,
     /// From the time at which the connection was to be opened to CONNACK.
     pub connect: Option<Distribution>,
     /// From SUBSCRIBE to SUBACK.
@@ -35,6 +41,14 @@ pub struct Distribution {
     /// Its usual quantiles.
     #[serde(flatten)]
     pub quantiles: Quantiles,
+    /// How much of each quantile may be the generator's, at most; none if it is not known.
+    pub bound: Option<Quantiles>,
+    /// Values that are not known, because what was waited for never happened.
+    pub missing: u64,
+    /// Every missing value is more than this.
+    pub missing_over: u64,
+    /// Figures that are not to be used, each with the reason.
+    pub withheld: BTreeMap<String, Withheld>,
     /// Points of the percentile plot: (fraction of the values, nanoseconds), both ascending, at
     /// most 120.
     pub curve: Vec<(f64, u64)>,

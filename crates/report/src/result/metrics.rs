@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Broker, RunResult, ThreadLoad};
+use super::{Broker, Distribution, RunResult, ThreadLoad};
 use crate::units::{fraction, ratio};
 
 impl RunResult {
@@ -17,10 +17,13 @@ impl RunResult {
         }
         self.of_generator(&mut metrics);
         for (name, distribution) in self.latency_ns.named() {
-            let figures = distribution.map(|distribution| distribution.quantiles.figures());
+            let figures = distribution.map(Distribution::figures_in_use);
             for (figure, value) in figures.into_iter().flatten() {
                 metrics.count(&format!("{name}.{figure}"), value);
             }
+        }
+        for name in self.validity.withheld.keys() {
+            metrics.0.remove(name);
         }
         self.metrics = metrics.0;
     }
@@ -43,6 +46,7 @@ impl RunResult {
             .copied()
             .reduce(|most, load| ThreadLoad {
                 busy: most.busy.max(load.busy),
+                busy_max: most.busy_max.max(load.busy_max),
                 waited_for_core: most.waited_for_core.max(load.waited_for_core),
             })
     }
@@ -107,6 +111,8 @@ impl RunResult {
         }
         metrics.maybe("broker.cores.idle", usage.cores_idle);
         metrics.maybe("broker.cpu_per_message", usage.cpu_us_per_message);
+        metrics.maybe("machine.cpu_per_message", usage.machine.cpu_us_per_message);
+        metrics.set("machine.stolen", usage.machine.stolen);
         metrics.maybe("broker.messages_per_core", usage.messages_per_core_second);
         metrics.maybe("broker.rss.stable", usage.rss_stable_seconds);
         metrics.maybe("broker.bytes_per_connection", usage.bytes_per_connection);

@@ -7,15 +7,17 @@ mod metrics;
 mod resources;
 mod scenario;
 mod series;
+mod withheld;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 pub use latency::{Distribution, Latencies, Quantiles};
-pub use resources::{Memory, Resources, ThreadLoad, Usage};
+pub use resources::{MachineUse, Memory, Resources, ThreadLoad, Usage};
 pub use scenario::{GroupDescription, LoadModel, ScenarioDescription, StageSeconds};
-pub use series::{Mark, Second, Stage};
+pub use series::{Delays, Mark, Second, Stage};
+pub use withheld::{BOUND_NS_MIN, BOUND_SHARE_MAX, VALUES_BEYOND_MIN, VALUES_MIN, Withheld};
 
 use crate::threshold::ThresholdResult;
 
@@ -114,6 +116,9 @@ pub struct Validity {
     pub limits: Vec<String>,
     /// The remedy for each of them.
     pub advice: Vec<String>,
+    /// Figures other than latencies that are not to be used, each with the reason; latencies have
+    /// theirs with them.
+    pub withheld: BTreeMap<String, String>,
 }
 
 /// Whether the broker kept the promises of the protocol.

@@ -29,6 +29,8 @@ pub struct Resources {
     pub disk_read_bytes: f64,
     /// Bytes per second written to disk.
     pub disk_write_bytes: f64,
+    /// Share of its machine's CPU that was kept from it by the machine that it is a guest of.
+    pub machine_stolen: f64,
 }
 
 /// Use over the hold.
@@ -43,9 +45,9 @@ pub struct Usage {
     pub cores_avg: f64,
     /// Cores in use in the busiest second.
     pub cores_max: f64,
-    /// Share of the whole machine's CPU that was idle (mean), as `1 - idle` is what some reports
-    /// call CPU.
-    pub machine_idle: f64,
+    /// The machine around it.
+    #[serde(flatten)]
+    pub machine: MachineUse,
     /// CPU microseconds per message received in the hold; none if there was none.
     pub cpu_us_per_message: Option<f64>,
     /// Messages in and out per second and core in use.
@@ -91,6 +93,23 @@ pub struct Usage {
     pub disk_write_bytes: u64,
 }
 
+/// Use of the whole machine over the hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MachineUse {
+    /// Share of its CPU that was idle (mean), as `1 - idle` is what some reports call CPU.
+    #[serde(rename = "machine_idle")]
+    pub idle: f64,
+    /// Share of its CPU that was kept from it by the machine that it is a guest of.
+    #[serde(rename = "machine_stolen")]
+    pub stolen: f64,
+    /// CPU microseconds of all processes and the kernel per message received in the hold; none if
+    /// there was none. On a machine of its own it has all of what a broker costs, also what the
+    /// kernel did for it elsewhere.
+    #[serde(rename = "machine_cpu_us_per_message")]
+    pub cpu_us_per_message: Option<f64>,
+}
+
 /// Usage that was not measured adds no field; all fields have defaults, so it would otherwise read
 /// as zeros.
 pub(super) fn measured<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Usage>, D::Error> {
@@ -114,6 +133,8 @@ pub struct Memory {
 pub struct ThreadLoad {
     /// On a core.
     pub busy: f64,
+    /// On a core in its busiest second, as a share of that.
+    pub busy_max: f64,
     /// Ready to run, waiting for a core.
     pub waited_for_core: f64,
 }

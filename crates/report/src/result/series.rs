@@ -60,12 +60,30 @@ pub struct Second {
     pub connect: Option<Quantiles>,
     /// Reconnection delays.
     pub reconnect: Option<Quantiles>,
-    /// Lag of the generator.
-    pub generator_lag: Option<Quantiles>,
+    /// What kept the generator from its schedule.
+    #[serde(flatten)]
+    pub delays: Delays,
     /// The first broker that is watched.
     pub broker: Option<Resources>,
     /// The generator.
     pub generator: Option<Resources>,
+}
+
+/// Delays that the generator caused in a second.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Delays {
+    /// Messages sent late.
+    #[serde(rename = "generator_lag")]
+    pub sending: Option<Quantiles>,
+    /// Messages read late, at most.
+    #[serde(rename = "receive_lag")]
+    pub reading: Option<Quantiles>,
+    /// Connections opened late.
+    #[serde(rename = "open_lag")]
+    pub opening: Option<Quantiles>,
+    /// How much of the response times of the messages that arrived in it may be the generator's.
+    pub e2e_bound: Option<Quantiles>,
 }
 
 /// Something that happened at one moment: a fault, its end, a change of the load, a note.

@@ -6,7 +6,7 @@ mod results;
 mod tests;
 
 pub(crate) use marks::recovery;
-pub(crate) use results::result_lines;
+pub(crate) use results::{figure_text, result_lines};
 
 use crate::compare::{Comparison, versus_line};
 use crate::result::{ErrorCount, RunResult};
@@ -57,16 +57,11 @@ pub fn summary_line(run: &RunResult) -> String {
     if run.has_load() && !is_without_figures(run) {
         parts.push(format!("{} received", rate(run.rates.received)));
     }
-    let (name, distribution) = match &run.latency_ns.e2e {
-        Some(e2e) => ("e2e", Some(e2e)),
-        None => ("connect", run.latency_ns.connect.as_ref()),
-    };
-    parts.extend(distribution.map(|distribution| {
-        let quantiles = distribution.quantiles;
+    parts.extend(run.latency_ns.main().map(|(name, distribution)| {
         format!(
             "{name} p50 {} p99 {}",
-            latency(quantiles.p50),
-            latency(quantiles.p99)
+            figure_text(distribution, "p50"),
+            figure_text(distribution, "p99")
         )
     }));
     if !run.thresholds.is_empty() {
@@ -233,9 +228,12 @@ fn title(run: &RunResult, style: Style) -> String {
     } else {
         style.paint(Tone::Bad, "INVALID")
     };
-    let lag = run.latency_ns.generator_lag.as_ref();
-    let lag = lag.map_or_else(String::new, |lag| {
-        format!("  (generator lag p99 {})", latency(lag.quantiles.p99))
+    let bound = run
+        .latency_ns
+        .main()
+        .and_then(|(_, main)| main.bound_of("p99"));
+    let bound = bound.map_or_else(String::new, |bound| {
+        format!("  (p99: generator ≤ {})", latency(bound))
     });
     let interrupted = if run.interrupted {
         style.paint(Tone::Warning, "INTERRUPTED")
@@ -245,7 +243,7 @@ fn title(run: &RunResult, style: Style) -> String {
     let parts = [
         run.scenario.name.clone(),
         facts(run).join(" · "),
-        format!("{validity}{lag}"),
+        format!("{validity}{bound}"),
         interrupted,
     ];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();

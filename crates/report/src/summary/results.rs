@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::result::{Agent, Broker, Quantiles, RunResult, Usage};
+use crate::result::{Agent, Broker, Distribution, RunResult, Usage, Withheld};
 use crate::units::{bytes, count, figure, fraction, latency, percent, rate, span};
 
 /// The subject and the text of each line.
@@ -13,20 +13,28 @@ pub(crate) fn result_lines(run: &RunResult) -> Vec<(String, String)> {
     let mut add = |subject: &str, text: Option<String>| {
         lines.extend(text.map(|text| (subject.to_owned(), text)));
     };
-    let of = |name| {
-        latencies
-            .find(name)
-            .map(|found| latency_text(&found.quantiles))
+    let rows = |subject: &str, name: &str, all: &[&str]| -> Vec<(String, String)> {
+        let found = latencies.find(name);
+        found.map_or_else(Vec::new, |found| latency_rows(subject, found, all))
     };
     if run.has_load() {
         add("rate", Some(rate_text(run)));
-        add("e2e", of("e2e"));
-        add("service", of("service"));
-        add("ack", of("publish_ack"));
+        lines.extend(rows("e2e", "e2e", &FIGURES));
+        lines.extend(rows("service", "service", &FIGURES));
+        if latencies.e2e.is_none() {
+            lines.extend(rows("response", "publish_response", &FIGURES));
+        }
+        lines.extend(rows("ack", "publish_ack", &FIGURES));
     }
-    add("connect", Some(connect_text(run)));
-    add("subscribe", of("subscribe"));
-    add("reconnect", reconnect_text(run));
+    let is_main = latencies.e2e.is_none() && latencies.publish_ack.is_none();
+    let figures: &[&str] = if is_main { &FIGURES } else { &FEW_FIGURES };
+    lines.extend(rows("connect", "connect", figures));
+    lines.extend(rows("subscribe", "subscribe", &FEW_FIGURES));
+    lines.extend(rows("reconnect", "reconnect", &FEW_FIGURES));
+    let mut add = |subject: &str, text: Option<String>| {
+        lines.extend(text.map(|text| (subject.to_owned(), text)));
+    };
+    add("clients", Some(clients_text(run)));
     if run.has_load() {
         add("delivery", Some(delivery_text(run)));
     }
@@ -42,39 +50,45 @@ pub(crate) fn result_lines(run: &RunResult) -> Vec<(String, String)> {
     lines
 }
 
-/// The usual percentiles of a distribution.
-fn latency_text(quantiles: &Quantiles) -> String {
-    let mut text = String::new();
-    for (name, value) in [
-        ("p50", quantiles.p50),
-        ("p75", quantiles.p75),
-        ("p90", quantiles.p90),
-        ("p95", quantiles.p95),
-        ("p99", quantiles.p99),
-        ("p99.9", quantiles.p99_9),
-        ("max", quantiles.max),
-    ] {
-        write!(text, "{name} {}  ", latency(value)).ok();
+/// The figures of a distribution that the run is about.
+const FIGURES: [&str; 8] = ["p50", "p75", "p90", "p95", "p99", "p99.9", "max", "mean"];
+
+/// The figures of the other distributions.
+const FEW_FIGURES: [&str; 3] = ["p50", "p99", "max"];
+
+/// The figures of a distribution, and below each what of it may be the generator's.
+fn latency_rows(subject: &str, of: &Distribution, figures: &[&str]) -> Vec<(String, String)> {
+    let cells: Vec<(String, String)> = figures
+        .iter()
+        .map(|name| {
+            let bound = of.bound_of(name);
+            let bound = bound.map_or_else(String::new, |bound| format!("≤{}", latency(bound)));
+            (format!("{name} {}", figure_text(of, name)), bound)
+        })
+        .collect();
+    let row = |cell: fn(&(String, String)) -> &String| {
+        let mut text = String::new();
+        for cells in &cells {
+            let width = cells.0.chars().count().max(cells.1.chars().count());
+            write!(text, "{:<width$}  ", cell(cells)).ok();
+        }
+        text.trim_end().to_owned()
+    };
+    let mut rows = vec![(subject.to_owned(), row(|cells| &cells.0))];
+    if of.bound.is_some() {
+        rows.push(("generator".to_owned(), row(|cells| &cells.1)));
     }
-    write!(text, "mean {}", latency(quantiles.mean)).ok();
-    text
+    rows
 }
 
-/// The delay until clients reconnected, and how many of the lost ones did.
-fn reconnect_text(run: &RunResult) -> Option<String> {
-    let quantiles = run.latency_ns.reconnect.as_ref()?.quantiles;
-    let gone = run.clients.cut + run.clients.lost;
-    let back = format!(
-        "{} of {} reconnected",
-        count(run.clients.reconnected),
-        count(gone)
-    );
-    Some(format!(
-        "p50 {}  p99 {}  max {} · {back}",
-        latency(quantiles.p50),
-        latency(quantiles.p99),
-        latency(quantiles.max)
-    ))
+/// A figure, or why it is not to be used: `900µs`, `> 5s`, `–`.
+pub(crate) fn figure_text(of: &Distribution, name: &str) -> String {
+    match of.withheld.get(name) {
+        Some(Withheld::TooFew { .. }) => "–".to_owned(),
+        Some(Withheld::Generator { .. }) => "withheld".to_owned(),
+        Some(Withheld::Missing { over, .. }) => format!("> {}", latency(*over)),
+        None => latency(of.quantiles.figure(name).unwrap_or(0)),
+    }
 }
 
 /// Seconds as a span: `5m00s`.
@@ -99,28 +113,24 @@ fn rate_text(run: &RunResult) -> String {
     text
 }
 
-fn connect_text(run: &RunResult) -> String {
-    let latencies = run
-        .latency_ns
-        .connect
-        .as_ref()
-        .map_or_else(String::new, |connect| {
-            let quantiles = connect.quantiles;
-            format!(
-                "p50 {}  p99 {}  max {} · ",
-                latency(quantiles.p50),
-                latency(quantiles.p99),
-                latency(quantiles.max)
-            )
-        });
+fn clients_text(run: &RunResult) -> String {
     let clients = &run.clients;
     let mut text = format!(
-        "{latencies}{} · failures {}",
+        "{} connected · failures {}",
         rate(clients.connect_rate),
         count(clients.failed)
     );
     if clients.lost > 0 {
         write!(text, " · {} lost afterwards", count(clients.lost)).ok();
+    }
+    if run.latency_ns.reconnect.is_some() {
+        let gone = count(clients.cut + clients.lost);
+        write!(
+            text,
+            " · {} of {gone} reconnected",
+            count(clients.reconnected)
+        )
+        .ok();
     }
     text
 }

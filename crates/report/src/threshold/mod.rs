@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{self, Metric, Unit};
+use crate::result::RunResult;
 use crate::units;
 
 /// The comparison of a figure with its limit.
@@ -69,6 +70,8 @@ pub struct ThresholdResult {
     pub limit: f64,
     /// The figure in the unit of the metric; none if it was not measured, which fails.
     pub measured: Option<f64>,
+    /// Why there is a figure that is not used.
+    pub withheld: Option<String>,
     /// Whether the run kept it.
     pub pass: bool,
 }
@@ -143,14 +146,26 @@ impl Threshold {
         })
     }
 
-    /// Judges the figures of a run; an unmeasured one fails.
-    pub fn evaluate(&self, metrics: &BTreeMap<String, f64>) -> ThresholdResult {
+    /// Judges a run with the figures filled in; an unmeasured one fails.
+    pub fn judge(&self, run: &RunResult) -> ThresholdResult {
+        let result = self.evaluate(&run.metrics);
+        let name = self.metric.name.split_once('.');
+        let withheld = name.and_then(|(distribution, figure)| {
+            let distribution = run.latency_ns.find(distribution)?;
+            distribution.withheld.get(figure).map(ToString::to_string)
+        });
+        ThresholdResult { withheld, ..result }
+    }
+
+    /// Judges figures; an unmeasured one fails.
+    fn evaluate(&self, metrics: &BTreeMap<String, f64>) -> ThresholdResult {
         let measured = metrics.get(self.metric.name).copied();
         ThresholdResult {
             metric: self.metric.name.to_owned(),
             condition: self.text.clone(),
             limit: self.limit,
             measured,
+            withheld: None,
             pass: measured.is_some_and(|measured| self.comparison.holds(measured, self.limit)),
         }
     }
@@ -159,10 +174,11 @@ impl Threshold {
 impl ThresholdResult {
     /// The figure with its unit: `3.9ms`, `not measured`.
     pub fn measured_text(&self) -> String {
-        self.measured.map_or_else(
-            || "not measured".to_owned(),
-            |measured| metric::format(self.unit(), measured),
-        )
+        match (self.measured, &self.withheld) {
+            (Some(measured), _) => metric::format(self.unit(), measured),
+            (None, Some(why)) => format!("withheld: {why}"),
+            (None, None) => "not measured".to_owned(),
+        }
     }
 
     /// How far the figure is from the limit: `92 % below`, `at the limit`; of shares in points, and

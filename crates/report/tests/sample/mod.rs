@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use thrum_report::SCHEMA;
 use thrum_report::html::{ComparisonRow, ComparisonTable};
 use thrum_report::result::{
-    Broker, Clients, Delivery, Distribution, ErrorCount, Generator, GroupDescription, Latencies,
-    LoadModel, Machine, Mark, Memory, Quantiles, Rates, Resources, RunResult, ScenarioDescription,
-    Second, Stage, StageSeconds, ThreadLoad, Tool, Usage, Validity, Verdict,
+    Broker, Clients, Delays, Delivery, Distribution, ErrorCount, Generator, GroupDescription,
+    Latencies, LoadModel, Machine, MachineUse, Mark, Memory, Quantiles, Rates, Resources,
+    RunResult, ScenarioDescription, Second, Stage, StageSeconds, ThreadLoad, Tool, Usage, Validity,
+    Verdict,
 };
 use thrum_report::threshold::ThresholdResult;
 use thrum_report::versus::{VersusBroker, VersusReport, VersusScenario};
@@ -173,7 +174,12 @@ fn second(at: u32, hold_seconds: u32) -> Second {
         service: measured.then(|| quantiles(at, 0.7, spike)),
         publish_ack: (load > 0.0).then(|| quantiles(at, 0.4, 1.0)),
         connect: (at < 10).then(|| quantiles(at, 1.1, 1.0)),
-        generator_lag: (load > 0.0).then(|| quantiles(at, 0.02, 1.0)),
+        delays: Delays {
+            sending: (load > 0.0).then(|| quantiles(at, 0.02, 1.0)),
+            reading: measured.then(|| quantiles(at, 0.04, 1.0)),
+            e2e_bound: measured.then(|| quantiles(at, 0.06, 1.0)),
+            opening: None,
+        },
         broker: Some(resources(at, 0.3 + 3.8 * load, 1_040 * MIB)),
         generator: Some(resources(at + 5, 0.2 + 2.2 * load, 420 * MIB)),
         ..Second::default()
@@ -212,6 +218,8 @@ fn distribution(base: f64, count: u64) -> Distribution {
         },
         curve,
         hdr: "HISTFAAAACd4nJNpmSzMwMDAxQABzFCaEUoz".repeat(30),
+        bound: Some(quantiles(0, base * 0.07, 1.0)),
+        ..Distribution::default()
     }
 }
 
@@ -248,6 +256,7 @@ fn thresholds() -> Vec<ThresholdResult> {
         condition: condition.to_owned(),
         limit,
         measured,
+        withheld: None,
         pass,
     };
     vec![
@@ -331,7 +340,11 @@ fn usage(cores: f64, memory: u64) -> Usage {
         cpu_system_seconds: cores * 120.0,
         cores_avg: cores,
         cores_max: cores * 1.08,
-        machine_idle: 0.21,
+        machine: MachineUse {
+            idle: 0.21,
+            stolen: 0.002,
+            cpu_us_per_message: Some(31.0),
+        },
         cpu_us_per_message: Some(cores * 20.0),
         messages_per_core_second: Some(24_400.0),
         cores_idle: Some(0.08),
@@ -379,10 +392,12 @@ fn generator() -> Generator {
         threads: vec![
             ThreadLoad {
                 busy: 0.61,
+                busy_max: 0.68,
                 waited_for_core: 0.02,
             },
             ThreadLoad {
                 busy: 0.58,
+                busy_max: 0.64,
                 waited_for_core: 0.01,
             },
         ],

@@ -10,7 +10,7 @@ use super::built::{Built, TestProgram};
 use crate::workspace::Workspace;
 
 /// Long suites, which start first, with the approximate number of seconds of each on two cores.
-const LONG: [(&str, u32); 17] = [
+const LONG: [(&str, u32); 18] = [
     ("bench selfcheck", 70),
     ("interop", 60),
     ("crash kill", 40),
@@ -19,7 +19,8 @@ const LONG: [(&str, u32); 17] = [
     ("backends mqtt", 31),
     ("crash storm", 29),
     ("agents in namespaces", 25),
-    ("thrum bench_disturbed", 22),
+    ("thrum bench_disturbed", 75),
+    ("thrum bench_independent", 60),
     ("conformance normative", 20),
     ("conformance normative, durable", 20),
     ("fuzz targets", 20),
@@ -32,12 +33,13 @@ const LONG: [(&str, u32); 17] = [
 
 /// Suites that run alone, after the others: they measure time or memory, or end a broker so soon
 /// after the clock was set that its disk must not be slow.
-const ALONE: [&str; 5] = [
+const ALONE: [&str; 6] = [
     "backends mqtt",
     "bench agents",
     "bench selfcheck",
     "crash storm",
     "thrum bench_disturbed",
+    "thrum bench_independent",
 ];
 
 /// Conformance suites that run a second time with a broker that has a data directory.

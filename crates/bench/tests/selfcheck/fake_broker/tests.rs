@@ -81,6 +81,7 @@ impl Client {
             publisher: 0,
             sequence,
             sent_ns,
+            was_held_back: false,
         };
         mark.write(&mut payload);
         let id = packet_id(u16::try_from(sequence + 1).unwrap());

@@ -68,9 +68,9 @@ fn line(name: &str, result: &RunResult) -> String {
 }
 
 fn p99(result: &RunResult) -> Option<u64> {
-    let latencies = &result.latency_ns;
-    let judged = latencies.e2e.as_ref().or(latencies.connect.as_ref())?;
-    Some(judged.quantiles.p99)
+    let (_, judged) = result.latency_ns.main()?;
+    let is_withheld = judged.withheld.contains_key("p99");
+    (!is_withheld).then_some(judged.quantiles.p99)
 }
 
 fn json(name: &str, result: &RunResult) -> serde_json::Value {
