@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A benchmark with agents in network namespaces of their own: everything arrives, the clocks are compared, the broker is
-# watched by an agent beside it, and a run whose agent is killed or cut off fails with its name.
+# watched by an agent beside it, an agent with another secret is refused, and a run whose agent is killed or cut off fails with its name.
 #
 # THRUM_BIN names the program to test. Needs root; where namespaces are not permitted it prints that
 # and ends with 0. Everything is inside of the namespaces, which are removed at the end.
@@ -13,7 +13,10 @@ command -v python3 >/dev/null || { echo "python3 is needed to look at the result
 
 prefix=thrum$$
 switch=$prefix-switch broker=$prefix-broker left=$prefix-left right=$prefix-right
-control=mqtt://10.77.0.1:1883
+target=mqtt://10.77.0.1:1883
+# The control broker that the coordinator starts, which admits only those with the secret.
+control=mqtt://10.77.0.1:18830
+export THRUM_AGENT_SECRET=secret-of-the-namespaces
 work=$(mktemp -d)
 
 if ! ip netns add "$switch" 2>"$work/permission"; then
@@ -87,7 +90,7 @@ run() {
     local agents=$1
     shift
     ip netns exec "$broker" timeout 120 "$thrum" bench run p2p-1K --publishers 40 --rate 20 --warmup 1s \
-        --target "$control" --control "$control" --agents "$agents" --out "$work/runs" --json "$@" \
+        --target "$target" --agents "$agents" --out "$work/runs" --json "$@" \
         >"$work/result.json" 2>"$work/run.log"
 }
 
@@ -95,6 +98,9 @@ echo "== two agents and one beside the broker"
 agent "$left" left --threads 1
 agent "$right" right --threads 1
 agent "$broker" beside --watch 1883
+beside_pid=$agent_pid
+THRUM_AGENT_SECRET=another-secret agent "$left" intruder --threads 1
+intruder_pid=$agent_pid
 code=0
 run 3 --duration 4s || code=$?
 # 7 is a generator that was too slow on a small machine: only the arrivals count here.
@@ -119,7 +125,11 @@ assert any(second["broker"] for second in result["series"])
 print("ok:", delivery["delivered"], "delivered, clocks within",
       max(agent["clock_error_ns"] for agent in agents.values()) // 1000, "us")
 CHECK
-wait "$agent_pid" || fail "the agent beside the broker failed"
+wait "$beside_pid" || fail "the agent beside the broker failed"
+! wait "$intruder_pid" || fail "an agent with another secret took part"
+grep -q "refuses the user name or the secret" "$work/intruder.log" || fail "the agent with another secret is not told so"
+grep -q "$THRUM_AGENT_SECRET" "$work"/*.log "$work/result.json" && fail "the secret is in a log or in the result"
+echo "ok: another secret is refused"
 
 # A run of a minute that must end early with the name of an agent: the fault, as text and as a
 # command.

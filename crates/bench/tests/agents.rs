@@ -129,7 +129,11 @@ fn assert_all_delivered(outcome: &Outcome) {
     let delivery = &outcome.delivery;
     assert!(delivery.expected > 0);
     assert_eq!(
-        (delivery.lost, delivery.foreign, delivery.misdelivered),
+        (
+            delivery.lost,
+            delivery.wrong.foreign,
+            delivery.wrong.misdelivered
+        ),
         (0, 0, 0)
     );
     assert_eq!(delivery.delivered(), outcome.counts.distinct);

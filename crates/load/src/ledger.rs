@@ -6,6 +6,8 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use thrum_figures::as_index;
 
+use crate::gaps::Gaps;
+
 /// The way in which a message arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
@@ -19,10 +21,6 @@ pub enum Arrival {
     Impossible,
 }
 
-/// Gaps remembered per pair; beyond that the oldest counts as lost for good, so that a broker
-/// that drops every other message costs 8 KiB per pair and not more.
-const GAPS_MAX: usize = 1_024;
-
 /// Deliveries from one publisher to one subscriber.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PairLedger {
@@ -30,8 +28,20 @@ pub struct PairLedger {
     next: u32,
     late: u32,
     duplicates: u32,
-    forgotten: u32,
-    /// Sequences below `next` that are missing, ascending.
+    /// Sequences below `next` that are missing.
+    gaps: Gaps,
+    /// None if the subscriber was always connected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    interruptions: Option<Box<Interruptions>>,
+}
+
+/// What the losses of a subscriber's connection may have cost.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Interruptions {
+    /// `next` at the last loss.
+    at: u32,
+    /// Gaps that began at a loss: no message behind them arrived before it. At most one for each
+    /// loss.
     gaps: Vec<Range<u32>>,
 }
 
@@ -47,7 +57,7 @@ impl PairLedger {
             self.next = sequence.saturating_add(1);
             return Arrival::First;
         }
-        if self.fill_gap(sequence) {
+        if self.gaps.fill(sequence) {
             self.late += 1;
             return Arrival::Late;
         }
@@ -55,21 +65,30 @@ impl PairLedger {
         Arrival::Duplicate
     }
 
-    /// Messages that did not arrive, of `sent` messages.
-    pub fn lost(&self, sent: u32) -> u64 {
-        let in_gaps: u64 = self
-            .gaps
-            .iter()
-            .map(|gap| u64::from(gap.end - gap.start))
-            .sum();
-        in_gaps + u64::from(self.forgotten) + u64::from(sent.saturating_sub(self.next))
+    /// The subscriber has lost its connection.
+    pub fn interrupt(&mut self) {
+        self.interruptions.get_or_insert_default().at = self.next;
     }
 
-    /// The messages that did not arrive, of `sent` messages; those beyond the remembered gaps are
-    /// left out.
+    /// Whether a missing message may have been on its way when the subscriber lost its connection:
+    /// no later one had arrived by then.
+    pub fn was_interrupted(&self, sequence: u32) -> bool {
+        self.interruptions.as_ref().is_some_and(|interruptions| {
+            let is_behind = interruptions.at == self.next && sequence >= self.next;
+            let mut gaps = interruptions.gaps.iter();
+            is_behind || gaps.any(|gap| gap.contains(&sequence))
+        })
+    }
+
+    /// Messages that did not arrive, of `sent` messages.
+    pub fn lost(&self, sent: u32) -> u64 {
+        self.gaps.count() + u64::from(sent.saturating_sub(self.next))
+    }
+
+    /// The messages that did not arrive, of `sent` messages.
     pub fn missing(&self, sent: u32) -> impl Iterator<Item = Range<u32>> {
         let tail = self.next..sent.max(self.next);
-        self.gaps.iter().cloned().chain(Some(tail))
+        self.gaps.iter().chain(Some(tail))
     }
 
     /// Messages that arrived after a later one.
@@ -83,30 +102,12 @@ impl PairLedger {
     }
 
     fn open_gap(&mut self, gap: Range<u32>) {
-        if self.gaps.len() == GAPS_MAX {
-            let oldest = self.gaps.remove(0);
-            self.forgotten += oldest.end - oldest.start;
+        if let Some(interruptions) = &mut self.interruptions
+            && interruptions.at == gap.start
+        {
+            interruptions.gaps.push(gap.clone());
         }
-        self.gaps.push(gap);
-    }
-
-    fn fill_gap(&mut self, sequence: u32) -> bool {
-        let Some(index) = self.gaps.iter().rposition(|gap| gap.contains(&sequence)) else {
-            return false;
-        };
-        let gap = self.gaps[index].clone();
-        match (gap.start == sequence, gap.end == sequence + 1) {
-            (true, true) => {
-                self.gaps.remove(index);
-            }
-            (true, false) => self.gaps[index].start += 1,
-            (false, true) => self.gaps[index].end -= 1,
-            (false, false) => {
-                self.gaps[index].end = sequence;
-                self.gaps.insert(index + 1, sequence + 1..gap.end);
-            }
-        }
-        true
+        self.gaps.open(gap);
     }
 }
 
@@ -200,6 +201,8 @@ impl SharedLedger {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn pair(arrivals: impl IntoIterator<Item = u32>) -> PairLedger {
@@ -249,10 +252,40 @@ mod tests {
     }
 
     #[test]
-    fn every_other_message_lost_is_counted_in_bounded_memory() {
-        let ledger = pair((0..20_000).filter(|sequence| sequence % 2 == 1));
+    fn every_other_message_is_lost_late_or_there_again_however_many_there_are() {
+        let odd = || (0..20_000).filter(|sequence| sequence % 2 == 1);
+        let even = || (0..20_000).rev().filter(|sequence| sequence % 2 == 0);
+        let ledger = pair(odd());
         check(&ledger, 20_000, (10_000, 0, 0));
-        assert_eq!(ledger.gaps.len(), GAPS_MAX);
+        let missing: BTreeSet<u32> = ledger.missing(20_000).flatten().collect();
+        assert_eq!(missing, even().collect());
+        check(&pair(odd().chain(even())), 20_000, (0, 0, 10_000));
+        check(
+            &pair(odd().chain(even()).chain(even())),
+            20_000,
+            (0, 10_000, 10_000),
+        );
+    }
+
+    #[test]
+    fn only_what_no_later_message_had_overtaken_was_interrupted() {
+        // Message 2 is lost before the connection is, 5 to 7 with it, 9 afterwards.
+        let mut ledger = pair([0, 1, 3, 4]);
+        ledger.interrupt();
+        for sequence in [8, 10] {
+            ledger.receive(sequence);
+        }
+        let interrupted = |ledger: &PairLedger, sent: u32| -> Vec<u32> {
+            let missing = ledger.missing(sent).flatten();
+            missing
+                .filter(|sequence| ledger.was_interrupted(*sequence))
+                .collect()
+        };
+        assert_eq!(interrupted(&ledger, 13), [5, 6, 7]);
+        // The last messages are lost with a second loss.
+        ledger.interrupt();
+        assert_eq!(interrupted(&ledger, 13), [5, 6, 7, 11, 12]);
+        assert_eq!(interrupted(&pair([0, 2]), 5), [0; 0]);
     }
 
     #[test]

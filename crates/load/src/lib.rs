@@ -5,7 +5,9 @@
 //! what was promised follows from the scenario alone.
 #![forbid(unsafe_code)]
 
+pub mod delivered;
 pub mod floors;
+mod gaps;
 pub mod histogram;
 pub mod import;
 pub mod ledger;
@@ -14,6 +16,7 @@ pub mod pacing;
 pub mod payload;
 pub mod plan;
 pub mod scenario;
+mod settlement;
 pub mod thread_report;
 pub mod validity;
 pub mod verdict;

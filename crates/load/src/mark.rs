@@ -3,7 +3,8 @@
 //! The intended send time is not carried: it follows from publisher and sequence (open loop).
 //!
 //! A mark is sixteen bytes, or the same bytes as 32 lower-case hexadecimal digits: at the start of
-//! a text (`thrum:<digits> `) or as the first member of a JSON object (`{"thrum":"<digits>"`).
+//! a text (`thrum:<digits> `) or as the first member of a JSON object (`{"thrum":"<digits>"`). In a
+//! text, the digits of a checksum follow them.
 
 /// Bytes of a mark.
 pub const MARK_BYTES: usize = 16;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::delivered::Wrong;
 use crate::ledger::{PairLedger, SharedLedger};
 use crate::plan::Sources;
 
@@ -18,6 +19,9 @@ pub struct ThreadReport {
     pub pairs: Vec<PairLedger>,
     /// Deliveries to each shared group.
     pub shared: Vec<SharedLedger>,
+    /// Longest time from when a message was due until it arrived.
+    #[serde(default)]
+    pub slowest_ns: u64,
 }
 
 /// The counts of a publisher.
@@ -41,7 +45,18 @@ pub struct SubscriberReport {
     /// What it does with them.
     pub role: Role,
     /// Periods without a session.
-    pub absences: Vec<(u64, u64)>,
+    pub absences: Vec<Absence>,
+}
+
+/// A period in which a subscriber was without a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Absence {
+    /// When something had arrived there last; 0 if nothing had.
+    pub heard_ns: u64,
+    /// When its connection ended.
+    pub from_ns: u64,
+    /// When it was subscribed again.
+    pub to_ns: u64,
 }
 
 /// The handling of messages by a subscriber.
@@ -96,10 +111,8 @@ pub struct Counts {
     pub acknowledged: u64,
     /// Acknowledgements that refused the message.
     pub refused: u64,
-    /// Messages for a subscriber that did not ask for them.
-    pub misdelivered: u64,
-    /// Messages that this run did not send.
-    pub foreign: u64,
+    /// Messages received that are not what they should be.
+    pub wrong: Wrong,
     /// Messages that arrived longer after they were due than the drain lasts.
     pub late: u64,
     /// Bytes read from sockets.
@@ -132,8 +145,7 @@ impl Counts {
         self.duplicated += other.duplicated;
         self.acknowledged += other.acknowledged;
         self.refused += other.refused;
-        self.misdelivered += other.misdelivered;
-        self.foreign += other.foreign;
+        self.wrong.merge(&other.wrong);
         self.late += other.late;
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;

@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use thrum_figures::{SECOND_NS, count, fraction, latency, percent, ratio};
-use thrum_report::result::{BOUND_NS_MIN, Distribution, Latencies};
+pub use thrum_report::result::BOUND_SHARE_IN_USE_MAX as BOUND_SHARE_MAX;
+use thrum_report::result::{BOUND_NS_MIN, Distribution, FIGURES_IN_USE, Latencies};
 
 use crate::floors::{Delay, Delays};
-
-/// Part of a figure in use that may be the generator's.
-pub const BOUND_SHARE_MAX: f64 = 0.2;
 
 /// Largest share of the hold that a thread may be on a core: beyond it there is no room for a
 /// burst, and messages wait in its sockets.
@@ -30,9 +28,6 @@ pub const STOLEN_MAX: f64 = 0.02;
 /// Longest that the coordinator may fail to look at broker and generator: it does so fifty times a
 /// second, and reads the accounts of each second on time.
 pub const COORDINATOR_LATE_NS_MAX: u64 = SECOND_NS / 10;
-
-/// The figures of the run's main latency that the summary shows first.
-const SUMMARY_FIGURES: [&str; 6] = ["mean", "p50", "p75", "p90", "p95", "p99"];
 
 /// Largest part of the hold by which the time of its accounts may differ from it.
 const BORDERS_SHARE_MAX: f64 = 0.02;
@@ -167,7 +162,7 @@ pub enum Limit {
 pub fn figures_in_use(latencies: &Latencies, judged: &[&str]) -> Vec<Figure> {
     let main = latencies.main().into_iter();
     let mut names: Vec<String> = main
-        .flat_map(|(main, _)| SUMMARY_FIGURES.map(|figure| format!("{main}.{figure}")))
+        .flat_map(|(main, _)| FIGURES_IN_USE.map(|figure| format!("{main}.{figure}")))
         .collect();
     for name in judged {
         if !names.iter().any(|known| known == name) {

@@ -1,18 +1,12 @@
-//! Whether the broker kept its promises: the ledgers of all threads, added up and judged.
+//! Whether the broker kept its promises.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use thrum_codec::QoS;
-use thrum_figures::as_index;
-use thrum_figures::{SECOND_NS, count};
+use thrum_figures::count;
 
-use crate::ledger::{PairLedger, SharedLedger};
-use crate::plan::{Plan, Sources};
+use crate::delivered::Wrong;
 use crate::scenario::Scenario;
-use crate::thread_report::{
-    PublisherReport, Role, SubscriberReport, SubscriberState, ThreadReport,
-};
 
 /// Deliveries of the whole load, warm-up included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,193 +25,14 @@ pub struct Delivery {
     pub reordered: u64,
     /// Messages that arrived later after they were due than the drain lasts.
     pub late: u64,
-    /// Messages that reached a subscriber that did not ask for them.
-    pub misdelivered: u64,
-    /// Messages that this run did not send.
-    pub foreign: u64,
+    /// Messages that were not what they should be.
+    pub wrong: Wrong,
 }
 
 impl Delivery {
     /// Deliveries that happened.
     pub const fn delivered(&self) -> u64 {
         self.expected - self.lost - self.excused
-    }
-
-    /// Adds up the ledgers of all threads. `due_ns` returns when a message of a publisher was due.
-    pub fn settle(
-        plan: &Plan,
-        reports: &[ThreadReport],
-        due_ns: &dyn Fn(u32, u32) -> Option<u64>,
-    ) -> Self {
-        let mut sent = vec![PublisherReport::default(); plan.publishers().len()];
-        for publisher in reports.iter().flat_map(|report| &report.publishers) {
-            if let Some(entry) = sent.get_mut(as_index(publisher.number)) {
-                entry.clone_from(publisher);
-                entry.given_up.sort_unstable();
-            }
-        }
-        let subscribers = reports.iter().flat_map(|report| &report.subscribers);
-        let responders = subscribers.filter(|subscriber| subscriber.role == Role::Responder);
-        let mut shared_responders = responders
-            .clone()
-            .filter(|responder| matches!(responder.state, SubscriberState::Shared(_)));
-        let mut settlement = Settlement {
-            delivery: Self::default(),
-            sent,
-            due_ns,
-            unanswered: responders
-                .flat_map(|responder| responder.absences.iter().copied())
-                .collect(),
-            answers_have_order: shared_responders.nth(1).is_none(),
-            absences: BTreeMap::new(),
-        };
-        for report in reports {
-            settlement.delivery.misdelivered += report.counts.misdelivered;
-            settlement.delivery.foreign += report.counts.foreign;
-            settlement.delivery.late += report.counts.late;
-            for subscriber in &report.subscribers {
-                settlement.settle_subscriber(report, subscriber);
-            }
-        }
-        for (group, absences) in std::mem::take(&mut settlement.absences) {
-            let ledgers = reports
-                .iter()
-                .filter_map(|report| report.shared.get(as_index(group)));
-            if let Some(sources) = plan.shared().get(as_index(group)) {
-                settlement.settle_shared(ledgers, sources, &absences);
-            }
-        }
-        settlement.delivery
-    }
-}
-
-/// Messages in flight to a client when its connection ended are lost with a clean session; only
-/// this many nanoseconds before the end count.
-const ON_THE_WAY_NS: u64 = 5 * SECOND_NS;
-
-/// Deliveries under settlement.
-struct Settlement<'a> {
-    delivery: Delivery,
-    /// By number of the publisher.
-    sent: Vec<PublisherReport>,
-    due_ns: &'a dyn Fn(u32, u32) -> Option<u64>,
-    /// When responders were disconnected, so that a request may have no answer.
-    unanswered: Vec<(u64, u64)>,
-    /// Not where the members of a shared group answer: MQTT promises no order between them.
-    answers_have_order: bool,
-    /// Shared groups that had a member, and when members of clean sessions were disconnected.
-    absences: BTreeMap<u32, Vec<(u64, u64)>>,
-}
-
-impl Settlement<'_> {
-    fn settle_subscriber(&mut self, report: &ThreadReport, subscriber: &SubscriberReport) {
-        match &subscriber.state {
-            SubscriberState::Shared(group) => {
-                self.absences
-                    .entry(*group)
-                    .or_default()
-                    .extend(&subscriber.absences);
-            }
-            SubscriberState::Each {
-                first_pair,
-                sources,
-            } => {
-                let publishers =
-                    (0..sources.len()).filter_map(|position| sources.publisher(position));
-                let pairs = report.pairs.get(*first_pair..).unwrap_or_default();
-                let mut absences = subscriber.absences.clone();
-                let is_requester = subscriber.role == Role::Requester;
-                if is_requester {
-                    absences.extend(&self.unanswered);
-                }
-                let has_order = !is_requester || self.answers_have_order;
-                for (pair, publisher) in pairs.iter().zip(publishers) {
-                    self.settle_pair(pair, publisher, &absences);
-                }
-                if has_order {
-                    let late = pairs
-                        .iter()
-                        .take(as_index(sources.len()))
-                        .map(PairLedger::late);
-                    self.delivery.reordered += late.map(u64::from).sum::<u64>();
-                }
-            }
-        }
-    }
-
-    fn settle_pair(&mut self, pair: &PairLedger, publisher: u32, absences: &[(u64, u64)]) {
-        let sent = self
-            .sent
-            .get(as_index(publisher))
-            .map_or(0, |report| report.sent);
-        let missing = pair.lost(sent);
-        let excused = if missing == 0 {
-            0
-        } else {
-            let missing = pair.missing(sent).flatten();
-            missing
-                .filter(|sequence| self.is_excused(publisher, *sequence, absences))
-                .count()
-        };
-        let delivery = &mut self.delivery;
-        delivery.expected += u64::from(sent);
-        delivery.excused += u64::try_from(excused).unwrap_or(u64::MAX);
-        delivery.lost += missing.saturating_sub(u64::try_from(excused).unwrap_or(u64::MAX));
-        delivery.duplicated += u64::from(pair.duplicates());
-    }
-
-    fn settle_shared<'a>(
-        &mut self,
-        mut ledgers: impl Iterator<Item = &'a SharedLedger>,
-        sources: &Sources,
-        absences: &[(u64, u64)],
-    ) {
-        let Some(mut sum) = ledgers.next().cloned() else {
-            return;
-        };
-        for ledger in ledgers {
-            sum.merge(ledger);
-        }
-        self.delivery.duplicated += sum.duplicates();
-        for position in 0..sources.len() {
-            let Some(publisher) = sources.publisher(position) else {
-                continue;
-            };
-            let sent = self
-                .sent
-                .get(as_index(publisher))
-                .map_or(0, |report| report.sent);
-            self.delivery.expected += u64::from(sent);
-            let missing = sum.lost(position, sent);
-            if missing == 0 {
-                continue;
-            }
-            let excused = sum.missing(position, sent);
-            let excused = excused
-                .filter(|sequence| self.is_excused(publisher, *sequence, absences))
-                .count();
-            let excused = u64::try_from(excused).unwrap_or(u64::MAX);
-            self.delivery.excused += excused;
-            self.delivery.lost += missing.saturating_sub(excused);
-        }
-    }
-
-    /// Whether the delivery of a message was not guaranteed: it was never acknowledged because its
-    /// session was gone, or its subscriber was disconnected without a session.
-    fn is_excused(&self, publisher: u32, sequence: u32, absences: &[(u64, u64)]) -> bool {
-        let report = self.sent.get(as_index(publisher));
-        if report.is_some_and(|report| report.given_up.binary_search(&sequence).is_ok()) {
-            return true;
-        }
-        if absences.is_empty() {
-            return false;
-        }
-        let due_ns = (self.due_ns)(publisher, sequence);
-        due_ns.is_some_and(|due_ns| {
-            absences
-                .iter()
-                .any(|(from, to)| from.saturating_sub(ON_THE_WAY_NS) <= due_ns && due_ns <= *to)
-        })
     }
 }
 
@@ -232,6 +47,14 @@ pub enum Fault {
     Reordered(u64),
     /// Messages reached a client without a matching subscription.
     Misdelivered(u64),
+    /// Messages arrived with another quality of service than the lower one of both sides.
+    WrongQos(u64),
+    /// Messages arrived on another topic than they were published to.
+    WrongTopic(u64),
+    /// Messages arrived with the retain flag, though they were published without it.
+    WrongRetain(u64),
+    /// Messages arrived with another payload.
+    WrongPayload(u64),
     /// Clients were not accepted.
     NotAccepted(u64),
     /// Clients were cut off.
@@ -251,6 +74,10 @@ impl fmt::Display for Fault {
             Self::Duplicated(number) => ("messages delivered again", number),
             Self::Reordered(number) => ("messages out of order", number),
             Self::Misdelivered(number) => ("messages to the wrong subscriber", number),
+            Self::WrongQos(number) => ("messages with the wrong QoS", number),
+            Self::WrongTopic(number) => ("messages on the wrong topic", number),
+            Self::WrongRetain(number) => ("messages wrongly marked as retained", number),
+            Self::WrongPayload(number) => ("messages with an altered payload", number),
             Self::NotAccepted(number) => ("clients not accepted", number),
             Self::CutOff(number) => ("connections lost", number),
             Self::Refused(number) => ("messages refused", number),
@@ -298,6 +125,7 @@ impl Promise {
 
 /// Finds the promises that were not kept.
 pub fn faults(promise: Promise, delivery: &Delivery, connections: &Connections) -> Vec<Fault> {
+    let wrong = &delivery.wrong;
     let candidates = [
         (promise.arrives, delivery.lost, Fault::Lost(delivery.lost)),
         (
@@ -312,9 +140,13 @@ pub fn faults(promise: Promise, delivery: &Delivery, connections: &Connections) 
         ),
         (
             true,
-            delivery.misdelivered,
-            Fault::Misdelivered(delivery.misdelivered),
+            wrong.misdelivered,
+            Fault::Misdelivered(wrong.misdelivered),
         ),
+        (true, wrong.qos, Fault::WrongQos(wrong.qos)),
+        (true, wrong.topic, Fault::WrongTopic(wrong.topic)),
+        (true, wrong.retain, Fault::WrongRetain(wrong.retain)),
+        (true, wrong.payload, Fault::WrongPayload(wrong.payload)),
         (
             true,
             connections.failed,
@@ -351,8 +183,14 @@ mod tests {
         late: 0,
         duplicated: 2,
         reordered: 0,
-        misdelivered: 0,
-        foreign: 9,
+        wrong: Wrong {
+            misdelivered: 0,
+            foreign: 9,
+            qos: 0,
+            topic: 0,
+            retain: 0,
+            payload: 0,
+        },
     };
 
     /// Faults of pairs that publish and subscribe with these.
@@ -392,13 +230,27 @@ mod tests {
     }
 
     #[test]
-    fn order_and_address_are_promised_always() {
+    fn order_address_and_content_are_promised_always() {
         let delivery = Delivery {
             reordered: 3,
-            misdelivered: 4,
+            wrong: Wrong {
+                misdelivered: 4,
+                foreign: 9,
+                qos: 5,
+                topic: 6,
+                retain: 7,
+                payload: 8,
+            },
             ..Delivery::default()
         };
-        let expected = [Fault::Reordered(3), Fault::Misdelivered(4)];
+        let expected = [
+            Fault::Reordered(3),
+            Fault::Misdelivered(4),
+            Fault::WrongQos(5),
+            Fault::WrongTopic(6),
+            Fault::WrongRetain(7),
+            Fault::WrongPayload(8),
+        ];
         let lowest = QoS::AtMostOnce;
         assert_eq!(found(lowest, lowest, &delivery), expected);
     }

@@ -64,7 +64,7 @@ const OURS: [&str; 12] = [
     "stalled-reader V311 clients 105 connect 100/s pubs 5 subs 100 offered 25/s qos Some(AtLeastOnce) payload Some(128)",
     "weak-network V5 clients 400 connect 100/s pubs 200 subs 200 offered 200/s qos Some(AtLeastOnce) payload Some(64)",
     "request-response V5 clients 110 connect 100/s pubs 100 subs 10 offered 1000/s qos Some(AtLeastOnce) payload Some(128)",
-    "payload-json V5 clients 1005 connect 1000/s pubs 1000 subs 5 offered 1000/s qos Some(AtLeastOnce) payload Some(115)",
+    "payload-json V5 clients 1005 connect 1000/s pubs 1000 subs 5 offered 1000/s qos Some(AtLeastOnce) payload Some(123)",
     "durable-publish V5 clients 300 connect 1000/s pubs 100 subs 200 offered 2000/s qos Some(AtLeastOnce) payload Some(100)",
     "ramp-to-limit V311 clients 200 connect 100/s pubs 100 subs 100 offered 1000/s qos Some(AtLeastOnce) payload Some(16)",
 ];
@@ -229,5 +229,41 @@ fn the_guide_names_every_scenario_and_every_set() {
     for set in sets() {
         let name = set.name;
         assert!(guide.contains(&format!("| `{name}` |")), "{name}");
+    }
+}
+
+#[test]
+fn two_runs_at_once_share_neither_topics_nor_identifiers() {
+    let of_run = |scenario: &Scenario, tag: &str| {
+        let no_files = |path: &Path| panic!("{} is read", path.display());
+        let plan = Plan::new(scenario.clone(), tag, &no_files).unwrap();
+        let publishers = plan.publishers().iter();
+        let mut names: Vec<String> = publishers
+            .flat_map(|publisher| [Some(&publisher.topic), publisher.response.as_ref()])
+            .flatten()
+            .map(|topic| format!("topic {topic}"))
+            .collect();
+        for client in (0..plan.clients()).step_by(997) {
+            let part = plan.part(client);
+            names.push(format!("client {}", plan.client_id(client)));
+            let filters = plan.filters(part.group, part.number).into_iter();
+            names.extend(filters.map(|filter| format!("topic {filter}")));
+            let will = plan.client_options(part.group, part.number).will.clone();
+            names.extend(will.map(|will| format!("topic {}", will.topic)));
+        }
+        names.sort_unstable();
+        names.dedup();
+        names
+    };
+    for entry in catalogue() {
+        for scenario in find_document(entry.name).unwrap().scenarios {
+            let [one, other] = ["0a1b2c", "0a1b2d"].map(|tag| of_run(&scenario, tag));
+            let shared: Vec<_> = {
+                let one = one.iter();
+                one.filter(|name| other.binary_search(name).is_ok())
+                    .collect()
+            };
+            assert!(shared.is_empty(), "{}: {shared:?}", scenario.name);
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use thrum_report::html::{PageOptions, page, versus_page};
-use thrum_report::{png, versus};
+use thrum_report::{markdown, png, versus};
 
 #[path = "../tests/sample/mod.rs"]
 mod sample;
@@ -23,9 +23,25 @@ fn main() -> Result<(), Box<dyn Error>> {
         folder.join("day.html"),
         page(&sample::run(86_380), &options)?,
     )?;
+    for (name, run) in [
+        ("invalid", sample::invalid()),
+        ("missing", sample::missing()),
+        ("connections", sample::connections()),
+    ] {
+        let options = PageOptions {
+            markdown: markdown(&run),
+            ..PageOptions::default()
+        };
+        std::fs::write(folder.join(format!("{name}.html")), page(&run, &options)?)?;
+        std::fs::write(folder.join(format!("{name}.md")), markdown(&run))?;
+    }
+    std::fs::write(folder.join("report.md"), markdown(&run))?;
     std::fs::write(folder.join("report.png"), png::report(&run)?)?;
     let versus = sample::versus();
     std::fs::write(folder.join("versus.html"), versus_page(&versus)?)?;
     std::fs::write(folder.join("versus.md"), versus::markdown(&versus))?;
+    let invalid = sample::versus_invalid();
+    std::fs::write(folder.join("versus-invalid.html"), versus_page(&invalid)?)?;
+    std::fs::write(folder.join("versus-invalid.md"), versus::markdown(&invalid))?;
     Ok(())
 }

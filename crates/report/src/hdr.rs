@@ -1,7 +1,10 @@
 //! Histograms as text: the HDR V2 format with deflate, as base64, which every `HdrHistogram` reads.
 
+use std::io::Read as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{
     DeserializeError, Deserializer, Serializer as _, V2DeflateSerializer,
@@ -9,6 +12,17 @@ use hdrhistogram::serialization::{
 
 /// Longest text of a histogram that is read; one of three digits and 64 bits has at most 1 MiB.
 const TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Longest counts of a histogram that is read, inflated; three digits and 64 bits need half of a
+/// MiB. The reader allocates what a histogram claims.
+const COUNTS_BYTES_MAX: u32 = 8 * 1024 * 1024;
+
+/// First bytes of a histogram in the deflated form.
+const DEFLATED: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
+
+/// Bytes of the deflated form before the deflated bytes, and of a histogram up to the length of its
+/// counts.
+const HEAD_BYTES: usize = 8;
 
 /// Why a text is not a histogram.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +33,11 @@ pub enum HistogramError {
     /// More than any histogram needs.
     #[error("a histogram of {0} bytes of text is more than the {TEXT_BYTES_MAX} allowed")]
     TooLong(usize),
+    /// Claims more counts than any histogram has.
+    #[error(
+        "a histogram that claims {0} bytes of counts is more than the {COUNTS_BYTES_MAX} allowed"
+    )]
+    TooManyCounts(u32),
     /// Not base64.
     #[error("the histogram is not base64 and was changed or cut off: {0}")]
     Base64(#[from] base64::DecodeError),
@@ -46,9 +65,25 @@ pub(crate) fn decode(text: &str) -> Result<Histogram<u64>, HistogramError> {
         return Err(HistogramError::TooLong(text.len()));
     }
     let bytes = STANDARD.decode(text)?;
+    if let Some(claimed) = counts_bytes(&bytes)
+        && claimed > COUNTS_BYTES_MAX
+    {
+        return Err(HistogramError::TooManyCounts(claimed));
+    }
     let mut histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice())?;
     histogram.auto(true);
     Ok(histogram)
+}
+
+/// The length of the counts that a histogram claims; none if it has no such head.
+fn counts_bytes(bytes: &[u8]) -> Option<u32> {
+    let mut head = *bytes.first_chunk::<HEAD_BYTES>()?;
+    if head.starts_with(&DEFLATED) {
+        let mut inflated = ZlibDecoder::new(&bytes[HEAD_BYTES..]);
+        inflated.read_exact(&mut head).ok()?;
+    }
+    let [.., a, b, c, d] = head;
+    Some(u32::from_be_bytes([a, b, c, d]))
 }
 
 #[cfg(test)]
@@ -56,6 +91,33 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn counts_are_never_allocated_from_a_claim() {
+        let mut histogram = Histogram::new(3).unwrap();
+        histogram.record(1_000_000).unwrap();
+        let whole = STANDARD.decode(encode(&histogram).unwrap()).unwrap();
+        assert!(counts_bytes(&whole).is_some_and(|bytes| (1..1_000).contains(&bytes)));
+        let mut plain = Vec::new();
+        ZlibDecoder::new(&whole[HEAD_BYTES..])
+            .read_to_end(&mut plain)
+            .unwrap();
+        plain[4..8].copy_from_slice(&u32::MAX.to_be_bytes());
+        let mut deflated = DEFLATED.to_vec();
+        let mut zlib =
+            flate2::read::ZlibEncoder::new(plain.as_slice(), flate2::Compression::fast());
+        let mut packed = Vec::new();
+        zlib.read_to_end(&mut packed).unwrap();
+        deflated.extend(u32::try_from(packed.len()).unwrap().to_be_bytes());
+        deflated.extend(packed);
+        for bytes in [plain, deflated] {
+            let refused = decode(&STANDARD.encode(&bytes)).unwrap_err();
+            assert!(
+                matches!(refused, HistogramError::TooManyCounts(u32::MAX)),
+                "{refused}"
+            );
+        }
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]

@@ -12,19 +12,15 @@ use crate::units::fraction;
 /// Lines per halving of the distance to 100 %.
 const TICKS_PER_HALF_DISTANCE: u32 = 5;
 
-/// The distribution of the response times in milliseconds; of the connect times of a run without
-/// load.
+/// The distribution of the latency that the run is about, in milliseconds; a comment in front names
+/// the latency.
 ///
 /// # Errors
-/// The run has neither, or its histogram cannot be read.
+/// The run has none, or its histogram cannot be read.
 pub fn hgrm(run: &RunResult) -> Result<String, HistogramError> {
-    let latencies = run
-        .latency_ns
-        .e2e
-        .as_ref()
-        .or(run.latency_ns.connect.as_ref());
-    let distribution = latencies.ok_or(HistogramError::Missing)?;
-    Ok(distribution_text(&distribution.histogram()?))
+    let (name, distribution) = run.latency_ns.main().ok_or(HistogramError::Missing)?;
+    let text = distribution_text(&distribution.histogram()?);
+    Ok(format!("#[Latency = {name}, in milliseconds]\n{text}"))
 }
 
 /// The distribution of nanoseconds in milliseconds.
@@ -60,15 +56,40 @@ mod tests {
     #[test]
     fn the_distribution_ends_with_all_values() {
         let text = hgrm(&sample::run()).unwrap();
-        assert!(text.starts_with("       Value     Percentile TotalCount 1/(1-Percentile)\n"));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
-            lines[2],
+            lines[..2],
+            [
+                "#[Latency = e2e, in milliseconds]",
+                "       Value     Percentile TotalCount 1/(1-Percentile)",
+            ]
+        );
+        assert_eq!(
+            lines[3],
             "    0.800255 0.000000000000          1           1.00"
         );
         let last = lines[lines.len() - 3];
         assert!(last.ends_with("1.000000000000          4"), "{last}");
         assert!(text.ends_with("Total count    =            4]\n"), "{text}");
+    }
+
+    #[test]
+    fn the_distribution_is_that_of_the_latency_that_the_run_is_about() {
+        let mut run = sample::run();
+        run.latency_ns.publish_ack = run.latency_ns.e2e.take();
+        run.latency_ns.publish_response = None;
+        assert!(run.latency_ns.connect.is_some());
+        let text = hgrm(&run).unwrap();
+        assert!(
+            text.starts_with("#[Latency = publish_ack, in milliseconds]\n"),
+            "{text}"
+        );
+        run.latency_ns.publish_ack = None;
+        let text = hgrm(&run).unwrap();
+        assert!(
+            text.starts_with("#[Latency = connect, in milliseconds]\n"),
+            "{text}"
+        );
     }
 
     #[test]

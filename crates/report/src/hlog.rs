@@ -134,8 +134,25 @@ impl<W: io::Write> Writer<W> {
 /// # Errors
 /// A line or a wanted histogram cannot be read.
 pub fn read(log: &str, is_wanted: impl Fn(f64) -> bool) -> Result<Vec<Interval>, HlogError> {
-    let whole = log.rfind('\n').map_or("", |end| &log[..=end]);
     let mut intervals = Vec::new();
+    each(log, is_wanted, |interval| {
+        intervals.push(interval);
+        Ok(())
+    })?;
+    Ok(intervals)
+}
+
+/// Gives the same intervals to `take`, one after the other: all of them together may be more than
+/// the memory.
+///
+/// # Errors
+/// A line or a wanted histogram cannot be read, or `take` fails.
+pub fn each(
+    log: &str,
+    is_wanted: impl Fn(f64) -> bool,
+    mut take: impl FnMut(Interval) -> Result<(), HlogError>,
+) -> Result<(), HlogError> {
+    let whole = log.rfind('\n').map_or("", |end| &log[..=end]);
     for entry in IntervalLogIterator::new(whole.as_bytes()) {
         let entry = entry.map_err(|LogIteratorError::ParseError { offset }| {
             let before = whole.as_bytes().iter().take(offset);
@@ -153,12 +170,12 @@ pub fn read(log: &str, is_wanted: impl Fn(f64) -> bool) -> Result<Vec<Interval>,
             .tag()
             .map_or_else(String::new, |tag| tag.as_str().to_owned());
         match hdr::decode(entry.encoded_histogram()) {
-            Ok(histogram) => intervals.push(Interval {
+            Ok(histogram) => take(Interval {
                 tag,
                 start_seconds,
                 duration_seconds: entry.duration().as_secs_f64(),
                 histogram,
-            }),
+            })?,
             Err(source) => {
                 return Err(HlogError::Histogram {
                     tag,
@@ -168,7 +185,7 @@ pub fn read(log: &str, is_wanted: impl Fn(f64) -> bool) -> Result<Vec<Interval>,
             }
         }
     }
-    Ok(intervals)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::result::RunResult;
 use crate::summary::{invalid_lines, threshold_value, verdict_text};
 
 /// The beginnings of a verdict's faults, and the promise that each of them breaks.
-const PROMISES: [(&str, &str); 7] = [
+const PROMISES: [(&str, &str); 11] = [
     ("messages lost", "no promised message is lost"),
     (
         "messages delivered again",
@@ -19,6 +19,19 @@ const PROMISES: [(&str, &str); 7] = [
     (
         "messages to the wrong subscriber",
         "messages reach only their subscribers",
+    ),
+    (
+        "messages with the wrong QoS",
+        "messages have the QoS of publisher and subscription",
+    ),
+    ("messages on the wrong topic", "messages keep their topic"),
+    (
+        "messages wrongly marked as retained",
+        "only retained messages are marked as such",
+    ),
+    (
+        "messages with an altered payload",
+        "messages keep their payload",
     ),
     ("clients not accepted", "all clients are accepted"),
     ("connections lost", "no connection is lost"),
@@ -163,14 +176,18 @@ mod tests {
     #[test]
     fn a_run_is_a_suite_of_promises_and_limits() {
         let expected = r#"<?xml version="1.0" encoding="UTF-8"?>
-<testsuites name="thrum bench" tests="12" failures="1">
-  <testsuite name="p2p-1K" tests="12" failures="1" errors="0" time="12.000" timestamp="2026-11-21T09:12:03Z">
+<testsuites name="thrum bench" tests="16" failures="1">
+  <testsuite name="p2p-1K" tests="16" failures="1" errors="0" time="12.000" timestamp="2026-11-21T09:12:03Z">
     <testcase classname="p2p-1K" name="the run was completed"/>
     <testcase classname="p2p-1K" name="the generator was not the limit"/>
     <testcase classname="p2p-1K" name="no promised message is lost"/>
     <testcase classname="p2p-1K" name="QoS 2 messages are delivered once"/>
     <testcase classname="p2p-1K" name="messages of a publisher stay in order"/>
     <testcase classname="p2p-1K" name="messages reach only their subscribers"/>
+    <testcase classname="p2p-1K" name="messages have the QoS of publisher and subscription"/>
+    <testcase classname="p2p-1K" name="messages keep their topic"/>
+    <testcase classname="p2p-1K" name="only retained messages are marked as such"/>
+    <testcase classname="p2p-1K" name="messages keep their payload"/>
     <testcase classname="p2p-1K" name="all clients are accepted"/>
     <testcase classname="p2p-1K" name="no connection is lost"/>
     <testcase classname="p2p-1K" name="no message is refused"/>
@@ -192,12 +209,12 @@ mod tests {
         run.interrupted = true;
         let xml = junit(&[run, sample::idle_run()]);
         for line in [
-            "<testsuites name=\"thrum bench\" tests=\"22\" failures=\"6\">",
+            "<testsuites name=\"thrum bench\" tests=\"30\" failures=\"6\">",
             "<failure message=\"ended early from outside\">",
             "<failure message=\"generator lag p99 12ms, more than 10ms: stop other work on this machine\">",
             "name=\"no promised message is lost\">\n      <failure message=\"messages lost: 3\">",
             "name=\"pigs flew\">\n      <failure message=\"pigs flew: 2\">",
-            "<testsuite name=\"conn-tcp-10K-100\" tests=\"9\" failures=\"0\"",
+            "<testsuite name=\"conn-tcp-10K-100\" tests=\"13\" failures=\"0\"",
         ] {
             assert!(xml.contains(line), "{line}\n{xml}");
         }

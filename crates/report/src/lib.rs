@@ -1,10 +1,12 @@
 //! The result of a benchmark run, as data, and every form of it for people and programs.
 //!
 //! Invariant: every form shows the figures of a [`RunResult`]; only [`RunResult::fill_metrics`],
-//! [`compare`] and [`window`] compute any.
+//! [`compare`], [`compat`] and [`window`] compute any.
 #![forbid(unsafe_code)]
 
+pub mod bundle;
 pub mod compare;
+pub mod compat;
 mod csv;
 mod env;
 pub mod folder;
@@ -14,6 +16,7 @@ mod hgrm;
 pub mod hlog;
 pub mod html;
 mod junit;
+mod latencies;
 mod markdown;
 pub mod metric;
 pub mod png;

@@ -71,7 +71,7 @@ const fn metric(name: &'static str, unit: Unit, better: Better, help: &'static s
 }
 
 /// All figures except those of the distributions.
-pub const METRICS: [Metric; 37] = [
+pub const METRICS: [Metric; 41] = [
     metric(
         "rate.offered",
         Unit::PerSecond,
@@ -131,6 +131,30 @@ pub const METRICS: [Metric; 37] = [
         Unit::Count,
         Better::Lower,
         "messages to a subscriber that did not ask for them",
+    ),
+    metric(
+        "wrong_qos",
+        Unit::Count,
+        Better::Lower,
+        "messages with another QoS than the lower one of publisher and subscription",
+    ),
+    metric(
+        "wrong_topic",
+        Unit::Count,
+        Better::Lower,
+        "messages on another topic than they were published to",
+    ),
+    metric(
+        "wrong_retain",
+        Unit::Count,
+        Better::Lower,
+        "messages with the retain flag that were published without it",
+    ),
+    metric(
+        "wrong_payload",
+        Unit::Count,
+        Better::Lower,
+        "messages with another payload than they were published with",
     ),
     metric(
         "refused",

@@ -163,6 +163,7 @@ fn scenario() -> ScenarioDescription {
         load: LoadModel {
             closed_loop: false,
             text: "open loop, constant".to_owned(),
+            arrivals: "even".to_owned(),
         },
         scale: 1.0,
         stages: StageSeconds {

@@ -3,7 +3,7 @@
 use crate::grid;
 use crate::result::{RunResult, Usage};
 use crate::summary::{is_without_figures, verdict_words};
-use crate::units::{bytes, count, figure, fraction, latency, rate};
+use crate::units::{bytes, count, figure, fraction, rate};
 
 const HEAD: [&str; 11] = [
     "scenario",
@@ -44,7 +44,7 @@ fn row(run: &RunResult) -> Vec<String> {
         .e2e
         .as_ref()
         .or(run.latency_ns.connect.as_ref());
-    let quantiles = latencies.map(|distribution| distribution.quantiles);
+    let of_latency = |figure| latencies.map_or_else(dash, |found| found.figure_text(figure));
     let usage = run.brokers.first().map(|broker| &broker.usage);
     let of = |text: &dyn Fn(&Usage) -> Option<String>| usage.and_then(text).unwrap_or_else(dash);
     let has_figures = run.has_load() && !is_without_figures(run);
@@ -53,9 +53,9 @@ fn row(run: &RunResult) -> Vec<String> {
         run.scenario.name.clone(),
         verdict_words(run),
         of_load(rate(run.rates.received)),
-        quantiles.map_or_else(dash, |of| latency(of.p50)),
-        quantiles.map_or_else(dash, |of| latency(of.p99)),
-        quantiles.map_or_else(dash, |of| latency(of.max)),
+        of_latency("p50"),
+        of_latency("p99"),
+        of_latency("max"),
         of_load(count(run.delivery.lost)),
         of(&|usage| {
             Some(format!(

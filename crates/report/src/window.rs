@@ -26,20 +26,18 @@ pub fn cut(
     let is_inside =
         |at: f64| at >= from_seconds - ROUNDING_SECONDS && at < to_seconds - ROUNDING_SECONDS;
     let mut sums: BTreeMap<String, Histogram<u64>> = BTreeMap::new();
-    for interval in hlog::read(log, is_inside)? {
-        match sums.get_mut(&interval.tag) {
-            None => {
-                sums.insert(interval.tag, interval.histogram);
-            }
-            Some(sum) => sum
-                .add(&interval.histogram)
-                .map_err(|error| HlogError::Histogram {
-                    tag: interval.tag,
-                    start_seconds: interval.start_seconds,
-                    source: error.into(),
-                })?,
-        }
-    }
+    hlog::each(log, is_inside, |interval| {
+        let Some(sum) = sums.get_mut(&interval.tag) else {
+            sums.insert(interval.tag, interval.histogram);
+            return Ok(());
+        };
+        sum.add(&interval.histogram)
+            .map_err(|error| HlogError::Histogram {
+                tag: interval.tag,
+                start_seconds: interval.start_seconds,
+                source: error.into(),
+            })
+    })?;
     if sums.is_empty() {
         return Err(HlogError::EmptyWindow {
             from_seconds,

@@ -141,6 +141,92 @@ fn a_page_has_all_its_sections() {
     }
 }
 
+/// The element with this beginning, up to the end of its kind.
+fn element<'html>(html: &'html str, beginning: &str, end: &str) -> &'html str {
+    let at = html
+        .find(beginning)
+        .unwrap_or_else(|| panic!("{beginning}"));
+    let rest = &html[at..];
+    &rest[..rest.find(end).unwrap()]
+}
+
+#[test]
+fn every_latency_stands_beside_what_of_it_may_be_the_generators() {
+    let html = draw(&sample::run(60));
+    let table = element(&html, "<section id=\"latencies\">", "</section>");
+    for name in ["e2e", "service", "publish_ack", "connect"] {
+        let row = element(table, &format!("<code>{name}</code>"), "</tr>");
+        assert_eq!(row.matches("<small>generator ≤ ").count(), 10, "{row}");
+    }
+    let tile = element(&html, "<span>Response time p99</span>", "</div>");
+    assert!(tile.contains("<small>generator ≤ "), "{tile}");
+    let chart = element(&html, "<figure id=\"e2e\">", "</figure>");
+    assert!(chart.contains("data-n=\"generator\""), "no band");
+    let tile = element(&html, "<span>Broker CPU</span>", "</div>");
+    for text in [
+        "busiest second 4.4",
+        "82µs&#x2f;message",
+        "whole machine 94µs&#x2f;message",
+        "stolen",
+    ] {
+        assert!(tile.contains(text), "{text}: {tile}");
+    }
+}
+
+#[test]
+fn an_invalid_run_names_thread_and_cure_and_greys_what_is_void() {
+    let html = draw(&sample::invalid());
+    let banner = element(&html, "<div class=\"banner\">", "</div>");
+    assert!(banner.contains("its thread bench-1 read its sockets up to 300ms late"));
+    assert!(banner.contains("Cure: use more --threads"), "{banner}");
+    for id in ["e2e", "service", "percentiles", "heat", "broker-cpu"] {
+        assert!(
+            html.contains(&format!("<figure id=\"{id}\" class=\"void\">")),
+            "{id}"
+        );
+    }
+    for id in [
+        "rate",
+        "connect",
+        "clients",
+        "broker-memory",
+        "generator_lag",
+    ] {
+        assert!(html.contains(&format!("<figure id=\"{id}\">")), "{id}");
+    }
+    let table = element(&html, "<section id=\"latencies\">", "</section>");
+    assert_eq!(table.matches("<tr class=\"void\">").count(), 2);
+    assert!(table.contains(">withheld<sup>1</sup>"), "{table}");
+    assert!(table.contains("<li>broker.cores.max: the coordinator was up to 180ms late</li>"));
+    assert_eq!(html.matches("<div class=\"tile void\"").count(), 2);
+    assert!(html.contains("busiest second withheld"));
+    let valid = draw(&sample::run(60));
+    assert!(!valid.contains("class=\"banner\"") && !valid.contains("class=\"void\""));
+}
+
+#[test]
+fn deliveries_that_never_arrived_are_no_latency_of_the_survivors() {
+    let html = draw(&sample::missing());
+    let table = element(&html, "<section id=\"latencies\">", "</section>");
+    assert!(table.contains("> 5s<sup>1</sup>") || table.contains("&gt; 5s<sup>1</sup>"));
+    assert!(table.contains("1 760 + 40 missing"));
+    assert!(table.contains("40 of 1 800 never arrived</li>"), "{table}");
+    let chart = element(&html, "<figure id=\"percentiles\">", "</figure>");
+    assert!(chart.contains(">e2e: 40 never arrived<"));
+    assert!(html.contains("99 % more than 5s, the slowest never arrived."));
+}
+
+#[test]
+fn a_run_of_connections_begins_with_their_charts() {
+    let html = draw(&sample::connections());
+    let main = element(&html, "<div class=\"grid main\">", "<details");
+    for id in ["percentiles", "clients", "connect"] {
+        assert!(main.contains(&format!("<figure id=\"{id}\">")), "{id}");
+    }
+    assert!(!html.contains("<figure id=\"rate\">"));
+    assert!(html.contains("<span>Connect time p99</span>"));
+}
+
 #[test]
 fn a_page_asks_nothing_of_the_network() {
     let html = draw(&sample::run(60));
@@ -296,16 +382,24 @@ fn brokers_side_by_side_show_medians_ranges_and_verdicts() {
     let report = sample::versus();
     let text = versus::markdown(&report);
     assert!(
-        text.contains("| broker C 5.8.6 | FAIL in 1 of 3 | VALID |"),
+        text.contains("| protocol | PASS | PASS | FAIL in 1 of 3 |  |  |"),
         "{text}"
     );
-    assert!(text.contains("| broker | protocol | figures | message rate | avg latency | p50 "));
-    assert!(text.contains("| broker | protocol | figures | connect rate | connect p50 "));
+    assert!(
+        text.contains(
+            "| figure | thrum 0.1.0 | broker B 2.1.2 | broker C 5.8.6 | winner | noise |"
+        )
+    );
+    assert!(text.contains("\n| rounds | 3 of 3 count |"), "{text}");
+    let at = |row: &str| text.find(&format!("\n| {row} |")).unwrap();
+    assert!(at("p99") < at("CPU per message") && at("CPU per message") < at("message rate"));
+    assert!(at("connect p99") < at("connect rate"));
     assert!(text.contains("544µs [502µs..587µs]"), "{text}");
     assert!(text.contains("## Full disclosure") && text.contains(&report.command));
     let html = versus_page(&report).unwrap();
-    // A note appears once, though its broker is in both scenarios.
-    for page in [&text, &html] {
+    // A note appears once, though its broker is in both scenarios; the page has the Markdown too.
+    let page = html.split_once("<textarea").unwrap().0;
+    for page in [&text, page] {
         assert_eq!(page.matches("broker C: queues up to 1 000").count(), 1);
     }
     assert_eq!(html.matches("<table").count(), 2);
@@ -314,6 +408,46 @@ fn brokers_side_by_side_show_medians_ranges_and_verdicts() {
         assert!(Document::parse(chart).is_ok());
     }
     assert!(charts(&html)[1].contains("class=\"w\""), "no whisker");
+}
+
+#[test]
+fn a_comparison_of_brokers_begins_with_sentences_and_marks_winners() {
+    let report = sample::versus_invalid();
+    let html = versus_page(&report).unwrap();
+    let sentence = element(&html, "<p class=\"conclusion\">", "</p>");
+    assert!(sentence.contains("thrum needs 0.6"), "{sentence}");
+    assert!(
+        sentence.contains(" times the CPU of broker B per message"),
+        "{sentence}"
+    );
+    let row = element(&html, "<tr><th>CPU per message</th>", "</tr>");
+    assert!(row.contains("<td class=\"n win\">"), "{row}");
+    assert!(row.contains("<td class=\"w\">thrum<small>±"), "{row}");
+    assert_eq!(html.matches(">4 of 5 count<").count(), 2);
+    assert_eq!(
+        html.matches("INVALID in 1 of 5").count(),
+        2 + 2,
+        "table and Markdown"
+    );
+    assert!(html.contains("<button type=\"button\" id=\"copy\">"));
+    assert!(html.contains("swatch c2") && html.contains("class=\"bar c2\""));
+    let text = versus::markdown(&report);
+    assert!(text.contains("\n**thrum needs 0.6"), "{text}");
+}
+
+#[test]
+fn unlike_rounds_are_refused_with_the_line_that_differs() {
+    let mut report = sample::versus_invalid();
+    for run in &mut report.scenarios[0].brokers[1].runs {
+        run.scenario.stages.hold = 60.0;
+    }
+    let html = versus_page(&report).unwrap();
+    let sentence = element(&html, "<p class=\"conclusion\">", "</p>");
+    assert!(
+        sentence.ends_with("are not compared: hold differs: 60 s | 5 s."),
+        "{sentence}"
+    );
+    assert!(!html.contains("class=\"n win\""));
 }
 
 #[test]
@@ -331,11 +465,13 @@ fn hostile_names_of_brokers_stay_text() {
         lines.iter().all(|line| line.contains("\\<svg")),
         "{lines:?}"
     );
-    // Its note, and its row of the table.
-    assert!(
-        lines[0].starts_with("- ") && lines[1].ends_with('|'),
-        "{lines:?}"
-    );
+    // The sentence about it, its note, and its column of the table.
+    let has = |beginning: &str, end: &str| {
+        let mut lines = lines.iter();
+        lines.any(|line| line.starts_with(beginning) && line.ends_with(end))
+    };
+    assert!(has("**", ".**") && has("- ", ""), "{lines:?}");
+    assert!(has("| figure | a\\|b ", "| winner | noise |"), "{lines:?}");
     assert!(text.contains("\n````\n```\n# not a heading\n````\n"));
 }
 

@@ -201,6 +201,10 @@ fn check_spoiled(disturbed: &Ended, reason: &str) {
     assert!(text.contains(reason), "{reason}: {text}");
     let e2e = &result["latency_ns"]["e2e"];
     assert_eq!(e2e["withheld"]["p99"]["because"], "generator", "{text}");
+    assert!(
+        e2e["bound"]["p99"].as_u64() > e2e["p99"].as_u64().map(|p99| p99 / 2),
+        "{e2e}"
+    );
     assert!(text.contains("p99 withheld"), "{text}");
     assert!(result["metrics"].get("e2e.p99").is_none(), "{text}");
 }
@@ -211,7 +215,7 @@ fn a_stopped_receiver_makes_the_run_invalid() {
     let run = Run::start("receiver", &broker, PAIRS);
     sleep(IN_HOLD);
     stop(run.thread("bench-1"), STOP);
-    check_spoiled(&run.end(), "bench-1 read its sockets up to 3");
+    check_spoiled(&run.end(), "bench-1 read its sockets up to ");
 }
 
 #[test]
@@ -220,7 +224,7 @@ fn a_stopped_publisher_makes_the_run_invalid() {
     let run = Run::start("publisher", &broker, PAIRS);
     sleep(IN_HOLD);
     stop(run.thread("bench-0"), STOP);
-    check_spoiled(&run.end(), "bench-0 sent messages up to 3");
+    check_spoiled(&run.end(), "bench-0 sent messages up to ");
 }
 
 /// Twenty stops of 8 ms in a hold of 4 s: 4 %.

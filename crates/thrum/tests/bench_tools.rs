@@ -99,9 +99,9 @@ fn brokers_are_started_in_turns_measured_and_stopped() {
 }
 
 #[test]
-fn the_limit_runs_by_name_and_is_called_no_broker() {
-    let folder = Folder::new("limit");
-    let output = folder.thrum(&format!("bench versus {SMALL} --rounds 1 --brokers limit"));
+fn the_relay_runs_by_name_and_is_called_no_broker() {
+    let folder = Folder::new("relay-by-name");
+    let output = folder.thrum(&format!("bench versus {SMALL} --rounds 1 --brokers relay"));
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let report = folder.json("versus.json");
     assert_eq!(report["standings"][0]["passed"], 1, "{report}");
@@ -109,7 +109,7 @@ fn the_limit_runs_by_name_and_is_called_no_broker() {
     let run = runs.flatten().next().unwrap().path();
     for page in ["versus.md", "versus.html"] {
         let page = fs::read_to_string(run.join(page)).unwrap();
-        assert!(page.contains("limit: not a broker"), "{page}");
+        assert!(page.contains("relay: not a broker"), "{page}");
     }
 }
 
@@ -118,7 +118,7 @@ fn the_relay_prints_its_address_and_at_the_end_its_totals() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_thrum"))
         .args([
             "bench",
-            "limit",
+            "relay",
             "--listen",
             "127.0.0.1:0",
             "--threads",
@@ -133,7 +133,8 @@ fn the_relay_prints_its_address_and_at_the_end_its_totals() {
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     assert!(child.wait().unwrap().success());
     assert!(
-        first.starts_with("limit, not a broker: mqtt://127.0.0.1:") && first.contains("2 threads"),
+        first.starts_with("reference relay, not a broker: mqtt://127.0.0.1:")
+            && first.contains("2 threads"),
         "{first}"
     );
     let mut rest = String::new();

@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const DOCUMENTS: [&str; 26] = [
+const DOCUMENTS: [&str; 27] = [
     "README.md",
     "docs/guide/getting-started.md",
     "docs/guide/clients.md",
@@ -21,8 +21,9 @@ const DOCUMENTS: [&str; 26] = [
     "docs/guide/bench.md",
     "docs/guide/bench-search.md",
     "docs/guide/bench-versus.md",
-    "docs/guide/bench-limit.md",
+    "docs/guide/bench-relay.md",
     "docs/guide/bench-import.md",
+    "docs/guide/bench-bundle.md",
     "docs/guide/bench-agents.md",
     "docs/guide/scenarios.md",
     "docs/guide/report-template.md",

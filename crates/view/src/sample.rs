@@ -146,10 +146,26 @@ fn latencies() -> Latencies {
         ..Distribution::default()
     };
     Latencies {
-        e2e: Some(distribution(1_000)),
+        e2e: Some(Distribution {
+            bound: Some(bound()),
+            ..distribution(1_000)
+        }),
         generator_lag: Some(distribution(51)),
         receive_lag: Some(distribution(33)),
         ..Latencies::default()
+    }
+}
+
+/// What of the response time may be the generator's.
+fn bound() -> Quantiles {
+    Quantiles {
+        p50: 61_000,
+        p90: 120_000,
+        p99: 290_000,
+        p99_9: 700_000,
+        max: 2_000_000,
+        mean: 70_000,
+        ..Quantiles::default()
     }
 }
 

@@ -79,10 +79,8 @@ pub(crate) struct Figures {
     pub(crate) closed_loop: bool,
     pub(crate) clients: Clients,
     pub(crate) delivery: Delivery,
-    /// Of the latency that is shown: of the hold so far.
-    pub(crate) latency: Option<Quantiles>,
-    /// Points of its percentile plot: fraction of the values, nanoseconds.
-    pub(crate) curve: Vec<(f64, u64)>,
+    /// Of the latency that is shown: of the hold so far, without its histogram.
+    pub(crate) latency: Option<Distribution>,
     /// The most frequent first.
     pub(crate) errors: Vec<ErrorCount>,
     pub(crate) marks: Vec<Mark>,
@@ -138,8 +136,7 @@ impl Figures {
             closed_loop: so_far.scenario.load.closed_loop,
             clients: so_far.clients.clone(),
             delivery: so_far.delivery.clone(),
-            latency: quantiles(latency),
-            curve: latency.map(|found| found.curve.clone()).unwrap_or_default(),
+            latency: latency.map(without_histogram),
             errors,
             marks: so_far.marks.get(marks_from..).unwrap_or_default().to_vec(),
             thresholds: first(&so_far.thresholds, THRESHOLDS_MAX),
@@ -170,6 +167,19 @@ impl Figures {
 
 fn quantiles(of: Option<&Distribution>) -> Option<Quantiles> {
     of.map(|found| found.quantiles)
+}
+
+/// All but the text of the histogram, which is long and not shown.
+fn without_histogram(of: &Distribution) -> Distribution {
+    Distribution {
+        quantiles: of.quantiles,
+        bound: of.bound,
+        missing: of.missing,
+        missing_over: of.missing_over,
+        withheld: of.withheld.clone(),
+        curve: of.curve.clone(),
+        hdr: String::new(),
+    }
 }
 
 fn first<T: Clone>(all: &[T], limit: usize) -> Vec<T> {

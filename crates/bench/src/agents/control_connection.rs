@@ -54,6 +54,14 @@ pub enum ControlError {
         /// The kernel's error.
         cause: String,
     },
+    /// The broker does not admit this client.
+    #[error(
+        "the control broker {endpoint} refuses the user name or the secret: give the secret that the coordinator prints"
+    )]
+    Refused {
+        /// Its address.
+        endpoint: String,
+    },
     /// The connection ended.
     #[error("the connection to the control broker is lost: {0}")]
     Lost(String),
@@ -91,6 +99,14 @@ pub(super) struct Incoming {
     pub(super) at_ns: u64,
 }
 
+/// Why a connection ended.
+#[derive(Clone, Debug)]
+struct Failure {
+    why: String,
+    /// The broker does not admit this client.
+    is_refusal: bool,
+}
+
 /// An open connection to the control broker. Drop sends the waiting messages and disconnects.
 pub(super) struct ControlConnection {
     outgoing: Option<SyncSender<Outgoing>>,
@@ -98,7 +114,7 @@ pub(super) struct ControlConnection {
     waker: Arc<Waker>,
     thread: Option<JoinHandle<()>>,
     /// Guards why the connection ended; the thread writes it once, then it is read.
-    failure: Arc<Mutex<Option<String>>>,
+    failure: Arc<Mutex<Option<Failure>>>,
 }
 
 impl ControlConnection {
@@ -144,10 +160,15 @@ impl ControlConnection {
                 Client::new(Arc::new(options), &client_id),
             );
             let socket = socket.map(|socket| socket.with(filters, pulse, opened));
-            let ended =
-                socket.and_then(|mut socket| socket.run(&outgoing_receiver, &incoming_sender));
+            let mut is_refusal = false;
+            let ended = socket.and_then(|mut socket| {
+                let ended = socket.run(&outgoing_receiver, &incoming_sender);
+                is_refusal = socket.is_refused();
+                ended
+            });
             let why = ended.err().unwrap_or_else(|| "closed".to_owned());
-            *of_thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+            let failure = Failure { why, is_refusal };
+            *of_thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
         });
         let connection = Self {
             outgoing: Some(outgoing),
@@ -159,7 +180,15 @@ impl ControlConnection {
         match is_open.recv_timeout(OPEN_TIMEOUT) {
             Ok(()) => Ok(connection),
             Err(RecvTimeoutError::Timeout) => Err(unreachable("no answer in time".to_owned())),
-            Err(RecvTimeoutError::Disconnected) => Err(unreachable(connection.why())),
+            Err(RecvTimeoutError::Disconnected) => {
+                let failure = connection.failure();
+                Err(if failure.is_refusal {
+                    let endpoint = setup.endpoint.to_string();
+                    ControlError::Refused { endpoint }
+                } else {
+                    unreachable(failure.why)
+                })
+            }
         }
     }
 
@@ -194,16 +223,23 @@ impl ControlConnection {
     }
 
     fn why(&self) -> String {
+        self.failure().why
+    }
+
+    fn failure(&self) -> Failure {
         // The thread writes the reason just after it drops the channels.
         let until_ns = clock::monotonic_ns() + SECOND_NS;
         loop {
             let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(why) = failure.as_ref() {
-                return why.clone();
+            if let Some(failure) = failure.as_ref() {
+                return failure.clone();
             }
             drop(failure);
             if clock::monotonic_ns() > until_ns {
-                return "no answer".to_owned();
+                return Failure {
+                    why: "no answer".to_owned(),
+                    is_refusal: false,
+                };
             }
             clock::rest(Duration::from_millis(1));
         }

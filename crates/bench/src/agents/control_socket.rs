@@ -66,6 +66,8 @@ pub(super) struct ControlSocket {
     /// The message that waits for the broker's receive maximum.
     outgoing: Option<Outgoing>,
     closing_since_ns: Option<u64>,
+    /// The broker does not admit this client.
+    is_refused: bool,
 }
 
 impl ControlSocket {
@@ -100,6 +102,7 @@ impl ControlSocket {
             come: std::collections::VecDeque::new(),
             outgoing: None,
             closing_since_ns: None,
+            is_refused: false,
         })
     }
 
@@ -112,6 +115,11 @@ impl ControlSocket {
     ) -> Self {
         (self.filters, self.pulse, self.opened) = (filters, pulse, Some(opened));
         self
+    }
+
+    /// Whether the broker has refused user name, password or their rights.
+    pub(super) const fn is_refused(&self) -> bool {
+        self.is_refused
     }
 
     /// Runs until the other end of `outgoing` is dropped and everything is sent.
@@ -209,7 +217,11 @@ impl ControlSocket {
     fn handle_event(&mut self, event: &Event<'_>, at_ns: u64) -> Result<(), String> {
         match event {
             Event::Connected(_) => self.subscribe(),
-            Event::Refused(ack) => Err(format!("the broker refuses: {:?}", ack.reason)),
+            Event::Refused(ack) => {
+                let admission = [ReasonCode::BadUserNameOrPassword, ReasonCode::NotAuthorized];
+                self.is_refused = admission.contains(&ack.reason);
+                Err(format!("the broker refuses: {:?}", ack.reason))
+            }
             Event::Subscribed(ack) => {
                 if let Some(code) = ack.codes.iter().find(|code| code.is_error()) {
                     return Err(format!("the broker refuses a subscription: {code:?}"));

@@ -133,12 +133,13 @@ fn threads(options: &AgentOptions) -> Result<u32, AgentError> {
 pub(super) const fn is_final(error: &ControlError) -> bool {
     matches!(
         error,
-        ControlError::Connector(
-            ConnectorError::NoTls(_)
-                | ConnectorError::NoRoots
-                | ConnectorError::ServerName(_)
-                | ConnectorError::Tls(_)
-        )
+        ControlError::Refused { .. }
+            | ControlError::Connector(
+                ConnectorError::NoTls(_)
+                    | ConnectorError::NoRoots
+                    | ConnectorError::ServerName(_)
+                    | ConnectorError::Tls(_)
+            )
     )
 }
 

@@ -10,6 +10,9 @@ pub(super) struct Stat {
     pub(super) parent: u32,
     pub(super) user_ticks: u64,
     pub(super) system_ticks: u64,
+    /// Of its children that ended and that it has waited for, with the same of theirs: user mode
+    /// and kernel.
+    pub(super) children_ticks: [u64; 2],
     pub(super) threads: u64,
     /// Start time since boot, which differs from that of a later process with the same number.
     pub(super) start_ticks: u64,
@@ -42,6 +45,7 @@ pub(super) fn stat(text: &str) -> Option<Stat> {
         parent: u32::try_from(field(4)?).ok()?,
         user_ticks: field(14)?,
         system_ticks: field(15)?,
+        children_ticks: [field(16), field(17)].map(Option::unwrap_or_default),
         threads: field(20)?,
         start_ticks: field(22)?,
     })
@@ -153,12 +157,13 @@ mod tests {
 
     #[test]
     fn stat_is_read_whatever_the_name_is() {
-        let text = "42 (a) b (c) S 7 42 42 0 -1 4194560 100 0 0 0 123 456 0 0 20 0 3 0 1000 1 2 3";
+        let text = "42 (a) b (c) S 7 42 42 0 -1 4194560 100 0 0 0 123 456 78 9 20 0 3 0 1000 1 2 3";
         let expected = Stat {
             is_dead: false,
             parent: 7,
             user_ticks: 123,
             system_ticks: 456,
+            children_ticks: [78, 9],
             threads: 3,
             start_ticks: 1000,
         };

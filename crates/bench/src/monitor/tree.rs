@@ -148,9 +148,12 @@ impl ProcessTree {
         };
         let mut processes = BTreeMap::new();
         for &pid in &self.members {
-            let Some((id, counters, threads)) = counters(pid, in_detail) else {
+            let Some((id, mut counters, threads)) = counters(pid, in_detail) else {
                 continue;
             };
+            if !self.with_descendants {
+                counters.children_ns = [0; 2];
+            }
             sample.threads += threads;
             sample.rss_bytes += resident_bytes(pid);
             processes.insert(id, counters);
@@ -229,10 +232,13 @@ pub fn thread_time(thread: u64) -> Option<ThreadTime> {
 
 /// A process's own accounts, and its number of threads; none if part of it could not be read.
 fn counters(pid: u32, in_detail: bool) -> Option<(ProcessId, ProcessCounters, u64)> {
-    let stat = stat(pid).filter(|stat| !stat.is_dead)?;
+    // One that ended keeps its accounts until its parent waits for it and takes them over.
+    let stat = stat(pid)?;
     let mut counters = ProcessCounters {
+        parent: stat.parent,
         user_ns: stat.user_ticks * tick_ns(),
         system_ns: stat.system_ticks * tick_ns(),
+        children_ns: stat.children_ticks.map(|ticks| ticks * tick_ns()),
         disk: read(pid, "io").map(|text| accounts::disk(&text)),
         threads: BTreeMap::new(),
     };
@@ -253,7 +259,8 @@ fn counters(pid: u32, in_detail: bool) -> Option<(ProcessId, ProcessCounters, u6
         };
         counters.threads.insert(thread, thread_counters);
     }
-    Some(((pid, stat.start_ticks), counters, stat.threads))
+    let threads = if stat.is_dead { 0 } else { stat.threads };
+    Some(((pid, stat.start_ticks), counters, threads))
 }
 
 /// Voluntary and involuntary context switches of a thread.
@@ -423,5 +430,50 @@ mod tests {
         let mut tree = ProcessTree::new(std::process::id());
         tree.start_ticks = tree.start_ticks.map(|ticks| ticks + 1);
         assert_eq!(tree.sample(1, false), None);
+    }
+
+    /// A shell that runs children one after the other until its input ends.
+    fn burning_family(child: &str) -> std::process::Child {
+        let script = format!("(while :; do {child}; done) & read line; kill $!; wait $!");
+        std::process::Command::new("sh")
+            .args(["-c", &script])
+            .stdin(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap()
+    }
+
+    #[test]
+    fn children_that_start_and_end_between_two_samples_count() {
+        let mut family = burning_family("sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done'");
+        let mut tree = ProcessTree::new(family.id());
+        let of = |tree: &mut ProcessTree, samples: u32| {
+            let mut last = tree.sample(clock::monotonic_ns(), false).unwrap();
+            let first = last;
+            for _ in 0..samples {
+                clock::rest(std::time::Duration::from_millis(100));
+                last = tree.sample(clock::monotonic_ns(), false).unwrap();
+            }
+            (last.cpu_ns - first.cpu_ns, last.at_ns - first.at_ns)
+        };
+        let before_ns = waited_ns();
+        let started_ns = clock::monotonic_ns();
+        let (used_ns, span_ns) = of(&mut tree, 15);
+        drop(family.stdin.take());
+        family.wait().unwrap();
+        let all_ns = waited_ns() - before_ns;
+        let lived_ns = clock::monotonic_ns() - started_ns;
+        // All that the family used, less what it used outside of the samples.
+        // The last child may end when nobody waits for it any more.
+        let most_ns = all_ns + 10 * tick_ns();
+        assert!(used_ns <= most_ns, "{used_ns} of {all_ns} ns");
+        let least_ns = all_ns.saturating_sub(lived_ns - span_ns) / 10 * 7;
+        assert!(used_ns >= least_ns, "{used_ns} of {all_ns} ns");
+    }
+
+    /// CPU time of all children that this process has waited for.
+    fn waited_ns() -> u64 {
+        let ticks = stat(std::process::id()).unwrap().children_ticks;
+        ticks.iter().sum::<u64>() * tick_ns()
     }
 }

@@ -53,6 +53,7 @@ pub(super) fn scenario(
         load: LoadModel {
             closed_loop: scenario.has_closed_loop(),
             text: scenario.load_text(),
+            arrivals: scenario.arrivals_text(),
         },
         scale: scenario.scale,
         stages: StageSeconds {
@@ -119,8 +120,12 @@ pub(super) fn count(outcome: &Outcome, result: &mut RunResult) {
         duplicated: delivery.duplicated,
         reordered: delivery.reordered,
         late: delivery.late,
-        misdelivered: delivery.misdelivered,
-        foreign: delivery.foreign,
+        misdelivered: delivery.wrong.misdelivered,
+        foreign: delivery.wrong.foreign,
+        wrong_qos: delivery.wrong.qos,
+        wrong_topic: delivery.wrong.topic,
+        wrong_retain: delivery.wrong.retain,
+        wrong_payload: delivery.wrong.payload,
         refused: counts.refused,
         downgraded_subscriptions: counts.downgraded,
         bytes_sent: counts.bytes_out,
@@ -177,9 +182,9 @@ fn verdict_text(outcome: &Outcome) -> String {
         again => format!("{} again, which QoS 1 allows", grouped(again)),
     };
     match delivery.excused {
-        0 => format!("all {expected} deliveries arrived in order, {duplicates}"),
+        0 => format!("all {expected} deliveries arrived unaltered, in order, {duplicates}"),
         excused => format!(
-            "all deliveries that were promised arrived in order, {duplicates}; {} of {expected} were not promised: \
+            "all deliveries that were promised arrived unaltered, in order, {duplicates}; {} of {expected} were not promised: \
              not acknowledged, or their subscriber was away without a session",
             grouped(excused)
         ),

@@ -384,7 +384,9 @@ impl<'a> Coordinator<'a> {
             self.observer.second(&so_far);
         }
         let planned_ns = match (watch.stage, self.timeline) {
-            (Stage::Hold, Some(timeline)) => timeline.hold_end_ns - timeline.hold_start_ns,
+            (Stage::Hold, Some(timeline)) => {
+                timeline.hold_end_ns.saturating_sub(timeline.hold_start_ns)
+            }
             _ => watch.planned_ns,
         };
         self.observer.look(&Status {

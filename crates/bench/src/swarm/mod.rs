@@ -14,6 +14,7 @@ mod faults;
 mod flush;
 mod layered;
 mod outbox;
+mod pages;
 mod peer;
 mod publish;
 mod ramp;
@@ -43,9 +44,9 @@ use thrum_protocol::Time;
 
 pub use control::Progress;
 pub(crate) use control::{Control, Timeline};
+pub(crate) use pages::{SliceSender, page};
 pub(crate) use ramp::ANSWER_NS_MAX;
 pub(crate) use setup::{QuicSetup, TargetSetup, ThreadSetup};
-pub(crate) use tally::{SliceSender, page};
 
 use crate::clock;
 use alarm::Alarm;
@@ -319,10 +320,7 @@ impl Swarm {
             if self.timeline.is_none() {
                 self.arrange_load(timeline);
             }
-            let end_ns = self
-                .tally
-                .warp()
-                .virtual_span_ns(timeline.hold_end_ns - timeline.start_ns);
+            let end_ns = self.tally.warp().virtual_span_ns(timeline.load_ns());
             for ring in &mut self.rings {
                 ring.end_at(end_ns);
             }

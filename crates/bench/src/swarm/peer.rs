@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
 use thrum_codec::PacketId;
+use thrum_load::delivered::QosRange;
+use thrum_load::thread_report::Absence;
 use thrum_protocol::client::Client;
 use thrum_quic::Dialing;
 use thrum_transport::Layers;
@@ -70,7 +72,7 @@ pub(super) struct Extra {
     /// Failed attempts to reconnect.
     pub(super) attempts: u32,
     /// Periods without a session.
-    pub(super) absences: Vec<(u64, u64)>,
+    pub(super) absences: Vec<Absence>,
     /// Its fault.
     pub(super) impairment: Impairment,
     /// A slow reader's next read.
@@ -81,8 +83,8 @@ pub(super) struct Extra {
     pub(super) answers: VecDeque<Answer>,
     /// Answers to SUBSCRIBE still expected after the next one.
     pub(super) subacks_further: u32,
-    /// One of the answers so far granted a lower quality of service than requested.
-    pub(super) is_downgraded: bool,
+    /// What the answers so far granted.
+    pub(super) granted: Option<QosRange>,
 }
 
 /// An answer that waits for the window.
@@ -136,16 +138,16 @@ pub(super) struct Awaited {
 }
 
 impl Extra {
-    /// An answer to SUBSCRIBE has arrived; returns whether any of them granted less, and whether it
-    /// is the last.
-    pub(super) fn note_suback(&mut self, grants_less: bool) -> (bool, bool) {
-        self.is_downgraded |= grants_less;
-        let is_last = self.subacks_further == 0;
-        self.subacks_further = self.subacks_further.saturating_sub(1);
-        if !is_last {
-            return (self.is_downgraded, false);
+    /// An answer to SUBSCRIBE has arrived; returns what all of them grant, if it is the last.
+    pub(super) fn note_suback(&mut self, granted: QosRange) -> Option<QosRange> {
+        let before = self.granted.take();
+        let granted = before.map_or(granted, |before| before.with(granted));
+        if self.subacks_further == 0 {
+            return Some(granted);
         }
-        (std::mem::take(&mut self.is_downgraded), true)
+        self.subacks_further -= 1;
+        self.granted = Some(granted);
+        None
     }
 }
 

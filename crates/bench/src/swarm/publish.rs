@@ -22,7 +22,7 @@ const UNSENT_BYTES_MAX: usize = 64 * 1024;
 impl Swarm {
     /// Makes the schedule of this thread's publishers.
     pub(super) fn arrange_load(&mut self, timeline: Timeline) {
-        let span_ns = timeline.hold_end_ns - timeline.start_ns;
+        let span_ns = timeline.load_ns();
         for group in 0..self.plan.scenario.groups.len() {
             let Some(pace) = self.plan.pace(group) else {
                 continue;
@@ -219,7 +219,7 @@ impl Swarm {
         let mark = Mark {
             publisher: sent.publisher,
             sequence: sent.sequence,
-            sent_ns: sent.sent_ns,
+            sent_ns: self.plan.stamped(sent.sent_ns),
             was_held_back: sent.was_held_back,
         };
         template.write(mark, &mut self.filler, &mut self.payload);

@@ -6,6 +6,7 @@ use thrum_codec::packet::{SubAck, SubscriptionOptions, SubscriptionRequest};
 use thrum_codec::properties::SubscribeProperties;
 use thrum_codec::{QoS, TopicFilter};
 use thrum_figures::SECOND_NS;
+use thrum_load::delivered::QosRange;
 use thrum_load::floors::PUNCTUAL_NS;
 use thrum_load::histogram::enter;
 use thrum_load::plan::Plan;
@@ -57,7 +58,7 @@ impl Swarm {
             .publisher
             .map_or(NONE, |number| self.add_publisher(peer, number));
         let subscriber = part.subscriber.map_or(NONE, |subscriber| {
-            self.tally.add_subscriber(subscriber, !responds)
+            self.tally.add_subscriber(subscriber, part.group, !responds)
         });
         let options = self.plan.client_options(part.group, part.number);
         self.peers.push(Peer {
@@ -122,6 +123,8 @@ impl Swarm {
         let part = self.plan.part(state.number);
         let group = self.plan.scenario.groups.get(part.group);
         let qos = group.map_or(QoS::AtMostOnce, subscription_qos);
+        self.tally
+            .set_granted(state.subscriber, QosRange::up_to(qos));
         let filters = self.plan.filters(part.group, part.number);
         let options = SubscriptionOptions {
             qos,
@@ -135,7 +138,9 @@ impl Swarm {
         let mut packets = requests.chunks(FILTERS_PER_PACKET);
         let further = packets.len().saturating_sub(1);
         if further > 0 || state.extra.is_some() {
-            state.extra().subacks_further = u32::try_from(further).unwrap_or(u32::MAX);
+            let extra = state.extra();
+            extra.subacks_further = u32::try_from(further).unwrap_or(u32::MAX);
+            extra.granted = None;
         }
         let written = packets.try_for_each(|requests| {
             let (properties, out) = (SubscribeProperties::default(), &mut self.out.replies.bytes);
@@ -158,17 +163,16 @@ impl Swarm {
             return;
         }
         let group = self.plan.scenario.groups.get(slot(state.group));
-        let asked = group.map_or(0, |group| subscription_qos(group) as u8);
-        let lower = ack.codes.iter().any(|code| (code as u8) < asked);
+        let asked = group.map_or(QoS::AtMostOnce, subscription_qos);
+        let granted = QosRange::granted(ack.codes.iter(), asked);
         let state = &mut self.peers[slot(peer)];
-        let extra = state.extra.as_deref_mut();
-        let (has_lower, is_last) = match extra {
-            Some(extra) => extra.note_suback(lower),
-            None => (lower, true),
-        };
-        if !is_last {
+        let Some(granted) = (match state.extra.as_deref_mut() {
+            Some(extra) => extra.note_suback(granted),
+            None => Some(granted),
+        }) else {
             return;
-        }
+        };
+        self.tally.set_granted(state.subscriber, granted);
         state.add_own(read.waited_ns());
         if state.away_since_ns() == 0 {
             let latencies = &mut self.tally.slice.latencies;
@@ -177,7 +181,7 @@ impl Swarm {
             let floor_ns = state.floor_ns(latency_ns);
             enter(&mut latencies.floors.subscribe, floor_ns);
         }
-        self.tally.counts.downgraded += u64::from(has_lower);
+        self.tally.counts.downgraded += u64::from(granted.lowest() < asked);
         self.become_ready(peer, read.at_ns);
     }
 }

@@ -7,6 +7,7 @@ use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use thrum_codec::{PacketId, ReasonCode, decode, frame};
 use thrum_figures::SECOND_NS;
+use thrum_load::delivered::Delivered;
 use thrum_protocol::client::Event;
 use thrum_transport::{Scheme, not_mqtt};
 
@@ -240,7 +241,13 @@ impl Swarm {
             Event::Message { publish, .. } => {
                 let state = &self.peers[slot(peer)];
                 let responds = self.groups[slot(state.group)].responds;
-                self.tally.receive(state.subscriber, publish.payload, read);
+                let delivered = Delivered {
+                    topic: publish.topic,
+                    qos: publish.qos,
+                    retain: publish.retain,
+                    payload: publish.payload,
+                };
+                self.tally.receive(state.subscriber, &delivered, read);
                 if responds {
                     self.answer(peer, publish);
                 }

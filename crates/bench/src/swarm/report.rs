@@ -3,7 +3,7 @@
 use thrum_codec::ReasonCode;
 use thrum_figures::{SECOND_NS, nanos};
 use thrum_load::scenario::Group;
-use thrum_load::thread_report::{PublisherReport, Role, SubscriberReport, ThreadReport};
+use thrum_load::thread_report::{Absence, PublisherReport, Role, SubscriberReport, ThreadReport};
 
 use super::outbox::slot;
 use super::peer::Step;
@@ -49,7 +49,11 @@ impl Swarm {
                 .map(|extra| std::mem::take(&mut extra.absences))
                 .unwrap_or_default();
             if peer.away_since_ns() != 0 && peer.client.options().clean_start {
-                absences.push((peer.away_since_ns(), now_ns));
+                absences.push(Absence {
+                    heard_ns: state.heard_ns,
+                    from_ns: peer.away_since_ns(),
+                    to_ns: now_ns,
+                });
             }
             let group = self.plan.scenario.groups.get(slot(peer.group));
             subscribers.push(SubscriberReport {
@@ -93,6 +97,7 @@ impl Swarm {
             subscribers,
             pairs: self.tally.pairs,
             shared: self.tally.shared,
+            slowest_ns: self.tally.slowest_ns,
         }
     }
 }

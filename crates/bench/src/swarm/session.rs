@@ -6,7 +6,7 @@ use thrum_codec::packet::ConnAck;
 use thrum_figures::{SECOND_NS, nanos};
 use thrum_load::floors::begins_ns;
 use thrum_load::histogram::enter;
-use thrum_load::thread_report::SubscriberState;
+use thrum_load::thread_report::{Absence, SubscriberState};
 use thrum_quic::Dialing;
 
 use super::outbox::slot;
@@ -46,6 +46,9 @@ impl Swarm {
             return;
         }
         let was_up = state.step == Step::Ready;
+        if was_up || state.step == Step::Subscribing {
+            self.tally.interrupt(state.subscriber);
+        }
         state.client.connection_lost();
         state.stream = None;
         state.stalled = None;
@@ -112,7 +115,12 @@ impl Swarm {
             Some(SubscriberState::Shared(_)) => now_ns + SECOND_NS,
             Some(SubscriberState::Each { .. }) | None => u64::MAX,
         };
-        state.extra().absences.push((now_ns, until_ns));
+        let absence = Absence {
+            heard_ns: subscriber.map_or(0, |subscriber| subscriber.heard_ns),
+            from_ns: now_ns,
+            to_ns: until_ns,
+        };
+        state.extra().absences.push(absence);
     }
 
     /// Without a durable session the sent messages are never acknowledged.
@@ -169,8 +177,15 @@ impl Swarm {
 
     /// A client of a clean session receives no message that is published while it is disconnected.
     fn note_absence(&mut self, peer: u32, now_ns: u64) {
-        let extra = self.peers[slot(peer)].extra();
-        extra.absences.push((extra.away_since_ns, now_ns));
+        let state = &mut self.peers[slot(peer)];
+        let subscriber = self.tally.subscribers.get(slot(state.subscriber));
+        let heard_ns = subscriber.map_or(0, |subscriber| subscriber.heard_ns);
+        let extra = state.extra();
+        extra.absences.push(Absence {
+            heard_ns,
+            from_ns: extra.away_since_ns,
+            to_ns: now_ns,
+        });
     }
 
     /// Connected and subscribed, for the first time or again.
@@ -194,9 +209,9 @@ impl Swarm {
             if let Some(absence) = extra
                 .absences
                 .last_mut()
-                .filter(|last| last.0 == extra.away_since_ns)
+                .filter(|last| last.from_ns == extra.away_since_ns)
             {
-                absence.1 = now_ns;
+                absence.to_ns = now_ns;
             }
             extra.away_since_ns = 0;
             self.came_back = true;

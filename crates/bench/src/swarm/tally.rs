@@ -1,9 +1,10 @@
 //! Counts and latencies of the messages that this thread sends and receives.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
+use thrum_codec::QoS;
 use thrum_figures::{SECOND_NS, as_index, nanos};
+use thrum_load::delivered::{Delivered, QosRange, Subscription};
 use thrum_load::floors::begins_ns;
 use thrum_load::histogram::{enter, enter_many};
 use thrum_load::ledger::{Arrival, PairLedger, SharedLedger};
@@ -13,30 +14,27 @@ use thrum_load::plan::{Due, Expectation, Plan};
 use thrum_load::thread_report::{Counts, SubscriberState};
 
 use super::control::Timeline;
+use super::pages::{Handover, SliceSender, page};
 use super::peer::Awaited;
 use super::times::{Read, Sending, Write};
 use crate::record::Slice;
-
-/// Sends the seconds of a thread, and takes the emptied slices back.
-#[derive(Debug)]
-pub(crate) struct SliceSender {
-    pub(crate) slices: SyncSender<Box<Slice>>,
-    pub(crate) recycled: Receiver<Box<Slice>>,
-}
 
 /// A subscriber and whether its latencies count: a responder's do not, the requester's include
 /// them.
 #[derive(Clone, Debug)]
 pub(super) struct Subscriber {
     pub(super) state: SubscriberState,
+    /// When something arrived last.
+    pub(super) heard_ns: u64,
     measures: bool,
+    subscription: Subscription,
 }
 
 /// Measurements of one thread.
 #[derive(Debug)]
 pub(super) struct Tally {
     plan: Arc<Plan>,
-    slice_sender: SliceSender,
+    handover: Handover,
     /// The second under way.
     pub(super) slice: Box<Slice>,
     slice_end_ns: u64,
@@ -44,6 +42,8 @@ pub(super) struct Tally {
     pub(super) subscribers: Vec<Subscriber>,
     pub(super) pairs: Vec<PairLedger>,
     pub(super) shared: Vec<SharedLedger>,
+    /// Longest time from when a message was due until it arrived.
+    pub(super) slowest_ns: u64,
     ramp_start_ns: u64,
     drain_ns: u64,
     timeline: Option<Timeline>,
@@ -74,19 +74,20 @@ impl Tally {
             subscribers: Vec::new(),
             pairs: Vec::new(),
             shared,
+            slowest_ns: 0,
             ramp_start_ns,
             drain_ns: nanos(plan.scenario.stages.drain),
             timeline: None,
             warp: Arc::default(),
             is_warped: false,
             generation: 0,
-            slice_sender,
+            handover: Handover::new(slice_sender),
             plan,
         }
     }
 
-    /// Adds a subscriber of the plan; returns this thread's number of it.
-    pub(super) fn add_subscriber(&mut self, subscriber: u32, measures: bool) -> u32 {
+    /// Adds a subscriber of the plan, which is in a group; returns this thread's number of it.
+    pub(super) fn add_subscriber(&mut self, subscriber: u32, group: usize, measures: bool) -> u32 {
         let state = match self.plan.expectation(subscriber) {
             Expectation::Each(sources) => {
                 let first_pair = self.pairs.len();
@@ -99,8 +100,39 @@ impl Tally {
             }
             Expectation::Shared(group) => SubscriberState::Shared(*group),
         };
-        self.subscribers.push(Subscriber { state, measures });
+        self.subscribers.push(Subscriber {
+            state,
+            heard_ns: 0,
+            measures,
+            subscription: Subscription {
+                group,
+                granted: QosRange::up_to(QoS::ExactlyOnce),
+            },
+        });
         u32::try_from(self.subscribers.len() - 1).unwrap_or(super::peer::NONE)
+    }
+
+    /// The quality of service that a subscriber's messages may have has changed.
+    pub(super) fn set_granted(&mut self, subscriber: u32, granted: QosRange) {
+        if let Some(subscriber) = self.subscribers.get_mut(as_index(subscriber)) {
+            subscriber.subscription.granted = granted;
+        }
+    }
+
+    /// A subscriber has lost its connection.
+    pub(super) fn interrupt(&mut self, subscriber: u32) {
+        let of = self.subscribers.get(as_index(subscriber));
+        let Some(SubscriberState::Each {
+            first_pair,
+            sources,
+        }) = of.map(|of| &of.state)
+        else {
+            return;
+        };
+        let pairs = self.pairs.iter_mut().skip(*first_pair);
+        for pair in pairs.take(as_index(sources.len())) {
+            pair.interrupt();
+        }
     }
 
     pub(super) fn set_timeline(
@@ -147,7 +179,7 @@ impl Tally {
     }
 
     /// Hands over the current second when it is over. If the channel is full, the thread continues
-    /// to fill it.
+    /// to fill it, but not with what belongs to another stage.
     pub(super) fn turn_the_page(&mut self, now_ns: u64) {
         if now_ns < self.slice_end_ns {
             return;
@@ -157,23 +189,18 @@ impl Tally {
         if start_ns == self.slice.start_ns {
             return;
         }
-        let recycled = self.slice_sender.recycled.try_recv();
-        let mut next = recycled.unwrap_or_default();
+        let mut next = self.handover.recycled();
         next.restart(start_ns);
         next.thread = self.slice.thread;
         let full = std::mem::replace(&mut self.slice, next);
-        if let Err(TrySendError::Full(full) | TrySendError::Disconnected(full)) =
-            self.slice_sender.slices.try_send(full)
-        {
+        if let Some(full) = self.handover.give(full, self.timeline, start_ns) {
             self.slice = full;
         }
     }
 
     /// Hands over the last second.
     pub(super) fn hand_over_rest(&mut self) {
-        let rest = std::mem::take(&mut self.slice);
-        // If the receiver is gone, the run has failed and needs no figures.
-        self.slice_sender.slices.send(rest).ok();
+        self.handover.give_rest(std::mem::take(&mut self.slice));
     }
 
     /// Counts sent bytes.
@@ -204,59 +231,61 @@ impl Tally {
     }
 
     /// Counts a message that was read.
-    pub(super) fn receive(&mut self, subscriber: u32, payload: &[u8], read: Read) {
+    pub(super) fn receive(&mut self, subscriber: u32, delivered: &Delivered<'_>, read: Read) {
         let now_ns = read.at_ns;
         self.counts.received += 1;
-        let Some((timeline, mark, intended_ns)) = self.recognise(payload, now_ns) else {
-            self.counts.foreign += 1;
+        let Some((timeline, mark, intended_ns)) = self.recognise(delivered.payload, now_ns) else {
+            self.counts.wrong.foreign += 1;
             return;
         };
         self.slice.counts.received += 1;
         self.counts.received_in_hold += u64::from(timeline.holds(now_ns));
-        match self.enter_in_ledger(subscriber, &mark) {
-            Some(Arrival::First | Arrival::Late) => {}
-            Some(Arrival::Duplicate) => {
-                self.counts.duplicated += 1;
-                return;
-            }
-            Some(Arrival::Impossible) | None => {
-                self.counts.misdelivered += 1;
-                return;
-            }
+        let arrival = self.enter_in_ledger(subscriber, &mark);
+        let of = self.subscribers.get_mut(as_index(subscriber));
+        let (Some(arrival), Some(of)) = (arrival, of) else {
+            self.counts.wrong.misdelivered += 1;
+            return;
+        };
+        if arrival == Arrival::Impossible {
+            self.counts.wrong.misdelivered += 1;
+            return;
+        }
+        of.heard_ns = now_ns;
+        let wrong = &mut self.counts.wrong;
+        of.subscription
+            .compare(&self.plan, mark.publisher, delivered, wrong);
+        if arrival == Arrival::Duplicate {
+            self.counts.duplicated += 1;
+            return;
         }
         self.counts.distinct += 1;
-        let since_due_ns = now_ns.saturating_sub(intended_ns);
-        self.counts.late += u64::from(since_due_ns > self.drain_ns);
-        let measures = self
-            .subscribers
-            .get(as_index(subscriber))
-            .is_some_and(|subscriber| subscriber.measures);
+        let waited_ns = now_ns.saturating_sub(intended_ns);
+        self.counts.late += u64::from(waited_ns > self.drain_ns);
+        self.slowest_ns = self.slowest_ns.max(waited_ns);
+        let measures = of.measures;
         if measures && self.counts_now(timeline, intended_ns) {
-            let latencies = &mut self.slice.latencies;
-            let from_ns = if mark.was_held_back {
-                intended_ns
-            } else {
-                begins_ns(intended_ns, mark.sent_ns)
-            };
-            enter(&mut latencies.response, now_ns.saturating_sub(from_ns));
-            enter(&mut latencies.service, now_ns.saturating_sub(mark.sent_ns));
-            let floors = &mut latencies.floors;
-            let arrived_ns = read.unread_since_ns;
-            if mark.was_held_back {
-                enter(
-                    &mut floors.held_response,
-                    arrived_ns.saturating_sub(intended_ns),
-                );
-                enter(
-                    &mut floors.held_service,
-                    arrived_ns.saturating_sub(mark.sent_ns),
-                );
-            } else {
-                enter(
-                    &mut floors.delivery,
-                    arrived_ns.saturating_sub(mark.sent_ns),
-                );
-            }
+            self.measure(&mark, intended_ns, read);
+        }
+    }
+
+    /// Enters the latencies of a delivery.
+    fn measure(&mut self, mark: &Mark, intended_ns: u64, read: Read) {
+        let latencies = &mut self.slice.latencies;
+        let since = |from_ns: u64| read.at_ns.saturating_sub(from_ns);
+        let from_ns = if mark.was_held_back {
+            intended_ns
+        } else {
+            begins_ns(intended_ns, mark.sent_ns)
+        };
+        enter(&mut latencies.response, since(from_ns));
+        enter(&mut latencies.service, since(mark.sent_ns));
+        let floors = &mut latencies.floors;
+        let unread_since = |from_ns: u64| read.unread_since_ns.saturating_sub(from_ns);
+        if mark.was_held_back {
+            enter(&mut floors.held_response, unread_since(intended_ns));
+            enter(&mut floors.held_service, unread_since(mark.sent_ns));
+        } else {
+            enter(&mut floors.delivery, unread_since(mark.sent_ns));
         }
     }
 
@@ -381,7 +410,8 @@ impl Tally {
     /// The mark of a message of this run, with the time it was due; none for any other message.
     fn recognise(&self, payload: &[u8], now_ns: u64) -> Option<(Timeline, Mark, u64)> {
         let timeline = self.timeline?;
-        let mark = Mark::read(payload)?;
+        let mut mark = Mark::read(payload)?;
+        mark.sent_ns = self.plan.sent_ns(mark.sent_ns, now_ns)?;
         let intended_ns = match self.plan.due(mark.publisher, mark.sequence)? {
             Due::At(offset_ns) => self.real_ns(timeline, offset_ns),
             Due::WhenAllowed => mark.sent_ns,
@@ -398,49 +428,15 @@ impl Tally {
 const CLOCK_ERROR_NS_MAX: u64 = SECOND_NS / 10;
 
 impl Timeline {
+    /// Length of warm-up and hold; nothing of a load that was ended before it started.
+    pub(crate) const fn load_ns(&self) -> u64 {
+        self.hold_end_ns.saturating_sub(self.start_ns)
+    }
+
     /// Whether a time counts.
     pub(crate) const fn holds(&self, at_ns: u64) -> bool {
         self.hold_start_ns <= at_ns && at_ns < self.hold_end_ns
     }
-}
-
-/// Beginning and end of the page that a time is on: seconds since the first connection until the
-/// load starts, then seconds counted from the start of the hold, cut where a stage begins. All
-/// threads find the same.
-pub(crate) fn page(ramp_start_ns: u64, timeline: Option<Timeline>, now_ns: u64) -> (u64, u64) {
-    let second_of = |origin_ns: u64| {
-        if now_ns >= origin_ns {
-            let start_ns = now_ns - (now_ns - origin_ns) % SECOND_NS;
-            (start_ns, start_ns + SECOND_NS)
-        } else {
-            let end_ns = origin_ns - (origin_ns - now_ns - 1) / SECOND_NS * SECOND_NS;
-            (end_ns.saturating_sub(SECOND_NS), end_ns)
-        }
-    };
-    let Some(timeline) = timeline else {
-        return second_of(ramp_start_ns);
-    };
-    let (start_ns, end_ns) = if now_ns < timeline.start_ns {
-        second_of(ramp_start_ns)
-    } else {
-        second_of(timeline.hold_start_ns)
-    };
-    let stages = [
-        timeline.start_ns,
-        timeline.hold_start_ns,
-        timeline.hold_end_ns,
-    ];
-    let begun = stages
-        .into_iter()
-        .filter(|stage| *stage <= now_ns)
-        .max()
-        .unwrap_or(0);
-    let to_begin = stages
-        .into_iter()
-        .filter(|stage| *stage > now_ns)
-        .min()
-        .unwrap_or(u64::MAX);
-    (start_ns.max(begun), end_ns.min(to_begin))
 }
 
 #[cfg(test)]
@@ -463,7 +459,7 @@ mod tests {
         let plan = Arc::new(crate::plan(scenario, "t").unwrap());
         let mut tally = Tally::new(plan, 0, START - SECOND_NS, slice_sender());
         for subscriber in 0..publishers {
-            tally.add_subscriber(subscriber, true);
+            tally.add_subscriber(subscriber, 0, true);
         }
         let timeline = Timeline {
             start_ns: START,
@@ -481,6 +477,19 @@ mod tests {
             at_ns,
             unread_since_ns: at_ns,
         }
+    }
+
+    /// A message of QoS 0 on the topic of its publisher.
+    fn receive(tally: &mut Tally, subscriber: u32, payload: &[u8], read: Read) {
+        let publisher = Mark::read(payload).map_or(0, |mark| mark.publisher);
+        let topic = format!("test/t/{}", publisher + 1);
+        let delivered = Delivered {
+            topic: &topic,
+            qos: QoS::AtMostOnce,
+            retain: false,
+            payload,
+        };
+        tally.receive(subscriber, &delivered, read);
     }
 
     const fn sent(sequence: u32, sent_ns: u64, was_held_back: bool) -> Sending {
@@ -520,8 +529,8 @@ mod tests {
             START + SECOND_NS + 3_000_000,
             START + SECOND_NS + 5_000_000,
         );
-        tally.receive(0, &payload(0, 0, START), read(START + 7));
-        tally.receive(0, &payload(0, 1, sent), read(arrived));
+        receive(&mut tally, 0, &payload(0, 0, START), read(START + 7));
+        receive(&mut tally, 0, &payload(0, 1, sent), read(arrived));
         assert_eq!(tally.slice.latencies.response.len(), 1);
         assert!(tally.slice.latencies.response.max().abs_diff(arrived - due) < 5_000);
         assert!(tally.slice.latencies.service.max().abs_diff(arrived - sent) < 5_000);
@@ -535,8 +544,13 @@ mod tests {
     fn a_duplicate_adds_no_latency() {
         let mut tally = tally(1);
         let message = payload(0, 1, START + SECOND_NS);
-        tally.receive(0, &message, read(START + SECOND_NS + 10));
-        tally.receive(0, &message, read(START + SECOND_NS + 900_000_000));
+        receive(&mut tally, 0, &message, read(START + SECOND_NS + 10));
+        receive(
+            &mut tally,
+            0,
+            &message,
+            read(START + SECOND_NS + 900_000_000),
+        );
         assert_eq!((tally.counts.received, tally.counts.distinct), (2, 1));
         assert_eq!(tally.slice.latencies.response.len(), 1);
         assert_eq!(tally.pairs[0].duplicates(), 1);
@@ -545,18 +559,26 @@ mod tests {
     #[test]
     fn a_message_for_another_subscriber_is_misdelivered() {
         let mut tally = tally(2);
-        tally.receive(1, &payload(0, 0, START + 5), read(START + 10));
-        assert_eq!((tally.counts.misdelivered, tally.counts.distinct), (1, 0));
+        receive(&mut tally, 1, &payload(0, 0, START + 5), read(START + 10));
+        assert_eq!(
+            (tally.counts.wrong.misdelivered, tally.counts.distinct),
+            (1, 0)
+        );
     }
 
     #[test]
     fn messages_of_other_runs_are_foreign() {
         let mut tally = tally(1);
-        tally.receive(0, b"retained by someone", read(START + 10));
-        tally.receive(0, b"short", read(START + 10));
-        tally.receive(0, &payload(0, 0, START - 1), read(START + 10));
-        tally.receive(0, &payload(0, 0, START + SECOND_NS), read(START + 10));
-        assert_eq!((tally.counts.foreign, tally.counts.distinct), (4, 0));
+        receive(&mut tally, 0, b"retained by someone", read(START + 10));
+        receive(&mut tally, 0, b"short", read(START + 10));
+        receive(&mut tally, 0, &payload(0, 0, START - 1), read(START + 10));
+        receive(
+            &mut tally,
+            0,
+            &payload(0, 0, START + SECOND_NS),
+            read(START + 10),
+        );
+        assert_eq!((tally.counts.wrong.foreign, tally.counts.distinct), (4, 0));
     }
 
     #[test]
@@ -569,7 +591,7 @@ mod tests {
             at_ns: due_ns + 9_000_000,
             unread_since_ns: due_ns + 4_000_000,
         };
-        tally.receive(0, &message, late);
+        receive(&mut tally, 0, &message, late);
         tally.note_read(late, 1);
         let latencies = &tally.slice.latencies;
         assert!(latencies.response.max().abs_diff(9_000_000) < 9_000);
@@ -590,7 +612,7 @@ mod tests {
         };
         mark.write(&mut message);
         let arrived_ns = due_ns + 301_000_000;
-        tally.receive(0, &message, read(arrived_ns));
+        receive(&mut tally, 0, &message, read(arrived_ns));
         let floors = &tally.slice.latencies.floors;
         assert!(floors.held_response.max().abs_diff(301_000_000) < 300_000);
         assert!(floors.held_service.max().abs_diff(1_000_000) < 1_000);
@@ -639,48 +661,17 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_seconds_cut_where_stages_begin() {
-        let timeline = Timeline {
-            start_ns: START + 300_000_000,
-            hold_start_ns: START + 2_800_000_000,
-            hold_end_ns: START + 5_000_000_000,
-        };
-        let mut pages = vec![page(START, None, START + 1)];
-        let mut at_ns = START;
-        while at_ns < START + 6 * SECOND_NS {
-            let (start_ns, end_ns) = page(START, Some(timeline), at_ns);
-            assert!(
-                start_ns <= at_ns && at_ns < end_ns,
-                "{at_ns} is not in {start_ns}..{end_ns}"
-            );
-            assert_eq!(page(START, Some(timeline), end_ns - 1), (start_ns, end_ns));
-            pages.push((start_ns, end_ns));
-            at_ns = end_ns;
-        }
-        let ends: Vec<u64> = pages
-            .iter()
-            .map(|(_, end_ns)| (end_ns - START) / 1_000_000)
-            .collect();
-        assert_eq!(
-            ends,
-            [
-                1_000, 300, 800, 1_800, 2_800, 3_800, 4_800, 5_000, 5_800, 6_800
-            ]
-        );
-    }
-
-    #[test]
     fn a_page_that_is_not_taken_is_filled_further() {
         let mut tally = tally(1);
         let (slices, _taken) = std::sync::mpsc::sync_channel(1);
-        tally.slice_sender.slices = slices;
+        tally.handover.send_to(slices);
         tally.slice.counts.sent = 1;
-        tally.turn_the_page(START + 2 * SECOND_NS);
-        tally.slice.counts.sent = 7;
         tally.turn_the_page(START + 3 * SECOND_NS);
+        tally.slice.counts.sent = 7;
+        tally.turn_the_page(START + 4 * SECOND_NS);
         assert_eq!(
             (tally.slice.counts.sent, tally.slice.start_ns),
-            (7, START + 2 * SECOND_NS)
+            (7, START + 3 * SECOND_NS)
         );
     }
 }

@@ -116,7 +116,10 @@ pub(crate) fn assert_flawless(outcome: &Outcome) {
         (delivery.lost, delivery.excused, delivery.duplicated),
         (0, 0, 0)
     );
-    assert_eq!((delivery.misdelivered, delivery.foreign), (0, 0));
+    assert_eq!(
+        (delivery.wrong.misdelivered, delivery.wrong.foreign),
+        (0, 0)
+    );
     assert_eq!(outcome.result.errors, []);
     assert!(delivery.expected > 0);
 }

@@ -58,6 +58,27 @@ fn messages_missed_by_absent_clean_sessions_are_excused() {
     );
 }
 
+/// The fourth message of each publisher is lost.
+fn the_fourth_is_lost(mark: Mark) -> Fate {
+    if mark.sequence == 3 {
+        Fate::Lose
+    } else {
+        Fate::Deliver
+    }
+}
+
+#[test]
+fn a_message_lost_long_before_an_absence_is_not_excused_by_it() {
+    let broker = FakeBroker::start(ReasonCode::Success, the_fourth_is_lost);
+    let mut scenario = pairs(5, 100, SECOND);
+    reconnect_after(&mut scenario, ms(200));
+    cut(&mut scenario, "subscribers", 400, false);
+    scenario.stages.drain = ms(500);
+    let outcome = run_against(broker.address, scenario);
+    assert_eq!(outcome.delivery.lost, 5, "{:?}", outcome.delivery);
+    assert_eq!(outcome.faults, [thrum_load::verdict::Fault::Lost(5)]);
+}
+
 #[test]
 fn a_part_of_the_subscribers_is_away_alone() {
     let broker = FakeBroker::start(ReasonCode::Success, lawful);
@@ -186,6 +207,7 @@ fn nothing_of_an_old_connection_goes_into_the_new_one() {
     let broker = FakeBroker::with(Laws {
         connack: ReasonCode::Success,
         fate: the_thirtieth_disconnects,
+        granted: QoS::ExactlyOnce,
         // All of ten messages are answered at once, the last one with the end of the connection.
         stall: Some(Stall {
             from_ms: 200,

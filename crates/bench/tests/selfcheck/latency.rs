@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use thrum_bench::{Stage, run};
-use thrum_codec::ReasonCode;
+use thrum_codec::{QoS, ReasonCode};
 use thrum_load::mark::Mark;
 use thrum_report::hlog;
 use thrum_report::result::Quantiles;
@@ -89,6 +89,7 @@ fn stalling() -> FakeBroker {
     FakeBroker::with(Laws {
         connack: ReasonCode::Success,
         fate: lawful,
+        granted: QoS::ExactlyOnce,
         stall: Some(Stall {
             from_ms: 500,
             for_ms: 1_000,

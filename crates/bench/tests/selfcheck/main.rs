@@ -2,6 +2,7 @@
 //! law, the report must match the law; against a broker that keeps them, the report must be empty.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod alterations;
 mod bench;
 mod commands;
 mod fake_broker;

@@ -83,11 +83,15 @@ fn retained_messages_of_an_earlier_run_are_foreign() {
     let delivery = &outcome.delivery;
     // The last one of each topic is delivered to the subscriber of the second run.
     assert_eq!(
-        (delivery.expected, delivery.lost, delivery.foreign),
+        (delivery.expected, delivery.lost, delivery.wrong.foreign),
         (40, 0, 5)
     );
     assert_eq!(
-        (delivery.duplicated, delivery.misdelivered, delivery.late),
+        (
+            delivery.duplicated,
+            delivery.wrong.misdelivered,
+            delivery.late
+        ),
         (0, 0, 0)
     );
     assert_eq!(outcome.faults, []);

@@ -119,7 +119,7 @@ fn subscribers_that_reconnect_get_their_messages_again() {
         let (outcome, totals) = relayed(threads, scenario);
         assert_eq!(outcome.faults, []);
         assert_eq!(
-            (outcome.delivery.lost, outcome.delivery.misdelivered),
+            (outcome.delivery.lost, outcome.delivery.wrong.misdelivered),
             (0, 0)
         );
         assert_eq!(outcome.counts.reconnected, 40);

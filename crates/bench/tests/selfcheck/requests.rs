@@ -12,7 +12,7 @@ use crate::fake_broker::{FakeBroker, Fate};
 use crate::faults::cut;
 
 /// Six clients that ask twenty times a second, and others that answer.
-fn requests(version: Version, qos: QoS, responders: u32, filter: &str) -> Scenario {
+pub(crate) fn requests(version: Version, qos: QoS, responders: u32, filter: &str) -> Scenario {
     let mut scenario = pairs(6, 20, SECOND);
     scenario.version = version;
     let publish = group(&mut scenario, "publishers").publish.as_mut().unwrap();

@@ -32,7 +32,11 @@ fn assert_nothing_missing(outcome: &Outcome, cuts: u64) {
     assert_eq!(delivery.expected, 2_000);
     assert_eq!((delivery.lost, delivery.excused), (0, 0), "{delivery:?}");
     assert_eq!(
-        (delivery.reordered, delivery.misdelivered, delivery.foreign),
+        (
+            delivery.reordered,
+            delivery.wrong.misdelivered,
+            delivery.wrong.foreign
+        ),
         (0, 0, 0)
     );
     assert_eq!(outcome.faults, []);

@@ -50,7 +50,10 @@ fn losses_duplicates_and_swaps_of_pairs_are_counted_exactly() {
     assert_eq!(outcome.counts.acknowledged, 100);
     assert_eq!((delivery.expected, delivery.lost), (100, 10));
     assert_eq!((delivery.duplicated, delivery.reordered), (10, 10));
-    assert_eq!((delivery.misdelivered, delivery.foreign), (0, 0));
+    assert_eq!(
+        (delivery.wrong.misdelivered, delivery.wrong.foreign),
+        (0, 0)
+    );
     assert_eq!(outcome.faults, [Fault::Lost(10), Fault::Reordered(10)]);
     // Each message counts once in the latency, however often it arrived.
     assert_eq!(outcome.latencies.response.len(), 90);

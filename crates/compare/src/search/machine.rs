@@ -261,6 +261,32 @@ impl Search {
         &self.trials
     }
 
+    /// The fewest trials that are left if every repeat agrees and every load is held or fails as
+    /// those before, and the most.
+    pub fn trials_left(&self) -> [u32; 2] {
+        let made = u32::try_from(self.trials.len()).unwrap_or(u32::MAX);
+        let most = self.limits.trials_max.saturating_sub(made);
+        let repeats = self.limits.repeats;
+        let held = |rung| self.needed().saturating_sub(self.tally(rung).held);
+        let failed = |rung| self.needed().saturating_sub(self.tally(rung).failed);
+        let fewest = match self.phase {
+            Phase::Done(_) => return [0, 0],
+            Phase::Narrow(Bounds {
+                low: Some(low),
+                above: Some(Above::Failed(high)),
+            }) => (high - low).max(1).ilog2() + 2 * repeats,
+            Phase::Narrow(_) => 1,
+            Phase::Low {
+                low,
+                above: Above::Failed(high),
+            } => held(low) + failed(high),
+            Phase::Low { low, .. } => held(low),
+            Phase::Reach { .. } => 1,
+            Phase::High { high, .. } => failed(high),
+        };
+        [fewest.max(1).min(most), most]
+    }
+
     /// Its limits.
     pub fn limits(&self) -> &Limits {
         &self.limits

@@ -70,6 +70,31 @@ fn run(limits: Limits, broker: &Simulated, seed: u64) -> (Answer, Search) {
 }
 
 #[test]
+fn the_trials_left_are_between_the_fewest_and_the_most() {
+    for capacity in [13.0, 999.0, 47_000.0, 9_000_000.0] {
+        let broker = Simulated { capacity, ..STEADY };
+        let total = run(Limits::default(), &broker, 1).1.trials().len();
+        let mut search = Search::new(Limits::default()).unwrap();
+        let mut draws = Draws(1);
+        while let Step::Try { load, .. } = search.next() {
+            let left = u32::try_from(total - search.trials().len()).unwrap();
+            let [fewest, most] = search.trials_left();
+            assert!(
+                (fewest..=most).contains(&left),
+                "{capacity}: {left} of {fewest}..{most}"
+            );
+            search.record(Trial {
+                load,
+                grade: broker.grade(load, &mut draws),
+                reasons: Vec::new(),
+                figures: Figures::default(),
+            });
+        }
+        assert_eq!(search.trials_left(), [0, 0]);
+    }
+}
+
+#[test]
 fn a_steady_capacity_is_found_to_the_resolution() {
     for capacity in [13.0, 999.0, 1_000.0, 47_000.0, 9_000_000.0] {
         let broker = Simulated { capacity, ..STEADY };

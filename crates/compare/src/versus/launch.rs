@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -39,6 +40,22 @@ const LOG: &str = "broker.log";
 
 /// Clients that a broker has to have room for, besides those of the scenario.
 const CLIENTS_SPARE: u32 = 1_000;
+
+/// Process groups that run, and their folders. The lock guards the list alone, and is held while a
+/// process starts, so that [`kill_all`] misses none.
+static STARTED: Mutex<Vec<(Pid, PathBuf)>> = Mutex::new(Vec::new());
+
+/// Kills every broker that runs and removes its folder, for a program that ends at once.
+pub fn kill_all() {
+    for (group, folder) in started().drain(..) {
+        kill_process_group(group, Signal::KILL).ok();
+        fs::remove_dir_all(folder).ok();
+    }
+}
+
+fn started() -> MutexGuard<'static, Vec<(Pid, PathBuf)>> {
+    STARTED.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Why a broker does not run.
 #[derive(Debug, thiserror::Error)]
@@ -99,10 +116,13 @@ impl Running {
         let folder = new_folder(&broker.name).map_err(failed)?;
         let places = places(installed, &folder, clients).map_err(failed)?;
         let port = places.ports[0];
+        let mut list = started();
         let child = spawn(installed, &places, &folder).map_err(|source| {
             fs::remove_dir_all(&folder).ok();
             failed(source)
         })?;
+        list.extend(group_of(&child).map(|group| (group, folder.clone())));
+        drop(list);
         let mut running = Self {
             child,
             folder,
@@ -200,6 +220,9 @@ impl Running {
     fn reap(&mut self) -> String {
         self.signal(Signal::KILL);
         self.has_ended = true;
+        // Its number may be another's as soon as it is reaped.
+        let group = self.group();
+        started().retain(|(known, _)| Some(*known) != group);
         self.child
             .wait()
             .map_or_else(|error| error.to_string(), |status| status.to_string())
@@ -213,13 +236,18 @@ impl Running {
     }
 
     fn group(&self) -> Option<Pid> {
-        Pid::from_raw(i32::try_from(self.child.id()).ok()?)
+        group_of(&self.child)
     }
 
     fn log_end(&self) -> String {
         let log = fs::read(self.folder.join(LOG)).unwrap_or_default();
         last_lines(&String::from_utf8_lossy(&log))
     }
+}
+
+/// A broker leads a process group of its own.
+fn group_of(child: &Child) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(child.id()).ok()?)
 }
 
 impl Drop for Running {

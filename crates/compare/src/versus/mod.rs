@@ -6,7 +6,7 @@ mod spec;
 mod standing;
 mod text;
 
-pub use launch::{LaunchError, Running};
+pub use launch::{LaunchError, Running, kill_all};
 pub use order::rounds;
 pub use spec::{BUILT_IN, Broker, BrokerFile, Installed, SpecError, StopSignal};
 pub use standing::{Ended, Entry, Run, Standing, VersusReport, standings};

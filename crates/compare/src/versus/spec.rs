@@ -267,7 +267,7 @@ mod tests {
                 "rmqtt",
                 "nats",
                 "mochi-mqtt",
-                "limit"
+                "relay"
             ]
         );
         for broker in &file.brokers {
@@ -339,12 +339,12 @@ mod tests {
     #[test]
     fn the_reference_relay_runs_only_by_name() {
         let file = BrokerFile::parse(BUILT_IN, "built in").unwrap();
-        let limit = file.clone().only(&["limit".to_owned()], "built in");
-        assert_eq!(limit.unwrap().brokers.len(), 1);
+        let relay = file.clone().only(&["relay".to_owned()], "built in");
+        assert_eq!(relay.unwrap().brokers.len(), 1);
         let known = file.brokers.len();
         let by_default = file.by_default().brokers;
         assert_eq!(by_default.len(), known - 1);
-        assert!(by_default.iter().all(|broker| broker.name != "limit"));
+        assert!(by_default.iter().all(|broker| broker.name != "relay"));
     }
 
     #[test]

@@ -329,7 +329,12 @@ mod tests {
             assert!(!text.contains("223ms") && !text.contains("4 896"), "{text}");
         }
         assert!(terminal.contains("0.42 / 0.31"), "cores: {terminal}");
-        assert!(page.contains("| 0.42 | 0.31 |"), "cores: {page}");
+        for row in [
+            "| max CPU cores, user + system | 0.42 |",
+            "| avg CPU cores, user + system | 0.31 |",
+        ] {
+            assert!(page.contains(row), "cores: {page}");
+        }
         assert!(terminal.contains("3 PASS (1 INVALID)"), "{terminal}");
         assert!(
             page.contains("INVALID in 1 of 3") && page.contains("INVALID rounds do not count"),

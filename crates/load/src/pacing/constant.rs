@@ -1,5 +1,9 @@
 //! The same rate all the time, publishers spread evenly over the period.
 
+use super::curve::{Curve, Part};
+use super::steps::even;
+use crate::scenario::Rate;
+
 /// Load of equal publishers, each one message per period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Constant {
@@ -28,6 +32,17 @@ impl Constant {
     pub fn due_within(self, publisher: u32, span_ns: u64) -> u32 {
         let after_first = span_ns.saturating_sub(self.phase_ns(publisher));
         u32::try_from(after_first.div_ceil(self.period_ns)).unwrap_or(u32::MAX)
+    }
+
+    /// The same load as a rate that could change.
+    pub(super) fn as_curve(self) -> Curve {
+        let part = Part {
+            length_ns: u64::MAX,
+            speed: even(Rate {
+                period_ns: self.period_ns,
+            }),
+        };
+        Curve::new([part], self.publishers)
     }
 
     const fn phase_ns(self, publisher: u32) -> u64 {

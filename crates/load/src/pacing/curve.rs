@@ -4,22 +4,22 @@
 //! nanosecond at which the count is not above its own; so whatever the count is rounded to, offsets
 //! ascend and [`Curve::due_within`] is their exact inverse.
 
+use super::arrivals::Process;
 use super::ramp::Slope;
 
 /// Fractional bits of a count. A message in a day is then still placed within a nanosecond, and a
 /// count of `u32::MAX` messages times the longest period fits into 128 bits.
 pub(super) const COUNT_BITS: u32 = 48;
 
-/// Fractional bits of one over the publishers.
-const SHARE_BITS: u32 = 80;
+/// Publishers of a group that [`sampled`] asks at most.
+const PUBLISHERS_ASKED_MAX: u32 = 1_000;
 
 /// Number of messages due for one publisher over time, for a changing rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Curve {
     /// At least one, ascending; the last one has no end.
     segments: Vec<Segment>,
-    /// One over the publishers.
-    share: u128,
+    process: Process,
 }
 
 /// A part of the load before it is placed in time.
@@ -61,13 +61,13 @@ impl Curve {
         });
         Self {
             segments: placed.collect(),
-            share: (1 << SHARE_BITS) / u128::from(publishers.max(1)),
+            process: Process::even(publishers),
         }
     }
 
     /// Nanoseconds from the start of the load to a message of one publisher.
     pub(super) fn offset_ns(&self, publisher: u32, sequence: u32) -> u64 {
-        let count = (u128::from(sequence) << COUNT_BITS) + self.phase(publisher);
+        let count = self.process.place(publisher, sequence);
         let segment = self.last(|segment| segment.start_count <= count);
         segment.map_or(u64::MAX, |segment| {
             let offset_ns = segment.speed.last_ns(count - segment.start_count);
@@ -77,18 +77,36 @@ impl Curve {
 
     /// Messages of one publisher that are due within the first `span_ns` nanoseconds.
     pub(super) fn due_within(&self, publisher: u32, span_ns: u64) -> u32 {
-        let segment = self.last(|segment| segment.start_ns <= span_ns);
-        let count = segment.map_or(0, |segment| {
-            segment.start_count + segment.speed.count(span_ns - segment.start_ns)
-        });
-        let after_first = count.saturating_sub(self.phase(publisher));
-        u32::try_from(after_first.div_ceil(1 << COUNT_BITS)).unwrap_or(u32::MAX)
+        self.process.placed_before(publisher, self.count(span_ns))
     }
 
-    /// The part of a round that comes before a publisher: below 1.
-    fn phase(&self, publisher: u32) -> u128 {
-        let phase = (u128::from(publisher) * self.share) >> (SHARE_BITS - COUNT_BITS);
-        phase.min((1 << COUNT_BITS) - 1)
+    /// Messages of the first `publishers` that are due within the first `span_ns` nanoseconds.
+    pub(super) fn due_of_all(&self, publishers: u32, span_ns: u64) -> u64 {
+        let count = self.count(span_ns);
+        let due = |publisher| u64::from(self.process.placed_before(publisher, count));
+        match self.process {
+            Process::Burst => due(0) * u64::from(publishers),
+            Process::Even { .. } => sampled(publishers, due),
+            Process::Poisson { .. } => (0..publishers).map(due).sum(),
+        }
+    }
+
+    /// The same load with messages that arrive by another process.
+    pub(super) const fn set_process(&mut self, process: Process) {
+        self.process = process;
+    }
+
+    /// Whether the publishers' messages are due in the same order in each round.
+    pub(super) const fn goes_in_rounds(&self) -> bool {
+        !matches!(self.process, Process::Poisson { .. })
+    }
+
+    /// Messages due for one publisher after a time.
+    fn count(&self, span_ns: u64) -> u128 {
+        let segment = self.last(|segment| segment.start_ns <= span_ns);
+        segment.map_or(0, |segment| {
+            segment.start_count + segment.speed.count(span_ns - segment.start_ns)
+        })
     }
 
     /// The last segment of those that fulfil a condition: the first ones.
@@ -96,6 +114,18 @@ impl Curve {
         let reached = self.segments.partition_point(is_reached);
         self.segments.get(reached.checked_sub(1)?)
     }
+}
+
+/// The messages of evenly spread publishers, to a thousandth of the publishers: an equally even
+/// sample represents all.
+pub(super) fn sampled(publishers: u32, due: impl Fn(u32) -> u64) -> u64 {
+    let asked = publishers.min(PUBLISHERS_ASKED_MAX);
+    let step = |of: u32| u64::from(of) * u64::from(publishers) / u64::from(asked.max(1));
+    let due = (0..asked).map(|of| {
+        let number = u32::try_from(step(of)).unwrap_or(u32::MAX);
+        due(number) * (step(of + 1) - step(of))
+    });
+    due.sum()
 }
 
 impl Speed {

@@ -4,10 +4,19 @@
 //! publisher due? Sender and receiver compute it alike on any machine, so a message needs to carry
 //! only its publisher, its sequence and when it was really sent.
 //!
-//! Every shape is a rate over time that all publishers of a group share. Of `n` publishers, number
-//! `p` sends its message `s` when `s + p / n` messages are due for each: publishers are spread
-//! evenly, and keep their order from round to round however the rate changes.
+//! Every shape is a rate over time that all publishers of a group share: a count of messages due
+//! for each of them, which grows. The process of arrivals places message `s` of publisher `p` of
+//! `n` on that count, in the same way however the rate changes:
+//!
+//! * even: at `s + p / n`. Publishers are spread evenly and keep their order from round to round.
+//!   It is the gentlest load that there is for a broker: nothing ever queues behind anything.
+//! * burst: at `s`. All publishers' messages of a period are due together.
+//! * Poisson: eight messages of a publisher at random places of eight periods, by a hash of group,
+//!   publisher and sequence. The same scenario has the same arrivals in every run.
 
+#[cfg(test)]
+mod arrival_tests;
+mod arrivals;
 mod constant;
 mod curve;
 mod pace;

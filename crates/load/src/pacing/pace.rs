@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::Constant;
-use super::curve::Curve;
+use super::arrivals::Process;
+use super::curve::{Curve, sampled};
 use super::{ramp, steps};
-use crate::scenario::{Rate, Shape};
+use crate::scenario::{Arrivals, Rate, Shape};
 
 /// Longest warm-up and longest hold that a changing rate is computed for: 208 days. A longer one
 /// counts as this.
@@ -16,7 +17,7 @@ pub const LOAD_NS_MAX: u64 = 1 << 54;
 pub enum Pace {
     /// The same rate all the time.
     Constant(Constant),
-    /// A rate that changes.
+    /// A rate that changes, or publishers that are not spread evenly.
     Changing(Arc<Curve>),
 }
 
@@ -39,6 +40,21 @@ impl Pace {
         Self::Changing(Arc::new(Curve::new(parts, publishers)))
     }
 
+    /// The same load with messages that arrive by another process; the number of the group makes
+    /// random arrivals differ from group to group.
+    #[must_use]
+    pub fn arriving(self, arrivals: Arrivals, group: u32) -> Self {
+        let Some(process) = Process::of(arrivals, group) else {
+            return self;
+        };
+        let mut curve = match self {
+            Self::Constant(constant) => constant.as_curve(),
+            Self::Changing(curve) => Arc::unwrap_or_clone(curve),
+        };
+        curve.set_process(process);
+        Self::Changing(Arc::new(curve))
+    }
+
     /// Nanoseconds from the start of the load to a message of one publisher, both counted from 0;
     /// saturates.
     pub fn offset_ns(&self, publisher: u32, sequence: u32) -> u64 {
@@ -53,6 +69,26 @@ impl Pace {
         match self {
             Self::Constant(constant) => constant.due_within(publisher, span_ns),
             Self::Changing(curve) => curve.due_within(publisher, span_ns),
+        }
+    }
+
+    /// Messages of all publishers, of which there are `publishers`, whose offset is below
+    /// `span_ns`: to a thousandth of the publishers if they are spread evenly, else exactly.
+    pub fn due_of_all(&self, publishers: u32, span_ns: u64) -> u64 {
+        match self {
+            Self::Constant(constant) => {
+                let due = |publisher| u64::from(constant.due_within(publisher, span_ns));
+                sampled(publishers, due)
+            }
+            Self::Changing(curve) => curve.due_of_all(publishers, span_ns),
+        }
+    }
+
+    /// Whether the publishers' messages are due in the same order in each round.
+    pub(super) fn goes_in_rounds(&self) -> bool {
+        match self {
+            Self::Constant(_) => true,
+            Self::Changing(curve) => curve.goes_in_rounds(),
         }
     }
 }

@@ -1,6 +1,10 @@
-//! The order in which the messages of one thread's publishers are due, without a heap.
+//! The order in which the messages of one thread's publishers are due.
 //!
-//! Publishers of one group keep their order from round to round, so the schedule is a ring.
+//! Where the publishers of a group keep their order from round to round the schedule is a ring and
+//! costs nothing; only random arrivals need a heap.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use super::Pace;
 
@@ -10,11 +14,7 @@ pub struct Ring {
     pace: Pace,
     members: Vec<Member>,
     span_ns: u64,
-    position: usize,
-    /// At `u32::MAX` the sequences are used up.
-    round: u32,
-    /// Of the member at the position in this round.
-    offset_ns: u64,
+    order: Order,
 }
 
 /// A message that is due.
@@ -34,6 +34,24 @@ struct Member {
     slot: u32,
 }
 
+#[derive(Clone, Debug)]
+enum Order {
+    /// Each member once in a round; the next message.
+    Rounds(Next),
+    /// The next message of each member, the earliest on top.
+    Random(BinaryHeap<Reverse<Next>>),
+}
+
+/// A message to come. Ordered by time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Next {
+    offset_ns: u64,
+    /// At `u32::MAX` the sequences are used up.
+    sequence: u32,
+    /// Index into the members.
+    position: usize,
+}
+
 impl Ring {
     /// A ring for a load that lasts `span_ns`.
     ///
@@ -44,42 +62,65 @@ impl Ring {
         members: impl IntoIterator<Item = (u32, u32)>,
         span_ns: u64,
     ) -> Self {
-        let members = members
-            .into_iter()
+        let pace = pace.into();
+        let members = members.into_iter();
+        let members: Vec<_> = members
             .map(|(publisher, slot)| Member { publisher, slot })
             .collect();
-        let mut ring = Self {
-            pace: pace.into(),
+        let first = |(position, member): (usize, &Member)| Next {
+            offset_ns: pace.offset_ns(member.publisher, 0),
+            sequence: 0,
+            position,
+        };
+        let mut firsts = members.iter().enumerate().map(first);
+        let order = if pace.goes_in_rounds() {
+            Order::Rounds(firsts.next().unwrap_or_default())
+        } else {
+            Order::Random(firsts.map(Reverse).collect())
+        };
+        Self {
+            pace,
             members,
             span_ns,
-            position: 0,
-            round: 0,
-            offset_ns: 0,
-        };
-        ring.place();
-        ring
+            order,
+        }
     }
 
     /// The next message that is due; none when the load is over.
     pub fn next(&self) -> Option<Tick> {
-        let member = self.members.get(self.position)?;
+        let next = match &self.order {
+            Order::Rounds(next) => *next,
+            Order::Random(heap) => heap.peek()?.0,
+        };
+        let member = self.members.get(next.position)?;
         // Offsets ascend: when one is past the end, so are all that follow.
-        let is_due = self.offset_ns < self.span_ns && self.round < u32::MAX;
+        let is_due = next.offset_ns < self.span_ns && next.sequence < u32::MAX;
         is_due.then_some(Tick {
             slot: member.slot,
-            sequence: self.round,
-            offset_ns: self.offset_ns,
+            sequence: next.sequence,
+            offset_ns: next.offset_ns,
         })
     }
 
     /// Advances to the message after [`Ring::next`].
     pub fn advance(&mut self) {
-        self.position += 1;
-        if self.position >= self.members.len() {
-            self.position = 0;
-            self.round = self.round.saturating_add(1);
+        match &mut self.order {
+            Order::Rounds(next) => {
+                next.position += 1;
+                if next.position >= self.members.len() {
+                    next.position = 0;
+                    next.sequence = next.sequence.saturating_add(1);
+                }
+                place(next, &self.pace, &self.members);
+            }
+            Order::Random(heap) => {
+                let Some(mut top) = heap.peek_mut() else {
+                    return;
+                };
+                top.0.sequence = top.0.sequence.saturating_add(1);
+                place(&mut top.0, &self.pace, &self.members);
+            }
         }
-        self.place();
     }
 
     /// Ends the load earlier.
@@ -91,12 +132,16 @@ impl Ring {
     pub const fn end_at(&mut self, span_ns: u64) {
         self.span_ns = span_ns;
     }
+}
 
-    /// Computes when the member at the position is due: once for each message.
-    fn place(&mut self) {
-        if let Some(member) = self.members.get(self.position) {
-            self.offset_ns = self.pace.offset_ns(member.publisher, self.round);
-        }
+/// Computes when a message is due: once for each.
+fn place(next: &mut Next, pace: &Pace, members: &[Member]) {
+    if let Some(member) = members.get(next.position) {
+        next.offset_ns = if next.sequence < u32::MAX {
+            pace.offset_ns(member.publisher, next.sequence)
+        } else {
+            u64::MAX
+        };
     }
 }
 
@@ -173,7 +218,10 @@ mod tests {
     fn a_publisher_out_of_sequences_is_never_due_again() {
         let pace = Constant::new(1, 1);
         let mut ring = Ring::new(pace, [(0, 0)], u64::MAX);
-        ring.round = u32::MAX - 2;
+        ring.order = Order::Rounds(Next {
+            sequence: u32::MAX - 2,
+            ..Next::default()
+        });
         ring.advance();
         assert_eq!(ring.next().map(|tick| tick.sequence), Some(u32::MAX - 1));
         ring.advance();

@@ -6,9 +6,9 @@ use thrum_figures::{SECOND_NS, fraction};
 use super::*;
 use crate::scenario::{Rate, Shape};
 
-const HOUR_NS: u64 = 3_600 * SECOND_NS;
+pub(super) const HOUR_NS: u64 = 3_600 * SECOND_NS;
 
-fn rate(period_ns: u64) -> Rate {
+pub(super) fn rate(period_ns: u64) -> Rate {
     Rate { period_ns }
 }
 
@@ -23,7 +23,7 @@ fn steps(periods_ns: &[u64]) -> Shape {
 }
 
 /// Messages of all publishers within a span.
-fn due(pace: &Pace, publishers: u32, span_ns: u64) -> u64 {
+pub(super) fn due(pace: &Pace, publishers: u32, span_ns: u64) -> u64 {
     (0..publishers)
         .map(|publisher| u64::from(pace.due_within(publisher, span_ns)))
         .sum()
@@ -189,7 +189,7 @@ fn a_load_without_hold_has_the_last_rate_after_the_warm_up() {
 }
 
 /// A load of moderate size: period, shape, publishers, warm-up and hold.
-fn load() -> impl Strategy<Value = (u64, Shape, u32, (u64, u64))> {
+pub(super) fn load() -> impl Strategy<Value = (u64, Shape, u32, (u64, u64))> {
     let period = 1_000_u64..50_000_000;
     let shape = prop_oneof![
         Just(Shape::Constant),

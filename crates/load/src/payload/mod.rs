@@ -3,10 +3,12 @@
 //! | payload | mark |
 //! |---|---|
 //! | size, random bytes | over the first 16 bytes |
-//! | text that starts with `{` | first member of the object: `{"thrum":"<32 digits>",` |
-//! | any other text | before it: `thrum:<32 digits> ` |
+//! | text that starts with `{` | first member of the object: `{"thrum":"<40 digits>",` |
+//! | any other text | before it: `thrum:<40 digits> ` |
 //! | file with a JSON object | first member of the object |
 //! | any other file | over the first 16 bytes: the size stays |
+//!
+//! The last eight of the 40 digits are a CRC-32C of all other bytes of the text.
 //!
 //! # Places
 //! A text may have places that are filled in for each message:
@@ -25,6 +27,7 @@
 //! Only one of these words directly after `{` makes a placeholder; all other braces are literal, so
 //! JSON needs no escaping. A placeholder in double braces stays text: `{{seq}}` becomes `{seq}`.
 
+mod checksum;
 mod filler;
 mod number;
 mod parse;

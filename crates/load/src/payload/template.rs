@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::IgnoredAny;
 
+use super::checksum::{self, CHECKSUM_DIGITS};
 use super::filler::Filler;
 use super::number::Range;
 use super::parse::{self, Piece, PlaceError};
@@ -39,7 +40,7 @@ pub struct Template {
 enum Body {
     /// The same bytes each time; the mark replaces the first of them.
     Fixed(Vec<u8>),
-    /// A mark in digits between two literals, then the rest of the text.
+    /// A mark and a checksum in digits between two literals, then the rest of the text.
     Text {
         before_mark: &'static [u8],
         after_mark: &'static [u8],
@@ -156,6 +157,8 @@ impl Template {
             } => {
                 out.extend_from_slice(before_mark);
                 mark.write_digits(out);
+                let checksum_at = out.len();
+                out.resize(checksum_at + CHECKSUM_DIGITS, b'0');
                 out.extend_from_slice(after_mark);
                 for part in parts {
                     match part {
@@ -163,6 +166,20 @@ impl Template {
                         Part::Place(place) => place.write(mark, fill, out),
                     }
                 }
+                checksum::write(out, checksum_at);
+            }
+        }
+    }
+
+    /// Whether a payload with a mark was written from this template: its length and each of its
+    /// bytes, but for the mark of a binary payload. Costs about as much as reading it once.
+    pub fn matches(&self, payload: &[u8]) -> bool {
+        match &self.body {
+            Body::Fixed(bytes) => {
+                payload.len() == bytes.len() && payload.get(MARK_BYTES..) == bytes.get(MARK_BYTES..)
+            }
+            Body::Text { before_mark, .. } => {
+                checksum::is_right(payload, before_mark.len() + MARK_DIGITS)
             }
         }
     }
@@ -181,7 +198,8 @@ impl Body {
                     Part::Literal(literal) => literal.len(),
                     Part::Place(place) => place.bytes_max(),
                 });
-                before_mark.len() + MARK_DIGITS + after_mark.len() + parts.sum::<usize>()
+                let head = before_mark.len() + MARK_DIGITS + CHECKSUM_DIGITS + after_mark.len();
+                head + parts.sum::<usize>()
             }
         }
     }

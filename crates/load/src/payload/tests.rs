@@ -30,12 +30,22 @@ fn written(template: &Template, mark: Mark) -> Vec<u8> {
     template.write(mark, &mut filler(), &mut out);
     assert!(out.len() <= usize::try_from(template.bytes_max()).unwrap());
     assert_eq!(Mark::read(&out), Some(mark));
+    assert!(template.matches(&out));
     out
 }
 
 fn text(template: &str) -> String {
     let template = Template::new(&PayloadSpec::Template(template.to_owned()), &no_files).unwrap();
-    String::from_utf8(written(&template, MARK)).unwrap()
+    without_checksum(&written(&template, MARK))
+}
+
+/// A text without the eight digits that follow its mark.
+fn without_checksum(payload: &[u8]) -> String {
+    let text = String::from_utf8(payload.to_vec()).unwrap();
+    let (before, after) = text.split_once(MARK_TEXT).unwrap();
+    let (checksum, rest) = after.split_at(8);
+    assert!(checksum.bytes().all(|digit| digit.is_ascii_hexdigit()));
+    format!("{before}{MARK_TEXT}{rest}")
 }
 
 fn refusal(template: &str) -> String {
@@ -228,7 +238,7 @@ fn a_binary_file_keeps_its_size() {
 fn a_json_file_gets_a_member_and_no_places() {
     let template = of_file(b"\n{\n \"a\": \"{i}\"\n}\n").unwrap();
     let payload = written(&template, MARK);
-    let value: Value = serde_json::from_slice(&payload).unwrap();
+    let value: Value = serde_json::from_str(&without_checksum(&payload)).unwrap();
     assert_eq!(
         (&value["a"], &value["thrum"]),
         (&"{i}".into(), &MARK_TEXT.into())
@@ -243,6 +253,61 @@ fn a_missing_file_is_named() {
         error.starts_with("cannot read the payload from /no/payload: "),
         "{error}"
     );
+}
+
+/// Templates of all kinds.
+fn all_kinds() -> [Template; 6] {
+    let text = |text: &str| PayloadSpec::Template(text.to_owned());
+    [
+        PayloadSpec::Size(16),
+        PayloadSpec::Size(1_000),
+        PayloadSpec::Random(1_000),
+        text("{now} {uuid} {random:40} {float:0:1}"),
+        text(r#"{"at":{now_ms},"hex":"{random:40}"}"#),
+        text(""),
+    ]
+    .map(|spec| Template::new(&spec, &no_files).unwrap())
+}
+
+#[test]
+fn a_payload_of_another_length_matches_no_template() {
+    for template in all_kinds() {
+        let payload = written(&template, MARK);
+        for length in 0..payload.len() {
+            assert!(!template.matches(&payload[..length]), "{length}");
+        }
+        for byte in [b'.', b'0', b'}', 0] {
+            let longer = [payload.as_slice(), &[byte]].concat();
+            assert!(!template.matches(&longer));
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_anywhere_but_in_a_binary_mark_matches_no_template() {
+    for template in all_kinds() {
+        let payload = written(&template, MARK);
+        let is_binary = payload[0] < b'@';
+        for at in if is_binary { MARK_BYTES } else { 0 }..payload.len() {
+            for bit in 0..8 {
+                let mut flipped = payload.clone();
+                flipped[at] ^= 1 << bit;
+                assert!(!template.matches(&flipped), "bit {bit} at {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_body_of_another_message_matches_no_text() {
+    let template = &all_kinds()[3];
+    let mut filler = filler();
+    let [mut one, mut other] = [Vec::new(), Vec::new()];
+    template.write(MARK, &mut filler, &mut one);
+    template.write(MARK, &mut filler, &mut other);
+    let behind_mark = one.len() - 40;
+    one[behind_mark..].copy_from_slice(&other[behind_mark..]);
+    assert!(!template.matches(&one));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use thrum_figures::nanos;
 use thrum_protocol::client::{ClientOptions, WillOptions};
 
 use super::{PlanError, PlannedGroup, Publisher};
+use crate::delivered;
 use crate::pacing::Pace;
 use crate::payload::{ReadFile, Template};
 use crate::scenario::{ClientSpec, Group, PublishSpec, Scenario, fill};
@@ -96,7 +97,7 @@ pub(super) fn planned_groups(
 ) -> Result<Vec<PlannedGroup>, PlanError> {
     let (mut clients, mut publishers, mut subscribers) = (0, 0, 0);
     let mut planned = Vec::with_capacity(scenario.groups.len());
-    for group in &scenario.groups {
+    for (index, group) in (0..).zip(&scenario.groups) {
         check(group)?;
         let requests = group
             .publish
@@ -119,8 +120,9 @@ pub(super) fn planned_groups(
             pace: group
                 .publish
                 .as_ref()
-                .and_then(|publish| pace(scenario, group, publish)),
+                .and_then(|publish| pace(scenario, index, publish)),
             payload,
+            answers: requests.then(|| delivered::answers(scenario, group.target)),
             pattern: ClientPattern::new(scenario, &group.client, run_tag),
         });
         clients += group.clients;
@@ -134,10 +136,14 @@ pub(super) fn planned_groups(
     Ok(planned)
 }
 
-fn pace(scenario: &Scenario, group: &Group, publish: &PublishSpec) -> Option<Pace> {
+fn pace(scenario: &Scenario, group: u32, publish: &PublishSpec) -> Option<Pace> {
     let (warm_up, hold) = (nanos(scenario.stages.warm_up), nanos(scenario.stages.hold));
     let is_open = publish.window.is_none();
-    is_open.then(|| Pace::new(publish.rate, &publish.shape, group.clients, warm_up, hold))
+    let clients = scenario.groups.get(as_index(group))?.clients;
+    is_open.then(|| {
+        let pace = Pace::new(publish.rate, &publish.shape, clients, warm_up, hold);
+        pace.arriving(publish.arrivals, group)
+    })
 }
 
 fn check(group: &Group) -> Result<(), PlanError> {

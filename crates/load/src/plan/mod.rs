@@ -4,6 +4,7 @@ mod clients;
 mod expect;
 mod partition;
 mod routes;
+mod stamp;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ use thrum_figures::as_index;
 use thrum_figures::nanos;
 use thrum_protocol::client::ClientOptions;
 
+use crate::delivered::QosRange;
 use crate::pacing::Pace;
 use crate::payload::{PayloadError, ReadFile, Template};
 use crate::scenario::Scenario;
@@ -21,10 +23,6 @@ pub use clients::ClientPattern;
 pub use partition::{Machines, Share};
 pub use routes::{Expectation, Sources};
 
-/// Publishers of a group that are asked how many of their messages are due, as a sample of all of
-/// it.
-const PUBLISHERS_ASKED_MAX: u32 = 1_000;
-
 /// Everything the threads need to know, made once and shared.
 #[derive(Debug)]
 pub struct Plan {
@@ -32,6 +30,7 @@ pub struct Plan {
     pub scenario: Scenario,
     /// Short text that makes client identifiers unique among runs.
     pub run_tag: String,
+    run_number: u16,
     groups: Vec<PlannedGroup>,
     publishers: Vec<Publisher>,
     expectations: Vec<Expectation>,
@@ -124,6 +123,8 @@ struct PlannedGroup {
     subscribes: bool,
     pace: Option<Pace>,
     payload: Option<Template>,
+    /// The quality of service of the answers to its requests; none if it sends no requests.
+    answers: Option<QosRange>,
     pattern: ClientPattern,
 }
 
@@ -139,6 +140,7 @@ impl Plan {
             expectations: Vec::new(),
             shared: Vec::new(),
             run_tag: run_tag.to_owned(),
+            run_number: stamp::run_number(run_tag),
             scenario,
         };
         plan.expect_deliveries()?;
@@ -192,6 +194,16 @@ impl Plan {
         })
     }
 
+    /// The send time that a mark has: with the number of this run.
+    pub fn stamped(&self, sent_ns: u64) -> u64 {
+        stamp::stamped(self.run_number, sent_ns)
+    }
+
+    /// The send time of a message whose mark has this one; none for a message of another run.
+    pub fn sent_ns(&self, stamp: u64, now_ns: u64) -> Option<u64> {
+        stamp::sent_ns(self.run_number, stamp, now_ns)
+    }
+
     /// All publishers.
     pub fn publishers(&self) -> &[Publisher] {
         &self.publishers
@@ -220,6 +232,11 @@ impl Plan {
     /// The payloads of a publishing group.
     pub fn payload(&self, group: usize) -> Option<&Template> {
         self.groups.get(group)?.payload.as_ref()
+    }
+
+    /// The quality of service of the answers to a group's requests; none if it sends none.
+    pub fn answers(&self, group: usize) -> Option<QosRange> {
+        self.groups.get(group)?.answers
     }
 
     /// Size of the largest message; none without publishers.
@@ -263,21 +280,14 @@ impl Plan {
     }
 
     /// Messages of all publishers due within the first `span_ns` of the load, to a thousandth of
-    /// the publishers.
+    /// the publishers of each group that is spread evenly.
     pub fn due_in_all(&self, span_ns: u64) -> u64 {
-        let mut sum = 0;
-        for (group, planned) in self.scenario.groups.iter().zip(&self.groups) {
-            let Some(pace) = &planned.pace else { continue };
-            // Publishers are spread evenly over a period: an equally even sample represents all.
-            let asked = group.clients.min(PUBLISHERS_ASKED_MAX);
-            let step = |of: u32| u64::from(of) * u64::from(group.clients) / u64::from(asked.max(1));
-            let due = (0..asked).map(|of| {
-                let number = u32::try_from(step(of)).unwrap_or(u32::MAX);
-                u64::from(pace.due_within(number, span_ns)) * (step(of + 1) - step(of))
-            });
-            sum += due.sum::<u64>();
-        }
-        sum
+        let groups = self.scenario.groups.iter().zip(&self.groups);
+        let due = groups.filter_map(|(group, planned)| {
+            let pace = planned.pace.as_ref()?;
+            Some(pace.due_of_all(group.clients, span_ns))
+        });
+        due.sum()
     }
 
     /// Nanoseconds of load: warm-up and hold.

@@ -64,6 +64,9 @@ impl Overrides {
             self.rate
                 .filter(|_| publishes)
                 .map(|rate| format!("{} by each publisher", per_second(rate))),
+            self.arrivals
+                .filter(|_| publishes)
+                .map(|arrivals| format!("{} arrivals", arrivals.text())),
             self.payload_bytes
                 .filter(|_| publishes)
                 .map(|bytes| format!("payload {} B", count(bytes.into()))),

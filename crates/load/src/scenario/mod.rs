@@ -24,8 +24,8 @@ pub use catalogue::{Entry, UnknownScenario, catalogue, find, find_document, find
 pub use changes::{ChangeError, Changes};
 pub use file::{CLIENTS_MAX, load, load_with, to_toml};
 pub use model::{
-    ClientSpec, Document, Fault, FaultKind, Group, Network, PayloadSpec, PublishSpec, Reconnect,
-    Scenario, Shape, Stages, SubscribeSpec, TargetSpec, Victims, WillSpec,
+    Arrivals, ClientSpec, Document, Fault, FaultKind, Group, Network, PayloadSpec, PublishSpec,
+    Reconnect, Scenario, Shape, Stages, SubscribeSpec, TargetSpec, Victims, WillSpec,
 };
 pub use overrides::{OverrideError, Overrides};
 pub use pattern::fill;

@@ -160,6 +160,8 @@ pub struct PublishSpec {
     pub rate: Rate,
     /// The shape of the rate during the load.
     pub shape: Shape,
+    /// The process by which the messages of all of them arrive.
+    pub arrivals: Arrivals,
     /// Closed loop: most messages without acknowledgement; the rate then plays no part. Open loop
     /// if none.
     pub window: Option<u16>,
@@ -195,6 +197,18 @@ pub enum Shape {
         /// At least one.
         rates: Vec<Rate>,
     },
+}
+
+/// The process by which the messages of a group's publishers arrive at the broker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Arrivals {
+    /// Publishers are spread evenly over the period, each at the same place of each period.
+    #[default]
+    Even,
+    /// At random, as messages of independent publishers do.
+    Poisson,
+    /// All publishers' messages of a period at once.
+    Burst,
 }
 
 /// The contents of a message besides its mark.

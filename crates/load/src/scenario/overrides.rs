@@ -7,7 +7,9 @@ use thrum_figures::whole;
 
 use super::changed::noted;
 use super::pattern::forms;
-use super::{AddressRange, Group, PAYLOAD_BYTES_MIN, PayloadSpec, Rate, Scenario, load, to_toml};
+use super::{
+    AddressRange, Arrivals, Group, PAYLOAD_BYTES_MIN, PayloadSpec, Rate, Scenario, load, to_toml,
+};
 
 /// Changes to a scenario; `None` keeps the scenario's value.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,6 +19,7 @@ pub struct Overrides {
     pub subscribers: Option<u32>,
     pub connections: Option<u32>,
     pub rate: Option<Rate>,
+    pub arrivals: Option<Arrivals>,
     pub payload_bytes: Option<u32>,
     pub qos: Option<QoS>,
     pub connect_rate: Option<u32>,
@@ -203,6 +206,7 @@ impl Scenario {
         for group in &mut self.groups {
             if let Some(publish) = &mut group.publish {
                 publish.rate = overrides.rate.unwrap_or(publish.rate);
+                publish.arrivals = overrides.arrivals.unwrap_or(publish.arrivals);
                 publish.qos = overrides.qos.unwrap_or(publish.qos);
                 publish.payload = payload.clone().unwrap_or_else(|| publish.payload.clone());
             }
@@ -333,6 +337,7 @@ mod tests {
             version: Some(Version::V5),
             hold: Some(Duration::from_secs(3)),
             connect_rate: Some(42),
+            arrivals: Some(Arrivals::Poisson),
             source_addresses: Some(vec!["127.0.0.2-127.0.0.9".parse().unwrap()]),
             ..Overrides::default()
         };
@@ -349,6 +354,17 @@ mod tests {
         assert_eq!(scenario.stages.hold, Duration::from_secs(3));
         assert_eq!(scenario.stages.warm_up, Duration::from_secs(5));
         assert_eq!(scenario.connect_rate, 42);
+        assert_eq!(scenario.arrivals_text(), "poisson");
+        assert!(
+            scenario.summary.contains("poisson arrivals"),
+            "{}",
+            scenario.summary
+        );
+        assert!(
+            scenario.toml.contains("arrivals = \"poisson\""),
+            "{}",
+            scenario.toml
+        );
         assert!(
             scenario
                 .toml

@@ -3,7 +3,7 @@
 use thrum_codec::{QoS, Version};
 use thrum_figures::{count, figure, span};
 
-use super::{Group, PayloadSpec, PublishSpec, Rate, Scenario, Shape};
+use super::{Arrivals, Group, PayloadSpec, PublishSpec, Rate, Scenario, Shape};
 
 impl Scenario {
     /// Protocol versions of its clients.
@@ -39,6 +39,20 @@ impl Scenario {
         }
     }
 
+    /// The processes by which messages of open loops arrive: `even`, `poisson`; empty if there are
+    /// none.
+    pub fn arrivals_text(&self) -> String {
+        let publishing = self
+            .groups
+            .iter()
+            .filter_map(|group| group.publish.as_ref());
+        let open = publishing.filter(|publish| publish.window.is_none());
+        let mut texts: Vec<&str> = open.map(|publish| publish.arrivals.text()).collect();
+        texts.sort_unstable();
+        texts.dedup();
+        texts.join(", ")
+    }
+
     /// Whether messages of some group wait for the acknowledgement of earlier ones.
     pub fn has_closed_loop(&self) -> bool {
         let mut publishing = self
@@ -58,6 +72,23 @@ impl PayloadSpec {
             Self::Template(text) if text.trim_start().starts_with('{') => "json",
             Self::Template(_) => "text",
             Self::File(_) => "file",
+        }
+    }
+}
+
+impl Arrivals {
+    /// The process with this name.
+    pub fn parse(text: &str) -> Option<Self> {
+        let all = [Self::Even, Self::Poisson, Self::Burst];
+        all.into_iter().find(|arrivals| arrivals.text() == text)
+    }
+
+    /// Its name in files and reports.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Even => "even",
+            Self::Poisson => "poisson",
+            Self::Burst => "burst",
         }
     }
 }
@@ -143,9 +174,13 @@ impl Group {
 }
 
 fn publish_text(publish: &PublishSpec, payload_bytes: u32) -> String {
-    let rate = match publish.window {
-        Some(window) => format!("window {window}"),
-        None => format!("{} each", per_second(publish.rate)),
+    let rate = match (publish.window, publish.arrivals) {
+        (Some(window), _) => format!("window {window}"),
+        (None, Arrivals::Even) => format!("{} each", per_second(publish.rate)),
+        (None, arrivals) => {
+            let rate = per_second(publish.rate);
+            format!("{rate} each ({} arrivals)", arrivals.text())
+        }
     };
     let what = if publish.response.is_some() {
         "requests to"

@@ -12,10 +12,11 @@ type Condition = (&'static str, fn(&RunResult) -> String);
 
 /// The compared conditions: the broker is not among them, because comparisons are made between
 /// brokers.
-const CONDITIONS: [Condition; 13] = [
+const CONDITIONS: [Condition; 14] = [
     ("scenario", |run| run.scenario.name.clone()),
     ("scale", |run| figure(run.scenario.scale)),
     ("load", |run| run.scenario.load.text.clone()),
+    ("arrivals", arrivals),
     ("QoS", |run| {
         run.scenario
             .qos
@@ -92,6 +93,14 @@ fn payload(run: &RunResult) -> String {
         || "none".to_owned(),
         |size| format!("{size} B {}", run.scenario.payload),
     )
+}
+
+/// Older results do not name it: theirs was the only one.
+fn arrivals(run: &RunResult) -> String {
+    match run.scenario.load.arrivals.as_str() {
+        "" => "even".to_owned(),
+        named => named.to_owned(),
+    }
 }
 
 fn groups(run: &RunResult) -> String {

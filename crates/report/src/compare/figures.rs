@@ -7,7 +7,7 @@ use crate::units::fraction;
 
 /// The compared figures, in the order of their display: latency and CPU first. The highest value
 /// of a distribution is one value and is not compared.
-pub(super) const COMPARED: [&str; 32] = [
+pub(super) const COMPARED: [&str; 36] = [
     "e2e.p50",
     "e2e.p90",
     "e2e.p99",
@@ -26,6 +26,10 @@ pub(super) const COMPARED: [&str; 32] = [
     "duplicated",
     "reordered",
     "misdelivered",
+    "wrong_qos",
+    "wrong_topic",
+    "wrong_retain",
+    "wrong_payload",
     "refused",
     "connect.errors",
     "connections.lost",
@@ -43,12 +47,16 @@ pub(super) const COMPARED: [&str; 32] = [
 ];
 
 /// Broken promises: one that A kept in every run and B broke is a fact, not a difference.
-pub(super) const FAILURES: [&str; 8] = [
+pub(super) const FAILURES: [&str; 12] = [
     "delivered",
     "lost",
     "duplicated",
     "reordered",
     "misdelivered",
+    "wrong_qos",
+    "wrong_topic",
+    "wrong_retain",
+    "wrong_payload",
     "refused",
     "connect.errors",
     "connections.lost",
@@ -122,7 +130,7 @@ impl Kind {
     }
 }
 
-/// Error bound of the generator in a figure of a run, in nanoseconds.
+/// How much of a figure of a run may be the generator's, in nanoseconds; none if it is not known.
 pub(super) fn error_ns(run: &RunResult, metric: &str) -> Option<f64> {
     let (distribution, figure) = metric.split_once('.')?;
     let bound = run.latency_ns.find(distribution)?.bound_of(figure)?;

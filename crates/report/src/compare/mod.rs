@@ -18,7 +18,8 @@ mod text;
 use serde::Serialize;
 
 pub use conclusion::conclusion;
-pub(crate) use text::cells;
+pub(crate) use conclusion::{Names, conclusion_between};
+pub(crate) use text::{cells, noise, notes};
 pub use text::{json, markdown, text, versus_line};
 
 use crate::result::RunResult;

@@ -232,7 +232,8 @@ fn winner(row: &Row, candidate: &str) -> String {
     }
 }
 
-fn noise(row: &Row) -> String {
+/// `±4 %`; `-` if it is not known.
+pub(crate) fn noise(row: &Row) -> String {
     match (row.noise_source, row.noise) {
         (NoiseSource::Exact, _) | (_, None) => "-".to_owned(),
         (_, Some(noise)) => format!("±{} %", figure(noise * 100.0)),
@@ -279,7 +280,8 @@ fn change(row: &Row) -> String {
     }
 }
 
-fn notes(comparisons: &[Comparison]) -> Vec<String> {
+/// What the words and figures of comparisons mean.
+pub(crate) fn notes(comparisons: &[Comparison]) -> Vec<String> {
     let rows = || comparisons.iter().flat_map(|comparison| &comparison.rows);
     let is_any = |is: fn(&Method) -> bool| comparisons.iter().any(|of| is(&of.method));
     let mut notes = Vec::new();

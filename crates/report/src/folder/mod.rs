@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 pub use listing::listing;
 use serde::Deserialize;
 
+use crate::compat::{Compat, WithCompat};
 use crate::result::{RunResult, SCHEMA, Validity, Verdict};
 use crate::summary::summary;
 use crate::threshold::ThresholdResult;
@@ -37,12 +38,14 @@ pub struct RunFolder {
 }
 
 /// Files of a run that are not made out of its result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Files<'a> {
     /// `report.html`.
     pub html: Option<&'a str>,
     /// `latency.hlog`; see [`crate::hlog`].
     pub hlog: Option<&'a str>,
+    /// The figures of another tool, a further field of `result.json`.
+    pub compat: Option<&'a Compat>,
 }
 
 /// Why a run is not kept.
@@ -191,7 +194,11 @@ impl RunFolder {
         self.put("junit.xml", &junit(std::slice::from_ref(run)))?;
         self.put("env.json", &environment_json(run))?;
         self.put("summary.txt", &summary(run))?;
-        let mut json = serde_json::to_string_pretty(run).map_err(|error| WriteError {
+        let with = WithCompat {
+            run,
+            compat: files.compat,
+        };
+        let mut json = serde_json::to_string_pretty(&with).map_err(|error| WriteError {
             path: self.path.join(RESULT),
             source: error.into(),
         })?;
@@ -217,6 +224,14 @@ impl RunFolder {
 pub fn read(path: &Path) -> Result<RunResult, ReadError> {
     let (path, text) = result_text(path)?;
     parse(&path, &text)
+}
+
+/// Reads the text of a `result.json`.
+///
+/// # Errors
+/// It is none, or not of this version.
+pub(crate) fn parse_result(text: &str) -> Result<RunResult, ReadError> {
+    parse(Path::new(RESULT), text)
 }
 
 /// The log of latencies second by second of a run folder, if it has one.

@@ -43,6 +43,7 @@ fn a_written_folder_is_complete_and_read_back() {
     let files = Files {
         html: Some("<html>"),
         hlog: Some("#log\n"),
+        compat: None,
     };
     folder.write(&run, &files).unwrap();
     let mut names: Vec<String> = fs::read_dir(folder.path())

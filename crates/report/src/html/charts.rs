@@ -1,5 +1,6 @@
 //! Which charts a run has.
 
+use crate::latencies;
 use crate::metric::Unit;
 use crate::result::{Distribution, Quantiles, Resources, RunResult, Second, Stage};
 use crate::svg::{
@@ -20,6 +21,26 @@ pub(crate) struct Chart {
     pub(crate) drawing: Drawing,
     /// Its contents and its limits.
     pub(crate) caption: String,
+    /// The run is INVALID, and what it shows may be the generator's.
+    pub(crate) is_void: bool,
+}
+
+impl Chart {
+    /// Its place among what a reader looks for first: rates, the latency that the run is about, its
+    /// percentiles; none for the others.
+    pub(crate) fn main_place(&self, result: &RunResult) -> Option<usize> {
+        let main = result.latency_ns.main().map(|(name, _)| match name {
+            "publish_response" => "publish_ack",
+            name => name,
+        });
+        match self.id {
+            "rate" => Some(0),
+            id if Some(id) == main => Some(1),
+            "percentiles" => Some(2),
+            "clients" if !result.has_load() => Some(3),
+            _ => None,
+        }
+    }
 }
 
 /// All charts that the run has figures for.
@@ -66,11 +87,29 @@ pub(crate) fn charts(result: &RunResult, points_max: usize) -> Vec<Chart> {
     ]
     .into_iter()
     .flatten()
+    .map(|chart| Chart {
+        is_void: is_void(result, chart.id),
+        ..chart
+    })
     .collect()
 }
 
+/// Whether what a chart shows may be the generator's.
+fn is_void(result: &RunResult, id: &str) -> bool {
+    let withheld = &result.validity.withheld;
+    match id {
+        "percentiles" => {
+            let main = result.latency_ns.main();
+            main.is_some_and(|(name, _)| latencies::is_void(result, name))
+        }
+        "heat" => latencies::is_void(result, "e2e"),
+        "broker-cpu" => withheld.contains_key("broker.cores.max"),
+        name => latencies::is_void(result, name),
+    }
+}
+
 const E2E: &str = "From the moment a message was due to its arrival. A broker that makes the publisher wait does not \
-    get a better figure for it.";
+    get a better figure for it. Generator: what of the p99 may be the generator's, at most.";
 const SERVICE: &str = "From the actual send to the arrival. The rest of the response time is waiting before the send.";
 const ACK: &str = "From PUBLISH to PUBACK (QoS 1) or PUBCOMP (QoS 2).";
 const CONNECT: &str = "From opening the connection to CONNACK.";
@@ -205,15 +244,21 @@ impl<'run> Source<'run> {
         };
         let series = vec![
             line("p50", |quantiles| quantiles.p50),
-            line("p90", |quantiles| quantiles.p90),
             line("p99", |quantiles| quantiles.p99),
-            line("p99.9", |quantiles| quantiles.p99_9),
             line("max", |quantiles| quantiles.max),
         ];
         let axis = "of each second, log scale";
         let mut chart = self.chart(title, axis, Unit::Nanoseconds, series);
         chart.log = true;
-
+        let bound = |second: &Second| second.delays.e2e_bound.map(|bound| fraction(bound.p99));
+        let is_known = self
+            .result
+            .series
+            .iter()
+            .any(|second| bound(second).is_some());
+        if id == "e2e" && is_known {
+            chart.band = Some(self.line("generator", bound));
+        }
         chart.limits = self.limits(|metric| {
             metric
                 .strip_prefix(id)
@@ -225,18 +270,21 @@ impl<'run> Source<'run> {
 
     fn percentiles(&self) -> Option<Chart> {
         let latencies = &self.result.latency_ns;
-        let line = |name: &str, distribution: &Option<Distribution>| {
-            distribution.as_ref().map(|found| PercentileLine {
+        let response = latencies.publish_response.as_ref();
+        let line = |name: &str, distribution: Option<&Distribution>| {
+            distribution.map(|found| PercentileLine {
                 name: name.to_owned(),
                 count: found.quantiles.count,
+                missing: found.missing,
                 curve: found.curve.clone(),
             })
         };
         let lines = [
-            line("e2e", &latencies.e2e),
-            line("service", &latencies.service),
-            line("ack", &latencies.publish_ack),
-            line("connect", &latencies.connect),
+            line("e2e", latencies.e2e.as_ref()),
+            line("service", latencies.service.as_ref()),
+            line("response", response.filter(|_| latencies.e2e.is_none())),
+            line("ack", latencies.publish_ack.as_ref()),
+            line("connect", latencies.connect.as_ref()),
         ];
         let chart = PercentileChart {
             title: "Percentiles of the hold".to_owned(),
@@ -244,7 +292,8 @@ impl<'run> Source<'run> {
             lines: lines.into_iter().flatten().collect(),
         };
         let caption = "From HDR histograms of every single message of the hold. Each step to the right is ten times rarer. \
-            e2e: response time. service: service time. ack: publish to acknowledgement.";
+            A line ends where fewer than ten messages lie beyond it. e2e: response time. service: service time. ack: \
+            publish to acknowledgement.";
         chart
             .draw()
             .map(|drawing| chart_of("percentiles", drawing, caption))
@@ -378,6 +427,7 @@ fn chart_of(id: &'static str, drawing: Drawing, caption: &str) -> Chart {
         id,
         drawing,
         caption: caption.to_owned(),
+        is_void: false,
     }
 }
 

@@ -97,6 +97,7 @@ fn scenario(scenario: &ScenarioDescription) -> Section {
     );
     section.row("source addresses", scenario.source_addresses.join(", "));
     section.row("load", scenario.load.text.clone());
+    section.row("arrivals", scenario.load.arrivals.clone());
     if scenario.load.closed_loop {
         section.row(
             "closed loop",
@@ -247,6 +248,12 @@ fn cpu_rows(section: &mut Section, usage: &Usage) {
         .cpu_us_per_message
         .map(|cost| format!("{}µs", figure(cost)));
     section.row("CPU per message received", each.unwrap_or_default());
+    let whole = usage.machine.cpu_us_per_message;
+    let whole = whole.map(|cost| format!("{}µs, all processes and the kernel", figure(cost)));
+    section.row(
+        "CPU of its whole machine per message",
+        whole.unwrap_or_default(),
+    );
     let per_core = usage.messages_per_core_second.map(units::rate);
     section.row("messages per core in use", per_core.unwrap_or_default());
     let idle = usage
@@ -256,6 +263,10 @@ fn cpu_rows(section: &mut Section, usage: &Usage) {
     section.row(
         "CPU of the machine left idle",
         units::percent(usage.machine.idle),
+    );
+    section.row(
+        "CPU that the host of its machine kept (stolen)",
+        units::percent(usage.machine.stolen),
     );
     let waited = figure(usage.waited_for_core_seconds);
     section.row("threads waited for a core", format!("{waited} s"));
@@ -332,13 +343,12 @@ pub(super) fn health(result: &RunResult) -> Section {
     let mut section = Section::new("Generator health");
     let quantiles = |distribution: &Option<Distribution>| {
         distribution.as_ref().map_or_else(String::new, |found| {
-            let found = found.quantiles;
-            let latency = units::latency;
+            let text = |figure| found.figure_text(figure);
             format!(
                 "p50 {}, p99 {}, max {}",
-                latency(found.p50),
-                latency(found.p99),
-                latency(found.max)
+                text("p50"),
+                text("p99"),
+                text("max")
             )
         })
     };

@@ -1,4 +1,4 @@
-// Crosshair, tooltip and zoom of the time charts, and the copy button. The page is complete without it.
+// Crosshair, tooltip and zoom of the time charts; copying. The page is complete without it.
 (() => {
 const $ = id => document.getElementById(id), tip = $('tip'), reset = $('reset'), button = $('copy');
 const set = (element, attributes) => {
@@ -18,7 +18,7 @@ const charts = [...document.querySelectorAll('svg[data-t]')].map(svg => {
   const { x, y, t, u, v } = svg.dataset, all = selector => [...svg.querySelectorAll(selector)];
   const [left, right] = x.split(' ').map(Number), [bottom, top, low, high, log] = y.split(' ').map(Number);
   return { svg, left, right, bottom, top, low, high, log, end: +t, unit: u, values: +v, ticks: svg.querySelector('.ticks'),
-    lines: all('.p path').map(e => ({ e, runs: parse(e.getAttribute('d')), heat: e.classList.contains('h') })),
+    lines: all('.p path').map(e => ({ e, runs: parse(e.getAttribute('d')), is: k => e.classList.contains(k) })),
     bands: all('rect.b').map(e => ({ e, x: +e.getAttribute('x'), w: +e.getAttribute('width') })), marks: all('g.at'),
     zone: make(svg, 'rect', { class: 'zone', y: top, height: bottom - top, width: 0 }),
     cross: make(svg, 'path', { class: 'cross' }) };
@@ -66,7 +66,7 @@ const time = (c, event) => {
 const read = (c, line, x) => {
   let y;
   for (const { points } of line.runs) {
-    const upper = line.heat ? points.slice(0, points.length / 2) : points;
+    const upper = line.is('h') ? points.slice(0, points.length / 2) : line.is('gen') ? points.slice(0, -2) : points;
     if (x <= upper.at(-1)[0]) y ??= upper.findLast(p => p[0] <= x)?.[1];
   }
   const part = (c.bottom - y) / (c.bottom - c.top);

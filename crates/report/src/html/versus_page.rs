@@ -8,8 +8,8 @@ use super::view::{NAME_MAX, brief, cut, style};
 use crate::metric::Better;
 use crate::svg::{Bar, BarChart};
 use crate::versus::{
-    Column, VersusReport, VersusScenario, cells, columns, configurations, explanation, headings,
-    notes,
+    Cell, Column, Judged, VersusBroker, VersusReport, VersusScenario, cells, columns,
+    configurations, explanation, headings, notes, sentences, tables, winners,
 };
 
 /// Most scenarios and brokers of a page.
@@ -17,17 +17,26 @@ const SCENARIOS_MAX: usize = 24;
 const BROKERS_MAX: usize = 12;
 /// Longest configuration and scenario file, escaped.
 const TEXT_BYTES_MAX: usize = 6 * 1024;
+/// Longest sentence and longest Markdown in bytes, escaped.
+const SENTENCE_MAX: usize = 600;
+const MARKDOWN_MAX: usize = 32 * 1024;
+/// Colours of brokers; their names stand beside them.
+const COLOURS: usize = 6;
 /// Longest text of a cell in bytes, escaped.
 const CELL_MAX: usize = 60;
 
 #[derive(Debug, Serialize)]
 struct View {
     title: String,
+    sentences: Vec<String>,
     explanation: String,
     notes: Vec<String>,
     scenarios: Vec<ScenarioView>,
+    method: Vec<String>,
     disclosure: Vec<Section>,
+    markdown: String,
     style: String,
+    script: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -42,6 +51,8 @@ struct ScenarioView {
 /// A broker above its column.
 #[derive(Debug, Serialize)]
 struct Heading {
+    /// Its colour, from 1.
+    colour: usize,
     name: String,
     version: String,
 }
@@ -52,13 +63,17 @@ struct Heading {
 struct Row {
     name: String,
     cells: Vec<CellView>,
+    /// The winner, or that there is none; empty if the figure is not compared.
+    winner: String,
+    noise: String,
 }
 
 #[derive(Debug, Serialize)]
 struct CellView {
     text: String,
     range: String,
-    class: &'static str,
+    bound: String,
+    class: String,
 }
 
 /// Draws the comparison: a table and bars per scenario, full disclosure at the end.
@@ -67,64 +82,93 @@ struct CellView {
 ///
 /// If the template of the page does not render, which is a fault of this crate.
 pub fn versus_page(report: &VersusReport) -> Result<String, PageError> {
+    let shown = report.scenarios.iter().take(SCENARIOS_MAX);
+    let mut judged: Vec<Judged<'_>> = shown.map(Judged::new).collect();
+    let method = judged.first_mut().map(Judged::notes);
+    let sentences = sentences(&mut judged).into_iter();
+    let sentences = sentences.map(|sentence| brief(&sentence, SENTENCE_MAX));
     let view = View {
         title: brief(&report.title, NAME_MAX),
+        sentences: sentences.collect(),
         explanation: explanation(report),
         notes: notes(report)
             .iter()
             .take(BROKERS_MAX)
             .map(|note| brief(note, NAME_MAX * 2))
             .collect(),
-        scenarios: report
-            .scenarios
-            .iter()
-            .take(SCENARIOS_MAX)
-            .map(scenario)
-            .collect(),
+        scenarios: judged.iter_mut().map(scenario).collect(),
+        method: method.unwrap_or_default(),
         disclosure: disclosure(report),
+        markdown: cut(&tables(report), MARKDOWN_MAX),
         style: style(),
+        script: include_str!("report.js"),
     };
     render(include_str!("versus.html.j2"), &view)
 }
 
-fn scenario(scenario: &VersusScenario) -> ScenarioView {
+fn scenario(judged: &mut Judged<'_>) -> ScenarioView {
+    let scenario = judged.scenario();
+    let winners = winners(judged);
     let brokers = || scenario.brokers.iter().take(BROKERS_MAX);
-    // The heading of the brokers is above the first column.
-    let names = headings(scenario).into_iter().skip(1);
-    let mut rows: Vec<Row> = names
-        .map(|name| Row {
-            name,
-            cells: Vec::new(),
-        })
+    let columns_of: Vec<(&VersusBroker, Vec<Cell>)> = brokers()
+        .map(|broker| (broker, cells(scenario, broker)))
         .collect();
-    for broker in brokers() {
-        for (row, cell) in rows.iter_mut().zip(cells(scenario, broker)) {
-            row.cells.push(CellView {
-                text: brief(&cell.text, CELL_MAX),
-                range: brief(&cell.range, CELL_MAX),
-                class: match cell.good {
-                    None if broker.is_void() => " void",
-                    None => "",
-                    Some(true) => " good",
-                    Some(false) => " bad",
-                },
+    let rows = headings(scenario).into_iter().zip(winners).enumerate();
+    let rows = rows.map(|(row, (name, winner))| {
+        let cells = columns_of
+            .iter()
+            .enumerate()
+            .filter_map(|(place, (broker, cells))| {
+                Some(cell_view(
+                    cells.get(row)?,
+                    broker,
+                    winner.place == Some(place),
+                ))
             });
+        Row {
+            name,
+            cells: cells.collect(),
+            winner: brief(&winner.text, CELL_MAX),
+            noise: winner.noise,
         }
-    }
+    });
     let charted = columns(scenario).into_iter().filter(|column| column.chart);
     ScenarioView {
         name: brief(&scenario.name, NAME_MAX),
         summary: brief(&scenario.summary, NAME_MAX * 2),
         brokers: brokers()
-            .map(|broker| Heading {
+            .enumerate()
+            .map(|(place, broker)| Heading {
+                colour: colour(place),
                 name: brief(&broker.name, CELL_MAX),
                 version: brief(broker.version_text(), CELL_MAX),
             })
             .collect(),
-        rows,
+        rows: rows.collect(),
         charts: charted
             .filter_map(|column| bars(scenario, &column))
             .collect(),
+    }
+}
+
+/// The number of a broker's colour, from 1.
+const fn colour(place: usize) -> usize {
+    place % COLOURS + 1
+}
+
+fn cell_view(cell: &Cell, broker: &VersusBroker, wins: bool) -> CellView {
+    CellView {
+        text: brief(&cell.text, CELL_MAX),
+        range: brief(&cell.range, CELL_MAX),
+        bound: cell.bound.clone(),
+        class: match cell.good {
+            None if broker.is_void() => " void",
+            None if wins => " win",
+            None => "",
+            Some(true) => " good",
+            Some(false) => " bad",
+        }
+        .to_owned(),
     }
 }
 
@@ -133,7 +177,8 @@ fn bars(scenario: &VersusScenario, column: &Column) -> Option<String> {
         .brokers
         .iter()
         .take(BROKERS_MAX)
-        .filter_map(|broker| {
+        .enumerate()
+        .filter_map(|(place, broker)| {
             let spread = column.spread(broker)?;
             Some(Bar {
                 name: broker.name.clone(),
@@ -141,6 +186,7 @@ fn bars(scenario: &VersusScenario, column: &Column) -> Option<String> {
                 value: spread.median,
                 range: (spread.rounds > 1).then_some((spread.min, spread.max)),
                 is_void: broker.is_void(),
+                colour: colour(place),
             })
         });
     let chart = BarChart {

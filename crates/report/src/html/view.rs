@@ -8,6 +8,7 @@ use super::disclosure::{Section, disclosure, health, mark_rows};
 use super::embed::Embedded;
 use super::page::PageOptions;
 use super::words::{self, Badge, ErrorRow, ThresholdRow, Tile};
+use crate::latencies::{self, LatencyTable};
 use crate::result::RunResult;
 use crate::svg::{Palette, STYLE};
 
@@ -31,6 +32,7 @@ pub(super) struct View {
     validity_limits: Vec<Advice>,
     thresholds: Vec<ThresholdRow>,
     tiles: Vec<Tile>,
+    latencies: LatencyTable,
     charts: Vec<ChartView>,
     marks: Vec<(String, String)>,
     errors: Vec<ErrorRow>,
@@ -50,6 +52,10 @@ struct ChartView {
     title: String,
     caption: String,
     svg: String,
+    /// Whether it stands at the top.
+    main: bool,
+    /// Whether what it shows may be the generator's.
+    void: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -91,6 +97,7 @@ impl View {
             validity_limits: limits.collect(),
             thresholds: words::thresholds(result),
             tiles: words::tiles(result),
+            latencies: bounded(latencies::table(result)),
             charts: Vec::new(),
             marks: mark_rows(result),
             errors,
@@ -107,16 +114,26 @@ impl View {
 
     /// Draws the charts with this many points per line.
     pub(super) fn draw(&mut self, result: &RunResult, points_max: usize) {
-        self.charts = charts(result, points_max)
-            .into_iter()
-            .map(|chart| ChartView {
-                id: chart.id,
-                title: chart.drawing.title.clone(),
-                caption: chart.caption,
-                svg: chart.drawing.inline(),
-            })
-            .collect();
+        let mut charts = charts(result, points_max);
+        charts.sort_by_key(|chart| chart.main_place(result).unwrap_or(usize::MAX));
+        let views = charts.into_iter().map(|chart| ChartView {
+            main: chart.main_place(result).is_some(),
+            void: chart.is_void,
+            id: chart.id,
+            title: chart.drawing.title.clone(),
+            caption: chart.caption,
+            svg: chart.drawing.inline(),
+        });
+        self.charts = views.collect();
     }
+}
+
+/// The table with its notes within the limits of a page.
+fn bounded(mut table: LatencyTable) -> LatencyTable {
+    for note in &mut table.notes {
+        *note = brief(note, NAME_MAX * 2);
+    }
+    table
 }
 
 /// The style sheet of a page: light and dark, screen and paper.

@@ -5,8 +5,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::view::{NAME_MAX, brief};
+use crate::latencies;
 use crate::metric::{self, Unit};
-use crate::result::{Quantiles, RunResult, Usage};
+use crate::result::{RunResult, Usage, Withheld};
 use crate::summary::{is_without_figures, verdict_word};
 use crate::svg::value_text;
 use crate::threshold::ThresholdResult;
@@ -27,11 +28,17 @@ pub(crate) struct Badge {
 }
 
 /// One of the six figures at the top.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Tile {
     pub(crate) name: &'static str,
     pub(crate) value: String,
     pub(crate) note: String,
+    /// What else belongs to it.
+    pub(crate) more: String,
+    /// Why it is not to be used; empty if it is.
+    pub(crate) why: String,
+    /// The run is INVALID, and this is not the broker's.
+    pub(crate) void: bool,
 }
 
 /// A limit and how far the run was from it.
@@ -67,7 +74,11 @@ pub(crate) fn subtitle(result: &RunResult) -> String {
             .cloned()
             .collect::<Vec<_>>()
             .join(", "),
-        format!("{} hold", units::span(hold)),
+        if is_without_figures(result) {
+            String::new()
+        } else {
+            format!("{} hold", units::span(hold))
+        },
         result.started.clone(),
     ];
     let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
@@ -143,18 +154,37 @@ pub(crate) fn paragraph(result: &RunResult) -> String {
     } else {
         "The broker broke promises of the protocol.".to_owned()
     });
-    sentences.push(
-        if result.validity.valid {
-            "The generator kept up, so the figures are the broker's."
-        } else {
-            "The generator was the limit, so the figures are not the broker's."
-        }
-        .to_owned(),
-    );
+    sentences.push(what_is_the_generators(result));
     sentences.join(" ")
 }
 
+fn what_is_the_generators(result: &RunResult) -> String {
+    if is_without_figures(result) {
+        return "The run was ended before its hold.".to_owned();
+    }
+    if !result.validity.valid {
+        return "The generator was the limit, so the figures that are marked as void are not the broker's."
+            .to_owned();
+    }
+    let main = result.latency_ns.main();
+    let bound = main.and_then(|(_, main)| {
+        main.bound_of("p99")
+            .filter(|_| !main.withheld.contains_key("p99"))
+    });
+    match bound {
+        Some(bound) => format!(
+            "The generator kept up: at most {} of the p99 may be its own.",
+            units::latency(bound)
+        ),
+        None => "The generator kept up, so the figures are the broker's.".to_owned(),
+    }
+}
+
 fn what_was_done(result: &RunResult) -> String {
+    if is_without_figures(result) {
+        let (ready, wanted) = (figure(result.clients.ready), figure(result.clients.wanted));
+        return format!("{ready} of {wanted} clients were up, and nothing was measured.");
+    }
     let hold = Duration::try_from_secs_f64(result.scenario.stages.hold).unwrap_or_default();
     let ready = figure(result.clients.ready);
     let wanted = if result.clients.ready == result.clients.wanted {
@@ -197,27 +227,49 @@ fn what_arrived(result: &RunResult) -> Option<String> {
 }
 
 fn how_long(result: &RunResult) -> Option<String> {
-    let (what, quantiles) = match (&result.latency_ns.e2e, &result.latency_ns.connect) {
-        (Some(e2e), _) => ("messages", e2e.quantiles),
-        (None, Some(connect)) => ("connections", connect.quantiles),
-        (None, None) => return None,
+    let (name, main) = result.latency_ns.main()?;
+    let what = match name {
+        "connect" => "connections",
+        "e2e" => "messages",
+        _ => "acknowledgements",
     };
-    let Quantiles { p50, p99, max, .. } = quantiles;
+    let at_most = |figure| match main.withheld.get(figure) {
+        None => format!("at most {}", main.figure_text(figure)),
+        Some(Withheld::Missing { over, .. }) => format!("more than {}", units::latency(*over)),
+        Some(Withheld::TooFew { .. }) => "an unknown time, as they are too few".to_owned(),
+        Some(_) => "a time that is withheld".to_owned(),
+    };
+    let slowest = match main.withheld.get("max") {
+        None => main.figure_text("max"),
+        Some(Withheld::Missing { .. }) => "never arrived".to_owned(),
+        Some(_) => "a time that is withheld".to_owned(),
+    };
     Some(format!(
-        "Half of the {what} took at most {}, 99 % at most {}, the slowest {}.",
-        units::latency(p50),
-        units::latency(p99),
-        units::latency(max)
+        "Half of the {what} took {}, 99 % {}, the slowest {slowest}.",
+        at_most("p50"),
+        at_most("p99"),
     ))
 }
 
 fn what_it_cost(result: &RunResult) -> Option<String> {
     let usage = first_broker(result)?;
+    let memory = unbroken(&units::bytes(units::fraction(usage.rss_max_bytes)));
+    let cores = match withheld(result, "broker.cores") {
+        "" => format!("{} cores on average", units::figure(usage.cores_avg)),
+        _ => "an amount of CPU that is withheld".to_owned(),
+    };
     Some(format!(
-        "The broker used {} cores on average and at most {} of memory.",
-        units::figure(usage.cores_avg),
-        unbroken(&units::bytes(units::fraction(usage.rss_max_bytes)))
+        "The broker used {cores} and at most {memory} of memory."
     ))
+}
+
+/// Why a figure that is no latency is not to be used; empty if it is.
+fn withheld<'run>(result: &'run RunResult, name: &str) -> &'run str {
+    result
+        .validity
+        .withheld
+        .get(name)
+        .map_or("", String::as_str)
 }
 
 fn limits_missed(result: &RunResult) -> Option<String> {
@@ -249,31 +301,34 @@ pub(crate) fn tiles(result: &RunResult) -> Vec<Tile> {
                 units::count(clients.wanted),
                 units::rate(clients.connect_rate)
             ),
+            ..Tile::default()
         },
-        broker_tile(result, "Broker CPU", |usage| {
-            let cost = usage.cpu_us_per_message;
-            let cost = cost.map_or_else(String::new, |cost| {
-                format!(" · {}µs/message", units::figure(cost))
-            });
-            let most = format!("max {}{cost}", units::figure(usage.cores_max));
-            (format!("{} cores", units::figure(usage.cores_avg)), most)
-        }),
+        cpu_tile(result),
         broker_tile(result, "Broker memory", |usage| {
             let each = usage.bytes_per_connection;
             let each = each.map_or_else(String::new, |each| {
                 format!(" · {}/client", units::bytes(each))
             });
             let mean = units::bytes(units::fraction(usage.rss_avg_bytes));
-            (
-                units::bytes(units::fraction(usage.rss_max_bytes)),
-                format!("avg {mean}{each}"),
-            )
+            Tile {
+                value: units::bytes(units::fraction(usage.rss_max_bytes)),
+                note: format!("avg {mean}{each}"),
+                ..Tile::default()
+            }
         }),
     ]
 }
 
 fn rate_tile(result: &RunResult) -> Tile {
     let rates = &result.rates;
+    if is_without_figures(result) {
+        return Tile {
+            name: "Received",
+            value: "–".to_owned(),
+            note: "ended before the hold".to_owned(),
+            ..Tile::default()
+        };
+    }
     if rates.offered > 0.0 || rates.received > 0.0 {
         return Tile {
             name: "Received",
@@ -283,32 +338,48 @@ fn rate_tile(result: &RunResult) -> Tile {
                 units::figure(rates.sent),
                 units::figure(rates.offered)
             ),
+            ..Tile::default()
         };
     }
     Tile {
         name: "Connected",
         value: units::rate(result.clients.connect_rate),
         note: "no messages in this scenario".to_owned(),
+        ..Tile::default()
     }
 }
 
 fn latency_tile(result: &RunResult) -> Tile {
-    let latencies = &result.latency_ns;
-    let (name, found) = match (&latencies.e2e, &latencies.connect) {
-        (None, Some(connect)) => ("Connect time p99", Some(connect)),
-        (e2e, _) => ("Response time p99", e2e.as_ref()),
+    let main = result.latency_ns.main();
+    let name = match main {
+        Some(("connect", _)) => "Connect time p99",
+        Some(("publish_ack", _)) => "Acknowledged p99",
+        _ => "Response time p99",
     };
-    let Some(Quantiles { p50, p99, max, .. }) = found.map(|found| found.quantiles) else {
+    let Some((distribution, found)) = main else {
         return Tile {
             name,
             value: "–".to_owned(),
             note: "not measured".to_owned(),
+            ..Tile::default()
         };
     };
+    let (p50, max) = (found.figure_text("p50"), found.figure_text("max"));
+    let reason = found.why("p99");
+    let is_void = latencies::is_void(result, distribution);
     Tile {
         name,
-        value: units::latency(p99),
-        note: format!("p50 {} · max {}", units::latency(p50), units::latency(max)),
+        value: found.figure_text("p99"),
+        note: format!("p50 {p50} · max {max}"),
+        more: found
+            .bound_text("p99")
+            .map_or_else(String::new, |bound| format!("generator {bound}")),
+        void: is_void,
+        why: match reason {
+            Some(reason) => reason,
+            None if is_void => "the generator may have made too much of it".to_owned(),
+            None => String::new(),
+        },
     }
 }
 
@@ -329,26 +400,59 @@ fn delivery_tile(result: &RunResult) -> Tile {
         name: "Delivered",
         value,
         note,
+        ..Tile::default()
     }
 }
 
-fn broker_tile(
-    result: &RunResult,
-    name: &'static str,
-    text: impl Fn(&Usage) -> (String, String),
-) -> Tile {
+/// CPU of the broker and of its whole machine.
+fn cpu_tile(result: &RunResult) -> Tile {
+    let of = |name: &str, text: String| match withheld(result, name) {
+        "" => text,
+        _ => "withheld".to_owned(),
+    };
+    let each = |cost: f64| format!("{}µs", units::figure(cost));
+    broker_tile(result, "Broker CPU", |usage| {
+        let most = of("broker.cores.max", units::figure(usage.cores_max));
+        let cost = usage.cpu_us_per_message.map(|cost| {
+            let cost = of("broker.cpu_per_message", each(cost));
+            format!(" · {cost}/message")
+        });
+        let whole = usage.machine.cpu_us_per_message.map(|cost| {
+            let cost = of("machine.cpu_per_message", each(cost));
+            format!("whole machine {cost}/message · ")
+        });
+        let stolen = units::percent(usage.machine.stolen);
+        let reasons = ["broker.cores", "broker.cores.max"].map(|name| withheld(result, name));
+        let why = reasons.iter().find(|why| !why.is_empty()).unwrap_or(&"");
+        Tile {
+            value: of(
+                "broker.cores",
+                format!("{} cores", units::figure(usage.cores_avg)),
+            ),
+            note: format!("busiest second {most}{}", cost.unwrap_or_default()),
+            more: format!("{}{stolen} stolen by its host", whole.unwrap_or_default()),
+            void: !why.is_empty(),
+            why: (*why).to_owned(),
+            ..Tile::default()
+        }
+    })
+}
+
+fn broker_tile(result: &RunResult, name: &'static str, tile: impl Fn(&Usage) -> Tile) -> Tile {
     let Some(usage) = first_broker(result) else {
         return Tile {
             name,
             value: "–".to_owned(),
             note: "the broker could not be watched".to_owned(),
+            ..Tile::default()
         };
     };
-    let (value, mut note) = text(usage);
+    let mut tile = tile(usage);
+    tile.name = name;
     if result.brokers.len() > 1 {
-        note = format!("first of {} brokers · {note}", result.brokers.len());
+        tile.note = format!("first of {} brokers · {}", result.brokers.len(), tile.note);
     }
-    Tile { name, value, note }
+    tile
 }
 
 fn first_broker(result: &RunResult) -> Option<&Usage> {
@@ -371,10 +475,10 @@ fn threshold_row(threshold: &ThresholdResult) -> ThresholdRow {
     ThresholdRow {
         metric: brief(&threshold.metric, NAME_MAX),
         condition: brief(&threshold.condition, NAME_MAX),
-        measured: threshold.measured.map_or_else(
-            || "not measured".to_owned(),
-            |measured| value_text(measured, unit),
-        ),
+        measured: match threshold.measured {
+            Some(measured) => value_text(measured, unit),
+            None => brief(&threshold.measured_text(), NAME_MAX),
+        },
         margin: threshold.measured.map_or_else(String::new, |measured| {
             margin(measured, threshold.limit, unit)
         }),

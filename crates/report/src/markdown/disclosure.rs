@@ -102,6 +102,7 @@ impl Facts {
         );
         self.add("source addresses", scenario.source_addresses.join(", "));
         self.add("load", scenario.load.text.clone());
+        self.add("arrivals", scenario.load.arrivals.clone());
         self.add("scale", figure(scenario.scale));
         let stages = scenario.stages;
         let stages = [stages.ramp, stages.warm_up, stages.hold, stages.drain].map(figure);

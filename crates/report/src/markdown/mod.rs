@@ -8,12 +8,13 @@ mod tests;
 use std::fmt::Write as _;
 
 use crate::grid;
+use crate::latencies;
 use crate::result::RunResult;
 use crate::summary::{
     conditions, errors_by_count, facts, invalid_lines, is_without_figures, recovery, result_lines,
     threshold_value, verdict_text, verdict_word,
 };
-use crate::units::{count, figure, latency};
+use crate::units::{bytes, count, figure, fraction, percent};
 
 /// Reasons of errors shown; all are in the result file.
 const ERRORS_SHOWN: usize = 20;
@@ -27,7 +28,8 @@ pub fn markdown(run: &RunResult) -> String {
     head(&mut text, run);
     section(&mut text, "Thresholds", &thresholds(run), 1);
     section(&mut text, "Results", &results(run), 2);
-    section(&mut text, "Latencies", &latencies(run), 1);
+    latency_section(&mut text, run);
+    section(&mut text, "Resources", &resources(run), 1);
     section(&mut text, "Errors", &errors(run), 1);
     section(&mut text, "Marks", &marks(run), 1);
     disclosure::write(&mut text, run);
@@ -102,32 +104,92 @@ fn thresholds(run: &RunResult) -> Vec<Vec<String>> {
 /// The lines of the summary without latencies, which have their own table.
 fn results(run: &RunResult) -> Vec<Vec<String>> {
     let mut rows = vec![row(["", "result"])];
-    let is_latency = |subject: &str| matches!(subject, "e2e" | "service" | "ack" | "subscribe");
+    let is_latency = |subject: &str| {
+        matches!(
+            subject,
+            "e2e" | "service" | "response" | "ack" | "connect" | "subscribe" | "reconnect"
+        )
+    };
+    let is_bound =
+        |subject: &str, text: &str| subject == "generator" && text.trim().starts_with('≤');
     for (subject, text) in result_lines(run) {
-        if !is_latency(&subject) {
+        if !is_latency(&subject) && !is_bound(&subject, &text) {
             rows.push(vec![subject, text]);
         }
     }
     rows
 }
 
-fn latencies(run: &RunResult) -> Vec<Vec<String>> {
-    let mut rows = Vec::new();
-    for (name, distribution) in run.latency_ns.named() {
-        let Some(figures) = distribution.map(|distribution| distribution.quantiles.figures())
-        else {
-            continue;
-        };
-        if rows.is_empty() {
-            let names = figures.iter().map(|(figure, _)| (*figure).to_owned());
-            rows.push(std::iter::once("latency".to_owned()).chain(names).collect());
+/// Each figure with what of it may be the generator's, and why some are not to be used.
+fn latency_section(text: &mut String, run: &RunResult) {
+    let table = latencies::table(run);
+    let head = ["latency", "values"].into_iter().chain(table.figures);
+    let mut rows = vec![head.map(str::to_owned).collect::<Vec<String>>()];
+    for row in table.rows {
+        let void = if row.void { " (void)" } else { "" };
+        let mut cells = vec![format!("{}{void}", row.name), row.count];
+        for cell in row.cells {
+            let note = superscript(cell.note);
+            let bound = match cell.bound.as_str() {
+                "" => String::new(),
+                bound => format!(" ({bound})"),
+            };
+            cells.push(format!("{}{note}{bound}", cell.text));
         }
-        let cells = figures.iter().map(|&(figure, value)| match figure {
-            "count" => count(value),
-            _ => latency(value),
-        });
-        rows.push(std::iter::once(name.to_owned()).chain(cells).collect());
+        rows.push(cells);
     }
+    section(text, "Latencies", &rows, 1);
+    for (number, note) in table.notes.iter().enumerate() {
+        let gap = if number == 0 { "\n" } else { "" };
+        writeln!(text, "{gap}{}. {}", number + 1, grid::escaped(note)).ok();
+    }
+}
+
+/// The number of a note; nothing for 0.
+fn superscript(number: usize) -> String {
+    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    if number == 0 {
+        return String::new();
+    }
+    let digits = number.to_string();
+    let digits = digits
+        .bytes()
+        .map(|digit| DIGITS[usize::from(digit - b'0')]);
+    digits.collect()
+}
+
+/// CPU of the brokers and of their machines.
+fn resources(run: &RunResult) -> Vec<Vec<String>> {
+    let mut rows = vec![row([
+        "",
+        "CPU cores",
+        "busiest second",
+        "CPU per message",
+        "whole machine per message",
+        "stolen by its host",
+        "memory",
+    ])];
+    let of = |name: &str, text: Option<String>| match run.validity.withheld.get(name) {
+        Some(_) => "withheld".to_owned(),
+        None => text.unwrap_or_else(|| "–".to_owned()),
+    };
+    let each = |cost: Option<f64>| cost.map(|cost| format!("{}µs", figure(cost)));
+    rows.extend(run.brokers.iter().map(|broker| {
+        let usage = &broker.usage;
+        let name = format!("broker {}", broker.target);
+        vec![
+            name.trim_end().to_owned(),
+            of("broker.cores", Some(figure(usage.cores_avg))),
+            of("broker.cores.max", Some(figure(usage.cores_max))),
+            of("broker.cpu_per_message", each(usage.cpu_us_per_message)),
+            of(
+                "machine.cpu_per_message",
+                each(usage.machine.cpu_us_per_message),
+            ),
+            percent(usage.machine.stolen),
+            bytes(fraction(usage.rss_max_bytes)),
+        ]
+    }));
     rows
 }
 

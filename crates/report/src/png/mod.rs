@@ -57,7 +57,7 @@ pub fn picture(result: &RunResult) -> Drawing {
     let rows = fraction_of(shown.len().div_ceil(2));
     let height = charts_top + rows * CHART_STEP + 350.0;
     let mut drawing = Drawing::new(WIDTH * 10.0, height, &result.scenario.name);
-    drawing.raw("<style>.h0{font-size:320px;font-weight:700}.s0{font-size:150px}.n0{font-size:97px}.t0{font-size:255px;font-weight:600}.bg{font-size:165px;font-weight:700}.bg.good{fill:");
+    drawing.raw("<style>.h0{font-size:320px;font-weight:700}.s0{font-size:150px}.n0{font-size:97px}.n1{font-size:86px}.t0{font-size:255px;font-weight:600}.bg{font-size:165px;font-weight:700}.bg.good{fill:");
     drawing.raw(
         &Palette::LIGHT.resolve("var(--good)}.bg.bad{fill:var(--bad)}.q{fill:var(--soft)}</style>"),
     );
@@ -92,6 +92,9 @@ const CHART_STEP: f64 = 2_450.0;
 
 /// Distance of lines of text.
 const LINE: f64 = 210.0;
+/// Characters of a note of a key figure, and of one in smaller letters.
+const NOTE_MAX: usize = 30;
+const LONG_NOTE_MAX: usize = 34;
 /// Most lines of what was run.
 const ABOUT_LINES_MAX: usize = 3;
 
@@ -116,10 +119,11 @@ fn draw_tiles(drawing: &mut Drawing, tiles: &[Tile], top: f64) {
         drawing.rectangle("card", Place::new(x, top), Size::new(width - 150.0, 880.0));
         drawing.text("a", Place::new(x + 110.0, top + 230.0), tile.name);
         drawing.text("t0", Place::new(x + 110.0, top + 540.0), &tile.value);
+        let is_long = tile.note.chars().count() > NOTE_MAX;
         drawing.text(
-            "n0 q",
+            if is_long { "n1 q" } else { "n0 q" },
             Place::new(x + 110.0, top + 760.0),
-            &clip(&tile.note, 30),
+            &clip(&tile.note, LONG_NOTE_MAX),
         );
     }
 }

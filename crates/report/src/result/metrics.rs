@@ -67,6 +67,10 @@ impl RunResult {
             ("duplicated", delivery.duplicated),
             ("reordered", delivery.reordered),
             ("misdelivered", delivery.misdelivered),
+            ("wrong_qos", delivery.wrong_qos),
+            ("wrong_topic", delivery.wrong_topic),
+            ("wrong_retain", delivery.wrong_retain),
+            ("wrong_payload", delivery.wrong_payload),
             ("refused", delivery.refused),
             ("errors", self.errors.iter().map(|error| error.count).sum()),
         ] {

@@ -17,7 +17,10 @@ pub use latency::{Distribution, Latencies, Quantiles};
 pub use resources::{MachineUse, Memory, Resources, ThreadLoad, Usage};
 pub use scenario::{GroupDescription, LoadModel, ScenarioDescription, StageSeconds};
 pub use series::{Delays, Mark, Second, Stage};
-pub use withheld::{BOUND_NS_MIN, BOUND_SHARE_MAX, VALUES_BEYOND_MIN, VALUES_MIN, Withheld};
+pub use withheld::{
+    BOUND_NS_MIN, BOUND_SHARE_IN_USE_MAX, BOUND_SHARE_MAX, FIGURES_IN_USE, VALUES_BEYOND_MIN,
+    VALUES_MIN, Withheld,
+};
 
 use crate::threshold::ThresholdResult;
 
@@ -196,6 +199,14 @@ pub struct Delivery {
     pub misdelivered: u64,
     /// Messages that this run did not send.
     pub foreign: u64,
+    /// Messages with another quality of service than the lower one of publisher and subscription.
+    pub wrong_qos: u64,
+    /// Messages on another topic than they were published to.
+    pub wrong_topic: u64,
+    /// Messages with the retain flag that were published without it.
+    pub wrong_retain: u64,
+    /// Messages with another payload than they were published with.
+    pub wrong_payload: u64,
     /// Messages that the broker refused.
     pub refused: u64,
     /// Subscriptions granted with a lower quality of service than requested.

@@ -50,6 +50,9 @@ pub struct LoadModel {
     /// As text: `open loop, constant`, `open loop, steps of 5 s: 100/s, 200/s`, `closed loop,
     /// window 10`.
     pub text: String,
+    /// The processes by which the messages of open loops arrive at the broker: `even`, `poisson`,
+    /// `burst`, separated by commas; empty without one.
+    pub arrivals: String,
 }
 
 /// Lengths of the stages.

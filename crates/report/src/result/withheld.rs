@@ -15,6 +15,12 @@ pub const BOUND_SHARE_MAX: f64 = 0.5;
 /// wake the core that reads an answer, once in a hundred times.
 pub const BOUND_NS_MIN: u64 = 250_000;
 
+/// A run is INVALID if more than this part of a figure in use may be the generator's.
+pub const BOUND_SHARE_IN_USE_MAX: f64 = 0.2;
+
+/// The figures of the run's main latency that are in use: those that the summary shows first.
+pub const FIGURES_IN_USE: [&str; 6] = ["mean", "p50", "p75", "p90", "p95", "p99"];
+
 /// Values that a quantile needs.
 pub const VALUES_MIN: u64 = 100;
 
@@ -160,11 +166,64 @@ impl Distribution {
     /// Whether enough values stand behind a figure: a quantile takes some beyond it.
     pub fn has_enough_values(&self, figure: &str) -> bool {
         let quantile = QUANTILES.iter().find(|(name, _)| *name == figure);
-        quantile.is_none_or(|(_, quantile)| self.values() >= values_needed(*quantile))
+        let needed = match (figure, quantile) {
+            (_, Some((_, quantile))) => values_needed(*quantile),
+            ("mean", None) => VALUES_MIN,
+            _ => 0,
+        };
+        self.values() >= needed
     }
 
-    fn values(&self) -> u64 {
+    /// Values that were waited for: those that arrived and those that did not.
+    pub const fn values(&self) -> u64 {
         self.quantiles.count + self.missing
+    }
+
+    /// A figure with its unit, or why it is not to be used: `900µs`, `withheld`, `> 5s`, `–`.
+    pub fn figure_text(&self, figure: &str) -> String {
+        match self.withheld.get(figure) {
+            Some(Withheld::TooFew { .. }) => "–".to_owned(),
+            Some(Withheld::Generator { .. }) => "withheld".to_owned(),
+            // The mean of values that are more than something need not be more than that.
+            Some(Withheld::Missing { .. }) if figure == "mean" => "withheld".to_owned(),
+            Some(Withheld::Missing { over, .. }) => format!("> {}", latency(*over)),
+            None => latency(self.quantiles.figure(figure).unwrap_or(0)),
+        }
+    }
+
+    /// Why a figure is not to be used.
+    pub fn why(&self, figure: &str) -> Option<String> {
+        let why = self.withheld.get(figure)?;
+        Some(match why {
+            Withheld::Missing { missing, of, .. } if figure == "mean" => {
+                format!("{} of {} never arrived", count(*missing), count(*of))
+            }
+            why => why.to_string(),
+        })
+    }
+
+    /// How much of a figure may be the generator's, `≤ 60µs`; none if it is not known, or if the
+    /// figure is not known itself.
+    pub fn bound_text(&self, figure: &str) -> Option<String> {
+        let is_unknown = matches!(
+            self.withheld.get(figure),
+            Some(Withheld::TooFew { .. } | Withheld::Missing { .. })
+        );
+        let bound = self.bound_of(figure).filter(|_| !is_unknown)?;
+        Some(format!("≤ {}", latency(bound)))
+    }
+
+    /// Whether the generator may have made so much of a figure in use that a run is INVALID; also
+    /// if that is not known.
+    pub fn is_spoiled(&self) -> bool {
+        let Some(bound) = &self.bound else {
+            return true;
+        };
+        FIGURES_IN_USE.iter().any(|figure| {
+            let [bound, seen] = [bound, &self.quantiles].map(|of| of.figure(figure).unwrap_or(0));
+            let is_too_much = fraction(bound) > BOUND_SHARE_IN_USE_MAX * fraction(seen);
+            bound > BOUND_NS_MIN && is_too_much && self.has_enough_values(figure)
+        })
     }
 
     /// Withholds quantiles that too few values stand behind.

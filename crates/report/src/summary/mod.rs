@@ -6,7 +6,7 @@ mod results;
 mod tests;
 
 pub(crate) use marks::recovery;
-pub(crate) use results::{figure_text, result_lines};
+pub(crate) use results::result_lines;
 
 use crate::compare::{Comparison, versus_line};
 use crate::result::{ErrorCount, RunResult};
@@ -60,8 +60,8 @@ pub fn summary_line(run: &RunResult) -> String {
     parts.extend(run.latency_ns.main().map(|(name, distribution)| {
         format!(
             "{name} p50 {} p99 {}",
-            figure_text(distribution, "p50"),
-            figure_text(distribution, "p99")
+            distribution.figure_text("p50"),
+            distribution.figure_text("p99")
         )
     }));
     if !run.thresholds.is_empty() {
@@ -75,28 +75,38 @@ pub fn summary_line(run: &RunResult) -> String {
     parts.join(" · ")
 }
 
-/// `PASS`, `FAIL`, or `INTERRUPTED` for a run that met its thresholds until it was ended.
-pub(crate) fn verdict_word(run: &RunResult) -> &'static str {
-    if !run.verdict.faults.is_empty() {
-        "FAIL"
-    } else if run.interrupted {
-        "INTERRUPTED"
-    } else if run.verdict.pass {
-        "PASS"
-    } else {
-        "FAIL"
+impl RunResult {
+    /// `PASS`, `FAIL`, or `INTERRUPTED` for a run that met its thresholds until it was ended.
+    pub const fn verdict_word(&self) -> &'static str {
+        if !self.verdict.faults.is_empty() {
+            "FAIL"
+        } else if self.interrupted {
+            "INTERRUPTED"
+        } else if self.verdict.pass {
+            "PASS"
+        } else {
+            "FAIL"
+        }
+    }
+
+    /// The run was ended before its hold and has no figures.
+    pub fn is_without_figures(&self) -> bool {
+        self.interrupted && self.scenario.stages.hold <= 0.0
     }
 }
 
-/// The run was ended before its hold and has no figures.
+pub(crate) const fn verdict_word(run: &RunResult) -> &'static str {
+    run.verdict_word()
+}
+
 pub(crate) fn is_without_figures(run: &RunResult) -> bool {
-    run.interrupted && run.scenario.stages.hold <= 0.0
+    run.is_without_figures()
 }
 
 /// The verdict with what else a reader must know: `PASS INVALID`.
 pub(crate) fn verdict_words(run: &RunResult) -> String {
     let mut words = vec![verdict_word(run).to_owned()];
-    if !run.validity.valid {
+    if !run.validity.valid && !is_without_figures(run) {
         words.push("INVALID".to_owned());
     }
     let failed = run
@@ -121,6 +131,9 @@ pub(crate) fn verdict_text(run: &RunResult) -> String {
 
 /// The limits of the generator that showed, each with what to do about it.
 pub(crate) fn invalid_lines(run: &RunResult) -> Vec<String> {
+    if is_without_figures(run) {
+        return Vec::new();
+    }
     let limits = run.validity.limits.iter().enumerate();
     let lines = limits.map(|(index, limit)| match run.validity.advice.get(index) {
         Some(advice) => format!("{limit}: {advice}"),
@@ -150,16 +163,19 @@ pub(crate) fn errors_by_count(run: &RunResult) -> Vec<&ErrorCount> {
 /// The run, in short: `2 000 clients`, `10s hold`, `QoS1`.
 pub(crate) fn facts(run: &RunResult) -> Vec<String> {
     let scenario = &run.scenario;
-    let mut facts = vec![
-        format!("{} clients", count(run.clients.wanted)),
-        format!("{} hold", results::seconds(scenario.stages.hold)),
-    ];
+    let mut facts = vec![format!("{} clients", count(run.clients.wanted))];
+    if !is_without_figures(run) {
+        facts.push(format!("{} hold", results::seconds(scenario.stages.hold)));
+    }
     facts.extend(scenario.qos.map(|qos| format!("QoS{qos}")));
     facts.extend(
         scenario
             .payload_bytes
             .map(|bytes| format!("{} B", count(u64::from(bytes)))),
     );
+    if !matches!(scenario.load.arrivals.as_str(), "" | "even") {
+        facts.push(format!("arrivals: {}", scenario.load.arrivals));
+    }
     facts.push(format!("MQTT {}", scenario.mqtt_version));
     if !matches!(scenario.transport.as_str(), "" | "tcp") {
         facts.push(scenario.transport.clone());
@@ -228,10 +244,8 @@ fn title(run: &RunResult, style: Style) -> String {
     } else {
         style.paint(Tone::Bad, "INVALID")
     };
-    let bound = run
-        .latency_ns
-        .main()
-        .and_then(|(_, main)| main.bound_of("p99"));
+    let main = run.latency_ns.main().filter(|_| !is_without_figures(run));
+    let bound = main.and_then(|(_, main)| main.bound_of("p99"));
     let bound = bound.map_or_else(String::new, |bound| {
         format!("  (p99: generator ≤ {})", latency(bound))
     });

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::result::{Agent, Broker, Distribution, RunResult, Usage, Withheld};
+use super::is_without_figures;
+use crate::result::{Agent, Broker, Distribution, RunResult, Usage};
 use crate::units::{bytes, count, figure, fraction, latency, percent, rate, span};
 
 /// The subject and the text of each line.
@@ -17,7 +18,8 @@ pub(crate) fn result_lines(run: &RunResult) -> Vec<(String, String)> {
         let found = latencies.find(name);
         found.map_or_else(Vec::new, |found| latency_rows(subject, found, all))
     };
-    if run.has_load() {
+    let has_figures = run.has_load() && !is_without_figures(run);
+    if has_figures {
         add("rate", Some(rate_text(run)));
         lines.extend(rows("e2e", "e2e", &FIGURES));
         lines.extend(rows("service", "service", &FIGURES));
@@ -35,7 +37,7 @@ pub(crate) fn result_lines(run: &RunResult) -> Vec<(String, String)> {
         lines.extend(text.map(|text| (subject.to_owned(), text)));
     };
     add("clients", Some(clients_text(run)));
-    if run.has_load() {
+    if has_figures {
         add("delivery", Some(delivery_text(run)));
     }
     if run.brokers.is_empty() {
@@ -63,7 +65,7 @@ fn latency_rows(subject: &str, of: &Distribution, figures: &[&str]) -> Vec<(Stri
         .map(|name| {
             let bound = of.bound_of(name);
             let bound = bound.map_or_else(String::new, |bound| format!("≤{}", latency(bound)));
-            (format!("{name} {}", figure_text(of, name)), bound)
+            (format!("{name} {}", of.figure_text(name)), bound)
         })
         .collect();
     let row = |cell: fn(&(String, String)) -> &String| {
@@ -79,16 +81,6 @@ fn latency_rows(subject: &str, of: &Distribution, figures: &[&str]) -> Vec<(Stri
         rows.push(("generator".to_owned(), row(|cells| &cells.1)));
     }
     rows
-}
-
-/// A figure, or why it is not to be used: `900µs`, `> 5s`, `–`.
-pub(crate) fn figure_text(of: &Distribution, name: &str) -> String {
-    match of.withheld.get(name) {
-        Some(Withheld::TooFew { .. }) => "–".to_owned(),
-        Some(Withheld::Generator { .. }) => "withheld".to_owned(),
-        Some(Withheld::Missing { over, .. }) => format!("> {}", latency(*over)),
-        None => latency(of.quantiles.figure(name).unwrap_or(0)),
-    }
 }
 
 /// Seconds as a span: `5m00s`.
@@ -145,6 +137,10 @@ fn delivery_text(run: &RunResult) -> String {
     );
     for (number, what) in [
         (delivery.misdelivered, "to a subscriber that did not ask"),
+        (delivery.wrong_qos, "with the wrong QoS"),
+        (delivery.wrong_topic, "on the wrong topic"),
+        (delivery.wrong_retain, "wrongly marked as retained"),
+        (delivery.wrong_payload, "with an altered payload"),
         (delivery.refused, "refused by the broker"),
         (delivery.excused, "not delivered and not promised"),
         (delivery.late, "later than the longest drain"),

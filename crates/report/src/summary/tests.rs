@@ -80,6 +80,15 @@ fn an_interrupted_run_shows_that_instead_of_a_verdict() {
     let title = text.lines().next().unwrap();
     assert!(title.ends_with("INTERRUPTED"), "{text}");
     assert!(!title.contains("VALID") && !text.contains("PASS"), "{text}");
+    assert!(!title.contains("hold"), "{text}");
+    for subject in ["rate  ", "delivery  "] {
+        assert!(!text.contains(subject), "{text}");
+    }
+    run.validity.valid = false;
+    run.validity.limits = vec!["a limit".to_owned()];
+    let text = summary(&run);
+    assert!(!text.contains("VALID"), "{text}");
+    run.validity.valid = true;
     // A broken promise stays one.
     run.verdict.faults = vec!["messages lost: 3".to_owned()];
     assert!(summary(&run).contains("VERDICT      FAIL"));
@@ -95,6 +104,24 @@ fn a_closed_loop_and_a_scaled_scenario_are_named() {
         summary(&run).lines().nth(1).unwrap(),
         "  closed loop, window 10: latencies leave out the time spent waiting · scaled: 0.1 of the full scenario"
     );
+}
+
+#[test]
+fn arrivals_that_are_not_even_are_named_in_every_form() {
+    let mut run = sample::run();
+    assert!(!summary(&run).contains("arrivals"));
+    run.scenario.load.arrivals = "poisson".to_owned();
+    assert!(
+        summary(&run)
+            .lines()
+            .next()
+            .unwrap()
+            .contains("arrivals: poisson")
+    );
+    let html = crate::html::page(&run, &crate::html::PageOptions::default()).unwrap();
+    for page in [crate::markdown(&run), html] {
+        assert!(page.contains("poisson") && page.contains("arrivals"));
+    }
 }
 
 #[test]

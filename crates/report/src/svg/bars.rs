@@ -36,6 +36,8 @@ pub struct Bar {
     pub range: Option<(f64, f64)>,
     /// Drawn hollow: the figure is shown and does not count.
     pub is_void: bool,
+    /// Number of its colour, from 1 to 6; 0 is the first.
+    pub colour: usize,
 }
 
 /// Bars of one figure.
@@ -97,8 +99,12 @@ impl BarChart {
             return;
         }
         let mut end = x.at(bar.value);
-        let class = if bar.is_void { "bar void" } else { "bar" };
-        drawing.rectangle(class, Place::new(left, top), Size::new(end - left, 180.0));
+        let class = match (bar.is_void, bar.colour) {
+            (true, _) => "bar void".to_owned(),
+            (false, 0 | 1) => "bar".to_owned(),
+            (false, colour) => format!("bar c{colour}"),
+        };
+        drawing.rectangle(&class, Place::new(left, top), Size::new(end - left, 180.0));
         if let Some((low, high)) = bar.range.filter(|(low, high)| low < high) {
             let (low, high) = (x.at(low), x.at(high));
             drawing.line("w", (low, middle), (high, middle));

@@ -2,7 +2,7 @@
 
 use super::drawing::{Drawing, path};
 use super::frame::{BOTTOM, TOP, TimeFrame, close};
-use super::line::{EndLabel, StageBand, TimeMark, end_labels};
+use super::line::{EndLabel, StageBand, Swatch, TimeMark, end_labels};
 use super::scale::Scale;
 use crate::metric::Unit;
 use crate::result::Quantiles;
@@ -75,7 +75,7 @@ impl HeatMap {
                 labels.push(EndLabel {
                     y: y.at(of(edges[band + 1])),
                     text: EDGES[band],
-                    style: None,
+                    style: Swatch::Shade,
                 });
             }
         }

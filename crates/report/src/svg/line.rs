@@ -1,6 +1,6 @@
 //! Lines over time.
 
-use super::drawing::{Drawing, Place, clip, steps};
+use super::drawing::{Drawing, Place, Size, clip, number, steps};
 use super::frame::{BOTTOM, LEFT, RIGHT, TOP, TimeFrame, close};
 use super::sample::{POINTS_MAX, Point, sample};
 use super::scale::Scale;
@@ -66,6 +66,9 @@ pub struct LineChart {
     pub log: bool,
     /// The lines, at most six are drawn.
     pub series: Vec<Series>,
+    /// The part of the values that is not what the chart is about: drawn as an area behind the
+    /// lines.
+    pub band: Option<Series>,
     /// Length of the time axis in seconds.
     pub seconds: f64,
     /// Stages behind the lines.
@@ -86,6 +89,7 @@ impl Default for LineChart {
             unit: Unit::Count,
             log: false,
             series: Vec::new(),
+            band: None,
             seconds: 0.0,
             stages: Vec::new(),
             marks: Vec::new(),
@@ -104,11 +108,15 @@ impl LineChart {
             .take(SERIES_MAX)
             .map(|line| self.runs(line))
             .collect();
-        let (low, high) = self.extent(&lines)?;
+        let band = self.band.as_ref().map(|band| (band, self.runs(band)));
+        let (low, high) = self.extent(&lines, band.as_ref().map(|(_, runs)| runs.as_slice()))?;
         let y = self.vertical(low, high);
         let frame = TimeFrame::new(&self.title, &self.axis, self.seconds);
         let mut drawing = frame.open(y, self.unit, &self.stages);
         let mut labels = Vec::new();
+        if let Some((band, runs)) = &band {
+            labels.extend(draw_band(&mut drawing, band, runs, |at| frame.x(at), y));
+        }
         for (index, (series, runs)) in self.series.iter().zip(&lines).enumerate() {
             let Some(&(_, last)) = runs.last().and_then(|run| run.last()) else {
                 continue;
@@ -122,7 +130,7 @@ impl LineChart {
             labels.push(EndLabel {
                 y: y.at(last),
                 text: &series.name,
-                style: Some(index + 1),
+                style: Swatch::Line(index + 1),
             });
         }
         close(&mut drawing);
@@ -136,7 +144,7 @@ impl LineChart {
         Some(drawing)
     }
 
-    fn runs(&self, series: &Series) -> Vec<Vec<(f64, f64)>> {
+    fn runs(&self, series: &Series) -> Runs {
         let drawn = |&(at, value): &Point| (at, value.filter(|value| !self.log || *value > 0.0));
         let end = (self.seconds, None);
         let points: Vec<Point> = series.points.iter().map(drawn).chain([end]).collect();
@@ -144,8 +152,11 @@ impl LineChart {
     }
 
     /// The lowest and highest value, and a limit where it is near enough not to flatten the lines.
-    fn extent(&self, lines: &[Vec<Vec<(f64, f64)>>]) -> Option<(f64, f64)> {
-        let values = || lines.iter().flatten().flatten().map(|point| point.1);
+    fn extent(&self, lines: &[Runs], band: Option<&[Run]>) -> Option<(f64, f64)> {
+        lines.iter().flatten().next()?;
+        let band = || band.into_iter().flatten();
+        let runs = || lines.iter().flatten().chain(band());
+        let values = || runs().flatten().map(|point| point.1);
         let low = values().min_by(f64::total_cmp)?;
         let high = values().max_by(f64::total_cmp)?;
         let near = if self.log { 30.0 } else { 2.5 };
@@ -168,14 +179,62 @@ impl LineChart {
     }
 }
 
+/// Points without a gap, and those of a line with gaps between them.
+type Run = Vec<(f64, f64)>;
+type Runs = Vec<Run>;
+
+/// An area from the bottom up to the values; returns its label.
+fn draw_band<'series>(
+    drawing: &mut Drawing,
+    band: &'series Series,
+    runs: &[Run],
+    x: impl Fn(f64) -> f64,
+    y: Scale,
+) -> Option<EndLabel<'series>> {
+    let outline = |run: &Run| {
+        let points: Vec<(f64, f64)> = run
+            .iter()
+            .map(|&(at, value)| (x(at), y.at(value)))
+            .collect();
+        let (first, last) = (points.first()?, points.last()?);
+        let down = BOTTOM.round() - last.1.round();
+        let back = first.0.round() - last.0.round();
+        Some(format!(
+            "{}v{}h{}z",
+            steps(&points),
+            number(down),
+            number(back)
+        ))
+    };
+    let d: String = runs.iter().filter_map(outline).collect();
+    drawing.path("l gen", &band.name, &d);
+    let last = runs.last()?.last()?;
+    Some(EndLabel {
+        y: y.at(last.1),
+        text: &band.name,
+        style: Swatch::Area,
+    })
+}
+
 /// The name of a line, to the right of the plot.
 pub(super) struct EndLabel<'series> {
     /// The end of the line.
     pub(super) y: f64,
     /// The name.
     pub(super) text: &'series str,
-    /// Number of the line's style, from 1, for the legend; none where shades distinguish lines.
-    pub(super) style: Option<usize>,
+    /// What stands before it.
+    pub(super) style: Swatch,
+}
+
+/// The sample of a line or an area in a legend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Swatch {
+    /// A line with the style of this number, from 1.
+    Line(usize),
+    /// The area behind the lines.
+    Area,
+    /// None: shades distinguish what is drawn.
+    Shade,
 }
 
 /// Names of lines at their ends, moved apart where they would touch, each with a piece of its line.
@@ -193,9 +252,16 @@ pub(super) fn end_labels(drawing: &mut Drawing, mut labels: Vec<EndLabel<'_>>) {
     }
     for EndLabel { y, text, style } in labels {
         let mut x = RIGHT + 50.0;
-        if let Some(style) = style {
-            drawing.line(&format!("n s{style}"), (x, y), (x + 230.0, y));
-            x += 270.0;
+        match style {
+            Swatch::Line(style) => {
+                drawing.line(&format!("n s{style}"), (x, y), (x + 230.0, y));
+                x += 270.0;
+            }
+            Swatch::Area => {
+                drawing.rectangle("gen", Place::new(x, y - 50.0), Size::new(230.0, 100.0));
+                x += 270.0;
+            }
+            Swatch::Shade => {}
         }
         drawing.text("n", Place::new(x, y + 40.0), &clip(text, 12));
     }
@@ -261,6 +327,26 @@ mod tests {
         };
         let path = path_of(&alone.draw().unwrap().inline()).to_owned();
         assert_eq!(path, format!("M{LEFT} {TOP}h{}", RIGHT - LEFT));
+    }
+
+    #[test]
+    fn the_generators_part_is_an_area_from_the_bottom_with_a_name() {
+        let mut chart = LineChart {
+            log: true,
+            seconds: 2.0,
+            ..chart(&[Some(1e6), Some(2e6)])
+        };
+        chart.band = Some(Series {
+            name: "generator".to_owned(),
+            points: vec![(0.0, Some(1e5)), (1.0, Some(3e5))],
+        });
+        let svg = chart.draw().unwrap().inline();
+        let (_, d) = svg.split_once("data-n=\"generator\" d=\"").unwrap();
+        let d = d.split_once('"').unwrap().0;
+        assert!(d.ends_with(&format!("h{}z", LEFT - RIGHT)), "{d}");
+        assert!(svg.contains("<rect class=\"gen\"") && svg.contains(">generator</text>"));
+        chart.series.clear();
+        assert_eq!(chart.draw(), None, "an area alone says nothing");
     }
 
     #[test]

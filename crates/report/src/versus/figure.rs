@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{VersusBroker, VersusScenario};
 use crate::metric::{Better, Unit};
-use crate::result::{Distribution, RunResult, Usage};
+use crate::result::RunResult;
 use crate::svg::value_text;
 use crate::units::{self, fraction};
 
@@ -78,7 +78,7 @@ fn cell_text(value: f64, unit: Unit) -> String {
     }
 }
 
-/// A column of the tables.
+/// A row of the tables.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
     /// Its heading.
@@ -89,29 +89,47 @@ pub struct Column {
     pub better: Better,
     /// Whether it gets a chart.
     pub chart: bool,
-    of: fn(&RunResult) -> Option<f64>,
+    /// Its name in [`RunResult::metrics`].
+    pub metric: &'static str,
 }
 
+/// Not in the list of figures: resident memory at the end of a run in which it had become stable.
+const STABLE_MEMORY: &str = "memory stable at";
+
 impl Column {
-    /// The figure over all rounds of a broker.
+    /// The figure over all rounds of a broker; rounds that withhold it do not count.
     pub fn spread(&self, broker: &VersusBroker) -> Option<Spread> {
         let runs = counted(&broker.runs, |run| run.validity.valid);
-        Spread::of(runs.into_iter().filter_map(self.of).collect())
+        Spread::of(runs.into_iter().filter_map(|run| self.of(run)).collect())
+    }
+
+    /// The most of the figure that may be the generator's in a round that counts, in nanoseconds.
+    pub fn bound(&self, broker: &VersusBroker) -> Option<u64> {
+        let (distribution, figure) = self.metric.split_once('.')?;
+        let runs = counted(&broker.runs, |run| run.validity.valid);
+        let bounds = runs
+            .into_iter()
+            .filter_map(|run| run.latency_ns.find(distribution)?.bound_of(figure));
+        bounds.max()
+    }
+
+    fn of(&self, run: &RunResult) -> Option<f64> {
+        if self.name == STABLE_MEMORY {
+            let usage = run.brokers.first().map(|broker| &broker.usage)?;
+            usage.rss_stable_seconds?;
+            return Some(fraction(usage.memory_end.rss_bytes));
+        }
+        run.metrics.get(self.metric).copied()
     }
 }
 
-const fn column(
-    name: &'static str,
-    unit: Unit,
-    better: Better,
-    of: fn(&RunResult) -> Option<f64>,
-) -> Column {
+const fn column(name: &'static str, unit: Unit, better: Better, metric: &'static str) -> Column {
     Column {
         name,
         unit,
         better,
         chart: false,
-        of,
+        metric,
     }
 }
 
@@ -120,121 +138,88 @@ const fn charted(mut column: Column) -> Column {
     column
 }
 
-const MESSAGES: [Column; 7] = [
-    charted(column(
-        "message rate",
-        Unit::PerSecond,
-        Better::Higher,
-        |run| Some(run.rates.received),
-    )),
-    column("avg latency", Unit::Nanoseconds, Better::Lower, |run| {
-        e2e(run, |found| found.quantiles.mean)
-    }),
-    column("p50", Unit::Nanoseconds, Better::Lower, |run| {
-        e2e(run, |found| found.quantiles.p50)
-    }),
-    column("p75", Unit::Nanoseconds, Better::Lower, |run| {
-        e2e(run, |found| found.quantiles.p75)
-    }),
-    column("p90", Unit::Nanoseconds, Better::Lower, |run| {
-        e2e(run, |found| found.quantiles.p90)
-    }),
-    column("p95", Unit::Nanoseconds, Better::Lower, |run| {
-        e2e(run, |found| found.quantiles.p95)
-    }),
-    charted(column("p99", Unit::Nanoseconds, Better::Lower, |run| {
-        e2e(run, |found| found.quantiles.p99)
-    })),
-];
+const fn latency(name: &'static str, metric: &'static str) -> Column {
+    column(name, Unit::Nanoseconds, Better::Lower, metric)
+}
 
-const CONNECTIONS: [Column; 4] = [
-    charted(column(
-        "connect rate",
-        Unit::PerSecond,
-        Better::Higher,
-        |run| Some(run.clients.connect_rate),
-    )),
-    column("connect p50", Unit::Nanoseconds, Better::Lower, |run| {
-        connect(run, |found| found.quantiles.p50)
-    }),
-    charted(column(
-        "connect p99",
-        Unit::Nanoseconds,
-        Better::Lower,
-        |run| connect(run, |found| found.quantiles.p99),
-    )),
-    column("memory stable at", Unit::Bytes, Better::Lower, |run| {
-        usage(run)
-            .filter(|found| found.rss_stable_seconds.is_some())
-            .map(|found| fraction(found.memory_end.rss_bytes))
-    }),
-];
+const fn cores(name: &'static str, metric: &'static str) -> Column {
+    column(name, Unit::Cores, Better::Lower, metric)
+}
 
-const RESOURCES: [Column; 5] = [
-    column(
-        "max CPU cores, user + system",
-        Unit::Cores,
-        Better::Lower,
-        |run| usage(run).map(|found| found.cores_max),
-    ),
-    charted(column(
-        "avg CPU cores, user + system",
-        Unit::Cores,
-        Better::Lower,
-        |run| usage(run).map(|found| found.cores_avg),
-    )),
-    charted(column("max memory", Unit::Bytes, Better::Lower, |run| {
-        usage(run).map(|found| fraction(found.rss_max_bytes))
-    })),
-    column("avg memory", Unit::Bytes, Better::Lower, |run| {
-        usage(run).map(|found| fraction(found.rss_avg_bytes))
-    }),
-    column("memory per connection", Unit::Bytes, Better::Lower, |run| {
-        usage(run).and_then(|found| found.bytes_per_connection)
-    }),
-];
+const fn memory(name: &'static str, metric: &'static str) -> Column {
+    column(name, Unit::Bytes, Better::Lower, metric)
+}
 
-const EFFICIENCY: [Column; 2] = [
-    column(
+/// Latency and CPU first.
+const MESSAGES: [Column; 9] = [
+    latency("p50", "e2e.p50"),
+    latency("p75", "e2e.p75"),
+    latency("p90", "e2e.p90"),
+    latency("p95", "e2e.p95"),
+    charted(latency("p99", "e2e.p99")),
+    latency("avg latency", "e2e.mean"),
+    charted(column(
         "CPU per message",
         Unit::Microseconds,
         Better::Lower,
-        |run| usage(run).and_then(|found| found.cpu_us_per_message),
+        "broker.cpu_per_message",
+    )),
+    column(
+        "CPU of the whole machine per message",
+        Unit::Microseconds,
+        Better::Lower,
+        "machine.cpu_per_message",
     ),
     column(
         "messages per core",
         Unit::PerSecond,
         Better::Higher,
-        |run| usage(run).and_then(|found| found.messages_per_core_second),
+        "broker.messages_per_core",
     ),
 ];
 
-/// The columns that suit a scenario.
+const CONNECTIONS: [Column; 2] = [
+    latency("connect p50", "connect.p50"),
+    charted(latency("connect p99", "connect.p99")),
+];
+
+const CPU: [Column; 2] = [
+    cores("max CPU cores, user + system", "broker.cores.max"),
+    charted(cores("avg CPU cores, user + system", "broker.cores")),
+];
+
+const MESSAGE_RATE: Column = charted(column(
+    "message rate",
+    Unit::PerSecond,
+    Better::Higher,
+    "rate.received",
+));
+
+const CONNECT_RATE: Column = charted(column(
+    "connect rate",
+    Unit::PerSecond,
+    Better::Higher,
+    "connect.rate",
+));
+
+const MEMORY: [Column; 3] = [
+    charted(memory("max memory", "broker.rss")),
+    memory("avg memory", "broker.rss.avg"),
+    memory("memory per connection", "broker.bytes_per_connection"),
+];
+
+/// The rows that suit a scenario.
 pub fn columns(scenario: &VersusScenario) -> Vec<Column> {
     if scenario.connections_only() {
-        CONNECTIONS.into_iter().chain(RESOURCES).collect()
-    } else {
-        MESSAGES
-            .into_iter()
-            .chain(RESOURCES)
-            .chain(EFFICIENCY)
+        let first = CONNECTIONS.into_iter().chain(CPU).chain([CONNECT_RATE]);
+        first
+            .chain(MEMORY)
+            .chain([memory(STABLE_MEMORY, "")])
             .collect()
+    } else {
+        let first = MESSAGES.into_iter().chain(CPU).chain([MESSAGE_RATE]);
+        first.chain(MEMORY).collect()
     }
-}
-
-fn e2e(run: &RunResult, of: fn(&Distribution) -> u64) -> Option<f64> {
-    run.latency_ns.e2e.as_ref().map(|found| fraction(of(found)))
-}
-
-fn connect(run: &RunResult, of: fn(&Distribution) -> u64) -> Option<f64> {
-    run.latency_ns
-        .connect
-        .as_ref()
-        .map(|found| fraction(of(found)))
-}
-
-fn usage(run: &RunResult) -> Option<&Usage> {
-    run.brokers.first().map(|broker| &broker.usage)
 }
 
 #[cfg(test)]

@@ -2,21 +2,36 @@
 
 use std::fmt::Write as _;
 
-use super::{VersusBroker, VersusReport, VersusScenario, columns, void_note};
+use super::{
+    Judged, VersusBroker, VersusReport, VersusScenario, Winner, columns, sentences, void_note,
+};
 use crate::units::{self, fraction};
 
 /// Tables of all scenarios, then everything that a reader needs to repeat them.
 pub fn markdown(report: &VersusReport) -> String {
+    tables(report) + &disclosure(report)
+}
+
+/// The sentences and the tables of all scenarios.
+pub(crate) fn tables(report: &VersusReport) -> String {
     let mut text = format!("# {}\n", line(&report.title));
+    let mut judged: Vec<Judged<'_>> = report.scenarios.iter().map(Judged::new).collect();
+    for sentence in sentences(&mut judged) {
+        write!(text, "\n**{}**\n", line(&sentence)).ok();
+    }
     write!(text, "\n{}\n", explanation(report)).ok();
     for (number, note) in notes(report).iter().enumerate() {
         let gap = if number == 0 { "\n" } else { "" };
         writeln!(text, "{gap}- {}", line(note)).ok();
     }
-    for scenario in &report.scenarios {
-        text.push_str(&table(scenario));
+    for judged in &mut judged {
+        text.push_str(&table(judged));
     }
-    text.push_str(&disclosure(report));
+    if let Some(judged) = judged.first_mut() {
+        for note in judged.notes() {
+            write!(text, "\n{}\n", line(&note)).ok();
+        }
+    }
     text
 }
 
@@ -73,53 +88,74 @@ fn brokers(report: &VersusReport) -> impl Iterator<Item = (&VersusScenario, &Ver
 /// A figure of a broker that was not measured.
 pub(crate) const MISSING: &str = "–";
 
-/// A cell: the median, and the range of the rounds.
+/// A cell: the median, the range of the rounds, and what may be the generator's.
 pub(crate) struct Cell {
     pub(crate) text: String,
     pub(crate) range: String,
+    pub(crate) bound: String,
     /// Of a verdict, whether it is a good one.
     pub(crate) good: Option<bool>,
 }
 
-/// Cells of a broker: verdict, validity, a figure per column.
+impl Cell {
+    fn plain(text: String) -> Self {
+        Self {
+            text,
+            range: String::new(),
+            bound: String::new(),
+            good: None,
+        }
+    }
+}
+
+/// Cells of a broker, one per heading.
 pub(crate) fn cells(scenario: &VersusScenario, broker: &VersusBroker) -> Vec<Cell> {
-    let plain = |text| Cell {
-        text,
-        range: String::new(),
-        good: None,
-    };
     let judged = |(good, all), yes, no| Cell {
         good: Some(good == all),
-        ..plain(verdict(good, all, yes, no))
+        ..Cell::plain(verdict(good, all, yes, no))
     };
+    let (valid, all) = broker.valid();
     let columns = columns(scenario);
     let figures = columns.iter().map(|column| match column.spread(broker) {
-        None => plain(MISSING.to_owned()),
+        None => Cell::plain(MISSING.to_owned()),
         Some(spread) => Cell {
             text: spread.text(column.unit),
             range: spread.range_text(column.unit),
+            bound: column.bound(broker).map_or_else(String::new, |bound| {
+                format!("generator ≤ {}", units::latency(bound))
+            }),
             good: None,
         },
     });
     [
         judged(broker.passed(), "PASS", "FAIL"),
         judged(broker.valid(), "VALID", "INVALID"),
+        Cell::plain(format!("{valid} of {all} count")),
     ]
     .into_iter()
     .chain(figures)
     .collect()
 }
 
-/// Headings: of the broker, then of its [`cells`].
+/// Headings of the rows that are no figures.
+const VERDICTS: [&str; 3] = ["protocol", "figures", "rounds"];
+
+/// Headings of the rows.
 pub(crate) fn headings(scenario: &VersusScenario) -> Vec<String> {
-    let names = columns(scenario)
-        .into_iter()
-        .map(|column| column.name.to_owned());
-    ["broker", "protocol", "figures"]
-        .map(str::to_owned)
+    let names = columns(scenario).into_iter().map(|column| column.name);
+    VERDICTS
         .into_iter()
         .chain(names)
+        .map(str::to_owned)
         .collect()
+}
+
+/// Who is better, one per heading.
+pub(crate) fn winners(judged: &mut Judged<'_>) -> Vec<Winner> {
+    let columns = columns(judged.scenario());
+    let none = VERDICTS.map(|_| Winner::default());
+    let found: Vec<Winner> = columns.iter().map(|column| judged.winner(column)).collect();
+    none.into_iter().chain(found).collect()
 }
 
 fn verdict(good: usize, all: usize, yes: &str, no: &str) -> String {
@@ -131,30 +167,47 @@ fn verdict(good: usize, all: usize, yes: &str, no: &str) -> String {
     }
 }
 
-fn table(scenario: &VersusScenario) -> String {
-    let headings = headings(scenario);
+/// A row for each figure, a column for each broker.
+fn table(judged: &mut Judged<'_>) -> String {
+    let scenario = judged.scenario();
+    let winners = winners(judged);
     let mut text = format!("\n## {}\n\n", line(&scenario.name));
     if !scenario.summary.is_empty() {
         write!(text, "{}\n\n", line(&scenario.summary)).ok();
     }
-    text.push_str(&table_row(&headings));
+    let labels = scenario.brokers.iter().map(VersusBroker::label);
+    let mut head: Vec<String> = std::iter::once("figure".to_owned()).chain(labels).collect();
+    head.extend(["winner", "noise"].map(str::to_owned));
+    text.push_str(&table_row(&head));
     text.push('|');
-    for column in 0..headings.len() {
+    for column in 0..head.len() {
         text.push_str(if column == 0 { "---|" } else { "---:|" });
     }
     text.push('\n');
-    for broker in &scenario.brokers {
-        let cells = cells(scenario, broker).into_iter();
-        let texts = cells.map(|cell| {
-            format!("{} {}", cell.text, cell.range)
-                .trim_end()
-                .to_owned()
-        });
-        text.push_str(&table_row(
-            &std::iter::once(broker.label())
-                .chain(texts)
-                .collect::<Vec<_>>(),
-        ));
+    let columns: Vec<Vec<Cell>> = scenario
+        .brokers
+        .iter()
+        .map(|broker| cells(scenario, broker))
+        .collect();
+    for (row, (heading, winner)) in headings(scenario).into_iter().zip(winners).enumerate() {
+        let mut texts = vec![heading];
+        for column in &columns {
+            texts.push(column.get(row).map_or_else(String::new, cell_text));
+        }
+        texts.extend([winner.text, winner.noise]);
+        text.push_str(&table_row(&texts));
+    }
+    text
+}
+
+/// `1.2ms [1.1ms..1.4ms] (generator ≤ 60µs)`.
+fn cell_text(cell: &Cell) -> String {
+    let mut text = cell.text.clone();
+    if !cell.range.is_empty() {
+        write!(text, " {}", cell.range).ok();
+    }
+    if !cell.bound.is_empty() {
+        write!(text, " ({})", cell.bound).ok();
     }
     text
 }

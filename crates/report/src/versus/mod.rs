@@ -1,6 +1,7 @@
 //! Brokers side by side: the same scenarios, several rounds, one machine.
 
 mod figure;
+mod judged;
 mod markdown;
 
 use serde::{Deserialize, Serialize};
@@ -8,8 +9,12 @@ use serde::{Deserialize, Serialize};
 use crate::result::{Machine, RunResult};
 
 pub use figure::{Column, Spread, columns, counted};
+pub use judged::conclusions;
+pub(crate) use judged::{Judged, Winner, sentences};
 pub use markdown::markdown;
-pub(crate) use markdown::{cells, configurations, explanation, headings, notes};
+pub(crate) use markdown::{
+    Cell, cells, configurations, explanation, headings, notes, tables, winners,
+};
 
 /// A comparison of brokers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use thrum_report::result::{
     Broker, Clients, Delays, Delivery, Distribution, ErrorCount, Generator, GroupDescription,
     Latencies, LoadModel, Machine, MachineUse, Mark, Memory, Quantiles, Rates, Resources,
     RunResult, ScenarioDescription, Second, Stage, StageSeconds, ThreadLoad, Tool, Usage, Validity,
-    Verdict,
+    Verdict, Withheld,
 };
 use thrum_report::threshold::ThresholdResult;
 use thrum_report::versus::{VersusBroker, VersusReport, VersusScenario};
@@ -83,6 +83,119 @@ pub(crate) fn run(hold_seconds: u32) -> RunResult {
         ]),
         ..RunResult::default()
     }
+}
+
+/// A run whose latency the generator spoiled, and whose coordinator was late.
+pub(crate) fn invalid() -> RunResult {
+    let mut run = run(60);
+    run.exit_code = 7;
+    run.validity = Validity {
+        valid: false,
+        limits: vec![
+            "up to 12ms of e2e.p99 21ms may be the generator's: its thread bench-1 read its sockets up to 300ms late"
+                .to_owned(),
+            "the coordinator was up to 180ms late: CPU and memory of the broker belong to another time".to_owned(),
+        ],
+        advice: vec![
+            "use more --threads (and cores), or lower the rate: messages wait for the generator to read them"
+                .to_owned(),
+            "stop other work on this machine, or leave thrum a core that nothing else uses".to_owned(),
+        ],
+        withheld: BTreeMap::from(["broker.cores.max", "broker.cpu.max"].map(|name| {
+            (name.to_owned(), "the coordinator was up to 180ms late".to_owned())
+        })),
+    };
+    for name in ["e2e", "service"] {
+        let Some(mut found) = run.latency_ns.find(name).cloned() else {
+            continue;
+        };
+        found.bound = Some(quantiles(0, 0.8, 0.57));
+        for figure in ["p99", "p99.9", "max"] {
+            let seen = found.quantiles.figure(figure).unwrap_or(0);
+            let why = Withheld::Generator {
+                bound: found.bound_of(figure).unwrap_or(0),
+                seen,
+            };
+            found.withheld.insert(figure.to_owned(), why);
+        }
+        run.latency_ns.set(name, Some(found));
+    }
+    let threshold = &mut run.thresholds[0];
+    (threshold.measured, threshold.pass) = (None, false);
+    threshold.withheld = Some("up to 2.8ms of 5ms may be the generator's".to_owned());
+    for second in &mut run.series {
+        second.delays.e2e_bound = second.e2e.map(|_| quantiles(0, 0.8, 0.57));
+    }
+    run
+}
+
+/// A run in which deliveries never arrived, of few messages.
+pub(crate) fn missing() -> RunResult {
+    let mut run = run(60);
+    run.verdict = Verdict {
+        pass: false,
+        text: "messages lost: 40".to_owned(),
+        faults: vec!["messages lost: 40".to_owned()],
+    };
+    run.exit_code = 1;
+    (run.delivery.expected, run.delivery.delivered) = (1_800, 1_760);
+    (run.delivery.sent_messages, run.delivery.lost) = (1_800, 40);
+    run.rates = Rates {
+        offered: 30.0,
+        sent: 30.0,
+        received: 29.3,
+        held_back_messages: 0,
+    };
+    for name in ["e2e", "service"] {
+        let mut found = distribution(0.8, 1_760);
+        (found.missing, found.missing_over) = (40, 5_000_000_000);
+        let why = Withheld::Missing {
+            missing: 40,
+            of: 1_800,
+            over: 5_000_000_000,
+        };
+        for figure in ["p99", "p99.9", "p99.99", "max", "mean"] {
+            found.withheld.insert(figure.to_owned(), why);
+        }
+        run.latency_ns.set(name, Some(found));
+    }
+    run.latency_ns.publish_ack =
+        Some(distribution(0.4, 1_800).with_bound(Some(quantiles(0, 0.03, 1.0))));
+    run
+}
+
+/// A run of connections without messages.
+pub(crate) fn connections() -> RunResult {
+    let mut run = run(20);
+    "conn-tcp-10K-100".clone_into(&mut run.scenario.name);
+    "10 000 connections, 100 new per second".clone_into(&mut run.scenario.summary);
+    (run.scenario.qos, run.scenario.payload_bytes) = (None, None);
+    (run.rates, run.delivery) = (Rates::default(), Delivery::default());
+    run.latency_ns = Latencies {
+        connect: Some(distribution(1.1, 10_000).with_bound(Some(quantiles(0, 0.05, 1.0)))),
+        open_lag: Some(distribution(0.05, 10_000)),
+        ..Latencies::default()
+    };
+    run.thresholds.clear();
+    run.marks.clear();
+    run.errors.clear();
+    run.exit_code = 0;
+    for second in &mut run.series {
+        *second = Second {
+            at: second.at,
+            span: second.span,
+            stage: second.stage,
+            up: second.up,
+            connected: second.connected,
+            connect: second.connect,
+            broker: second.broker,
+            generator: second.generator,
+            ..Second::default()
+        };
+    }
+    run.brokers[0].usage.cpu_us_per_message = None;
+    run.brokers[0].usage.machine.cpu_us_per_message = None;
+    run
 }
 
 /// A wave between 0 and 1 that looks irregular and is the same every time.
@@ -311,7 +424,7 @@ fn scenario(hold_seconds: u32) -> ScenarioDescription {
         keep_alive_seconds: 300,
         connect_rate: 5_000,
         source_addresses: vec!["127.0.0.2-127.0.0.9".to_owned()],
-        load: LoadModel { closed_loop: false, text: "open loop, constant".to_owned() },
+        load: LoadModel { closed_loop: false, text: "open loop, constant".to_owned(), arrivals: "even".to_owned() },
         scale: 1.0,
         stages: StageSeconds {
             ramp: 10.0,
@@ -343,7 +456,7 @@ fn usage(cores: f64, memory: u64) -> Usage {
         machine: MachineUse {
             idle: 0.21,
             stolen: 0.002,
-            cpu_us_per_message: Some(31.0),
+            cpu_us_per_message: Some(cores * 23.0),
         },
         cpu_us_per_message: Some(cores * 20.0),
         messages_per_core_second: Some(24_400.0),
@@ -484,6 +597,30 @@ pub(crate) fn versus() -> VersusReport {
     }
 }
 
+/// Two brokers with four rounds each, of which the second one's first and the first one's third are
+/// INVALID.
+pub(crate) fn versus_invalid() -> VersusReport {
+    let mut report = versus();
+    "Two brokers, p2p-1K".clone_into(&mut report.title);
+    report.rounds = 4;
+    report.scenarios.truncate(1);
+    let brokers = &mut report.scenarios[0].brokers;
+    brokers.truncate(2);
+    for (broker, invalid) in brokers.iter_mut().zip([2, 0]) {
+        let mut again = broker.runs.clone();
+        for run in &mut again {
+            run.started = run.started.replace("T09", "T10");
+        }
+        broker.runs.extend(again);
+        broker.runs.truncate(5);
+        let validity = &mut broker.runs[invalid].validity;
+        validity.valid = false;
+        validity.limits = vec!["a generator thread was busy 97 % of the time".to_owned()];
+    }
+    report.rounds = 5;
+    report
+}
+
 fn versus_broker(name: &str, version: &str, cost: f64, messages: bool) -> VersusBroker {
     let round = |round: u32| {
         let noise = cost * (1.0 + 0.08 * f64::from(round));
@@ -493,11 +630,17 @@ fn versus_broker(name: &str, version: &str, cost: f64, messages: bool) -> Versus
         run.rates.received = 1_000.0 - noise;
         run.latency_ns.e2e = messages.then(|| distribution(noise * 0.4, 60_000));
         run.latency_ns.connect = Some(distribution(noise * 0.9, 10_000));
+        run.started = format!(
+            "2026-11-21T09:{round:02}:{:02}Z",
+            u32::from(cost > 1.0) + u32::from(cost > 2.0)
+        );
         run.verdict.pass = cost < 2.0 || round > 0;
         if !messages {
             run.rates = Rates::default();
             run.delivery = Delivery::default();
         }
+        run.latency_ns.generator_lag = None;
+        run.fill_metrics();
         run
     };
     VersusBroker {

@@ -8,21 +8,6 @@ use thrum_report::units::{fraction, whole};
 /// Dots of a cell.
 const DOTS: (usize, usize) = (2, 4);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fill {
-    /// The line only.
-    Line,
-    /// Everything below it.
-    Below,
-}
-
-/// The style of a line.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pen {
-    pub(super) style: Style,
-    pub(super) fill: Fill,
-}
-
 /// A dot, counted from the upper left.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dot {
@@ -43,9 +28,8 @@ pub(super) struct Canvas {
 struct Cell {
     /// One for each dot.
     bits: u8,
-    style: Style,
     /// Of the curve that was drawn last.
-    fill: Fill,
+    style: Style,
 }
 
 impl Canvas {
@@ -54,7 +38,6 @@ impl Canvas {
         let empty = Cell {
             bits: 0,
             style: Style::new(),
-            fill: Fill::Line,
         };
         Self {
             width: columns * DOTS.0,
@@ -72,36 +55,27 @@ impl Canvas {
     }
 
     /// Connects two dots, column by column.
-    pub(super) fn line(&mut self, from: Dot, to: Dot, pen: Pen) {
+    pub(super) fn line(&mut self, from: Dot, to: Dot, style: Style) {
         let across = to.x.saturating_sub(from.x).max(1);
         let mut before = from.y;
         for column in 0..=across {
             let part = fraction(column as u64) / fraction(across as u64);
             let (start, end) = (fraction(from.y as u64), fraction(to.y as u64));
             let y = usize::try_from(whole(start + (end - start) * part)).unwrap_or(0);
-            let lowest = match pen.fill {
-                Fill::Line => before.max(y),
-                Fill::Below => self.height - 1,
-            };
             let x = (from.x + column).min(to.x);
-            for y in before.min(y)..=lowest {
-                self.set(Dot { x, y }, pen);
+            for y in before.min(y)..=before.max(y) {
+                self.set(Dot { x, y }, style);
             }
             before = y;
         }
     }
 
-    /// A line leaves no dots of an area in its cells, so that it is seen without colours too.
-    fn set(&mut self, Dot { x, y }: Dot, pen: Pen) {
+    fn set(&mut self, Dot { x, y }: Dot, style: Style) {
         let columns = self.width / DOTS.0;
         let cell = y / DOTS.1 * columns + x / DOTS.0;
         if let Some(cell) = self.cells.get_mut(cell) {
-            if cell.fill == Fill::Below && pen.fill == Fill::Line {
-                cell.bits = 0;
-            }
             cell.bits |= bit(x % DOTS.0, y % DOTS.1);
-            cell.style = pen.style;
-            cell.fill = pen.fill;
+            cell.style = style;
         }
     }
 

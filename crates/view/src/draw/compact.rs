@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::full::{indented, panel};
-use super::phrase::{Part, Tone, fitted};
+use super::phrase::{Part, Tone, fitted, shortened, text};
 use super::{broker, clients, errors, footer, header, health, latency, marks, rate, thresholds};
 use crate::snapshot::Snapshot;
 use crate::view::ViewState;
@@ -41,7 +41,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &ViewState)
         entries.retain(|entry| Some(entry.rank) != least);
     }
     let spare = u16::try_from(room - entries.len()).unwrap_or(0);
-    let below = entries.split_off(LINES_ABOVE.min(entries.len()));
+    let above = LINES_ABOVE + usize::from(health::invalid(snapshot).is_some());
+    let below = entries.split_off(above.min(entries.len()));
     let chart_lines = if spare >= CHART_LINES_MIN { spare } else { 0 };
     let [top, charts, bottom] = Layout::vertical([
         Constraint::Length(u16::try_from(entries.len()).unwrap_or(0)),
@@ -83,8 +84,12 @@ fn entries(snapshot: &Snapshot, view: &ViewState, width: u16) -> Vec<Entry> {
         entry(6, "errors", errors::parts(snapshot, room)),
         entry(7, "limits", thresholds::parts(snapshot)),
         entry(9, "broker", broker::parts(snapshot)),
-        entry(8, "generator", health::parts(snapshot, room)),
+        entry(8, "generator", health::parts(snapshot)),
     ];
+    if let Some(why) = health::invalid(snapshot) {
+        let why = text(shortened(&why, usize::from(room)), Tone::Bad);
+        entries.insert(2, entry(1, "✗ INVALID", vec![why]));
+    }
     if let Some(mark) = marks::last(snapshot, room) {
         entries.push(entry(10, "mark", vec![mark]));
     }
@@ -125,7 +130,7 @@ pub(super) fn draw_one_line(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &V
         ..frame.area()
     };
     let stage = header::stage(snapshot, view, 0);
-    let latency = latency::parts(snapshot).into_iter().skip(1).take(1);
+    let latency = latency::main_part(snapshot);
     let parts = std::iter::once(stage)
         .chain(rate::parts(snapshot).into_iter().take(1))
         .chain(latency);

@@ -23,13 +23,16 @@ const FIGURE_LINES: u16 = 4;
 pub(super) fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &ViewState) {
     let area = frame.area();
     let header_lines = if area.width >= ONE_LINE_HEADER { 1 } else { 2 };
-    let [head, body, foot] = Layout::vertical([
+    let invalid = header::invalid(snapshot, indented(area).width);
+    let [head, why, body, foot] = Layout::vertical([
         Constraint::Length(header_lines),
+        Constraint::Length(u16::try_from(invalid.len()).unwrap_or(0)),
         Constraint::Fill(1),
         Constraint::Length(1),
     ])
     .areas(area);
     draw_header(frame, indented(head), snapshot, view);
+    put(frame, indented(why), invalid);
     frame.render_widget(footer::line(view, indented(foot).width), indented(foot));
 
     let spare = area.height.saturating_sub(super::FULL.height);

@@ -4,12 +4,16 @@ use ratatui::text::{Line, Span};
 use thrum_report::result::Stage;
 use thrum_report::units::whole;
 
-use super::phrase::{Tone, clock, shortened, text};
+use super::health;
+use super::phrase::{Tone, clock, shortened, text, wrapped};
 use crate::snapshot::{Now, Snapshot};
 use crate::view::{Load, ViewState};
 
 /// Widest gauge in cells.
 const GAUGE_CELLS_MAX: u16 = 40;
+
+/// Most lines of why a run is INVALID: the charts need the others.
+const INVALID_LINES_MAX: usize = 3;
 
 /// Narrowest useful gauge.
 const GAUGE_CELLS_MIN: u16 = 4;
@@ -39,6 +43,20 @@ pub(super) fn title(snapshot: &Snapshot, width: u16) -> Line<'static> {
         line.push_span(Span::styled(format!("  {load}"), Tone::Normal.style()));
     }
     line
+}
+
+/// `✗ INVALID: why`, in as many lines as it takes, at most [`INVALID_LINES_MAX`]; none for a valid
+/// run.
+pub(super) fn invalid(snapshot: &Snapshot, width: u16) -> Vec<Line<'static>> {
+    let Some(why) = health::invalid(snapshot) else {
+        return Vec::new();
+    };
+    let lines = wrapped(&format!("✗ INVALID: {why}"), usize::from(width));
+    lines
+        .into_iter()
+        .take(INVALID_LINES_MAX)
+        .map(|line| text(line, Tone::Bad))
+        .collect()
 }
 
 /// `hold 02:13 / 05:00 ████▌···`, the gauge as wide as there is room.

@@ -4,16 +4,22 @@ use ratatui::text::Line;
 use thrum_report::units::{latency, percent};
 
 use super::broker::cpu;
-use super::phrase::{Part, Tone, flowed, named, shortened, text};
+use super::phrase::{Part, Tone, flowed, named, text};
 use crate::snapshot::Snapshot;
 
-/// The panel: the verdict and the figures that it rests on.
+/// The panel: the verdict and the figures that it rests on; the header says why it is INVALID.
 pub(super) fn lines(snapshot: &Snapshot, width: u16, height: u16) -> Vec<Line<'static>> {
-    flowed(parts(snapshot, width), width, height)
+    flowed(parts(snapshot), width, height)
+}
+
+/// Why the run is INVALID; none if it is not, or if it is not known yet.
+pub(super) fn invalid(snapshot: &Snapshot) -> Option<String> {
+    let validity = &snapshot.figures.as_ref()?.validity;
+    (!validity.valid).then(|| validity.limits.join("; "))
 }
 
 /// The same in the order of importance.
-pub(super) fn parts(snapshot: &Snapshot, width: u16) -> Vec<Part> {
+pub(super) fn parts(snapshot: &Snapshot) -> Vec<Part> {
     let Some(figures) = &snapshot.figures else {
         return vec![text("nothing measured yet", Tone::Quiet)];
     };
@@ -35,9 +41,5 @@ pub(super) fn parts(snapshot: &Snapshot, width: u16) -> Vec<Part> {
     if let Some(busiest) = &generator.busiest {
         parts.push(named("busiest thread", percent(busiest.busy), Tone::Normal));
     }
-    // Why it is invalid matters more than the rest.
-    let limits = figures.validity.limits.iter();
-    let reasons = limits.map(|limit| text(shortened(limit, usize::from(width)), Tone::Bad));
-    parts.splice(1..1, reasons);
     parts
 }

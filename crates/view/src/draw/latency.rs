@@ -4,18 +4,20 @@ use std::ops::RangeInclusive;
 
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
-use thrum_report::result::Quantiles;
+use thrum_report::result::Distribution;
 use thrum_report::units::{fraction, latency, whole};
 
-use super::canvas::Fill;
-use super::phrase::{Part, Tone, named, text};
+use super::phrase::{Part, Tone, fitted, named, text};
 use super::plot::{Curve, Plot, Scale, bars};
 use crate::history::{Latency, Timing};
 use crate::snapshot::{Figures, Snapshot};
 use crate::view::TimeScale;
 
-/// Width of one quantile in the panel: `p99.9 810µs `.
-const CELL: usize = 13;
+/// Narrowest column of the panel, so that it does not move with its figures.
+const CELL: usize = 9;
+
+/// From this width on the panel has three columns.
+const THREE_COLUMNS: usize = 39;
 
 /// Widest histogram in cells.
 const BARS_MAX: usize = 48;
@@ -23,17 +25,36 @@ const BARS_MAX: usize = 48;
 /// The panel: quantiles in columns, the histogram in the last line.
 pub(super) fn lines(snapshot: &Snapshot, width: u16) -> Vec<Line<'static>> {
     let found = snapshot.figures.as_ref();
-    let Some((figures, quantiles)) = found.and_then(|it| Some((it, it.latency?))) else {
+    let Some((figures, of)) = found.and_then(|it| Some((it, it.latency.as_ref()?))) else {
         return vec![text("nothing measured yet", Tone::Quiet)];
     };
     let width = usize::from(width);
-    let columns = (width / CELL).clamp(1, 3);
-    let cells = quantile_parts(&quantiles);
-    let mut lines: Vec<_> = cells.chunks(columns).map(row).collect();
-    if columns == 3 {
+    let wide = columns(&[
+        [
+            bounded("p50", of, "p50"),
+            quantile("p90", of, "p90"),
+            bounded("p99", of, "p99"),
+        ],
+        [
+            quantile("p99.9", of, "p99.9"),
+            quantile("max", of, "max"),
+            quantile("mean", of, "mean"),
+        ],
+    ]);
+    let mut lines = if width >= THREE_COLUMNS && wide.iter().all(|line| line.width() <= width) {
+        let mut lines = wide;
         lines.push(text(meaning(figures), Tone::Quiet));
-    }
-    lines.push(histogram(&figures.curve, &quantiles, width));
+        lines
+    } else {
+        let last = [quantile("p99.9", of, "p99.9"), quantile("max", of, "max")];
+        let cell = |name: &str| bounded(&format!("{name:<5}"), of, name);
+        vec![
+            cell("p50"),
+            cell("p99"),
+            fitted(last, width.try_into().unwrap_or(u16::MAX)),
+        ]
+    };
+    lines.push(histogram(of, width));
     lines
 }
 
@@ -41,54 +62,76 @@ pub(super) fn lines(snapshot: &Snapshot, width: u16) -> Vec<Line<'static>> {
 const fn meaning(figures: &Figures) -> &'static str {
     match figures.history.timing {
         Timing::EndToEnd if figures.closed_loop => "closed loop: waiting is not counted",
-        Timing::EndToEnd => "from the intended send to the arrival",
-        Timing::Acknowledgement => "from PUBLISH to its acknowledgement",
-        Timing::Connect => "from the connection to CONNACK",
+        Timing::EndToEnd => "from intended send · ≤ the generator's part",
+        Timing::Acknowledgement => "from PUBLISH · ≤ the generator's part",
+        Timing::Connect => "from the connection · ≤ the generator's part",
     }
 }
 
-fn row(cells: &[Part]) -> Line<'static> {
-    let mut line = Line::default();
-    for cell in cells {
-        let width = cell.width();
-        line.spans.extend(cell.spans.iter().cloned());
-        line.push_span(Span::raw(" ".repeat(CELL.saturating_sub(width))));
-    }
-    line
+/// Lines whose parts stand below each other.
+fn columns<const COLUMNS: usize>(rows: &[[Part; COLUMNS]]) -> Vec<Line<'static>> {
+    let width = |column: usize| {
+        let widths = rows.iter().map(|row| row[column].width());
+        widths.max().unwrap_or(0).max(CELL) + 2
+    };
+    let line = |row: &[Part; COLUMNS]| {
+        let mut line = Line::default();
+        for (column, cell) in row.iter().enumerate() {
+            line.spans.extend(cell.spans.iter().cloned());
+            if column + 1 < COLUMNS {
+                let gap = width(column).saturating_sub(cell.width());
+                line.push_span(Span::raw(" ".repeat(gap)));
+            }
+        }
+        line
+    };
+    rows.iter().map(line).collect()
 }
 
-fn quantile_parts(quantiles: &Quantiles) -> [Part; 6] {
-    let cell = |name: &str, ns, tone| named(&format!("{name:<5}"), latency(ns), tone);
-    [
-        cell("p50", quantiles.p50, Tone::Normal),
-        cell("p90", quantiles.p90, Tone::Normal),
-        cell("p99", quantiles.p99, Tone::Strong),
-        cell("p99.9", quantiles.p99_9, Tone::Normal),
-        cell("max", quantiles.max, Tone::Normal),
-        cell("mean", quantiles.mean, Tone::Normal),
-    ]
+/// `p99 3.9ms`, or why there is no figure.
+fn quantile(label: &str, of: &Distribution, figure: &str) -> Part {
+    let tone = match (of.withheld.contains_key(figure), figure) {
+        (true, _) => Tone::Quiet,
+        (false, "p99") => Tone::Strong,
+        (false, _) => Tone::Normal,
+    };
+    named(label, of.figure_text(figure), tone)
+}
+
+/// `p99 3.9ms ≤290µs`: the latter may be the generator's.
+fn bounded(label: &str, of: &Distribution, figure: &str) -> Part {
+    let mut part = quantile(label, of, figure);
+    if let Some(bound) = of.bound_text(figure) {
+        let bound = format!(" {}", bound.replace("≤ ", "≤"));
+        part.push_span(Span::styled(bound, Tone::Quiet.style()));
+    }
+    part
 }
 
 /// The quantiles in the order of importance.
 pub(super) fn parts(snapshot: &Snapshot) -> Vec<Part> {
-    let quantiles = snapshot
-        .figures
-        .as_ref()
-        .and_then(|figures| figures.latency);
-    let Some(quantiles) = quantiles else {
+    let figures = snapshot.figures.as_ref();
+    let Some(of) = figures.and_then(|figures| figures.latency.as_ref()) else {
         return vec![text("nothing measured yet", Tone::Quiet)];
     };
     vec![
-        named("p50", latency(quantiles.p50), Tone::Normal),
-        named("p99", latency(quantiles.p99), Tone::Strong),
-        named("p99.9", latency(quantiles.p99_9), Tone::Normal),
-        named("max", latency(quantiles.max), Tone::Normal),
-        named("p90", latency(quantiles.p90), Tone::Normal),
+        bounded("p50", of, "p50"),
+        bounded("p99", of, "p99"),
+        quantile("p99.9", of, "p99.9"),
+        quantile("max", of, "max"),
+        quantile("p90", of, "p90"),
     ]
 }
 
+/// The p99 alone.
+pub(super) fn main_part(snapshot: &Snapshot) -> Option<Part> {
+    let of = snapshot.figures.as_ref()?.latency.as_ref()?;
+    Some(quantile("p99", of, "p99"))
+}
+
 /// `41µs ▁▂▅█▆▃▂▁ 41ms`: shares of the values on a logarithmic scale from the least to the most.
-fn histogram(curve: &[(f64, u64)], quantiles: &Quantiles, width: usize) -> Line<'static> {
+fn histogram(of: &Distribution, width: usize) -> Line<'static> {
+    let (curve, quantiles) = (of.curve.as_slice(), &of.quantiles);
     let (least, most) = (latency(quantiles.min), latency(quantiles.max));
     let room = width.saturating_sub(least.chars().count() + most.chars().count() + 2);
     let shares = shares(curve, quantiles.min..=quantiles.max, room.min(BARS_MAX));
@@ -151,7 +194,6 @@ pub(super) fn plot(figures: &Figures, scale: TimeScale) -> Plot {
             .map(|point| (point.at, point.latency.map(|found| fraction(of(found)))))
             .collect(),
         style: Style::new().fg(colour),
-        fill: Fill::Line,
     };
     Plot {
         curves: vec![

@@ -115,6 +115,22 @@ pub(super) fn shortened(text: &str, width: usize) -> String {
     short
 }
 
+/// A text in lines of at most this width, broken between words; a longer word is cut.
+pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        let word_width = Span::raw(word).width();
+        match lines.last_mut() {
+            Some(line) if Span::raw(line.as_str()).width() + 1 + word_width <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(shortened(word, width)),
+        }
+    }
+    lines
+}
+
 /// Time on a clock: `02:13`, `1:02:13`.
 pub(super) fn clock(seconds: u64) -> String {
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -163,6 +179,12 @@ mod tests {
         assert_eq!(shortened("温度温度", 5), "温度…");
         assert_eq!(shortened("abc", 1), "…");
         assert_eq!(shortened("abc", 0), "");
+    }
+
+    #[test]
+    fn a_text_is_wrapped_between_words() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("connection", 5), ["conn…"]);
     }
 
     #[test]

@@ -44,6 +44,7 @@ fn ascii(letter: char) -> char {
         '✓' => 'v',
         '✗' | '×' => 'x',
         '▼' => 'v',
+        '≤' => '<',
         'µ' | 'μ' => 'u',
         _ if (BRAILLE.0..=BRAILLE.1).contains(&letter) => of_dots(letter),
         _ => '?',

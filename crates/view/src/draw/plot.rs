@@ -6,7 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::Span;
 use thrum_report::units::{fraction, whole};
 
-use super::canvas::{Canvas, Dot, Fill, Pen, place};
+use super::canvas::{Canvas, Dot, place};
 use super::phrase::Tone;
 
 /// A logarithmic axis begins and ends at such parts of a power of ten, so that it rarely moves.
@@ -33,6 +33,9 @@ pub(super) fn bars(values: &[f64]) -> String {
         .collect()
 }
 
+/// Shortest axis in seconds: the first seconds of a run are not drawn as wide as a chart.
+const SECONDS_MIN: f64 = 10.0;
+
 /// A chart over time.
 #[derive(Clone, Debug)]
 pub(super) struct Plot {
@@ -54,7 +57,6 @@ pub(super) struct Curve {
     /// Seconds and values; none where nothing was measured.
     pub(super) points: Vec<(f64, Option<f64>)>,
     pub(super) style: Style,
-    pub(super) fill: Fill,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,13 +143,6 @@ fn round_above(value: f64) -> f64 {
 }
 
 impl Curve {
-    const fn pen(&self) -> Pen {
-        Pen {
-            style: self.style,
-            fill: self.fill,
-        }
-    }
-
     /// Seconds from one point to the next, at least one.
     fn step(&self) -> f64 {
         let pair = self.points.windows(2).next_back();
@@ -194,14 +189,14 @@ impl Plot {
         let last = self.curves.iter().filter_map(|curve| curve.points.last());
         let last = last.map(|(at, _)| *at).fold(0.0, f64::max);
         let times = match self.seconds {
-            // A run that is shorter than the chart grows from the left.
+            // The axis of a run that is shorter than the chart ends with it.
             Some(shown) => Range {
                 low: (last - shown).max(0.0),
-                high: last.max(shown),
+                high: last.max(SECONDS_MIN),
             },
             None => Range {
                 low: 0.0,
-                high: last.max(1.0),
+                high: last.max(SECONDS_MIN),
             },
         };
         let all = self.curves.iter().flat_map(|curve| &curve.points);
@@ -246,7 +241,7 @@ impl Plot {
             if let Some(dot) = dot {
                 let near = previous.filter(|(before, _)| at - before <= GAP_MAX * step);
                 let from = near.map_or(dot, |(_, from)| from);
-                canvas.line(from, dot, curve.pen());
+                canvas.line(from, dot, curve.style);
             }
             previous = dot.map(|dot| (at, dot));
         }
@@ -310,7 +305,6 @@ mod tests {
                 label: "it",
                 points: points.to_vec(),
                 style: Style::new(),
-                fill: Fill::Line,
             }],
             marks: Vec::new(),
             scale,

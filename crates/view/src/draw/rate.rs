@@ -4,7 +4,6 @@ use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 use thrum_report::units::{count, figure, rate};
 
-use super::canvas::Fill;
 use super::phrase::{Part, Tone, fitted, named, tabled};
 use super::plot::{Curve, Plot, Scale, bars};
 use crate::history::Point;
@@ -110,20 +109,19 @@ pub(super) fn losses(snapshot: &Snapshot) -> Vec<Part> {
 /// The chart over time.
 pub(super) fn plot(figures: &Figures, scale: TimeScale) -> Plot {
     let points = scale.points(&figures.history);
-    let curve = |label, of: fn(&Point) -> f64, style, fill| Curve {
+    let curve = |label, of: fn(&Point) -> f64, style| Curve {
         label,
         points: points
             .iter()
             .map(|point| (point.at, Some(of(point))))
             .collect(),
         style,
-        fill,
     };
     Plot {
         curves: vec![
-            curve("recv", |point| point.received, RECEIVED, Fill::Below),
-            curve("due", |point| point.offered, OFFERED, Fill::Line),
-            curve("sent", |point| point.sent, SENT, Fill::Line),
+            curve("recv", |point| point.received, RECEIVED),
+            curve("due", |point| point.offered, OFFERED),
+            curve("sent", |point| point.sent, SENT),
         ],
         marks: figures.marks.iter().map(|mark| mark.at).collect(),
         scale: Scale::Linear,

@@ -8,7 +8,7 @@ use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::style::Color;
 use thrum_report::RunResult;
-use thrum_report::result::Stage;
+use thrum_report::result::{Stage, Withheld};
 
 use super::render;
 use crate::sample;
@@ -142,8 +142,110 @@ fn an_invalid_run_shows_the_reason() {
         let snapshot = with_result(&result);
         let frame = text(size, &snapshot, &ViewState::default());
         assert!(frame.contains("✗ INVALID"), "{frame}");
-        assert!(size.0 == 40 || frame.contains("sends were late"), "{frame}");
+        assert!(frame.contains("sends were late"), "{frame}");
     }
+}
+
+/// Sizes at which every panel is shown.
+const FULL_SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 50)];
+
+/// The words of a frame without borders and line breaks.
+fn words(frame: &str) -> String {
+    let words =
+        frame.split(|letter: char| letter.is_whitespace() || "│┌┐└┘├┤┬┴┼─".contains(letter));
+    words
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[test]
+fn the_whole_reason_of_an_invalid_run_is_in_the_header() {
+    let why = "up to 12ms of e2e.p99 21ms may be the generator's: its thread bench-1 read its sockets \
+               up to 300ms late; a generator thread was busy 97 % of the time";
+    let mut result = sample::result(10);
+    result.validity.valid = false;
+    result.validity.limits = why.split("; ").map(str::to_owned).collect();
+    for size in FULL_SIZES {
+        let frame = text(size, &with_result(&result), &ViewState::default());
+        assert!(
+            words(&frame).contains(&format!("✗ INVALID: {why}")),
+            "{frame}"
+        );
+    }
+}
+
+#[test]
+fn the_generators_part_stands_beside_the_figures() {
+    for size in FULL_SIZES {
+        let frame = text(size, &sample::snapshot(133), &ViewState::default());
+        for expected in [
+            "p50 810µs ≤61µs",
+            "p99 3.9ms ≤290µs",
+            "p99.9 11ms",
+            "max 41ms",
+        ] {
+            assert!(words(&frame).contains(expected), "{expected}: {frame}");
+        }
+    }
+}
+
+#[test]
+fn withheld_figures_are_shown_as_in_the_summary() {
+    let mut result = sample::result(10);
+    let e2e = result.latency_ns.e2e.as_mut().unwrap();
+    let reasons = [
+        (
+            "p50",
+            Withheld::Generator {
+                bound: 700_000,
+                seen: 810_000,
+            },
+        ),
+        (
+            "p99",
+            Withheld::Missing {
+                missing: 30,
+                of: 1_000,
+                over: 5_000_000_000,
+            },
+        ),
+        (
+            "p99.9",
+            Withheld::TooFew {
+                values: 1_000,
+                needed: 10_000,
+            },
+        ),
+        (
+            "max",
+            Withheld::Missing {
+                missing: 30,
+                of: 1_000,
+                over: 5_000_000_000,
+            },
+        ),
+    ];
+    e2e.withheld = reasons.map(|(figure, why)| (figure.to_owned(), why)).into();
+    for size in FULL_SIZES {
+        let frame = text(size, &with_result(&result), &ViewState::default());
+        for expected in ["p50 withheld ≤61µs", "p99 > 5s", "p99.9 –", "max > 5s"] {
+            assert!(words(&frame).contains(expected), "{expected}: {frame}");
+        }
+    }
+}
+
+#[test]
+fn a_withheld_threshold_is_not_called_unmeasured() {
+    let mut result = sample::result(10);
+    let threshold = &mut result.thresholds[0];
+    (threshold.measured, threshold.pass) = (None, false);
+    threshold.withheld = Some("970 values are too few: it takes 1 000".to_owned());
+    let frame = text((120, 40), &with_result(&result), &ViewState::default());
+    assert!(
+        frame.contains("· e2e.p99 < 50ms (withheld so far)"),
+        "{frame}"
+    );
 }
 
 #[test]

@@ -75,10 +75,11 @@ fn part(threshold: &ThresholdResult) -> Part {
         true => ("✓", Tone::Good),
         false => ("✗", Tone::Bad),
     };
-    let measured = threshold.measured.map_or_else(
-        || "no figure yet".to_owned(),
-        |value| measured_text(&threshold.metric, value),
-    );
+    let measured = match (threshold.measured, &threshold.withheld) {
+        (Some(value), _) => measured_text(&threshold.metric, value),
+        (None, Some(_)) => "withheld so far".to_owned(),
+        (None, None) => "no figure yet".to_owned(),
+    };
     let (name, condition) = (&threshold.metric, &threshold.condition);
     text(format!("{sign} {name} {condition} ({measured})"), tone)
 }

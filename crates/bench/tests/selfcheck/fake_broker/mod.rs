@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use thrum_bench::clock;
-use thrum_codec::ReasonCode;
+use thrum_codec::{QoS, ReasonCode};
 use thrum_load::mark::Mark;
 
 use router::Router;
@@ -26,8 +26,27 @@ pub(crate) enum Fate {
     Delay,
     /// Deliver it this much later than it arrived; other messages are not delayed.
     After(Duration),
+    /// Deliver it otherwise than it was published.
+    Alter(Change),
+    /// Deliver it as it was published and then otherwise.
+    DoubleAltered(Change),
     /// Neither deliver nor acknowledge it, and end the publisher's connection.
     Disconnect,
+}
+
+/// What a broker must not change of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It has this quality of service for a subscriber that was granted as much.
+    Qos(QoS),
+    /// Its payload ends here.
+    Cut(usize),
+    /// This byte of its payload is one higher.
+    Byte(usize),
+    /// Its topic has a level more.
+    Topic,
+    /// It has the retain flag.
+    Retain,
 }
 
 /// The law: the fate of a message.
@@ -47,6 +66,8 @@ pub(crate) struct Laws {
     pub(crate) connack: ReasonCode,
     /// The fate of each message.
     pub(crate) fate: Law,
+    /// The highest quality of service that the broker grants.
+    pub(crate) granted: QoS,
     /// The broker stops once.
     pub(crate) stall: Option<Stall>,
 }
@@ -62,6 +83,7 @@ impl FakeBroker {
         Self::with(Laws {
             connack,
             fate: law,
+            granted: QoS::ExactlyOnce,
             stall: None,
         })
     }

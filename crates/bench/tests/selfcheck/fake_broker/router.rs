@@ -14,14 +14,17 @@ use thrum_codec::{QoS, Version, encode, topic};
 use thrum_load::mark::Mark;
 
 use super::delayed_delivery::Order;
-use super::{Fate, Laws};
+use super::{Change, Fate, Laws};
 
 /// A message that outlives its packet.
 #[derive(Clone, Debug)]
 pub(super) struct Message {
+    /// What the filters of subscriptions are matched with.
     topic: String,
+    delivered_topic: String,
     payload: Vec<u8>,
     qos: QoS,
+    retain: bool,
 }
 
 /// The state of the broker that all connections share.
@@ -78,7 +81,7 @@ impl Router {
             connection,
             stream: stream.try_clone().unwrap(),
             version,
-            qos: request.options.qos,
+            qos: request.options.qos.min(self.laws.granted),
             next_id: 0,
         });
     }
@@ -99,13 +102,24 @@ impl Router {
         self.first_publish_ns.get_or_insert(now_ns);
         let mark = Mark::read(publish.payload).unwrap();
         let fate = (self.laws.fate)(mark);
-        let message = Message {
+        let mut message = Message {
             topic: publish.topic.to_owned(),
+            delivered_topic: publish.topic.to_owned(),
             payload: publish.payload.to_owned(),
             qos: publish.qos,
+            retain: false,
         };
         match fate {
+            Fate::Alter(change) => {
+                message.alter(change);
+                self.deliver(&message);
+            }
             Fate::Deliver => self.deliver(&message),
+            Fate::DoubleAltered(change) => {
+                self.deliver(&message);
+                message.alter(change);
+                self.deliver(&message);
+            }
             Fate::Double => {
                 self.deliver(&message);
                 self.deliver(&message);
@@ -152,6 +166,18 @@ impl Router {
     }
 }
 
+impl Message {
+    fn alter(&mut self, change: Change) {
+        match change {
+            Change::Qos(qos) => self.qos = qos,
+            Change::Cut(bytes) => self.payload.truncate(bytes),
+            Change::Byte(at) => self.payload[at] = self.payload[at].wrapping_add(1),
+            Change::Topic => self.delivered_topic.push_str("/wrong"),
+            Change::Retain => self.retain = true,
+        }
+    }
+}
+
 impl Member {
     fn send(&mut self, message: &Message) {
         let qos = message.qos.min(self.qos);
@@ -163,8 +189,8 @@ impl Member {
         let publish = Publish {
             dup: false,
             qos,
-            retain: false,
-            topic: &message.topic,
+            retain: message.retain,
+            topic: &message.delivered_topic,
             packet_id,
             properties: PublishProperties::default(),
             payload: &message.payload,

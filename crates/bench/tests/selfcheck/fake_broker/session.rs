@@ -79,7 +79,7 @@ impl Session<'_> {
             let member = (self.connection, self.stream);
             let mut router = self.router.lock().unwrap();
             router.add(&request, self.version, member);
-            codes.push(match request.options.qos {
+            codes.push(match request.options.qos.min(router.laws.granted) {
                 QoS::AtMostOnce => ReasonCode::Success,
                 QoS::AtLeastOnce => ReasonCode::GrantedQoS1,
                 QoS::ExactlyOnce => ReasonCode::GrantedQoS2,

@@ -278,6 +278,7 @@ fn nothing_is_handled_during_a_stall_and_nothing_is_lost() {
     let broker = FakeBroker::with(Laws {
         connack: ReasonCode::Success,
         fate: lawful,
+        granted: QoS::ExactlyOnce,
         stall: Some(Stall {
             from_ms: 0,
             for_ms: 100,

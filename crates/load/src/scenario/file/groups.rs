@@ -33,10 +33,11 @@ pub(super) const GROUP_KEYS: [&str; 16] = [
     "subscribe",
 ];
 
-pub(super) const PUBLISH_KEYS: [&str; 10] = [
+pub(super) const PUBLISH_KEYS: [&str; 11] = [
     "topic",
     "rate",
     "shape",
+    "arrivals",
     "window",
     "qos",
     "retain",
@@ -196,6 +197,9 @@ fn publish(reader: &mut Reader<'_>, section: &Section<'_>) -> Option<PublishSpec
             .unwrap_or(Rate::per_second(1)),
         shape: reader
             .value(&publish, "shape", values::shape)
+            .unwrap_or_default(),
+        arrivals: reader
+            .value(&publish, "arrivals", values::arrivals)
             .unwrap_or_default(),
         window: reader.value(&publish, "window", values::count(u16::MAX)),
         qos: reader

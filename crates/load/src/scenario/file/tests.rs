@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use thrum_codec::{QoS, Version};
 
 use super::super::{
-    FaultKind, Network, PayloadSpec, Rate, Reconnect, Scenario, Shape, catalogue, find_document,
+    Arrivals, FaultKind, Network, PayloadSpec, Rate, Reconnect, Scenario, Shape, catalogue,
+    find_document,
 };
 use super::*;
 
@@ -83,6 +84,7 @@ network = { delay = "50ms", jitter = "20ms", bandwidth = "1MB/s", cut_after = "3
 topic = "t/{i}"
 rate = "6/m"
 shape = { steps = ["100/s", "200/s"] }
+arrivals = "poisson"
 window = 8
 qos = 2
 retain = true
@@ -183,6 +185,7 @@ fn every_key_of_messages_and_faults_is_read() {
     assert_eq!(Some(publish.rate), Rate::parse("0.1"));
     let rates = vec![Rate::per_second(100), Rate::per_second(200)];
     assert_eq!(publish.shape, Shape::Steps { rates });
+    assert_eq!(publish.arrivals, Arrivals::Poisson);
     assert_eq!((publish.window, publish.qos), (Some(8), QoS::ExactlyOnce));
     assert_eq!((publish.retain, publish.expiry), (true, Some(60)));
     assert_eq!(publish.payload, PayloadSpec::Random(8_192));

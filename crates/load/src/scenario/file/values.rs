@@ -9,7 +9,7 @@ use thrum_figures::fraction;
 use thrum_settings::{parse_size, parse_span};
 use toml_edit::Value;
 
-use super::super::{PAYLOAD_BYTES_MIN, PayloadSpec, Rate, Shape};
+use super::super::{Arrivals, PAYLOAD_BYTES_MIN, PayloadSpec, Rate, Shape};
 use super::reader::written;
 
 /// Largest payload: as much as fits a packet of MQTT, less a topic.
@@ -223,6 +223,12 @@ pub(super) fn shape(value: &Value) -> Read<Shape> {
     }
 }
 
+/// `"even"`, `"poisson"` or `"burst"`.
+pub(super) fn arrivals(value: &Value) -> Read<Arrivals> {
+    let arrivals = value.as_str().and_then(Arrivals::parse);
+    arrivals.ok_or_else(|| expected("\"even\", \"poisson\" or \"burst\"", value))
+}
+
 /// A part of the whole: `"50%"` or 0.5.
 pub(super) fn share(value: &Value) -> Read<f64> {
     let share = match value {
@@ -334,6 +340,8 @@ mod tests {
 
     #[test]
     fn shapes_are_constant_ramps_or_steps() {
+        assert_eq!(check(arrivals, "\"burst\""), Ok(Arrivals::Burst));
+        assert!(check(arrivals, "\"random\"").is_err() && check(arrivals, "1").is_err());
         assert_eq!(check(shape, "\"constant\""), Ok(Shape::Constant));
         let to = Rate::per_second(500);
         assert_eq!(check(shape, "\"ramp to 500/s\""), Ok(Shape::Ramp { to }));

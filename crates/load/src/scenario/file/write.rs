@@ -4,7 +4,7 @@ use thrum_codec::{QoS, Version};
 use thrum_settings::{format_size, format_span};
 
 use super::super::{
-    ClientSpec, Fault, FaultKind, Group, PayloadSpec, PublishSpec, Rate, Scenario, Shape,
+    Arrivals, ClientSpec, Fault, FaultKind, Group, PayloadSpec, PublishSpec, Rate, Scenario, Shape,
     SubscribeSpec, Victims,
 };
 
@@ -194,6 +194,9 @@ fn publish(publish: &PublishSpec) -> String {
         .with("topic", quoted(&publish.topic))
         .with("rate", quoted(&rate(publish.rate)))
         .with_some("shape", shape)
+        .with_if("arrivals", publish.arrivals != Arrivals::Even, || {
+            quoted(publish.arrivals.text())
+        })
         .with_some("window", publish.window.map(|window| window.to_string()))
         .with("qos", qos(publish.qos))
         .with_if("retain", publish.retain, || "true".to_owned())

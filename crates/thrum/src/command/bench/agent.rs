@@ -1,20 +1,23 @@
 //! `thrum bench agent`.
 
 use std::io::Write as _;
+use std::path::PathBuf;
 
 use clap::Args;
 use thrum_bench::agents::{self, AgentError, AgentOptions, ControlError, Watch};
 use thrum_transport::Endpoint;
 
 use super::complaint::{Complaint, FAILED, UNREACHABLE, USAGE};
+use super::control::{given_secret, log_in};
 use super::interrupt;
 
 const EXAMPLES: &str = "\
-Examples:
-  thrum bench agent --control mqtt://10.0.0.9:1883                  makes load
-  thrum bench agent --control mqtt://10.0.0.9:1883 --watch 1883     on the broker's host: measures it
-Then, where the run is started:
-  thrum bench run p2p-1K --target mqtt://10.0.0.5 --control mqtt://10.0.0.9:1883 --agents 2";
+Examples, where the run is started:
+  thrum bench run p2p-1K --target mqtt://10.0.0.5 --agents 2
+It waits for two agents and prints their command and its secret:
+  export THRUM_AGENT_SECRET=…
+  thrum bench agent --control mqtt://10.0.0.9:18830                 makes load
+  thrum bench agent --control mqtt://10.0.0.9:18830 --watch 1883    on the broker's host: measures it";
 
 /// Arguments of `thrum bench agent`.
 #[derive(Debug, Args)]
@@ -23,6 +26,10 @@ pub(super) struct AgentArgs {
     /// The MQTT 5.0 control broker of coordinator and agents; not the one under test.
     #[arg(long, value_name = "URL")]
     control: String,
+    /// File whose first line is the secret that the coordinator prints or was given
+    /// [default: `THRUM_AGENT_SECRET`].
+    #[arg(long, value_name = "FILE")]
+    secret_file: Option<PathBuf>,
     /// Name of this agent, unique in a run [default: that of the machine].
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -44,13 +51,17 @@ fn watch(text: &str) -> Result<Watch, String> {
 
 /// Takes part in runs until ^C.
 pub(super) fn run(args: &AgentArgs) -> anyhow::Result<u8> {
+    let mut control = Endpoint::parse(&args.control).map_err(Complaint::usage)?;
+    if let Some(secret) = given_secret(args.secret_file.as_deref())? {
+        log_in(&mut control, &secret);
+    }
     let options = AgentOptions {
-        control: Endpoint::parse(&args.control).map_err(Complaint::usage)?,
+        control,
         name: args.name.clone(),
         threads: args.threads,
         watches: args.watch.clone(),
         once: args.once,
-        interrupt: interrupt::flag(true)?,
+        interrupt: interrupt::flag()?,
     };
     let mut log = |text: &str| {
         // Standard error may be closed; the agent continues.

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use thrum_bench::{BrokerProcess, preflight};
 use thrum_client::TlsArgs;
 use thrum_codec::{QoS, Version};
-use thrum_load::scenario::{AddressRange, Changes, Overrides, Rate};
+use thrum_load::scenario::{AddressRange, Arrivals, Changes, Overrides, Rate};
 
 use super::values;
 
@@ -50,6 +50,10 @@ pub(super) struct MeasureArgs {
     /// The MQTT 5.0 control broker [default: one that thrum starts for the run].
     #[arg(long, value_name = "URL", requires = "agents")]
     pub(super) control: Option<String>,
+    /// File whose first line is the secret of the agents
+    /// [default: `THRUM_AGENT_SECRET`, else one that thrum makes and prints].
+    #[arg(long, value_name = "FILE", requires = "agents")]
+    pub(super) secret_file: Option<PathBuf>,
     /// Command for the hooks of the scenario that name none, for example one that restarts the
     /// broker.
     #[arg(long, value_name = "COMMAND")]
@@ -107,6 +111,10 @@ pub(super) struct SizeArgs {
     /// Messages of each publisher: 50, 50/s, 0.5, 6/m.
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     pub(super) rate: Option<Rate>,
+    /// How the messages of all publishers arrive: spread evenly, at random, or all of a period at
+    /// once [default: the scenario's, else even].
+    #[arg(long, value_name = "even|poisson|burst", value_parser = values::arrivals)]
+    pub(super) arrivals: Option<Arrivals>,
     /// Size of a message in bytes, at least 16.
     #[arg(long, value_name = "BYTES")]
     pub(super) payload: Option<u32>,
@@ -137,7 +145,7 @@ pub(super) struct OutputArgs {
 }
 
 /// Additional outputs of a run.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct ReportArgs {
     /// Compare with this earlier run: its folder, its name or `latest`.
@@ -149,6 +157,19 @@ pub(super) struct ReportArgs {
     /// Write report.png too.
     #[arg(long)]
     pub(super) png: bool,
+    /// Write run.mbench too: the run in one file, for `thrum bench verify`, `rerun` and `diff`.
+    #[arg(long)]
+    pub(super) bundle: bool,
+    /// Show after the summary what another tool would have shown of this run.
+    #[arg(long, value_enum, value_name = "TOOL")]
+    pub(super) compat: Option<CompatTool>,
+}
+
+/// A tool with published tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum CompatTool {
+    /// Whole milliseconds, a closed loop, a prefix of 24 B.
+    Xmeter,
 }
 
 impl StageArgs {
@@ -159,6 +180,7 @@ impl StageArgs {
             subscribers: size.subscribers,
             connections: size.connections,
             rate: size.rate,
+            arrivals: size.arrivals,
             payload_bytes: size.payload,
             qos: size.qos,
             connect_rate: size.connect_rate,

@@ -41,6 +41,13 @@ pub(super) struct CompareArgs {
     /// Folder of the run folders.
     #[arg(long, value_name = "DIR", default_value = folders::RUNS)]
     out: PathBuf,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+/// What is shown of a comparison.
+#[derive(Debug, Args)]
+pub(super) struct ShowArgs {
     /// Compare runs of different conditions (scenario, load, machine, hold, version), with a
     /// warning for each.
     #[arg(long)]
@@ -67,21 +74,21 @@ struct Form {
 
 /// Compares.
 pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
-    let comparisons = comparisons(args)?;
+    show(&comparisons(args)?, &args.show)
+}
+
+/// Prints comparisons; returns the exit code.
+pub(super) fn show(comparisons: &[Comparison], args: &ShowArgs) -> anyhow::Result<u8> {
     if !args.allow_different {
-        refuse_different(&comparisons)?;
+        refuse_different(comparisons)?;
     }
     let text = match (args.form.json, args.form.md) {
-        (true, _) => compare::json(&comparisons),
-        (false, true) => compare::markdown(&comparisons),
-        (false, false) => compare::text(&comparisons),
+        (true, _) => compare::json(comparisons),
+        (false, true) => compare::markdown(comparisons),
+        (false, false) => compare::text(comparisons),
     };
     writeln!(std::io::stdout(), "{}", text.trim_end())?;
-    Ok(if args.fail {
-        exit_code(&comparisons)
-    } else {
-        0
-    })
+    Ok(if args.fail { exit_code(comparisons) } else { 0 })
 }
 
 fn comparisons(args: &CompareArgs) -> anyhow::Result<Vec<Comparison>> {
@@ -139,7 +146,8 @@ fn refuse_different(comparisons: &[Comparison]) -> Result<(), Complaint> {
     )))
 }
 
-fn exit_code(comparisons: &[Comparison]) -> u8 {
+/// 99 where B is worse than A, 7 where a run is INVALID.
+pub(super) fn exit_code(comparisons: &[Comparison]) -> u8 {
     let has_regressions = |of: &Comparison| !of.regressions().is_empty();
     if comparisons.iter().any(has_regressions) {
         THRESHOLDS

@@ -20,6 +20,9 @@ pub(super) const NOT_STORED: u8 = 6;
 /// The generator was the limit.
 pub(super) const INVALID: u8 = 7;
 
+/// A bundle that was changed, or whose parts contradict each other.
+pub(super) const NOT_INTACT: u8 = 8;
+
 /// A limit that the run was to keep was missed.
 pub(super) const THRESHOLDS: u8 = 99;
 

@@ -17,6 +17,7 @@ use super::complaint::{Complaint, FAILED};
 use super::control::Control;
 use super::interrupt::end_now;
 use super::live_view::View;
+use super::overall::Overall;
 use super::progress::{Lines, Quiet};
 use crate::tui;
 
@@ -68,9 +69,10 @@ impl Engine {
                 ..Target::new(Endpoint::parse(DEFAULT_TARGET).map_err(Complaint::usage)?)
             });
         }
-        let control = measure
-            .agents
-            .map(|count| Control::new(count, measure.control.as_deref()));
+        let control = measure.agents.map(|count| {
+            let secret_file = measure.secret_file.as_deref();
+            Control::new(count, measure.control.as_deref(), secret_file)
+        });
         let control = control.transpose()?.map(Arc::new);
         Ok(Self {
             options: RunOptions {
@@ -123,24 +125,30 @@ impl Engine {
         self.options.interrupt.load(Ordering::Relaxed)
     }
 
-    /// The observer of a run: the live view, lines, or none; a note goes into the result. A ^C in
+    /// The observer of a run, which may be one of a series: the live view, lines, or none; a note
+    /// goes into the result. A ^C in
     /// the live view is one to this engine.
     pub(super) fn observer(
         &self,
         output: &OutputArgs,
         prefix: &str,
         title: &str,
+        overall: Option<Overall>,
     ) -> Box<dyn Observer> {
+        let title = overall.as_ref().map_or_else(
+            || title.to_owned(),
+            |overall| format!("{title} · {}", overall.text(None)),
+        );
         let interrupt = || Arc::clone(&self.options.interrupt);
         if tui::is_wanted(output.no_tui || output.json)
-            && let Ok(view) = tui::BenchView::start(title, interrupt(), end_now)
+            && let Ok(view) = tui::BenchView::start(&title, interrupt(), end_now)
         {
             return Box::new(View::new(view, output.note.clone()));
         }
         if output.json && output.no_tui {
             Box::new(Quiet(output.note.clone()))
         } else {
-            Box::new(Lines::new(prefix, output.note.clone()))
+            Box::new(Lines::new(prefix, output.note.clone(), overall))
         }
     }
 
@@ -185,7 +193,7 @@ impl Engine {
 }
 
 /// `NAME=URL`; a URL has its scheme before any `=`.
-fn named(target: &str) -> (&str, &str) {
+pub(super) fn named(target: &str) -> (&str, &str) {
     match target.split_once('=') {
         Some((name, url)) if !name.contains([':', '/']) => (name, url),
         _ => ("", target),

@@ -49,12 +49,12 @@ pub(super) fn run(args: &LsArgs) -> anyhow::Result<u8> {
 }
 
 fn line(name: &str, result: &RunResult) -> String {
-    let validity = if result.validity.valid {
-        "VALID"
-    } else {
-        "INVALID"
+    let validity = match result.validity.valid {
+        _ if result.is_without_figures() => "",
+        true => "VALID",
+        false => "INVALID",
     };
-    let verdict = if result.verdict.pass { "PASS" } else { "FAIL" };
+    let verdict = result.verdict_word();
     let missed = result.thresholds.iter().filter(|threshold| !threshold.pass);
     let missed = match missed.count() {
         0 => String::new(),

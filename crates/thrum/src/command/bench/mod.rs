@@ -2,6 +2,7 @@
 
 mod agent;
 mod arguments;
+mod bundle;
 mod check;
 mod compare;
 mod complaint;
@@ -10,12 +11,14 @@ mod engine;
 mod folders;
 mod import;
 mod interrupt;
-mod limit;
 mod live_view;
 mod ls;
 mod new;
+mod overall;
 mod progress;
+mod relay;
 mod report;
+mod rerun;
 mod results;
 mod run;
 mod scenario_file;
@@ -53,7 +56,7 @@ Examples:
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 kept its promises, 1 did not, 2 wrong usage, 5 unreachable, 6 not stored (disk full),
-7 INVALID (the generator was the limit), 99 a threshold was missed, 130 interrupted";
+7 INVALID (the generator was the limit), 8 a bundle is not intact, 99 a threshold was missed, 130 interrupted";
 
 /// Arguments of `thrum bench`.
 #[derive(Debug, Args)]
@@ -89,7 +92,8 @@ enum BenchCommand {
     /// Start the brokers of this machine in turns and compare them.
     Versus(Box<versus::VersusArgs>),
     /// Start the reference relay: the socket work of a broker and nothing else, to compare with.
-    Limit(limit::LimitArgs),
+    #[command(alias = "limit")]
+    Relay(relay::RelayArgs),
     /// Generate load, or measure a broker, for a run that is started on another machine.
     Agent(agent::AgentArgs),
     /// List the scenarios, or show one.
@@ -106,6 +110,14 @@ enum BenchCommand {
     Report(report::ReportArgs),
     /// Compare runs with the first of them.
     Compare(compare::CompareArgs),
+    /// Pack a run into one file that can be verified, compared and run again elsewhere.
+    Bundle(bundle::BundleArgs),
+    /// Check that a bundle was not changed and that its figures follow from its histograms.
+    Verify(bundle::VerifyArgs),
+    /// Run the scenario of a bundle again and compare.
+    Rerun(Box<rerun::RerunArgs>),
+    /// Compare two bundles.
+    Diff(bundle::DiffArgs),
     /// Turn the command lines of another tool into a scenario.
     Import(import::ImportArgs),
 }
@@ -142,7 +154,7 @@ fn dispatch(command: BenchCommand) -> anyhow::Result<u8> {
         BenchCommand::Shared(args) => shortcut::run(Form::Shared, &args),
         BenchCommand::Search(args) => search::run(&args),
         BenchCommand::Versus(args) => versus::run(&args),
-        BenchCommand::Limit(args) => limit::run(&args),
+        BenchCommand::Relay(args) => relay::run(&args),
         BenchCommand::Agent(args) => agent::run(&args),
         BenchCommand::Scenarios(args) => scenarios::run(&args),
         BenchCommand::New(args) => new::run(&args),
@@ -151,6 +163,10 @@ fn dispatch(command: BenchCommand) -> anyhow::Result<u8> {
         BenchCommand::Show(args) => show::run(&args),
         BenchCommand::Report(args) => report::run(&args),
         BenchCommand::Compare(args) => compare::run(&args),
+        BenchCommand::Bundle(args) => bundle::run(&args),
+        BenchCommand::Verify(args) => bundle::verify(&args),
+        BenchCommand::Rerun(args) => rerun::run(&args),
+        BenchCommand::Diff(args) => bundle::diff(&args),
         BenchCommand::Import(args) => import::run(&args),
     }
 }

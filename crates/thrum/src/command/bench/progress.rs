@@ -10,6 +10,8 @@ use thrum_bench::observe::{Command, Observer};
 use thrum_report::progress_line;
 use thrum_report::result::Second;
 
+use super::overall::Overall;
+
 /// Between two lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -22,16 +24,19 @@ pub(super) struct Lines {
     shown: Option<Status>,
     since: Duration,
     note: Option<String>,
+    overall: Option<Overall>,
 }
 
 impl Lines {
-    /// Lines that begin with `prefix`; `note` goes into the result.
-    pub(super) fn new(prefix: &str, note: Option<String>) -> Self {
+    /// Lines that begin with `prefix`, and end with where the series is; `note` goes into the
+    /// result.
+    pub(super) fn new(prefix: &str, note: Option<String>, overall: Option<Overall>) -> Self {
         Self {
             prefix: prefix.to_owned(),
             shown: None,
             since: Duration::ZERO,
             note,
+            overall,
         }
     }
 
@@ -52,7 +57,10 @@ impl Lines {
         );
         self.since = status.elapsed;
         self.shown = Some(*status);
-        Some(format!("{}{line}", self.prefix))
+        let overall = self.overall.as_ref();
+        let overall =
+            overall.map_or_else(String::new, |of| format!(" · {}", of.text(Some(status))));
+        Some(format!("{}{line}{overall}", self.prefix))
     }
 }
 
@@ -127,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_line_comes_when_a_stage_begins_and_every_five_seconds() {
-        let mut lines = Lines::new("", None);
+        let mut lines = Lines::new("", None, None);
         let mut printed = |stage, seconds| lines.line(&status(stage, seconds)).is_some();
         assert!(printed(Stage::Ramp, 0));
         assert!(!printed(Stage::Ramp, 4));
@@ -138,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_note_is_handed_over_once() {
-        let mut lines = Lines::new("", Some("new kernel".to_owned()));
+        let mut lines = Lines::new("", Some("new kernel".to_owned()), None);
         assert_eq!(
             lines.next_command(),
             Some(Command::Note("new kernel".to_owned()))

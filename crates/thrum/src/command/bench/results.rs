@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use thrum_report::compare::Comparison;
+use thrum_report::compat::Compat;
 use thrum_report::folder::{self, Files, RunFolder};
 use thrum_report::html::{self, ComparisonTable, PageOptions};
 use thrum_report::{RunResult, Style, junit, markdown, png, summary_styled, window};
@@ -35,19 +36,40 @@ pub(super) fn style() -> Style {
     }
 }
 
-/// Stores a run in a new folder under `parent`; `template` is that of the page.
-pub(super) fn keep(
-    finished: &Finished,
-    parent: &Path,
-    baseline: Option<&Kept>,
-    template: Option<&Path>,
-) -> anyhow::Result<PathBuf> {
+/// Where a run is stored, and what is stored with it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    /// The folder of its folder.
+    pub(super) parent: &'a Path,
+    /// The run that it is compared with.
+    pub(super) baseline: Option<&'a Kept>,
+    /// Template of the page.
+    pub(super) template: Option<&'a Path>,
+    /// The figures of another tool.
+    pub(super) compat: Option<&'a Compat>,
+}
+
+impl<'a> Place<'a> {
+    /// With nothing but the run.
+    pub(super) const fn under(parent: &'a Path) -> Self {
+        Self {
+            parent,
+            baseline: None,
+            template: None,
+            compat: None,
+        }
+    }
+}
+
+/// Stores a run in a new folder.
+pub(super) fn keep(finished: &Finished, place: &Place<'_>) -> anyhow::Result<PathBuf> {
     let result = &finished.result;
-    let folder = RunFolder::create(parent, &result.started, &result.scenario.name)?;
-    let page = page(result, baseline, template)?;
+    let folder = RunFolder::create(place.parent, &result.started, &result.scenario.name)?;
+    let page = page(result, place.baseline, place.template)?;
     let files = Files {
         html: Some(&page),
         hlog: finished.latency_log.as_deref(),
+        compat: place.compat,
     };
     folder.write(result, &files)?;
     if let Some(error) = &finished.log_error {

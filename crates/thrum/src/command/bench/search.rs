@@ -18,6 +18,8 @@ use thrum_load::scenario::Scenario;
 use super::arguments::{MeasureArgs, OutputArgs, SizeArgs, StageArgs, TargetArgs};
 use super::complaint::{Complaint, INTERRUPTED, INVALID};
 use super::engine::Engine;
+use super::overall::{After, Series};
+use super::results::Place;
 use super::values;
 use super::{interrupt, results, scenario_file};
 
@@ -120,15 +122,16 @@ pub(super) fn run(args: &SearchArgs) -> anyhow::Result<u8> {
         lost_part: args.loss,
         cpu_part: args.cpu,
     };
-    let engine = Engine::new(&args.target, &args.measure, interrupt::flag(true)?)?;
+    let engine = Engine::new(&args.target, &args.measure, interrupt::flag()?)?;
     let mut search = Search::new(limits).map_err(Complaint::usage)?;
     let started = thrum_figures::utc_text(clock::unix_seconds()).replace(':', "");
     let folder = args
         .output
         .out
         .join(format!("{started}-search-{}", scenario.alias));
-    let trials = Trials {
+    let mut trials = Trials {
         args,
+        series: Series::begin(),
         scenario,
         vary,
         base,
@@ -141,17 +144,17 @@ pub(super) fn run(args: &SearchArgs) -> anyhow::Result<u8> {
             Step::Done(answer) => break answer,
             Step::Try { load, why } => {
                 let number = search.trials().len() + 1;
-                let trial = trials.make(number, load, why)?;
-                search.record(trial);
+                let next = Next {
+                    number,
+                    load,
+                    why,
+                    left: search.trials_left(),
+                };
+                match trials.make(&next)? {
+                    Some(trial) => search.record(trial),
+                    None => return interrupted(&search, args, &folder),
+                }
             }
-        }
-        if trials.engine.is_interrupted() {
-            write!(
-                std::io::stdout(),
-                "{}",
-                table(search.trials(), args.vary.unit())
-            )?;
-            return Ok(INTERRUPTED);
         }
     };
     let subject = Subject {
@@ -173,29 +176,56 @@ struct Trials<'a> {
     goal: Goal,
     engine: Engine,
     folder: &'a Path,
+    series: Series,
+}
+
+/// The next trial.
+struct Next {
+    /// From 1.
+    number: usize,
+    load: f64,
+    /// The reason for it.
+    why: &'static str,
+    /// The fewest and the most trials that are left, with this one.
+    left: [u32; 2],
 }
 
 impl Trials<'_> {
-    /// Runs the scenario with a load and judges it.
-    fn make(&self, number: usize, load: f64, why: &str) -> anyhow::Result<Trial> {
+    /// Runs the scenario with a load and judges it; none if ^C ended it.
+    fn make(&mut self, next: &Next) -> anyhow::Result<Option<Trial>> {
+        let (number, load) = (next.number, next.load);
         if number > 1 {
             clock::rest(REST);
         }
+        if self.engine.is_interrupted() {
+            return Ok(None);
+        }
         let unit = self.args.vary.unit();
-        let mut messages = std::io::stderr();
-        writeln!(messages, "trial {number}: {} {unit} ({why})", figure(load))?;
         let scenario = scaled(&self.scenario, self.vary, load / self.base);
+        let after = next
+            .left
+            .map(|left| After::times(&scenario, left.saturating_sub(1)));
+        let head = format!("trial {number} of at most {}", self.args.trials);
+        let overall = self.series.next_run(head, &scenario, after);
+        let mut messages = std::io::stderr();
+        let (shown, why, place) = (figure(load), next.why, overall.text(None));
+        writeln!(messages, "trial {number}: {shown} {unit} ({why}) · {place}")?;
         let title = format!(
             "{} → {}: trial {number}",
             scenario.name,
             self.engine.target()
         );
-        let mut observer = self.engine.observer(&self.args.output, "  ", &title);
+        let output = &self.args.output;
+        let mut observer = self.engine.observer(output, "  ", &title, Some(overall));
         let finished = self.engine.run(scenario, self.folder, &mut *observer);
         drop(observer);
+        if self.engine.is_interrupted() {
+            // Half of a trial says nothing about its load.
+            return Ok(None);
+        }
         let trial = match finished {
             Ok(finished) => {
-                results::keep(&finished, &self.folder.join("runs"), None, None)?;
+                results::keep(&finished, &Place::under(&self.folder.join("runs")))?;
                 Trial::judge(load, &finished.result, &self.goal)
             }
             // The first trial shows basic failures.
@@ -208,8 +238,24 @@ impl Trials<'_> {
             Grade::Limited => "INVALID",
         };
         writeln!(messages, "  {outcome} {}", trial.reasons.join("; "))?;
-        Ok(trial)
+        Ok(Some(trial))
     }
+}
+
+/// Reports the trials that were made.
+fn interrupted(search: &Search, args: &SearchArgs, folder: &Path) -> anyhow::Result<u8> {
+    let trials = search.trials();
+    if !trials.is_empty() {
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "\n{}", table(trials, args.vary.unit()))?;
+        writeln!(out, "  runs {}", folder.join("runs").display())?;
+    }
+    let made = trials.len();
+    writeln!(
+        std::io::stderr(),
+        "interrupted after {made} trials, before there was an answer"
+    )?;
+    Ok(INTERRUPTED)
 }
 
 /// A run without figures: the broker did not take its clients, or this machine could not have them.

@@ -5,13 +5,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use thrum_load::scenario::Scenario;
+use thrum_report::RunResult;
+use thrum_report::compat::{Compat, WithCompat};
 
-use super::arguments::{MeasureArgs, OutputArgs, ReportArgs, TargetArgs};
-use super::complaint::{Complaint, NOT_STORED};
+use super::arguments::{CompatTool, MeasureArgs, OutputArgs, ReportArgs, TargetArgs};
+use super::bundle;
+use super::complaint::{Complaint, INTERRUPTED, NOT_STORED};
 use super::engine::{Engine, Finished};
 use super::folders::{self, Kept};
 use super::interrupt;
-use super::results::{self, Form, Forms};
+use super::overall::{After, Overall, Series};
+use super::results::{self, Form, Forms, Place};
 
 /// Runs scenarios; returns the most serious exit code.
 pub(super) fn run_all(
@@ -29,48 +33,137 @@ pub(super) fn run_all(
     let baseline = baseline
         .map(|run| folders::find(run, &output.out))
         .transpose()?;
-    let engine = Engine::new(target, measure, interrupt::flag(true)?)?;
-    let mut finished = Vec::new();
-    for scenario in scenarios {
+    let session = Session {
+        output,
+        reports,
+        baseline,
+    };
+    Ok(session.run(&engine(target, measure)?, scenarios)?.exit_code)
+}
+
+/// The engine of these flags, which ^C ends.
+pub(super) fn engine(target: &TargetArgs, measure: &MeasureArgs) -> anyhow::Result<Engine> {
+    Engine::new(target, measure, interrupt::flag()?)
+}
+
+/// What is done with every run.
+pub(super) struct Session<'a> {
+    pub(super) output: &'a OutputArgs,
+    pub(super) reports: &'a ReportArgs,
+    /// The run that each is compared with.
+    pub(super) baseline: Option<Kept>,
+}
+
+/// The end of a session.
+pub(super) struct Ended {
+    /// The runs that have figures.
+    pub(super) results: Vec<RunResult>,
+    /// The most serious exit code.
+    pub(super) exit_code: u8,
+}
+
+impl Session<'_> {
+    /// Runs scenarios until the last one or ^C, which ends all of them.
+    pub(super) fn run(&self, engine: &Engine, scenarios: Vec<Scenario>) -> anyhow::Result<Ended> {
+        let (mut results, mut series) = (Vec::new(), Series::begin());
+        let total = scenarios.len();
+        let mut rest = scenarios.into_iter();
+        while let Some(scenario) = rest.next() {
+            let number = total - rest.len();
+            let overall = (total > 1).then(|| {
+                let after = [After::of(rest.as_slice()); 2];
+                series.next_run(format!("run {number}/{total}"), &scenario, after)
+            });
+            match self.run_one(engine, scenario, overall) {
+                Ok(result) => results.push(result),
+                Err(error) if engine.is_interrupted() => {
+                    writeln!(std::io::stderr(), "{error:#}")?;
+                }
+                Err(error) => return Err(error),
+            }
+            if engine.is_interrupted() {
+                break;
+            }
+        }
+        if total > 1 && !results.is_empty() && !self.output.json {
+            let table = thrum_report::table(&results);
+            writeln!(std::io::stdout(), "\n{table}")?;
+        }
+        if engine.is_interrupted() && total > 1 {
+            let begun = results.len();
+            writeln!(std::io::stderr(), "interrupted in run {begun} of {total}")?;
+        }
+        let codes = results.iter().map(|result| result.exit_code);
+        let exit_code = if engine.is_interrupted() {
+            INTERRUPTED
+        } else {
+            codes.max().unwrap_or(0)
+        };
+        Ok(Ended { results, exit_code })
+    }
+
+    fn run_one(
+        &self,
+        engine: &Engine,
+        scenario: Scenario,
+        overall: Option<Overall>,
+    ) -> anyhow::Result<RunResult> {
+        let is_quiet = self.output.json && self.output.no_tui;
+        if let Some(overall) = overall.as_ref().filter(|_| !is_quiet) {
+            let name = &scenario.name;
+            writeln!(std::io::stderr(), "{name}: {}", overall.text(None))?;
+        }
         let title = format!("{} → {}", scenario.name, engine.target());
-        let mut observer = engine.observer(output, "", &title);
-        let run = engine.run(scenario, &output.out, &mut *observer);
+        let mut observer = engine.observer(self.output, "", &title, overall);
+        let run = engine.run(scenario, &self.output.out, &mut *observer);
         // The terminal is given back before anything is printed.
         drop(observer);
         let run = run?;
-        let template = reports.template.as_deref();
-        let kept = results::keep(&run, &output.out, baseline.as_ref(), template);
-        let kept = kept.and_then(|folder| write_reports(&run, reports, &folder).map(|()| folder));
+        self.publish(&run)?;
+        Ok(run.result)
+    }
+
+    /// Keeps a run and shows it.
+    fn publish(&self, run: &Finished) -> anyhow::Result<()> {
+        let baseline = self.baseline.as_ref();
+        let template = self.reports.template.as_deref();
+        let compat = compat(self.reports.compat, &run.result)?;
+        let place = Place {
+            parent: &self.output.out,
+            baseline,
+            template,
+            compat: compat.as_ref(),
+        };
+        let kept = results::keep(run, &place);
+        let kept =
+            kept.and_then(|folder| write_reports(run, self.reports, &folder).map(|()| folder));
         // A result that cannot be stored is shown all the same.
-        print(&run, output, kept.as_deref().ok(), baseline.as_ref())?;
+        print(run, self.output, kept.as_deref().ok(), &place)?;
         kept.map_err(not_stored)?;
-        finished.push(run.result);
-        if engine.is_interrupted() {
-            break;
-        }
+        Ok(())
     }
-    if finished.len() > 1 && !output.json {
-        let table = thrum_report::table(&finished);
-        writeln!(std::io::stdout(), "\n{table}")?;
-    }
-    let codes = finished.iter().map(|result| result.exit_code);
-    Ok(codes.max().unwrap_or(0))
 }
 
 fn print(
     run: &Finished,
     output: &OutputArgs,
     folder: Option<&Path>,
-    baseline: Option<&Kept>,
+    place: &Place<'_>,
 ) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     if output.json {
-        let json =
-            serde_json::to_string(&run.result).context("the result cannot be written as JSON")?;
+        let with = WithCompat {
+            run: &run.result,
+            compat: place.compat,
+        };
+        let json = serde_json::to_string(&with).context("the result cannot be written as JSON")?;
         writeln!(out, "{json}")?;
         return Ok(());
     }
-    write!(out, "{}", results::summary(run, baseline))?;
+    write!(out, "{}", results::summary(run, place.baseline))?;
+    if let Some(compat) = place.compat {
+        writeln!(out, "{}", compat.xmeter.text(&run.result))?;
+    }
     let Some(folder) = folder else {
         return Ok(());
     };
@@ -86,6 +179,18 @@ fn print(
         folder.display()
     )?;
     Ok(())
+}
+
+/// The figures of the other tool that is named, if one is.
+pub(super) fn compat(
+    tool: Option<CompatTool>,
+    result: &RunResult,
+) -> Result<Option<Compat>, Complaint> {
+    let compat = match tool {
+        None => return Ok(None),
+        Some(CompatTool::Xmeter) => Compat::xmeter(result),
+    };
+    compat.map(Some).map_err(Complaint::usage)
 }
 
 /// The error of a run that has figures and no files; wrong usage stays what it is.
@@ -106,8 +211,11 @@ fn not_stored(error: anyhow::Error) -> anyhow::Error {
     Complaint::new(message, NOT_STORED).into()
 }
 
-/// Writes the picture, if the flags ask for it.
+/// Writes the bundle and the picture, if the flags ask for them.
 fn write_reports(run: &Finished, reports: &ReportArgs, folder: &Path) -> anyhow::Result<()> {
+    if reports.bundle {
+        bundle::write(folder, None)?;
+    }
     if !reports.png {
         return Ok(());
     }

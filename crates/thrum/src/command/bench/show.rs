@@ -5,9 +5,11 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
+use thrum_report::compat::WithCompat;
 use thrum_report::summary_styled;
 
-use super::{folders, results};
+use super::arguments::CompatTool;
+use super::{folders, results, session};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,19 +29,29 @@ pub(super) struct ShowArgs {
     /// Print the result as JSON.
     #[arg(long)]
     json: bool,
+    /// Show what another tool would have shown of this run.
+    #[arg(long, value_enum, value_name = "TOOL")]
+    compat: Option<CompatTool>,
 }
 
 /// Shows.
 pub(super) fn run(args: &ShowArgs) -> anyhow::Result<u8> {
     let kept = folders::find(&args.run, &args.out)?;
+    let compat = session::compat(args.compat, &kept.result)?;
     let mut out = std::io::stdout().lock();
     if args.json {
-        let json =
-            serde_json::to_string(&kept.result).context("the result cannot be written as JSON")?;
+        let with = WithCompat {
+            run: &kept.result,
+            compat: compat.as_ref(),
+        };
+        let json = serde_json::to_string(&with).context("the result cannot be written as JSON")?;
         writeln!(out, "{json}")?;
     } else {
         let summary = summary_styled(&kept.result, None, results::style());
         write!(out, "{summary}")?;
+        if let Some(compat) = &compat {
+            write!(out, "{}", compat.xmeter.text(&kept.result))?;
+        }
     }
     Ok(0)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thrum_bench::BrokerProcess;
 use thrum_codec::{QoS, Version};
-use thrum_load::scenario::Rate;
+use thrum_load::scenario::{Arrivals, Rate};
 use thrum_settings::parse_span;
 
 pub(super) fn span(text: &str) -> Result<Duration, String> {
@@ -14,6 +14,10 @@ pub(super) fn span(text: &str) -> Result<Duration, String> {
 pub(super) fn rate(text: &str) -> Result<Rate, String> {
     Rate::parse(text)
         .ok_or_else(|| "write messages per second like 50, 50/s, 0.5 or 6/m".to_owned())
+}
+
+pub(super) fn arrivals(text: &str) -> Result<Arrivals, String> {
+    Arrivals::parse(text).ok_or_else(|| "write even, poisson or burst".to_owned())
 }
 
 pub(super) fn qos(text: &str) -> Result<QoS, String> {

@@ -16,6 +16,8 @@ use thrum_load::scenario::Scenario;
 use super::arguments::{MeasureArgs, OutputArgs, SizeArgs, StageArgs, TargetArgs};
 use super::complaint::{Complaint, INTERRUPTED, USAGE};
 use super::engine::Engine;
+use super::overall::{After, Overall, Series};
+use super::results::Place;
 use super::{folders, suite};
 use super::{interrupt, results, scenario_file};
 
@@ -23,7 +25,7 @@ const EXAMPLES: &str = "\
 Examples:
   thrum bench versus --scenario p2p-1K                       all brokers of this machine
   thrum bench versus --suite basic --brokers thrum,mosquitto --rounds 5 --duration 60s
-  thrum bench versus --brokers thrum,limit --scenario p2p-1K  a broker and the reference relay
+  thrum bench versus --brokers thrum,relay --scenario p2p-1K  a broker and the reference relay
   thrum bench versus --print-brokers > brokers.toml          how they are started, to be changed
   thrum bench versus brokers.toml --scenario fanout-1-1K";
 
@@ -178,8 +180,7 @@ impl<'a> Comparison<'a> {
             args,
             scenarios,
             installed,
-            // A second ^C must not leave brokers behind.
-            engine: Engine::new(&TargetArgs::default(), &measure, interrupt::flag(false)?)?,
+            engine: Engine::new(&TargetArgs::default(), &measure, interrupt::flag()?)?,
             folder: args.output.out.join(format!("{started}-versus")),
         })
     }
@@ -192,8 +193,9 @@ impl<'a> Comparison<'a> {
                 order.iter().map(move |broker| (round, scenario, *broker))
             })
         });
-        let mut runs = Vec::new();
-        for (round, scenario, broker) in turns {
+        let turns: Vec<_> = turns.collect();
+        let (mut runs, mut series) = (Vec::new(), Series::begin());
+        for (index, (round, scenario, broker)) in turns.iter().copied().enumerate() {
             let Some(installed) = self
                 .installed
                 .get(broker)
@@ -203,19 +205,31 @@ impl<'a> Comparison<'a> {
             };
             let (broker, rounds) = (&installed.broker.name, self.args.rounds);
             let name = &scenario.alias;
-            writeln!(std::io::stderr(), "round {round}/{rounds} {name}: {broker}")?;
+            let after = [After::of(turns[index + 1..].iter().map(|(_, scenario, _)| *scenario)); 2];
+            let head = format!("run {}/{}", index + 1, turns.len());
+            let overall = series.next_run(head, scenario, after);
+            let place = overall.text(None);
+            writeln!(
+                std::io::stderr(),
+                "round {round}/{rounds} {name}: {broker} · {place}"
+            )?;
             runs.push(Run {
                 broker: broker.clone(),
                 scenario: scenario.name.clone(),
                 round,
-                ended: self.run_one(installed, scenario)?,
+                ended: self.run_one(installed, scenario, overall)?,
             });
         }
         Ok(runs)
     }
 
     /// Starts a broker, runs a scenario, stops it.
-    fn run_one(&self, installed: &Installed, scenario: &Scenario) -> anyhow::Result<Ended> {
+    fn run_one(
+        &self,
+        installed: &Installed,
+        scenario: &Scenario,
+        overall: Overall,
+    ) -> anyhow::Result<Ended> {
         let mut running = match Running::start(installed, scenario.clients()) {
             Ok(running) => running,
             Err(error) => {
@@ -232,7 +246,7 @@ impl<'a> Comparison<'a> {
             configuration,
         )?;
         let title = format!("{} on {}", scenario.name, installed.broker.name);
-        let mut observer = engine.observer(&self.args.output, "  ", &title);
+        let mut observer = engine.observer(&self.args.output, "  ", &title, Some(overall));
         let finished = engine.run(scenario.clone(), &self.folder, &mut *observer);
         drop(observer);
         if let Some(how) = running.crash() {
@@ -252,7 +266,7 @@ impl<'a> Comparison<'a> {
             return Ok(Ended::Failed { why });
         }
         let parent = self.folder.join("runs").join(&installed.broker.name);
-        let folder = results::keep(&finished, &parent, None, None)?;
+        let folder = results::keep(&finished, &Place::under(&parent))?;
         let relative = folder.strip_prefix(&self.folder).unwrap_or(&folder);
         Ok(Ended::Measured {
             pass: finished.result.verdict.pass,
@@ -290,6 +304,10 @@ fn publish(
     if args.output.json {
         writeln!(out, "{json}")?;
         return Ok(());
+    }
+    writeln!(out)?;
+    for sentence in thrum_report::versus::conclusions(&full) {
+        writeln!(out, "  {sentence}")?;
     }
     writeln!(out, "\n{}", versus::table(report))?;
     writeln!(out, "  report {}", folder.join("versus.html").display())?;

@@ -1,4 +1,4 @@
-//! `thrum bench limit`.
+//! `thrum bench relay`.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -13,19 +13,19 @@ use super::complaint::{Complaint, FAILED, USAGE};
 
 const EXAMPLES: &str = "\
 Examples:
-  thrum bench limit --listen 127.0.0.1:1884                  then, in another terminal:
+  thrum bench relay --listen 127.0.0.1:1884                  then, in another terminal:
   thrum bench run p2p-1K --target mqtt://127.0.0.1:1884
-  thrum bench versus --brokers thrum,limit,mosquitto --scenario p2p-1K";
+  thrum bench versus --brokers thrum,relay,mosquitto --scenario p2p-1K";
 
 const ABOUT: &str = "\
 Not a broker: it has no sessions, queues, windows, retained messages, wills or keep alive, and its route
 is the number at the end of a topic, without the text before it. A filter without such a number, or with a
 wildcard, gets everything. The difference in CPU to a broker is the cost of the broker's features.";
 
-/// Arguments of `thrum bench limit`.
+/// Arguments of `thrum bench relay`.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES, after_help = ABOUT, help_template = super::TEMPLATE)]
-pub(super) struct LimitArgs {
+pub(super) struct RelayArgs {
     /// Address to accept MQTT over TCP; port 0 for a free one.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:1883", value_parser = address)]
     listen: SocketAddr,
@@ -45,7 +45,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// Relays until a signal ends it.
-pub(super) fn run(args: &LimitArgs) -> anyhow::Result<u8> {
+pub(super) fn run(args: &RelayArgs) -> anyhow::Result<u8> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     preflight::raise_open_files(preflight::clients_max())
         .map_err(|error| Complaint::new(error, USAGE))?;
@@ -61,7 +61,7 @@ pub(super) fn run(args: &LimitArgs) -> anyhow::Result<u8> {
     let address = relay.address();
     writeln!(
         std::io::stdout(),
-        "limit, not a broker: mqtt://{address}, {threads}; ^C ends it"
+        "reference relay, not a broker: mqtt://{address}, {threads}; ^C ends it"
     )?;
     signals.forever().next();
     let totals = relay.stop().map_err(|error| {
