@@ -190,6 +190,7 @@ impl Collector {
         let delays = self.delays.entry(slice.thread).or_default();
         delays.opening.merge(&slice.delays.opening);
         if in_hold {
+            delays.expected += slice.delays.expected;
             delays.sending.merge(&slice.delays.sending);
             delays.reading.merge(&slice.delays.reading);
         }

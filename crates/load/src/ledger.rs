@@ -53,6 +53,9 @@ impl PairLedger {
             return Arrival::First;
         }
         if sequence > self.next {
+            if sequence - self.next > JUMP_MAX {
+                return Arrival::Impossible;
+            }
             self.open_gap(self.next..sequence);
             self.next = sequence.saturating_add(1);
             return Arrival::First;

@@ -31,6 +31,9 @@ pub struct PublisherReport {
     pub number: u32,
     /// Messages sent.
     pub sent: u32,
+    /// Messages that were due and could not be sent until the end of the drain.
+    #[serde(default)]
+    pub unsent: u32,
     /// Messages that were to be acknowledged and were not until the end of the drain.
     pub unacknowledged: u32,
     /// Messages whose acknowledgement was lost with the session.

@@ -32,7 +32,9 @@ pub struct Delivery {
 impl Delivery {
     /// Deliveries that happened.
     pub const fn delivered(&self) -> u64 {
-        self.expected - self.lost - self.excused
+        self.expected
+            .saturating_sub(self.lost)
+            .saturating_sub(self.excused)
     }
 }
 

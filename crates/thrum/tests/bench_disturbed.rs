@@ -180,15 +180,21 @@ const PAIRS: &str = "p2p --pairs 20 --rate 20/s --threads 2 --warmup 1s --durati
 #[test]
 fn a_quiet_run_is_valid() {
     let broker = Broker::start();
-    // Other work on this machine may disturb a run.
-    let mut runs = (0..5).map(|_| Run::start("quiet", &broker, PAIRS).end());
-    let quiet = runs.find(|ended| ended.code != INVALID);
-    let quiet = quiet.expect("one of five runs is quiet");
+    // Other work on this machine may disturb a run. Of 800 messages the p95 is the last in use.
+    let line = PAIRS.replace("--duration 4s", "--duration 2s");
+    let mut reasons = Vec::new();
+    let runs = (0..15).map(|_| Run::start("quiet", &broker, &line).end());
+    let quiet = runs
+        .inspect(|ended| reasons.push(ended.result["validity"]["limits"].to_string()))
+        .find(|ended| ended.code != INVALID);
+    let Some(quiet) = quiet else {
+        panic!("none of fifteen runs is quiet: {reasons:?}");
+    };
     assert_eq!(quiet.code, 0, "{}", quiet.text);
     assert!(!quiet.text.contains("INVALID"), "{}", quiet.text);
     let e2e = &quiet.result["latency_ns"]["e2e"];
-    let (p99, bound) = (e2e["p99"].as_u64(), e2e["bound"]["p99"].as_u64());
-    assert!(bound.unwrap() < p99.unwrap(), "{e2e}");
+    let (p95, bound) = (e2e["p95"].as_u64(), e2e["bound"]["p95"].as_u64());
+    assert!(bound.unwrap() < p95.unwrap(), "{e2e}");
     assert!(quiet.text.contains("generator  ≤"), "{}", quiet.text);
 }
 

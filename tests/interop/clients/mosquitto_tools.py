@@ -77,7 +77,8 @@ class MosquittoTools(MqttClient):
 
     def _read(self, process: subprocess.Popen) -> None:
         for line in process.stdout:
-            text = line.decode().rstrip("\n")
+            # Beside the messages the tool prints lines of its own, with whatever others publish.
+            text = line.decode(errors="replace").rstrip("\n")
             if text.startswith("MESSAGE\t"):
                 self.inbox.put(message_of(text.split("\t")[1:]))
             elif text.startswith("Subscribed (mid"):

@@ -12,7 +12,7 @@ use thrum_report::result::{
     Clients, Delivery, GroupDescription, Latencies, LoadModel, Rates, ScenarioDescription,
     StageSeconds, Validity, Verdict,
 };
-use thrum_transport::Scheme;
+use thrum_transport::{Endpoint, Scheme};
 use toml_edit::{DocumentMut, Item, TableLike};
 
 use super::Outcome;
@@ -224,6 +224,15 @@ fn without_passwords(toml: &str) -> String {
         // An unreadable text cannot be searched for secrets.
         return String::new();
     };
+    let targets = document
+        .get_mut("targets")
+        .and_then(Item::as_table_like_mut);
+    for (_, target) in targets.into_iter().flat_map(TableLike::iter_mut) {
+        hide_credentials(target);
+    }
+    if let Some(target) = document.get_mut("target") {
+        hide_credentials(target);
+    }
     let groups = document.get_mut("groups").and_then(Item::as_table_like_mut);
     for (_, group) in groups.into_iter().flat_map(TableLike::iter_mut) {
         if let Some(password) = group
@@ -236,6 +245,17 @@ fn without_passwords(toml: &str) -> String {
     document.to_string()
 }
 
+/// Replaces the address of a broker by one without user name and password.
+fn hide_credentials(target: &mut Item) {
+    let address = target.as_str().map(Endpoint::parse);
+    match address {
+        Some(Ok(endpoint)) => *target = toml_edit::value(endpoint.to_string()),
+        // What is no address cannot be searched for a password.
+        Some(Err(_)) => *target = toml_edit::value("***"),
+        None => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,6 +264,16 @@ mod tests {
     fn passwords_are_not_shown() {
         let shown = without_passwords("[groups.a]\nusername = \"u\"\npassword = \"secret\"\n");
         assert_eq!(shown, "[groups.a]\nusername = \"u\"\npassword = \"***\"\n");
+        for text in [
+            "target = \"mqtt://me:secret@host:1884\"\n",
+            "[targets]\na = \"mqtts://me:secret@host\"\n",
+        ] {
+            let shown = without_passwords(text);
+            assert!(
+                !shown.contains("secret") && shown.contains("host"),
+                "{shown}"
+            );
+        }
         let inline = without_passwords("groups = { a = { clients = 1, password = 'secret' } }");
         assert!(
             !inline.contains("secret") && inline.contains("clients"),

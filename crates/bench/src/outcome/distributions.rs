@@ -36,21 +36,23 @@ pub(super) fn distributions(
     let floors = &latencies.floors;
     let response_floor = sum(&floors.delivery, &floors.held_response);
     let service_floor = sum(&floors.delivery, &floors.held_service);
-    let message = |seen, floor, missing| {
+    let message = |seen, floor, missing: Wait| {
         let measured = Measured {
             seen,
             floor,
             excess: [Some(&floors.handing_over), Some(&floors.answering)],
             clock_error_ns,
+            missing: missing.events,
         };
         distribution(measured, missing)
     };
-    let exchange = |seen, floor, excess, missing| {
+    let exchange = |seen, floor, excess, missing: Wait| {
         let measured = Measured {
             seen,
             floor,
             excess: [excess, None],
             clock_error_ns: 0,
+            missing: missing.events,
         };
         distribution(measured, missing)
     };
@@ -104,6 +106,7 @@ pub(crate) fn response_bound(latencies: &record::Latencies) -> Option<Quantiles>
         floor: &floor,
         excess: [Some(&floors.handing_over), Some(&floors.answering)],
         clock_error_ns: 0,
+        missing: 0,
     };
     measured.bound()
 }

@@ -9,6 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use thrum_codec::QoS;
 use thrum_figures::{ratio, utc_text};
 use thrum_load::floors::Delays;
 use thrum_load::pacing::Warp;
@@ -86,8 +87,8 @@ pub(crate) struct Measured {
     pub(crate) started_unix: u64,
     pub(crate) was_interrupted: bool,
     pub(crate) clients: Clients,
-    /// Messages whose acknowledgement was awaited at the end.
-    pub(crate) unacknowledged: u64,
+    /// What was waited for at the end.
+    pub(crate) unfinished: Unfinished,
     pub(crate) timeline: Timeline,
     pub(crate) warp: Warp,
     pub(crate) brokers: Vec<BrokerSeen>,
@@ -127,7 +128,7 @@ impl Outcome {
         let (plan, timeline, clients) = (&measured.plan, measured.timeline, measured.clients);
         let delivery = settle(&measured, &threads);
         let connections = connections(plan, clients, &counts, &threads);
-        measured.unacknowledged = connections.unacknowledged;
+        measured.unfinished = Unfinished::of(plan, &threads);
         let plan = &measured.plan;
         let loads = loads.iter().map(|load| ThreadLoad {
             busy: load.busy,
@@ -216,20 +217,16 @@ impl Outcome {
         let latencies = &measured.latencies;
         let drain_ns = thrum_figures::nanos(self.scenario.stages.drain);
         let wait = |events, over_ns| Wait { events, over_ns };
-        let fan_out = ratio(self.delivery.expected, self.counts.sent);
-        let held_back = thrum_figures::fraction(self.counts.held_back_at_end) * fan_out;
-        let due = latencies.floors.handing_over.len() + thrum_figures::whole(held_back);
+        let sent: u64 = self.health.delays.values().map(|of| of.expected).sum();
         let arrived = latencies.response.len() + self.delivery.excused;
-        let unacknowledged = measured.unacknowledged + self.counts.held_back_at_end;
-        let deliveries = if self.delivery.expected == 0 {
-            0
-        } else {
-            due.saturating_sub(arrived)
-        };
+        let due = sent + measured.unfinished.deliveries;
+        let connected = latencies.connect.len();
+        let clients = self.clients.ready + self.clients.failed;
         Missing {
-            deliveries: wait(deliveries, drain_ns),
-            acknowledgements: wait(unacknowledged, drain_ns),
-            connections: wait(self.clients.failed, ANSWER_NS_MAX),
+            deliveries: wait(due.saturating_sub(arrived), drain_ns),
+            acknowledgements: wait(measured.unfinished.acknowledgements, drain_ns),
+            // Those that a subscription failed were accepted before.
+            connections: wait(clients.saturating_sub(connected), ANSWER_NS_MAX),
         }
     }
 
@@ -308,6 +305,38 @@ fn exit_code(result: &RunResult) -> u8 {
         (false, true, false) => 1,
         (false, true, true) if !thresholds_kept => 99,
         (false, true, true) => 0,
+    }
+}
+
+/// What did not happen of what messages ought to cause: those that were due and never sent, and
+/// those without acknowledgement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Unfinished {
+    pub(crate) deliveries: u64,
+    pub(crate) acknowledgements: u64,
+}
+
+impl Unfinished {
+    fn of(plan: &Plan, threads: &[ThreadReport]) -> Self {
+        let mut unfinished = Self::default();
+        for report in threads.iter().flat_map(|thread| &thread.publishers) {
+            let Some(planned) = plan
+                .publishers()
+                .get(thrum_figures::as_index(report.number))
+            else {
+                continue;
+            };
+            let group = plan.scenario.groups.get(planned.group);
+            let publish = group.and_then(|group| group.publish.as_ref());
+            let is_acknowledged = publish.is_some_and(|publish| publish.qos > QoS::AtMostOnce);
+            let messages = u64::from(report.unsent);
+            unfinished.deliveries += messages * u64::from(planned.measured_fan_out);
+            unfinished.acknowledgements += u64::from(report.unacknowledged);
+            if is_acknowledged {
+                unfinished.acknowledgements += messages;
+            }
+        }
+        unfinished
     }
 }
 

@@ -20,7 +20,7 @@ use crate::collect::Collector;
 use crate::generator::{GeneratorReport, GeneratorSetup, LoadGenerator, LocalGenerator};
 use crate::monitor::{Moment, Monitor};
 use crate::observe::Observer;
-use crate::outcome::{BrokerSeen, Clients, Findings, Measured, Missing, Outcome};
+use crate::outcome::{BrokerSeen, Clients, Findings, Measured, Missing, Outcome, Unfinished};
 use crate::swarm::{ANSWER_NS_MAX, Progress, Timeline, page};
 
 /// Interval at which the coordinator polls its generators.
@@ -499,7 +499,7 @@ impl<'a> Coordinator<'a> {
             started_unix: self.started_unix,
             was_interrupted,
             clients,
-            unacknowledged: 0,
+            unfinished: Unfinished::default(),
             timeline: self.timeline.unwrap_or_default(),
             warp: self.warp,
             brokers: seen,

@@ -196,6 +196,7 @@ impl Swarm {
         let mut events = Events::with_capacity(EVENTS_MAX);
         let mut run_queue = RunQueue::of_this_thread();
         let mut waits = Waits::new(self.now_ns());
+        let mut was_full = false;
         while !self.control.is_stopped() {
             let began_ns = self.now_ns();
             let alarm_ns = self.wake_ns(began_ns);
@@ -212,12 +213,19 @@ impl Swarm {
             let waited_ns = Rest::is_long(began_ns, woke_ns)
                 .then(|| run_queue.wait_since_last_call())
                 .flatten();
-            self.unread_since_ns = waits.begin_turn(Rest {
+            let unread_since_ns = waits.begin_turn(Rest {
                 began_ns,
                 alarm_ns: alarm_ns.max(began_ns),
                 woke_ns,
                 waited_ns,
             });
+            // Of more sockets than the kernel gave at once, the rest has waited as long.
+            self.unread_since_ns = if was_full {
+                self.unread_since_ns.min(unread_since_ns)
+            } else {
+                unread_since_ns
+            };
+            was_full = events.iter().count() >= EVENTS_MAX;
             self.turn(&events);
         }
         self.disconnect_all();
@@ -301,7 +309,8 @@ impl Swarm {
             self.timers.pop();
             match wake {
                 Wake::Reconnect(peer) => {
-                    self.peers[slot(peer)].add_own(now_ns - at_ns);
+                    let late_ns = self.now_ns().saturating_sub(at_ns);
+                    self.peers[slot(peer)].add_own(late_ns);
                     self.reopen(peer);
                 }
                 Wake::Read(peer) => self.handle_readable(peer, true),

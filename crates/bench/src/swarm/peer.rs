@@ -121,6 +121,8 @@ pub(super) struct PublisherState {
     pub(super) due: u32,
     /// The broker did not take the next message yet.
     pub(super) held: bool,
+    /// Messages before this were late already when they came due here.
+    pub(super) late_until: u32,
     /// Messages without acknowledgement, as many as the window allows.
     pub(super) awaiting: VecDeque<Awaited>,
     /// Messages that cannot be acknowledged any more, because their session is gone.
@@ -191,6 +193,7 @@ impl PublisherState {
             next: 0,
             due: 0,
             held: false,
+            late_until: 0,
             awaiting: VecDeque::new(),
             given_up: Vec::new(),
         }

@@ -4,6 +4,7 @@
 use thrum_codec::packet::Publish;
 use thrum_codec::properties::{PublishProperties, UserProperties};
 use thrum_codec::{PacketId, Version};
+use thrum_load::floors::PUNCTUAL_NS;
 use thrum_load::mark::Mark;
 use thrum_load::pacing::{Ring, Tick};
 use thrum_load::scenario::PublishSpec;
@@ -45,8 +46,13 @@ impl Swarm {
         self.tally.turn_the_page(now_ns);
         let mut sent_any = false;
         while let Some((ring, tick)) = next_tick(&self.rings) {
-            if self.tally.real_ns(timeline, tick.offset_ns) > now_ns {
+            let due_ns = self.tally.real_ns(timeline, tick.offset_ns);
+            if due_ns > now_ns {
                 break;
+            }
+            if now_ns - due_ns > PUNCTUAL_NS {
+                // Whether the broker would have taken it in time is not known.
+                self.publishers[slot(tick.slot)].late_until = tick.sequence + 1;
             }
             self.rings[ring].advance();
             self.come_due(tick);
@@ -95,7 +101,8 @@ impl Swarm {
                 self.publishers[slot(publisher)].held = false;
                 return;
             }
-            if !self.send_next(publisher, true) {
+            let is_by_broker = state.next >= state.late_until;
+            if !self.send_next(publisher, is_by_broker) {
                 return;
             }
             self.held_back = self.held_back.saturating_sub(1);
@@ -155,6 +162,11 @@ impl Swarm {
             publisher: state.number,
             sequence: state.next,
             sent_ns,
+            ready_ns: if was_held_back {
+                self.unread_since_ns.min(sent_ns)
+            } else {
+                sent_ns
+            },
             was_held_back,
         };
         if !self.takes_messages(peer) {

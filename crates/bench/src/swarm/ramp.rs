@@ -16,7 +16,7 @@ use thrum_protocol::client::{Client, FILTERS_PER_PACKET};
 use super::Swarm;
 use super::outbox::slot;
 use super::peer::{NONE, Peer, PublisherState, Step};
-use super::times::Read;
+use super::times::{Read, Write};
 
 /// Longest wait for a connection, a CONNACK or a SUBACK before the client counts as failed.
 pub(crate) const ANSWER_NS_MAX: u64 = 20 * SECOND_NS;
@@ -89,7 +89,13 @@ impl Swarm {
         let state = &mut self.peers[slot(peer)];
         state.step = Step::Opening;
         state.since_ns = now_ns;
-        if let Err(reason) = self.open_socket(peer) {
+        let opened = self.open_socket(peer);
+        let call = Write {
+            called_ns: now_ns,
+            returned_ns: self.now_ns(),
+        };
+        self.peers[slot(peer)].add_own(call.handed_over_ns(now_ns));
+        if let Err(reason) = opened {
             self.lose(peer, &format!("connection: {reason}"));
         }
     }

@@ -73,6 +73,7 @@ impl Swarm {
             .map(|publisher| PublisherReport {
                 number: publisher.number,
                 sent: publisher.next,
+                unsent: publisher.due.saturating_sub(publisher.next),
                 unacknowledged: if is_up(publisher.peer) {
                     u32::try_from(publisher.awaiting.len()).unwrap_or(u32::MAX)
                 } else {

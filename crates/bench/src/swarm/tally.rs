@@ -332,9 +332,11 @@ impl Tally {
         if !self.counts_now(timeline, intended_ns) {
             return;
         }
+        let measured = planned.map_or(0, |of| of.measured_fan_out);
+        self.slice.delays.expected += u64::from(measured);
         enter_many(
             &mut self.slice.latencies.floors.handing_over,
-            write.handed_over_ns(sent.sent_ns),
+            write.handed_over_ns(sent.ready_ns),
             u64::from(fan_out.max(1)),
         );
         if !sent.was_held_back && matches!(due, Due::At(_)) {
@@ -346,8 +348,9 @@ impl Tally {
 
     /// Counts answers of responders, which may have had the requests since then.
     pub(super) fn answered(&mut self, held_ns: u64, answers: u64) {
-        let holds = |timeline: Timeline| timeline.holds(self.slice.start_ns);
-        if self.timeline.is_some_and(holds) {
+        // Requests of the hold are answered in the drain, too.
+        let counts = |timeline: Timeline| timeline.hold_start_ns <= self.slice.start_ns;
+        if self.timeline.is_some_and(counts) {
             enter_many(&mut self.slice.latencies.floors.answering, held_ns, answers);
         }
     }
@@ -497,6 +500,7 @@ mod tests {
             publisher: 0,
             sequence,
             sent_ns,
+            ready_ns: sent_ns,
             was_held_back,
         }
     }

@@ -24,6 +24,9 @@ pub(super) struct Sending {
     pub(super) sequence: u32,
     /// The send time in its mark.
     pub(super) sent_ns: u64,
+    /// Since when it waited for the thread alone: its send time, or when the broker may have made
+    /// room for it.
+    pub(super) ready_ns: u64,
     /// The broker did not take it when it was due.
     pub(super) was_held_back: bool,
 }

@@ -42,6 +42,9 @@ fn every_request_is_answered_once_by_a_shared_responder() {
             assert_flawless(&outcome);
             // Each request is delivered to a responder and its answer to the client that asked.
             assert_eq!((outcome.counts.sent, outcome.delivery.expected), (120, 240));
+            // The way to the responder is a part of the answer's: nothing is missing.
+            let e2e = outcome.result.latency_ns.e2e.as_ref();
+            assert_eq!(e2e.map(|e2e| e2e.missing), Some(0));
             assert_eq!(
                 (outcome.counts.received, outcome.result.errors.len()),
                 (240, 0)

@@ -193,6 +193,9 @@ fn broken(result: &RunResult, figures: &Figures, goal: &Goal) -> Vec<String> {
 /// as those before it arrive in it.
 const QUEUE_GROWTH_MAX: f64 = 0.005;
 
+/// Messages that a queue must grow by in the hold.
+const QUEUE_MESSAGES_MIN: f64 = 10.0;
+
 /// Part of the deliveries of the hold that came to a queue; none if it is small enough for one
 /// that stays as it is.
 fn queue_growth(result: &RunResult) -> Option<f64> {
@@ -203,7 +206,10 @@ fn queue_growth(result: &RunResult) -> Option<f64> {
     let fan_out = thrum_figures::ratio(arriving, delivery.sent_messages);
     let expected = result.rates.sent * fan_out;
     let growth = 1.0 - result.rates.received / expected;
-    (expected > 0.0 && growth > QUEUE_GROWTH_MAX).then_some(growth)
+    // A few messages are on their way at any border.
+    let messages = growth * expected * result.scenario.stages.hold;
+    let grows = growth > QUEUE_GROWTH_MAX && messages >= QUEUE_MESSAGES_MIN;
+    (expected > 0.0 && grows).then_some(growth)
 }
 
 #[cfg(test)]
@@ -223,6 +229,7 @@ mod tests {
         result.validity.valid = true;
         result.verdict.pass = true;
         result.machine.cores = 4;
+        result.scenario.stages.hold = 10.0;
         result.rates.offered = 1_000.0;
         result.rates.sent = 1_000.0;
         result.rates.received = 1_000.0;

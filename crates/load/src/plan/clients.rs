@@ -179,6 +179,7 @@ pub(super) fn planned_publishers(
                 topic: topic(&publish.topic)?,
                 response: publish.response.as_deref().map(topic).transpose()?,
                 fan_out: 0,
+                measured_fan_out: 0,
                 group: index,
                 number,
             });

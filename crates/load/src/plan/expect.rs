@@ -19,22 +19,33 @@ impl Plan {
             numbers: HashMap::new(),
             expectations: Vec::new(),
             shared: Vec::new(),
+            measured: Vec::new(),
+            measured_shared: Vec::new(),
         };
         for (index, group) in self.scenario.groups.iter().enumerate() {
+            let subscribe = group.subscribe.as_ref();
+            let responds = subscribe.is_some_and(|subscribe| subscribe.respond);
             for number in 0..group.clients {
                 expected.add_client(index, group, number)?;
+                expected.note_measured(!responds);
             }
         }
         let Expected {
             expectations,
             shared,
+            measured,
+            measured_shared,
             ..
         } = expected;
         (self.expectations, self.shared) = (expectations, shared);
-        let direct = self.expectations.iter().filter_map(Expectation::each);
-        for sources in direct.chain(&self.shared) {
+        let direct = self.expectations.iter().zip(measured);
+        let direct =
+            direct.filter_map(|(expectation, measured)| Some((expectation.each()?, measured)));
+        for (sources, is_measured) in direct.chain(self.shared.iter().zip(measured_shared)) {
             for publisher in (0..sources.len()).filter_map(|index| sources.publisher(index)) {
-                self.publishers[as_index(publisher)].fan_out += 1;
+                let planned = &mut self.publishers[as_index(publisher)];
+                planned.fan_out += 1;
+                planned.measured_fan_out += u32::from(is_measured);
             }
         }
         Ok(())
@@ -50,9 +61,18 @@ struct Expected<'a> {
     numbers: HashMap<(usize, String), u32>,
     expectations: Vec<Expectation>,
     shared: Vec<Sources>,
+    /// Whether the latencies of each expectation count, and of each shared subscription.
+    measured: Vec<bool>,
+    measured_shared: Vec<bool>,
 }
 
 impl Expected<'_> {
+    /// Whether the latencies count of what was added last.
+    fn note_measured(&mut self, is_measured: bool) {
+        self.measured.resize(self.expectations.len(), is_measured);
+        self.measured_shared.resize(self.shared.len(), is_measured);
+    }
+
     fn add_client(&mut self, index: usize, group: &Group, number: u32) -> Result<(), PlanError> {
         if group
             .publish

@@ -46,6 +46,8 @@ pub struct Publisher {
     pub response: Option<Box<str>>,
     /// Expected deliveries of each of its messages.
     pub fan_out: u32,
+    /// Of these, those whose latency is measured: a responder's is a part of the requester's.
+    pub measured_fan_out: u32,
     /// Its group.
     pub group: usize,
     /// Its number in the group, from 0.

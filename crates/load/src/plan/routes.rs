@@ -171,6 +171,7 @@ mod tests {
             topic: (*topic).into(),
             response: None,
             fan_out: 0,
+            measured_fan_out: 0,
             group: 0,
             number,
         })

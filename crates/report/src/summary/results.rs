@@ -164,6 +164,10 @@ fn broker_text(broker: &Broker, is_named: bool) -> String {
         parts.push(broker.target.clone());
     }
     parts.extend(cpu_parts(usage));
+    if let Some(each) = usage.machine.cpu_us_per_message {
+        // With what the kernel did for the broker in other processes, the generator's work too.
+        parts.push(format!("whole machine {}µs/message", figure(each)));
+    }
     if let Some(each) = usage.messages_per_core_second {
         parts.push(format!("{} per core", rate(each)));
     }
@@ -190,6 +194,12 @@ fn generator_text(run: &RunResult) -> String {
     let mut parts = usage.map_or_else(|| vec!["cpu not measured".to_owned()], cpu_parts);
     if let Some(each) = usage.and_then(|usage| usage.bytes_per_connection) {
         parts.push(format!("{}/connection", bytes(each)));
+    }
+    if let Some(stolen) = usage
+        .map(|usage| usage.machine.stolen)
+        .filter(|part| *part > 0.0)
+    {
+        parts.push(format!("{} of the CPU kept by the host", percent(stolen)));
     }
     if let Some(threads) = run.busiest_threads() {
         parts.push(format!("busiest thread {}", percent(threads.busy)));
