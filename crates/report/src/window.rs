@@ -47,6 +47,17 @@ pub fn cut(
     Ok(sums)
 }
 
+/// A latency within a window: its error is not known there, so what the whole run withholds stays
+/// so.
+fn part_of(run: &RunResult, tag: &str, histogram: &Histogram<u64>) -> Distribution {
+    let mut part = Distribution::from_histogram(histogram).with_bound(None);
+    let whole = run.latency_ns.find(tag);
+    for (name, why) in whole.into_iter().flat_map(|whole| &whole.withheld) {
+        part.withheld.entry(name.clone()).or_insert(*why);
+    }
+    part
+}
+
 /// The run as if the window had been its hold: latencies from the log, rates and resources of the
 /// broker from the seconds that begin in the window. Clients, validity and verdict stay those of
 /// the whole run; figures that are only known for the whole run (losses, resources of the
@@ -66,7 +77,7 @@ pub fn run(
         // Tags that are not ours are of other tools.
         let _is_known = part
             .latency_ns
-            .set(&tag, Some(Distribution::from_histogram(&histogram)));
+            .set(&tag, Some(part_of(run, &tag, &histogram)));
     }
     let is_inside = |at: f64| at >= from_seconds && at < to_seconds;
     part.series.retain(|second| is_inside(second.at));

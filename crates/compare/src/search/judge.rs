@@ -3,6 +3,7 @@
 use serde::Serialize;
 use thrum_figures::{latency, percent};
 use thrum_report::RunResult;
+use thrum_report::result::Withheld;
 
 /// Part of the offered messages that must have been sent: less means that the broker held the
 /// publishers back.
@@ -47,6 +48,9 @@ pub struct Figures {
     pub p99_ns: Option<u64>,
     /// What of it may be the generator's, at most.
     pub p99_bound_ns: u64,
+    /// The longest latency, where too few values stand behind the 99th percentile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_of_few_ns: Option<u64>,
     /// Deliveries lost.
     pub lost: u64,
     /// Part of the machine's CPU that the broker used.
@@ -111,16 +115,30 @@ impl Figures {
         let latencies = &result.latency_ns;
         let judged = latencies.main().map(|(_, distribution)| distribution);
         let cpu = result.metrics.get("broker.cpu").copied();
+        let is_cpu_withheld = result.validity.withheld.contains_key("broker.cpu");
+        let withheld = judged.and_then(|judged| judged.withheld.get("p99"));
+        let is_of_few = matches!(withheld, Some(Withheld::TooFew { .. }));
+        // A percentile among the missing is longer than the wait for them, which no goal allows.
+        let is_missing = matches!(withheld, Some(Withheld::Missing { .. }));
         Self {
             offered: result.rates.offered,
             sent: result.rates.sent,
             received: result.rates.received,
-            p99_ns: judged.map(|distribution| distribution.quantiles.p99),
+            p99_ns: judged.map(|distribution| {
+                if is_missing {
+                    u64::MAX
+                } else {
+                    distribution.quantiles.p99
+                }
+            }),
+            max_of_few_ns: judged
+                .filter(|_| is_of_few)
+                .map(|distribution| distribution.quantiles.max),
             p99_bound_ns: judged
                 .and_then(|distribution| distribution.bound_of("p99"))
                 .unwrap_or(0),
             lost: result.delivery.lost,
-            cpu_part: cpu.or_else(|| cpu_part(result)),
+            cpu_part: cpu.or_else(|| cpu_part(result).filter(|_| !is_cpu_withheld)),
         }
     }
 }
@@ -130,6 +148,13 @@ impl Figures {
     /// with it it was not.
     fn undecided(&self, goal: &Goal) -> Option<String> {
         let p99_ns = self.p99_ns?;
+        if let Some(max_ns) = self.max_of_few_ns.filter(|max_ns| *max_ns > goal.p99_ns) {
+            return Some(format!(
+                "too few messages for a p99, and one took {} > {}: give a longer --hold",
+                latency(max_ns),
+                latency(goal.p99_ns)
+            ));
+        }
         let least_ns = p99_ns.saturating_sub(self.p99_bound_ns);
         (least_ns <= goal.p99_ns && goal.p99_ns < p99_ns).then(|| {
             format!(
@@ -152,6 +177,7 @@ fn cpu_part(result: &RunResult) -> Option<f64> {
 fn broken(result: &RunResult, figures: &Figures, goal: &Goal) -> Vec<String> {
     let mut reasons = Vec::new();
     match figures.p99_ns {
+        Some(u64::MAX) => reasons.push("over 1 % of the messages never arrived".to_owned()),
         Some(p99) if p99 > goal.p99_ns => {
             reasons.push(format!("p99 {} > {}", latency(p99), latency(goal.p99_ns)));
         }
@@ -320,6 +346,31 @@ mod tests {
             "p99 5.4ms > 5ms",
         );
         check(unclear(4_900_000, 900_000), Grade::Held, "");
+    }
+
+    #[test]
+    fn a_withheld_p99_is_not_taken_for_one() {
+        let withheld = |why: Withheld, max| {
+            move |result: &mut RunResult| {
+                let e2e = result.latency_ns.e2e.as_mut().unwrap();
+                e2e.quantiles.max = max;
+                e2e.withheld.insert("p99".to_owned(), why);
+            }
+        };
+        let few = Withheld::TooFew {
+            values: 50,
+            needed: 1_000,
+        };
+        check(withheld(few, 4_000_000), Grade::Held, "");
+        let text = "too few messages for a p99, and one took 9ms > 5ms: give a longer --hold";
+        check(withheld(few, 9_000_000), Grade::Limited, text);
+        let missing = Withheld::Missing {
+            missing: 43,
+            of: 100,
+            over: 1_000_000,
+        };
+        let text = "over 1 % of the messages never arrived";
+        check(withheld(missing, 0), Grade::Failed, text);
     }
 
     #[test]

@@ -148,6 +148,21 @@ pub(super) fn is_supported(run: &RunResult, metric: &str) -> bool {
     distribution.quantiles.count >= VALUES_MIN && distribution.has_enough_values(figure)
 }
 
+/// Whether a run broke the promise that a figure of failures counts: losses and duplicates are
+/// promised at some qualities of service alone, which its verdict knows.
+pub(super) fn is_broken(run: &RunResult, metric: &str) -> bool {
+    let fault = match metric {
+        "delivered" | "lost" => "messages lost",
+        "duplicated" => "messages delivered again",
+        _ => {
+            let value = run.metrics.get(metric);
+            return value.is_some_and(|value| !is_clean(metric, *value));
+        }
+    };
+    let faults = &run.verdict.faults;
+    faults.iter().any(|text| text.starts_with(fault))
+}
+
 /// Value of a figure of failures that is no failure.
 pub(super) fn is_clean(metric: &str, value: f64) -> bool {
     if metric == "delivered" {

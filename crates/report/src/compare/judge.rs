@@ -86,7 +86,8 @@ impl Sides<'_> {
         let both = row.baseline.zip(row.candidate);
         row.change = both.and_then(|(baseline, candidate)| relative_change(baseline, candidate));
         if is_failure {
-            judge_promise(&mut row, &values);
+            let breaks = sides.map(|runs| runs.iter().any(|run| figures::is_broken(run, name)));
+            judge_promise(&mut row, &values, breaks);
         }
         Some(row)
     }
@@ -165,10 +166,10 @@ impl Sides<'_> {
     }
 }
 
-/// The figure of each run that has it.
+/// The figure of each run; nothing if one of them lacks it, for the others would speak for it.
 fn values(runs: &[RunResult], metric: &str) -> Vec<f64> {
-    let values = runs.iter().filter_map(|run| run.metrics.get(metric));
-    values.copied().collect()
+    let values = runs.iter().map(|run| run.metrics.get(metric).copied());
+    values.collect::<Option<_>>().unwrap_or_default()
 }
 
 fn range(values: &[f64]) -> Option<Range> {
@@ -178,20 +179,22 @@ fn range(values: &[f64]) -> Option<Range> {
     })
 }
 
-/// A promise that all runs of one side kept and a run of the other broke is a fact.
-fn judge_promise(row: &mut Row, values: &[Vec<f64>; 2]) {
+/// A promise that all runs of one side kept and a run of the other broke is a fact. What MQTT
+/// allows at the quality of service of the run is none, and no reason for an alarm.
+fn judge_promise(row: &mut Row, values: &[Vec<f64>; 2], breaks: [bool; 2]) {
     if values.iter().any(Vec::is_empty) {
         return;
     }
+    row.is_gate = breaks[0] || breaks[1];
     let is_kept = |values: &Vec<f64>| {
         let mut values = values.iter();
         values.all(|value| figures::is_clean(row.metric, *value))
     };
     row.verdict = match values.each_ref().map(is_kept) {
         [true, true] => Verdict::Same,
-        [true, false] => Verdict::Worse,
-        [false, true] => Verdict::Better,
-        [false, false] => return,
+        [true, false] if breaks[1] => Verdict::Worse,
+        [false, true] if breaks[0] => Verdict::Better,
+        _ => return,
     };
     row.noise_source = NoiseSource::Exact;
 }

@@ -128,6 +128,10 @@ impl<'scenario> Judged<'scenario> {
             Better::Higher => right.1.total_cmp(&left.1),
             Better::Lower | Better::Neither => left.1.total_cmp(&right.1),
         });
+        // Nobody has won against a broker whose figure is not known.
+        if ranked.len() < self.scenario.brokers.len().min(BROKERS_MAX) {
+            return Winner::default();
+        }
         let [(first, _), others @ ..] = ranked.as_slice() else {
             return Winner::default();
         };

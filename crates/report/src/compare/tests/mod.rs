@@ -183,6 +183,7 @@ fn the_conclusion_is_one_sentence() {
         "B needs 0.81 ± 0.01 times the CPU of A per message; p99: no difference shown."
     );
     candidate[0].delivery.lost = 3;
+    candidate[0].verdict.faults = vec!["messages lost: 3".to_owned()];
     candidate[0].fill_metrics();
     assert!(of(&candidate).starts_with("B broke promises that A kept (lost); B needs"));
     candidate[0].validity.valid = false;
@@ -249,6 +250,7 @@ fn every_lost_message_counts() {
     let mut candidate = sample::run();
     candidate.delivery.lost = 1;
     candidate.delivery.delivered -= 1;
+    candidate.verdict.faults = vec!["messages lost: 1".to_owned()];
     candidate.fill_metrics();
     let comparison = Comparison::new(&[baseline], &[candidate]);
     for name in ["lost", "delivered"] {
@@ -262,12 +264,44 @@ fn every_lost_message_counts() {
 }
 
 #[test]
+fn losses_that_the_quality_of_service_allows_are_no_broken_promise() {
+    let baseline = sample::run();
+    let mut candidate = sample::run();
+    candidate.delivery.lost = 1;
+    candidate.delivery.delivered -= 1;
+    candidate.delivery.duplicated = 1;
+    candidate.fill_metrics();
+    let comparison = Comparison::new(&[baseline], &[candidate]);
+    assert!(comparison.regressions().is_empty());
+}
+
+#[test]
+fn a_run_without_its_p99_does_not_let_the_others_speak_for_it() {
+    let mut baseline = runs(100, [1_000_000; 4]);
+    let mut candidate = baseline.clone();
+    let sides = [(&mut baseline, 1e6), (&mut candidate, 1e7)];
+    for (runs, p90) in sides {
+        for run in runs {
+            run.metrics.insert("e2e.p90".to_owned(), p90);
+        }
+    }
+    candidate[0].metrics.remove("e2e.p99");
+    let comparison = Comparison::new(&baseline, &candidate);
+    // The next figure that all runs have is tested in its place.
+    let regressions = comparison.regressions();
+    assert!(regressions.iter().any(|row| row.metric == "e2e.p90"));
+    let shown = comparison.row("e2e.p99").and_then(|row| row.candidate);
+    assert_eq!(shown, None);
+}
+
+#[test]
 fn losses_in_every_run_are_worse_however_few() {
     let baseline = runs(100, [1_000_000; 3]);
     let mut candidate = baseline.clone();
     for run in &mut candidate {
         run.delivery.lost = 15;
         run.delivery.delivered -= 15;
+        run.verdict.faults = vec!["messages lost: 15".to_owned()];
         run.fill_metrics();
     }
     let comparison = Comparison::new(&baseline, &candidate);
