@@ -129,6 +129,16 @@ impl Identifiers {
                 self.completed.insert(id, place.connection);
                 Ok(false)
             }
+            // QoS 1 leaves before it is on the disk, and so before the PUBCOMP that freed its
+            // identifier: after a crash the identifier may be the older exchange's again.
+            Some(used) if used.qos == 1 && used.place.run < place.run => {
+                match self.completed.insert(id, place.connection) {
+                    Some(connection) if connection == place.connection => {
+                        Err(format!("PUBREL {id} twice on a connection"))
+                    }
+                    _ => Ok(true),
+                }
+            }
             Some(used) => Err(format!("PUBREL {id} without PUBREC, for {used:?}")),
             None => match self.completed.insert(id, place.connection) {
                 Some(connection) if connection < place.connection => Ok(true),

@@ -179,6 +179,35 @@ fn pubrel_is_sent_only_for_recorded_messages() {
 }
 
 #[test]
+fn pubrel_comes_again_after_a_crash_although_qos1_used_its_identifier_meanwhile() {
+    let seven = Delivery {
+        packet_id: 5,
+        ..delivery(7, "t/a", 1)
+    };
+    let mut history = subscribed("t/#", 2);
+    history
+        .publish(5, "t/a", 2)
+        .complete(ANNA, &delivery(5, "t/a", 2))
+        .publish(7, "t/a", 1)
+        .get(ANNA, &seven);
+    history
+        .clone()
+        .does(ANNA, ClientEvent::Released(5))
+        .check(&["PUBREL 5 without PUBREC"]);
+    history
+        .crash()
+        .meet(ANNA, true)
+        .does(ANNA, ClientEvent::Released(5));
+    history
+        .clone()
+        .does(ANNA, ClientEvent::Released(5))
+        .check(&["PUBREL 5 twice on a connection"]);
+    history
+        .take(ANNA, &again(&delivery(7, "t/a", 1)))
+        .check(&[]);
+}
+
+#[test]
 fn qos1_comes_again_only_if_its_puback_may_be_lost() {
     let five = delivery(5, "t/a", 1);
     let mut history = subscribed("t/#", 1);
