@@ -2,19 +2,21 @@
 //! program against a broker on the loopback.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod dev_broker;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
+
+use dev_broker::Broker;
 
 /// A folder with a broker, both gone at the end.
 struct Bench {
     folder: PathBuf,
-    broker: Child,
-    port: u16,
+    broker: Broker,
 }
 
 impl Bench {
@@ -22,29 +24,18 @@ impl Bench {
         let folder =
             std::env::temp_dir().join(format!("thrum-bundles-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        drop(listener);
-        let broker = Command::new(env!("CARGO_BIN_EXE_thrum"))
-            .args(["serve", "--dev", "--listen", &format!("127.0.0.1:{port}")])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let bench = Self {
+        Self {
             folder,
-            broker,
-            port,
-        };
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            std::thread::yield_now();
+            broker: Broker::start(),
         }
-        bench
     }
 
     fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_thrum"));
-        let line = line.replace("TARGET", &format!("--target 127.0.0.1:{}", self.port));
+        let line = line.replace(
+            "TARGET",
+            &format!("--target 127.0.0.1:{}", self.broker.port),
+        );
         command.arg("bench").args(line.split_whitespace());
         command.current_dir(&self.folder).env("CI", "1");
         command
@@ -87,8 +78,6 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        self.broker.kill().ok();
-        self.broker.wait().ok();
         fs::remove_dir_all(&self.folder).ok();
     }
 }

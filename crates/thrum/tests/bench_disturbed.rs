@@ -10,8 +10,9 @@
     reason = "the test decides when it disturbs another process"
 )]
 
+mod dev_broker;
+
 use std::fs;
-use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
@@ -23,6 +24,8 @@ use nix::unistd::Pid;
 use rustix::process::setpriority_process;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use dev_broker::Broker;
+
 /// Exit code of a run whose files cannot be written.
 const NOT_STORED: i32 = 6;
 /// Exit code of a run that the generator limited.
@@ -31,43 +34,6 @@ const INVALID: i32 = 7;
 const IN_HOLD: Duration = Duration::from_millis(2_500);
 /// Share of the hold: 7.5 %, so that the 99th percentile shows it.
 const STOP: Duration = Duration::from_millis(300);
-
-struct Broker {
-    process: Child,
-    port: u16,
-}
-
-impl Broker {
-    fn start() -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
-        let mut command = thrum();
-        command.args(["serve", "--dev", "--workers", "1", "--listen"]);
-        command.arg(format!("127.0.0.1:{port}"));
-        let process = command.stdout(Stdio::null()).stderr(Stdio::null());
-        let process = process.spawn().unwrap();
-        let broker = Self { process, port };
-        for _ in 0..200 {
-            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-                return broker;
-            }
-            sleep(Duration::from_millis(50));
-        }
-        panic!("the broker does not listen");
-    }
-
-    fn url(&self) -> String {
-        format!("mqtt://127.0.0.1:{}", self.port)
-    }
-}
-
-impl Drop for Broker {
-    fn drop(&mut self) {
-        self.process.kill().ok();
-        self.process.wait().ok();
-    }
-}
 
 fn thrum() -> Command {
     Command::new(env!("CARGO_BIN_EXE_thrum"))
@@ -93,7 +59,7 @@ impl Run {
         fs::create_dir_all(&folder).unwrap();
         let mut command = thrum();
         command.arg("bench").args(line.split_whitespace());
-        command.args(["--target", &broker.url()]);
+        command.args(["--target", &format!("mqtt://127.0.0.1:{}", broker.port)]);
         command.current_dir(&folder).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let process = command.spawn().unwrap();
@@ -332,10 +298,10 @@ fn the_result_of_a_run_is_shown_although_the_disk_is_full() {
     // A folder of 16 KB, which only this command sees.
     let line = "p2p --pairs 2 --rate 10/s --warmup 0s --duration 1s --out .";
     let script = format!(
-        "mount -t tmpfs -o size=16k tmpfs {0} && cd {0} && exec {1} bench {line} --target {2}",
+        "mount -t tmpfs -o size=16k tmpfs {0} && cd {0} && exec {1} bench {line} --target mqtt://127.0.0.1:{2}",
         folder.display(),
         env!("CARGO_BIN_EXE_thrum"),
-        broker.url()
+        broker.port
     );
     let mut command = Command::new("unshare");
     command.args(["--map-root-user", "--mount", "sh", "-c", &script]);

@@ -6,55 +6,26 @@
     reason = "the test waits for other processes"
 )]
 
+mod dev_broker;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::sync::mpsc;
+use std::thread::{self, sleep};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+
+use dev_broker::Broker;
 
 /// Exit code of a run that the generator limited: a small machine.
 const INVALID: i32 = 7;
 
 /// Longest time of a process.
 const LIFE_MAX: Duration = Duration::from_mins(1);
-
-struct Broker {
-    process: Child,
-    port: u16,
-}
-
-impl Broker {
-    fn start() -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_thrum"));
-        command.args(["serve", "--dev", "--workers", "1", "--listen"]);
-        command.arg(format!("127.0.0.1:{port}"));
-        let process = command.stdout(Stdio::null()).stderr(Stdio::null());
-        let process = process.spawn().unwrap();
-        let broker = Self { process, port };
-        for _ in 0..200 {
-            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-                return broker;
-            }
-            sleep(Duration::from_millis(50));
-        }
-        panic!("the broker does not listen");
-    }
-}
-
-impl Drop for Broker {
-    fn drop(&mut self) {
-        self.process.kill().ok();
-        self.process.wait().ok();
-    }
-}
 
 /// A folder that is removed at the end.
 struct Folder(PathBuf);
@@ -84,15 +55,16 @@ impl Drop for Folder {
 }
 
 /// Waits for the end of a process, or ends it.
-fn end(mut process: Child) -> Output {
-    let until = Instant::now() + LIFE_MAX;
-    while process.try_wait().unwrap().is_none() {
-        if Instant::now() > until {
-            process.kill().ok();
-        }
-        sleep(Duration::from_millis(20));
-    }
-    process.wait_with_output().unwrap()
+fn end(process: Child) -> Output {
+    let id = Pid::from_child(&process);
+    let (sender, ended) = mpsc::sync_channel(1);
+    // Its output is read meanwhile: a result is longer than a pipe.
+    thread::spawn(move || sender.send(process.wait_with_output()));
+    let output = ended.recv_timeout(LIFE_MAX).unwrap_or_else(|_| {
+        kill_process(id, Signal::KILL).ok();
+        ended.recv().unwrap()
+    });
+    output.unwrap()
 }
 
 fn text(output: &Output) -> String {

@@ -169,6 +169,9 @@ mod tests {
         run.delivery.expected = 1_000;
         run.delivery.delivered = 1_000 - lost;
         run.delivery.lost = lost;
+        if lost > 0 {
+            run.verdict.faults = vec![format!("messages lost: {lost}")];
+        }
         run.fill_metrics();
         run
     }
