@@ -39,18 +39,32 @@ pub fn machine() -> Machine {
         .or_else(|| kernel_text::read("/usr/lib/os-release"))
         .unwrap_or_default();
     let open_files = getrlimit(Resource::Nofile).maximum;
+    let mut settings = settings(&cpu, setting);
+    settings.insert("cpu.usable_cores".to_owned(), cores().to_string());
     Machine {
         kernel: setting("/proc/sys/kernel/osrelease").unwrap_or_default(),
         os: os_name(&release).unwrap_or_default(),
         cpu: value_of(&cpu, "model name").unwrap_or_default(),
-        cores: cores(),
+        cores: all_cores(&kernel_text::read("/proc/stat").unwrap_or_default()),
         memory_bytes: memory_bytes(&memory).unwrap_or(0),
         open_files_max: open_files.unwrap_or(u64::MAX),
-        settings: settings(&cpu, setting),
+        settings,
         clock: clock_text(
             clock::monotonic_resolution_ns(),
             setting(CLOCK_SOURCE_PATH).as_deref(),
         ),
+    }
+}
+
+/// Cores of the machine, in the text of `/proc/stat`, as its idle share counts them.
+fn all_cores(stat: &str) -> usize {
+    let is_core = |line: &&str| {
+        let number = line.strip_prefix("cpu");
+        number.is_some_and(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit()))
+    };
+    match stat.lines().filter(is_core).count() {
+        0 => cores(),
+        number => number,
     }
 }
 
@@ -146,6 +160,13 @@ model name\t: another
         let name = value_of(CPU, "model name").unwrap();
         assert_eq!(name, "Intel(R) Xeon(R) Processor: special");
         assert_eq!(value_of("", "model name"), None);
+    }
+
+    #[test]
+    fn cores_are_those_of_the_machine_and_not_only_of_this_process() {
+        let stat = "cpu  10 0 10 80\ncpu0 5 0 5 40\ncpu1 5 0 5 40\nctxt 5\ncpufreq 1\n";
+        assert_eq!(all_cores(stat), 2);
+        assert_eq!(all_cores(""), cores());
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod junit;
 mod latencies;
 mod markdown;
 pub mod metric;
+pub mod page;
 pub mod png;
 mod progress;
 pub mod result;

@@ -71,7 +71,7 @@ const fn metric(name: &'static str, unit: Unit, better: Better, help: &'static s
 }
 
 /// All figures except those of the distributions.
-pub const METRICS: [Metric; 41] = [
+pub const METRICS: [Metric; 42] = [
     metric(
         "rate.offered",
         Unit::PerSecond,
@@ -275,6 +275,12 @@ pub const METRICS: [Metric; 41] = [
         Unit::Bytes,
         Better::Lower,
         "resident memory that one connection added",
+    ),
+    metric(
+        "machine.kernel_bytes_per_connection",
+        Unit::Bytes,
+        Better::Lower,
+        "kernel memory that one connection added on the broker's machine",
     ),
     metric(
         "broker.threads",

@@ -247,6 +247,7 @@ fn broker() -> Broker {
             cpu_us_per_message: Some(50.0),
             machine: MachineUse {
                 cpu_us_per_message: Some(130.0),
+                kernel_bytes_per_connection: Some(7_800.0),
                 ..MachineUse::default()
             },
             messages_per_core_second: Some(2_000.0),
@@ -274,6 +275,7 @@ fn memory(mib: u64) -> Memory {
     Memory {
         rss_bytes: mib * MIB,
         pss_bytes: mib * MIB / 2,
+        kernel_bytes: 0,
     }
 }
 

@@ -98,6 +98,67 @@ fn brokers_are_started_in_turns_measured_and_stopped() {
     );
 }
 
+const PAGE: &str = r#"
+title = "Small"
+text = "Two *runs*."
+brokers = ["thrum", "relay"]
+rounds = 1
+flags = "--scale 0.02 --duration 1s --warmup 0s"
+
+[[table]]
+title = "Pairs"
+rows = ["p2p-1K --rate 20/s"]
+"#;
+
+#[test]
+fn a_page_is_measured_and_written_and_goes_on_where_it_stopped() {
+    let folder = Folder::new("page");
+    fs::write(folder.0.join("small.toml"), PAGE).unwrap();
+    let output = folder.thrum("bench page small.toml --page small.md");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let page = fs::read_to_string(folder.0.join("small.md")).unwrap();
+    for part in [
+        "# Small",
+        "Two *runs*.",
+        "| p2p-1K --rate 20/s | thrum |",
+        "| p2p-1K --rate 20/s | relay |",
+        "| 1 of 1 |",
+        "thrum bench page small.toml --page small.md",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let runs = fs::read_dir(folder.0.join("runs")).unwrap();
+    let made = runs.flatten().next().unwrap().path();
+    // As if it had been interrupted after the first run.
+    let kept = folder.json("page.json");
+    let mut shorter = kept.clone();
+    shorter["runs"].as_array_mut().unwrap().truncate(1);
+    fs::write(made.join("page.json"), shorter.to_string()).unwrap();
+    let name = made.display();
+    let output = folder.thrum(&format!("bench page small.toml --resume {name}"));
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let again = folder.json("page.json");
+    assert_eq!(again["runs"].as_array().unwrap().len(), 2);
+    assert_eq!(again["runs"][0], kept["runs"][0], "it is not made again");
+    assert_ne!(again["runs"][1], kept["runs"][1], "it is made again");
+}
+
+#[test]
+fn a_page_with_a_mistake_says_where() {
+    let folder = Folder::new("page-mistakes");
+    for (from, to, part) in [
+        ("--rate 20/s", "--rat 20/s", "row 'p2p-1K --rat 20/s'"),
+        ("p2p-1K", "p2p-1L", "did you mean"),
+        ("\"relay\"", "\"rely\"", "no broker named 'rely'"),
+        ("rounds", "round", "small.toml:5:1: unknown field `round`"),
+    ] {
+        fs::write(folder.0.join("small.toml"), PAGE.replace(from, to)).unwrap();
+        let output = folder.thrum("bench page small.toml");
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+        assert!(text(&output).contains(part), "{}", text(&output));
+    }
+}
+
 #[test]
 fn the_relay_runs_by_name_and_is_called_no_broker() {
     let folder = Folder::new("relay-by-name");

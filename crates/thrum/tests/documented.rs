@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const DOCUMENTS: [&str; 27] = [
+const DOCUMENTS: [&str; 29] = [
     "README.md",
     "docs/guide/getting-started.md",
     "docs/guide/clients.md",
@@ -21,6 +21,7 @@ const DOCUMENTS: [&str; 27] = [
     "docs/guide/bench.md",
     "docs/guide/bench-search.md",
     "docs/guide/bench-versus.md",
+    "docs/guide/bench-page.md",
     "docs/guide/bench-relay.md",
     "docs/guide/bench-import.md",
     "docs/guide/bench-bundle.md",
@@ -30,6 +31,7 @@ const DOCUMENTS: [&str; 27] = [
     "docs/results/README.md",
     "docs/results/2026-11-22-two-cores.md",
     "docs/results/2026-11-22-catalogue.md",
+    "docs/results/2026-11-22-performance.md",
     "docs/performance.md",
     "docs/guide/sys-topics.md",
     "docs/guide/users.md",

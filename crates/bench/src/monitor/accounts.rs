@@ -125,6 +125,14 @@ pub(super) fn number_of(text: &str, key: &str) -> Option<u64> {
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
+/// The kernel's own memory in `/proc/meminfo`: objects, stacks and page tables. Neither the page
+/// cache nor the memory of programs is in it.
+pub(super) fn kernel_bytes(text: &str) -> u64 {
+    const PARTS: [&str; 3] = ["Slab", "KernelStack", "PageTables"];
+    let parts = PARTS.iter().filter_map(|part| number_of(text, part));
+    parts.sum::<u64>() * 1024
+}
+
 /// State of a TCP socket that listens, in the tables of the kernel.
 pub(super) const LISTENS: &str = "0A";
 
@@ -190,6 +198,13 @@ mod tests {
         assert_eq!(number_of(text, "VmRSS"), Some(1234));
         assert_eq!(number_of(text, "voluntary_ctxt_switches"), Some(5));
         assert_eq!(number_of(text, "Pss"), None);
+    }
+
+    #[test]
+    fn kernel_memory_is_that_of_its_parts() {
+        let text = "MemFree: 5 kB\nSlab: 100 kB\nSReclaimable: 60 kB\nKernelStack: 8 kB\nPageTables: 4 kB\n";
+        assert_eq!(kernel_bytes(text), 112 * 1024);
+        assert_eq!(kernel_bytes(""), 0);
     }
 
     #[test]

@@ -194,6 +194,8 @@ impl ProcessTree {
             memory.rss_bytes += rss.unwrap_or_else(|| resident_bytes(pid));
             memory.pss_bytes += accounts::number_of(&rollup, "Pss").map_or(0, |kib| kib * 1024);
         }
+        let machine = kernel_text::read("/proc/meminfo").unwrap_or_default();
+        memory.kernel_bytes = accounts::kernel_bytes(&machine);
         let took_ns = clock::thread_cpu_ns().saturating_sub(before_ns);
         self.walks
             .note(clock::monotonic_ns(), memory.rss_bytes, took_ns);

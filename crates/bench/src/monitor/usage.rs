@@ -50,6 +50,9 @@ struct Hold {
     open_files_max: u64,
 }
 
+/// Fewest connections whose kernel memory stands out from what else the kernel does.
+const KERNEL_CONNECTIONS_MIN: u64 = 500;
+
 impl UsageBuilder {
     /// Nothing read yet.
     pub fn new() -> Self {
@@ -113,6 +116,7 @@ impl UsageBuilder {
                     last.machine.used_seconds_since(&first.machine) * 1e6,
                     work.messages_received,
                 ),
+                kernel_bytes_per_connection: kernel_bytes(before, connected, work.connections),
             },
             cpu_us_per_message: divided(cpu_seconds * 1e6, work.messages_received),
             messages_per_core_second: (cpu_seconds > 0.0)
@@ -220,6 +224,13 @@ fn mean(sum: u64, number: u64) -> u64 {
     sum.checked_div(number).unwrap_or(0)
 }
 
+/// What each connection added to the kernel's memory; none where that was not read.
+fn kernel_bytes(before: Memory, connected: Memory, connections: u64) -> Option<f64> {
+    let is_known = before.kernel_bytes > 0 && connected.kernel_bytes > 0;
+    let added = fraction(connected.kernel_bytes) - fraction(before.kernel_bytes);
+    divided(added, connections).filter(|_| is_known && connections >= KERNEL_CONNECTIONS_MIN)
+}
+
 fn divided(sum: f64, number: u64) -> Option<f64> {
     (number > 0).then(|| sum / fraction(number))
 }
@@ -266,6 +277,7 @@ mod tests {
         let memory = moment.has_memory().then_some(Memory {
             rss_bytes: sample.rss_bytes,
             pss_bytes: sample.rss_bytes / 2,
+            kernel_bytes: sample.rss_bytes * 1_000,
         });
         Reading {
             moment,
@@ -335,6 +347,20 @@ mod tests {
         );
         assert_near(usage.bytes_per_connection.unwrap(), 500.0);
         assert_eq!(usage.rss_stable_seconds, None);
+    }
+
+    #[test]
+    fn kernel_memory_is_shown_where_the_connections_stand_out_from_the_rest() {
+        let of = |connections| {
+            let work = Work {
+                connections,
+                ..WORK
+            };
+            let usage = entered(&run()).0.usage(work).unwrap();
+            usage.machine.kernel_bytes_per_connection
+        };
+        assert_near(of(1_000).unwrap(), 2_000.0);
+        assert_eq!(of(499), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use thrum_bench::clock;
 use thrum_figures::{SECOND_NS, nanos};
 
-use super::spec::{Installed, Places, StopSignal};
+use super::spec::{Broker, Installed, Places, StopSignal};
 
 /// Default of `ready_seconds`.
 const READY_SECONDS: u64 = 30;
@@ -88,6 +88,9 @@ pub enum LaunchError {
         /// The end of its log.
         log: String,
     },
+    /// The user ended the wait for it.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// A broker that was started here. Dropping it kills the process group and removes the folder.
@@ -95,7 +98,8 @@ pub enum LaunchError {
 pub struct Running {
     child: Child,
     folder: PathBuf,
-    port: u16,
+    places: Places,
+    targets: Vec<(String, String)>,
     configuration: String,
     stop: StopSignal,
     stop_wait: Duration,
@@ -103,11 +107,16 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a broker with room for this many clients and waits until it accepts connections.
+    /// Starts a broker with room for this many clients and waits until it accepts connections, or
+    /// until `interrupt` is set.
     ///
     /// # Errors
-    /// It cannot be started, ends, or does not listen in time.
-    pub fn start(installed: &Installed, clients: u32) -> Result<Self, LaunchError> {
+    /// It cannot be started, ends, does not listen in time, or the wait was interrupted.
+    pub fn start(
+        installed: &Installed,
+        clients: u32,
+        interrupt: &AtomicBool,
+    ) -> Result<Self, LaunchError> {
         let broker = &installed.broker;
         let failed = |source| LaunchError::Start {
             name: broker.name.clone(),
@@ -115,7 +124,6 @@ impl Running {
         };
         let folder = new_folder(&broker.name).map_err(failed)?;
         let places = places(installed, &folder, clients).map_err(failed)?;
-        let port = places.ports[0];
         let mut list = started();
         let child = spawn(installed, &places, &folder).map_err(|source| {
             fs::remove_dir_all(&folder).ok();
@@ -126,14 +134,19 @@ impl Running {
         let mut running = Self {
             child,
             folder,
-            port,
             configuration: configuration(installed, &places),
+            targets: targets(installed, &places),
+            places,
             stop: broker.stop,
             stop_wait: Duration::from_secs(broker.stop_seconds.unwrap_or(STOP_SECONDS)),
             has_ended: false,
         };
         let seconds = broker.ready_seconds.unwrap_or(READY_SECONDS);
-        running.wait_until_ready(&broker.name, seconds)?;
+        let ports = ports_of(broker, &running.places);
+        for port in ports {
+            running.wait_until_ready(&broker.name, port, seconds, interrupt)?;
+        }
+        clock::rest(SETTLE);
         Ok(running)
     }
 
@@ -142,9 +155,15 @@ impl Running {
         self.child.id()
     }
 
-    /// Its MQTT address.
-    pub fn target(&self) -> String {
-        format!("mqtt://127.0.0.1:{}", self.port)
+    /// Its MQTT addresses: names of targets, which are empty where there is one, and URLs.
+    pub fn targets(&self) -> &[(String, String)] {
+        &self.targets
+    }
+
+    /// A text with `{pid}` and the placeholders of the file of brokers filled in.
+    pub fn fill(&self, text: &str) -> String {
+        let text = self.places.fill(text);
+        text.replace("{pid}", &self.pid().to_string())
     }
 
     /// Its start: the command line with its own environment, and the configuration file.
@@ -180,23 +199,31 @@ impl Running {
         self.reap()
     }
 
-    fn wait_until_ready(&mut self, name: &str, seconds: u64) -> Result<(), LaunchError> {
+    fn wait_until_ready(
+        &mut self,
+        name: &str,
+        port: u16,
+        seconds: u64,
+        interrupt: &AtomicBool,
+    ) -> Result<(), LaunchError> {
         let until_ns = clock::monotonic_ns() + seconds * SECOND_NS;
         loop {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(LaunchError::Interrupted);
+            }
             if let Some(how) = self.crash() {
                 return Err(LaunchError::Ended {
                     name: name.to_owned(),
                     how,
                 });
             }
-            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
-                clock::rest(SETTLE);
+            if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
                 return Ok(());
             }
             if clock::monotonic_ns() >= until_ns {
                 return Err(LaunchError::NotReady {
                     name: name.to_owned(),
-                    port: self.port,
+                    port,
                     seconds,
                     log: self.log_end(),
                 });
@@ -291,6 +318,28 @@ impl Installed {
             line.trim().chars().take(LOG_LINE_CHARS).collect()
         })
     }
+}
+
+/// Names and URLs of its targets.
+fn targets(installed: &Installed, places: &Places) -> Vec<(String, String)> {
+    let url = |port: &str| format!("mqtt://127.0.0.1:{port}");
+    let named = installed.broker.targets.iter();
+    let named = named.map(|(name, port)| (name.clone(), url(&places.fill(port))));
+    let named: Vec<_> = named.collect();
+    if named.is_empty() {
+        return vec![(String::new(), url(&places.ports[0].to_string()))];
+    }
+    named
+}
+
+/// The ports that must accept connections.
+fn ports_of(broker: &Broker, places: &Places) -> Vec<u16> {
+    let filled = broker.targets.values().map(|port| places.fill(port));
+    let ports: Vec<u16> = filled.filter_map(|port| port.parse().ok()).collect();
+    if ports.is_empty() {
+        return vec![places.ports[0]];
+    }
+    ports
 }
 
 /// The command of [`spawn`], as text.
@@ -402,6 +451,38 @@ mod tests {
         }
     }
 
+    fn start(installed: &Installed) -> Result<Running, LaunchError> {
+        Running::start(installed, 1, &AtomicBool::new(false))
+    }
+
+    #[test]
+    fn the_wait_for_a_broker_ends_when_it_is_interrupted() {
+        let mut slow = shell("exec sleep 600", StopSignal::Term);
+        slow.broker.ready_seconds = Some(600);
+        let error = Running::start(&slow, 1, &AtomicBool::new(true)).unwrap_err();
+        assert!(matches!(error, LaunchError::Interrupted), "{error}");
+    }
+
+    #[test]
+    fn a_command_may_stand_for_several_brokers() {
+        let mut pair = shell("exec sleep 600", StopSignal::Term);
+        let ports = [("a", "{port}"), ("b", "{port2}")];
+        let ports = ports.map(|(name, port)| (name.to_owned(), port.to_owned()));
+        pair.broker.targets = ports.into();
+        let places = Places {
+            program: String::new(),
+            dir: String::new(),
+            config: String::new(),
+            ports: [11, 12, 13],
+            clients: 1,
+        };
+        assert_eq!(ports_of(&pair.broker, &places), [11, 12]);
+        let urls = ["mqtt://127.0.0.1:11", "mqtt://127.0.0.1:12"];
+        let named = ["a", "b"].map(str::to_owned).into_iter();
+        let named: Vec<_> = named.zip(urls.map(str::to_owned)).collect();
+        assert_eq!(targets(&pair, &places), named);
+    }
+
     /// A process that needs no port to be ready.
     fn started(script: &str) -> Running {
         let installed = shell(script, StopSignal::Term);
@@ -410,8 +491,9 @@ mod tests {
         Running {
             child: spawn(&installed, &places, &folder).unwrap(),
             folder,
-            port: places.ports[0],
             configuration: configuration(&installed, &places),
+            targets: targets(&installed, &places),
+            places,
             stop: StopSignal::Term,
             stop_wait: Duration::from_secs(20),
             has_ended: false,
@@ -423,7 +505,7 @@ mod tests {
         let broker = shell("echo no licence >&2; exit 3", StopSignal::Term);
         let mut broker = broker;
         broker.broker.ready_seconds = Some(20);
-        let error = Running::start(&broker, 1).unwrap_err().to_string();
+        let error = start(&broker).unwrap_err().to_string();
         assert_eq!(
             error,
             "shell ended while it started: exit status: 3; its log ends: no licence"
@@ -432,7 +514,7 @@ mod tests {
 
     #[test]
     fn a_broker_that_does_not_listen_is_reported_and_removed() {
-        let error = Running::start(&shell("exec sleep 600", StopSignal::Term), 1).unwrap_err();
+        let error = start(&shell("exec sleep 600", StopSignal::Term)).unwrap_err();
         assert!(
             error.to_string().contains("did not listen on port"),
             "{error}"

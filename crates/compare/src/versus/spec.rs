@@ -13,6 +13,9 @@ pub const BUILT_IN: &str = include_str!("brokers.toml");
 /// Most brokers of one file.
 const BROKERS_MAX: usize = 64;
 
+/// Most targets of one broker, as many as it has ports.
+const TARGETS_MAX: usize = 3;
+
 /// Name of the program that stands for this one.
 const OWN_PROGRAM: &str = "thrum";
 
@@ -41,6 +44,7 @@ pub struct Broker {
     pub version: Vec<String>,
     pub env: BTreeMap<String, String>,
     pub port: Option<u16>,
+    pub targets: BTreeMap<String, String>,
     pub ready_seconds: Option<u64>,
     pub stop: StopSignal,
     pub stop_seconds: Option<u64>,
@@ -168,6 +172,8 @@ impl Broker {
             Some("`programs` and `launch` are needed".to_owned())
         } else if has_config_place && self.config.is_none() {
             Some("`launch` names {config}, but there is no `config`".to_owned())
+        } else if self.targets.len() > TARGETS_MAX {
+            Some(format!("`targets` has at most {TARGETS_MAX} names"))
         } else {
             None
         }
@@ -194,7 +200,7 @@ impl Broker {
 }
 
 /// The parser's error at its place in the file.
-fn located(error: &toml_edit::de::Error, text: &str, origin: &str) -> Problem {
+pub(crate) fn located(error: &toml_edit::de::Error, text: &str, origin: &str) -> Problem {
     let message = error.message().replace('\n', ", ");
     let Some(span) = error.span() else {
         return Problem::general(origin, message);

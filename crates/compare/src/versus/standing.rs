@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use thrum_report::versus::{Spread, counted};
 
 /// Name and version of the schema of `versus.json`.
 const SCHEMA: &str = "thrum-bench-versus/1";
 
 /// The end of a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Ended {
     /// With figures.

@@ -28,6 +28,16 @@ impl RunResult {
         self.metrics = metrics.0;
     }
 
+    /// Whether a figure was measured and is not to be used.
+    pub fn withholds(&self, metric: &str) -> bool {
+        let of_latency = || {
+            let (distribution, figure) = metric.split_once('.')?;
+            let found = self.latency_ns.find(distribution)?;
+            Some(found.withheld.contains_key(figure))
+        };
+        self.validity.withheld.contains_key(metric) || of_latency().unwrap_or(false)
+    }
+
     /// Whether messages were sent or due; a run without is one of connections.
     pub fn has_load(&self) -> bool {
         self.delivery.sent_messages > 0 || self.rates.offered > 0.0
@@ -120,6 +130,8 @@ impl RunResult {
         metrics.maybe("broker.messages_per_core", usage.messages_per_core_second);
         metrics.maybe("broker.rss.stable", usage.rss_stable_seconds);
         metrics.maybe("broker.bytes_per_connection", usage.bytes_per_connection);
+        let of_kernel = usage.machine.kernel_bytes_per_connection;
+        metrics.maybe("machine.kernel_bytes_per_connection", of_kernel);
     }
 
     fn of_generator(&self, metrics: &mut Metrics) {

@@ -108,6 +108,10 @@ pub struct MachineUse {
     /// kernel did for it elsewhere.
     #[serde(rename = "machine_cpu_us_per_message")]
     pub cpu_us_per_message: Option<f64>,
+    /// Bytes of kernel memory that one connection added; with the generator on the same machine,
+    /// those of both ends. None where there were too few connections to tell.
+    #[serde(rename = "machine_kernel_bytes_per_connection")]
+    pub kernel_bytes_per_connection: Option<f64>,
 }
 
 /// Usage that was not measured adds no field; all fields have defaults, so it would otherwise read
@@ -125,6 +129,8 @@ pub struct Memory {
     pub rss_bytes: u64,
     /// Resident, shared pages divided among their users.
     pub pss_bytes: u64,
+    /// Of the kernel of its machine: objects, stacks and page tables; 0 where it was not read.
+    pub kernel_bytes: u64,
 }
 
 /// One thread of the generator, as shares of the hold.

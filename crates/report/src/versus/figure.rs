@@ -202,10 +202,14 @@ const CONNECT_RATE: Column = charted(column(
     "connect.rate",
 ));
 
-const MEMORY: [Column; 3] = [
+const MEMORY: [Column; 4] = [
     charted(memory("max memory", "broker.rss")),
     memory("avg memory", "broker.rss.avg"),
     memory("memory per connection", "broker.bytes_per_connection"),
+    memory(
+        "kernel memory per connection",
+        "machine.kernel_bytes_per_connection",
+    ),
 ];
 
 /// The rows that suit a scenario.

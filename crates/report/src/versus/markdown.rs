@@ -257,7 +257,7 @@ fn disclosure(report: &VersusReport) -> String {
 }
 
 /// A text as code; its fence is longer than any in it.
-fn block(title: &str, content: &str) -> String {
+pub(crate) fn block(title: &str, content: &str) -> String {
     let ticks = content
         .split(|character| character != '`')
         .map(str::len)

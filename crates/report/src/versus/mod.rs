@@ -13,7 +13,7 @@ pub use judged::conclusions;
 pub(crate) use judged::{Judged, Winner, sentences};
 pub use markdown::markdown;
 pub(crate) use markdown::{
-    Cell, cells, configurations, explanation, headings, notes, tables, winners,
+    Cell, block, cells, configurations, explanation, headings, notes, tables, winners,
 };
 
 /// A comparison of brokers.

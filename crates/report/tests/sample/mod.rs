@@ -457,6 +457,7 @@ fn usage(cores: f64, memory: u64) -> Usage {
             idle: 0.21,
             stolen: 0.002,
             cpu_us_per_message: Some(cores * 23.0),
+            kernel_bytes_per_connection: None,
         },
         cpu_us_per_message: Some(cores * 20.0),
         messages_per_core_second: Some(24_400.0),
@@ -468,14 +469,17 @@ fn usage(cores: f64, memory: u64) -> Usage {
         memory_before: Memory {
             rss_bytes: 14 * MIB,
             pss_bytes: 14 * MIB,
+            kernel_bytes: 0,
         },
         memory_connected: Memory {
             rss_bytes: memory / 2,
             pss_bytes: memory / 2,
+            kernel_bytes: 0,
         },
         memory_end: Memory {
             rss_bytes: memory * 3 / 4,
             pss_bytes: memory * 3 / 4,
+            kernel_bytes: 0,
         },
         bytes_per_connection: Some(9_400.0),
         threads_max: 9,

@@ -1,6 +1,7 @@
 //! The engine: the measured processes, and one run.
 
 use std::fs;
+use std::mem;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context as _;
 use thrum_bench::observe::Observer;
 use thrum_bench::{BrokerProcess, RunOptions, Target};
+use thrum_compare::versus::Running;
 use thrum_load::scenario::Scenario;
 use thrum_report::RunResult;
 use thrum_transport::Endpoint;
@@ -91,22 +93,34 @@ impl Engine {
         })
     }
 
-    /// The same against another broker, whose process, version and configuration are known.
+    /// The same against a broker that was started here. Of several targets the first one has the
+    /// process, whose children are the others.
     pub(super) fn against(
         &self,
-        url: &str,
-        pid: u32,
-        version: String,
-        configuration: String,
+        running: &Running,
+        version: &str,
+        on_fault: Option<&str>,
     ) -> Result<Self, Complaint> {
         let mut other = self.clone();
-        other.options.targets = vec![Target {
-            process: BrokerProcess::Pid(pid),
-            version,
-            configuration,
-            ..Target::new(Endpoint::parse(url).map_err(Complaint::usage)?)
-        }];
+        other.by_default = false;
+        let mut process = BrokerProcess::Pid(running.pid());
+        let targets = running.targets().iter().map(|(name, url)| {
+            Ok(Target {
+                name: name.clone(),
+                process: mem::replace(&mut process, BrokerProcess::Unknown),
+                version: version.to_owned(),
+                configuration: running.configuration().to_owned(),
+                ..Target::new(Endpoint::parse(url).map_err(Complaint::usage)?)
+            })
+        });
+        other.options.targets = targets.collect::<Result<_, Complaint>>()?;
+        other.options.on_fault = on_fault.map(|command| running.fill(command));
         Ok(other)
+    }
+
+    /// Set when ^C is pressed.
+    pub(super) fn interrupt(&self) -> &AtomicBool {
+        &self.options.interrupt
     }
 
     /// URLs of the targets.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::complaint::INTERRUPTED;
@@ -16,10 +17,16 @@ pub(super) fn end_now() {
     std::process::exit(i32::from(INTERRUPTED));
 }
 
-/// Set by ^C; the second one ends the program at once.
+/// Set by ^C, by a request to end, and when the terminal is closed; the second one ends the program
+/// at once.
 pub(super) fn flag() -> anyhow::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
-    let mut signals = Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])?;
+    let ends: &[i32] = if hangup_is_ignored() {
+        &[SIGINT, SIGTERM]
+    } else {
+        &[SIGHUP, SIGINT, SIGTERM]
+    };
+    let mut signals = Signals::new(ends)?;
     let interrupted = Arc::clone(&flag);
     let watch = move || {
         for _ in signals.forever() {
@@ -34,4 +41,30 @@ pub(super) fn flag() -> anyhow::Result<Arc<AtomicBool>> {
         .name("signals".to_owned())
         .spawn(watch)?;
     Ok(flag)
+}
+
+/// Whether this program was started with `nohup`: it must outlive its terminal then.
+fn hangup_is_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    ignores(&status, SIGHUP)
+}
+
+/// Whether a signal is ignored, in the text of `/proc/self/status`.
+fn ignores(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_was_started_to_outlive_its_terminal_does() {
+        let status = "Name:\tthrum\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\n";
+        assert!(ignores(status, SIGHUP));
+        assert!(!ignores(status, SIGINT));
+        assert!(!ignores("", SIGHUP));
+    }
 }

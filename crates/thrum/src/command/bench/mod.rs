@@ -11,10 +11,12 @@ mod engine;
 mod folders;
 mod import;
 mod interrupt;
+mod launched;
 mod live_view;
 mod ls;
 mod new;
 mod overall;
+mod page;
 mod progress;
 mod relay;
 mod report;
@@ -91,6 +93,8 @@ enum BenchCommand {
     Search(Box<search::SearchArgs>),
     /// Start the brokers of this machine in turns and compare them.
     Versus(Box<versus::VersusArgs>),
+    /// Measure everything that a page of results shows, and write the page.
+    Page(Box<page::PageArgs>),
     /// Start the reference relay: the socket work of a broker and nothing else, to compare with.
     #[command(alias = "limit")]
     Relay(relay::RelayArgs),
@@ -154,6 +158,7 @@ fn dispatch(command: BenchCommand) -> anyhow::Result<u8> {
         BenchCommand::Shared(args) => shortcut::run(Form::Shared, &args),
         BenchCommand::Search(args) => search::run(&args),
         BenchCommand::Versus(args) => versus::run(&args),
+        BenchCommand::Page(args) => page::run(&args),
         BenchCommand::Relay(args) => relay::run(&args),
         BenchCommand::Agent(args) => agent::run(&args),
         BenchCommand::Scenarios(args) => scenarios::run(&args),

@@ -194,7 +194,7 @@ pub(super) fn compat(
 }
 
 /// The error of a run that has figures and no files; wrong usage stays what it is.
-fn not_stored(error: anyhow::Error) -> anyhow::Error {
+pub(super) fn not_stored(error: anyhow::Error) -> anyhow::Error {
     if error.is::<Complaint>() {
         return error;
     }
