@@ -18,6 +18,7 @@ use thrum_report::result::{self, ErrorCount, Quantiles, Resources, Second, Stage
 use crate::agents::Used;
 use crate::outcome::response_bound;
 use crate::record::{Latencies, Slice};
+use crate::sent_before::SentBefore;
 use crate::swarm::{Timeline, page};
 
 /// Delay after its end at which a second is complete: threads hand theirs over within a tenth of
@@ -42,6 +43,7 @@ pub(crate) struct Collector {
     pub(crate) delays: BTreeMap<u32, Delays>,
     /// Closed seconds.
     pub(crate) seconds: Vec<Second>,
+    sent_before: SentBefore,
     errors: BTreeMap<String, ErrorCount>,
     log: Option<BufWriter<File>>,
     log_error: Option<io::Error>,
@@ -76,6 +78,7 @@ impl Collector {
             latencies: Latencies::new(),
             delays: BTreeMap::new(),
             seconds: Vec::new(),
+            sent_before: SentBefore::new(),
             errors: BTreeMap::new(),
             log: log.map(BufWriter::new),
             log_error: None,
@@ -229,6 +232,7 @@ impl Collector {
             (!histogram.is_empty()).then(|| Quantiles::from_histogram(histogram))
         };
         let (counts, latencies) = (&open.slice.counts, &open.slice.latencies);
+        let excess = self.sent_before.enter(start_ns, latencies);
         let up_before = self.seconds.last().map_or(0, |second| second.up);
         self.seconds.push(Second {
             at,
@@ -256,7 +260,7 @@ impl Collector {
                 sending: quantiles(&latencies.lag),
                 reading: quantiles(&latencies.receive_lag),
                 opening: quantiles(&latencies.open_lag),
-                e2e_bound: response_bound(latencies),
+                e2e_bound: response_bound(latencies, &excess.handing_over, &excess.answering),
             },
             broker: open.broker,
             generator: open.generator,

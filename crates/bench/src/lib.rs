@@ -10,6 +10,7 @@ mod collect;
 mod generator;
 mod kernel_text;
 pub mod machine;
+mod message_stages;
 pub mod monitor;
 pub mod observe;
 pub mod outcome;
@@ -18,6 +19,7 @@ pub mod preflight;
 pub mod proxy;
 pub mod record;
 pub mod run;
+mod sent_before;
 mod source;
 mod swarm;
 

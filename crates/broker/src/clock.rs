@@ -103,7 +103,12 @@ impl Clock {
 
     /// The present time. One `clock_gettime` in user space.
     pub(crate) fn now(&self) -> Time {
-        to_time(self.started + self.elapsed())
+        self.at(self.elapsed())
+    }
+
+    /// The time of this clock that long after the start of the node.
+    pub(crate) fn at(&self, elapsed: Duration) -> Time {
+        to_time(self.started + elapsed)
     }
 
     /// Compares this clock with the wall clock, by which tokens, bans and certificates expire;

@@ -294,8 +294,13 @@ impl Connection {
     /// Number of bytes that wait for the socket or for the disk.
     #[inline]
     pub(crate) fn waiting(&self, output: &ConnectionOutput) -> usize {
-        let layered = self.layered.as_ref().map_or(0, |layered| layered.waiting());
-        output.waiting() + layered
+        output.waiting() + self.layers_waiting()
+    }
+
+    /// Number of bytes in the layers that wait for the socket.
+    #[inline]
+    pub(crate) fn layers_waiting(&self) -> usize {
+        self.layered.as_ref().map_or(0, |layered| layered.waiting())
     }
 
     /// Assigns the connection to a session.

@@ -32,6 +32,7 @@ mod settings;
 mod shell_mail;
 mod sinks;
 mod socket;
+mod stage_topic;
 mod storage;
 mod sys_topics;
 mod system;

@@ -5,17 +5,20 @@ use std::ops::Range;
 /// Bytes that wait for the rest of their packet. Most connections have none most of the time, so
 /// the empty value takes one pointer.
 #[derive(Debug, Default)]
-pub(crate) struct Partial(Option<Box<Seen>>);
+pub(crate) struct Partial(Option<Box<LeftBytes>>);
 
 /// Bytes behind a held PUBLISH, including the PUBLISH.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct LeftBytes {
     pub(crate) bytes: Vec<u8>,
     /// Length of the packets at the beginning that have been examined and stay.
     pub(crate) seen: usize,
+    /// When the bytes were read, in nanoseconds, if whole packets of them wait and messages are
+    /// stamped; 0 otherwise.
+    pub(crate) read_ns: u64,
 }
 
-impl Seen {
+impl LeftBytes {
     /// Keeps an examined packet, behind the others that stay.
     pub(crate) fn keep(&mut self, packet: Range<usize>) {
         let len = packet.len();
@@ -44,16 +47,19 @@ impl Partial {
 
     /// Replaces the bytes.
     pub(crate) fn put(&mut self, bytes: Vec<u8>) {
-        self.put_seen(Seen { bytes, seen: 0 });
+        self.put_seen(LeftBytes {
+            bytes,
+            ..LeftBytes::default()
+        });
     }
 
     /// Takes the bytes, with the length of the examined ones.
-    pub(crate) fn take_seen(&mut self) -> Seen {
-        self.0.take().map_or_else(Seen::default, |seen| *seen)
+    pub(crate) fn take_seen(&mut self) -> LeftBytes {
+        self.0.take().map_or_else(LeftBytes::default, |seen| *seen)
     }
 
     /// Replaces the bytes and the length of the examined ones.
-    pub(crate) fn put_seen(&mut self, seen: Seen) {
+    pub(crate) fn put_seen(&mut self, seen: LeftBytes) {
         self.0 = (!seen.bytes.is_empty()).then(|| Box::new(seen));
     }
 }
@@ -77,9 +83,14 @@ mod tests {
     fn how_much_has_been_looked_at_is_known_until_the_bytes_are_taken_out_to_be_handled() {
         let mut partial = Partial::default();
         let bytes = vec![1, 2, 3];
-        partial.put_seen(Seen { bytes, seen: 2 });
+        partial.put_seen(LeftBytes {
+            bytes,
+            seen: 2,
+            read_ns: 7,
+        });
         let seen = partial.take_seen();
         assert_eq!((seen.seen, &*seen.bytes), (2, &[1, 2, 3][..]));
+        assert_eq!(seen.read_ns, 7);
         partial.put_seen(seen);
         let bytes = partial.take();
         partial.put(bytes);

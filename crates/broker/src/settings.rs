@@ -75,6 +75,7 @@ fn engine_settings(config: &Config, access: &Arc<Shared>) -> EngineSettings {
         } else {
             QoS::AtMostOnce
         },
+        stamp_every: config.node.stamp_messages,
     }
 }
 

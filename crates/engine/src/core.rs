@@ -18,6 +18,7 @@ use super::outbox::Outboxes;
 use super::outputs::Outputs;
 use super::rooms::Rooms;
 use super::sessions::Sessions;
+use super::stages::{Stages, stamp_every};
 use super::timers::{Target, TimedSession};
 use super::turn::Turn;
 use crate::host::{Host, Surroundings};
@@ -62,6 +63,8 @@ pub struct Core {
     pub timers: TimerWheel<Target>,
     /// Encoded frames of the message that is routed now.
     pub frames: FrameCache,
+    /// The stamped messages.
+    pub stages: Stages,
     random_state: u64,
     /// Start of the current second, and the number of log lines about single clients since then.
     log_lines: (Time, u32),
@@ -78,7 +81,8 @@ impl Core {
         let mut memory = WorkerMemory::default();
         memory.set_limit(settings.memory_bytes, node.workers());
         let turn = Turn::new(now, Arc::clone(&host));
-        Self {
+        let every = settings.stamp_every;
+        let mut core = Self {
             id,
             settings,
             turn,
@@ -96,7 +100,10 @@ impl Core {
             log_lines: (now, 0),
             node: Arc::clone(node),
             host,
-        }
+            stages: Stages::default(),
+        };
+        stamp_every(&mut core, every);
+        core
     }
 
     /// The counters of this worker.

@@ -341,23 +341,28 @@ impl Core {
     }
 
     /// Delivers a message, or several copies with a part of the subscription identifiers each if
-    /// there are more identifiers than one message may have. [MQTT-3.3.4-3] [MQTT-3.3.4-5]
+    /// there are more identifiers than one message may have; returns what became of the last one.
+    /// [MQTT-3.3.4-3] [MQTT-3.3.4-5]
     pub(super) fn deliver_with(
         &mut self,
         found: Match,
         identifiers: &[u32],
         outgoing: &mut Outgoing<'_>,
         reach: &mut Reach<'_>,
-    ) {
+    ) -> Delivered {
         let identifiers_max = self.settings.subscriptions.message_identifiers;
         if identifiers.len() <= identifiers_max {
-            reach.add(self.deliver_match(found, outgoing, identifiers));
-            return;
+            let delivered = self.deliver_match(found, outgoing, identifiers);
+            reach.add(delivered);
+            return delivered;
         }
         self.row().add(Counter::LimitMessageIdentifiers, 1);
+        let mut last = Delivered::Dropped(DropReason::QueueFull);
         for some in identifiers.chunks(identifiers_max) {
-            reach.add(self.deliver_match(found, outgoing, some));
+            last = self.deliver_match(found, outgoing, some);
+            reach.add(last);
         }
+        last
     }
 
     /// Delivers a message to a session that matched.

@@ -20,6 +20,7 @@ use super::subscriber::Terms;
 use crate::ids::Slot;
 use crate::interest::{EVENTS, EventKind};
 use crate::node::metrics::Counter;
+use crate::stages::left_queue;
 
 /// Greatest number of queued events of one worker. Further events are only counted.
 const WAITING_MAX: usize = 8192;
@@ -303,6 +304,9 @@ pub(super) fn report_deliveries(core: &mut Core, slot: Slot) {
     let outbound = core.sessions[slot].session.outbound_mut();
     if outbound.records_events() {
         let recorded = outbound.take_events();
+        if core.stages.are_followed() {
+            left_queue(core, slot, &recorded);
+        }
         report_recorded(core, slot, recorded);
     }
 }
@@ -316,7 +320,7 @@ fn report_recorded(core: &mut Core, slot: Slot, recorded: Vec<MessageEvent>) {
             ..event.message.publication()
         };
         let (kind, reason) = match event.event {
-            DeliveryEvent::Sent => (EventKind::MessageDelivered, None),
+            DeliveryEvent::Sent(_) => (EventKind::MessageDelivered, None),
             DeliveryEvent::Acknowledged => (EventKind::MessageAcknowledged, None),
             DeliveryEvent::Dropped(reason) => (EventKind::DeliveryDropped, Some(reason)),
         };

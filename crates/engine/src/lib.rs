@@ -48,6 +48,7 @@ pub mod settings;
 pub mod shared;
 mod sink_outbox;
 pub mod sinks;
+pub mod stages;
 pub mod subscriber;
 pub mod subscribing;
 pub mod subscription_cost;

@@ -11,6 +11,7 @@ use crate::ids::ConnectionId;
 use crate::inquiries::{Inquiry, RemoteReports};
 use crate::interest::SessionRef;
 use crate::queue_room::{Promise, QueueRoom, Shortage};
+use crate::stages::Stamp;
 
 /// One piece of mail from one engine to another.
 #[derive(Debug)]
@@ -46,6 +47,8 @@ pub struct PublishDelivery {
     pub must_be_taken: bool,
     /// Reports about the messages of the publisher; none while there is enough memory.
     pub reports: Option<Arc<RemoteReports>>,
+    /// The times of a stamped message; none for most messages.
+    pub stamp: Option<Stamp>,
 }
 
 impl PublishDelivery {
@@ -78,6 +81,8 @@ pub struct SharedDelivery {
     pub promise: Option<Promise>,
     /// Reports about the messages of the publisher; none while there is enough memory.
     pub reports: Option<Arc<RemoteReports>>,
+    /// The times of a stamped message; none for most messages.
+    pub stamp: Option<Stamp>,
 }
 
 impl EngineMail {

@@ -36,6 +36,11 @@ pub struct ConnectionOutput {
     is_connack_released: bool,
     /// The output exceeds its soft limit, and the session queues messages meanwhile.
     pub is_congested: bool,
+    /// Stamped messages of the connection are followed ([`crate::stages`]).
+    pub is_followed: bool,
+    /// Some output was dropped: positions in it have lost their meaning, and no message of the
+    /// connection is followed any longer.
+    pub(super) is_cut: bool,
 }
 
 impl ConnectionOutput {
@@ -185,6 +190,8 @@ impl ConnectionOutput {
     /// was part of it. The rest ends with a whole packet, which may be partly sent.
     pub fn drop_held(&mut self) -> bool {
         let is_any = self.depends || self.held.is_some();
+        self.is_cut |= is_any;
+        self.is_followed &= !is_any;
         let depends = std::mem::take(&mut self.depends);
         if let Some(held) = self.held.take() {
             self.fresh = Some(Box::new(held.ready));
@@ -201,5 +208,7 @@ impl ConnectionOutput {
         self.fresh = None;
         self.left = 0;
         self.held = None;
+        self.is_cut = true;
+        self.is_followed = false;
     }
 }

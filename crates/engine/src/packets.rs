@@ -2,7 +2,7 @@
 
 use thrum_codec::QoS;
 use thrum_codec::packet::{Auth, Packet};
-use thrum_codec::{ReasonCode, Version};
+use thrum_codec::{PacketId, ReasonCode, Version};
 use thrum_protection::MemoryLevel;
 use thrum_protocol::Violation;
 use thrum_protocol::server::Action;
@@ -15,6 +15,7 @@ use super::reach::Cleared;
 use crate::access::Verdict;
 use crate::ids::{ConnectionId, Slot};
 use crate::node::metrics::Counter;
+use crate::stages::acknowledged;
 use crate::workers::WorkerSet;
 
 /// The action that the shell has to take after a packet.
@@ -50,6 +51,7 @@ impl Engine {
         let now = self.core.turn.now;
         let mut handled = Handled::Nothing;
         let is_answered = is_answered_at_once(&packet);
+        let ended = ended_exchange(&packet);
         let before = self.core.durable.mark();
         let is_request = self.core.durable.journal.is_some() && depends_on_changes(&packet);
         self.core.prepare_call(slot);
@@ -60,6 +62,11 @@ impl Engine {
             Action::None => {
                 let answers = u64::from(is_answered);
                 self.core.row().add(Counter::AnswersSent, answers);
+                if let (Some(key), Some(packet_id)) = (connection, ended)
+                    && self.core.stages.await_acknowledgements()
+                {
+                    acknowledged(&mut self.core, key, packet_id);
+                }
                 self.after_acknowledgement(slot);
             }
             Action::Publish { publish, alias } => {
@@ -215,6 +222,16 @@ fn is_answered_at_once(packet: &Packet<'_>) -> bool {
         // The packet is repeated, and so is its PUBREC.
         Packet::Publish(publish) => publish.qos != QoS::AtMostOnce,
         _ => false,
+    }
+}
+
+/// The delivery that a packet of its receiver ends.
+#[inline]
+fn ended_exchange(packet: &Packet<'_>) -> Option<PacketId> {
+    match packet {
+        Packet::PubAck(ack) | Packet::PubComp(ack) => Some(ack.packet_id),
+        Packet::PubRec(ack) if ack.reason.is_error() => Some(ack.packet_id),
+        _ => None,
     }
 }
 

@@ -17,6 +17,7 @@ use crate::access::{Verdict, Wanted};
 use crate::ids::Slot;
 use crate::interest::EventKind;
 use crate::node::metrics::Counter;
+use crate::stages::{self, Unwatched, Watch};
 
 /// Result of a PUBLISH of a client. If it was not answered, it is not acknowledged and the
 /// connection must end.
@@ -191,6 +192,9 @@ impl Publishing<'_> {
                 session.publish_done(publish.qos, publish.packet_id, outcome, out);
             });
             self.core.row().add(Counter::AnswersSent, 1);
+            if self.core.stages.is_answer_followed() {
+                stages::follow_answer(self.core, slot);
+            }
         }
     }
 
@@ -213,12 +217,26 @@ impl Publishing<'_> {
         let mut frames = std::mem::take(&mut self.core.frames);
         let mut outgoing = Outgoing::new(*publication, &mut frames);
         let outcome = if !publication.retain || self.retain(publisher, &mut outgoing) {
-            self.router
-                .route(self.core, &mut outgoing, Source::Publisher(clearance))
+            let source = Source::Publisher(clearance);
+            if self.core.stages.is_due() {
+                self.route_stamped(&mut outgoing, source)
+            } else {
+                self.router
+                    .route(self.core, &mut outgoing, source, &mut Unwatched)
+            }
         } else {
             ReasonCode::QuotaExceeded
         };
         self.core.frames = frames;
+        outcome
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn route_stamped(&mut self, outgoing: &mut Outgoing<'_>, source: Source<'_>) -> ReasonCode {
+        let mut stamped = stages::begin(self.core, outgoing.publication().qos);
+        let outcome = self.router.route(self.core, outgoing, source, &mut stamped);
+        stamped.finish(self.core, outgoing);
         outcome
     }
 }

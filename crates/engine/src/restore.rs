@@ -167,6 +167,7 @@ impl Restoring<'_> {
             self.router.publish_from_worker(
                 self.core,
                 PublishDelivery {
+                    stamp: None,
                     message: Arc::clone(message),
                     origin: None,
                     promises: Vec::new(),

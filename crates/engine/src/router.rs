@@ -20,6 +20,7 @@ use crate::mail::{EngineMail, PublishDelivery};
 use crate::node::metrics::Counter;
 use crate::queue_room::{Promise, QueueRoom};
 use crate::retained::RetainedSource;
+use crate::stages::{Stamp, Stamped, Unwatched, Watch};
 use crate::workers::WorkerSet;
 
 /// The subscriptions of this worker, and the routes to other workers.
@@ -34,6 +35,14 @@ pub struct Router {
     identifier_scratch: Vec<u32>,
 }
 
+/// A message that is routed.
+#[derive(Debug)]
+struct Routed<'r, 'm, 'd, W> {
+    outgoing: &'r mut Outgoing<'m>,
+    reach: Reach<'d>,
+    watch: &'r mut W,
+}
+
 /// The commitments of other workers about a message.
 #[derive(Debug)]
 struct Promised {
@@ -41,6 +50,8 @@ struct Promised {
     must_take: WorkerSet,
     /// Reserved places in queues.
     promises: Vec<Promise>,
+    /// The times of a stamped message.
+    stamp: Option<Stamp>,
 }
 
 impl Router {
@@ -88,24 +99,30 @@ impl Router {
         let has_reason_code = matches!(source, Source::Publisher(_));
         let is_delivered =
             !message.retain() || core.retain(&mut outgoing, retained_source, has_reason_code);
-        let outcome = is_delivered.then(|| self.route(core, &mut outgoing, source));
+        let outcome = is_delivered.then(|| self.route(core, &mut outgoing, source, &mut Unwatched));
         core.frames = frames;
         outcome
     }
 
     /// Routes a message of a publisher of this worker to all destinations.
-    pub(super) fn route(
+    pub(super) fn route<W: Watch>(
         &mut self,
         core: &mut Core,
         outgoing: &mut Outgoing<'_>,
         source: Source<'_>,
+        watch: &mut W,
     ) -> ReasonCode {
         let topic = outgoing.publication().topic;
         let hash = self.topics.routes.hash(topic);
         let entry = self.topics.recall(core, topic, hash);
-        let mut reach = Reach::of(source);
+        watch.matched(core);
+        let mut routed = Routed {
+            outgoing,
+            reach: Reach::of(source),
+            watch,
+        };
         // [MQTT-3.3.2-3] [MQTT3-3.3.2-3]
-        self.deliver_here(core, &entry, outgoing, &mut reach);
+        self.deliver_here(core, &entry, &mut routed);
         for (group, members) in &entry.route.groups {
             let to = GroupMembers {
                 group: *group,
@@ -116,22 +133,38 @@ impl Router {
                 from: None,
                 clearance: source.clearance(),
             };
-            reach.add(self.deliver_shared(core, passed, outgoing));
+            let delivered = self.deliver_shared(core, passed, routed.outgoing, routed.watch);
+            routed.reach.add(delivered);
         }
         let others = entry.route.workers.without(core.id);
         if !others.is_empty() {
-            self.send_to_workers(core, &entry, outgoing, &mut reach);
+            self.send_to_workers(core, &entry, &mut routed);
         }
         let sinks = entry.route.sinks;
         if !sinks.is_empty() {
-            offer_to_sinks(core, sinks, outgoing, &mut reach);
+            offer_to_sinks(core, sinks, routed.outgoing, &mut routed.reach);
         }
         self.topics.routes.put(hash, entry);
-        reach.outcome()
+        routed.reach.outcome()
     }
 
     /// Delivers a message of another worker to this worker's own subscriptions.
     pub fn publish_from_worker(&mut self, core: &mut Core, delivery: PublishDelivery) {
+        match delivery.stamp {
+            None => self.route_from_worker(core, delivery, &mut Unwatched),
+            Some(stamp) => {
+                let mut stamped = Stamped::from_worker(stamp);
+                self.route_from_worker(core, delivery, &mut stamped);
+            }
+        }
+    }
+
+    fn route_from_worker<W: Watch>(
+        &mut self,
+        core: &mut Core,
+        delivery: PublishDelivery,
+        watch: &mut W,
+    ) {
         let message = &delivery.message;
         let hash = self.topics.routes.hash(message.topic());
         let entry = self.topics.recall(core, message.topic(), hash);
@@ -144,9 +177,15 @@ impl Router {
             } else {
                 Source::Worker(&delivery)
             };
-        let mut reach = Reach::of(source);
         core.memory.has_queued = false;
-        self.deliver_here(core, &entry, &mut outgoing, &mut reach);
+        let mut routed = Routed {
+            outgoing: &mut outgoing,
+            reach: Reach::of(source),
+            watch,
+        };
+        self.deliver_here(core, &entry, &mut routed);
+        let reach = routed.reach;
+        watch.finish(core, &mut outgoing);
         if let Some(reports) = &delivery.reports {
             let is_refused = reach.matched > 0 && !reach.is_taken();
             reports.report(core.id, core.memory.has_queued || is_refused);
@@ -171,28 +210,32 @@ impl Router {
         !about.workers.is_empty() && self.publishers.inquire(core, publisher, about)
     }
 
-    fn deliver_here(
+    fn deliver_here<W: Watch>(
         &mut self,
         core: &mut Core,
         entry: &CachedRoute,
-        outgoing: &mut Outgoing<'_>,
-        reach: &mut Reach<'_>,
+        routed: &mut Routed<'_, '_, '_, W>,
     ) {
         match entry.local.as_slice() {
             [] => {}
-            [filter] => self.deliver_to_all(core, *filter, outgoing, reach),
-            _ => self.deliver_merged(core, entry, outgoing, reach),
+            [filter] => self.deliver_to_all(core, *filter, routed),
+            _ => self.deliver_merged(core, entry, routed),
         }
     }
 
     /// Delivers a message to the subscribers of the only filter that matched.
-    fn deliver_to_all(
+    fn deliver_to_all<W: Watch>(
         &mut self,
         core: &mut Core,
         filter: FilterId,
-        outgoing: &mut Outgoing<'_>,
-        reach: &mut Reach<'_>,
+        routed: &mut Routed<'_, '_, '_, W>,
     ) {
+        let Routed {
+            outgoing,
+            reach,
+            watch,
+        } = routed;
+        let outgoing = &mut **outgoing;
         let published = *outgoing.publication();
         for subscriber in self.topics.subscribers(filter) {
             let Some(mut found) = core.matched(subscriber, &published) else {
@@ -202,20 +245,26 @@ impl Router {
             found.is_promised = core.is_promised(found.slot, reach.source);
             let one = [found.identifier];
             let identifiers = if found.identifier == 0 { &[][..] } else { &one };
-            reach.add(core.deliver_match(found, outgoing, identifiers));
+            let delivered = core.deliver_match(found, outgoing, identifiers);
+            reach.add(delivered);
+            watch.delivered(core, found.slot, found.qos, delivered);
         }
     }
 
     /// Delivers a message that several filters matched: a session with more than one of them
     /// receives the message once, with the highest quality of service and all subscription
     /// identifiers. [MQTT-3.3.4-2] [MQTT-3.3.4-4] [MQTT3-3.3.5-1]
-    fn deliver_merged(
+    fn deliver_merged<W: Watch>(
         &mut self,
         core: &mut Core,
         entry: &CachedRoute,
-        outgoing: &mut Outgoing<'_>,
-        reach: &mut Reach<'_>,
+        routed: &mut Routed<'_, '_, '_, W>,
     ) {
+        let Routed {
+            outgoing,
+            reach,
+            watch,
+        } = routed;
         let mut matches = std::mem::take(&mut self.match_scratch);
         let mut identifiers = std::mem::take(&mut self.identifier_scratch);
         let published = *outgoing.publication();
@@ -237,7 +286,8 @@ impl Router {
             identifiers.dedup();
             merged.is_acknowledged = core.is_acknowledged(merged.slot, merged.qos, reach.source);
             merged.is_promised = core.is_promised(merged.slot, reach.source);
-            core.deliver_with(merged, &identifiers, outgoing, reach);
+            let delivered = core.deliver_with(merged, &identifiers, outgoing, reach);
+            watch.delivered(core, merged.slot, merged.qos, delivered);
         }
         matches.clear();
         self.match_scratch = matches;
@@ -246,13 +296,17 @@ impl Router {
 
     /// Sends a message to the other workers with subscribers, unless none of them is certain to
     /// have room and no other receiver accepts the message.
-    fn send_to_workers(
+    fn send_to_workers<W: Watch>(
         &mut self,
         core: &mut Core,
         entry: &CachedRoute,
-        outgoing: &mut Outgoing<'_>,
-        reach: &mut Reach<'_>,
+        routed: &mut Routed<'_, '_, '_, W>,
     ) {
+        let Routed {
+            outgoing,
+            reach,
+            watch,
+        } = routed;
         let route = &entry.route;
         let others = route.workers.without(core.id);
         let published = outgoing.publication().qos;
@@ -289,6 +343,7 @@ impl Router {
         let promised = Promised {
             must_take,
             promises,
+            stamp: watch.stamp(),
         };
         self.send_to_others(core, entry, outgoing, promised);
     }
@@ -303,6 +358,7 @@ impl Router {
         let Promised {
             must_take,
             mut promises,
+            stamp,
         } = promised;
         let route = &entry.route;
         let others = route.workers.without(core.id);
@@ -325,6 +381,7 @@ impl Router {
                 generation: entry.node_version.generation(),
                 must_be_taken: must_take.contains(worker),
                 reports: reports.clone(),
+                stamp,
             };
             core.outboxes.send(worker, EngineMail::Publish(delivery));
         }

@@ -48,6 +48,8 @@ pub struct EngineSettings {
     /// Lowest quality of service of messages: a message with a lower one is delivered as if it were
     /// published with this one.
     pub published_qos_min: QoS,
+    /// One of this many PUBLISH packets is stamped ([`crate::stages`]); 0 is none.
+    pub stamp_every: u32,
 }
 
 impl EngineSettings {

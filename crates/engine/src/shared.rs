@@ -18,6 +18,7 @@ use crate::durable::Origin;
 use crate::interest::Member;
 use crate::mail::{EngineMail, SharedDelivery};
 use crate::node::metrics::Counter;
+use crate::stages::{Stamped, Unwatched, Watch};
 use crate::workers::WorkerSet;
 
 /// Greatest number of members whose queues are checked for one message if the chosen member has no
@@ -59,6 +60,13 @@ pub(super) struct GroupMessage<'a> {
     /// not stored.
     pub(super) from: Option<Origin>,
     pub(super) clearance: Clearance,
+}
+
+/// A group whose message needs another member, and the place of the message in the storage.
+#[derive(Clone, Copy, Debug)]
+struct OfGroup {
+    group: GroupId,
+    from: Option<Origin>,
 }
 
 /// The positions of this worker in the members of shared groups.
@@ -121,11 +129,12 @@ impl Groups {
 impl Router {
     /// Delivers a message to one member of a group; if the member cannot accept it, one other
     /// member is tried. [MQTT-4.8.2-4]
-    pub(super) fn deliver_shared(
+    pub(super) fn deliver_shared<W: Watch>(
         &mut self,
         core: &mut Core,
         passed: GroupMessage<'_>,
         outgoing: &mut Outgoing<'_>,
+        watch: &mut W,
     ) -> Delivered {
         let GroupMessage {
             to,
@@ -156,7 +165,7 @@ impl Router {
                 from,
                 clearance,
             };
-            let delivered = self.deliver_member(core, receiver, outgoing);
+            let delivered = self.deliver_member(core, receiver, outgoing, watch);
             if !matches!(delivered, Delivered::Dropped(_)) {
                 return delivered;
             }
@@ -167,11 +176,12 @@ impl Router {
         Delivered::Dropped(DropReason::QueueFull)
     }
 
-    fn deliver_member(
+    fn deliver_member<W: Watch>(
         &mut self,
         core: &mut Core,
         receiver: Receiver<'_>,
         outgoing: &mut Outgoing<'_>,
+        watch: &mut W,
     ) -> Delivered {
         let Receiver {
             group,
@@ -207,6 +217,7 @@ impl Router {
             } else {
                 core.offer(slot, outgoing, options)
             };
+            watch.delivered(core, slot, qos, delivered);
             if !matches!(delivered, Delivered::Dropped(_)) {
                 core.durable.moved(from);
             }
@@ -236,6 +247,7 @@ impl Router {
             origin,
             promise,
             reports,
+            stamp: watch.stamp(),
         };
         core.outboxes.send(worker, EngineMail::Shared(delivery));
         Delivered::Queued
@@ -244,6 +256,21 @@ impl Router {
     /// Delivers a message for which another worker chose a session of this worker; if the session
     /// has ended, another member is chosen.
     pub(super) fn shared_from_worker(&mut self, core: &mut Core, delivery: SharedDelivery) {
+        match delivery.stamp {
+            None => self.take_shared_mail(core, delivery, &mut Unwatched),
+            Some(stamp) => {
+                let mut stamped = Stamped::from_worker(stamp);
+                self.take_shared_mail(core, delivery, &mut stamped);
+            }
+        }
+    }
+
+    fn take_shared_mail<W: Watch>(
+        &mut self,
+        core: &mut Core,
+        delivery: SharedDelivery,
+        watch: &mut W,
+    ) {
         let mut frames = std::mem::take(&mut core.frames);
         let message = core.own_copy(&delivery.message);
         let mut outgoing = Outgoing::from_message(&message, &mut frames);
@@ -259,18 +286,24 @@ impl Router {
             };
             let slot = delivery.to.slot;
             core.memory.has_queued = false;
-            if options.is_acknowledged {
-                core.deliver(slot, &mut outgoing, options);
+            let delivered = if options.is_acknowledged {
+                core.deliver(slot, &mut outgoing, options)
             } else {
-                core.offer(slot, &mut outgoing, options);
-            }
+                core.offer(slot, &mut outgoing, options)
+            };
+            watch.delivered(core, slot, delivery.qos, delivered);
             if let Some(reports) = &delivery.reports {
                 reports.report(core.id, core.memory.has_queued);
             }
             core.durable.moved(delivery.origin);
         } else {
-            self.redispatch_one(core, delivery.group, &mut outgoing, delivery.origin);
+            let of_group = OfGroup {
+                group: delivery.group,
+                from: delivery.origin,
+            };
+            self.redispatch_one(core, of_group, &mut outgoing, watch);
         }
+        watch.finish(core, &mut outgoing);
         // The message is queued, and the published capacity includes it.
         core.rooms.end_promises(delivery.promise);
         core.frames = frames;
@@ -289,19 +322,24 @@ impl Router {
             let mut frames = std::mem::take(&mut core.frames);
             let mut outgoing = Outgoing::from_message(&taken.message, &mut frames);
             let from = taken.seq.map(|seq| Origin { session, seq, ends });
-            self.redispatch_one(core, taken.group, &mut outgoing, from);
+            let of_group = OfGroup {
+                group: taken.group,
+                from,
+            };
+            self.redispatch_one(core, of_group, &mut outgoing, &mut Unwatched);
             core.frames = frames;
         }
         self.groups.full = None;
     }
 
-    fn redispatch_one(
+    fn redispatch_one<W: Watch>(
         &mut self,
         core: &mut Core,
-        group: GroupId,
+        of_group: OfGroup,
         outgoing: &mut Outgoing<'_>,
-        from: Option<Origin>,
+        watch: &mut W,
     ) {
+        let OfGroup { group, from } = of_group;
         let Some(members) = core.node.interest.members(group) else {
             core.durable.moved(from);
             core.row().add(Counter::DroppedNoSharedMember, 1);
@@ -319,7 +357,7 @@ impl Router {
             from,
             clearance: Clearance::Acknowledged,
         };
-        self.deliver_shared(core, passed, outgoing);
+        self.deliver_shared(core, passed, outgoing, watch);
     }
 }
 

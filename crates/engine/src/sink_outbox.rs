@@ -208,6 +208,7 @@ mod tests {
     /// A worker without sessions.
     fn core() -> Core {
         let settings = EngineSettings {
+            stamp_every: 0,
             session: Arc::default(),
             queue_hold: Duration::ZERO,
             access: Arc::new(Shared::default()),

@@ -1,6 +1,8 @@
 //! Whether messages arrive as they were published: quality of service, topic, retain flag and
 //! payload are what MQTT promises the subscriber.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use thrum_codec::{QoS, ReasonCode};
 use thrum_figures::as_index;
@@ -52,6 +54,26 @@ pub struct Subscription {
     pub group: usize,
     /// What the broker granted: of several filters all that it granted.
     pub granted: QosRange,
+}
+
+/// The topics that this run publishes on.
+#[derive(Debug)]
+pub struct PublishedTopics {
+    topics: BTreeSet<Box<str>>,
+}
+
+impl PublishedTopics {
+    /// Those of a plan.
+    pub fn new(plan: &Plan) -> Self {
+        let publishers = plan.publishers().iter();
+        let topics = publishers.flat_map(|planned| {
+            let topic = Some(&planned.topic);
+            topic.into_iter().chain(&planned.response).cloned()
+        });
+        Self {
+            topics: topics.collect(),
+        }
+    }
 }
 
 impl Wrong {
@@ -151,7 +173,29 @@ pub(crate) fn answers(scenario: &Scenario, target: usize) -> QosRange {
         .unwrap_or(QosRange::up_to(QoS::ExactlyOnce))
 }
 
+/// The prefix that a bridge prepends to the topics of a group's subscriptions.
+fn prefix_of(plan: &Plan, group: usize) -> &str {
+    let group = plan.scenario.groups.get(group);
+    let subscribe = group.and_then(|group| group.subscribe.as_ref());
+    let prefix = subscribe.and_then(|subscribe| subscribe.strip_prefix.as_deref());
+    prefix.unwrap_or_default()
+}
+
+/// Whether a payload without a legible mark has the rest of what this run sends.
+pub fn resembles_any(plan: &Plan, payload: &[u8]) -> bool {
+    let groups = 0..plan.scenario.groups.len();
+    let mut templates = groups.filter_map(|group| plan.payload(group));
+    templates.any(|template| template.resembles(payload))
+}
+
 impl Subscription {
+    /// Whether a message without a legible mark, which has the rest of what this run sends, was
+    /// altered on its way: it is on one of the run's topics. Otherwise someone else sent it.
+    pub fn is_altered(&self, plan: &Plan, topics: &PublishedTopics, topic: &str) -> bool {
+        let published = topic.strip_prefix(prefix_of(plan, self.group));
+        published.is_some_and(|published| topics.topics.contains(published))
+    }
+
     /// Counts what of a delivered message is not as its publisher sent it.
     pub fn compare(
         &self,

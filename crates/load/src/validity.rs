@@ -32,6 +32,9 @@ pub const COORDINATOR_LATE_NS_MAX: u64 = SECOND_NS / 10;
 /// Largest part of the hold by which the time of its accounts may differ from it.
 const BORDERS_SHARE_MAX: f64 = 0.02;
 
+/// Distributions of the generator's own delays.
+const OF_GENERATOR: [&str; 3] = ["generator_lag", "receive_lag", "open_lag"];
+
 /// Figures of single seconds.
 const MAXIMA: [&str; 2] = ["broker.cores.max", "broker.cpu.max"];
 
@@ -79,6 +82,13 @@ pub struct CoordinatorDelay {
     pub borders_ns: u64,
 }
 
+impl CoordinatorDelay {
+    /// It read something this late.
+    pub fn note(&mut self, late_ns: u64) {
+        self.late_ns_max = self.late_ns_max.max(late_ns);
+    }
+}
+
 /// A figure in use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
@@ -86,8 +96,8 @@ pub struct Figure {
     pub name: String,
     /// As it was measured.
     pub seen_ns: u64,
-    /// What of it may be the generator's, at most.
-    pub bound_ns: u64,
+    /// What of it may be the generator's, at most; none if that is not known.
+    pub bound_ns: Option<u64>,
 }
 
 /// The load of one thread during the hold, as shares of its length.
@@ -132,6 +142,11 @@ pub enum Limit {
         figure: Figure,
         /// The main reason.
         cause: Cause,
+    },
+    /// How much of a figure may be the generator's is not known.
+    Unbounded {
+        /// Its name.
+        figure: String,
     },
     /// A thread had no rest.
     Busy {
@@ -179,21 +194,34 @@ pub fn figures_in_use(latencies: &Latencies, judged: &[&str]) -> Vec<Figure> {
 impl Figure {
     /// A figure with its bound; none if it is not known, or withheld for another reason.
     fn of(distribution: &Distribution, figure: &str, name: &str) -> Option<Self> {
-        let (seen_ns, bound_ns) = (
-            distribution.quantiles.figure(figure)?,
-            distribution.bound_of(figure)?,
-        );
+        let seen_ns = distribution.quantiles.figure(figure)?;
         let is_known = figure != "count" && distribution.has_enough_values(figure);
         is_known.then(|| Self {
             name: name.to_owned(),
             seen_ns,
-            bound_ns,
+            bound_ns: distribution.bound_of(figure),
         })
     }
 
+    /// Whether a bound is missing that it ought to have: the generator's own delays have none.
+    fn is_unbounded(&self) -> bool {
+        let is_of_generator = || {
+            let distribution = self.name.split_once('.').map(|(of, _)| of);
+            distribution.is_some_and(|of| OF_GENERATOR.contains(&of))
+        };
+        self.bound_ns.is_none() && !is_of_generator()
+    }
+
+    /// The part of it that may be the generator's, at most.
+    fn bound_share(&self) -> f64 {
+        ratio(self.bound_ns.unwrap_or(0), self.seen_ns)
+    }
+
     fn is_spoiled(&self) -> bool {
-        self.bound_ns > BOUND_NS_MIN
-            && fraction(self.bound_ns) > BOUND_SHARE_MAX * fraction(self.seen_ns)
+        self.bound_ns.is_some_and(|bound_ns| {
+            let allowed_ns = BOUND_SHARE_MAX * fraction(self.seen_ns);
+            bound_ns > BOUND_NS_MIN && fraction(bound_ns) > allowed_ns
+        })
     }
 
     /// Whether single late events make it, rather than many.
@@ -209,12 +237,17 @@ impl Health {
         let mut limits = Vec::new();
         let spoiled = self.figures.iter().filter(|figure| figure.is_spoiled());
         // One of a kind is enough: that of which the largest part may be the generator's.
-        let share = |figure: &Figure| ratio(figure.bound_ns, figure.seen_ns);
-        if let Some(worst) = spoiled.max_by(|left, right| share(left).total_cmp(&share(right))) {
+        let worst =
+            spoiled.max_by(|left, right| left.bound_share().total_cmp(&right.bound_share()));
+        if let Some(worst) = worst {
             limits.push(Limit::Error {
                 figure: worst.clone(),
                 cause: self.cause_of(worst),
             });
+        }
+        if let Some(figure) = self.figures.iter().find(|figure| figure.is_unbounded()) {
+            let figure = figure.name.clone();
+            limits.push(Limit::Unbounded { figure });
         }
         let busy = self.busiest();
         if busy.busy > BUSY_MAX {
@@ -272,7 +305,7 @@ impl Health {
     }
 
     fn cause_of(&self, figure: &Figure) -> Cause {
-        if self.clock_error_ns > figure.bound_ns / 2 {
+        if self.clock_error_ns > figure.bound_ns.unwrap_or(0) / 2 {
             return Cause::Clock;
         }
         let weight = |delay: &Delay| {
@@ -318,6 +351,9 @@ impl Limit {
     pub const fn advice(&self) -> &'static str {
         match self {
             Self::Error { cause, .. } => cause.advice(),
+            Self::Unbounded { .. } => {
+                "run it again; if it stays so, report it: the generator has lost times that it measures with each latency"
+            }
             Self::Busy { .. } => "use more --threads (and cores), or lower the rate",
             Self::NotSent { .. } => "lower --rate or use more --threads",
             Self::Stolen { .. } => {
@@ -375,10 +411,16 @@ impl fmt::Display for Limit {
             Self::Error { figure, cause } => write!(
                 formatter,
                 "up to {} of {} {} may be the generator's: {cause}",
-                latency(figure.bound_ns),
+                latency(figure.bound_ns.unwrap_or(0)),
                 figure.name,
                 latency(figure.seen_ns),
             ),
+            Self::Unbounded { figure } => {
+                write!(
+                    formatter,
+                    "how much of {figure} may be the generator's is not known"
+                )
+            }
             Self::Busy { share } => {
                 write!(
                     formatter,
@@ -418,7 +460,7 @@ mod tests {
         Figure {
             name: name.to_owned(),
             seen_ns,
-            bound_ns,
+            bound_ns: Some(bound_ns),
         }
     }
 
@@ -485,6 +527,19 @@ mod tests {
         let text = "up to 2ms of e2e.p50 9ms may be the generator's: \
                     its thread bench-0 sent messages up to 2ms late";
         check(&middle, &[text]);
+    }
+
+    #[test]
+    fn a_figure_whose_error_is_not_known_makes_the_run_invalid() {
+        let unknown = |name: &str| Figure {
+            bound_ns: None,
+            ..figure(name, 9 * MS, 0)
+        };
+        let figures = vec![figure("e2e.p50", 9 * MS, 0), unknown("e2e.p99")];
+        let text = "how much of e2e.p99 may be the generator's is not known";
+        check(&health(figures), &[text]);
+        // The generator's own delays are what bounds are made of.
+        check(&health(vec![unknown("open_lag.p99")]), &[]);
     }
 
     #[test]
@@ -609,13 +664,23 @@ mod tests {
         let latencies = Latencies {
             e2e: distribution(1_000),
             connect: distribution(20),
+            service: distribution(1_000).map(|service| Distribution {
+                bound: None,
+                ..service
+            }),
             ..Latencies::default()
         };
-        let judged = ["e2e.p99", "e2e.p99.9", "connect.max", "broker.cores"];
-        let names: Vec<String> = figures_in_use(&latencies, &judged)
-            .into_iter()
-            .map(|figure| figure.name)
-            .collect();
+        let judged = [
+            "e2e.p99",
+            "e2e.p99.9",
+            "connect.max",
+            "broker.cores",
+            "service.p50",
+        ];
+        let figures = figures_in_use(&latencies, &judged);
+        let unbounded = figures.iter().find(|figure| figure.bound_ns.is_none());
+        assert_eq!(unbounded.map(|figure| &*figure.name), Some("service.p50"));
+        let names: Vec<&str> = figures.iter().map(|figure| &*figure.name).collect();
         // 1,000 values have no p99.9.
         let expected = [
             "e2e.mean",
@@ -625,6 +690,7 @@ mod tests {
             "e2e.p95",
             "e2e.p99",
             "connect.max",
+            "service.p50",
         ];
         assert_eq!(names, expected);
     }

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::grid;
 use crate::hdr::HistogramError;
-use crate::result::{Distribution, RunResult};
-use crate::units::{figure, fraction, latency, rate, ratio};
+use crate::result::{Broker, Distribution, RunResult};
+use thrum_figures::{figure, fraction, latency, rate, ratio};
 
 /// `XMeter` puts this many bytes before every payload.
 const XMETER_PREFIX_BYTES: u32 = 24;
@@ -173,21 +173,7 @@ impl Xmeter {
                 "leaves out its prefix of 24 B",
             ));
         }
-        if let Some(of) = run.brokers.first().filter(|_| run.machine.cores > 0) {
-            let cores = fraction(u64::try_from(run.machine.cores).unwrap_or(u64::MAX));
-            let share = |part: f64| format!("{:.0}%", 100.0 * part);
-            let (max, avg) = (of.usage.cores_max / cores, of.usage.cores_avg / cores);
-            rows.push(row(
-                "max/avg CPU",
-                format!("{}/{}", share(max), share(avg)),
-                format!(
-                    "{}/{} cores",
-                    figure(of.usage.cores_max),
-                    figure(of.usage.cores_avg)
-                ),
-                "counts the whole machine; this is the broker's part",
-            ));
-        }
+        rows.extend(cpu_row(run));
         let mut text = String::from("\nAs XMeter shows it\n");
         text.push_str(&grid::grid(&rows, 4));
         for note in self.notes(run) {
@@ -235,8 +221,8 @@ impl Xmeter {
             notes.push(format!(
                 "closed loop: XMeter's publishers wait for the broker, and its latency leaves the wait out; with it \
                  (e2e) the mean is {}, p99 {}",
-                latency(e2e.quantiles.mean),
-                latency(e2e.quantiles.p99)
+                e2e.figure_text("mean"),
+                e2e.figure_text("p99")
             ));
         }
         if self.held_back_messages > 0 {
@@ -249,6 +235,36 @@ impl Xmeter {
         }
         notes
     }
+}
+
+/// CPU of the broker, if it runs on this machine: the cores of another one are not known. What is
+/// withheld is so in both forms, since the other tool has no such reading either.
+fn cpu_row(run: &RunResult) -> Option<Vec<String>> {
+    let is_here = |broker: &&Broker| broker.host.is_empty() && run.machine.cores > 0;
+    let usage = &run.brokers.first().filter(is_here)?.usage;
+    let cores = fraction(u64::try_from(run.machine.cores).unwrap_or(u64::MAX));
+    let both = |text: &dyn Fn(f64) -> String| {
+        let max = run
+            .validity
+            .unless_withheld("broker.cores.max", text(usage.cores_max));
+        let average = run
+            .validity
+            .unless_withheld("broker.cores", text(usage.cores_avg));
+        format!("{max}/{average}")
+    };
+    let why = run
+        .validity
+        .reasons_withheld(&["broker.cores.max", "broker.cores"]);
+    let why = why.map_or_else(
+        || "counts the whole machine; this is the broker's part".to_owned(),
+        |why| format!("withholds nothing; {why}"),
+    );
+    Some(row(
+        "max/avg CPU",
+        both(&|used| format!("{:.0}%", 100.0 * used / cores)),
+        format!("{} cores", both(&figure)),
+        &why,
+    ))
 }
 
 fn row(name: &str, shown: String, exact: String, why: &str) -> Vec<String> {

@@ -8,17 +8,24 @@ use crate::result::{Quantiles, Resources, RunResult, Second};
 /// One row per second; units are in the names of the columns, and cells of what was not measured
 /// are empty.
 pub fn series_csv(run: &RunResult) -> String {
-    let mut text = columns(&Second::default())
-        .into_iter()
-        .map(|(name, _)| name)
-        .collect::<Vec<_>>()
-        .join(",");
-    text.push('\n');
-    for second in &run.series {
-        let cells: Vec<String> = columns(second).into_iter().map(|(_, cell)| cell).collect();
-        writeln!(text, "{}", cells.join(",")).ok();
+    let mut text = String::new();
+    for row in rows(run) {
+        writeln!(text, "{row}").ok();
     }
     text
+}
+
+/// The head and the row of each second, without line breaks.
+pub(crate) fn rows(run: &RunResult) -> impl Iterator<Item = String> {
+    let names = columns(&Second::default())
+        .into_iter()
+        .map(|(name, _)| name);
+    let head = names.collect::<Vec<_>>().join(",");
+    let seconds = run.series.iter().map(|second| {
+        let cells = columns(second).into_iter().map(|(_, cell)| cell);
+        cells.collect::<Vec<_>>().join(",")
+    });
+    std::iter::once(head).chain(seconds)
 }
 
 fn columns(second: &Second) -> Vec<(String, String)> {

@@ -17,12 +17,20 @@ const TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// MiB. The reader allocates what a histogram claims.
 const COUNTS_BYTES_MAX: u32 = 8 * 1024 * 1024;
 
+/// Most significant digits of a histogram that is read: those of thrum's. Five would take 50 MiB.
+const DIGITS_MAX: u32 = 3;
+
+/// Highest value of a histogram that is read: 200 days in nanoseconds.
+const HIGHEST_MAX: u64 = 1 << 54;
+
 /// First bytes of a histogram in the deflated form.
 const DEFLATED: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
 
-/// Bytes of the deflated form before the deflated bytes, and of a histogram up to the length of its
-/// counts.
-const HEAD_BYTES: usize = 8;
+/// Bytes of the deflated form before the deflated bytes.
+const DEFLATED_HEAD_BYTES: usize = 8;
+
+/// Bytes of a histogram before its counts.
+const HEAD_BYTES: usize = 40;
 
 /// Why a text is not a histogram.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +46,19 @@ pub enum HistogramError {
         "a histogram that claims {0} bytes of counts is more than the {COUNTS_BYTES_MAX} allowed"
     )]
     TooManyCounts(u32),
+    /// Finer or wider than those of thrum, which takes memory and time.
+    #[error(
+        "a histogram of {digits} digits from {lowest} to {highest}: {DIGITS_MAX} digits from 1 to {HIGHEST_MAX} are \
+         allowed"
+    )]
+    Range {
+        /// Significant digits.
+        digits: u32,
+        /// Lowest value that it tells from 0.
+        lowest: u64,
+        /// Highest value.
+        highest: u64,
+    },
     /// Not base64.
     #[error("the histogram is not base64 and was changed or cut off: {0}")]
     Base64(#[from] base64::DecodeError),
@@ -65,25 +86,62 @@ pub(crate) fn decode(text: &str) -> Result<Histogram<u64>, HistogramError> {
         return Err(HistogramError::TooLong(text.len()));
     }
     let bytes = STANDARD.decode(text)?;
-    if let Some(claimed) = counts_bytes(&bytes)
-        && claimed > COUNTS_BYTES_MAX
-    {
-        return Err(HistogramError::TooManyCounts(claimed));
+    if let Some(head) = Head::of(&bytes) {
+        head.check()?;
     }
     let mut histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice())?;
     histogram.auto(true);
     Ok(histogram)
 }
 
-/// The length of the counts that a histogram claims; none if it has no such head.
-fn counts_bytes(bytes: &[u8]) -> Option<u32> {
-    let mut head = *bytes.first_chunk::<HEAD_BYTES>()?;
-    if head.starts_with(&DEFLATED) {
-        let mut inflated = ZlibDecoder::new(&bytes[HEAD_BYTES..]);
-        inflated.read_exact(&mut head).ok()?;
+/// The claims of a histogram, for which its reader allocates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Head {
+    counts_bytes: u32,
+    digits: u32,
+    lowest: u64,
+    highest: u64,
+}
+
+impl Head {
+    /// The claims of a text; none if it has no such head.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let mut inflated = [0; HEAD_BYTES];
+        let head = if bytes.starts_with(&DEFLATED) {
+            let mut reader = ZlibDecoder::new(bytes.get(DEFLATED_HEAD_BYTES..)?);
+            reader.read_exact(&mut inflated).ok()?;
+            &inflated
+        } else {
+            bytes.first_chunk::<HEAD_BYTES>()?
+        };
+        // A cookie, the length, an offset, the digits, the range, a factor.
+        let (_, rest) = head.split_first_chunk::<4>()?;
+        let (counts_bytes, rest) = rest.split_first_chunk::<4>()?;
+        let (_, rest) = rest.split_first_chunk::<4>()?;
+        let (digits, rest) = rest.split_first_chunk::<4>()?;
+        let (lowest, rest) = rest.split_first_chunk::<8>()?;
+        let (highest, _) = rest.split_first_chunk::<8>()?;
+        Some(Self {
+            counts_bytes: u32::from_be_bytes(*counts_bytes),
+            digits: u32::from_be_bytes(*digits),
+            lowest: u64::from_be_bytes(*lowest),
+            highest: u64::from_be_bytes(*highest),
+        })
     }
-    let [.., a, b, c, d] = head;
-    Some(u32::from_be_bytes([a, b, c, d]))
+
+    const fn check(self) -> Result<(), HistogramError> {
+        if self.counts_bytes > COUNTS_BYTES_MAX {
+            return Err(HistogramError::TooManyCounts(self.counts_bytes));
+        }
+        if self.digits > DIGITS_MAX || self.lowest != 1 || self.highest > HIGHEST_MAX {
+            return Err(HistogramError::Range {
+                digits: self.digits,
+                lowest: self.lowest,
+                highest: self.highest,
+            });
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -97,9 +155,11 @@ mod tests {
         let mut histogram = Histogram::new(3).unwrap();
         histogram.record(1_000_000).unwrap();
         let whole = STANDARD.decode(encode(&histogram).unwrap()).unwrap();
-        assert!(counts_bytes(&whole).is_some_and(|bytes| (1..1_000).contains(&bytes)));
+        let head = Head::of(&whole).unwrap();
+        assert!((1..1_000).contains(&head.counts_bytes), "{head:?}");
+        assert_eq!((head.digits, head.lowest), (3, 1));
         let mut plain = Vec::new();
-        ZlibDecoder::new(&whole[HEAD_BYTES..])
+        ZlibDecoder::new(&whole[DEFLATED_HEAD_BYTES..])
             .read_to_end(&mut plain)
             .unwrap();
         plain[4..8].copy_from_slice(&u32::MAX.to_be_bytes());
@@ -116,6 +176,23 @@ mod tests {
                 matches!(refused, HistogramError::TooManyCounts(u32::MAX)),
                 "{refused}"
             );
+        }
+    }
+
+    #[test]
+    fn a_histogram_that_is_finer_or_wider_than_ours_is_refused_before_it_is_made() {
+        let text = |lowest, highest, digits| {
+            let mut histogram = Histogram::new_with_bounds(lowest, highest, digits).unwrap();
+            histogram.record(1_000).unwrap();
+            encode(&histogram).unwrap()
+        };
+        assert!(decode(&text(1, HIGHEST_MAX, 3)).is_ok());
+        assert!(decode(&text(1, 1 << 40, 2)).is_ok());
+        for (lowest, highest, digits) in [(1, 1 << 40, 4), (1, HIGHEST_MAX + 1, 3), (2, 1 << 40, 3)]
+        {
+            let refused = decode(&text(lowest, highest, digits)).unwrap_err();
+            let expected = format!("a histogram of {digits} digits from {lowest} to {highest}: ");
+            assert!(refused.to_string().starts_with(&expected), "{refused}");
         }
     }
 

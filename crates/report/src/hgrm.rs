@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 
 use crate::hdr::HistogramError;
 use crate::result::RunResult;
-use crate::units::fraction;
+use thrum_figures::fraction;
 
 /// Lines per halving of the distance to 100 %.
 const TICKS_PER_HALF_DISTANCE: u32 = 5;

@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry, LogIteratorError};
 
 use crate::hdr::{self, HistogramError};
-use crate::units::fraction;
+use thrum_figures::fraction;
 
 /// Divisor of the highest value of an interval, for display only: milliseconds.
 const MAX_VALUE_DIVISOR: f64 = 1e6;
@@ -79,9 +79,20 @@ pub fn line(
     let Some(text) = hdr::encode(histogram) else {
         return String::new();
     };
+    let head = line_head(tag, start_seconds, duration_seconds, histogram);
+    format!("{head}{text}\n")
+}
+
+/// The line of an interval up to its histogram.
+pub(crate) fn line_head(
+    tag: &str,
+    start_seconds: f64,
+    duration_seconds: f64,
+    histogram: &Histogram<u64>,
+) -> String {
     let tag = tag.replace([',', ' ', '\r', '\n'], "_");
     let max = fraction(histogram.max()) / MAX_VALUE_DIVISOR;
-    format!("Tag={tag},{start_seconds:.3},{duration_seconds:.3},{max:.3},{text}\n")
+    format!("Tag={tag},{start_seconds:.3},{duration_seconds:.3},{max:.3},")
 }
 
 /// Writes a log second by second.

@@ -5,7 +5,8 @@ use serde::Serialize;
 
 use crate::metric;
 use crate::result::{Distribution, RunResult, Withheld};
-use crate::units::count;
+use crate::stages::{StageTable, stage_table};
+use thrum_figures::count;
 
 /// The figures of a distribution, in the order of the columns.
 pub(crate) const FIGURES: [&str; 10] = [
@@ -21,6 +22,8 @@ pub(crate) struct LatencyTable {
     pub(crate) rows: Vec<LatencyRow>,
     /// Why figures are not to be used; the first has number 1.
     pub(crate) notes: Vec<String>,
+    /// The stages of messages inside the broker, if it stamps any.
+    pub(crate) stages: Option<StageTable>,
 }
 
 /// A distribution.
@@ -78,6 +81,7 @@ pub(crate) fn table(run: &RunResult) -> LatencyTable {
     let other = run.validity.withheld.iter();
     let other = other.map(|(name, why)| format!("{name}: {why}"));
     LatencyTable {
+        stages: stage_table(run),
         figures: FIGURES.to_vec(),
         rows,
         notes: notes.iter().map(Note::text).chain(other).collect(),

@@ -25,6 +25,7 @@ mod progress;
 pub mod result;
 #[cfg(test)]
 mod sample;
+mod stages;
 mod style;
 mod summary;
 pub mod svg;
@@ -44,8 +45,8 @@ pub use markdown::markdown;
 pub use metric::{Better, Metric, Unit};
 pub use progress::{progress_line, stage_name};
 pub use result::{RunResult, SCHEMA};
+pub use stages::stages_csv;
 pub use style::Style;
 pub use summary::{summary, summary_line, summary_styled, summary_with_baseline};
 pub use table::{table, table_markdown};
 pub use threshold::{Threshold, ThresholdError, ThresholdResult};
-pub use thrum_figures as units;

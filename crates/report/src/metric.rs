@@ -1,6 +1,6 @@
 //! The names of all figures: one list for thresholds, comparisons, reports and `result.json`.
 
-use crate::units;
+use thrum_figures as units;
 
 /// Whether a higher or a lower figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

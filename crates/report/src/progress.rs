@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::result::{Second, Stage};
-use crate::units::{count, fraction, latency, rate, span};
+use thrum_figures::{count, fraction, latency, rate, span};
 
 /// A line about the latest second, or a longer time summed up in one [`Second`]: its failures,
 /// losses and rates are those since the previous line.

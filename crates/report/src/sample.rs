@@ -183,6 +183,7 @@ fn scenario() -> ScenarioDescription {
 
 fn latencies() -> Latencies {
     Latencies {
+        stages: None,
         e2e: Some(Distribution {
             bound: Some(Quantiles {
                 mean: 70_000,

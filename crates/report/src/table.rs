@@ -3,7 +3,7 @@
 use crate::grid;
 use crate::result::{RunResult, Usage};
 use crate::summary::{is_without_figures, verdict_words};
-use crate::units::{bytes, count, figure, fraction, rate};
+use thrum_figures::{bytes, count, figure, fraction, rate};
 
 const HEAD: [&str; 11] = [
     "scenario",
@@ -46,7 +46,10 @@ fn row(run: &RunResult) -> Vec<String> {
         .or(run.latency_ns.connect.as_ref());
     let of_latency = |figure| latencies.map_or_else(dash, |found| found.figure_text(figure));
     let usage = run.brokers.first().map(|broker| &broker.usage);
-    let of = |text: &dyn Fn(&Usage) -> Option<String>| usage.and_then(text).unwrap_or_else(dash);
+    let of = |name: &str, text: &dyn Fn(&Usage) -> Option<String>| {
+        let text = usage.and_then(text);
+        text.map_or_else(dash, |text| run.validity.unless_withheld(name, text))
+    };
     let has_figures = run.has_load() && !is_without_figures(run);
     let of_load = |text: String| if has_figures { text } else { dash() };
     vec![
@@ -57,16 +60,24 @@ fn row(run: &RunResult) -> Vec<String> {
         of_latency("p99"),
         of_latency("max"),
         of_load(count(run.delivery.lost)),
-        of(&|usage| {
-            Some(format!(
-                "{}/{}",
-                figure(usage.cores_avg),
-                figure(usage.cores_max)
-            ))
+        usage.map_or_else(dash, |usage| {
+            let average = run
+                .validity
+                .unless_withheld("broker.cores", figure(usage.cores_avg));
+            let max = run
+                .validity
+                .unless_withheld("broker.cores.max", figure(usage.cores_max));
+            format!("{average}/{max}")
         }),
-        of(&|usage| usage.cpu_us_per_message.map(figure)),
-        of(&|usage| Some(bytes(fraction(usage.rss_max_bytes)))),
-        of(&|usage| usage.bytes_per_connection.map(|each| figure(each.max(0.0)))),
+        of("broker.cpu_per_message", &|usage| {
+            usage.cpu_us_per_message.map(figure)
+        }),
+        of("broker.rss", &|usage| {
+            Some(bytes(fraction(usage.rss_max_bytes)))
+        }),
+        of("broker.bytes_per_connection", &|usage| {
+            usage.bytes_per_connection.map(|each| figure(each.max(0.0)))
+        }),
     ]
 }
 

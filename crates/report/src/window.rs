@@ -8,7 +8,7 @@ use crate::hlog::{self, HlogError};
 use crate::result::{
     Delivery, Distribution, Latencies, Rates, Resources, RunResult, Second, Usage,
 };
-use crate::units::{figure, fraction, whole};
+use thrum_figures::{figure, fraction, whole};
 
 /// Start times in a log are rounded to milliseconds.
 const ROUNDING_SECONDS: f64 = 0.0005;

@@ -114,12 +114,22 @@ fn a_run_becomes_a_bundle_that_is_verified_compared_and_run_again() {
     let verified = bench.bench("verify a.mbench");
     let shown = text(&verified);
     assert_eq!(verified.status.code(), Some(0), "{shown}");
-    assert!(
-        shown.contains("✓ histograms: ") && shown.contains("a.mbench is intact"),
-        "{shown}"
-    );
+    for part in [
+        "✓ histograms: ",
+        "✓ latency.hlog: ",
+        "✓ verdict: PASS judged again",
+        "✓ validity: ",
+        "a.mbench is intact",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
 
-    let again = bench.bench("rerun a.mbench");
+    // A broker that is named takes the place of the bundle's.
+    let target = format!(
+        "rerun a.mbench --target mqtt://localhost:{}",
+        bench.broker.port
+    );
+    let again = bench.bench(&target);
     let shown = text(&again);
     assert_ran(&again);
     assert!(shown.contains("A is a.mbench, B is this run"), "{shown}");
@@ -129,6 +139,34 @@ fn a_run_becomes_a_bundle_that_is_verified_compared_and_run_again() {
     assert_eq!(diff.status.code(), Some(0), "{}", text(&diff));
     assert!(text(&diff).contains("latency"), "{}", text(&diff));
     refused_when_changed(&bench, &bundle);
+}
+
+#[test]
+fn a_result_that_its_scenario_denies_makes_no_bundle() {
+    let bench = Bench::new("denied");
+    assert_ran(&bench.bench(&format!("run {SMALL} TARGET")));
+    let path = bench.run_folder().join("result.json");
+    let result = fs::read_to_string(&path).unwrap();
+    fs::write(&path, result.replace("\"wanted\": 40", "\"wanted\": 4")).unwrap();
+    let refused = bench.bench("bundle latest");
+    let shown = text(&refused);
+    assert_eq!(refused.status.code(), Some(8), "{shown}");
+    assert!(
+        shown.contains("result.json has clients '4', and scenario.toml gives '40'"),
+        "{shown}"
+    );
+    assert!(!bench.run_folder().join("run.mbench").exists());
+}
+
+#[test]
+fn clients_that_a_shortcut_left_out_are_not_in_its_bundle() {
+    let bench = Bench::new("shortcut");
+    let line = "pub --publishers 3 --rate 10/s --duration 1s --warmup 0s --bundle TARGET";
+    assert_ran(&bench.bench(line));
+    let bundle = bench.run_folder().join("run.mbench");
+    let again = bench.bench(&format!("rerun {}", bundle.display()));
+    assert_ran(&again);
+    assert!(text(&again).contains("pub   3 clients"), "{}", text(&again));
 }
 
 fn refused_when_changed(bench: &Bench, bundle: &Path) {
@@ -196,7 +234,8 @@ fn a_search_that_is_interrupted_shows_its_trials_and_gives_no_answer() {
         shown.contains("trial 1 of at most 60 · 0s gone · "),
         "{shown}"
     );
-    assert!(shown.contains("interrupted after 1 trials"), "{shown}");
+    assert!(shown.contains("interrupted after 1 trial,"), "{shown}");
+    assert!(shown.contains("search.md"), "{shown}");
 }
 
 #[test]

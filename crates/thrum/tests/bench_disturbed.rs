@@ -13,11 +13,14 @@
 mod dev_broker;
 
 use std::fs;
-use std::path::PathBuf;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use nix::sys::ptrace;
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
@@ -54,12 +57,16 @@ struct Run {
 
 impl Run {
     fn start(name: &str, broker: &Broker, line: &str) -> Self {
+        Self::start_at(name, &format!("mqtt://127.0.0.1:{}", broker.port), line)
+    }
+
+    fn start_at(name: &str, target: &str, line: &str) -> Self {
         let folder = std::env::temp_dir();
         let folder = folder.join(format!("thrum-disturbed-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let mut command = thrum();
         command.arg("bench").args(line.split_whitespace());
-        command.args(["--target", &format!("mqtt://127.0.0.1:{}", broker.port)]);
+        command.args(["--target", target]);
         command.current_dir(&folder).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let process = command.spawn().unwrap();
@@ -68,14 +75,18 @@ impl Run {
 
     /// The thread whose name ends so.
     fn thread(&self, name: &str) -> Pid {
+        self.threads(name)[0]
+    }
+
+    fn threads(&self, name: &str) -> Vec<Pid> {
         let tasks = format!("/proc/{}/task", self.process.id());
-        let mut tasks = fs::read_dir(tasks).unwrap().flatten();
-        let found = tasks.find(|task| {
+        let tasks = fs::read_dir(tasks).unwrap().flatten();
+        let found = tasks.filter(|task| {
             let comm = fs::read_to_string(task.path().join("comm"));
             comm.is_ok_and(|comm| comm.trim_end().ends_with(name))
         });
-        let found = found.unwrap().file_name();
-        Pid::from_raw(found.to_str().unwrap().parse().unwrap())
+        let numbers = found.map(|task| task.file_name().to_str().unwrap().parse().unwrap());
+        numbers.map(Pid::from_raw).collect()
     }
 
     /// The thread that coordinates the others: the process's first.
@@ -116,14 +127,18 @@ fn stop(thread: Pid, time: Duration) {
 /// Threads that compete for a core; each keeps it for some milliseconds.
 const RIVALS: usize = 12;
 
-/// Leaves a thread of another process little of a core: busy ones have priority there.
-fn crowd(thread: Pid, time: Duration) {
+/// Leaves threads of another process little of a core: busy ones have priority there.
+fn crowd(threads: &[Pid], time: Duration) {
     let mut core = CpuSet::new();
     core.set(0);
-    let thread = rustix::process::Pid::from_raw(thread.as_raw());
-    let all = sched_getaffinity(thread).unwrap();
-    sched_setaffinity(thread, &core).unwrap();
-    setpriority_process(thread, 19).unwrap();
+    let threads = threads.iter().map(|thread| {
+        let thread = rustix::process::Pid::from_raw(thread.as_raw());
+        let all = sched_getaffinity(thread).unwrap();
+        sched_setaffinity(thread, &core).unwrap();
+        setpriority_process(thread, 19).unwrap();
+        (thread, all)
+    });
+    let threads: Vec<_> = threads.collect();
     let began = Instant::now();
     let spin = || {
         sched_setaffinity(None, &core).unwrap();
@@ -137,7 +152,9 @@ fn crowd(thread: Pid, time: Duration) {
         }
     });
     // More priority is the administrator's to give.
-    sched_setaffinity(thread, &all).unwrap();
+    for (thread, all) in threads {
+        sched_setaffinity(thread, &all).unwrap();
+    }
 }
 
 /// 400 messages a second; publishers and subscribers have a thread each.
@@ -230,8 +247,52 @@ fn receivers_that_wait_for_a_core_make_the_run_invalid() {
     let broker = Broker::start();
     let run = Run::start("crowd", &broker, PAIRS);
     sleep(IN_HOLD);
-    crowd(run.thread("bench-1"), Duration::from_millis(1_200));
+    crowd(&run.threads("bench-1"), Duration::from_millis(1_200));
     check_spoiled(&run.end(), "bench-1 read its sockets up to ");
+}
+
+/// A broker that listens for TCP and QUIC on one port.
+fn quic_broker(folder: &Path) -> Broker {
+    let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    fs::create_dir_all(folder).unwrap();
+    let write = |file: &str, kind: &str, der: &[u8]| {
+        let text = STANDARD.encode(der);
+        let text = format!("-----BEGIN {kind}-----\n{text}\n-----END {kind}-----\n");
+        fs::write(folder.join(file), text).unwrap();
+    };
+    write("server.pem", "CERTIFICATE", own.cert.der());
+    write(
+        "server.key",
+        "PRIVATE KEY",
+        &own.signing_key.serialize_der(),
+    );
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let config = format!(
+        r#"
+[listeners]
+mqtt = {{ bind = "127.0.0.1:{port}" }}
+quic = {{ bind = "127.0.0.1:{port}", transport = "quic", tls = {{ cert = "server.pem", key = "server.key" }} }}
+"#
+    );
+    fs::write(folder.join("thrum.toml"), config).unwrap();
+    let mut command = thrum();
+    command.args(["serve", "-c", "thrum.toml", "--workers", "1"]);
+    Broker::of(command.current_dir(folder), port)
+}
+
+#[test]
+fn threads_of_quic_that_wait_for_a_core_make_the_run_invalid() {
+    let folder = std::env::temp_dir().join(format!("thrum-quic-broker-{}", std::process::id()));
+    let broker = quic_broker(&folder);
+    let target = format!("quic://localhost:{}", broker.port);
+    let run = Run::start_at("quic", &target, &format!("{PAIRS} --insecure"));
+    sleep(IN_HOLD);
+    crowd(&run.threads("quic-dial"), Duration::from_millis(1_200));
+    let ended = run.end();
+    fs::remove_dir_all(&folder).ok();
+    check_spoiled(&ended, " of e2e.");
 }
 
 #[test]
@@ -290,15 +351,14 @@ fn a_thread_that_is_stopped_while_clients_connect_makes_the_run_invalid() {
     assert_eq!(connect["withheld"]["p95"]["because"], "generator", "{text}");
 }
 
-#[test]
-fn the_result_of_a_run_is_shown_although_the_disk_is_full() {
-    let broker = Broker::start();
-    let folder = std::env::temp_dir().join(format!("thrum-full-{}", std::process::id()));
+/// A command whose disk is full: a folder of 16 KB, which only this command sees. The end of the
+/// command, and what it printed.
+fn on_a_full_disk(name: &str, line: &str, broker: &Broker) -> (Option<i32>, String) {
+    let name = format!("thrum-full-{name}-{}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
     fs::create_dir_all(&folder).unwrap();
-    // A folder of 16 KB, which only this command sees.
-    let line = "p2p --pairs 2 --rate 10/s --warmup 0s --duration 1s --out .";
     let script = format!(
-        "mount -t tmpfs -o size=16k tmpfs {0} && cd {0} && exec {1} bench {line} --target mqtt://127.0.0.1:{2}",
+        "mount -t tmpfs -o size=16k tmpfs {0} && cd {0} && exec {1} bench {line} --out . --no-tui --target mqtt://127.0.0.1:{2}",
         folder.display(),
         env!("CARGO_BIN_EXE_thrum"),
         broker.port
@@ -312,9 +372,52 @@ fn the_result_of_a_run_is_shown_although_the_disk_is_full() {
     } = command.output().unwrap();
     fs::remove_dir_all(&folder).ok();
     let text = [stdout, stderr].concat();
-    let text = String::from_utf8_lossy(&text);
-    assert_eq!(status.code(), Some(NOT_STORED), "{text}");
+    (status.code(), String::from_utf8_lossy(&text).into_owned())
+}
+
+#[test]
+fn the_result_of_a_run_is_shown_although_the_disk_is_full() {
+    let broker = Broker::start();
+    let line = "p2p --pairs 2 --rate 10/s --warmup 0s --duration 1s";
+    let (code, text) = on_a_full_disk("run", line, &broker);
+    assert_eq!(code, Some(NOT_STORED), "{text}");
     assert!(text.contains("VERDICT") && text.contains("e2e"), "{text}");
     assert!(text.contains("its result is not stored"), "{text}");
     assert!(!text.contains("  report "), "{text}");
+}
+
+#[test]
+fn a_series_goes_on_although_the_disk_is_full_and_ends_with_its_table() {
+    let broker = Broker::start();
+    let file = std::env::temp_dir().join(format!("thrum-full-{}.toml", std::process::id()));
+    let scenario = "name = \"s\"\nstages = [\"hold 1s\", \"drain 1s\"]\n\
+        [groups.a]\nclients = 2\npublish = { topic = \"t\", rate = \"5/s\" }\n\
+        [[steps]]\nname = \"one\"\nset = { \"groups.a.clients\" = 2 }\n\
+        [[steps]]\nname = \"two\"\nset = { \"groups.a.clients\" = 3 }\n";
+    fs::write(&file, scenario).unwrap();
+    let (code, text) = on_a_full_disk("series", &format!("run {}", file.display()), &broker);
+    fs::remove_file(&file).unwrap();
+    assert_eq!(code, Some(NOT_STORED), "{text}");
+    assert_eq!(
+        text.matches("its result is not stored").count(),
+        2,
+        "{text}"
+    );
+    // The summaries, and the table.
+    for step in ["s/one", "s/two"] {
+        assert!(text.matches(step).count() >= 2, "{step}: {text}");
+    }
+}
+
+#[test]
+fn the_answer_of_a_search_is_shown_although_the_disk_is_full() {
+    let broker = Broker::start();
+    let line = "search p2p-1K --publishers 2 --p99 30s --from 10 --to 11 --hold 1s --repeat 1";
+    let (code, text) = on_a_full_disk("search", line, &broker);
+    assert_eq!(code, Some(NOT_STORED), "{text}");
+    assert!(text.contains("its result is not stored"), "{text}");
+    assert!(text.contains("trial 2"), "{text}");
+    assert!(text.contains("messages/s  result"), "{text}");
+    assert!(text.contains(" holds at least 10 messages/s"), "{text}");
+    assert!(!text.contains("search.md"), "{text}");
 }

@@ -271,7 +271,7 @@ fn the_search_keeps_its_trials_and_prints_its_answer() {
     }
     let line = format!(
         "bench search p2p-1K --publishers 5 --p99 30s --from 10 --to 16 --resolution 50% --hold 1s --repeat 1 \
-         --target 127.0.0.1:{port}"
+         --rounds 2 --target 127.0.0.1:{port}"
     );
     let output = folder.thrum(&line);
     broker.kill().unwrap();
@@ -284,6 +284,10 @@ fn the_search_keeps_its_trials_and_prints_its_answer() {
     let trials = report["trials"].as_array().unwrap();
     assert!(trials.len() >= 2 && trials[0]["load"] == 10.0, "{shown}");
     assert!(shown.contains(report["text"].as_str().unwrap()), "{shown}");
+    assert_eq!(report["rounds"].as_array().map(Vec::len), Some(2));
+    assert_eq!(report["estimate"]["confidence"], 0.5, "{shown}");
+    let place = "round 2 of 2, trial 1 of at most 60 · ";
+    assert!(shown.contains(place), "{shown}");
 }
 
 #[test]

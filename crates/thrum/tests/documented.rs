@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const DOCUMENTS: [&str; 29] = [
+const DOCUMENTS: [&str; 30] = [
     "README.md",
     "docs/guide/getting-started.md",
     "docs/guide/clients.md",
@@ -34,6 +34,7 @@ const DOCUMENTS: [&str; 29] = [
     "docs/results/2026-11-22-performance.md",
     "docs/performance.md",
     "docs/guide/sys-topics.md",
+    "docs/guide/message-stages.md",
     "docs/guide/users.md",
     "docs/spec/README.md",
 ];

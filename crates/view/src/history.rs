@@ -1,7 +1,7 @@
 //! The seconds of a run as points of a chart: the latest ones exact, all of them thinned out.
 
+use thrum_figures::fraction;
 use thrum_report::result::{Quantiles, Second};
-use thrum_report::units::fraction;
 
 /// Seconds that are kept one by one: the longest exact time scale.
 pub(crate) const RECENT_MAX: usize = 300;
@@ -35,7 +35,7 @@ impl Timing {
         match self {
             Self::EndToEnd => "end-to-end latency",
             Self::Acknowledgement => "time to acknowledgement",
-            Self::Connect => "connect time",
+            Self::Connect => "connect latency",
         }
     }
 
@@ -52,6 +52,8 @@ impl Timing {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     pub(crate) timing: Timing,
+    /// Whether a message was due so far.
+    pub(crate) has_messages: bool,
     /// The latest ones, at most [`RECENT_MAX`].
     pub(crate) recent: Vec<Point>,
     /// The whole run, at most [`OVERVIEW_MAX`] points of equally many seconds.
@@ -93,8 +95,10 @@ impl History {
         let timing = Timing::of_run(series);
         let seconds_per_point = series.len().div_ceil(OVERVIEW_MAX).max(1);
         let merge = |seconds: &[Second]| merged(seconds, timing);
+        let is_message = |second: &Second| second.offered + second.sent + second.received > 0;
         Self {
             timing,
+            has_messages: series.iter().any(is_message),
             recent: recent.unwrap_or_default().chunks(1).map(merge).collect(),
             overview: series.chunks(seconds_per_point).map(merge).collect(),
         }

@@ -18,6 +18,7 @@ const CLIENTS: u64 = 50_500;
 pub(super) fn snapshot(seconds: u32) -> Snapshot {
     Snapshot {
         title: "fan-in-50k → mqtt://10.0.0.5:1883".into(),
+        series: None,
         now: Some(Now {
             stage: Stage::Hold,
             elapsed: Duration::from_secs(u64::from(seconds)),
@@ -41,6 +42,7 @@ pub(super) fn result(seconds: u32) -> RunResult {
             mqtt_version: "5.0".to_owned(),
             qos: Some(1),
             payload_bytes: Some(16),
+            payload: "binary".to_owned(),
             transport: "tcp".to_owned(),
             ..ScenarioDescription::default()
         },
@@ -198,5 +200,46 @@ fn mark(at: f64, text: &str) -> Mark {
     Mark {
         at,
         text: text.to_owned(),
+    }
+}
+
+/// A frame of a run that only connects: 3 of 5 000 new clients a second failed in each.
+pub(super) fn connecting(seconds: u32) -> Snapshot {
+    let mut result = result(0);
+    result.thresholds.clear();
+    result.errors.clear();
+    result.marks.clear();
+    (result.scenario.payload, result.scenario.payload_bytes) = (String::new(), None);
+    result.scenario.qos = None;
+    result.clients.reconnected = 0;
+    result.latency_ns = Latencies {
+        connect: result.latency_ns.e2e.take(),
+        ..Latencies::default()
+    };
+    let connected = |number| Second {
+        stage: Stage::Ramp,
+        up: u64::from(number + 1) * 4_997,
+        connected: 4_997,
+        offered: 0,
+        sent: 0,
+        received: 0,
+        connect: second(number).e2e,
+        e2e: None,
+        ..second(number)
+    };
+    result.series = (0..seconds).map(connected).collect();
+    Snapshot {
+        title: "conn-tcp-1M-5K → mqtt://10.0.0.5:1883".into(),
+        series: Some("run 1/4 · 10s gone · about 41m left".into()),
+        now: Some(Now {
+            stage: Stage::Ramp,
+            elapsed: Duration::from_secs(u64::from(seconds)),
+            planned: Duration::from_secs(200),
+            clients: 1_000_000,
+            ready: u64::from(seconds) * 4_997,
+            failed: u64::from(seconds) * 3,
+            ..Now::default()
+        }),
+        figures: Some(Figures::new(&result).into()),
     }
 }

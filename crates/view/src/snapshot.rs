@@ -25,8 +25,10 @@ const THRESHOLDS_MAX: usize = 50;
 /// Everything that a frame shows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snapshot {
-    /// Name of the run, before the run reports it.
+    /// Scenario and target.
     pub(crate) title: Arc<str>,
+    /// Where the series is that the run is part of, if it is.
+    pub(crate) series: Option<Arc<str>>,
     /// The stage of the run; none before its first connection.
     pub(crate) now: Option<Now>,
     /// The figures of the last full second; none in the first one.
@@ -72,8 +74,6 @@ impl From<&Status> for Now {
 /// The figures of a run so far, as much of them as a screen can show.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Figures {
-    pub(crate) name: String,
-    pub(crate) target: String,
     /// Version, quality of service and payload: `v5 QoS 1 16 B`.
     pub(crate) load: String,
     pub(crate) closed_loop: bool,
@@ -88,6 +88,9 @@ pub(crate) struct Figures {
     pub(crate) broker: Option<BrokerFigures>,
     pub(crate) generator: GeneratorFigures,
     pub(crate) validity: Validity,
+    /// Whether the validity is that of the figures which the run is about: before its messages
+    /// have latencies, it would be that of connecting.
+    pub(crate) is_judged: bool,
     pub(crate) history: History,
 }
 
@@ -129,9 +132,10 @@ impl Figures {
             Timing::Acknowledgement => latencies.publish_ack.as_ref(),
             Timing::Connect => latencies.connect.as_ref(),
         };
+        let has_publishers = !so_far.scenario.payload.is_empty();
+        let is_judged = !has_publishers || (latency.is_some() && history.timing != Timing::Connect);
         Self {
-            name: so_far.scenario.name.clone(),
-            target: so_far.scenario.targets.join(" "),
+            is_judged,
             load: load_text(&so_far.scenario),
             closed_loop: so_far.scenario.load.closed_loop,
             clients: so_far.clients.clone(),
@@ -201,7 +205,7 @@ fn load_text(scenario: &ScenarioDescription) -> String {
         parts.push(format!("QoS {qos}"));
     }
     if let Some(bytes) = scenario.payload_bytes {
-        parts.push(thrum_report::units::bytes(f64::from(bytes)));
+        parts.push(thrum_figures::bytes(f64::from(bytes)));
     }
     if !matches!(scenario.transport.as_str(), "" | "tcp") {
         parts.push(scenario.transport.clone());

@@ -85,6 +85,15 @@ impl BenchView {
             drawing: Some(drawing?),
         })
     }
+
+    /// Where the series is that the run is part of: parts between ` · `, the most important first.
+    pub fn set_series(&self, text: &str) {
+        let series = Some(Arc::from(text));
+        // A frame that is being prepared shows it a second later.
+        if let Ok(mut snapshot) = self.shared.snapshot.try_lock() {
+            snapshot.series = series;
+        }
+    }
 }
 
 impl Drop for BenchView {
@@ -257,6 +266,15 @@ mod tests {
         assert_eq!(snapshot.now.map(|now| now.clients), Some(2));
         let seconds = snapshot.figures.map(|figures| figures.history.recent.len());
         assert_eq!(seconds, Some(4));
+    }
+
+    #[test]
+    fn the_place_in_a_series_is_the_one_told_last() {
+        let (view, _sender) = undrawn();
+        view.set_series("run 1/4 · about 2m left");
+        view.set_series("run 2/4 · about 1m left");
+        let snapshot = view.shared.lock().clone();
+        assert_eq!(snapshot.series.as_deref(), Some("run 2/4 · about 1m left"));
     }
 
     #[test]

@@ -78,6 +78,17 @@ impl Second {
             .is_some_and(|began_ns| now_ns.saturating_sub(began_ns) >= SECOND_NS)
     }
 
+    /// Ends the last second, which counts if it is long enough to tell a burst from a load, or the
+    /// only one.
+    fn end(&mut self, now_ns: u64, times: &[(u64, ThreadTime)]) {
+        let lasted_ns = self
+            .began_ns
+            .map_or(0, |began_ns| now_ns.saturating_sub(began_ns));
+        if lasted_ns >= SECOND_NS / 2 || self.busy_max.is_empty() {
+            self.turn(now_ns, times.to_vec());
+        }
+    }
+
     /// Enters a second that is over.
     fn turn(&mut self, now_ns: u64, times: Vec<(u64, ThreadTime)>) {
         let Some(began_ns) = self.began_ns.replace(now_ns) else {
@@ -174,7 +185,8 @@ impl LocalGenerator {
     fn end_hold(&mut self, now_ns: u64) {
         let span_ns = now_ns.saturating_sub(self.hold_began_ns);
         let after = self.thread_times();
-        let second = std::mem::take(&mut self.second);
+        let mut second = std::mem::take(&mut self.second);
+        second.end(now_ns, &after);
         let loads = pairs(&self.before, &after).map(|(thread, before, after)| ThreadLoad {
             busy: ratio(after.run_ns.saturating_sub(before.run_ns), span_ns),
             busy_max: second.busy_max.get(&thread).copied().unwrap_or(0.0),
@@ -253,5 +265,37 @@ impl LoadGenerator for LocalGenerator {
             },
             agent: None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The time of thread 7, which was this many milliseconds on a core.
+    fn ran(ms: u64) -> Vec<(u64, ThreadTime)> {
+        let time = ThreadTime {
+            run_ns: ms * 1_000_000,
+            wait_ns: 0,
+        };
+        vec![(7, time)]
+    }
+
+    fn busiest(seconds: &[(u64, u64)], end: (u64, u64)) -> f64 {
+        let mut second = Second::begin(0, &ran(0));
+        for (at_ms, ran_ms) in seconds {
+            second.turn(at_ms * 1_000_000, ran(*ran_ms));
+        }
+        second.end(end.0 * 1_000_000, &ran(end.1));
+        second.busy_max[&7]
+    }
+
+    #[test]
+    fn the_only_second_and_the_last_one_count_too() {
+        let near = |left: f64, right: f64| (left - right).abs() < 1e-9;
+        assert!(near(busiest(&[], (300, 297)), 0.99));
+        assert!(near(busiest(&[(1_000, 500)], (1_600, 1_094)), 0.99));
+        // A burst at the end is no second.
+        assert!(near(busiest(&[(1_000, 500)], (1_400, 896)), 0.5));
     }
 }

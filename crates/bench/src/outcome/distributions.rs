@@ -60,6 +60,7 @@ pub(super) fn distributions(
     let of_generator =
         |seen: &Histogram<u64>| (!seen.is_empty()).then(|| Distribution::from_histogram(seen));
     Latencies {
+        stages: None,
         e2e: message(&latencies.response, &response_floor, missing.deliveries),
         service: message(&latencies.service, &service_floor, missing.deliveries),
         publish_ack: exchange(
@@ -97,18 +98,42 @@ fn distribution(measured: Measured<'_>, missing: Wait) -> Option<Distribution> {
     })
 }
 
-/// What of each response time may be the generator's, clocks of several machines left out.
-pub(crate) fn response_bound(latencies: &record::Latencies) -> Option<Quantiles> {
+/// What of each response time may be the generator's, clocks of several machines left out. What
+/// senders and responders had of the messages is known of more of them than these, perhaps.
+pub(crate) fn response_bound(
+    latencies: &record::Latencies,
+    handing_over: &Histogram<u64>,
+    answering: &Histogram<u64>,
+) -> Option<Quantiles> {
     let floors = &latencies.floors;
     let floor = sum(&floors.delivery, &floors.held_response);
     let measured = Measured {
         seen: &latencies.response,
         floor: &floor,
-        excess: [Some(&floors.handing_over), Some(&floors.answering)],
+        excess: [Some(handing_over), Some(answering)],
         clock_error_ns: 0,
         missing: 0,
     };
     measured.bound()
+}
+
+/// The bounds of figures between machines whose clocks are known this well.
+pub(crate) fn between_clocks(mut bound: Quantiles, clock_error_ns: u64) -> Quantiles {
+    for of in [
+        &mut bound.min,
+        &mut bound.mean,
+        &mut bound.p50,
+        &mut bound.p75,
+        &mut bound.p90,
+        &mut bound.p95,
+        &mut bound.p99,
+        &mut bound.p99_9,
+        &mut bound.p99_99,
+        &mut bound.max,
+    ] {
+        *of = of.saturating_add(clock_error_ns);
+    }
+    bound
 }
 
 fn sum(left: &Histogram<u64>, right: &Histogram<u64>) -> Histogram<u64> {

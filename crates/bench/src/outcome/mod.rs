@@ -19,7 +19,7 @@ use thrum_load::thread_report::{Counts, ThreadReport};
 use thrum_load::validity::{CoordinatorDelay, Health, Limit, ThreadLoad, figures_in_use};
 use thrum_load::verdict::{Connections, Delivery, Fault, Promise, faults};
 use thrum_report::RunResult;
-use thrum_report::result::{Agent, Broker, ErrorCount, Generator, Mark, Second};
+use thrum_report::result::{Agent, Broker, ErrorCount, Generator, Mark, MessageStages, Second};
 
 use crate::agents::BrokerWatch;
 use crate::generator::GeneratorReport;
@@ -30,7 +30,7 @@ use crate::run::Target;
 use crate::swarm::{ANSWER_NS_MAX, Timeline};
 
 use distributions::Wait;
-pub(crate) use distributions::{Missing, response_bound};
+pub(crate) use distributions::{Missing, between_clocks, response_bound};
 pub(crate) use findings::Findings;
 
 /// Result of a run.
@@ -165,6 +165,19 @@ impl Outcome {
         outcome
     }
 
+    /// Adds the stages of messages inside the broker, and splits the mean latency by them.
+    pub(crate) fn add_stages(&mut self, mut stages: MessageStages) {
+        // The latency of a request is that of two messages.
+        let mut groups = self.scenario.groups.iter();
+        let has_answers = groups.any(|group| {
+            let publish = group.publish.as_ref();
+            publish.is_some_and(|publish| publish.response.is_some())
+        });
+        let latencies = &mut self.result.latency_ns;
+        stages.split(latencies.e2e.as_ref().filter(|_| !has_answers));
+        latencies.stages = Some(stages);
+    }
+
     /// Limits of the generator that showed; none makes the run VALID. A closed loop has no schedule
     /// to keep.
     pub fn limits(&self) -> Vec<Limit> {
@@ -283,28 +296,8 @@ impl Outcome {
         self.examine(&result);
         describe::judge(self, &mut result);
         result.fill_metrics();
-        let thresholds = self.scenario.thresholds.iter();
-        result.thresholds = thresholds
-            .map(|threshold| threshold.judge(&result))
-            .collect();
-        result.exit_code = exit_code(&result);
+        result.conclude(&self.scenario.thresholds);
         result
-    }
-}
-
-/// Exit code of a result; the most fundamental matter counts.
-fn exit_code(result: &RunResult) -> u8 {
-    let thresholds_kept = result.thresholds.iter().all(|threshold| threshold.pass);
-    match (
-        result.interrupted,
-        result.validity.valid,
-        result.verdict.pass,
-    ) {
-        (true, _, _) => 130,
-        (false, false, _) => 7,
-        (false, true, false) => 1,
-        (false, true, true) if !thresholds_kept => 99,
-        (false, true, true) => 0,
     }
 }
 

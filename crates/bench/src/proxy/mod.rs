@@ -60,14 +60,6 @@ impl Proxy {
         self.address
     }
 
-    /// Begins or ends an outage: during it no bytes pass in either direction, nothing is closed,
-    /// and new connections get no answer. Bytes sent meanwhile arrive after it, as TCP would
-    /// retransmit them.
-    pub fn set_outage(&self, is_out: bool) {
-        self.shared.change(|controls| controls.is_out = is_out);
-        self.wake();
-    }
-
     /// Changes the network of all connections; bytes on their way keep their time.
     pub fn set_network(&self, network: Network) {
         self.shared.change(|controls| controls.network = network);

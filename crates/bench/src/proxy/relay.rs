@@ -116,11 +116,6 @@ impl Relay {
         if controls != self.controls {
             self.apply(controls, now_ns);
         }
-        if self.controls.is_out {
-            // The readiness is kept for the end of the outage.
-            self.awake.clear();
-            return;
-        }
         if self.accept_again_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             self.accept_again_ns = None;
         }
@@ -305,9 +300,6 @@ impl Relay {
     }
 
     fn arm(&mut self) -> io::Result<()> {
-        if self.controls.is_out {
-            return Ok(());
-        }
         let times = [
             self.wakes.next_ns(),
             self.cuts.next_ns(),

@@ -9,7 +9,6 @@ use thrum_load::scenario::Network;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Controls {
     pub(super) network: Network,
-    pub(super) is_out: bool,
     pub(super) is_stopped: bool,
 }
 
@@ -51,7 +50,6 @@ impl Shared {
         Self {
             controls: Mutex::new(Controls {
                 network,
-                is_out: false,
                 is_stopped: false,
             }),
             connections: AtomicU64::new(0),

@@ -145,29 +145,6 @@ fn a_connection_is_cut_with_a_reset() {
 }
 
 #[test]
-fn an_outage_holds_everything_and_closes_nothing() {
-    let proxy = start(Network::default());
-    let mut old = connect(&proxy);
-    assert_echo(&mut old, b"before");
-    proxy.set_outage(true);
-    let mut new = connect(&proxy);
-    for client in [&mut old, &mut new] {
-        client.write_all(b"held").unwrap();
-        client
-            .set_read_timeout(Some(Duration::from_millis(30)))
-            .unwrap();
-        let error = client.read(&mut [0]).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::WouldBlock);
-        client.set_read_timeout(Some(PATIENCE)).unwrap();
-    }
-    assert_eq!(proxy.stats().connections, 1);
-    proxy.set_outage(false);
-    for client in [&mut old, &mut new] {
-        assert_answer(client, b"held");
-    }
-}
-
-#[test]
 fn a_broker_that_accepts_no_connection_is_a_reset_for_the_client() {
     // Bound, so that no other process listens there.
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();

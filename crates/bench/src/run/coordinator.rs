@@ -18,9 +18,12 @@ use crate::agents::{self, BrokerWatch, RemoteAgents};
 use crate::clock;
 use crate::collect::Collector;
 use crate::generator::{GeneratorReport, GeneratorSetup, LoadGenerator, LocalGenerator};
+use crate::message_stages::StageFeed;
 use crate::monitor::{Moment, Monitor};
 use crate::observe::Observer;
-use crate::outcome::{BrokerSeen, Clients, Findings, Measured, Missing, Outcome, Unfinished};
+use crate::outcome::{
+    BrokerSeen, Clients, Findings, Measured, Missing, Outcome, Unfinished, between_clocks,
+};
 use crate::swarm::{ANSWER_NS_MAX, Progress, Timeline, page};
 
 /// Interval at which the coordinator polls its generators.
@@ -46,8 +49,8 @@ pub(super) struct Coordinator<'a> {
     monitors: Vec<Option<BrokerWatch>>,
     generator: Option<Monitor>,
     agents: Option<RemoteAgents>,
-    /// Holds the networks of the run until its end.
-    _wired: Wired,
+    /// Holds the networks of the run until its end, and reads the stages of the broker.
+    wired: Wired,
     /// From the decision to start or change the load to its effect: every thread must have seen it.
     pub(super) order_delay_ns: u64,
     pub(super) collector: Collector,
@@ -80,6 +83,8 @@ struct Watch {
     stage: Stage,
     start_ns: u64,
     planned_ns: u64,
+    /// An interruption does not shorten it.
+    is_last_part: bool,
 }
 
 impl<'a> Coordinator<'a> {
@@ -136,7 +141,7 @@ impl<'a> Coordinator<'a> {
             monitors: prepared.monitors,
             generator,
             agents: prepared.agents,
-            _wired: prepared.wired,
+            wired: prepared.wired,
             order_delay_ns,
             collector,
             marks: Vec::new(),
@@ -183,6 +188,7 @@ impl<'a> Coordinator<'a> {
             stage: Stage::Ramp,
             start_ns: self.ramp_start_ns,
             planned_ns,
+            is_last_part: false,
         };
         // Each client decides for itself when an answer is late; this only ends a ramp that hangs.
         let latest_ns = self.ramp_start_ns + planned_ns + 4 * ANSWER_NS_MAX;
@@ -203,33 +209,52 @@ impl<'a> Coordinator<'a> {
             stage: Stage::WarmUp,
             start_ns: timeline.start_ns,
             planned_ns: timeline.hold_start_ns - timeline.start_ns,
+            is_last_part: false,
         };
         self.watch(warm_up, |_| timeline.hold_start_ns, |_| false)?;
-        self.note_border(timeline.hold_start_ns);
+        if let Some(stages) = &mut self.wired.stages {
+            stages.begin_hold();
+        }
         self.mark(Moment::HoldStart);
+        self.note_border(timeline.hold_start_ns);
         let hold = Watch {
             stage: Stage::Hold,
             start_ns: timeline.hold_start_ns,
             planned_ns: timeline.hold_end_ns - timeline.hold_start_ns,
+            is_last_part: false,
         };
         // Its end may move while it lasts.
         self.watch(hold, |timeline| timeline.hold_end_ns, |_| false)?;
+        self.end_hold_early();
+        let rest = Watch {
+            is_last_part: true,
+            ..hold
+        };
+        self.watch(rest, |timeline| timeline.hold_end_ns, |_| false)?;
+        let ends_ns = self.timeline.unwrap_or(timeline).hold_end_ns;
+        self.mark(Moment::HoldEnd);
+        self.note_border(ends_ns);
+        self.drain()
+    }
+
+    /// An interrupted hold ends as soon as every thread can know it, so that what is counted is
+    /// counted in the same time everywhere. One that has not begun does not begin.
+    fn end_hold_early(&mut self) {
         let now_ns = clock::monotonic_ns();
-        if let Some(timeline) = self
-            .timeline
-            .filter(|timeline| timeline.hold_end_ns > now_ns)
-        {
+        let Some(timeline) = self.timeline else {
+            return;
+        };
+        let end_ns = if now_ns < timeline.hold_start_ns {
+            now_ns
+        } else {
+            now_ns + self.order_delay_ns
+        };
+        if self.is_interrupted() && end_ns < timeline.hold_end_ns {
             self.order(Timeline {
-                hold_end_ns: now_ns,
+                hold_end_ns: end_ns,
                 ..timeline
             });
         }
-        let ends_ns = self
-            .timeline
-            .map_or(now_ns, |timeline| timeline.hold_end_ns);
-        self.note_border(ends_ns);
-        self.mark(Moment::HoldEnd);
-        self.drain()
     }
 
     /// Looks at the broker's memory and idle CPU before the load.
@@ -240,6 +265,7 @@ impl<'a> Coordinator<'a> {
             stage: Stage::Ramp,
             start_ns: self.ramp_start_ns,
             planned_ns: nanos(self.plan.scenario.ramp()),
+            is_last_part: false,
         };
         self.watch(watch, |_| now_ns + SETTLE_NS, |_| false)?;
         self.mark(Moment::IdleEnd);
@@ -298,6 +324,7 @@ impl<'a> Coordinator<'a> {
             stage: Stage::Drain,
             start_ns,
             planned_ns,
+            is_last_part: true,
         };
         let echo_ns = ECHO_NS.min(planned_ns);
         // The messages sent so far are in the gauges after the next turn of each thread, an agent's
@@ -328,21 +355,23 @@ impl<'a> Coordinator<'a> {
             self.note_lateness(watch.stage, now_ns);
             let progress = self.progress();
             self.look(watch, now_ns, progress)?;
-            let ends_early = self.is_interrupted() && watch.stage != Stage::Drain;
+            let ends_early = self.is_interrupted() && !watch.is_last_part;
             let end_ns = end_ns(&self.timeline.unwrap_or_default());
             if is_done(&progress) || ends_early || now_ns >= end_ns {
                 return Ok(());
             }
             let rest = LOOK_INTERVAL.min(Duration::from_nanos(end_ns - now_ns));
-            self.looks.due_ns = clock::monotonic_ns() + nanos(rest);
+            // What the look itself took counts: meanwhile no other was possible.
+            self.looks.due_ns = now_ns + nanos(rest);
             clock::rest(rest);
         }
     }
 
-    /// The accounts of the hold are read from here on, or until here.
+    /// The accounts of the hold have been read from here on, or until here.
     fn note_border(&mut self, due_ns: u64) {
         let late_ns = clock::monotonic_ns().saturating_sub(due_ns);
         self.looks.delay.borders_ns += late_ns;
+        self.looks.delay.note(late_ns);
     }
 
     /// A look that is late in the hold, or the one that begins or ends it, moves what is read to
@@ -353,9 +382,7 @@ impl<'a> Coordinator<'a> {
             .timeline
             .is_some_and(|timeline| now_ns >= timeline.hold_start_ns);
         if is_first_of_hold && matches!(stage, Stage::WarmUp | Stage::Hold) {
-            let late_ns = now_ns.saturating_sub(due_ns);
-            let delay = &mut self.looks.delay;
-            delay.late_ns_max = delay.late_ns_max.max(late_ns);
+            self.looks.delay.note(now_ns.saturating_sub(due_ns));
         }
     }
 
@@ -409,6 +436,14 @@ impl<'a> Coordinator<'a> {
         brokers.for_each(drop);
         let generator = self.generator.as_mut().and_then(Monitor::sample);
         let last_ns = self.looks.second_ns - 1;
+        if self
+            .timeline
+            .is_some_and(|timeline| timeline.holds(last_ns))
+        {
+            // Since the second was over, to when its accounts were read.
+            let late_ns = clock::monotonic_ns().saturating_sub(self.looks.second_ns);
+            self.looks.delay.note(late_ns);
+        }
         self.collector.note(last_ns, up, broker, generator);
         (_, self.looks.second_ns) = page(self.ramp_start_ns, self.timeline, now_ns);
     }
@@ -480,7 +515,12 @@ impl<'a> Coordinator<'a> {
         // The figures do not depend on the log.
         let log_error = self.collector.finish_log().err();
         let was_interrupted = self.is_interrupted();
+        let stages = self.wired.stages.take().and_then(StageFeed::finish);
         let clock_error_ns = self.clock_error_ns();
+        for second in &mut self.collector.seconds {
+            let bound = &mut second.delays.e2e_bound;
+            *bound = bound.map(|bound| between_clocks(bound, clock_error_ns));
+        }
         let seen = self
             .monitors
             .into_iter()
@@ -492,7 +532,7 @@ impl<'a> Coordinator<'a> {
                 })
             });
         let seen: Vec<_> = seen.collect();
-        Ok(Outcome::new(Measured {
+        let mut outcome = Outcome::new(Measured {
             plan: self.plan,
             targets: self.targets,
             command: self.command,
@@ -513,6 +553,10 @@ impl<'a> Coordinator<'a> {
             seconds: self.collector.seconds,
             marks: self.marks,
             log_error,
-        }))
+        });
+        if let Some(stages) = stages {
+            outcome.add_stages(stages);
+        }
+        Ok(outcome)
     }
 }

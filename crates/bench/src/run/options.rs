@@ -28,6 +28,8 @@ pub struct RunOptions {
     pub latency_log: Option<PathBuf>,
     /// The command line that repeats the run.
     pub command: String,
+    /// Asks the broker for the stages of messages inside it, which takes a connection of its own.
+    pub asks_for_stages: bool,
 }
 
 /// A broker.

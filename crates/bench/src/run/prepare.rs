@@ -15,6 +15,7 @@ use thrum_transport::{Connector, Endpoint};
 use super::{BrokerProcess, RunError, RunOptions, THREADS_MAX, Target};
 use crate::agents::{BrokerWatch, RemoteAgents};
 use crate::clock;
+use crate::message_stages::StageFeed;
 use crate::monitor::{Monitor, listening_process};
 use crate::observe::Observer;
 use crate::preflight::{self, Needs, PreflightError, TargetNeeds};
@@ -51,6 +52,8 @@ pub(crate) struct Wired {
     pub(crate) target_of_group: Arc<[usize]>,
     /// Notes about this machine for the run.
     pub(crate) advice: Vec<String>,
+    /// The stages of messages inside the broker; none if it does not stamp any.
+    pub(super) stages: Option<StageFeed>,
     /// Networks made worse; they end with the run.
     _proxies: Vec<Proxy>,
 }
@@ -72,8 +75,11 @@ pub(super) fn prepare(
         return Ok(Prepared {
             started_unix,
             monitors: distant_monitors(&agents, &targets, plan.clients())?,
+            wired: Wired {
+                stages: stages(&plan, &targets, options),
+                ..Wired::default()
+            },
             targets,
-            wired: Wired::default(),
             threads: 0,
             agents: Some(agents),
             plan,
@@ -81,7 +87,8 @@ pub(super) fn prepare(
     }
     let sources = preflight::all_sources(&plan.scenario.source_addresses);
     let sources = sources.map_err(PreflightError::from)?;
-    let wired = connect(&plan, &targets, plan.clients(), sources)?;
+    let mut wired = connect(&plan, &targets, plan.clients(), sources)?;
+    wired.stages = stages(&plan, &targets, options);
     for advice in &wired.advice {
         observer.note(advice);
     }
@@ -99,6 +106,14 @@ pub(super) fn prepare(
         agents: None,
         plan,
     })
+}
+
+/// The stages of messages inside the broker; with several brokers a message passes more than one.
+fn stages(plan: &Plan, targets: &[Target], options: &RunOptions) -> Option<StageFeed> {
+    match targets {
+        [target] if options.asks_for_stages => StageFeed::open(target, &plan.scenario),
+        _ => None,
+    }
 }
 
 /// Clients without a user name use the one in the broker's URL.
@@ -192,6 +207,7 @@ pub(crate) fn connect(
         setups: setups.into(),
         target_of_group: target_of_group.into(),
         advice: advice.iter().map(ToString::to_string).collect(),
+        stages: None,
         _proxies: proxies,
     })
 }

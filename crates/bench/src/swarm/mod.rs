@@ -8,6 +8,7 @@
 
 pub(crate) mod alarm;
 mod answers;
+mod carriers;
 mod control;
 mod deadlines;
 mod faults;
@@ -26,6 +27,8 @@ mod setup;
 mod socket;
 mod sources;
 mod tally;
+#[cfg(test)]
+mod tally_tests;
 mod times;
 
 use std::cmp::Reverse;
@@ -50,9 +53,10 @@ pub(crate) use setup::{QuicSetup, TargetSetup, ThreadSetup};
 
 use crate::clock;
 use alarm::Alarm;
+use carriers::Carriers;
 use deadlines::Sweep;
 use faults::FaultStep;
-use outbox::{Outgoing, slot};
+use outbox::Outgoing;
 use peer::{Peer, PublisherState};
 use run_queue::{Rest, RunQueue, Waits};
 use setup::GroupSettings;
@@ -193,6 +197,7 @@ impl Swarm {
         gauge
             .thread_id
             .store(u64::from(thread_id.unsigned_abs()), Ordering::Relaxed);
+        self.tally.carriers = Carriers::new(self.setup.carriers());
         let mut events = Events::with_capacity(EVENTS_MAX);
         let mut run_queue = RunQueue::of_this_thread();
         let mut waits = Waits::new(self.now_ns());
@@ -210,6 +215,7 @@ impl Swarm {
                 Err(error) => return Err(error),
             }
             let woke_ns = self.now_ns();
+            self.tally.carriers.look(woke_ns);
             let waited_ns = Rest::is_long(began_ns, woke_ns)
                 .then(|| run_queue.wait_since_last_call())
                 .flatten();
@@ -308,11 +314,7 @@ impl Swarm {
             }
             self.timers.pop();
             match wake {
-                Wake::Reconnect(peer) => {
-                    let late_ns = self.now_ns().saturating_sub(at_ns);
-                    self.peers[slot(peer)].add_own(late_ns);
-                    self.reopen(peer);
-                }
+                Wake::Reconnect(peer) => self.reopen(peer, at_ns),
                 Wake::Read(peer) => self.handle_readable(peer, true),
             }
         }

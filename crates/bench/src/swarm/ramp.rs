@@ -44,7 +44,7 @@ impl Swarm {
     }
 
     fn open_next(&mut self) {
-        let (due_ns, now_ns) = (self.next_open_ns(), self.now_ns());
+        let due_ns = self.next_open_ns();
         let Some(client) = self.share.next_client() else {
             return;
         };
@@ -74,18 +74,19 @@ impl Swarm {
             publisher,
             step: Step::Opening,
         });
+        // What was done for the client until here is the generator's part of the wait, too.
+        let now_ns = self.now_ns();
         let (slice, late_ns) = (&mut self.tally.slice, now_ns.saturating_sub(due_ns));
         enter(&mut slice.latencies.open_lag, late_ns);
         slice.delays.opening.add(late_ns, 1);
         if late_ns > PUNCTUAL_NS {
             self.peers[slot(peer)].add_own(late_ns);
         }
-        self.open(peer);
+        self.open(peer, now_ns);
     }
 
     /// Opens the connection of a client.
-    pub(super) fn open(&mut self, peer: u32) {
-        let now_ns = self.now_ns();
+    pub(super) fn open(&mut self, peer: u32, now_ns: u64) {
         let state = &mut self.peers[slot(peer)];
         state.step = Step::Opening;
         state.since_ns = now_ns;
@@ -183,6 +184,7 @@ impl Swarm {
         if state.away_since_ns() == 0 {
             let latencies = &mut self.tally.slice.latencies;
             let latency_ns = read.at_ns.saturating_sub(state.since_ns);
+            state.add_own(self.tally.carriers.waited_since_ns(state.since_ns));
             enter(&mut latencies.subscribe, latency_ns);
             let floor_ns = state.floor_ns(latency_ns);
             enter(&mut latencies.floors.subscribe, floor_ns);
@@ -219,5 +221,69 @@ pub(super) fn reason_of(error: &io::Error) -> String {
         io::ErrorKind::BrokenPipe => "closed by the broker".to_owned(),
         io::ErrorKind::AddrNotAvailable => "no free port for this source address".to_owned(),
         _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::Arc;
+    use std::sync::mpsc::sync_channel;
+
+    use thrum_load::plan::Machines;
+    use thrum_load::scenario::{Overrides, find};
+    use thrum_transport::{Connector, Endpoint, TlsOptions};
+
+    use super::super::{Control, SliceSender, TargetSetup, ThreadSetup};
+    use super::*;
+    use crate::clock;
+
+    /// A thread whose clients connect here.
+    fn swarm(listener: &TcpListener) -> Swarm {
+        let overrides = Overrides {
+            publishers: Some(50),
+            ..Overrides::default()
+        };
+        let scenario = find("p2p-1K").unwrap().with(&overrides).unwrap();
+        let plan = Arc::new(crate::plan(scenario, "t").unwrap());
+        let address = listener.local_addr().unwrap();
+        let endpoint = Endpoint::parse(&format!("mqtt://{address}")).unwrap();
+        let target = TargetSetup {
+            address,
+            connector: Arc::new(Connector::new(&endpoint, &TlsOptions::default()).unwrap()),
+            quic: None,
+            sources: Arc::default(),
+        };
+        let setup = ThreadSetup {
+            thread: 0,
+            gauge: 0,
+            machines: Machines::new(&[1]),
+            targets: [target].into(),
+            target_of_group: vec![0; plan.scenario.groups.len()].into(),
+            clock_offset_ns: 0,
+        };
+        let control = Arc::new(Control::new(1, clock::monotonic_ns()));
+        let sender = SliceSender {
+            slices: sync_channel(1).0,
+            recycled: sync_channel(1).1,
+        };
+        Swarm::new(plan, control, setup, sender).unwrap()
+    }
+
+    #[test]
+    fn what_is_late_of_an_opening_is_all_until_the_connection_is_begun() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut swarm = swarm(&listener);
+        for _ in 0..50 {
+            swarm.open_next();
+        }
+        let late_ns = swarm.peers.iter().map(|peer| {
+            let due_ns = swarm.control.ramp_start_ns + open_offset_ns(&swarm.plan, peer.number);
+            peer.since_ns.saturating_sub(due_ns)
+        });
+        let late_ns: Vec<u64> = late_ns.collect();
+        let opening = swarm.tally.slice.delays.opening;
+        assert_eq!(opening.sum_ns, late_ns.iter().sum::<u64>());
+        assert_eq!(Some(&opening.max_ns), late_ns.iter().max());
     }
 }

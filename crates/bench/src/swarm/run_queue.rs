@@ -1,4 +1,4 @@
-//! How long this thread was ready to run and waited for a core.
+//! How long a thread was ready to run and waited for a core.
 
 use std::os::fd::OwnedFd;
 
@@ -7,7 +7,7 @@ use rustix::io::pread;
 
 use crate::monitor::schedstat_wait_ns;
 
-/// The kernel's account of the calling thread.
+/// The kernel's account of a thread.
 #[derive(Debug)]
 pub(super) struct RunQueue {
     /// None if the kernel keeps no account.
@@ -18,8 +18,17 @@ pub(super) struct RunQueue {
 impl RunQueue {
     /// Opens the account of the calling thread.
     pub(super) fn of_this_thread() -> Self {
+        Self::open("/proc/thread-self/schedstat")
+    }
+
+    /// Opens the account of another thread of this process.
+    pub(super) fn of_thread(thread: u32) -> Self {
+        Self::open(&format!("/proc/self/task/{thread}/schedstat"))
+    }
+
+    fn open(path: &str) -> Self {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let schedstat = open("/proc/thread-self/schedstat", flags, Mode::empty());
+        let schedstat = open(path, flags, Mode::empty());
         let mut queue = Self {
             schedstat: schedstat.ok(),
             waited_ns: 0,

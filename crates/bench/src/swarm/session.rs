@@ -138,13 +138,15 @@ impl Swarm {
             .saturating_sub(u64::try_from(given_up).unwrap_or(0));
     }
 
-    /// Tries to reconnect.
-    pub(super) fn reopen(&mut self, peer: u32) {
+    /// Tries to reconnect, which was due at a time.
+    pub(super) fn reopen(&mut self, peer: u32, due_ns: u64) {
         if self.peers[slot(peer)].step == Step::Away {
             // Bytes left there belong to the old connection.
             self.flush_replies();
             self.flush_publications();
-            self.open(peer);
+            let now_ns = self.now_ns();
+            self.peers[slot(peer)].add_own(now_ns.saturating_sub(due_ns));
+            self.open(peer, now_ns);
         }
     }
 
@@ -157,6 +159,7 @@ impl Swarm {
         if !is_back {
             let due_ns = self.control.ramp_start_ns + open_offset_ns(&self.plan, state.number);
             let waited_ns = now_ns.saturating_sub(begins_ns(due_ns, state.since_ns));
+            state.add_own(self.tally.carriers.waited_since_ns(state.since_ns));
             let latencies = &mut self.tally.slice.latencies;
             enter(&mut latencies.connect, waited_ns);
             enter(&mut latencies.floors.connect, state.floor_ns(waited_ns));
@@ -202,7 +205,8 @@ impl Swarm {
         {
             let latency_ns = now_ns.saturating_sub(extra.away_since_ns);
             enter(&mut slice.latencies.reconnect, latency_ns);
-            let own_ns = u64::from(state.own_us) * 1_000;
+            let carried_ns = self.tally.carriers.waited_since_ns(extra.away_since_ns);
+            let own_ns = u64::from(state.own_us) * 1_000 + carried_ns;
             let floor_ns = latency_ns.saturating_sub(own_ns);
             enter(&mut slice.latencies.floors.reconnect, floor_ns);
             // Until the subscription is back, too, nothing arrives.

@@ -28,6 +28,15 @@ pub(crate) struct ThreadSetup {
 }
 
 impl ThreadSetup {
+    /// The threads of QUIC, by the kernel's numbers.
+    pub(super) fn carriers(&self) -> impl Iterator<Item = u32> {
+        let quic = self
+            .targets
+            .iter()
+            .filter_map(|target| target.quic.as_ref());
+        quic.flat_map(|quic| quic.dialer.thread_ids())
+    }
+
     /// A time of the coordinator's clock on this machine's.
     pub(super) const fn local_ns(&self, at_ns: u64) -> u64 {
         at_ns.saturating_add_signed(self.clock_offset_ns.saturating_neg())

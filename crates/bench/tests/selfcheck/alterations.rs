@@ -167,6 +167,39 @@ fn a_changed_text_is_found_whatever_its_places_are_filled_with() {
     });
 }
 
+/// A byte in each part of a mark, in binary and in digits.
+const IN_MARK: [Law; 5] = [
+    |mark| every_fourth(mark, Change::Byte(0)),
+    |mark| every_fourth(mark, Change::Byte(3)),
+    |mark| every_fourth(mark, Change::Byte(6)),
+    |mark| every_fourth(mark, Change::Byte(9)),
+    |mark| every_fourth(mark, Change::Byte(14)),
+];
+
+#[test]
+fn a_changed_mark_is_an_altered_payload_and_nothing_else_but_a_loss() {
+    let texts = ["at {now}", r#"{"seq":{seq}}"#];
+    let texts = texts.map(|text| PayloadSpec::Template(text.to_owned()));
+    let sizes = [PayloadSpec::Size(16), PayloadSpec::Random(300)];
+    at_once(&[texts, sizes].concat(), |payload| {
+        at_once(&IN_MARK, |law| {
+            let scenario = four_pairs(&payload, QoS::ExactlyOnce);
+            let outcome = run_with(law, QoS::ExactlyOnce, scenario);
+            let wrong = outcome.delivery.wrong;
+            assert_eq!(
+                (wrong.payload, wrong.foreign, wrong.misdelivered),
+                (12, 0, 0)
+            );
+            // What was published never arrived.
+            assert_eq!(outcome.faults, [Fault::Lost(12), Fault::WrongPayload(12)]);
+            // No loss counts at QoS 0.
+            let scenario = four_pairs(&payload, QoS::AtMostOnce);
+            let outcome = run_with(law, QoS::ExactlyOnce, scenario);
+            assert_eq!(outcome.faults, [Fault::WrongPayload(12)]);
+        });
+    });
+}
+
 fn all_at_most_once(_: Mark) -> Fate {
     Fate::Alter(Change::Qos(QoS::AtMostOnce))
 }

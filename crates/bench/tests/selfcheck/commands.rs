@@ -83,6 +83,10 @@ fn a_higher_rate_offers_more_messages_from_then_on() {
     // 250 ms from the command on: 225 messages before, 525 * 1.5 after it; later on a busy machine.
     assert_offered(&outcome, 850..=1_015);
     assert_eq!(marks(&outcome), ["rate 150 % of the planned one"]);
+    for second in &outcome.result.series {
+        // Of a thread that is late at its end, a second has a few messages less or more.
+        assert!(second.offered.abs_diff(second.sent) <= 75, "{second:?}");
+    }
 }
 
 #[test]
@@ -146,6 +150,84 @@ fn a_run_that_is_stopped_in_its_warm_up_is_no_pass() {
     );
 }
 
+/// A closed loop of four publishers.
+fn closed_loop(hold: Duration) -> Scenario {
+    let mut scenario = pairs(4, 1, hold);
+    scenario.stages.warm_up = ms(300);
+    let publishers = group(&mut scenario, "publishers");
+    publishers.publish.as_mut().unwrap().window = Some(1);
+    scenario
+}
+
+#[test]
+fn a_hold_that_is_ended_early_is_exact() {
+    let scenario = closed_loop(60 * SECOND);
+    let outcome = commanded(scenario, &[(Stage::Hold, 400, Command::Stop)]);
+    assert!(outcome.was_interrupted);
+    assert!(
+        outcome.hold > ms(400) && outcome.hold < 10 * SECOND,
+        "{:?}",
+        outcome.hold
+    );
+    let hold = outcome.result.series.iter();
+    let hold = hold.filter(|second| second.stage == Stage::Hold);
+    let (span, sent) = hold.fold((0.0, 0), |(span, sent), second| {
+        (span + second.span, sent + second.sent)
+    });
+    assert!((span - outcome.hold.as_secs_f64()).abs() < 1e-6, "{span}");
+    assert_eq!(sent, outcome.counts.sent_in_hold);
+    let of_hold = outcome.latencies.response.len();
+    let expected = outcome.health.delays.values().map(|of| of.expected);
+    assert_eq!(of_hold, expected.sum::<u64>());
+    assert!(of_hold.abs_diff(sent) <= 4, "{of_hold} {sent}");
+    let threads = &outcome.result.generator.threads;
+    assert!(
+        threads.iter().any(|thread| thread.busy_max > 0.0),
+        "{threads:?}"
+    );
+}
+
+/// Is busy once for a third of a second, in the hold.
+struct Stall {
+    is_over: bool,
+}
+
+impl Observer for Stall {
+    fn look(&mut self, status: &Status) {
+        if status.stage == Stage::Hold && status.elapsed >= ms(1_200) && !self.is_over {
+            self.is_over = true;
+            let began_ns = thrum_bench::clock::monotonic_ns();
+            while thrum_bench::clock::monotonic_ns() < began_ns + 330_000_000 {
+                thrum_bench::clock::rest(ms(10));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_coordinator_that_is_late_within_a_look_makes_the_run_invalid() {
+    let (broker, address) = real_broker();
+    let mut stall = Stall { is_over: false };
+    let outcome = run(pairs(2, 20, 2 * SECOND), &options(address), &mut stall).unwrap();
+    broker.stop();
+    let late_ns = outcome.health.coordinator.late_ns_max;
+    assert!(stall.is_over && late_ns >= 300_000_000, "{late_ns}");
+    let limits = &outcome.result.validity.limits;
+    assert!(
+        limits
+            .iter()
+            .any(|limit| limit.contains("the coordinator was up to ")),
+        "{limits:?}"
+    );
+    assert!(
+        outcome
+            .result
+            .validity
+            .withheld
+            .contains_key("broker.cores.max")
+    );
+}
+
 #[test]
 fn changes_add_up() {
     let commands = [
@@ -165,12 +247,8 @@ fn changes_add_up() {
 
 #[test]
 fn a_closed_loop_continues_after_a_pause() {
-    let mut scenario = pairs(4, 1, 2 * SECOND);
-    group(&mut scenario, "publishers")
-        .publish
-        .as_mut()
-        .unwrap()
-        .window = Some(1);
+    let mut scenario = closed_loop(2 * SECOND);
+    scenario.stages.warm_up = Duration::ZERO;
     let commands = [
         (Stage::Hold, 100, Command::Pause),
         (Stage::Hold, 500, Command::Resume),

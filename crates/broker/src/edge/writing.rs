@@ -6,6 +6,7 @@ use mio::Interest;
 use thrum_engine::Engine;
 use thrum_engine::ids::ConnectionKey;
 use thrum_engine::node::metrics::Counter;
+use thrum_engine::stages::{self, MovedBytes};
 use thrum_engine::turn::TurnLimits;
 
 use super::Edge;
@@ -17,6 +18,24 @@ use crate::worker::EVENTS_PER_TURN;
 /// Rounds of write and refill in one turn; the queue of a fast reader must not starve other
 /// connections.
 const ROUNDS_PER_TURN: usize = 4;
+
+/// Follows stamped messages of a connection whose output was `before` bytes long, and whose socket
+/// took `len` bytes.
+#[cold]
+fn follow_written(
+    engine: &mut Engine,
+    connection: &Connection,
+    key: ConnectionKey,
+    before: usize,
+    len: usize,
+) {
+    let moved = MovedBytes {
+        from_output: before - engine.core.outputs[key].waiting(),
+        into_socket: len,
+        in_layers: connection.layers_waiting(),
+    };
+    stages::written(&mut engine.core, key, moved);
+}
 
 /// Connections with output of earlier turns, which those turns had no room for.
 #[derive(Debug, Default)]
@@ -159,8 +178,14 @@ impl Edge {
             return 0;
         }
         let is_draining = connection.is_draining();
-        match connection.write(&mut outputs[key], &mut self.wire_buffer) {
+        let output = &mut outputs[key];
+        let before = output.is_followed.then(|| output.waiting());
+        match connection.write(output, &mut self.wire_buffer) {
             Ok(len) => {
+                if let Some(before) = before {
+                    follow_written(engine, &self.connections[key], key, before, len);
+                }
+                let outputs = &mut engine.core.outputs;
                 if let Some(buffer) = outputs[key].take_spare() {
                     outputs.recycle(buffer);
                 }

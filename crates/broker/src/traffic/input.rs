@@ -12,6 +12,7 @@ use thrum_engine::ids::{ConnectionKey, Slot};
 use thrum_engine::node::metrics::Counter;
 use thrum_engine::packets::Handled;
 use thrum_engine::reach::Cleared;
+use thrum_engine::stages;
 use thrum_protection::{InputUsage, MemoryLevel};
 use thrum_protocol::Violation;
 
@@ -19,7 +20,7 @@ use super::{READ_BYTES, Traffic};
 use crate::connection::Phase;
 use crate::door::{challenged, is_at};
 use crate::edge::{Edge, Ending};
-use crate::partial::Seen;
+use crate::partial::LeftBytes;
 use crate::read_gate::PauseReason;
 
 /// A client with this many times the soft limit of output is not read: the output consists of
@@ -77,6 +78,7 @@ impl Traffic {
         } else {
             self.handle_input(key, bytes)
         };
+        self.engine.core.stages.end_input();
         let bytes = bytes.len() as u64;
         self.edge
             .meters(&mut self.engine)
@@ -95,7 +97,15 @@ impl Traffic {
             }
             framed
         } else {
-            let mut partial = connection.partial.take();
+            let LeftBytes {
+                bytes: mut partial,
+                read_ns,
+                ..
+            } = connection.partial.take_seen();
+            if read_ns > 0 {
+                // Whole packets wait, and nothing was read since.
+                stages::resume_time_of_left_bytes(&mut self.engine.core, read_ns);
+            }
             partial.extend_from_slice(bytes);
             let framed = self.frames(key, &partial);
             if framed.next != Next::Stop && framed.used < partial.len() {
@@ -111,7 +121,16 @@ impl Traffic {
     /// Keeps unhandled bytes in the connection.
     fn keep_rest(&mut self, key: ConnectionKey, rest: Vec<u8>, next: Next) {
         let connection = &mut self.edge.connections[key];
-        connection.partial.put(rest);
+        let is_whole = connection.reading.is_held() || next != Next::Frame;
+        connection.partial.put_seen(LeftBytes {
+            bytes: rest,
+            seen: 0,
+            read_ns: if is_whole {
+                stages::time_of_left_bytes(&self.engine.core)
+            } else {
+                0
+            },
+        });
         if connection.reading.is_held() {
             self.read_ahead(key, &[]);
         } else if next != Next::Frame {
@@ -291,6 +310,10 @@ impl Traffic {
         connection.reading.take_packets();
         let mut waiting = connection.partial.take_seen();
         waiting.bytes.extend_from_slice(bytes);
+        if !bytes.is_empty() {
+            // The packets behind the held one are younger.
+            waiting.read_ns = stages::time_of_left_bytes(&self.engine.core);
+        }
         let Some(outlook) = self.look_ahead(key, &mut waiting) else {
             return;
         };
@@ -325,7 +348,7 @@ impl Traffic {
 
     /// Handles and removes packets that go ahead, up to the portion; none if the connection has
     /// ended.
-    fn look_ahead(&mut self, key: ConnectionKey, waiting: &mut Seen) -> Option<Outlook> {
+    fn look_ahead(&mut self, key: ConnectionKey, waiting: &mut LeftBytes) -> Option<Outlook> {
         let connection = &self.edge.connections[key];
         let (slot, version) = (connection.session()?, connection.version);
         let packet_bytes_max = self.engine.core.settings.session.packet_bytes_max;

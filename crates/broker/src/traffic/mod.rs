@@ -12,6 +12,7 @@ use thrum_codec::ReasonCode;
 use thrum_engine::Engine;
 use thrum_engine::ids::{ConnectionId, ConnectionKey, Slot};
 use thrum_engine::node::metrics::Counter;
+use thrum_engine::stages;
 use thrum_engine::timers::TimedSession;
 use thrum_protocol::Time;
 use thrum_protocol::server::Timeout;
@@ -25,6 +26,7 @@ use crate::door::{
 };
 use crate::edge::{DisconnectNotice, Edge, Ending};
 use crate::mailbox::{Arrived, Handover, Mail};
+use crate::partial::LeftBytes;
 use crate::shell_mail::ShellMail;
 
 /// Most bytes of one read; a busy connection is read again in the next turn.
@@ -199,7 +201,12 @@ impl Traffic {
         }
         let connection = &mut self.edge.connections[key];
         connection.reading.take_packets();
-        let partial = connection.partial.take();
+        let LeftBytes {
+            bytes: partial,
+            read_ns,
+            ..
+        } = connection.partial.take_seen();
+        stages::resume_time_of_left_bytes(&mut self.engine.core, read_ns);
         self.resume_reading(key, &partial);
     }
 

@@ -200,6 +200,10 @@ impl Traffic {
             .core
             .row()
             .add(Counter::BytesReceived, bytes.len() as u64);
+        if self.engine.core.stages.are_near(bytes.len()) {
+            let now = self.edge.node.clock.elapsed();
+            self.engine.core.stages.note_read(now);
+        }
         let connection = &self.edge.connections[key];
         match connection.phase {
             Phase::Draining(_) => {}

@@ -40,6 +40,7 @@ use crate::mailbox::{Arrived, Mail};
 use crate::node::Node;
 use crate::read_gate::PauseReason;
 use crate::settings::Settings;
+use crate::stage_topic::StageTopic;
 use crate::sys_topics::SysTopics;
 use crate::traffic::Traffic;
 use memory::watch_memory;
@@ -52,6 +53,7 @@ use thrum_engine::host::{Host, Surroundings};
 use thrum_engine::ids::ConnectionKey;
 use thrum_engine::node::metrics::Counter;
 use thrum_engine::settings::EngineSettings;
+use thrum_engine::stages;
 use thrum_engine::timers::Target;
 use thrum_engine::workers::WorkerId;
 
@@ -85,6 +87,7 @@ pub(crate) struct Worker {
     /// The first listeners have arrived: all sessions of the node are restored.
     has_begun: bool,
     pub(crate) sys: SysTopics,
+    stage_topic: StageTopic,
     stopping: bool,
     client_peak: trim::ClientPeak,
     query_tasks: TaskQueue,
@@ -109,6 +112,7 @@ impl Worker {
             bans_seen: 0,
             has_begun: false,
             sys: SysTopics::new(node.clock.started()),
+            stage_topic: StageTopic::default(),
             stopping: false,
             client_peak: trim::ClientPeak::default(),
             query_tasks: TaskQueue::default(),
@@ -183,7 +187,10 @@ impl Worker {
 
     /// Handles every ready socket, the mail of the other workers and the timers that are due.
     fn handle_inputs(&mut self, events: &Events) {
-        self.traffic.engine.core.turn.begin(self.node.clock.now());
+        let elapsed = self.node.clock.elapsed();
+        let core = &mut self.traffic.engine.core;
+        core.turn.begin(self.node.clock.at(elapsed));
+        core.stages.note_wake_up(elapsed);
         self.traffic.engine.core.memory.level = self.node.state.memory.level();
         self.traffic.engine.core.row().add(Counter::Turns, 1);
         let core = &mut self.traffic.engine.core;
@@ -404,6 +411,7 @@ impl Worker {
         self.traffic.edge.set_settings(settings.shell.clone());
         self.traffic.engine.core.settings = Arc::new(settings.engine.own_copy());
         self.traffic.engine.core.set_memory_limit();
+        stages::stamp_every(&mut self.traffic.engine.core, settings.engine.stamp_every);
         self.traffic.rechecking().access_changed(grants_otherwise);
     }
 
@@ -428,6 +436,8 @@ impl Worker {
                 if !interval.is_zero() {
                     self.sys.publish(&mut self.traffic.engine);
                 }
+                // At the start, it does not wait for the first second to pass.
+                self.publish_stages();
                 // A turned off interval is checked too, as a reload may turn it on.
                 let next = if interval.is_zero() {
                     HOUSEKEEPING
@@ -459,11 +469,19 @@ impl Worker {
                 core.durable.watch_folder(core.turn.now);
                 self.node.clock.update_wall_clock();
                 core.durable.watch_clock(&core.node.wall, core.turn.now);
+                self.publish_stages();
                 self.traffic.engine.core.timers.insert(
                     self.traffic.engine.core.turn.now.plus(HOUSEKEEPING),
                     Target::Housekeeping,
                 );
             }
+        }
+    }
+
+    /// Publishes the stages of stamped messages, unless the `$SYS` topics are turned off.
+    fn publish_stages(&mut self) {
+        if !self.traffic.edge.settings.sys_interval.is_zero() {
+            self.stage_topic.publish(&mut self.traffic.engine);
         }
     }
 

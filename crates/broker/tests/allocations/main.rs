@@ -76,8 +76,31 @@ impl Traffic {
 
 /// Allocations of a round with so many subscribers of the filter.
 fn allocations(version: Version, qos: QoS, subscribers: u16, filter: &str, expected: u64) -> u64 {
+    let load = Load {
+        version,
+        qos,
+        stamp_messages: 0,
+    };
+    allocations_of(load, subscribers, filter, expected)
+}
+
+/// Messages of one kind.
+#[derive(Clone, Copy)]
+struct Load {
+    version: Version,
+    qos: QoS,
+    /// One of so many is stamped.
+    stamp_messages: u32,
+}
+
+fn allocations_of(load: Load, subscribers: u16, filter: &str, expected: u64) -> u64 {
+    let Load {
+        version,
+        qos,
+        stamp_messages,
+    } = load;
     let before = counting::allocations();
-    let (broker, address) = start(|_| {});
+    let (broker, address) = start(|config| config.node.stamp_messages = stamp_messages);
     let mut receivers = Vec::new();
     for number in 0..subscribers {
         let mut receiver = Client::connect(address, version, &format!("receiver-{number}"));
@@ -113,6 +136,24 @@ fn messages_from_one_client_to_another_allocate_nothing() {
         for qos in [QoS::AtMostOnce, QoS::AtLeastOnce, QoS::ExactlyOnce] {
             let count = allocations(version, qos, 1, "site/7/device/1234", 0);
             assert_eq!(count, 0, "{version:?} {qos:?}");
+        }
+    }
+}
+
+#[test]
+fn stamped_messages_allocate_nothing() {
+    let _alone = alone();
+    for version in VERSIONS {
+        for qos in [QoS::AtMostOnce, QoS::AtLeastOnce, QoS::ExactlyOnce] {
+            for subscribers in [0, 1, 50] {
+                let load = Load {
+                    version,
+                    qos,
+                    stamp_messages: 1,
+                };
+                let count = allocations_of(load, subscribers, "site/7/device/1234", 0);
+                assert_eq!(count, 0, "{version:?} {qos:?}, {subscribers} subscribers");
+            }
         }
     }
 }

@@ -112,8 +112,8 @@ pub enum Answer {
     },
     /// The generator could not offer even the lowest load.
     NoTrial,
-    /// The most trials were made before both ends were sure; `low` held and `high` failed at least
-    /// once.
+    /// The most trials were made before both ends were sure, or the generator was the limit in the
+    /// repeats; `low` held and `high` failed at least once.
     Unsure {
         /// Highest load that was held and never failed.
         low: Option<f64>,
@@ -137,12 +137,14 @@ enum Above {
 }
 
 /// Knowledge while narrowing.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Bounds {
     /// The highest rung that held.
     low: Option<Rung>,
     /// The upper bound of the search.
     above: Option<Above>,
+    /// Rungs to the next trial while one of the two is missing.
+    stride: Rung,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -170,7 +172,9 @@ struct Tally {
 #[derive(Clone, Debug)]
 pub struct Search {
     limits: Limits,
-    /// Rungs of one stride.
+    /// The first rung.
+    start: Rung,
+    /// Rungs of the longest stride.
     stride: Rung,
     bottom: Rung,
     top: Rung,
@@ -196,15 +200,47 @@ impl Search {
             return Err(LimitsError::Repeats);
         }
         let rungs = |factor: f64| floor(factor.ln() / limits.resolution.ln_1p());
+        let stride = rungs(limits.stride).max(1);
         Ok(Self {
-            stride: rungs(limits.stride).max(1),
+            start: 0,
+            stride,
             bottom: rungs(LOWEST_PART),
             top: rungs(limits.to / limits.from),
-            phase: Phase::Narrow(Bounds::default()),
+            phase: Phase::Narrow(Bounds {
+                low: None,
+                above: None,
+                stride,
+            }),
             tallies: BTreeMap::new(),
             trials: Vec::new(),
             limits,
         })
+    }
+
+    /// A search of its own that begins at a load near which the answer is supposed. Its first
+    /// strides are short and double, so that it leaves that load as far as the trials ask it to.
+    #[must_use]
+    pub fn near(&self, load: f64) -> Self {
+        let rungs = (load / self.limits.from).ln() / self.limits.resolution.ln_1p();
+        Self {
+            start: floor(rungs + 0.5).clamp(self.bottom, self.top),
+            phase: Phase::Narrow(Bounds {
+                low: None,
+                above: None,
+                stride: 1,
+            }),
+            tallies: BTreeMap::new(),
+            trials: Vec::new(),
+            ..*self
+        }
+    }
+
+    /// Loads below this one are not tried, because no trial of them can be judged.
+    pub fn raise_lowest(&mut self, load: f64) {
+        let rungs = (load / self.limits.from).ln() / self.limits.resolution.ln_1p();
+        let tried = self.tallies.keys().next().copied().unwrap_or(self.start);
+        // The ends that are known already stay.
+        self.bottom = floor(rungs + 1.0).clamp(self.bottom, tried.max(self.bottom));
     }
 
     /// The next step; the same until a trial is recorded.
@@ -212,7 +248,7 @@ impl Search {
         let (rung, why) = match self.phase {
             Phase::Done(answer) => return Step::Done(answer),
             Phase::Narrow(bounds) => match (bounds.low, bounds.above) {
-                (None, None) => (0, "first"),
+                (None, None) => (self.start, "first"),
                 (Some(_), None) => (self.narrowing(bounds), "up"),
                 (None, Some(_)) => (self.narrowing(bounds), "down"),
                 (Some(_), Some(_)) => (self.narrowing(bounds), "halving"),
@@ -274,8 +310,10 @@ impl Search {
             Phase::Narrow(Bounds {
                 low: Some(low),
                 above: Some(Above::Failed(high)),
+                ..
             }) => (high - low).max(1).ilog2() + 2 * repeats,
-            Phase::Narrow(_) => 1,
+            Phase::Narrow(Bounds { low: Some(_), .. }) => 1 + repeats,
+            Phase::Narrow(Bounds { low: None, .. }) => 1,
             Phase::Low {
                 low,
                 above: Above::Failed(high),
@@ -303,15 +341,16 @@ impl Search {
             Above::Asked => self.top + 1,
         });
         match (bounds.low, ceiling) {
-            (None, None) => 0,
-            (Some(low), None) => (low + self.stride).min(self.top),
-            (None, Some(high)) => (high - self.stride).max(self.bottom),
+            (None, None) => self.start,
+            (Some(low), None) => (low + bounds.stride).min(self.top),
+            (None, Some(high)) => (high - bounds.stride).max(self.bottom),
             (Some(low), Some(high)) => i32::midpoint(low, high),
         }
     }
 
     fn after_narrowing(&self, bounds: Bounds, rung: Rung, grade: Grade, tally: Tally) -> Phase {
-        let Bounds { low, above } = bounds;
+        let Bounds { low, above, stride } = bounds;
+        let was_open = low.is_some() != above.is_some();
         let (low, above) = match grade {
             Grade::Held if rung == self.top => (Some(rung), Some(Above::Asked)),
             Grade::Held => (Some(rung), above),
@@ -329,7 +368,12 @@ impl Search {
                 Phase::Done(Answer::NoTrial)
             }
             (Some(low), Some(above)) if self.is_next(low, above) => Phase::Low { low, above },
-            _ => Phase::Narrow(Bounds { low, above }),
+            _ if was_open => Phase::Narrow(Bounds {
+                low,
+                above,
+                stride: (2 * stride).min(self.stride),
+            }),
+            _ => Phase::Narrow(Bounds { low, above, stride }),
         }
     }
 
@@ -350,7 +394,10 @@ impl Search {
             };
         }
         if low <= self.bottom {
+            let is_measured = |tally: &Tally| tally.held + tally.failed > 0;
             return Phase::Done(match tally.failed {
+                // Loads held or failed before the generator became the limit.
+                0 if self.tallies.values().any(is_measured) => self.unsure(),
                 0 => Answer::NoTrial,
                 _ => Answer::Below {
                     high: self.load(low),
@@ -392,6 +439,7 @@ impl Search {
             Phase::Narrow(Bounds {
                 low: Some(high),
                 above: None,
+                stride: self.stride,
             })
         } else if tally.limited < self.needed() {
             Phase::Reach { low, high }
@@ -451,7 +499,8 @@ impl Search {
         self.tallies.get(&rung).copied().unwrap_or_default()
     }
 
-    fn unsure(&self) -> Answer {
+    /// What is known of a search that has not ended.
+    pub fn unsure(&self) -> Answer {
         let failed = |tally: &Tally| tally.failed > 0;
         let held = |tally: &Tally| tally.held > 0 && tally.failed == 0;
         let low = self.tallies.iter().filter(|(_, tally)| held(tally));

@@ -3,14 +3,18 @@
 //!
 //! Nothing here connects to anything: [`Search`] chooses the next trial and takes its result.
 
+mod confidence;
 mod judge;
 mod machine;
+mod rounds;
 mod scaling;
+mod sentence;
 #[cfg(test)]
 mod simulation;
 mod text;
 
 pub use judge::{Figures, Goal, Grade, Trial};
 pub use machine::{Answer, Ceiling, Limits, LimitsError, Search, Step};
+pub use rounds::{Ends, Estimate, Round, Rounds};
 pub use scaling::{Vary, load_of, scaled};
-pub use text::{SearchReport, Subject, markdown, sentence, table};
+pub use text::{Numbered, RoundReport, SearchReport, Subject, markdown, table};

@@ -131,6 +131,127 @@ fn the_interval_holds_the_truth_in_nine_of_ten_noisy_simulations() {
     }
 }
 
+/// Three agreeing repeats prove a share of 36.8 %: normally distributed, this is where the share of
+/// trials that hold is that.
+const DEVIATIONS_OF_SHARE: f64 = 0.336_8;
+
+#[test]
+fn the_share_of_trials_that_a_round_states_is_true_in_95_of_100() {
+    for noise in [0.02, 0.06, 0.15] {
+        let (mut answers, mut low_is_true, mut high_is_true) = (0, 0, 0);
+        for seed in 0..500 {
+            let mut draws = Draws(seed);
+            let capacity = 1_500.0 * (1.0 + 40.0 * draws.uniform());
+            let broker = Simulated {
+                capacity,
+                noise,
+                ..STEADY
+            };
+            let (answer, _) = run(Limits::default(), &broker, seed + 1_000);
+            if let Answer::Between { low, high } = answer {
+                answers += 1;
+                let margin = DEVIATIONS_OF_SHARE * noise;
+                low_is_true += u32::from(low <= capacity * (1.0 + margin));
+                high_is_true += u32::from(high >= capacity * (1.0 - margin));
+            }
+        }
+        assert!(answers >= 450, "{noise}: {answers}");
+        for is_true in [low_is_true, high_is_true] {
+            assert!(
+                is_true * 100 >= answers * 95,
+                "{noise}: {is_true} of {answers}"
+            );
+        }
+    }
+}
+
+/// Runs this many rounds against a broker whose capacity is another one in each.
+fn rounds(count: u32, broker: &Simulated, drift: f64, draws: &mut Draws) -> Rounds {
+    let mut search = Rounds::new(Limits::default(), count).unwrap();
+    let capacities: Vec<f64> = (0..count)
+        .map(|_| broker.capacity * (1.0 + drift * draws.normal()))
+        .collect();
+    while let Some(Step::Try { load, .. }) = search.next() {
+        let now = Simulated {
+            capacity: capacities[search.ended().len()],
+            ..*broker
+        };
+        let grade = now.grade(load, draws);
+        let [fewest, most] = search.trials_left();
+        assert!(1 <= fewest && fewest <= most, "{fewest} {most}");
+        search.record(trial(load, grade));
+    }
+    search
+}
+
+#[test]
+fn the_interval_of_rounds_contains_the_capacity_as_often_as_it_says() {
+    for (count, stated) in [(2, 0.5), (5, 0.9375), (6, 0.968_75), (9, 0.960_9)] {
+        for (noise, drift) in [
+            (0.0, 0.0),
+            (0.02, 0.05),
+            (0.06, 0.0),
+            (0.05, 0.15),
+            (0.1, 0.1),
+        ] {
+            let mut hits = 0;
+            for seed in 0..500 {
+                let mut draws = Draws(seed);
+                let capacity = 1_500.0 * (1.0 + 40.0 * draws.uniform());
+                let broker = Simulated {
+                    capacity,
+                    noise,
+                    spoilt: 0.02,
+                    ..STEADY
+                };
+                let search = rounds(count, &broker, drift, &mut draws);
+                let estimate = search.estimate().unwrap();
+                assert_eq!(estimate.rounds, count);
+                assert!((estimate.confidence - stated).abs() < 1e-4);
+                let from = estimate.low.unwrap_or(0.0);
+                let to = estimate.high.unwrap_or(f64::INFINITY);
+                hits += u32::from(from <= capacity && capacity <= to);
+            }
+            let share = f64::from(hits) / 500.0;
+            assert!(
+                share >= stated,
+                "{count} rounds, {noise}, {drift}: {share} < {stated}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_later_round_takes_fewer_trials_and_leaves_the_answer_before_it() {
+    let limits = Limits::default();
+    let first = run(limits, &STEADY, 1).1;
+    assert!(first.trials().len() > 12, "{}", first.trials().len());
+    for (capacity, most) in [
+        (47_000.0, 8),
+        (50_000.0, 10),
+        (4_700.0, 18),
+        (470_000.0, 18),
+    ] {
+        let broker = Simulated { capacity, ..STEADY };
+        let mut search = first.near(45_000.0);
+        let mut draws = Draws(1);
+        let answer = loop {
+            match search.next() {
+                Step::Done(answer) => break answer,
+                Step::Try { load, .. } => {
+                    search.record(trial(load, broker.grade(load, &mut draws)));
+                }
+            }
+        };
+        let Answer::Between { low, high } = answer else {
+            panic!("{capacity}: {answer:?}");
+        };
+        assert!(low <= capacity && capacity < high, "{capacity}: {answer:?}");
+        let made = search.trials().len();
+        assert!(made <= most, "{capacity}: {made} trials");
+    }
+}
+
 #[test]
 fn a_generator_that_ends_first_is_not_mistaken_for_the_broker() {
     let broker = Simulated {
@@ -204,6 +325,27 @@ fn a_load_reported_as_held_was_held_in_every_trial() {
         assert!(grades.contains(&Grade::Held), "{seed}: {answer:?}");
         assert!(!grades.contains(&Grade::Failed), "{seed}: {answer:?}");
     }
+}
+
+#[test]
+fn a_search_goes_no_lower_than_trials_can_be_judged() {
+    let mut search = Search::new(Limits::default()).unwrap();
+    let mut loads = Vec::new();
+    while let Step::Try { load, .. } = search.next() {
+        loads.push(load);
+        search.record(trial(load, Grade::Limited));
+        search.raise_lowest(300.0);
+    }
+    assert_eq!(search.next(), Step::Done(Answer::NoTrial));
+    assert!(loads.iter().all(|load| *load >= 300.0), "{loads:?}");
+    assert!(loads.contains(&1_000.0) && loads.len() <= 6, "{loads:?}");
+    // Where nothing that was tried can be judged, there is no lower load to try.
+    let mut search = Search::new(Limits::default()).unwrap();
+    for _ in 0..3 {
+        search.record(trial(1_000.0, Grade::Limited));
+        search.raise_lowest(5_000.0);
+    }
+    assert_eq!(search.next(), Step::Done(Answer::NoTrial));
 }
 
 #[test]

@@ -29,6 +29,7 @@ use crate::durable::{Divided, Journal, MessageIds, Part, divide};
 use crate::interest::Interest;
 use crate::retained::{RetainedLimits, RetainedStore};
 use crate::sinks::{Places, Sinks};
+use crate::stages::NodeStages;
 use crate::workers::WorkerId;
 
 /// Arguments for the creation of a node.
@@ -63,6 +64,8 @@ pub struct NodeState {
     pub sinks: Sinks,
     /// The counters of the node.
     pub metrics: Metrics,
+    /// The durations of the stages of stamped messages.
+    pub stages: NodeStages,
     /// Number of sessions that outlive their connection, by user and address.
     pub session_counts: SessionCounts,
     /// The bans in force.
@@ -108,6 +111,7 @@ impl NodeState {
             retained: RetainedStore::new(retained, workers),
             sinks: Sinks::default(),
             metrics: Metrics::new(workers),
+            stages: NodeStages::new(workers),
             session_counts: SessionCounts::default(),
             bans,
             wall,

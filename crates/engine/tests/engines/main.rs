@@ -25,6 +25,7 @@ mod sessions;
 mod shell;
 mod sinks;
 mod sources;
+mod stages;
 mod subscriptions;
 mod work;
 

@@ -185,6 +185,22 @@ impl Template {
     }
 }
 
+impl Template {
+    /// Whether a payload without a legible mark may have been written from this template: all of it
+    /// that is the same in each message is there, but for one byte of a text before its mark.
+    pub(crate) fn resembles(&self, payload: &[u8]) -> bool {
+        match &self.body {
+            Body::Fixed(_) => self.matches(payload),
+            Body::Text { before_mark, .. } => {
+                let head = payload.get(..before_mark.len()).unwrap_or_default();
+                let pairs = head.iter().zip(*before_mark);
+                let same = pairs.filter(|(is, was)| is == was).count();
+                same + 1 >= before_mark.len()
+            }
+        }
+    }
+}
+
 impl Body {
     fn bytes_max(&self) -> usize {
         match self {

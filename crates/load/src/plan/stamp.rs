@@ -1,17 +1,22 @@
 //! The send time in a mark, which also tells runs apart that use the same topics.
 //!
-//! The low bits are the time, the bits above them a number of the run. A time of a day and a half
-//! is enough: no message is under way for longer.
+//! The low bits are the time, the bits above them a number of the run. A time of two hours is
+//! enough: no message is under way for longer.
 
-/// Bits of the time, in nanoseconds: 39 hours.
-const TIME_BITS: u32 = 47;
+use crate::mark::STAMP_BITS;
+
+/// Bits of the time, in nanoseconds: 4.9 hours, half of them for clocks that differ.
+const TIME_BITS: u32 = 44;
 
 const TIME: u64 = (1 << TIME_BITS) - 1;
 
-/// The number of a run: 16 bits of its tag; 0 for a tag that is not hexadecimal.
+/// Numbers of runs are below this.
+const RUNS: u64 = 1 << (STAMP_BITS - TIME_BITS);
+
+/// The number of a run: 13 bits of its tag; 0 for a tag that is not hexadecimal.
 pub(super) fn run_number(run_tag: &str) -> u16 {
     let number = u64::from_str_radix(run_tag, 16).unwrap_or_default();
-    u16::try_from(number & u64::from(u16::MAX)).unwrap_or_default()
+    u16::try_from(number % RUNS).unwrap_or_default()
 }
 
 /// A send time, stamped with the number of the run.
@@ -42,9 +47,9 @@ mod tests {
     #[test]
     fn a_time_is_read_back_on_machines_that_run_for_years() {
         for sent in [0, 5, HOUR_NS, TIME, TIME + 1, 9 * 365 * 24 * HOUR_NS + 17] {
-            for (run, wait_ns) in [(0, 0), (1, 3), (0xFFFF, 19 * HOUR_NS)] {
+            for (run, wait_ns) in [(0, 0), (1, 3), (0x1FFF, 2 * HOUR_NS)] {
                 let stamp = stamped(run, sent);
-                assert!(stamp < 1 << 63);
+                assert!(stamp < 1 << STAMP_BITS);
                 assert_eq!(sent_ns(run, stamp, sent + wait_ns), Some(sent));
                 assert_eq!(sent_ns(run, stamp, sent.saturating_sub(5)), Some(sent));
                 assert_eq!(sent_ns(run ^ 1, stamp, sent), None);
@@ -55,6 +60,7 @@ mod tests {
     #[test]
     fn runs_differ_by_their_tags() {
         assert_eq!(run_number("0a1b2c"), 0x1b2c);
+        assert_eq!(run_number("0affff"), 0x1fff);
         assert_eq!(run_number("t"), 0);
     }
 }

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use thrum_codec::QoS;
+use thrum_codec::{PacketId, QoS};
 
 use super::DropReason;
 use super::held::Held;
@@ -27,8 +27,9 @@ pub struct MessageEvent {
 /// A kind of event in the delivery of a message that a session held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryEvent {
-    /// The message was sent, possibly not for the first time.
-    Sent,
+    /// The message was sent, possibly not for the first time; with its packet identifier, if its
+    /// quality of service has one.
+    Sent(Option<PacketId>),
     /// PUBACK or PUBREC arrived for the message.
     Acknowledged,
     /// The message was dropped.
@@ -104,8 +105,8 @@ impl DeliveryEvents {
     }
 
     #[inline]
-    pub(super) fn sent(&mut self, held: &Held) {
-        self.record(held, DeliveryEvent::Sent);
+    pub(super) fn sent(&mut self, held: &Held, packet_id: Option<PacketId>) {
+        self.record(held, DeliveryEvent::Sent(packet_id));
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! The container: a tar archive of plain files, of which the same files give the same bytes.
 
-use std::io;
+use std::io::{self, Write};
 
 use tar::{Builder, EntryType, Header};
 
@@ -27,7 +27,11 @@ pub(super) struct Entry<'a> {
 
 /// The archive of these files, in their order, without times and owners.
 pub(super) fn pack(entries: &[Entry<'_>]) -> io::Result<Vec<u8>> {
-    let mut builder = Builder::new(Vec::new());
+    write(Vec::new(), entries)
+}
+
+fn write<W: Write>(out: W, entries: &[Entry<'_>]) -> io::Result<W> {
+    let mut builder = Builder::new(out);
     for entry in entries {
         let mut header = Header::new_ustar();
         header.set_entry_type(EntryType::Regular);
@@ -119,12 +123,44 @@ fn content<'a>(
     Ok((&blocks[..length], after))
 }
 
-/// Refuses bytes outside the files that this version would not write: a bundle hides nothing.
+/// Refuses bytes outside the files that this version would not write: a bundle hides nothing. The
+/// archive is compared as it is written, since a copy may have a GiB.
 fn check_form(archive: &[u8], entries: &[Entry<'_>]) -> Result<(), BundleError> {
-    let expected = pack(entries).map_err(|_| BundleError::Truncated)?;
-    if expected == archive {
+    let mut same = Same {
+        archive,
+        bytes: 0,
+        has_ended: false,
+    };
+    let is_written = write(&mut same, entries).is_ok();
+    if is_written && same.bytes == archive.len() {
         return Ok(());
     }
-    let same = expected.iter().zip(archive).take_while(|(a, b)| a == b);
-    Err(BundleError::Form { at: same.count() })
+    Err(BundleError::Form { at: same.bytes })
+}
+
+/// Counts the bytes that are written as they are in the archive, up to the first that differs.
+struct Same<'a> {
+    archive: &'a [u8],
+    bytes: usize,
+    has_ended: bool,
+}
+
+impl Write for Same<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let rest = self.archive.get(self.bytes..).unwrap_or_default();
+        if !self.has_ended && rest.starts_with(bytes) {
+            self.bytes += bytes.len();
+            return Ok(bytes.len());
+        }
+        if !self.has_ended {
+            let same = rest.iter().zip(bytes).take_while(|(a, b)| a == b);
+            self.bytes += same.count();
+            self.has_ended = true;
+        }
+        Err(io::ErrorKind::InvalidData.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -7,6 +7,9 @@ use serde_json::Value;
 use super::archive::Entry;
 use super::{BundleError, LOG, MANIFEST, RESULT, SCENARIO, SCHEMA, SERIES};
 
+/// Characters of a name that are shown.
+const SHOWN_CHARS_MAX: usize = 80;
+
 /// The manifest of a bundle; the facts are copies of those in its result.
 #[derive(Debug, Serialize)]
 struct Manifest<'a> {
@@ -106,7 +109,9 @@ pub(super) fn check_files(manifest: &[u8], entries: &[Entry<'_>]) -> Result<(), 
     };
     let SchemaOnly { schema } = serde_json::from_slice(manifest).map_err(wrong)?;
     if schema != SCHEMA {
-        return Err(BundleError::Schema { schema });
+        return Err(BundleError::Schema {
+            schema: shown(&schema),
+        });
     }
     let FilesOnly { files } = serde_json::from_slice(manifest).map_err(wrong)?;
     for entry in entries.iter().filter(|entry| entry.name != MANIFEST) {
@@ -124,9 +129,17 @@ pub(super) fn check_files(manifest: &[u8], entries: &[Entry<'_>]) -> Result<(), 
     }
     let has = |name: &str| entries.iter().any(|entry| entry.name == name);
     match files.into_iter().find(|file| !has(&file.name)) {
-        Some(file) => Err(BundleError::Missing { name: file.name }),
+        Some(file) => Err(BundleError::Missing {
+            name: shown(&file.name),
+        }),
         None => Ok(()),
     }
+}
+
+/// A name that anyone may have written: its beginning, without characters that a terminal obeys.
+fn shown(name: &str) -> String {
+    let beginning: String = name.chars().take(SHOWN_CHARS_MAX).collect();
+    beginning.escape_debug().to_string()
 }
 
 /// As 64 hexadecimal digits, which `sha256sum` prints too.

@@ -9,11 +9,13 @@
 //! ```
 //!
 //! `tar -x` unpacks it without thrum. It is not signed: it shows that nothing was changed by
-//! accident and that its figures follow from its histograms, not who made it.
+//! accident and that its parts follow from each other, not who made it.
 
 mod archive;
 mod checks;
+mod limits;
 mod manifest;
+mod seconds;
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -36,11 +38,23 @@ pub const FILE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// Largest bundle.
 pub const BUNDLE_BYTES_MAX: u64 = 2 * FILE_BYTES_MAX;
 
+/// Seconds of the longest run that is read out of a bundle: two days.
+pub const SECONDS_MAX: u64 = 2 * 86_400;
+
 const LOG: &str = "latency.hlog";
 const MANIFEST: &str = "manifest.json";
 const RESULT: &str = "result.json";
 const SCENARIO: &str = "scenario.toml";
 const SERIES: &str = "series.csv";
+
+/// A bundle that was made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Packed {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// What they are.
+    pub bundle: Bundle,
+}
 
 /// A bundle that was checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,6 +120,16 @@ pub enum BundleError {
         /// The claim.
         bytes: u64,
     },
+    /// More than any run has.
+    #[error("'{name}' exceeds the limit {limit}: {most}")]
+    Limit {
+        /// The file.
+        name: &'static str,
+        /// Name of the limit.
+        limit: &'static str,
+        /// Its value.
+        most: u64,
+    },
     /// Bytes beside the files were changed.
     #[error("byte {at} of the archive is not what thrum writes there: it was changed")]
     Form {
@@ -163,7 +187,7 @@ pub enum BundleError {
 ///
 /// # Errors
 /// The folder cannot be read, or its files contradict each other.
-pub fn pack(folder: &Path) -> Result<Vec<u8>, BundleError> {
+pub fn pack(folder: &Path) -> Result<Packed, BundleError> {
     let path = folder.join(RESULT);
     let result = read_file(&path, FILE_BYTES_MAX)?;
     let run = folder::read(&path)?;
@@ -183,8 +207,8 @@ pub fn pack(folder: &Path) -> Result<Vec<u8>, BundleError> {
         path: folder.to_owned(),
         source,
     })?;
-    verify(&bytes)?;
-    Ok(bytes)
+    let bundle = verify(&bytes)?;
+    Ok(Packed { bytes, bundle })
 }
 
 /// Reads and checks a bundle, in memory only.
@@ -195,16 +219,23 @@ pub fn read(path: &Path) -> Result<Bundle, BundleError> {
     verify(&read_file(path, BUNDLE_BYTES_MAX)?)
 }
 
-/// Checks a bundle: its form, the digests of its files, and that its figures agree with each
-/// other.
+/// Checks a bundle: its form, the digests of its files, and that its parts follow from each other
+/// as far as they do. The verdict follows from the scenario, which is not read here.
 ///
 /// # Errors
 /// The first check that it does not stand.
 pub fn verify(bytes: &[u8]) -> Result<Bundle, BundleError> {
     let entries = archive::unpack(bytes)?;
     let manifest = find(&entries, MANIFEST)?;
+    let manifest_max = limits::MANIFEST_BYTES_MAX;
+    limits::check_length(MANIFEST, manifest, "MANIFEST_BYTES_MAX", manifest_max)?;
+    limits::check_json(MANIFEST, manifest)?;
     manifest::check_files(manifest, &entries)?;
     let result = find(&entries, RESULT)?;
+    limits::check_json(RESULT, result)?;
+    let scenario = find(&entries, SCENARIO)?;
+    let scenario_max = limits::SCENARIO_BYTES_MAX;
+    limits::check_length(SCENARIO, scenario, "SCENARIO_BYTES_MAX", scenario_max)?;
     if manifest::text(result, &entries)?.as_bytes() != manifest {
         let what = format!("{MANIFEST} does not say what {RESULT} says of the run");
         return Err(BundleError::Disagrees { what });
@@ -217,13 +248,14 @@ pub fn verify(bytes: &[u8]) -> Result<Bundle, BundleError> {
         format!("sha256: that of {MANIFEST} for every other file"),
         format!("{MANIFEST}: the tool, machine, scenario and brokers of {RESULT}"),
     ];
-    let run = checks::result(result)?;
+    let mut run = checks::result(result)?;
     let parts = checks::Parts {
-        scenario: find(&entries, SCENARIO)?,
+        result,
+        scenario,
         series: find(&entries, SERIES)?,
         log: find(&entries, LOG).ok(),
     };
-    checks.extend(checks::all(&run, &parts)?);
+    checks.extend(checks::all(&mut run, &parts)?);
     Ok(Bundle { run, checks })
 }
 

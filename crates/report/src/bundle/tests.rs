@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::folder::{Files, RunFolder};
-use crate::result::Latencies;
+use crate::result::{Distribution, Latencies, Quantiles, Second, Stage};
+use crate::threshold::Threshold;
 use crate::{hlog, sample};
+use hdrhistogram::Histogram;
 use tar::{Builder, EntryType, Header};
 
 /// A run folder of its own for each test.
@@ -14,7 +16,7 @@ impl Kept {
         let name = format!("thrum-bundle-{}-{test}", std::process::id());
         let parent = std::env::temp_dir().join(name);
         let folder = RunFolder::create(&parent, &run.started, &run.scenario.name).unwrap();
-        let log = log();
+        let log = log(run);
         let files = Files {
             hlog: Some(&log),
             ..Files::default()
@@ -39,27 +41,110 @@ impl Drop for Kept {
     }
 }
 
-fn log() -> String {
-    let histogram = sample::distribution(&[900_000, 1_000_000])
-        .histogram()
-        .unwrap();
-    hlog::header(1e9) + &hlog::line("e2e", 0.0, 1.0, &histogram)
+/// The log of the response times of a run's seconds.
+fn log(run: &RunResult) -> String {
+    let mut log = hlog::header(1_795_252_323.0);
+    for second in run.series.iter().filter(|second| second.e2e.is_some()) {
+        log.push_str(&hlog::line("e2e", second.at, second.span, &of_second()));
+    }
+    log
+}
+
+fn of_second() -> Histogram<u64> {
+    let kept = sample::distribution(&[800_000, 3_900_000]);
+    kept.histogram().unwrap()
+}
+
+/// A run whose parts follow from each other: of as many seconds, two of them before the hold.
+fn honest(seconds: usize) -> RunResult {
+    let mut run = sample::run();
+    run.series.truncate(seconds);
+    // What arrives in the warm-up is in the log, and in no latency of the run.
+    run.series[1].stage = Stage::WarmUp;
+    run.series[1].e2e = Some(Quantiles::from_histogram(&of_second()));
+    let mut all = Histogram::new(3).unwrap();
+    let hold = run.series.iter().filter(|of| of.stage == Stage::Hold);
+    for _ in hold {
+        all.add(of_second()).unwrap();
+    }
+    let bound = Quantiles {
+        mean: 70_000,
+        p50: 61_000,
+        p99: 290_000,
+        ..Quantiles::default()
+    };
+    run.latency_ns = Latencies {
+        e2e: Some(Distribution::with_missing(&all, 0, 0).with_bound(Some(bound))),
+        ..Latencies::default()
+    };
+    let sum = |of: fn(&Second) -> u64| run.series.iter().map(of).sum();
+    run.delivery.sent_messages = sum(|second| second.sent);
+    run.delivery.acknowledged = sum(|second| second.acknowledged);
+    (run.delivery.bytes_sent, run.delivery.bytes_received) = (0, 0);
+    (run.clients.cut, run.clients.reconnected) = (0, 0);
+    run.fill_metrics();
+    run.conclude(&thresholds());
+    run
+}
+
+fn thresholds() -> Vec<Threshold> {
+    let limits = [
+        ("e2e.p99", "< 50ms"),
+        ("delivered", "== 100%"),
+        ("broker.rss", "< 4MiB"),
+    ];
+    let read = limits.map(|(metric, condition)| Threshold::parse(metric, condition).unwrap());
+    read.into()
 }
 
 /// The sample with a short series, so that every byte of its bundle can be tried.
 fn small() -> RunResult {
-    let mut run = sample::run();
-    run.series.truncate(1);
-    run.latency_ns = Latencies {
-        e2e: run.latency_ns.e2e,
-        ..Latencies::default()
-    };
-    run.fill_metrics();
-    run
+    honest(3)
 }
 
 fn packed(test: &str) -> Vec<u8> {
-    pack(&Kept::new(test, &small()).0).unwrap()
+    pack(&Kept::new(test, &small()).0).unwrap().bytes
+}
+
+/// The bundle with another text of one file, made to agree with its digests.
+fn forged(whole: &[u8], file: &str, change: impl Fn(&str) -> String) -> Vec<u8> {
+    let entries = archive::unpack(whole).unwrap();
+    let before = std::str::from_utf8(find(&entries, file).unwrap()).unwrap();
+    let after = change(before);
+    assert_ne!(before, after);
+    let with = |other: &Entry<'_>, name: &str, text: &str| other.name == name && !text.is_empty();
+    let changed: Vec<Entry<'_>> = entries
+        .iter()
+        .map(|old| {
+            if with(old, file, &after) {
+                entry(old.name, after.as_bytes())
+            } else {
+                *old
+            }
+        })
+        .collect();
+    if file == MANIFEST {
+        return archive::pack(&changed).unwrap();
+    }
+    let manifest = manifest::text(find(&changed, RESULT).unwrap(), &changed).unwrap();
+    let changed = changed.iter().map(|old| {
+        if old.name == MANIFEST {
+            entry(MANIFEST, manifest.as_bytes())
+        } else {
+            *old
+        }
+    });
+    archive::pack(&changed.collect::<Vec<_>>()).unwrap()
+}
+
+/// What is said of a run that was changed before its files were written.
+#[track_caller]
+fn check_changed(test: &str, change: fn(&mut RunResult), expected: &str) {
+    let mut run = honest(12);
+    change(&mut run);
+    let refused = pack(&Kept::new(test, &run).0).map(|_| ());
+    let text = refused.unwrap_err().to_string();
+    assert!(text.contains(expected), "{text}");
 }
 
 fn refusal(bytes: &[u8]) -> String {
@@ -86,17 +171,19 @@ fn header(name: &str, bytes: u64) -> Header {
 
 #[test]
 fn the_same_run_gives_the_same_bytes_and_is_read_back() {
-    let kept = Kept::new("same", &sample::run());
-    let bytes = pack(&kept.0).unwrap();
-    assert_eq!(bytes, pack(&kept.0).unwrap());
-    let bundle = verify(&bytes).unwrap();
-    assert!(bundle.run == sample::run());
+    let kept = Kept::new("same", &honest(12));
+    let packed = pack(&kept.0).unwrap();
+    assert_eq!(packed, pack(&kept.0).unwrap());
+    let bundle = verify(&packed.bytes).unwrap();
+    assert!(bundle.run == honest(12) && bundle == packed.bundle);
     let checks = bundle.checks.join("\n");
     for part in [
         "archive: 5 files",
         "series.csv: 12 seconds",
-        "distributions computed again",
-        "latency.hlog: 1 intervals, 2 values",
+        "sums: 8 counts",
+        "11 figures of 1 distributions computed again",
+        "conclusions: 3 thresholds judged again",
+        "latency.hlog: 11 intervals, 22 values",
     ] {
         assert!(checks.contains(part), "{checks}");
     }
@@ -106,7 +193,7 @@ fn the_same_run_gives_the_same_bytes_and_is_read_back() {
 fn a_run_without_a_log_has_a_bundle() {
     let kept = Kept::new("no-log", &small());
     fs::remove_file(kept.0.join(LOG)).unwrap();
-    let bundle = verify(&pack(&kept.0).unwrap()).unwrap();
+    let bundle = pack(&kept.0).unwrap().bundle;
     assert!(
         bundle
             .checks
@@ -263,5 +350,259 @@ fn a_folder_or_a_device_is_no_bundle() {
     for path in ["/dev/zero", "/tmp"] {
         let text = read(Path::new(path)).unwrap_err().to_string();
         assert!(text.ends_with("it is not a file"), "{text}");
+    }
+}
+
+#[test]
+fn conclusions_that_do_not_follow_from_the_figures_are_found() {
+    check_changed(
+        "valid",
+        |run| run.validity.limits.push("a thread was busy".to_owned()),
+        "result.json says VALID, and the limits of its figures say INVALID",
+    );
+    check_changed(
+        "threshold",
+        |run| run.thresholds[2].pass = true,
+        "result.json says that broker.rss < 4MiB was kept, and its figures say missed (8 MiB)",
+    );
+    check_changed(
+        "withheld-threshold",
+        |run| {
+            let why = "the accounts of the hold were read 3s late".to_owned();
+            run.validity.withheld.insert("broker.rss".to_owned(), why);
+            run.fill_metrics();
+        },
+        "its figures say missed (withheld: the accounts of the hold were read 3s late)",
+    );
+    check_changed(
+        "faults",
+        |run| run.verdict.faults.push("messages lost: 3".to_owned()),
+        "result.json says PASS, and has faults",
+    );
+    check_changed(
+        "code",
+        |run| run.exit_code = 0,
+        "result.json has exit code 0, and its conclusions give 99",
+    );
+}
+
+#[test]
+fn withheld_figures_and_errors_that_do_not_follow_from_their_histogram_are_found() {
+    check_changed(
+        "withheld",
+        |run| {
+            let e2e = run.latency_ns.e2e.as_mut().unwrap();
+            e2e.withheld.remove("p99");
+            run.fill_metrics();
+            run.conclude(&thresholds());
+        },
+        "e2e.p99: by its histogram and its error it is withheld (20 values are too few: it takes 1 000)",
+    );
+    check_changed(
+        "bound",
+        |run| {
+            let e2e = run.latency_ns.e2e.as_mut().unwrap();
+            e2e.bound.as_mut().unwrap().mean = 300_000_000;
+        },
+        "e2e.mean: by its histogram and its error it is withheld (up to 300ms of ",
+    );
+    check_changed(
+        "larger",
+        |run| {
+            let e2e = run.latency_ns.e2e.as_mut().unwrap();
+            let histogram = e2e.histogram().unwrap();
+            let bound = Quantiles {
+                p50: 800_900_000,
+                ..Quantiles::default()
+            };
+            *e2e = Distribution::with_missing(&histogram, 0, 0).with_bound(Some(bound));
+            run.fill_metrics();
+            run.conclude(&thresholds());
+        },
+        "has 800900000 ns as error of e2e.p50",
+    );
+    check_changed(
+        "curve",
+        |run| run.latency_ns.e2e.as_mut().unwrap().curve[1].1 += 1,
+        "the curve of e2e in result.json is not that of its histogram",
+    );
+    check_changed(
+        "left-out",
+        |run| {
+            run.metrics.remove("broker.rss");
+        },
+        "result.json has no broker.rss, and its other fields give one",
+    );
+}
+
+#[test]
+fn seconds_that_do_not_add_up_are_found() {
+    check_changed(
+        "sent",
+        |run| run.series[5].sent += 1,
+        "result.json has sent: 10000, and the sum of its seconds is 10001",
+    );
+    check_changed(
+        "order",
+        |run| run.series.swap(4, 5),
+        "the seconds of result.json do not ascend",
+    );
+    check_changed(
+        "quantile",
+        |run| run.series[5].e2e.as_mut().unwrap().p99 = 5,
+        "latency.hlog: line 10 is not what result.json has of its second",
+    );
+    check_changed(
+        "sum",
+        |run| {
+            let fast = sample::distribution(&[800_000; 20]).histogram().unwrap();
+            run.latency_ns.e2e = Some(Distribution::with_missing(&fast, 0, 0).with_bound(None));
+            run.fill_metrics();
+            run.conclude(&thresholds());
+        },
+        "its seconds do not add up to e2e of result.json",
+    );
+}
+
+#[test]
+fn a_changed_row_of_the_series_is_found_whatever_its_digest() {
+    let whole = packed("series");
+    let row = |text: &str| {
+        refusal(&forged(&whole, SERIES, |series| {
+            series.replace(text, "7,1,")
+        }))
+    };
+    assert!(row("2,1,").contains("row 3 of series.csv is not that of the seconds"));
+    let head = forged(&whole, SERIES, |series| series.replace("at_s", "at"));
+    assert!(refusal(&head).contains("the head of series.csv is not that"));
+    let longer = forged(&whole, SERIES, |series| format!("{series}3,1,hold\n"));
+    assert!(refusal(&longer).contains("more rows than result.json has seconds"));
+    let cut = forged(&whole, SERIES, |series| series.trim_end().to_owned());
+    assert!(refusal(&cut).contains("row 3 of series.csv"));
+}
+
+#[test]
+fn a_changed_line_of_the_log_is_found_whatever_its_digest() {
+    let whole = pack(&Kept::new("log", &honest(5)).0).unwrap().bytes;
+    let fast = sample::distribution(&[700_000, 3_900_000]);
+    let fast = hlog::line("e2e", 3.0, 1.0, &fast.histogram().unwrap());
+    let second = hlog::line("e2e", 3.0, 1.0, &of_second());
+    let check = |change: &dyn Fn(&str) -> String, expected: &str| {
+        let text = refusal(&forged(&whole, LOG, change));
+        assert!(text.contains(expected), "{text}");
+    };
+    check(
+        &|log| log.replace(&second, &fast),
+        "line 8 is not what result.json has of its second",
+    );
+    check(
+        &|log| log.replace(&second, ""),
+        "line 8 comes after second 4, whose e2e is missing",
+    );
+    check(
+        &|log| log.replace(&second, &second.repeat(2)),
+        "line 9 comes after second 5, whose e2e is missing",
+    );
+    check(
+        &|log| log.replace("Tag=e2e,3.000,1.000,3.9", "Tag=e2e,3.000,1.000,2.9"),
+        "line 8 has another time or maximum than its histogram",
+    );
+    check(
+        &|log| log.replace("Tag=e2e,3.000", "Tag=service,3.000"),
+        "line 8 comes after second 4, whose e2e is missing",
+    );
+    check(
+        &|log| log.replace("Tag=e2e,3.000", "Tag=other,3.000"),
+        "line 8 is of no latency of a run",
+    );
+    check(
+        &|log| format!("{log}# by someone else\n"),
+        "line 10 is not an interval",
+    );
+    check(
+        &|log| log.replace("1795252323", "1795252324"),
+        "or its header is not that of the run's start",
+    );
+    check(&|log| log.trim_end().to_owned(), "latency.hlog was cut off");
+}
+
+#[test]
+fn a_figure_of_another_tool_that_does_not_follow_is_found() {
+    let run = small();
+    let compat = crate::compat::Compat::xmeter(&run).unwrap();
+    let kept = Kept::new("compat", &run);
+    let with = crate::compat::WithCompat {
+        run: &run,
+        compat: Some(&compat),
+    };
+    let text = serde_json::to_string_pretty(&with).unwrap();
+    fs::write(kept.0.join(RESULT), &text).unwrap();
+    let whole = pack(&kept.0).unwrap().bytes;
+    let changed = forged(&whole, RESULT, |result| {
+        result.replace("\"payload_bytes\": 40", "\"payload_bytes\": 16")
+    });
+    assert!(refusal(&changed).contains("the field compat of result.json does not follow"));
+}
+
+#[test]
+fn a_text_that_would_take_memory_or_time_is_refused_with_the_limit() {
+    let whole = packed("limits");
+    let check = |file: &str, change: &dyn Fn(&str) -> String, expected: &str| {
+        let text = refusal(&forged(&whole, file, change));
+        assert_eq!(text, expected);
+    };
+    check(
+        RESULT,
+        &|result| {
+            let deep = "[".repeat(20) + &"]".repeat(20);
+            result.replace("\"tool\": {", &format!("\"tool\": {{ \"x\": {deep},"))
+        },
+        "'manifest.json' exceeds the limit DEPTH_MAX: 16",
+    );
+    check(
+        RESULT,
+        &|result| {
+            result.replace(
+                "\"marks\": [",
+                &format!("\"marks\": [{}", "{},".repeat(180_000)),
+            )
+        },
+        "'result.json' exceeds the limit ENTRIES_MAX: 172800",
+    );
+    check(
+        RESULT,
+        &|result| {
+            let long = "x".repeat(1 << 20);
+            result.replace("\"started\"", &format!("\"more\": \"{long}\", \"started\""))
+        },
+        "'result.json' exceeds the limit FIELD_BYTES_MAX: 1048576",
+    );
+    check(
+        SCENARIO,
+        &|scenario| format!("{scenario}# {}", "x".repeat(256 * 1024)),
+        "'scenario.toml' exceeds the limit SCENARIO_BYTES_MAX: 262144",
+    );
+    check(
+        MANIFEST,
+        &|manifest| format!("{manifest}{}", " ".repeat(4 * 1024 * 1024)),
+        "'manifest.json' exceeds the limit MANIFEST_BYTES_MAX: 4194304",
+    );
+}
+
+#[test]
+fn names_within_a_bundle_are_shown_escaped() {
+    let whole = packed("names");
+    for (from, to) in [
+        ("thrum-bench-bundle/1", "\\u202eb\\u001b[2J\\nfake"),
+        (
+            "\"name\": \"series.csv\"",
+            "\"name\": \"..\\u2066/\\u001b\\n\"",
+        ),
+    ] {
+        let changed = forged(&whole, MANIFEST, |manifest| manifest.replace(from, to));
+        let text = refusal(&changed);
+        let is_plain = |letter: char| letter.is_ascii_graphic() || letter == ' ';
+        assert!(text.chars().all(is_plain), "{text:?}");
+        assert!(text.len() < 300, "{text}");
     }
 }

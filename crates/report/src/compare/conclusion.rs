@@ -2,7 +2,7 @@
 
 use super::{Comparison, FAILURES, NoiseSource, Row, Verdict};
 use crate::metric;
-use crate::units::figure;
+use thrum_figures::figure;
 
 /// The comparison in one sentence; `name` is the candidate's, the baseline is `A`.
 ///

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::result::RunResult;
-use crate::units::{bytes, figure, fraction};
+use thrum_figures::{bytes, figure, fraction};
 
 /// Differing values shown of one condition and side.
 const SHOWN_MAX: usize = 3;

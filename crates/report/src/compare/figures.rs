@@ -3,7 +3,7 @@
 
 use crate::metric;
 use crate::result::{RunResult, VALUES_MIN};
-use crate::units::fraction;
+use thrum_figures::fraction;
 
 /// The compared figures, in the order of their display: latency and CPU first. The highest value
 /// of a distribution is one value and is not compared.

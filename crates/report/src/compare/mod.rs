@@ -212,14 +212,6 @@ impl Comparison {
     }
 }
 
-/// Compares several candidates, each with the same baseline.
-pub fn against_first(baseline: &[RunResult], candidates: &[&[RunResult]]) -> Vec<Comparison> {
-    let each = candidates
-        .iter()
-        .map(|candidate| Comparison::new(baseline, candidate));
-    each.collect()
-}
-
 fn method(baseline: &[RunResult], candidate: &[RunResult]) -> Method {
     let least_p = permutation::least_p(baseline.len(), candidate.len());
     let started = |runs: &[RunResult]| {
@@ -231,7 +223,9 @@ fn method(baseline: &[RunResult], candidate: &[RunResult]) -> Method {
     Method {
         level: LEVEL,
         least_p,
-        is_by_runs: least_p <= LEVEL,
+        // A side of one or two runs may reach the level beside a long one, but shows nothing of
+        // what its own runs differ by.
+        is_by_runs: baseline.len().min(candidate.len()) >= RUNS_NEEDED && least_p <= LEVEL,
         is_one_after_the_other: spans
             .is_some_and(|(one, other)| one.1 < other.0 || other.1 < one.0),
     }

@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 
 use crate::result::{RunResult, Second, Stage, VALUES_BEYOND_MIN};
-use crate::units::fraction;
+use thrum_figures::fraction;
 
 /// Runs on each side from which their spread is meaningful.
 pub(super) const RUNS_MIN: usize = 3;

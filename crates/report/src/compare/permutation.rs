@@ -105,7 +105,7 @@ impl Figure {
             seen[side] += 1;
         }
         for (half, seen) in sides.iter_mut().zip(seen) {
-            half.mean /= crate::units::fraction(seen as u64);
+            half.mean /= thrum_figures::fraction(seen as u64);
         }
         sides
     }
@@ -137,7 +137,7 @@ pub(super) fn least_p(baseline: usize, candidate: usize) -> f64 {
     } else {
         divisions
     };
-    1.0 / crate::units::fraction(looked_at)
+    1.0 / thrum_figures::fraction(looked_at)
 }
 
 /// For each figure, the probability that equal sides show any of the figures as much worse as this
@@ -177,7 +177,7 @@ fn one_sided(figures: &[Figure], baseline: usize, candidate: usize) -> Vec<f64> 
     });
     as_extreme
         .into_iter()
-        .map(|count| crate::units::ratio(count, looked_at))
+        .map(|count| thrum_figures::ratio(count, looked_at))
         .collect()
 }
 
@@ -266,6 +266,20 @@ mod tests {
     }
 
     #[test]
+    fn unequal_sides_that_are_apart_have_the_least_p_too() {
+        for [baseline, candidate] in [[3, 4], [3, 5], [5, 3], [4, 9], [2, 5]] {
+            let low = (0..baseline).map(|run| 1.0 + 0.01 * f64::from(run));
+            let high = (0..candidate).map(|run| 2.0 + 0.01 * f64::from(run));
+            let apart = figure(&low.chain(high).collect::<Vec<f64>>(), 0.1);
+            let sizes = [baseline, candidate].map(|runs| usize::try_from(runs).unwrap());
+            let [worse, _] = joint(&[apart], sizes[0], sizes[1])[0];
+            let least = least_p(sizes[0], sizes[1]);
+            assert!((worse - least).abs() < 1e-12, "{sizes:?}: {worse} {least}");
+        }
+        assert!((least_p(3, 5) - 1.0 / 56.0).abs() < 1e-12);
+    }
+
+    #[test]
     fn differences_below_the_least_are_none() {
         let close = figure(&[1.0, 1.001, 1.002, 1.05, 1.051, 1.052], 0.1);
         assert!(joint(&[close], 3, 3)[0][0] > 0.99);
@@ -299,7 +313,7 @@ mod tests {
                 state ^= state << 13;
                 state ^= state >> 7;
                 state ^= state << 17;
-                1.0 + crate::units::fraction(state >> 12) / crate::units::fraction(1 << 52)
+                1.0 + thrum_figures::fraction(state >> 12) / thrum_figures::fraction(1 << 52)
             });
             figure(&values.collect::<Vec<f64>>(), 0.0)
         };

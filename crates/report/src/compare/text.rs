@@ -10,7 +10,7 @@ use super::{Comparison, LEVEL, Method, NoiseSource, RUNS_NEEDED, Range, Row, Sid
 use crate::grid;
 use crate::metric;
 use crate::result::{VALUES_BEYOND_MIN, VALUES_MIN};
-use crate::units::figure;
+use thrum_figures::figure;
 
 /// Figures of the line in the summary and their short names.
 const IN_LINE: [(&str, &str); 6] = [
@@ -326,15 +326,19 @@ fn by_runs() -> String {
 
 fn by_band(comparison: &Comparison) -> String {
     let between = |kind: Kind| percent(kind.between_runs());
+    let least_p = comparison.method.least_p;
+    let why = if least_p > LEVEL {
+        let (least_p, level) = (figure(least_p), figure(LEVEL));
+        format!("the least p is {least_p}, and an alarm needs {level}, so")
+    } else {
+        "each side has to show what its own differ by, so an alarm needs".to_owned()
+    };
     format!(
-        "{} and {} runs are too few to show what equal runs differ by: the least p is {}, and an \
-         alarm needs {}, so at least {RUNS_NEEDED} runs a side. Until then ± is the error within \
-         the runs (99 %) and what runs are known to differ by: {} (latency), {} (CPU), {} \
-         (memory), {} (rate).",
+        "{} and {} runs are too few to show what equal runs differ by: {why} at least \
+         {RUNS_NEEDED} runs a side. Until then ± is the error within the runs (99 %) and what runs \
+         are known to differ by: {} (latency), {} (CPU), {} (memory), {} (rate).",
         comparison.baseline.runs,
         comparison.candidate.runs,
-        figure(comparison.method.least_p),
-        figure(LEVEL),
         between(Kind::Latency),
         between(Kind::Cpu),
         between(Kind::Memory),

@@ -60,7 +60,7 @@ fn verdict(head: &RunHead) -> String {
     let missed = head
         .thresholds
         .iter()
-        .filter(|threshold| !threshold.pass)
+        .filter(|threshold| threshold.is_missed(&head.validity))
         .count();
     if missed > 0 {
         words.push(format!("✗{missed}"));

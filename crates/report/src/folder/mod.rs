@@ -14,7 +14,7 @@ use crate::compat::{Compat, WithCompat};
 use crate::result::{RunResult, SCHEMA, Validity, Verdict};
 use crate::summary::summary;
 use crate::threshold::ThresholdResult;
-use crate::{environment_json, hgrm, junit, markdown, series_csv};
+use crate::{environment_json, hgrm, junit, markdown, series_csv, stages_csv};
 
 /// Runs of one scenario that may start within one second.
 const SAME_NAME_MAX: u32 = 100;
@@ -180,6 +180,9 @@ impl RunFolder {
     pub fn write(&self, run: &RunResult, files: &Files<'_>) -> Result<(), WriteError> {
         self.put("run.toml", &run.scenario.toml)?;
         self.put("series.csv", &series_csv(run))?;
+        if let Some(stages) = stages_csv(run) {
+            self.put("stages.csv", &stages)?;
+        }
         // A run in which nothing arrived has no distribution.
         if let Ok(distribution) = hgrm(run) {
             self.put("latency.hgrm", &distribution)?;

@@ -7,7 +7,7 @@ use crate::svg::{
     Drawing, HeatColumn, HeatMap, Limit, LineChart, PercentileChart, PercentileLine, Point, Series,
     StageBand, TimeMark,
 };
-use crate::units::{self, fraction};
+use thrum_figures::{self as units, fraction};
 
 /// Shorter pieces of a second have no rate: a few messages would look like a burst.
 const RATE_SPAN_MIN: f64 = 0.25;

@@ -8,7 +8,7 @@ use super::words::clock;
 use crate::result::{
     Agent, Broker, Distribution, Generator, Machine, RunResult, ScenarioDescription, Stage, Usage,
 };
-use crate::units::{self, fraction};
+use thrum_figures::{self as units, fraction};
 
 /// Longest scenario file and broker configuration in a page, escaped.
 const TOML_BYTES_MAX: usize = 32 * 1024;
@@ -50,10 +50,11 @@ impl Section {
 pub(crate) fn disclosure(result: &RunResult) -> Vec<Section> {
     let mut sections = vec![tool(result), scenario(&result.scenario)];
     for broker in result.brokers.iter().take(BROKERS_MAX) {
-        sections.push(broker_section(broker));
+        sections.push(broker_section(result, broker));
     }
     sections.push(machine("Machine of the generator", &result.machine));
-    sections.extend(result.agents.iter().take(AGENTS_MAX).map(agent));
+    let agents = result.agents.iter().take(AGENTS_MAX);
+    sections.extend(agents.map(|of| agent(result, of)));
     let mut file = Section::new("Scenario file");
     file.text = cut(&result.scenario.toml, TOML_BYTES_MAX);
     if !file.text.is_empty() {
@@ -163,7 +164,7 @@ fn is_loopback(target: &str) -> bool {
             .is_ok_and(|address| address.is_loopback())
 }
 
-fn broker_section(broker: &Broker) -> Section {
+fn broker_section(result: &RunResult, broker: &Broker) -> Section {
     let name = if broker.target.is_empty() {
         "Broker".to_owned()
     } else {
@@ -182,7 +183,7 @@ fn broker_section(broker: &Broker) -> Section {
     if broker.pid != 0 {
         section.row("process", broker.pid.to_string());
     }
-    usage_rows(&mut section, &broker.usage);
+    usage_rows(&mut section, result, &broker.usage);
     if broker.configuration.is_empty() {
         section.row("configuration", "not given");
     }
@@ -195,9 +196,9 @@ fn memory(bytes: u64) -> String {
     units::bytes(fraction(bytes))
 }
 
-fn usage_rows(section: &mut Section, usage: &Usage) {
-    cpu_rows(section, usage);
-    memory_rows(section, usage);
+fn usage_rows(section: &mut Section, result: &RunResult, usage: &Usage) {
+    cpu_rows(section, result, usage);
+    memory_rows(section, result, usage);
     let per_second = |bytes| format!("{}/s", units::bytes(bytes));
     let rows = [
         (
@@ -232,29 +233,40 @@ fn usage_rows(section: &mut Section, usage: &Usage) {
     }
 }
 
-fn cpu_rows(section: &mut Section, usage: &Usage) {
+fn cpu_rows(section: &mut Section, result: &RunResult, usage: &Usage) {
     let figure = units::figure;
+    let of = |name: &str, text: String| result.validity.unless_withheld(name, text);
+    let (user, system) = (
+        figure(usage.cpu_user_seconds),
+        figure(usage.cpu_system_seconds),
+    );
+    let average = format!(
+        "{user} s user, {system} s system; {} cores on average",
+        figure(usage.cores_avg)
+    );
     section.row(
         "CPU of the hold",
         format!(
-            "{} s user, {} s system; {} cores on average, {} in the busiest second",
-            figure(usage.cpu_user_seconds),
-            figure(usage.cpu_system_seconds),
-            figure(usage.cores_avg),
-            figure(usage.cores_max)
+            "{}, {} in the busiest second",
+            of("broker.cores", average),
+            of("broker.cores.max", figure(usage.cores_max))
         ),
     );
-    let each = usage
-        .cpu_us_per_message
-        .map(|cost| format!("{}µs", figure(cost)));
+    let each = usage.cpu_us_per_message.map(|cost| {
+        let cost = format!("{}µs", figure(cost));
+        of("broker.cpu_per_message", cost)
+    });
     section.row("CPU per message received", each.unwrap_or_default());
-    let whole = usage.machine.cpu_us_per_message;
-    let whole = whole.map(|cost| format!("{}µs, all processes and the kernel", figure(cost)));
+    let whole = usage.machine.cpu_us_per_message.map(|cost| {
+        let cost = format!("{}µs, all processes and the kernel", figure(cost));
+        of("machine.cpu_per_message", cost)
+    });
     section.row(
         "CPU of its whole machine per message",
         whole.unwrap_or_default(),
     );
     let per_core = usage.messages_per_core_second.map(units::rate);
+    let per_core = per_core.map(|rate| of("broker.messages_per_core", rate));
     section.row("messages per core in use", per_core.unwrap_or_default());
     let idle = usage
         .cores_idle
@@ -272,8 +284,10 @@ fn cpu_rows(section: &mut Section, usage: &Usage) {
     section.row("threads waited for a core", format!("{waited} s"));
 }
 
-fn memory_rows(section: &mut Section, usage: &Usage) {
-    let (highest, mean) = (memory(usage.rss_max_bytes), memory(usage.rss_avg_bytes));
+fn memory_rows(section: &mut Section, result: &RunResult, usage: &Usage) {
+    let of = |name: &str, text: String| result.validity.unless_withheld(name, text);
+    let highest = of("broker.rss", memory(usage.rss_max_bytes));
+    let mean = of("broker.rss.avg", memory(usage.rss_avg_bytes));
     section.row(
         "resident memory of the hold",
         format!("{highest} highest, {mean} mean"),
@@ -297,8 +311,9 @@ fn memory_rows(section: &mut Section, usage: &Usage) {
         || "not by the end".to_owned(),
         |at| format!("{} s", units::figure(at)),
     );
-    section.row("memory stable after", stable);
+    section.row("memory stable after", of("broker.rss.stable", stable));
     let each = usage.bytes_per_connection.map(units::bytes);
+    let each = each.map(|each| of("broker.bytes_per_connection", each));
     section.row("memory per connection", each.unwrap_or_default());
 }
 
@@ -320,7 +335,7 @@ pub(super) fn machine(title: &str, machine: &Machine) -> Section {
     section
 }
 
-fn agent(agent: &Agent) -> Section {
+fn agent(result: &RunResult, agent: &Agent) -> Section {
     let mut section = machine(
         &brief(&format!("Agent {}", agent.name), NAME_MAX),
         &agent.machine,
@@ -334,7 +349,7 @@ fn agent(agent: &Agent) -> Section {
             units::latency(agent.clock_error_ns)
         ),
     );
-    generator_rows(&mut section, &agent.generator);
+    generator_rows(&mut section, result, &agent.generator);
     section
 }
 
@@ -368,11 +383,11 @@ pub(super) fn health(result: &RunResult) -> Section {
         "messages held back by the broker",
         units::count(result.rates.held_back_messages),
     );
-    generator_rows(&mut section, &result.generator);
+    generator_rows(&mut section, result, &result.generator);
     section
 }
 
-fn generator_rows(section: &mut Section, generator: &Generator) {
+fn generator_rows(section: &mut Section, result: &RunResult, generator: &Generator) {
     let busy = generator
         .threads
         .iter()
@@ -393,9 +408,12 @@ fn generator_rows(section: &mut Section, generator: &Generator) {
             "CPU",
             format!("{} cores on average", units::figure(usage.cores_avg)),
         );
-        let cost = usage
-            .cpu_us_per_message
-            .map(|cost| format!("{}µs", units::figure(cost)));
+        let cost = usage.cpu_us_per_message.map(|cost| {
+            let cost = format!("{}µs", units::figure(cost));
+            result
+                .validity
+                .unless_withheld("generator.cpu_per_message", cost)
+        });
         section.row("CPU per message received", cost.unwrap_or_default());
         section.row(
             "resident memory",

@@ -88,6 +88,7 @@ fn curves(latencies: &mut Latencies) {
         generator_lag,
         receive_lag,
         open_lag,
+        stages: _,
     } = latencies;
     let all = [
         e2e,

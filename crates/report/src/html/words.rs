@@ -11,7 +11,7 @@ use crate::result::{RunResult, Usage, Withheld};
 use crate::summary::{is_without_figures, verdict_word};
 use crate::svg::value_text;
 use crate::threshold::ThresholdResult;
-use crate::units;
+use thrum_figures as units;
 
 /// Most rows of the table of limits.
 const THRESHOLDS_MAX: usize = 60;
@@ -111,18 +111,16 @@ pub(crate) fn badges(result: &RunResult) -> Vec<Badge> {
         ));
     }
     let limits = result.thresholds.len();
-    let missed = result
-        .thresholds
-        .iter()
-        .filter(|threshold| !threshold.pass)
-        .count();
+    let thresholds = || result.thresholds.iter();
+    let missed = thresholds().filter(|threshold| threshold.is_missed(&result.validity));
+    let kept = thresholds().filter(|threshold| threshold.pass).count();
     if limits > 0 {
         badges.push(Badge {
-            text: match missed {
-                0 => format!("{limits} OF {limits} LIMITS KEPT"),
+            text: match missed.count() {
+                0 => format!("{kept} OF {limits} LIMITS KEPT"),
                 missed => format!("{missed} OF {limits} LIMITS MISSED"),
             },
-            good: missed == 0,
+            good: kept == limits,
             help: "whether the run met the limits that its scenario sets",
         });
     }
@@ -253,27 +251,23 @@ fn how_long(result: &RunResult) -> Option<String> {
 
 fn what_it_cost(result: &RunResult) -> Option<String> {
     let usage = first_broker(result)?;
-    let memory = unbroken(&units::bytes(units::fraction(usage.rss_max_bytes)));
-    let cores = match withheld(result, "broker.cores") {
-        "" => format!("{} cores on average", units::figure(usage.cores_avg)),
-        _ => "an amount of CPU that is withheld".to_owned(),
+    let memory = match result.validity.why_withheld("broker.rss") {
+        None => {
+            let most = unbroken(&units::bytes(units::fraction(usage.rss_max_bytes)));
+            format!("at most {most} of memory")
+        }
+        Some(_) => "an amount of memory that is withheld".to_owned(),
     };
-    Some(format!(
-        "The broker used {cores} and at most {memory} of memory."
-    ))
-}
-
-/// Why a figure that is no latency is not to be used; empty if it is.
-fn withheld<'run>(result: &'run RunResult, name: &str) -> &'run str {
-    result
-        .validity
-        .withheld
-        .get(name)
-        .map_or("", String::as_str)
+    let cores = match result.validity.why_withheld("broker.cores") {
+        None => format!("{} cores on average", units::figure(usage.cores_avg)),
+        Some(_) => "an amount of CPU that is withheld".to_owned(),
+    };
+    Some(format!("The broker used {cores} and {memory}."))
 }
 
 fn limits_missed(result: &RunResult) -> Option<String> {
-    let missed = result.thresholds.iter().filter(|threshold| !threshold.pass);
+    let thresholds = result.thresholds.iter();
+    let missed = thresholds.filter(|threshold| threshold.is_missed(&result.validity));
     let names: Vec<_> = missed
         .take(5)
         .map(|threshold| {
@@ -306,13 +300,23 @@ pub(crate) fn tiles(result: &RunResult) -> Vec<Tile> {
         cpu_tile(result),
         broker_tile(result, "Broker memory", |usage| {
             let each = usage.bytes_per_connection;
+            let of =
+                |name: &str, bytes: f64| result.validity.unless_withheld(name, units::bytes(bytes));
             let each = each.map_or_else(String::new, |each| {
-                format!(" · {}/client", units::bytes(each))
+                format!(" · {}/client", of("broker.bytes_per_connection", each))
             });
-            let mean = units::bytes(units::fraction(usage.rss_avg_bytes));
+            let mean = of("broker.rss.avg", units::fraction(usage.rss_avg_bytes));
+            let names = [
+                "broker.rss",
+                "broker.rss.avg",
+                "broker.bytes_per_connection",
+            ];
+            let why = result.validity.reasons_withheld(&names);
             Tile {
-                value: units::bytes(units::fraction(usage.rss_max_bytes)),
+                value: of("broker.rss", units::fraction(usage.rss_max_bytes)),
                 note: format!("avg {mean}{each}"),
+                void: why.is_some(),
+                why: why.unwrap_or_default(),
                 ..Tile::default()
             }
         }),
@@ -406,10 +410,7 @@ fn delivery_tile(result: &RunResult) -> Tile {
 
 /// CPU of the broker and of its whole machine.
 fn cpu_tile(result: &RunResult) -> Tile {
-    let of = |name: &str, text: String| match withheld(result, name) {
-        "" => text,
-        _ => "withheld".to_owned(),
-    };
+    let of = |name: &str, text: String| result.validity.unless_withheld(name, text);
     let each = |cost: f64| format!("{}µs", units::figure(cost));
     broker_tile(result, "Broker CPU", |usage| {
         let most = of("broker.cores.max", units::figure(usage.cores_max));
@@ -422,8 +423,12 @@ fn cpu_tile(result: &RunResult) -> Tile {
             format!("whole machine {cost}/message · ")
         });
         let stolen = units::percent(usage.machine.stolen);
-        let reasons = ["broker.cores", "broker.cores.max"].map(|name| withheld(result, name));
-        let why = reasons.iter().find(|why| !why.is_empty()).unwrap_or(&"");
+        let why = result.validity.reasons_withheld(&[
+            "broker.cores",
+            "broker.cores.max",
+            "broker.cpu_per_message",
+            "machine.cpu_per_message",
+        ]);
         Tile {
             value: of(
                 "broker.cores",
@@ -431,8 +436,8 @@ fn cpu_tile(result: &RunResult) -> Tile {
             ),
             note: format!("busiest second {most}{}", cost.unwrap_or_default()),
             more: format!("{}{stolen} stolen by its host", whole.unwrap_or_default()),
-            void: !why.is_empty(),
-            why: (*why).to_owned(),
+            void: why.is_some(),
+            why: why.unwrap_or_default(),
             ..Tile::default()
         }
     })

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::grid;
 use crate::result::{Machine, RunResult, ScenarioDescription};
-use crate::units::{bytes, count, figure, fraction, latency};
+use thrum_figures::{bytes, count, figure, fraction, latency};
 
 /// Shortest fence of a block of code.
 const FENCE_MIN: usize = 3;

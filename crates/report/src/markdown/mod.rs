@@ -10,11 +10,12 @@ use std::fmt::Write as _;
 use crate::grid;
 use crate::latencies;
 use crate::result::RunResult;
+use crate::stages::{is_stage_line, stage_table};
 use crate::summary::{
     conditions, errors_by_count, facts, invalid_lines, is_without_figures, recovery, result_lines,
     threshold_value, verdict_text, verdict_word,
 };
-use crate::units::{bytes, count, figure, fraction, percent};
+use thrum_figures::{bytes, count, figure, fraction, percent};
 
 /// Reasons of errors shown; all are in the result file.
 const ERRORS_SHOWN: usize = 20;
@@ -29,6 +30,7 @@ pub fn markdown(run: &RunResult) -> String {
     section(&mut text, "Thresholds", &thresholds(run), 1);
     section(&mut text, "Results", &results(run), 2);
     latency_section(&mut text, run);
+    stage_section(&mut text, run);
     section(&mut text, "Resources", &resources(run), 1);
     section(&mut text, "Errors", &errors(run), 1);
     section(&mut text, "Marks", &marks(run), 1);
@@ -113,7 +115,7 @@ fn results(run: &RunResult) -> Vec<Vec<String>> {
     let is_bound =
         |subject: &str, text: &str| subject == "generator" && text.trim().starts_with('≤');
     for (subject, text) in result_lines(run) {
-        if !is_latency(&subject) && !is_bound(&subject, &text) {
+        if !is_latency(&subject) && !is_bound(&subject, &text) && !is_stage_line(&subject) {
             rows.push(vec![subject, text]);
         }
     }
@@ -145,6 +147,35 @@ fn latency_section(text: &mut String, run: &RunResult) {
     }
 }
 
+/// The stages of messages inside the broker, and the parts of the mean.
+fn stage_section(text: &mut String, run: &RunResult) {
+    let Some(table) = stage_table(run) else {
+        return;
+    };
+    let mut rows = vec![row(["part", "count", "mean", "p50", "p99", "max"])];
+    rows.extend(table.parts.into_iter().filter_map(|part| {
+        let is_stage = part.name.starts_with("broker");
+        (!is_stage).then(|| row([part.name, "", &part.value, "", "", ""]))
+    }));
+    rows.extend(table.rows.iter().map(|stage| {
+        row([
+            stage.name,
+            &stage.count,
+            &stage.mean,
+            &stage.p50,
+            &stage.p99,
+            &stage.max,
+        ])
+    }));
+    section(text, "Where the time goes", &rows, 1);
+    if !table.mean.is_empty() {
+        writeln!(text, "\nThe mean from end to end is {}.", table.mean).ok();
+    }
+    for note in &table.notes {
+        writeln!(text, "\n{}", grid::escaped(note)).ok();
+    }
+}
+
 /// The number of a note; nothing for 0.
 fn superscript(number: usize) -> String {
     const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
@@ -169,9 +200,9 @@ fn resources(run: &RunResult) -> Vec<Vec<String>> {
         "stolen by its host",
         "memory",
     ])];
-    let of = |name: &str, text: Option<String>| match run.validity.withheld.get(name) {
-        Some(_) => "withheld".to_owned(),
-        None => text.unwrap_or_else(|| "–".to_owned()),
+    let of = |name: &str, text: Option<String>| {
+        run.validity
+            .unless_withheld(name, text.unwrap_or_else(|| "–".to_owned()))
     };
     let each = |cost: Option<f64>| cost.map(|cost| format!("{}µs", figure(cost)));
     rows.extend(run.brokers.iter().map(|broker| {
@@ -187,7 +218,7 @@ fn resources(run: &RunResult) -> Vec<Vec<String>> {
                 each(usage.machine.cpu_us_per_message),
             ),
             percent(usage.machine.stolen),
-            bytes(fraction(usage.rss_max_bytes)),
+            of("broker.rss", Some(bytes(fraction(usage.rss_max_bytes)))),
         ]
     }));
     rows

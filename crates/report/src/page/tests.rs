@@ -1,3 +1,5 @@
+//! Pages of results as text.
+
 use super::*;
 use crate::result::RunResult;
 use crate::sample;

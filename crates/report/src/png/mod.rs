@@ -9,8 +9,8 @@ mod render;
 use crate::html::{Badge, Chart, Tile, badges, charts, paragraph, subtitle, tiles};
 use crate::result::RunResult;
 use crate::svg::{Drawing, Palette, Place, Size, clip};
-use crate::units::fraction;
 pub use render::{PngError, render, require};
+use thrum_figures::fraction;
 
 /// Width of the picture in pixels.
 const WIDTH: f64 = 1_200.0;

@@ -5,7 +5,7 @@ use hdrhistogram::Histogram;
 use super::{Distribution, Latencies, Quantiles};
 use crate::hdr::{self, HistogramError};
 use crate::metric::DISTRIBUTIONS;
-use crate::units::{fraction, whole};
+use thrum_figures::{fraction, whole};
 
 /// The quantiles of [`Quantiles`], in the order of its fields.
 const QUANTILES: [f64; 7] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999];

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Withheld;
+use super::{MessageStages, Withheld};
 
 /// Latencies of a run; none where nothing was measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,9 @@ pub struct Latencies {
     pub receive_lag: Option<Distribution>,
     /// From the scheduled to the actual opening of a connection.
     pub open_lag: Option<Distribution>,
+    /// The stages of messages inside the broker; none if it stamps none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stages: Option<MessageStages>,
 }
 
 /// A distribution in nanoseconds, exact to 0.1 %.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Broker, Distribution, RunResult, ThreadLoad};
-use crate::units::{fraction, ratio};
+use thrum_figures::{fraction, ratio};
 
 impl RunResult {
     /// Computes `metrics` from the other fields; unmeasured figures are omitted. With several

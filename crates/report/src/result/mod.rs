@@ -1,12 +1,14 @@
 //! `result.json`: every figure of a run. Times are in the unit that ends the field's name, memory
 //! in bytes, rates per second. The schema only grows; its name changes when it breaks.
 
+mod conclusion;
 mod histogram;
 mod latency;
 mod metrics;
 mod resources;
 mod scenario;
 mod series;
+mod stages;
 mod withheld;
 
 use std::collections::BTreeMap;
@@ -17,6 +19,7 @@ pub use latency::{Distribution, Latencies, Quantiles};
 pub use resources::{MachineUse, Memory, Resources, ThreadLoad, Usage};
 pub use scenario::{GroupDescription, LoadModel, ScenarioDescription, StageSeconds};
 pub use series::{Delays, Mark, Second, Stage};
+pub use stages::{LatencySplit, MessageStages, StageFigures};
 pub use withheld::{
     BOUND_NS_MIN, BOUND_SHARE_IN_USE_MAX, BOUND_SHARE_MAX, FIGURES_IN_USE, VALUES_BEYOND_MIN,
     VALUES_MIN, Withheld,

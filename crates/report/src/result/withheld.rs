@@ -5,8 +5,8 @@ use std::fmt;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use super::{Distribution, Quantiles};
-use crate::units::{count, fraction, latency, whole};
+use super::{Distribution, Quantiles, Validity};
+use thrum_figures::{count, fraction, latency, whole};
 
 /// A figure is withheld if more than this part of it may be the generator's.
 pub const BOUND_SHARE_MAX: f64 = 0.5;
@@ -93,6 +93,32 @@ impl fmt::Display for Withheld {
                 count(of)
             ),
         }
+    }
+}
+
+impl Validity {
+    /// Why a figure other than a latency is not to be used: `broker.cores`.
+    pub fn why_withheld(&self, name: &str) -> Option<&str> {
+        self.withheld.get(name).map(String::as_str)
+    }
+
+    /// The text of such a figure, or that it is withheld.
+    pub(crate) fn unless_withheld(&self, name: &str, text: impl Into<String>) -> String {
+        match self.why_withheld(name) {
+            Some(_) => "withheld".to_owned(),
+            None => text.into(),
+        }
+    }
+
+    /// The reasons why some of these figures are withheld, each once; none if all may be used.
+    pub(crate) fn reasons_withheld(&self, names: &[&str]) -> Option<String> {
+        let mut reasons: Vec<&str> = Vec::new();
+        for reason in names.iter().filter_map(|name| self.why_withheld(name)) {
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
+        }
+        (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Events during a run, and how long clients were disconnected because of them.
 
 use crate::result::{RunResult, Stage};
-use crate::units::figure;
+use thrum_figures::figure;
 
 /// Marks shown; all are in the result file.
 const MARKS_SHOWN: usize = 10;

@@ -12,7 +12,7 @@ use crate::compare::{Comparison, versus_line};
 use crate::result::{ErrorCount, RunResult};
 use crate::style::{Style, Tone};
 use crate::threshold::ThresholdResult;
-use crate::units::{count, figure, latency, rate};
+use thrum_figures::{count, figure, latency, rate};
 
 /// Reasons shown; all are in the result file.
 const REASONS_SHOWN: usize = 5;
@@ -112,7 +112,7 @@ pub(crate) fn verdict_words(run: &RunResult) -> String {
     let failed = run
         .thresholds
         .iter()
-        .filter(|threshold| !threshold.pass)
+        .filter(|threshold| threshold.is_missed(&run.validity))
         .count();
     if failed > 0 {
         words.push(format!("✗{failed}"));

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::is_without_figures;
 use crate::result::{Agent, Broker, Distribution, RunResult, Usage};
-use crate::units::{bytes, count, figure, fraction, latency, percent, rate, span};
+use crate::stages::stage_lines;
+use thrum_figures::{bytes, count, figure, fraction, latency, percent, rate, span};
 
 /// The subject and the text of each line.
 pub(crate) fn result_lines(run: &RunResult) -> Vec<(String, String)> {
@@ -30,6 +31,9 @@ pub(crate) fn result_lines(run: &RunResult) -> Vec<(String, String)> {
     }
     let is_main = latencies.e2e.is_none() && latencies.publish_ack.is_none();
     let figures: &[&str] = if is_main { &FIGURES } else { &FEW_FIGURES };
+    if has_figures {
+        lines.extend(stage_lines(run));
+    }
     lines.extend(rows("connect", "connect", figures));
     lines.extend(rows("subscribe", "subscribe", &FEW_FIGURES));
     lines.extend(rows("reconnect", "reconnect", &FEW_FIGURES));
@@ -45,7 +49,7 @@ pub(crate) fn result_lines(run: &RunResult) -> Vec<(String, String)> {
         add("broker", Some(text.to_owned()));
     }
     for broker in &run.brokers {
-        add("broker", Some(broker_text(broker, run.brokers.len() > 1)));
+        add("broker", Some(broker_text(run, broker)));
     }
     add("generator", Some(generator_text(run)));
     add("agents", agents_text(&run.agents));
@@ -157,23 +161,57 @@ fn delivery_text(run: &RunResult) -> String {
     text
 }
 
-fn broker_text(broker: &Broker, is_named: bool) -> String {
+/// The figures of a broker that may be withheld.
+pub(super) const OF_BROKER: [&str; 7] = [
+    "broker.cores",
+    "broker.cores.max",
+    "broker.cpu_per_message",
+    "machine.cpu_per_message",
+    "broker.messages_per_core",
+    "broker.rss",
+    "broker.bytes_per_connection",
+];
+
+/// The figures of the generator that may be withheld.
+pub(super) const OF_GENERATOR: [&str; 3] = [
+    "generator.cores",
+    "generator.cpu_per_message",
+    "generator.bytes_per_connection",
+];
+
+fn broker_text(run: &RunResult, broker: &Broker) -> String {
     let usage = &broker.usage;
     let mut parts = Vec::new();
-    if is_named {
+    if run.brokers.len() > 1 {
         parts.push(broker.target.clone());
     }
-    parts.extend(cpu_parts(usage));
+    parts.extend(cpu_parts(run, usage, "broker"));
     if let Some(each) = usage.machine.cpu_us_per_message {
         // With what the kernel did for the broker in other processes, the generator's work too.
-        parts.push(format!("whole machine {}µs/message", figure(each)));
+        let each = run
+            .validity
+            .unless_withheld("machine.cpu_per_message", format!("{}µs", figure(each)));
+        parts.push(format!("whole machine {each}/message"));
     }
     if let Some(each) = usage.messages_per_core_second {
-        parts.push(format!("{} per core", rate(each)));
+        let each = run
+            .validity
+            .unless_withheld("broker.messages_per_core", rate(each));
+        parts.push(format!("{each} per core"));
     }
-    parts.push(format!("rss max {}", bytes(fraction(usage.rss_max_bytes))));
+    let most = bytes(fraction(usage.rss_max_bytes));
+    parts.push(format!(
+        "rss max {}",
+        run.validity.unless_withheld("broker.rss", most)
+    ));
     if let Some(each) = usage.bytes_per_connection {
-        parts.push(format!("{}/connection", bytes(each)));
+        let each = run
+            .validity
+            .unless_withheld("broker.bytes_per_connection", bytes(each));
+        parts.push(format!("{each}/connection"));
+    }
+    if let Some(why) = run.validity.reasons_withheld(&OF_BROKER) {
+        parts.push(format!("withheld: {why}"));
     }
     if usage.network_out_bytes > 0.0 {
         // The kernel counts per interface, so traffic of other processes is included.
@@ -191,9 +229,18 @@ fn broker_text(broker: &Broker, is_named: bool) -> String {
 
 fn generator_text(run: &RunResult) -> String {
     let usage = run.generator.usage.as_ref();
-    let mut parts = usage.map_or_else(|| vec!["cpu not measured".to_owned()], cpu_parts);
+    let mut parts = usage.map_or_else(
+        || vec!["cpu not measured".to_owned()],
+        |usage| cpu_parts(run, usage, "generator"),
+    );
     if let Some(each) = usage.and_then(|usage| usage.bytes_per_connection) {
-        parts.push(format!("{}/connection", bytes(each)));
+        let each = run
+            .validity
+            .unless_withheld("generator.bytes_per_connection", bytes(each));
+        parts.push(format!("{each}/connection"));
+    }
+    if let Some(why) = usage.and_then(|_| run.validity.reasons_withheld(&OF_GENERATOR)) {
+        parts.push(format!("withheld: {why}"));
     }
     if let Some(stolen) = usage
         .map(|usage| usage.machine.stolen)
@@ -211,11 +258,18 @@ fn generator_text(run: &RunResult) -> String {
     parts.join(" · ")
 }
 
-fn cpu_parts(usage: &Usage) -> Vec<String> {
-    let (average, max) = (figure(usage.cores_avg), figure(usage.cores_max));
-    let mut parts = vec![format!("cpu avg {average} cores max {max}")];
+/// CPU of broker or generator; figures that are withheld as such.
+fn cpu_parts(run: &RunResult, usage: &Usage, whose: &str) -> Vec<String> {
+    let of = |name: &str, text: String| {
+        run.validity
+            .unless_withheld(&format!("{whose}.{name}"), text)
+    };
+    let average = of("cores", format!("{} cores", figure(usage.cores_avg)));
+    let max = of("cores.max", figure(usage.cores_max));
+    let mut parts = vec![format!("cpu avg {average} max {max}")];
     if let Some(each) = usage.cpu_us_per_message {
-        parts.push(format!("{}µs/message", figure(each)));
+        let each = of("cpu_per_message", format!("{}µs", figure(each)));
+        parts.push(format!("{each}/message"));
     }
     parts
 }

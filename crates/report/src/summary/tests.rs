@@ -202,3 +202,93 @@ fn one_line_tells_the_most_important() {
         "conn-tcp-10K-100  PASS · connect p50 1.1ms p99 1.1ms"
     );
 }
+
+#[test]
+fn withheld_figures_of_broker_and_generator_are_withheld_in_every_form() {
+    let mut run = sample::run();
+    let usage = &mut run.brokers[0].usage;
+    (usage.cores_avg, usage.cores_max) = (77.0, 88.0);
+    usage.cpu_us_per_message = Some(66.0);
+    usage.machine.cpu_us_per_message = Some(55.0);
+    usage.messages_per_core_second = Some(4_444.0);
+    usage.rss_max_bytes = 333 << 20;
+    usage.bytes_per_connection = Some(222.0);
+    let generator = run.generator.usage.as_mut().unwrap();
+    (generator.cores_avg, generator.cpu_us_per_message) = (99.0, Some(111.0));
+    let figures = [
+        "77 cores",
+        "77/",
+        "/77",
+        "88/",
+        "max 88",
+        "88 in the busiest",
+        "second 88",
+        "66µs",
+        " 66 ",
+        "55µs",
+        "4 444/s",
+        "333 MiB",
+        "222 B",
+        "111µs",
+    ];
+    let forms = |run: &RunResult| {
+        let compat = crate::compat::Compat::xmeter(run).unwrap();
+        [
+            ("summary", summary(run)),
+            ("markdown", crate::markdown(run)),
+            ("table", crate::table(std::slice::from_ref(run))),
+            ("xmeter", compat.xmeter.text(run)),
+            (
+                "page",
+                crate::html::page(run, &crate::html::PageOptions::default()).unwrap(),
+            ),
+            ("picture", format!("{:?}", crate::html::tiles(run))),
+        ]
+    };
+    let all = forms(&run).map(|(_, text)| text).concat();
+    for figure in figures {
+        assert!(all.contains(figure), "{figure} is shown nowhere");
+    }
+    for name in results::OF_BROKER.iter().chain(&results::OF_GENERATOR) {
+        let why = "the broker was not seen all the time".to_owned();
+        run.validity.withheld.insert((*name).to_owned(), why);
+    }
+    run.fill_metrics();
+    for (form, text) in forms(&run) {
+        for figure in figures {
+            assert!(!text.contains(figure), "{figure} in {form}: {text}");
+        }
+        assert!(text.contains("withheld"), "{form}: {text}");
+        if form != "table" {
+            assert!(text.contains("was not seen all the time"), "{form}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_limit_of_a_withheld_figure_is_not_called_missed() {
+    let mut run = sample::run();
+    let why = "the broker was not seen all the time".to_owned();
+    run.validity.withheld.insert("broker.rss".to_owned(), why);
+    run.fill_metrics();
+    let limit = crate::Threshold::parse("broker.rss", "< 4MiB").unwrap();
+    run.conclude(&[limit]);
+    let line = summary_line(&run);
+    assert!(line.contains("PASS INVALID ·"), "{line}");
+    assert!(
+        summary(&run).contains("✗ broker.rss < 4MiB  withheld: the broker was not seen all"),
+        "{}",
+        summary(&run)
+    );
+    let html = crate::html::page(&run, &crate::html::PageOptions::default()).unwrap();
+    assert!(html.contains("0 OF 1 LIMITS KEPT") && !html.contains("Limits missed"));
+}
+
+#[test]
+fn another_tool_shows_the_cpu_of_this_machine_only() {
+    let mut run = sample::run();
+    let text = |run: &RunResult| crate::compat::Compat::xmeter(run).unwrap().xmeter.text(run);
+    assert!(text(&run).contains("30%/25%"), "{}", text(&run));
+    run.brokers[0].host = "10.0.0.5".to_owned();
+    assert!(!text(&run).contains("max/avg CPU"), "{}", text(&run));
+}

@@ -3,7 +3,7 @@
 use super::drawing::{Drawing, Place, Size, clip, text_width};
 use super::scale::{Scale, tick_text, value_text};
 use crate::metric::Unit;
-use crate::units;
+use thrum_figures as units;
 
 /// Most bars of one chart.
 const BARS_MAX: usize = 16;

@@ -234,7 +234,7 @@ pub(super) fn number(value: f64) -> String {
 
 /// Width of a text in a font of `size`, estimated.
 pub(super) fn text_width(text: &str, size: f64) -> f64 {
-    crate::units::fraction(u64::try_from(text.chars().count()).unwrap_or(u64::MAX))
+    thrum_figures::fraction(u64::try_from(text.chars().count()).unwrap_or(u64::MAX))
         * size
         * CHARACTER
 }

@@ -60,7 +60,7 @@ impl HeatMap {
         let edges = || columns.iter().flatten().flat_map(|column| column.2);
         let low = edges().filter(|edge| *edge > 0).min()?;
         let high = edges().max()?;
-        let of = crate::units::fraction;
+        let of = thrum_figures::fraction;
         let y = Scale::logarithmic(of(low), of(high), (BOTTOM, TOP));
         let frame = TimeFrame::new(&self.title, &self.axis, self.seconds);
         let mut drawing = frame.open(y, Unit::Nanoseconds, &self.stages);

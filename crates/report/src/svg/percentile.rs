@@ -8,7 +8,7 @@ use super::frame::{
 use super::line::{EndLabel, Swatch, end_labels};
 use super::scale::Scale;
 use crate::metric::Unit;
-use crate::units;
+use thrum_figures as units;
 
 /// Most lines.
 const LINES_MAX: usize = 6;

@@ -1,7 +1,7 @@
 //! From a quantity to a place, and the marks along an axis.
 
 use crate::metric::Unit;
-use crate::units;
+use thrum_figures as units;
 
 /// Most tick marks along an axis.
 const TICKS_MAX: usize = 12;

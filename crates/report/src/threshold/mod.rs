@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{self, Metric, Unit};
-use crate::result::RunResult;
-use crate::units;
+use crate::result::{RunResult, Validity};
+use thrum_figures as units;
 
 /// The comparison of a figure with its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,14 +146,17 @@ impl Threshold {
         })
     }
 
-    /// Judges a run with the figures filled in; an unmeasured one fails.
+    /// Judges a run with the figures filled in; an unmeasured one fails, and one that is withheld
+    /// does with the reason.
     pub fn judge(&self, run: &RunResult) -> ThresholdResult {
         let result = self.evaluate(&run.metrics);
         let name = self.metric.name.split_once('.');
-        let withheld = name.and_then(|(distribution, figure)| {
+        let of_latency = name.and_then(|(distribution, figure)| {
             let distribution = run.latency_ns.find(distribution)?;
             distribution.withheld.get(figure).map(ToString::to_string)
         });
+        let of_other = run.validity.why_withheld(self.metric.name);
+        let withheld = of_latency.or_else(|| of_other.map(str::to_owned));
         ThresholdResult { withheld, ..result }
     }
 
@@ -172,6 +175,12 @@ impl Threshold {
 }
 
 impl ThresholdResult {
+    /// Whether the run broke the limit; that of a figure which the generator withholds is neither
+    /// kept nor missed.
+    pub fn is_missed(&self, validity: &Validity) -> bool {
+        !self.pass && !validity.withheld.contains_key(&self.metric)
+    }
+
     /// The figure with its unit: `3.9ms`, `not measured`.
     pub fn measured_text(&self) -> String {
         match (self.measured, &self.withheld) {

@@ -6,7 +6,7 @@ use super::{VersusBroker, VersusScenario};
 use crate::metric::{Better, Unit};
 use crate::result::RunResult;
 use crate::svg::value_text;
-use crate::units::{self, fraction};
+use thrum_figures::{self as units, fraction};
 
 /// The median of several rounds and how far they lay apart.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -117,6 +117,9 @@ impl Column {
         if self.name == STABLE_MEMORY {
             let usage = run.brokers.first().map(|broker| &broker.usage)?;
             usage.rss_stable_seconds?;
+            if run.validity.why_withheld("broker.rss.stable").is_some() {
+                return None;
+            }
             return Some(fraction(usage.memory_end.rss_bytes));
         }
         run.metrics.get(self.metric).copied()

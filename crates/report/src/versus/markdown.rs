@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{
     Judged, VersusBroker, VersusReport, VersusScenario, Winner, columns, sentences, void_note,
 };
-use crate::units::{self, fraction};
+use thrum_figures::{self as units, fraction};
 
 /// Tables of all scenarios, then everything that a reader needs to repeat them.
 pub fn markdown(report: &VersusReport) -> String {

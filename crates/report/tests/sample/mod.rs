@@ -205,7 +205,7 @@ fn wave(at: u32, salt: f64) -> f64 {
 }
 
 fn ns(milliseconds: f64) -> u64 {
-    thrum_report::units::whole(milliseconds * 1e6)
+    thrum_figures::whole(milliseconds * 1e6)
 }
 
 fn quantiles(at: u32, base: f64, spike: f64) -> Quantiles {
@@ -250,7 +250,7 @@ fn second(at: u32, hold_seconds: u32) -> Second {
         } else {
             0.995 + 0.005 * wave(at, 1.0)
         };
-    let whole = thrum_report::units::whole;
+    let whole = thrum_figures::whole;
     let measured = load > 0.0 && !away;
     Second {
         at: f64::from(at),

@@ -1,4 +1,4 @@
-//! `thrum serve --dev` with one worker on a free port, stopped at the end of a test.
+//! `thrum serve --dev` on a free port, stopped at the end of a test.
 #![expect(
     clippy::disallowed_methods,
     reason = "the test waits for the broker to listen"
@@ -16,13 +16,28 @@ pub(crate) struct Broker {
 }
 
 impl Broker {
+    /// With one worker.
+    #[allow(
+        dead_code,
+        reason = "not every test that has a broker starts it in the same way"
+    )]
     pub(crate) fn start() -> Self {
+        Self::start_with(&["--workers", "1"])
+    }
+
+    /// With arguments of its own.
+    pub(crate) fn start_with(arguments: &[&str]) -> Self {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
         let mut command = Command::new(env!("CARGO_BIN_EXE_thrum"));
-        command.args(["serve", "--dev", "--workers", "1", "--listen"]);
-        command.arg(format!("127.0.0.1:{port}"));
+        command.args(["serve", "--dev"]).args(arguments);
+        command.arg("--listen").arg(format!("127.0.0.1:{port}"));
+        Self::of(&mut command, port)
+    }
+
+    /// The broker of a command, which listens on a port.
+    pub(crate) fn of(command: &mut Command, port: u16) -> Self {
         let process = command.stdout(Stdio::null()).stderr(Stdio::null());
         let process = process.spawn().unwrap();
         let broker = Self { process, port };

@@ -2,11 +2,11 @@
 
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
+use thrum_figures::{bytes, count, figure, fraction};
 use thrum_report::result::Resources;
-use thrum_report::units::{bytes, count, figure, fraction};
 
 use super::phrase::{Part, Tone, flowed, named, text};
-use super::plot::bars;
+use super::plot::spark;
 use crate::snapshot::{BrokerFigures, Snapshot};
 
 /// Seconds of the sparkline.
@@ -24,6 +24,11 @@ pub(super) fn name(snapshot: &Snapshot) -> String {
     }
 }
 
+/// Whether there is anything to show of it, or may be in a second.
+pub(super) fn is_seen(snapshot: &Snapshot) -> bool {
+    snapshot.figures.is_none() || broker(snapshot).is_some_and(|broker| broker.last.is_some())
+}
+
 /// The panel. The network is the sum of its host, both ways: the kernel does not report the part of
 /// one process.
 pub(super) fn lines(snapshot: &Snapshot, width: u16, height: u16) -> Vec<Line<'static>> {
@@ -32,7 +37,7 @@ pub(super) fn lines(snapshot: &Snapshot, width: u16, height: u16) -> Vec<Line<'s
         .map(|broker| broker.cores.as_slice())
         .unwrap_or_default();
     let from = cores.len().saturating_sub(SPARK);
-    let spark = bars(cores.get(from..).unwrap_or_default());
+    let spark = spark(cores.get(from..).unwrap_or_default());
     if let Some(cpu) = parts.first_mut()
         && !spark.is_empty()
         && width >= SPARK_WIDTH

@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use thrum_report::units::{fraction, whole};
+use thrum_figures::{fraction, whole};
 
 /// Dots of a cell.
 const DOTS: (usize, usize) = (2, 4);
@@ -81,11 +81,25 @@ impl Canvas {
 
     pub(super) fn draw(&self, buffer: &mut Buffer, area: Rect) {
         for (position, cell) in area.positions().zip(&self.cells) {
-            if cell.bits == 0 {
-                continue;
+            if cell.bits != 0 {
+                buffer[position]
+                    .set_char(cell.letter())
+                    .set_style(cell.style);
             }
-            let letter = char::from_u32(0x2800 + u32::from(cell.bits)).unwrap_or(' ');
-            buffer[position].set_char(letter).set_style(cell.style);
+        }
+    }
+
+    /// All cells one after the other: those of a canvas of one row.
+    pub(super) fn text(&self) -> String {
+        self.cells.iter().map(Cell::letter).collect()
+    }
+}
+
+impl Cell {
+    fn letter(&self) -> char {
+        match self.bits {
+            0 => ' ',
+            bits => char::from_u32(0x2800 + u32::from(bits)).unwrap_or(' '),
         }
     }
 }

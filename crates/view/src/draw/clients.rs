@@ -1,7 +1,7 @@
 //! Numbers of clients.
 
 use ratatui::text::Line;
-use thrum_report::units::{count, figure, percent, ratio};
+use thrum_figures::{count, figure, percent, ratio};
 
 use super::phrase::{Part, Tone, named, tabled};
 use crate::snapshot::Snapshot;

@@ -33,7 +33,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &ViewState)
     let rows = [Constraint::Fill(1), Constraint::Length(1)];
     let [body, foot] = Layout::vertical(rows).areas(frame.area());
     let foot = indented(foot);
-    frame.render_widget(footer::line(view, foot.width), foot);
+    frame.render_widget(footer::line(snapshot, view, foot.width), foot);
     let room = usize::from(body.height);
     let mut entries = entries(snapshot, view, indented(body).width);
     while entries.len() > room {
@@ -41,7 +41,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &ViewState)
         entries.retain(|entry| Some(entry.rank) != least);
     }
     let spare = u16::try_from(room - entries.len()).unwrap_or(0);
-    let above = LINES_ABOVE + usize::from(health::invalid(snapshot).is_some());
+    let above = LINES_ABOVE - usize::from(rate::is_connecting(snapshot))
+        + usize::from(health::invalid(snapshot).is_some())
+        + usize::from(snapshot.series.is_some());
     let below = entries.split_off(above.min(entries.len()));
     let chart_lines = if spare >= CHART_LINES_MIN { spare } else { 0 };
     let [top, charts, bottom] = Layout::vertical([
@@ -68,6 +70,8 @@ fn entries(snapshot: &Snapshot, view: &ViewState, width: u16) -> Vec<Entry> {
         rank,
         line: named_line(name, fitted(parts, room)),
     };
+    let series = header::series(snapshot, width);
+    let series = series.map(|line| Entry { rank: 3, line });
     let mut entries = vec![
         Entry {
             rank: 2,
@@ -77,21 +81,33 @@ fn entries(snapshot: &Snapshot, view: &ViewState, width: u16) -> Vec<Entry> {
             rank: 0,
             line: header::stage(snapshot, view, width),
         },
-        entry(4, "clients", clients::parts(snapshot)),
-        entry(1, "msg/s", rate::parts(snapshot)),
-        entry(5, "messages", rate::losses(snapshot)),
-        entry(3, "latency", latency::parts(snapshot)),
-        entry(6, "errors", errors::parts(snapshot, room)),
-        entry(7, "limits", thresholds::parts(snapshot)),
-        entry(9, "broker", broker::parts(snapshot)),
-        entry(8, "generator", health::parts(snapshot)),
     ];
+    entries.extend(series);
     if let Some(why) = health::invalid(snapshot) {
         let why = text(shortened(&why, usize::from(room)), Tone::Bad);
-        entries.insert(2, entry(1, "✗ INVALID", vec![why]));
+        entries.push(entry(1, "✗ INVALID", vec![why]));
+    }
+    entries.push(entry(5, "clients", clients::parts(snapshot)));
+    if rate::is_connecting(snapshot) {
+        entries.push(entry(1, "rate", rate::parts(snapshot)));
+    } else {
+        entries.push(entry(1, "msg/s", rate::parts(snapshot)));
+        entries.push(entry(6, "messages", rate::losses(snapshot)));
+    }
+    entries.push(entry(4, "latency", latency::parts(snapshot)));
+    for (rank, name, parts) in [
+        (7, "errors", errors::parts(snapshot, room)),
+        (8, "limits", thresholds::parts(snapshot)),
+        (10, "broker", broker::parts(snapshot)),
+        (9, "generator", health::parts(snapshot)),
+    ] {
+        // No line for nothing.
+        if !parts.is_empty() {
+            entries.push(entry(rank, name, parts));
+        }
     }
     if let Some(mark) = marks::last(snapshot, room) {
-        entries.push(entry(10, "mark", vec![mark]));
+        entries.push(entry(11, "mark", vec![mark]));
     }
     entries
 }
@@ -115,7 +131,11 @@ fn draw_charts(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot, view: &Vi
         [Rect::ZERO, area]
     };
     let scale = view.scale.text();
-    let of_rate = panel(frame, of_rate, &format!("msg/s, {scale}"));
+    let of_rate = panel(
+        frame,
+        of_rate,
+        &format!("{}, {scale}", rate::title(snapshot)),
+    );
     let of_latency = panel(frame, of_latency, &format!("latency, {scale}"));
     if let Some(figures) = &snapshot.figures {
         rate::plot(figures, view.scale).draw(frame.buffer_mut(), of_rate);

@@ -1,8 +1,8 @@
 //! The most frequent errors.
 
 use ratatui::text::Line;
+use thrum_figures::{count, whole};
 use thrum_report::result::ErrorCount;
-use thrum_report::units::{count, whole};
 
 use super::phrase::{Part, Tone, clock, shortened, text};
 use crate::snapshot::Snapshot;
@@ -14,23 +14,20 @@ pub(super) fn lines(snapshot: &Snapshot, width: u16, height: u16) -> Vec<Line<'s
         .as_ref()
         .map(|figures| figures.errors.as_slice());
     let errors = errors.unwrap_or_default();
-    if errors.is_empty() {
-        return vec![text("none", Tone::Quiet)];
-    }
     let shown = errors.iter().take(usize::from(height));
     shown
         .map(|error| text(line(error, usize::from(width)), Tone::Bad))
         .collect()
 }
 
-/// The most frequent error, and how many other reasons there are.
+/// The most frequent error, and how many other reasons there are; nothing without errors.
 pub(super) fn parts(snapshot: &Snapshot, width: u16) -> Vec<Part> {
     let errors = snapshot
         .figures
         .as_ref()
         .map(|figures| figures.errors.as_slice());
     match errors.unwrap_or_default() {
-        [] => vec![text("none", Tone::Quiet)],
+        [] => Vec::new(),
         [only] => vec![text(line(only, usize::from(width)), Tone::Bad)],
         [first, others @ ..] => {
             let more = format!("+{} more", others.len());

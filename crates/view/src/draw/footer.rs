@@ -3,6 +3,7 @@
 use ratatui::text::{Line, Span};
 
 use super::phrase::{Part, Tone, fit, fitted, text};
+use crate::snapshot::Snapshot;
 use crate::view::{Load, Mode, ViewState};
 
 /// Keys and their functions, in the order of use.
@@ -16,6 +17,18 @@ const KEYS: [(&str, &str); 7] = [
     ("q", "stop & report"),
 ];
 
+/// The same in a series of runs, of which `q` ends only the present one.
+const SERIES_KEYS: [(&str, &str); 8] = [
+    ("+/-", "rate"),
+    ("space", "pause"),
+    ("e", "extend"),
+    ("n", "note"),
+    ("t", "time scale"),
+    ("?", "help"),
+    ("q", "end run"),
+    ("^C", "end all"),
+];
+
 /// The same in the order of importance, where not all of them fit.
 const SHORT_KEYS: [(&str, &str); 6] = [
     ("q", "stop"),
@@ -26,7 +39,18 @@ const SHORT_KEYS: [(&str, &str); 6] = [
     ("t", "time"),
 ];
 
-pub(super) fn line(view: &ViewState, width: u16) -> Line<'static> {
+/// The same in a series.
+const SHORT_SERIES_KEYS: [(&str, &str); 7] = [
+    ("^C", "end all"),
+    ("q", "end run"),
+    ("?", "help"),
+    ("+/-", "rate"),
+    ("space", "pause"),
+    ("n", "note"),
+    ("t", "time"),
+];
+
+pub(super) fn line(snapshot: &Snapshot, view: &ViewState, width: u16) -> Line<'static> {
     if let Mode::Note(note) = &view.mode {
         return note_line(note, usize::from(width));
     }
@@ -53,11 +77,16 @@ pub(super) fn line(view: &ViewState, width: u16) -> Line<'static> {
         };
         of.iter().map(named).collect()
     };
-    let all = keys(&KEYS);
+    let (all, short) = if snapshot.series.is_some() {
+        (&SERIES_KEYS[..], &SHORT_SERIES_KEYS[..])
+    } else {
+        (&KEYS[..], &SHORT_KEYS[..])
+    };
+    let all = keys(all);
     if fit(&all, width) {
         fitted(all, width)
     } else {
-        fitted(keys(&SHORT_KEYS), width)
+        fitted(keys(short), width)
     }
 }
 

@@ -1,11 +1,11 @@
 //! The header: scenario, target, stage and progress.
 
 use ratatui::text::{Line, Span};
+use thrum_figures::whole;
 use thrum_report::result::Stage;
-use thrum_report::units::whole;
 
 use super::health;
-use super::phrase::{Tone, clock, shortened, text, wrapped};
+use super::phrase::{Tone, clock, fitted, shortened, text, wrapped};
 use crate::snapshot::{Now, Snapshot};
 use crate::view::{Load, ViewState};
 
@@ -23,13 +23,9 @@ const EIGHTHS: [char; 8] = ['·', '▏', '▎', '▍', '▌', '▋', '▊', '▉
 /// `thrum bench  fan-in-50k → mqtt://10.0.0.5:1883  v5 QoS 1 16 B`, cut at the end.
 pub(super) fn title(snapshot: &Snapshot, width: u16) -> Line<'static> {
     let brand = "thrum bench  ";
-    let (what, load) = match &snapshot.figures {
-        Some(figures) => (
-            format!("{} → {}", figures.name, figures.target),
-            figures.load.clone(),
-        ),
-        None => (snapshot.title.to_string(), String::new()),
-    };
+    let what = snapshot.title.to_string();
+    let load = snapshot.figures.as_ref();
+    let load = load.map_or_else(String::new, |figures| figures.load.clone());
     let mut line = Line::default();
     let room = usize::from(width);
     let needed = Span::raw(what.as_str()).width();
@@ -43,6 +39,18 @@ pub(super) fn title(snapshot: &Snapshot, width: u16) -> Line<'static> {
         line.push_span(Span::styled(format!("  {load}"), Tone::Normal.style()));
     }
     line
+}
+
+/// `run 2/4  about 2m30s left  1m12s gone`: where the series is, if the run is part of one.
+pub(super) fn series(snapshot: &Snapshot, width: u16) -> Option<Line<'static>> {
+    let mut parts: Vec<&str> = snapshot.series.as_deref()?.split(" · ").collect();
+    if let [_, gone, left] = parts.as_mut_slice() {
+        // What is left matters more than what is gone.
+        std::mem::swap(gone, left);
+    }
+    let tones = std::iter::once(Tone::Strong).chain(std::iter::repeat(Tone::Normal));
+    let parts = parts.into_iter().zip(tones);
+    Some(fitted(parts.map(|(part, tone)| text(part, tone)), width))
 }
 
 /// `✗ INVALID: why`, in as many lines as it takes, at most [`INVALID_LINES_MAX`]; none for a valid

@@ -1,7 +1,7 @@
 //! Whether the generator is the limit: figures are the broker's only if it is not.
 
 use ratatui::text::Line;
-use thrum_report::units::{latency, percent};
+use thrum_figures::{latency, percent};
 
 use super::broker::cpu;
 use super::phrase::{Part, Tone, flowed, named, text};
@@ -14,8 +14,9 @@ pub(super) fn lines(snapshot: &Snapshot, width: u16, height: u16) -> Vec<Line<'s
 
 /// Why the run is INVALID; none if it is not, or if it is not known yet.
 pub(super) fn invalid(snapshot: &Snapshot) -> Option<String> {
-    let validity = &snapshot.figures.as_ref()?.validity;
-    (!validity.valid).then(|| validity.limits.join("; "))
+    let figures = snapshot.figures.as_ref()?;
+    let validity = &figures.validity;
+    (figures.is_judged && !validity.valid).then(|| validity.limits.join("; "))
 }
 
 /// The same in the order of importance.
@@ -24,10 +25,10 @@ pub(super) fn parts(snapshot: &Snapshot) -> Vec<Part> {
         return vec![text("nothing measured yet", Tone::Quiet)];
     };
     let generator = &figures.generator;
-    let mut parts = vec![if figures.validity.valid {
-        text("✓ VALID", Tone::Good)
-    } else {
-        text("✗ INVALID", Tone::Bad)
+    let mut parts = vec![match (figures.is_judged, figures.validity.valid) {
+        (false, _) => text("validity not known yet", Tone::Quiet),
+        (true, true) => text("✓ VALID", Tone::Good),
+        (true, false) => text("✗ INVALID", Tone::Bad),
     }];
     if let Some(used) = &generator.last {
         parts.push(named("cpu", cpu(used), Tone::Normal));

@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
+use thrum_figures::{fraction, latency, whole};
 use thrum_report::result::Distribution;
-use thrum_report::units::{fraction, latency, whole};
 
 use super::phrase::{Part, Tone, fitted, named, text};
 use super::plot::{Curve, Plot, Scale, bars};
@@ -64,7 +64,7 @@ const fn meaning(figures: &Figures) -> &'static str {
         Timing::EndToEnd if figures.closed_loop => "closed loop: waiting is not counted",
         Timing::EndToEnd => "from intended send · ≤ the generator's part",
         Timing::Acknowledgement => "from PUBLISH · ≤ the generator's part",
-        Timing::Connect => "from the connection · ≤ the generator's part",
+        Timing::Connect => "from intended opening · ≤ the generator's part",
     }
 }
 

@@ -1,8 +1,8 @@
 //! Events of the run: faults, changes of the load, notes.
 
 use ratatui::text::Line;
+use thrum_figures::whole;
 use thrum_report::result::Mark;
-use thrum_report::units::whole;
 
 use super::phrase::{Part, Tone, clock, shortened, text};
 use crate::snapshot::Snapshot;
@@ -10,9 +10,6 @@ use crate::snapshot::Snapshot;
 /// The panel: the latest marks, the newest last.
 pub(super) fn lines(snapshot: &Snapshot, width: u16, height: u16) -> Vec<Line<'static>> {
     let marks = marks(snapshot);
-    if marks.is_empty() {
-        return vec![text("none", Tone::Quiet)];
-    }
     let from = marks.len().saturating_sub(usize::from(height));
     marks
         .iter()

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Span;
-use thrum_report::units::{fraction, whole};
+use thrum_figures::{fraction, whole};
 
 use super::canvas::{Canvas, Dot, place};
 use super::phrase::Tone;
@@ -31,6 +31,24 @@ pub(super) fn bars(values: &[f64]) -> String {
             BARS[usize::try_from(eighth).unwrap_or(0)]
         })
         .collect()
+}
+
+/// A line over values from 0 to the greatest, two of them in a character.
+pub(super) fn spark(values: &[f64]) -> String {
+    let most = values.iter().copied().fold(0.0, f64::max);
+    let cells = u16::try_from(values.len().div_ceil(2)).unwrap_or(u16::MAX);
+    if most <= 0.0 || values.len() < 2 {
+        return String::new();
+    }
+    let mut canvas = Canvas::new(Rect::new(0, 0, cells, 1));
+    let last = fraction(values.len() as u64 - 1);
+    let dots = (0_u64..).zip(values);
+    let dots = dots.map(|(number, value)| canvas.dot(fraction(number) / last, value / most));
+    let dots: Vec<Dot> = dots.collect();
+    for pair in dots.windows(2) {
+        canvas.line(pair[0], pair[1], Style::new());
+    }
+    canvas.text()
 }
 
 /// Shortest axis in seconds: the first seconds of a run are not drawn as wide as a chart.
@@ -325,6 +343,14 @@ mod tests {
         assert_eq!(bars(&[0.0, 0.001, 4.0, 8.0]), " ▁▄█");
         assert_eq!(bars(&[0.0, 0.0]), "  ");
         assert_eq!(bars(&[]), "");
+    }
+
+    #[test]
+    fn a_line_in_one_row_shows_ups_and_downs() {
+        assert_eq!(spark(&[5.0; 8]), "⠉⠉⠉⠉");
+        assert_eq!(spark(&[4.0, 4.0, 4.0, 0.0, 0.0, 0.0]), "⠉⢹⣀");
+        assert_eq!(spark(&[0.0, 0.0]), "");
+        assert_eq!(spark(&[1.0]), "");
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
-use thrum_report::units::{count, figure, rate};
+use thrum_figures::{count, figure, rate};
 
 use super::phrase::{Part, Tone, fitted, named, tabled};
-use super::plot::{Curve, Plot, Scale, bars};
+use super::plot::{Curve, Plot, Scale, spark};
 use crate::history::Point;
 use crate::snapshot::{Figures, Snapshot};
 use crate::view::TimeScale;
@@ -48,15 +48,44 @@ const ROWS: [Row; 3] = [
     },
 ];
 
+/// Clients instead of messages, as long as no message is due.
+const CONNECTIONS: [Row; 1] = [Row {
+    name: "new",
+    of: |point| point.connected,
+    style: RECEIVED,
+}];
+
+/// What is counted.
+pub(super) fn title(snapshot: &Snapshot) -> &'static str {
+    if is_connecting(snapshot) {
+        "connections/s"
+    } else {
+        "rate msg/s"
+    }
+}
+
+/// No message is due so far.
+pub(super) fn is_connecting(snapshot: &Snapshot) -> bool {
+    let figures = snapshot.figures.as_ref();
+    figures.is_some_and(|figures| !figures.history.has_messages)
+}
+
 /// The panel: a line with its latest seconds for each rate, then the losses.
 pub(super) fn lines(snapshot: &Snapshot, width: u16) -> Vec<Line<'static>> {
-    let recent = snapshot
-        .figures
-        .as_ref()
-        .map(|figures| figures.history.recent.as_slice());
-    let recent = recent.unwrap_or_default();
-    let rows = ROWS.iter().map(|row| row.line(recent, usize::from(width)));
-    rows.chain([fitted(losses(snapshot), width)]).collect()
+    let history = snapshot.figures.as_ref().map(|figures| &figures.history);
+    let recent = history.map_or(&[][..], |history| &history.recent);
+    let is_connecting = is_connecting(snapshot);
+    let rows = if is_connecting {
+        &CONNECTIONS[..]
+    } else {
+        &ROWS[..]
+    };
+    let rows = rows.iter().map(|row| row.line(recent, usize::from(width)));
+    let mut lines: Vec<_> = rows.collect();
+    if !is_connecting {
+        lines.push(fitted(losses(snapshot), width));
+    }
+    lines
 }
 
 impl Row {
@@ -65,11 +94,11 @@ impl Row {
             .last()
             .map_or_else(|| "–".to_owned(), |point| figure((self.of)(point)));
         let mut line = tabled(self.name, NAMES, &format!("{last:>FIGURES$}"), Tone::Strong);
-        let room = width.saturating_sub(line.width() + 1).min(SPARK_MAX);
-        let shown = recent.iter().skip(recent.len().saturating_sub(room));
+        let room = width.saturating_sub(line.width() + 1).min(SPARK_MAX / 2);
+        let shown = recent.iter().skip(recent.len().saturating_sub(2 * room));
         let values: Vec<f64> = shown.map(self.of).collect();
         line.push_span(Span::raw(" "));
-        line.push_span(Span::styled(bars(&values), self.style));
+        line.push_span(Span::styled(spark(&values), self.style));
         line
     }
 }
@@ -83,6 +112,9 @@ pub(super) fn parts(snapshot: &Snapshot) -> Vec<Part> {
     let Some(last) = last else {
         return vec![named("sent", "–", Tone::Normal)];
     };
+    if is_connecting(snapshot) {
+        return vec![named("new", rate(last.connected), Tone::Strong)];
+    }
     vec![
         named("sent", figure(last.sent), Tone::Strong),
         named("recv", figure(last.received), Tone::Strong),
@@ -117,12 +149,17 @@ pub(super) fn plot(figures: &Figures, scale: TimeScale) -> Plot {
             .collect(),
         style,
     };
-    Plot {
-        curves: vec![
+    let curves = if figures.history.has_messages {
+        vec![
             curve("recv", |point| point.received, RECEIVED),
             curve("due", |point| point.offered, OFFERED),
             curve("sent", |point| point.sent, SENT),
-        ],
+        ]
+    } else {
+        vec![curve("new", |point| point.connected, RECEIVED)]
+    };
+    Plot {
+        curves,
         marks: figures.marks.iter().map(|mark| mark.at).collect(),
         scale: Scale::Linear,
         seconds: scale.seconds(),

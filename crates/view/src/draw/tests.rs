@@ -45,7 +45,12 @@ fn after_keys(keys: &str) -> ViewState {
 }
 
 fn check(size: (u16, u16), expected: &str) {
-    let frame = text(size, &sample::snapshot(133), &ViewState::default());
+    check_frame(size, &sample::snapshot(133), expected);
+}
+
+#[track_caller]
+fn check_frame(size: (u16, u16), snapshot: &Snapshot, expected: &str) {
+    let frame = text(size, snapshot, &ViewState::default());
     assert!(
         frame.trim_end() == expected.trim_end(),
         "the frame is now:\n{frame}"
@@ -73,6 +78,102 @@ fn frame_of_the_smallest_terminal() {
 }
 
 #[test]
+fn frame_of_connecting_in_a_series() {
+    let snapshot = sample::connecting(42);
+    check_frame((80, 24), &snapshot, include_str!("frames/connecting.txt"));
+}
+
+#[test]
+fn the_place_in_the_series_is_seen_while_a_run_goes_on() {
+    let snapshot = Snapshot {
+        series: Some("round 2 of 6, trial 3 of ≤ 60 · 1m12s gone · 2m10s to ≤ 11m00s left".into()),
+        ..sample::snapshot(133)
+    };
+    for (width, height) in [(200, 50), (120, 40), (80, 24), (60, 20)] {
+        let frame = text((width, height), &snapshot, &ViewState::default());
+        // What is left comes before what is gone, which a narrow terminal leaves out.
+        let place = "round 2 of 6, trial 3 of ≤ 60  2m10s to ≤ 11m00s left";
+        assert!(frame.contains(place), "{frame}");
+        assert_eq!(frame.contains("1m12s gone"), width >= 80, "{frame}");
+        let keys = "q end run";
+        assert!(
+            frame.contains(keys) && frame.contains("^C end all"),
+            "{frame}"
+        );
+    }
+    let alone = text((80, 24), &sample::snapshot(133), &ViewState::default());
+    assert!(
+        !alone.contains("left") && alone.contains("q stop & report"),
+        "{alone}"
+    );
+}
+
+#[test]
+fn there_is_no_box_for_nothing() {
+    let mut result = sample::result(20);
+    let boxes = ["errors ", "marks ", "thresholds", "limits ", "broker "];
+    for size in [(80, 24), (120, 40), (200, 50)] {
+        let frame = text(size, &with_result(&result), &ViewState::default());
+        for title in ["errors ", "marks ", "thresholds", "broker "] {
+            assert!(frame.contains(&format!(" {title}")), "{title}: {frame}");
+        }
+    }
+    result.errors.clear();
+    let frame = text((120, 40), &with_result(&result), &ViewState::default());
+    assert!(
+        !frame.contains(" errors ") && frame.contains(" marks "),
+        "{frame}"
+    );
+    result.marks.clear();
+    result.thresholds.clear();
+    for second in &mut result.series {
+        second.broker = None;
+    }
+    for size in [(80, 24), (120, 40), (200, 50), (60, 20)] {
+        let frame = text(size, &with_result(&result), &ViewState::default());
+        for title in boxes {
+            let is_there = frame.contains(&format!(" {title}"));
+            let is_line = title == "broker " && size.0 == 60;
+            assert!(!is_there || is_line, "{title}: {frame}");
+        }
+        assert!(!frame.contains("none"), "{frame}");
+    }
+}
+
+#[test]
+fn a_box_is_as_high_as_its_lines() {
+    let mut result = sample::result(20);
+    result.errors.clear();
+    result.marks.clear();
+    result.thresholds.truncate(1);
+    for size in [(80, 24), (120, 40), (200, 50)] {
+        let lines = lines(size, &with_result(&result), &ViewState::default());
+        let at = |title: &str| lines.iter().position(|line| line.contains(title)).unwrap();
+        assert_eq!(
+            at(" generator health") - at(" thresholds: "),
+            2,
+            "{lines:#?}"
+        );
+        let bottom = lines.len() - 2;
+        let resources = &lines[at(" generator health") + 1..bottom];
+        assert!(!resources.is_empty(), "{lines:#?}");
+        let is_blank = |line: &String| line.chars().all(|letter| "│ ".contains(letter));
+        assert!(!resources.iter().any(is_blank), "{lines:#?}");
+    }
+}
+
+#[test]
+fn a_run_that_only_connects_shows_connections_instead_of_messages() {
+    for size in [(80, 24), (120, 40), (200, 50), (60, 20)] {
+        let frame = text(size, &sample::connecting(42), &ViewState::default());
+        assert!(frame.contains("connections/s, last 2 min"), "{frame}");
+        for word in ["offered", "received", "msg/s", "lost 0  dup"] {
+            assert!(!frame.contains(word), "{word}: {frame}");
+        }
+    }
+}
+
+#[test]
 fn below_the_smallest_size_there_is_one_line() {
     let lines = lines((60, 5), &sample::snapshot(133), &ViewState::default());
     assert_eq!(lines[0], "hold 02:13 / 05:00  sent 49 458  p99 3.9ms");
@@ -84,7 +185,7 @@ fn every_size_is_drawn() {
     let starting = Snapshot::default();
     for width in (0..=200).step_by(7) {
         for height in (0..=60).step_by(3) {
-            for snapshot in [&starting, &sample::snapshot(200)] {
+            for snapshot in [&starting, &sample::snapshot(200), &sample::connecting(9)] {
                 let buffer = drawn((width, height), snapshot, &after_keys("?"));
                 assert_eq!((buffer.area.width, buffer.area.height), (width, height));
             }
@@ -144,6 +245,23 @@ fn an_invalid_run_shows_the_reason() {
         assert!(frame.contains("✗ INVALID"), "{frame}");
         assert!(frame.contains("sends were late"), "{frame}");
     }
+}
+
+#[test]
+fn connections_do_not_make_a_run_of_messages_invalid() {
+    let mut result = sample::result(10);
+    result.validity.valid = false;
+    result.validity.limits = vec!["connections were opened late".to_owned()];
+    result.latency_ns.connect = result.latency_ns.e2e.take();
+    for size in FULL_SIZES {
+        let frame = text(size, &with_result(&result), &ViewState::default());
+        assert!(!frame.contains("INVALID"), "{frame}");
+        assert!(frame.contains("validity not known yet"), "{frame}");
+    }
+    // Without publishers they are what the run is about.
+    result.scenario.payload.clear();
+    let frame = text((80, 24), &with_result(&result), &ViewState::default());
+    assert!(frame.contains("✗ INVALID: connections"), "{frame}");
 }
 
 /// Sizes at which every panel is shown.
@@ -250,23 +368,19 @@ fn a_withheld_threshold_is_not_called_unmeasured() {
 
 #[test]
 fn missed_thresholds_come_first_and_those_without_a_figure_are_no_failures() {
-    let lines = lines((120, 40), &sample::snapshot(20), &ViewState::default());
-    let at = lines
-        .iter()
-        .position(|line| line.contains("thresholds: 2 of 4 kept, 1 open"))
-        .unwrap();
-    assert!(
-        lines[at + 1].contains("✗ broker.rss < 1GB (1.1 GiB)"),
-        "{lines:#?}"
-    );
-    assert!(
-        lines[at + 1].contains("✓ e2e.p99 < 50ms (3.9ms)"),
-        "{lines:#?}"
-    );
-    assert!(
-        lines[at + 3].contains("· connect.errors == 0 (no figure yet)"),
-        "{lines:#?}"
-    );
+    let frame = text((120, 40), &sample::snapshot(20), &ViewState::default());
+    let at = [
+        "thresholds: 2 of 4 kept, 1 open",
+        "✗ broker.rss < 1GB (1.1 GiB)",
+        "✓ e2e.p99 < 50ms (3.9ms)",
+        "· connect.errors == 0 (no figure yet)",
+    ]
+    .map(|expected| {
+        frame
+            .find(expected)
+            .unwrap_or_else(|| panic!("{expected}: {frame}"))
+    });
+    assert!(at.is_sorted(), "{frame}");
 }
 
 #[test]
@@ -277,7 +391,8 @@ fn losses_and_lost_figures_are_seen() {
     result.brokers.clear();
     let frame = text((120, 30), &with_result(&result), &ViewState::default());
     assert!(frame.contains("lost 17  dup 3"), "{frame}");
-    assert!(frame.contains("not seen from here"), "{frame}");
+    let small = text((60, 20), &with_result(&result), &ViewState::default());
+    assert!(small.contains("broker    not seen from here"), "{small}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The limits that the run has to keep, and how it does so far.
 
 use ratatui::text::Line;
+use thrum_figures::{bytes, figure, latency, percent, rate, whole};
 use thrum_report::threshold::ThresholdResult;
-use thrum_report::units::{bytes, figure, latency, percent, rate, whole};
 use thrum_report::{Unit, metric};
 
 use super::phrase::{Part, Tone, flowed, text};
@@ -10,24 +10,20 @@ use crate::snapshot::Snapshot;
 
 /// How many are kept, for the title of the panel.
 pub(super) fn title(snapshot: &Snapshot) -> String {
-    match thresholds(snapshot) {
-        [] => "thresholds".to_owned(),
-        all => format!("thresholds: {}{}", kept(all), open(all)),
-    }
+    let all = thresholds(snapshot);
+    format!("thresholds: {}{}", kept(all), open(all))
 }
 
 /// The panel: missed thresholds come first.
 pub(super) fn lines(snapshot: &Snapshot, width: u16, height: u16) -> Vec<Line<'static>> {
-    match thresholds(snapshot) {
-        [] => vec![text("none set", Tone::Quiet)],
-        all => flowed(missed_first(all).map(part), width, height),
-    }
+    let all = thresholds(snapshot);
+    flowed(missed_first(all).map(part), width, height)
 }
 
-/// The number of met thresholds, then the missed ones, then the others.
+/// The number of met thresholds, then the missed ones, then the others; nothing if none is set.
 pub(super) fn parts(snapshot: &Snapshot) -> Vec<Part> {
     match thresholds(snapshot) {
-        [] => vec![text("none set", Tone::Quiet)],
+        [] => Vec::new(),
         all => std::iter::once(text(kept(all), Tone::Strong))
             .chain(missed_first(all).map(part))
             .collect(),

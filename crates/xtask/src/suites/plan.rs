@@ -10,7 +10,7 @@ use super::built::{Built, TestProgram};
 use crate::workspace::Workspace;
 
 /// Long suites, which start first, with the approximate number of seconds of each on two cores.
-const LONG: [(&str, u32); 18] = [
+const LONG: [(&str, u32); 19] = [
     ("bench selfcheck", 70),
     ("interop", 60),
     ("crash kill", 40),
@@ -21,6 +21,7 @@ const LONG: [(&str, u32); 18] = [
     ("agents in namespaces", 25),
     ("thrum bench_disturbed", 75),
     ("thrum bench_independent", 60),
+    ("thrum bench_clocks", 25),
     ("conformance normative", 20),
     ("conformance normative, durable", 20),
     ("fuzz targets", 20),
@@ -33,11 +34,12 @@ const LONG: [(&str, u32); 18] = [
 
 /// Suites that run alone, after the others: they measure time or memory, or end a broker so soon
 /// after the clock was set that its disk must not be slow.
-const ALONE: [&str; 6] = [
+const ALONE: [&str; 7] = [
     "backends mqtt",
     "bench agents",
     "bench selfcheck",
     "crash storm",
+    "thrum bench_clocks",
     "thrum bench_disturbed",
     "thrum bench_independent",
 ];

@@ -1,6 +1,7 @@
 //! Checks that memory and turns are bounded, whatever clients and the disk do.
 
 use thrum_engine::client::Client;
+use thrum_engine::stages::{self, MessageStage, STAGE_NS_MAX};
 use thrum_engine::turn::HANDSHAKE_UNITS;
 use thrum_engine::workers::WorkerId;
 use thrum_transport::Scheme;
@@ -92,8 +93,14 @@ impl World {
         self.machine.gatekeeper.verdict()?;
         self.check_turns()?;
         self.check_sink()?;
+        self.check_stages()?;
         for worker in &self.machine.workers {
             let core = &worker.inner.traffic.engine.core;
+            if let Some(found) = stages::contradiction(core) {
+                return Err(format!(
+                    "a stamped message is not where it should be: {found}"
+                ));
+            }
             let mut clients = core.sessions.iter();
             clients.try_for_each(|(_, client)| self.check_queue(client))?;
             let mut connections = worker.inner.traffic.edge.connections.iter();
@@ -102,6 +109,33 @@ impl World {
             })?;
         }
         Ok(())
+    }
+
+    /// Checks that the stages of stamped messages add up.
+    fn check_stages(&self) -> Result<(), Failure> {
+        let Some(figures) = self.machine.node.state.stages.merged() else {
+            return Ok(());
+        };
+        let of = |stage| {
+            let series = figures.series(stage);
+            (series.histogram.len(), series.sum_ns)
+        };
+        let [routed, queued, written, broker, acknowledged] = [
+            MessageStage::Routed,
+            MessageStage::Queued,
+            MessageStage::Written,
+            MessageStage::Broker,
+            MessageStage::Acknowledged,
+        ]
+        .map(of);
+        let counts = [routed.0, queued.0, written.0];
+        // A duration of 0 counts as one nanosecond, and no longer one than a minute is entered.
+        let sum = routed.1 + queued.1 + written.1;
+        let is_sum = sum.abs_diff(broker.1) <= 3 * broker.0 || written.1 > STAGE_NS_MAX;
+        if counts == [broker.0; 3] && is_sum && acknowledged.0 <= written.0 {
+            return Ok(());
+        }
+        Err(format!("the stages {counts:?} of {broker:?} take {sum} ns"))
     }
 
     fn check_queue(&self, client: &Client) -> Result<(), Failure> {

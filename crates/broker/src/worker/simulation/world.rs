@@ -26,6 +26,8 @@ use crate::socket::Socket;
 
 /// The first of January 2026.
 const START: Millis = 1_767_225_600_000;
+/// One of so many messages is stamped.
+const STAMPS: [u32; 3] = [0, 1, 7];
 /// The least that the system takes for a socket's output, in bytes.
 const SMALL_SOCKET: usize = 4608;
 /// Rounds after which a node without new input must be idle.
@@ -69,7 +71,9 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let plan = Plan::new(&mut random);
+        let mut plan = Plan::new(&mut random);
+        // Not a choice of the seed, whose other choices stay as they are.
+        plan.config.node.stamp_messages = STAMPS[usize::try_from(seed % 3).unwrap_or(0)];
         Self::with_plan(random, plan)
     }
 

@@ -11,6 +11,7 @@ mod recheck;
 mod rights;
 mod rules;
 mod sources;
+mod stages;
 mod stop;
 mod timers;
 
@@ -70,6 +71,8 @@ pub(super) struct Parts {
     access: Access,
     acceptor: Acceptor,
     username: CertificateName,
+    /// The time of the node, which a test moves.
+    millis: Arc<AtomicU64>,
 }
 
 /// The same with something else than usual.
@@ -79,6 +82,7 @@ pub(super) fn two_workers_with(change: impl FnOnce(&mut Parts)) -> [Worker; 2] {
         access: Access::default(),
         acceptor: Acceptor::new(None, None).unwrap(),
         username: CertificateName::None,
+        millis: Arc::new(AtomicU64::new(NOW_MILLIS)),
     };
     change(&mut parts);
     let Parts {
@@ -86,6 +90,7 @@ pub(super) fn two_workers_with(change: impl FnOnce(&mut Parts)) -> [Worker; 2] {
         access,
         acceptor,
         username,
+        millis,
     } = parts;
     let shared = Shared {
         access,
@@ -98,7 +103,7 @@ pub(super) fn two_workers_with(change: impl FnOnce(&mut Parts)) -> [Worker; 2] {
             messages: 100,
             bytes: 1 << 20,
         },
-        clock: Clock::manual(&Arc::new(AtomicU64::new(NOW_MILLIS)), 0),
+        clock: Clock::manual(&millis, 0),
         ..NodePlan::new(&config)
     };
     start_over();

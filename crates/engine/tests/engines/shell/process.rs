@@ -105,6 +105,7 @@ impl Plan {
 
 fn settings() -> EngineSettings {
     EngineSettings {
+        stamp_every: 0,
         session: Arc::default(),
         queue_hold: Duration::ZERO,
         access: Arc::new(Shared::default()),

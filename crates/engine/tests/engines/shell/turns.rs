@@ -10,6 +10,7 @@ use thrum_engine::ids::{ConnectionId, ConnectionKey, Slot};
 use thrum_engine::mail::EngineMail;
 use thrum_engine::node::metrics::Counter;
 use thrum_engine::packets::Handled;
+use thrum_engine::stages::{self, MovedBytes};
 use thrum_engine::timers::{Target, TimedSession};
 use thrum_engine::workers::WorkerId;
 use thrum_protocol::Time;
@@ -310,10 +311,21 @@ impl Shell {
             outputs[key].was_sent();
             return;
         }
+        let before = outputs[key].waiting();
         if let Some(out) = outputs[key].sendable() {
             self.links[link].to_client.extend(out.to_vec());
             out.clear();
         }
+        let taken = before - outputs[key].waiting();
+        if outputs[key].is_followed {
+            let moved = MovedBytes {
+                from_output: taken,
+                into_socket: taken,
+                in_layers: 0,
+            };
+            stages::written(&mut self.workers[worker].engine.core, key, moved);
+        }
+        let outputs = &mut self.workers[worker].engine.core.outputs;
         outputs[key].was_sent();
         if let Some(spare) = outputs[key].take_spare() {
             outputs.recycle(spare);

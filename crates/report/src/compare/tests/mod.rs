@@ -53,6 +53,19 @@ fn differences_beyond_the_spread_of_the_runs_are_reported() {
 }
 
 #[test]
+fn a_short_side_is_not_judged_by_the_runs_of_the_other() {
+    let of = |before: &[RunResult], after: &[RunResult]| Comparison::new(before, after).method;
+    let (many, few) = (runs(100, [1_000_000; 20]), runs(80, [1_000_000; 2]));
+    for method in [of(&many, &few), of(&few, &many), of(&many, &few[..1])] {
+        assert!(method.least_p <= LEVEL && !method.is_by_runs, "{method:?}");
+    }
+    assert!(of(&many[..5], &runs(80, [1_000_000; 3])).is_by_runs);
+    let notes = notes(&[Comparison::new(&many, &few)]);
+    let text = "20 and 2 runs are too few to show what equal runs differ by: each side has to show";
+    assert!(notes[0].starts_with(text), "{notes:?}");
+}
+
+#[test]
 fn noisy_figures_are_reported_and_do_not_fail_a_build() {
     let baseline = runs(100, [1_000_000; 3]);
     let mut candidate = baseline.clone();

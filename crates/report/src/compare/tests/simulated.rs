@@ -8,7 +8,7 @@ use std::f64::consts::TAU;
 
 use super::*;
 use crate::result::{Latencies, Quantiles, Resources, Second, Stage};
-use crate::units::{fraction, whole};
+use thrum_figures::{fraction, whole};
 
 const SECONDS: u32 = 20;
 const MESSAGES: u64 = 250;

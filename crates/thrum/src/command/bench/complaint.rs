@@ -46,6 +46,30 @@ impl Complaint {
         Self::new(message, USAGE)
     }
 
+    /// The error of figures that were shown and cannot be stored; wrong usage, such as a template
+    /// that cannot be read, stays what it is.
+    pub(super) fn not_stored(error: anyhow::Error) -> Result<Self, anyhow::Error> {
+        if error.is::<Self>() {
+            return Err(error);
+        }
+        // Some errors contain the text of their cause.
+        let (what, cause) = (error.to_string(), error.root_cause().to_string());
+        let cause = if what.ends_with(&cause) {
+            String::new()
+        } else {
+            format!(": {cause}")
+        };
+        let message = format!(
+            "the run has ended, but its result is not stored: {what}{cause}; free some space, or name another folder with --out"
+        );
+        Ok(Self::new(message, NOT_STORED))
+    }
+
+    /// [`not_stored`](Self::not_stored), to be returned at once.
+    pub(super) fn or_not_stored(error: anyhow::Error) -> anyhow::Error {
+        Self::not_stored(error).map_or_else(|error| error, Into::into)
+    }
+
     pub(super) const fn code(&self) -> u8 {
         self.code
     }

@@ -15,7 +15,7 @@ use thrum_report::RunResult;
 use thrum_transport::Endpoint;
 
 use super::arguments::{DEFAULT_TARGET, MeasureArgs, OutputArgs, TargetArgs};
-use super::complaint::{Complaint, FAILED};
+use super::complaint::Complaint;
 use super::control::Control;
 use super::interrupt::end_now;
 use super::live_view::View;
@@ -85,6 +85,7 @@ impl Engine {
                 on_fault: measure.on_fault.clone(),
                 latency_log: None,
                 command: command_line(std::env::args()),
+                asks_for_stages: true,
             },
             username: target.username.clone(),
             password: password(target)?,
@@ -149,15 +150,11 @@ impl Engine {
         title: &str,
         overall: Option<Overall>,
     ) -> Box<dyn Observer> {
-        let title = overall.as_ref().map_or_else(
-            || title.to_owned(),
-            |overall| format!("{title} · {}", overall.text(None)),
-        );
         let interrupt = || Arc::clone(&self.options.interrupt);
         if tui::is_wanted(output.no_tui || output.json)
-            && let Ok(view) = tui::BenchView::start(&title, interrupt(), end_now)
+            && let Ok(view) = tui::BenchView::start(title, interrupt(), end_now)
         {
-            return Box::new(View::new(view, output.note.clone()));
+            return Box::new(View::new(view, output.note.clone(), overall));
         }
         if output.json && output.no_tui {
             Box::new(Quiet(output.note.clone()))
@@ -189,7 +186,7 @@ impl Engine {
         }
         let made = fs::create_dir_all(folder);
         made.map_err(|error| {
-            Complaint::new(format!("cannot make {}: {error}", folder.display()), FAILED)
+            Complaint::usage(format!("cannot make {}: {error}", folder.display()))
         })?;
         let log = folder.join(format!(".latency-{}.hlog", std::process::id()));
         options.latency_log = Some(log.clone());

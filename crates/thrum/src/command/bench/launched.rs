@@ -15,7 +15,6 @@ use super::complaint::{Complaint, USAGE};
 use super::engine::Engine;
 use super::overall::Overall;
 use super::results::{self, Place};
-use super::session::not_stored;
 use super::{folders, interrupt};
 
 /// Name of the built-in file in messages.
@@ -141,7 +140,8 @@ impl<'a> Launcher<'a> {
             return failed(INTERRUPTED.to_owned());
         }
         let parent = self.folder.join("runs").join(&installed.broker.name);
-        let kept = results::keep(&finished, &Place::under(&parent)).map_err(not_stored);
+        let kept =
+            results::keep(&finished, &Place::under(&parent)).map_err(Complaint::or_not_stored);
         let folder = match kept {
             Ok(folder) => folder,
             Err(error) => {

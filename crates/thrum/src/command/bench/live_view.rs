@@ -1,27 +1,45 @@
 //! The live view as an observer: it hands over a note of the command line before the keys'
 //! commands.
 
-use thrum_bench::Status;
 use thrum_bench::observe::{Command, Observer};
+use thrum_bench::{Stage, Status};
 use thrum_report::RunResult;
 
+use super::overall::Overall;
 use crate::tui::BenchView;
 
 /// The live view; the terminal is as before when it is dropped.
 pub(super) struct View {
-    view: BenchView,
+    screen: BenchView,
     note: Option<String>,
+    overall: Option<Overall>,
+    /// Whole seconds of the stage for which the place in the series was told.
+    told: Option<(Stage, u64)>,
 }
 
 impl View {
-    pub(super) const fn new(view: BenchView, note: Option<String>) -> Self {
-        Self { view, note }
+    /// Shows where the series is, if the run is part of one; `note` goes into the result.
+    pub(super) fn new(screen: BenchView, note: Option<String>, overall: Option<Overall>) -> Self {
+        if let Some(overall) = &overall {
+            screen.set_series(&overall.short_text(None));
+        }
+        Self {
+            screen,
+            note,
+            overall,
+            told: None,
+        }
     }
 }
 
 impl Observer for View {
     fn look(&mut self, status: &Status) {
-        self.view.look(status);
+        let now = Some((status.stage, status.elapsed.as_secs()));
+        if let Some(overall) = self.overall.as_ref().filter(|_| now != self.told) {
+            self.screen.set_series(&overall.short_text(Some(status)));
+            self.told = now;
+        }
+        self.screen.look(status);
     }
 
     fn wants_seconds(&self) -> bool {
@@ -29,13 +47,13 @@ impl Observer for View {
     }
 
     fn second(&mut self, so_far: &RunResult) {
-        self.view.second(so_far);
+        self.screen.second(so_far);
     }
 
     fn next_command(&mut self) -> Option<Command> {
         self.note
             .take()
             .map(Command::Note)
-            .or_else(|| self.view.next_command())
+            .or_else(|| self.screen.next_command())
     }
 }

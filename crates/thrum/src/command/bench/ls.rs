@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
+use thrum_figures::{latency, rate};
 use thrum_report::RunResult;
-use thrum_report::units::{latency, rate};
 
 use super::folders;
 
@@ -55,7 +55,8 @@ fn line(name: &str, result: &RunResult) -> String {
         false => "INVALID",
     };
     let verdict = result.verdict_word();
-    let missed = result.thresholds.iter().filter(|threshold| !threshold.pass);
+    let thresholds = result.thresholds.iter();
+    let missed = thresholds.filter(|threshold| threshold.is_missed(&result.validity));
     let missed = match missed.count() {
         0 => String::new(),
         number => format!("  {number} thresholds missed"),

@@ -3,6 +3,7 @@
 mod agent;
 mod arguments;
 mod bundle;
+mod bundle_verdict;
 mod check;
 mod compare;
 mod complaint;
@@ -116,7 +117,7 @@ enum BenchCommand {
     Compare(compare::CompareArgs),
     /// Pack a run into one file that can be verified, compared and run again elsewhere.
     Bundle(bundle::BundleArgs),
-    /// Check that a bundle was not changed and that its figures follow from its histograms.
+    /// Check that the parts of a bundle follow from each other: figures, verdict, series, log.
     Verify(bundle::VerifyArgs),
     /// Run the scenario of a bundle again and compare.
     Rerun(Box<rerun::RerunArgs>),

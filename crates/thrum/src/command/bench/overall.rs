@@ -106,13 +106,18 @@ impl Overall {
         self.text_after(gone(self.started_ns), status)
     }
 
+    /// The same where there is little room.
+    pub(super) fn short_text(&self, status: Option<&Status>) -> String {
+        self.text(status).replace("at most ", "≤ ")
+    }
+
     fn text_after(&self, gone: Duration, status: Option<&Status>) -> String {
         let present = self.present(status);
         let [least, most] = self.after.map(|after| whole_seconds(present + after));
         let left = if least == most {
             format!("about {}", span(least))
         } else {
-            format!("{} to {}", span(least), span(most))
+            format!("{} to at most {}", span(least), span(most))
         };
         let gone = span(Duration::from_secs(gone.as_secs()));
         format!("{} · {gone} gone · {left} left", self.head)
@@ -128,7 +133,13 @@ impl Overall {
             .iter()
             .filter(|(stage, _)| *stage > status.stage);
         let later: Duration = later.map(|(_, length)| *length).sum();
-        later + status.planned.saturating_sub(status.elapsed)
+        // A drain ends when the last message is there; its plan is only how long it may take.
+        let planned = if status.stage == Stage::Drain {
+            Duration::ZERO
+        } else {
+            status.planned
+        };
+        later + planned.saturating_sub(status.elapsed)
     }
 }
 
@@ -184,12 +195,17 @@ mod tests {
             text(Some(status(Stage::Hold, 50, 60))),
             "run 2/4 · 1m12s gone · about 1m17s left"
         );
+        // Time that is not left again when the stage after it begins.
+        assert_eq!(
+            text(Some(status(Stage::Drain, 0, 5))),
+            "run 2/4 · 1m12s gone · about 1m07s left"
+        );
     }
 
     #[test]
     fn a_search_has_a_range() {
         let text = overall([0, 600]).text_after(seconds(3), Some(&status(Stage::Hold, 0, 60)));
-        assert_eq!(text, "run 2/4 · 3s gone · 1m00s to 11m00s left");
+        assert_eq!(text, "run 2/4 · 3s gone · 1m00s to at most 11m00s left");
     }
 
     #[test]

@@ -18,7 +18,6 @@ use super::arguments::{OutputArgs, SizeArgs, StageArgs};
 use super::complaint::{Complaint, INTERRUPTED};
 use super::launched::{self, Launched, Launcher};
 use super::overall::{After, Series};
-use super::session::not_stored;
 use super::{scenario_file, versus};
 
 const EXAMPLES: &str = "\
@@ -124,7 +123,7 @@ pub(super) fn run(args: &PageArgs) -> anyhow::Result<u8> {
 fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     let written = fs::write(path, text);
     let written = written.with_context(|| format!("cannot write {}", path.display()));
-    written.map_err(not_stored)
+    written.map_err(Complaint::or_not_stored)
 }
 
 fn resumed(
@@ -326,7 +325,7 @@ impl Measuring<'_> {
         write_file(&new, &text)?;
         let moved = fs::rename(&new, &path);
         let moved = moved.with_context(|| format!("cannot write {}", path.display()));
-        moved.map_err(not_stored)
+        moved.map_err(Complaint::or_not_stored)
     }
 
     fn page(&self, plan: &Plan, args: &PageArgs) -> anyhow::Result<Page> {

@@ -4,17 +4,17 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use thrum_load::scenario::{Changes, FaultKind, PayloadSpec, Scenario};
+use thrum_load::scenario::{FaultKind, PayloadSpec, Scenario};
 use thrum_report::RunResult;
 use thrum_report::compare::{self, Comparison};
 use thrum_transport::Endpoint;
 
 use super::arguments::{MeasureArgs, OutputArgs, ReportArgs, TargetArgs};
-use super::bundle;
 use super::compare::exit_code;
 use super::complaint::Complaint;
 use super::folders::Kept;
 use super::session;
+use super::{bundle, bundle_verdict};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -54,14 +54,7 @@ pub(super) fn run(args: &RerunArgs) -> anyhow::Result<u8> {
     let scenario = scenario(&before, args)?;
     let target = target(&before, &scenario, &args.target);
     if !args.trust {
-        // Those of the command line are the user's own.
-        let is_bundles = args.target.target.is_empty();
-        let named = if is_bundles {
-            target.target.as_slice()
-        } else {
-            &[]
-        };
-        check_trust(&scenario, named)?;
+        check_trust(&scenario, &target.target, &args.target.target)?;
     }
     let baseline = Kept {
         folder: args.bundle.clone(),
@@ -96,11 +89,7 @@ pub(super) fn run(args: &RerunArgs) -> anyhow::Result<u8> {
 /// The scenario as it was run; passwords are not in it.
 fn scenario(before: &RunResult, args: &RerunArgs) -> Result<Scenario, Complaint> {
     let origin = format!("the scenario of {}", args.bundle.display());
-    let scenarios = Changes::default().of_file(&before.scenario.toml, &origin);
-    let mut scenarios = scenarios.map_err(Complaint::usage)?;
-    let (Some(mut scenario), 0) = (scenarios.pop(), scenarios.len()) else {
-        return Err(Complaint::usage(format!("{origin} is not one scenario")));
-    };
+    let mut scenario = bundle_verdict::scenario(before, &origin).map_err(Complaint::usage)?;
     for group in &mut scenario.groups {
         let password = &mut group.client.password;
         if password.as_deref() == Some(HIDDEN) {
@@ -148,8 +137,9 @@ fn measure(before: &RunResult, given: &MeasureArgs) -> Result<MeasureArgs, Compl
 }
 
 /// A bundle may come from anyone: without trust it loads only brokers of this machine, and neither
-/// runs commands nor reads files.
-fn check_trust(scenario: &Scenario, named: &[String]) -> Result<(), Complaint> {
+/// runs commands nor reads files. `given` are the targets of the command line, the user's own;
+/// `named` are those that take the place of the scenario's targets of the same names.
+fn check_trust(scenario: &Scenario, named: &[String], given: &[String]) -> Result<(), Complaint> {
     let refused = |what: String| {
         Complaint::usage(format!(
             "the scenario of the bundle {what}; look at it (tar -xO -f BUNDLE scenario.toml) and give --trust"
@@ -172,24 +162,35 @@ fn check_trust(scenario: &Scenario, named: &[String]) -> Result<(), Complaint> {
             return Err(refused(format!("sends the file {path:?}")));
         }
     }
-    let urls = scenario
-        .targets
+    let named: Vec<(&str, &str)> = named
         .iter()
-        .filter_map(|spec| spec.url.as_deref());
-    for url in urls.chain(named.iter().map(String::as_str)) {
-        let (_, url) = super::engine::named(url);
+        .map(|text| super::engine::named(text))
+        .collect();
+    let of_scenario = scenario.targets.iter().filter_map(|spec| {
+        let is_replaced = named.iter().any(|(name, _)| *name == spec.name);
+        let url = spec.url.as_deref().filter(|_| !is_replaced)?;
+        Some((spec.name.as_str(), url))
+    });
+    let of_bundle = named.iter().copied().filter(|_| given.is_empty());
+    for (name, url) in of_scenario.chain(of_bundle) {
         let host = Endpoint::parse(url).map_err(Complaint::usage)?.host;
-        let is_here = host == "localhost"
-            || host
-                .parse()
-                .is_ok_and(|address: std::net::IpAddr| address.is_loopback());
-        if !is_here {
+        if !is_here(&host) {
+            let target = if name.is_empty() {
+                "--target".to_owned()
+            } else {
+                format!("--target {name}=URL")
+            };
             return Err(Complaint::usage(format!(
-                "the bundle names the broker {host} of another machine: give it with --target, or give --trust"
+                "the bundle names the broker {host} of another machine: give it with {target}, or give --trust"
             )));
         }
     }
     Ok(())
+}
+
+fn is_here(host: &str) -> bool {
+    let address = host.parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]
@@ -199,10 +200,35 @@ mod tests {
     use super::*;
 
     fn untrusted(rest: &str, named: &[&str]) -> Result<(), String> {
+        with_given(rest, named, &[])
+    }
+
+    fn with_given(rest: &str, named: &[&str], given: &[&str]) -> Result<(), String> {
         let text = format!("name = \"a\"\n{rest}");
         let scenario = load(&text, "a.toml").unwrap().scenarios.remove(0);
-        let named: Vec<String> = named.iter().map(|url| (*url).to_owned()).collect();
-        check_trust(&scenario, &named).map_err(|refused| refused.to_string())
+        let [named, given] = [named, given].map(|urls| urls.iter().map(|url| (*url).to_owned()));
+        let (named, given): (Vec<String>, Vec<String>) = (named.collect(), given.collect());
+        check_trust(&scenario, &named, &given).map_err(|refused| refused.to_string())
+    }
+
+    #[test]
+    fn a_target_of_the_command_line_takes_the_place_of_the_bundles() {
+        let one = format!("target = \"mqtt://10.0.0.5\"\n{GROUP}");
+        assert!(untrusted(&one, &[]).is_err());
+        for own in ["mqtt://127.0.0.1", "mqtt://10.0.0.9"] {
+            assert_eq!(with_given(&one, &[own], &[own]), Ok(()));
+        }
+        let two = "[targets]\na = \"mqtt://10.0.0.5\"\nb = \"mqtt://10.0.0.6\"\n\
+            [groups.a]\nclients = 1\ntarget = \"a\"\n[groups.b]\nclients = 1\ntarget = \"b\"\n";
+        let [a, b] = ["a=mqtt://10.0.0.9", "b=mqtt://10.0.0.9"];
+        let refused = with_given(two, &[a], &[a]).unwrap_err();
+        assert!(
+            refused.contains("the broker 10.0.0.6 of another machine: give it with --target b=URL"),
+            "{refused}"
+        );
+        assert_eq!(with_given(two, &[a, b], &[a, b]), Ok(()));
+        // A target without a name replaces none that has an address of its own.
+        assert!(with_given(two, &["mqtt://127.0.0.1"], &["mqtt://127.0.0.1"]).is_err());
     }
 
     const GROUP: &str = "[groups.a]\nclients = 1\n";

@@ -9,14 +9,15 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use thrum_bench::clock;
 use thrum_compare::search::{
-    Answer, Goal, Grade, Limits, Search, SearchReport, Step, Subject, Trial, Vary, load_of,
-    markdown, scaled, table,
+    Goal, Grade, Limits, Rounds, SearchReport, Step, Subject, Trial, Vary, load_of, markdown,
+    scaled, table,
 };
 use thrum_figures::{figure, nanos};
 use thrum_load::scenario::Scenario;
+use thrum_report::RunResult;
 
 use super::arguments::{MeasureArgs, OutputArgs, SizeArgs, StageArgs, TargetArgs};
-use super::complaint::{Complaint, INTERRUPTED, INVALID};
+use super::complaint::{Complaint, INTERRUPTED, NOT_STORED};
 use super::engine::Engine;
 use super::overall::{After, Series};
 use super::results::Place;
@@ -27,6 +28,7 @@ const EXAMPLES: &str = "\
 Examples:
   thrum bench search p2p-1K --p99 5ms                        highest rate with p99 up to 5 ms and no loss
   thrum bench search fanout-1-1K --p99 20ms --cpu 75% --hold 30s
+  thrum bench search p2p-1K --p99 5ms --rounds 6             the same six times: a median with an interval
   thrum bench search p2p-1K --p99 5ms --from 5K --to 50K     messages per second of all publishers
   thrum bench search conn-tcp-10K-100 --p99 50ms --vary clients --from 500";
 
@@ -38,6 +40,12 @@ const REST: Duration = Duration::from_secs(1);
 
 /// Without `--to` the search ends at this multiple of the first load.
 const RANGE: f64 = 10_000.0;
+
+/// Latencies that a 99th percentile takes: ten beyond it.
+const P99_VALUES: f64 = 1_010.0;
+
+/// A hold is made longer by this factor at most to have so many.
+const HOLD_FACTOR_MAX: u32 = 10;
 
 /// Arguments of `thrum bench search`.
 #[derive(Debug, Args)]
@@ -75,7 +83,7 @@ pub(super) struct SearchArgs {
     /// Distance of the loads at the end of the search.
     #[arg(long, value_name = "PART", value_parser = values::part, default_value = "5%")]
     resolution: f64,
-    /// Most trials.
+    /// Most trials of a round.
     #[arg(
         long,
         value_name = "N",
@@ -83,6 +91,15 @@ pub(super) struct SearchArgs {
         value_parser = clap::value_parser!(u32).range(1..=1000),
     )]
     trials: u32,
+    /// Searches, each with its own trials: the answer is their median with an interval, of 95 %
+    /// from 6 on.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=100),
+    )]
+    rounds: u32,
     /// The quantity that changes from trial to trial.
     #[arg(long, value_enum, default_value_t = Varied::Rate)]
     vary: Varied,
@@ -123,12 +140,13 @@ pub(super) fn run(args: &SearchArgs) -> anyhow::Result<u8> {
         cpu_part: args.cpu,
     };
     let engine = Engine::new(&args.target, &args.measure, interrupt::flag()?)?;
-    let mut search = Search::new(limits).map_err(Complaint::usage)?;
+    let mut search = Rounds::new(limits, args.rounds).map_err(Complaint::usage)?;
     let started = thrum_figures::utc_text(clock::unix_seconds()).replace(':', "");
     let folder = args
         .output
         .out
         .join(format!("{started}-search-{}", scenario.alias));
+    let name = scenario.name.clone();
     let mut trials = Trials {
         args,
         series: Series::begin(),
@@ -138,33 +156,56 @@ pub(super) fn run(args: &SearchArgs) -> anyhow::Result<u8> {
         goal,
         engine,
         folder: &folder,
+        is_stored: true,
+        values_per_load: None,
     };
-    let answer = loop {
-        match search.next() {
-            Step::Done(answer) => break answer,
-            Step::Try { load, why } => {
-                let number = search.trials().len() + 1;
-                let next = Next {
-                    number,
-                    load,
-                    why,
-                    left: search.trials_left(),
-                };
-                match trials.make(&next)? {
-                    Some(trial) => search.record(trial),
-                    None => return interrupted(&search, args, &folder),
-                }
-            }
-        }
-    };
+    let target = trials.engine.target();
     let subject = Subject {
-        scenario: &trials.scenario.name,
-        target: &trials.engine.target(),
+        scenario: &name,
+        target: &target,
         unit: args.vary.unit(),
     };
-    let report = SearchReport::new(subject, goal, limits, answer, search.trials());
+    let mut was_interrupted = false;
+    while let Some(Step::Try { load, why }) = search.next() {
+        let next = Next {
+            round: search.ended().len() + 1,
+            number: search.present().len() + 1,
+            load,
+            why,
+            left: search.trials_left(),
+        };
+        let Some(trial) = trials.make(&next)? else {
+            was_interrupted = true;
+            break;
+        };
+        search.record(trial);
+        if let Some(lowest) = trials.lowest() {
+            search.raise_lowest(lowest);
+        }
+        if args.rounds > 1 && search.ended().len() == next.round {
+            let report = SearchReport::new(subject, goal, &search);
+            let found = report.rounds.last().map_or("", |round| &round.text);
+            writeln!(std::io::stderr(), "round {}: {found}", next.round)?;
+        }
+    }
+    let report = SearchReport::new(subject, goal, &search);
     publish(&report, args, &folder)?;
-    Ok(exit_code(&answer))
+    Ok(match (was_interrupted, trials.is_stored) {
+        (true, _) => INTERRUPTED,
+        (false, false) => NOT_STORED,
+        (false, true) => report.exit_code(),
+    })
+}
+
+/// Shows the answer, then stores it: on a full disk it is shown all the same.
+fn publish(report: &SearchReport, args: &SearchArgs, folder: &Path) -> anyhow::Result<()> {
+    show(report, args)?;
+    store(report, folder).map_err(Complaint::or_not_stored)?;
+    if !args.output.json {
+        let path = folder.join("search.md");
+        writeln!(std::io::stdout(), "  result {}", path.display())?;
+    }
+    Ok(())
 }
 
 /// Makes trials.
@@ -177,11 +218,17 @@ struct Trials<'a> {
     engine: Engine,
     folder: &'a Path,
     series: Series,
+    /// Every trial could be stored.
+    is_stored: bool,
+    /// Latencies that a second of a load of one gives, seen in a trial that had too few.
+    values_per_load: Option<f64>,
 }
 
 /// The next trial.
 struct Next {
     /// From 1.
+    round: usize,
+    /// In the round, from 1.
     number: usize,
     load: f64,
     /// The reason for it.
@@ -194,27 +241,29 @@ impl Trials<'_> {
     /// Runs the scenario with a load and judges it; none if ^C ended it.
     fn make(&mut self, next: &Next) -> anyhow::Result<Option<Trial>> {
         let (number, load) = (next.number, next.load);
-        if number > 1 {
+        let is_first = (next.round, number) == (1, 1);
+        if !is_first {
             clock::rest(REST);
         }
         if self.engine.is_interrupted() {
             return Ok(None);
         }
         let unit = self.args.vary.unit();
-        let scenario = scaled(&self.scenario, self.vary, load / self.base);
+        let mut scenario = scaled(&self.scenario, self.vary, load / self.base);
+        scenario.stages.hold = self.hold(load);
         let after = next
             .left
             .map(|left| After::times(&scenario, left.saturating_sub(1)));
-        let head = format!("trial {number} of at most {}", self.args.trials);
+        let mut head = format!("trial {number} of at most {}", self.args.trials);
+        if self.args.rounds > 1 {
+            head = format!("round {} of {}, {head}", next.round, self.args.rounds);
+        }
         let overall = self.series.next_run(head, &scenario, after);
         let mut messages = std::io::stderr();
         let (shown, why, place) = (figure(load), next.why, overall.text(None));
         writeln!(messages, "trial {number}: {shown} {unit} ({why}) · {place}")?;
-        let title = format!(
-            "{} → {}: trial {number}",
-            scenario.name,
-            self.engine.target()
-        );
+        let target = self.engine.target();
+        let title = format!("{} at {shown} {unit} → {target}", scenario.alias);
         let output = &self.args.output;
         let mut observer = self.engine.observer(output, "  ", &title, Some(overall));
         let finished = self.engine.run(scenario, self.folder, &mut *observer);
@@ -225,11 +274,18 @@ impl Trials<'_> {
         }
         let trial = match finished {
             Ok(finished) => {
-                results::keep(&finished, &Place::under(&self.folder.join("runs")))?;
-                Trial::judge(load, &finished.result, &self.goal)
+                let kept = results::keep(&finished, &Place::under(&self.folder.join("runs")));
+                if let Err(error) = kept {
+                    // The search goes on: its answer is shown.
+                    writeln!(messages, "error: {}", Complaint::not_stored(error)?)?;
+                    self.is_stored = false;
+                }
+                let trial = Trial::judge(load, &finished.result, &self.goal);
+                self.note_values(&trial, &finished.result);
+                trial
             }
             // The first trial shows basic failures.
-            Err(complaint) if number == 1 => return Err(complaint.into()),
+            Err(complaint) if is_first => return Err(complaint.into()),
             Err(complaint) => failed(load, &complaint),
         };
         let outcome = match trial.grade {
@@ -240,22 +296,38 @@ impl Trials<'_> {
         writeln!(messages, "  {outcome} {}", trial.reasons.join("; "))?;
         Ok(Some(trial))
     }
+
+    /// Clients connect once, however long the hold is.
+    fn hold(&self, load: f64) -> Duration {
+        match (self.vary, self.values_per_load) {
+            (Vary::Rate, Some(per_load)) => long_enough(self.args.hold, per_load * load),
+            (Vary::Clients, _) | (_, None) => self.args.hold,
+        }
+    }
+
+    /// The lowest load with enough messages for a p99 in the longest hold; none if it is not known.
+    fn lowest(&self) -> Option<f64> {
+        let most = self.args.hold * HOLD_FACTOR_MAX;
+        let per_load = self.values_per_load.filter(|_| self.vary == Vary::Rate)?;
+        Some(P99_VALUES / per_load / most.as_secs_f64())
+    }
+
+    fn note_values(&mut self, trial: &Trial, result: &RunResult) {
+        let values = result.latency_ns.main();
+        let values = values.map_or(0, |(_, of)| of.quantiles.count);
+        let is_of_few = trial.grade == Grade::Limited && trial.figures.max_of_few_ns.is_some();
+        if is_of_few && values > 0 && !result.interrupted {
+            let seconds = result.scenario.stages.hold;
+            self.values_per_load = Some(thrum_figures::fraction(values) / seconds / trial.load);
+        }
+    }
 }
 
-/// Reports the trials that were made.
-fn interrupted(search: &Search, args: &SearchArgs, folder: &Path) -> anyhow::Result<u8> {
-    let trials = search.trials();
-    if !trials.is_empty() {
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "\n{}", table(trials, args.vary.unit()))?;
-        writeln!(out, "  runs {}", folder.join("runs").display())?;
-    }
-    let made = trials.len();
-    writeln!(
-        std::io::stderr(),
-        "interrupted after {made} trials, before there was an answer"
-    )?;
-    Ok(INTERRUPTED)
+/// The hold, or a longer one if that has too few latencies for a p99.
+fn long_enough(hold: Duration, per_second: f64) -> Duration {
+    let most = hold * HOLD_FACTOR_MAX;
+    let needed = Duration::try_from_secs_f64((P99_VALUES / per_second).ceil());
+    needed.unwrap_or(most).clamp(hold, most)
 }
 
 /// A run without figures: the broker did not take its clients, or this machine could not have them.
@@ -293,11 +365,25 @@ fn limits(args: &SearchArgs, base: f64) -> Limits {
     }
 }
 
-fn publish(report: &SearchReport, args: &SearchArgs, folder: &Path) -> anyhow::Result<()> {
-    let json =
-        serde_json::to_string_pretty(report).context("the search cannot be written as JSON")?;
+/// Prints the answer, before it is stored: the disk may be full.
+fn show(report: &SearchReport, args: &SearchArgs) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    if args.output.json {
+        writeln!(out, "{}", json(report)?)?;
+        return Ok(());
+    }
+    writeln!(out, "\n{}", table(report))?;
+    writeln!(out, "  {} {}", report.target, report.text)?;
+    Ok(())
+}
+
+fn json(report: &SearchReport) -> anyhow::Result<String> {
+    serde_json::to_string_pretty(report).context("the search cannot be written as JSON")
+}
+
+fn store(report: &SearchReport, folder: &Path) -> anyhow::Result<()> {
     let files = [
-        ("search.json", format!("{json}\n")),
+        ("search.json", format!("{}\n", json(report)?)),
         ("search.md", markdown(report)),
     ];
     for (name, text) in files {
@@ -306,25 +392,7 @@ fn publish(report: &SearchReport, args: &SearchArgs, folder: &Path) -> anyhow::R
             .and_then(|()| fs::write(&path, text))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
-    let mut out = std::io::stdout().lock();
-    if args.output.json {
-        writeln!(out, "{json}")?;
-        return Ok(());
-    }
-    writeln!(out, "\n{}", table(&report.trials, report.unit))?;
-    writeln!(out, "  {} {}", report.target, report.text)?;
-    writeln!(out, "  result {}", folder.join("search.md").display())?;
     Ok(())
-}
-
-/// 0 with an answer, 7 if the generator did not get that far, 1 if the broker holds nothing or it
-/// is not sure.
-const fn exit_code(answer: &Answer) -> u8 {
-    match answer {
-        Answer::Between { .. } | Answer::AtLeast { .. } => 0,
-        Answer::NoTrial => INVALID,
-        Answer::Below { .. } | Answer::Unsure { .. } => 1,
-    }
 }
 
 impl Varied {
@@ -356,15 +424,16 @@ mod tests {
     }
 
     #[test]
-    fn only_an_answer_exits_with_0() {
-        assert_eq!(
-            exit_code(&Answer::Between {
-                low: 1.0,
-                high: 2.0
-            }),
-            0
-        );
-        assert_eq!(exit_code(&Answer::NoTrial), 7);
-        assert_eq!(exit_code(&Answer::Below { high: 1.0 }), 1);
+    fn a_load_is_held_until_a_p99_has_enough_messages_but_not_for_ever() {
+        let seconds = |per_second| long_enough(Duration::from_secs(10), per_second).as_secs();
+        for (per_second, held) in [
+            (5_000.0, 10),
+            (101.0, 10),
+            (50.0, 21),
+            (1.0, 100),
+            (0.0, 100),
+        ] {
+            assert_eq!(seconds(per_second), held, "{per_second}");
+        }
     }
 }

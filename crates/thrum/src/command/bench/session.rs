@@ -66,6 +66,7 @@ impl Session<'_> {
     /// Runs scenarios until the last one or ^C, which ends all of them.
     pub(super) fn run(&self, engine: &Engine, scenarios: Vec<Scenario>) -> anyhow::Result<Ended> {
         let (mut results, mut series) = (Vec::new(), Series::begin());
+        let mut is_stored = true;
         let total = scenarios.len();
         let mut rest = scenarios.into_iter();
         while let Some(scenario) = rest.next() {
@@ -75,7 +76,11 @@ impl Session<'_> {
                 series.next_run(format!("run {number}/{total}"), &scenario, after)
             });
             match self.run_one(engine, scenario, overall) {
-                Ok(result) => results.push(result),
+                Ok((result, not_stored)) => {
+                    results.push(result);
+                    is_stored &= not_stored.is_none();
+                    tell(not_stored.as_ref())?;
+                }
                 Err(error) if engine.is_interrupted() => {
                     writeln!(std::io::stderr(), "{error:#}")?;
                 }
@@ -94,37 +99,38 @@ impl Session<'_> {
             writeln!(std::io::stderr(), "interrupted in run {begun} of {total}")?;
         }
         let codes = results.iter().map(|result| result.exit_code);
-        let exit_code = if engine.is_interrupted() {
-            INTERRUPTED
-        } else {
-            codes.max().unwrap_or(0)
+        let exit_code = match (engine.is_interrupted(), is_stored) {
+            (true, _) => INTERRUPTED,
+            (false, false) => NOT_STORED,
+            (false, true) => codes.max().unwrap_or(0),
         };
         Ok(Ended { results, exit_code })
     }
 
+    /// Runs a scenario; the result, and why it is not stored.
     fn run_one(
         &self,
         engine: &Engine,
         scenario: Scenario,
         overall: Option<Overall>,
-    ) -> anyhow::Result<RunResult> {
+    ) -> anyhow::Result<(RunResult, Option<Complaint>)> {
         let is_quiet = self.output.json && self.output.no_tui;
         if let Some(overall) = overall.as_ref().filter(|_| !is_quiet) {
             let name = &scenario.name;
             writeln!(std::io::stderr(), "{name}: {}", overall.text(None))?;
         }
-        let title = format!("{} → {}", scenario.name, engine.target());
+        let title = format!("{} → {}", scenario.alias, engine.target());
         let mut observer = engine.observer(self.output, "", &title, overall);
         let run = engine.run(scenario, &self.output.out, &mut *observer);
         // The terminal is given back before anything is printed.
         drop(observer);
         let run = run?;
-        self.publish(&run)?;
-        Ok(run.result)
+        let not_stored = self.publish(&run)?;
+        Ok((run.result, not_stored))
     }
 
-    /// Keeps a run and shows it.
-    fn publish(&self, run: &Finished) -> anyhow::Result<()> {
+    /// Keeps a run and shows it; returns why it is not kept.
+    fn publish(&self, run: &Finished) -> anyhow::Result<Option<Complaint>> {
         let baseline = self.baseline.as_ref();
         let template = self.reports.template.as_deref();
         let compat = compat(self.reports.compat, &run.result)?;
@@ -139,8 +145,16 @@ impl Session<'_> {
             kept.and_then(|folder| write_reports(run, self.reports, &folder).map(|()| folder));
         // A result that cannot be stored is shown all the same.
         print(run, self.output, kept.as_deref().ok(), &place)?;
-        kept.map_err(not_stored)?;
-        Ok(())
+        kept.err().map(Complaint::not_stored).transpose()
+    }
+}
+
+/// Tells that a run is not stored. The series goes on: what was shown is kept at least there, and
+/// space may be freed meanwhile.
+fn tell(not_stored: Option<&Complaint>) -> std::io::Result<()> {
+    match not_stored {
+        Some(complaint) => writeln!(std::io::stderr(), "error: {complaint}"),
+        None => Ok(()),
     }
 }
 
@@ -191,24 +205,6 @@ pub(super) fn compat(
         Some(CompatTool::Xmeter) => Compat::xmeter(result),
     };
     compat.map(Some).map_err(Complaint::usage)
-}
-
-/// The error of a run that has figures and no files; wrong usage stays what it is.
-pub(super) fn not_stored(error: anyhow::Error) -> anyhow::Error {
-    if error.is::<Complaint>() {
-        return error;
-    }
-    // Some errors contain the text of their cause.
-    let (what, cause) = (error.to_string(), error.root_cause().to_string());
-    let cause = if what.ends_with(&cause) {
-        String::new()
-    } else {
-        format!(": {cause}")
-    };
-    let message = format!(
-        "the run has ended, but its result is not stored: {what}{cause}; free some space, or name another folder with --out"
-    );
-    Complaint::new(message, NOT_STORED).into()
 }
 
 /// Writes the bundle and the picture, if the flags ask for them.

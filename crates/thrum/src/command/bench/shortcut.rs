@@ -1,7 +1,7 @@
 //! `thrum bench conn|pub|sub|fanout|fanin|p2p|shared`: scenarios made of flags.
 
 use clap::Args;
-use thrum_load::scenario::{Group, Scenario};
+use thrum_load::scenario::{Group, Scenario, to_toml};
 
 use super::arguments::{MeasureArgs, OutputArgs, ReportArgs, SizeArgs, StageArgs, TargetArgs};
 use super::complaint::Complaint;
@@ -82,8 +82,10 @@ fn scenarios(form: Form, stages: &StageArgs, size: &SizeArgs) -> Result<Vec<Scen
         match form {
             Form::Publishers => scenario.groups.retain(|group| group.publish.is_some()),
             Form::Subscribers => scenario.groups.retain(|group| group.subscribe.is_some()),
-            _ => {}
+            _ => continue,
         }
+        // The file of the run has the clients that it had, for a rerun.
+        scenario.toml = to_toml(scenario);
     }
     Ok(scenarios)
 }
@@ -191,7 +193,10 @@ mod tests {
             publishers: Some(7),
             ..SizeArgs::default()
         };
-        assert_eq!(shaped(Form::Publishers, &size).clients(), 7);
+        let scenario = shaped(Form::Publishers, &size);
+        assert_eq!(scenario.clients(), 7);
+        let again = thrum_load::scenario::load(&scenario.toml, "again").unwrap();
+        assert_eq!(again.scenarios[0].clients(), 7);
     }
 
     #[test]

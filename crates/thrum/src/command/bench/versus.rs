@@ -15,7 +15,6 @@ use super::arguments::{OutputArgs, SizeArgs, StageArgs};
 use super::complaint::{Complaint, INTERRUPTED};
 use super::launched::{self, Launched, Launcher, full_broker};
 use super::overall::{After, Series};
-use super::session::not_stored;
 use super::{scenario_file, suite};
 
 const EXAMPLES: &str = "\
@@ -211,7 +210,7 @@ fn publish(
         fs::create_dir_all(folder)
             .and_then(|()| fs::write(&path, text))
             .with_context(|| format!("cannot write {}", path.display()))
-            .map_err(not_stored)?;
+            .map_err(Complaint::or_not_stored)?;
     }
     if !args.output.json {
         writeln!(out, "  report {}", folder.join("versus.html").display())?;

@@ -59,6 +59,9 @@ pub(crate) struct ServeArgs {
     /// Worker threads: a number, or auto for one per core.
     #[arg(long, value_name = "N")]
     workers: Option<String>,
+    /// Stamp one of N messages on its way through the broker, for the report of thrum bench.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    stamp_messages: Option<u32>,
     /// Log level: error, warn, info, debug or trace, also by module.
     #[arg(long, value_name = "LEVEL", long_help = LOG_LEVEL)]
     log_level: Option<String>,
@@ -146,6 +149,11 @@ impl ServeArgs {
             "--data-dir",
         );
         set("node.workers", self.workers.clone(), "--workers");
+        set(
+            "node.stamp_messages",
+            self.stamp_messages.map(|every| every.to_string()),
+            "--stamp-messages",
+        );
         set("log.level", self.log_level.clone(), "--log-level");
         let format = self.log_format.map(|format| match format {
             Format::Text => "text".to_owned(),

@@ -1,0 +1,220 @@
+//! Stages of messages: one of N PUBLISH packets is stamped when its bytes are read, when its
+//! receivers are known, when it stands in the output or queue of a receiver, when its last byte is
+//! written, and when the receiver acknowledges it.
+//!
+//! A worker follows a stamped message to one of its own receivers, each with the same probability;
+//! its durations count once for each delivery on the worker, so that their mean is that of all
+//! deliveries. Messages that are not stamped cost a counter for each PUBLISH and a comparison for
+//! each read and write.
+
+mod figures;
+mod table;
+mod watch;
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use thrum_codec::QoS;
+
+pub use self::figures::{
+    MESSAGE_STAGES, MessageStage, NodeStages, STAGE_NS_MAX, StageFigures, StageSeries,
+};
+#[cfg(any(test, feature = "testing"))]
+pub use self::table::contradiction;
+pub use self::table::{FOLLOWED_MAX, MovedBytes, sweep, written};
+pub(crate) use self::table::{acknowledged, left_queue};
+pub use self::watch::Stamp;
+pub(crate) use self::watch::{Stamped, Unwatched, Watch};
+
+use self::table::{Followed, Kind, Place, follow};
+use crate::core::Core;
+use crate::ids::Slot;
+
+/// Never reached: no message is stamped.
+const NEVER: u64 = u64::MAX;
+/// Bytes per PUBLISH that are assumed, so that no stamped one is missed: the smallest has five.
+const PUBLISH_BYTES_MIN: u64 = 4;
+/// The earliest time that is not "unknown".
+const NANOS_MIN: NonZeroU64 = NonZeroU64::MIN;
+
+/// The stamped messages of one worker.
+#[derive(Debug)]
+pub struct Stages {
+    /// PUBLISH packets up to the next stamped one.
+    until_next: u64,
+    /// One of this many is stamped; 0 turns stamping off.
+    every: u32,
+    /// When the bytes were read that are handled now; 0 if that is unknown.
+    read_ns: u64,
+    /// When the worker woke up.
+    woken_ns: u64,
+    /// When the stamped PUBLISH was read that is to be answered next; 0 if there is none.
+    answer_ns: u64,
+    followed: Vec<Followed>,
+    /// Number of those that wait for the acknowledgement of their receiver.
+    awaiting: usize,
+}
+
+impl Default for Stages {
+    fn default() -> Self {
+        Self {
+            until_next: NEVER,
+            every: 0,
+            read_ns: 0,
+            woken_ns: 0,
+            answer_ns: 0,
+            followed: Vec::new(),
+            awaiting: 0,
+        }
+    }
+}
+
+impl Stages {
+    /// Counts a PUBLISH; true if it is to be stamped.
+    #[inline]
+    pub(crate) const fn is_due(&mut self) -> bool {
+        self.until_next = self.until_next.wrapping_sub(1);
+        self.until_next == 0
+    }
+
+    /// Whether that many bytes may contain the PUBLISH to be stamped. The clock is read for such
+    /// bytes only.
+    #[inline]
+    pub const fn are_near(&self, bytes: usize) -> bool {
+        self.until_next <= bytes as u64 / PUBLISH_BYTES_MIN + 1
+    }
+
+    /// Records when the bytes were read that are handled next.
+    pub fn note_read(&mut self, at: Duration) {
+        self.read_ns = nanos(at);
+    }
+
+    /// Records when the worker woke up.
+    #[inline]
+    pub fn note_wake_up(&mut self, at: Duration) {
+        self.woken_ns = nanos(at);
+    }
+
+    /// Ends the time of the bytes that were handled.
+    #[inline]
+    pub const fn end_input(&mut self) {
+        self.read_ns = 0;
+    }
+
+    /// Whether the answer to a stamped PUBLISH was written just now.
+    #[inline]
+    pub(crate) const fn is_answer_followed(&self) -> bool {
+        self.answer_ns > 0
+    }
+
+    /// Whether an acknowledgement may be that of a followed message.
+    #[inline]
+    pub(crate) const fn await_acknowledgements(&self) -> bool {
+        self.awaiting > 0
+    }
+
+    /// Whether messages are followed.
+    #[inline]
+    pub(crate) const fn are_followed(&self) -> bool {
+        !self.followed.is_empty()
+    }
+}
+
+/// Stamps one of that many messages of this worker from now on; 0 turns it off and drops the
+/// figures.
+pub fn stamp_every(core: &mut Core, every: u32) {
+    if core.stages.every == every {
+        return;
+    }
+    let is_on = every > 0;
+    core.node.stages.switch(core.id, is_on);
+    core.stages = Stages {
+        every,
+        woken_ns: core.stages.woken_ns,
+        followed: Vec::with_capacity(if is_on { FOLLOWED_MAX } else { 0 }),
+        ..Stages::default()
+    };
+    if is_on {
+        schedule(core);
+    }
+}
+
+/// When the bytes were read that are left for later, whole packets among them; 0 while stamping is
+/// off.
+#[inline]
+pub fn time_of_left_bytes(core: &Core) -> u64 {
+    match core.stages {
+        Stages { every: 0, .. } => 0,
+        Stages { read_ns: 0, .. } => now_ns(core),
+        Stages { read_ns, .. } => read_ns,
+    }
+}
+
+/// Restores that time when the bytes are handled.
+#[inline]
+pub const fn resume_time_of_left_bytes(core: &mut Core, read_ns: u64) {
+    core.stages.read_ns = read_ns;
+}
+
+/// Stamps the PUBLISH at hand.
+#[cold]
+pub(crate) fn begin(core: &mut Core, published: QoS) -> Stamped {
+    let Stages {
+        read_ns, woken_ns, ..
+    } = core.stages;
+    let waited = (read_ns > 0).then(|| read_ns.saturating_sub(woken_ns));
+    core.node.stages.record(core.id, |figures| {
+        figures.stamped += 1;
+        if let Some(ns) = waited {
+            figures.enter(MessageStage::Waited, ns, 1);
+        }
+    });
+    schedule(core);
+    let stamped = Stamped::read_at(if read_ns > 0 { read_ns } else { now_ns(core) });
+    if published != QoS::AtMostOnce {
+        core.stages.answer_ns = stamped.read_ns();
+    }
+    stamped
+}
+
+/// Follows the answer to the publisher of a stamped message, which stands at the end of its output.
+#[cold]
+pub(crate) fn follow_answer(core: &mut Core, slot: Slot) {
+    let read_ns = std::mem::take(&mut core.stages.answer_ns);
+    let Some(key) = core.sessions[slot].connection else {
+        return;
+    };
+    let behind = core.outputs[key].waiting();
+    if behind == 0 {
+        return;
+    }
+    let answer = Followed {
+        connection: core.outputs.id(key),
+        deliveries: 1,
+        read_ns,
+        kind: Kind::Answer,
+        place: Place::Output {
+            behind,
+            packet_id: None,
+        },
+        since: core.turn.now,
+    };
+    follow(core, answer);
+}
+
+/// Chooses the next PUBLISH: every N-th on average, with random steps, as publishers that take
+/// turns would otherwise have all stamps on one of them.
+fn schedule(core: &mut Core) {
+    let every = u64::from(core.stages.every);
+    core.stages.until_next = 1 + core.random() % (2 * every - 1);
+}
+
+/// The time since the start of the node.
+fn now_ns(core: &Core) -> u64 {
+    nanos(core.host.elapsed())
+}
+
+#[inline]
+fn nanos(elapsed: Duration) -> u64 {
+    u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,206 @@
+//! Watching the routing of a stamped message. Routing is compiled twice, for stamped messages and
+//! for all others, so that the others pay nothing for each receiver.
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use thrum_codec::{PacketId, QoS};
+use thrum_protocol::Outgoing;
+use thrum_protocol::server::Delivered;
+
+use super::figures::MessageStage;
+use super::table::{Followed, Kind, Place, follow};
+use super::{NANOS_MIN, now_ns};
+use crate::core::Core;
+use crate::ids::{ConnectionId, Slot};
+
+/// The times of a stamped message so far, in nanoseconds since the start of the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    pub(super) read_ns: NonZeroU64,
+    pub(super) routed_ns: u64,
+}
+
+/// What the routing of a message tells about it.
+pub(crate) trait Watch {
+    /// The receivers are known.
+    fn matched(&mut self, core: &Core);
+    /// A session of this worker was offered the message.
+    fn delivered(&mut self, core: &mut Core, slot: Slot, qos: QoS, delivered: Delivered);
+    /// The times for mail to another worker.
+    fn stamp(&mut self) -> Option<Stamp>;
+    /// All sessions of this worker were offered the message.
+    fn finish(&mut self, core: &mut Core, outgoing: &mut Outgoing<'_>);
+}
+
+/// Nobody watches.
+#[derive(Debug)]
+pub(crate) struct Unwatched;
+
+impl Watch for Unwatched {
+    #[inline]
+    fn matched(&mut self, _core: &Core) {}
+
+    #[inline]
+    fn delivered(&mut self, _core: &mut Core, _slot: Slot, _qos: QoS, _delivered: Delivered) {}
+
+    #[inline]
+    fn stamp(&mut self) -> Option<Stamp> {
+        None
+    }
+
+    #[inline]
+    fn finish(&mut self, _core: &mut Core, _outgoing: &mut Outgoing<'_>) {}
+}
+
+/// A stamped message while it is routed.
+#[derive(Debug)]
+pub(crate) struct Stamped {
+    stamp: Stamp,
+    /// Sessions of this worker that took the message so far.
+    receivers: u32,
+    /// One of them; each with the same probability.
+    chosen: Option<Chosen>,
+    is_with_others: bool,
+}
+
+/// The receiver that is followed.
+#[derive(Clone, Copy, Debug)]
+struct Chosen {
+    slot: Slot,
+    queued_ns: u64,
+    /// None for a message in the queue of the session.
+    sent: Option<Sent>,
+}
+
+/// Where the last byte of the message stands.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    connection: ConnectionId,
+    behind: usize,
+    packet_id: Option<PacketId>,
+}
+
+impl Watch for Stamped {
+    fn matched(&mut self, core: &Core) {
+        if self.stamp.routed_ns == 0 {
+            self.stamp.routed_ns = now_ns(core);
+        }
+    }
+
+    fn delivered(&mut self, core: &mut Core, slot: Slot, qos: QoS, delivered: Delivered) {
+        if matches!(delivered, Delivered::Dropped(_)) {
+            return;
+        }
+        self.receivers = self.receivers.saturating_add(1);
+        if !core.random().is_multiple_of(self.receivers.into()) {
+            return;
+        }
+        let client = &core.sessions[slot];
+        let sent = match (delivered, client.connection) {
+            (Delivered::Sent, Some(key)) => Some(Sent {
+                connection: core.outputs.id(key),
+                behind: core.outputs[key].waiting(),
+                packet_id: match qos {
+                    QoS::AtMostOnce => None,
+                    QoS::AtLeastOnce | QoS::ExactlyOnce => {
+                        PacketId::new(client.session.outbound().last_packet_id())
+                    }
+                },
+            }),
+            _ => None,
+        };
+        self.chosen = Some(Chosen {
+            slot,
+            queued_ns: now_ns(core),
+            sent,
+        });
+    }
+
+    fn stamp(&mut self) -> Option<Stamp> {
+        self.is_with_others = true;
+        Some(self.stamp)
+    }
+
+    /// Follows the message to one of its receivers on this worker.
+    fn finish(&mut self, core: &mut Core, outgoing: &mut Outgoing<'_>) {
+        let Some(chosen) = self.chosen else {
+            if !self.is_with_others {
+                let count = |figures: &mut super::StageFigures| figures.unreceived += 1;
+                core.node.stages.record(core.id, count);
+            }
+            return;
+        };
+        let fanned_out_ns = now_ns(core).saturating_sub(self.stamp.routed_ns);
+        core.node.stages.record(core.id, |figures| {
+            figures.enter(MessageStage::FannedOut, fanned_out_ns, 1);
+        });
+        let place = match chosen.sent {
+            Some(Sent {
+                connection,
+                behind,
+                packet_id,
+            }) => Some((connection, Place::Output { behind, packet_id })),
+            None => in_queue(core, chosen.slot, outgoing),
+        };
+        let Some((connection, place)) = place else {
+            // The client is away.
+            let count = |figures: &mut super::StageFigures| figures.unfinished += 1;
+            core.node.stages.record(core.id, count);
+            return;
+        };
+        let followed = Followed {
+            connection,
+            deliveries: self.receivers,
+            read_ns: self.read_ns(),
+            kind: Kind::Delivery {
+                routed_ns: self.stamp.routed_ns,
+                queued_ns: chosen.queued_ns,
+            },
+            place,
+            since: core.turn.now,
+        };
+        follow(core, followed);
+    }
+}
+
+impl Stamped {
+    /// A message whose bytes were read at that time.
+    pub(super) fn read_at(read_ns: u64) -> Self {
+        Self::from_worker(Stamp {
+            read_ns: NonZeroU64::new(read_ns).unwrap_or(NANOS_MIN),
+            routed_ns: 0,
+        })
+    }
+
+    /// A message that another worker has stamped.
+    pub(crate) const fn from_worker(stamp: Stamp) -> Self {
+        Self {
+            stamp,
+            receivers: 0,
+            chosen: None,
+            is_with_others: false,
+        }
+    }
+
+    pub(super) const fn read_ns(&self) -> u64 {
+        self.stamp.read_ns.get()
+    }
+}
+
+/// The place of a message in the queue of a connected session, which reports what becomes of it.
+fn in_queue(
+    core: &mut Core,
+    slot: Slot,
+    outgoing: &mut Outgoing<'_>,
+) -> Option<(ConnectionId, Place)> {
+    let client = &mut core.sessions[slot];
+    let key = client.connection?;
+    client.session.outbound_mut().record_events();
+    let place = Place::Queue {
+        slot,
+        session: client.session.id(),
+        message: Arc::clone(outgoing.message()),
+    };
+    Some((core.outputs.id(key), place))
+}
