@@ -1,5 +1,5 @@
 //! Watching the routing of a stamped message. Routing is compiled twice, for stamped messages and
-//! for all others, so that the others pay nothing for each receiver.
+//! for all others, so that the others have no branch for each receiver.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
