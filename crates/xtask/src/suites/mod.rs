@@ -2,9 +2,12 @@
 //!
 //! Most suites spend their time waiting: for timers of a broker, for the start of a database, for a
 //! disk. Several suites therefore run at the same time, the long ones first, and those that measure
-//! time run alone at the end.
+//! time run alone at the end. A suite that does not end is killed after its limit, and fails with
+//! its output and a list of its processes.
 
 mod built;
+mod left;
+mod one;
 mod plan;
 mod running;
 

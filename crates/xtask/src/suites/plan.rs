@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
@@ -31,6 +32,13 @@ const LONG: [(&str, u32); 19] = [
     ("thrum serve", 10),
     ("thrum clients", 10),
 ];
+
+/// Time after which a suite is ended and fails: several times what the longest takes, and short
+/// enough that the run still reports it.
+const LIMIT: Duration = Duration::from_mins(10);
+
+/// The same of `check`, which compiles everything once more beside the other suites.
+const LIMIT_OF_CHECK: Duration = Duration::from_mins(30);
 
 /// Suites that run alone, after the others: they measure time or memory, or end a broker so soon
 /// after the clock was set that its disk must not be slow.
@@ -68,6 +76,7 @@ pub(super) struct Suite {
     pub(super) name: String,
     /// Approximate duration.
     pub(super) seconds: u32,
+    pub(super) limit: Duration,
     pub(super) company: Company,
     pub(super) program: PathBuf,
     arguments: Vec<OsString>,
@@ -85,6 +94,7 @@ impl Suite {
         };
         Self {
             seconds: long.map_or(1, |(_, seconds)| *seconds),
+            limit: LIMIT,
             company,
             program,
             arguments: Vec::new(),
@@ -106,6 +116,7 @@ impl Suite {
         let own = std::env::current_exe().context("the path of xtask")?;
         let mut suite = Self::new("check".to_owned(), "nice".into(), &workspace.root);
         suite.company = Company::Beside;
+        suite.limit = LIMIT_OF_CHECK;
         suite.arguments = vec!["-n".into(), "19".into(), own.into(), "check".into()];
         Ok(suite)
     }
@@ -113,6 +124,14 @@ impl Suite {
     #[cfg(test)]
     pub(super) fn of_command(name: &str, program: &str) -> Self {
         Self::new(name.to_owned(), program.into(), Path::new("."))
+    }
+
+    #[cfg(test)]
+    pub(super) fn of_shell(script: &str, limit: Duration) -> Self {
+        let mut suite = Self::of_command(script, "sh");
+        suite.arguments = vec!["-c".into(), script.into()];
+        suite.limit = limit;
+        suite
     }
 
     pub(super) fn command(&self) -> Command {

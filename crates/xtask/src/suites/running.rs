@@ -1,23 +1,14 @@
 //! Runs suites at the same time and prints the output of those that failed.
 
 use std::collections::VecDeque;
-use std::io::{self, Read, Write};
-use std::process::Stdio;
+use std::io::{self, Write};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Mutex, PoisonError, mpsc};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
+use super::one::{self, Ended};
 use super::plan::{Company, Suite};
-
-/// Result of a suite.
-struct Ended {
-    name: String,
-    took: Duration,
-    output: Vec<u8>,
-    is_passed: bool,
-}
 
 /// Runs all suites, at most `most` at the same time, and returns the names of those that failed.
 pub(super) fn run(suites: Vec<Suite>, most: usize) -> Result<Vec<String>> {
@@ -54,7 +45,7 @@ fn side_by_side(suites: Vec<Suite>, most: usize, ended: &SyncSender<Result<Ended
     let threads = most.min(suites.len());
     // The lock is held to take the next suite.
     let waiting = Mutex::new(VecDeque::from(suites));
-    let run_next = || Some(run_one(&next(&waiting)?));
+    let run_next = || Some(one::run(&next(&waiting)?));
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| std::iter::from_fn(run_next).try_for_each(|one| ended.send(one)));
@@ -65,32 +56,6 @@ fn side_by_side(suites: Vec<Suite>, most: usize, ended: &SyncSender<Result<Ended
 fn next(waiting: &Mutex<VecDeque<Suite>>) -> Option<Suite> {
     let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
     waiting.pop_front()
-}
-
-#[expect(clippy::disallowed_methods, reason = "the tool reports its duration")]
-fn run_one(suite: &Suite) -> Result<Ended> {
-    let began = Instant::now();
-    let (mut reader, writer) = io::pipe().context("a pipe")?;
-    let mut command = suite.command();
-    command.stdin(Stdio::null());
-    command.stdout(writer.try_clone().context("a pipe")?);
-    command.stderr(writer);
-    let mut child = command
-        .spawn()
-        .with_context(|| format!("{} does not start", suite.program.display()))?;
-    // Otherwise this end of the pipe keeps it open.
-    drop(command);
-    let mut output = Vec::new();
-    reader
-        .read_to_end(&mut output)
-        .context(suite.name.clone())?;
-    let status = child.wait().context(suite.name.clone())?;
-    Ok(Ended {
-        name: suite.name.clone(),
-        took: began.elapsed(),
-        output,
-        is_passed: status.success(),
-    })
 }
 
 fn print(ended: &Ended, number: usize, count: usize) -> Result<()> {
@@ -140,11 +105,5 @@ mod tests {
     fn a_program_that_does_not_start_is_an_error() {
         let error = run(vec![suite("a", "/no/such/program")], 2).unwrap_err();
         assert!(format!("{error:#}").contains("/no/such/program does not start"));
-    }
-
-    #[test]
-    fn the_output_of_a_suite_is_kept() {
-        let ended = run_one(&suite("a", "pwd")).unwrap();
-        assert!(ended.is_passed && !ended.output.is_empty());
     }
 }
