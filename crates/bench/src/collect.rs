@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 
 use hdrhistogram::Histogram;
-use thrum_figures::{SECOND_NS, fraction};
+use thrum_figures::{SECOND_NS, as_index, fraction};
 use thrum_load::floors::Delays;
 use thrum_load::histogram::add;
 use thrum_load::pacing::Warp;
@@ -25,12 +25,33 @@ use crate::swarm::{Timeline, page};
 /// it, agents a little later.
 const CLOSE_DELAY_NS: u64 = SECOND_NS / 2;
 
+/// Seconds that stay open for a thread that is late with the last one of a stage. Each takes about
+/// a megabyte.
+const OPEN_MAX: usize = 60;
+
+/// What is said of a second that came after so long that another stage has it.
+const TOO_LATE: &str = "a second of a thread came too late: the series has it in a later stage";
+
 /// Reasons of errors kept over the whole run.
 const REASONS_MAX: usize = 100;
+
+/// The beginning of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Began {
+    /// When the first connection is opened.
+    pub(crate) ramp_start_ns: u64,
+    /// When it was begun, in seconds of Unix time.
+    pub(crate) started_unix: u64,
+    /// Threads of all its generators.
+    pub(crate) threads: u32,
+}
 
 /// Collects the seconds of a run.
 pub(crate) struct Collector {
     ramp_start_ns: u64,
+    threads: u32,
+    /// Begin of the latest second of each thread.
+    latest_ns: BTreeMap<u32, u64>,
     timeline: Option<Timeline>,
     warp: Warp,
     open: BTreeMap<u64, Open>,
@@ -58,23 +79,35 @@ struct Open {
     generator: Option<Resources>,
 }
 
+impl Open {
+    /// Adds what is of the same second.
+    fn join(&mut self, other: Self) {
+        if self.slice.is_empty() {
+            self.slice = other.slice;
+        } else {
+            self.slice.merge(&other.slice);
+        }
+        self.up = other.up.or(self.up);
+        self.broker = other.broker.or(self.broker);
+        self.generator = other.generator.or(self.generator);
+    }
+}
+
 impl Collector {
     /// A collector that writes every second's histograms to a file, if one is given.
     ///
     /// # Errors
     /// The file cannot be made.
-    pub(crate) fn new(
-        ramp_start_ns: u64,
-        started_unix: u64,
-        log: Option<&Path>,
-    ) -> io::Result<Self> {
+    pub(crate) fn new(began: Began, log: Option<&Path>) -> io::Result<Self> {
         let log = log.map(File::create).transpose()?;
         let mut collector = Self {
-            ramp_start_ns,
+            ramp_start_ns: began.ramp_start_ns,
+            threads: began.threads,
+            latest_ns: BTreeMap::new(),
             timeline: None,
             warp: Warp::identity(),
             open: BTreeMap::new(),
-            closed_ns: 0,
+            closed_ns: began.ramp_start_ns,
             latencies: Latencies::new(),
             delays: BTreeMap::new(),
             seconds: Vec::new(),
@@ -83,7 +116,7 @@ impl Collector {
             log: log.map(BufWriter::new),
             log_error: None,
         };
-        collector.write_log(&hlog::header(fraction(started_unix)));
+        collector.write_log(&hlog::header(fraction(began.started_unix)));
         Ok(collector)
     }
 
@@ -92,11 +125,18 @@ impl Collector {
         (self.timeline, self.warp) = (Some(timeline), warp);
     }
 
-    /// Adds a thread's second; one that arrives too late is added to the oldest that is still open.
+    /// Adds a thread's second; one that arrives too late is added to the oldest that is still open,
+    /// which is of the same stage.
     pub(crate) fn take(&mut self, slice: &Slice) {
         self.add_up(slice);
-        let start_ns = slice.start_ns.max(self.closed_ns);
-        self.open.entry(start_ns).or_default().slice.merge(slice);
+        let latest_ns = self.latest_ns.entry(slice.thread).or_default();
+        *latest_ns = slice.start_ns.max(*latest_ns);
+        let (start_ns, _) = page(self.ramp_start_ns, self.timeline, slice.start_ns);
+        let entered_ns = start_ns.max(self.closed_ns);
+        if self.stage_at(entered_ns) != self.stage_at(start_ns) {
+            self.count_error(self.seconds_at(start_ns), TOO_LATE, 1);
+        }
+        self.open.entry(entered_ns).or_default().slice.merge(slice);
     }
 
     /// Adds what was seen of clients, broker and generator at a time.
@@ -124,25 +164,47 @@ impl Collector {
     /// Closes the seconds that are complete; true if there was one.
     pub(crate) fn close(&mut self, plan: &Plan, now_ns: u64) -> bool {
         let before = self.seconds.len();
-        while let Some((&start_ns, _)) = self.open.first_key_value() {
-            let (_, end_ns) = page(self.ramp_start_ns, self.timeline, start_ns);
-            if end_ns.saturating_add(CLOSE_DELAY_NS) > now_ns {
+        while !self.open.is_empty() {
+            let (_, end_ns) = page(self.ramp_start_ns, self.timeline, self.closed_ns);
+            let is_over = end_ns.saturating_add(CLOSE_DELAY_NS) <= now_ns;
+            if !is_over || (self.is_waited_for(end_ns) && self.open.len() < OPEN_MAX) {
                 break;
             }
-            if let Some((start_ns, open)) = self.open.pop_first() {
-                self.close_one(plan, start_ns, end_ns, &open);
-            }
+            self.close_until(plan, end_ns);
         }
         self.seconds.len() > before
     }
 
     /// Closes everything at the end of the run.
     pub(crate) fn close_all(&mut self, plan: &Plan, now_ns: u64) {
-        while let Some((start_ns, open)) = self.open.pop_first() {
-            let (_, end_ns) = page(self.ramp_start_ns, self.timeline, start_ns);
-            let end_ns = end_ns.min(now_ns.max(start_ns + 1));
-            self.close_one(plan, start_ns, end_ns, &open);
+        while !self.open.is_empty() {
+            let (_, end_ns) = page(self.ramp_start_ns, self.timeline, self.closed_ns);
+            self.close_until(plan, end_ns.min(now_ns.max(self.closed_ns + 1)));
         }
+    }
+
+    /// Whether a thread may still hand over what belongs to the stage that ends at this time: the
+    /// series must not have it in the next one.
+    fn is_waited_for(&self, end_ns: u64) -> bool {
+        let later = self
+            .latest_ns
+            .values()
+            .filter(|latest_ns| **latest_ns >= end_ns);
+        self.stage_at(self.closed_ns) != self.stage_at(end_ns)
+            && later.count() < as_index(self.threads)
+    }
+
+    /// Closes the next second, which nobody may have seen anything of.
+    fn close_until(&mut self, plan: &Plan, end_ns: u64) {
+        let mut whole = Open::default();
+        while let Some(entry) = self
+            .open
+            .first_entry()
+            .filter(|entry| *entry.key() < end_ns)
+        {
+            whole.join(entry.remove());
+        }
+        self.close_one(plan, self.closed_ns, end_ns, &whole);
     }
 
     /// Errors of the run so far, most frequent first.
@@ -199,25 +261,29 @@ impl Collector {
         }
         let at = self.seconds_at(slice.start_ns);
         for (reason, times) in &slice.reasons {
-            let is_known = self.errors.contains_key(reason);
-            let reason = if is_known || self.errors.len() < REASONS_MAX {
-                reason
-            } else {
-                "other"
-            };
-            let error = self
-                .errors
-                .entry(reason.to_owned())
-                .or_insert_with(|| ErrorCount {
-                    reason: reason.to_owned(),
-                    first_seconds: at,
-                    ..ErrorCount::default()
-                });
-            error.count += times;
-            // Threads hand over their seconds in any order.
-            error.first_seconds = error.first_seconds.min(at);
-            error.last_seconds = error.last_seconds.max(at);
+            self.count_error(at, reason, *times);
         }
+    }
+
+    fn count_error(&mut self, at: f64, reason: &str, times: u64) {
+        let is_known = self.errors.contains_key(reason);
+        let reason = if is_known || self.errors.len() < REASONS_MAX {
+            reason
+        } else {
+            "other"
+        };
+        let error = self
+            .errors
+            .entry(reason.to_owned())
+            .or_insert_with(|| ErrorCount {
+                reason: reason.to_owned(),
+                first_seconds: at,
+                ..ErrorCount::default()
+            });
+        error.count += times;
+        // Threads hand over their seconds in any order.
+        error.first_seconds = error.first_seconds.min(at);
+        error.last_seconds = error.last_seconds.max(at);
     }
 
     fn close_one(&mut self, plan: &Plan, start_ns: u64, end_ns: u64, open: &Open) {
@@ -260,7 +326,7 @@ impl Collector {
                 sending: quantiles(&latencies.lag),
                 reading: quantiles(&latencies.receive_lag),
                 opening: quantiles(&latencies.open_lag),
-                e2e_bound: response_bound(latencies, &excess.handing_over, &excess.answering),
+                e2e_bound: response_bound(latencies, &excess),
             },
             broker: open.broker,
             generator: open.generator,
@@ -303,9 +369,111 @@ impl Collector {
 mod tests {
     use super::*;
 
+    fn collector(threads: u32) -> Collector {
+        let began = Began {
+            ramp_start_ns: SECOND_NS,
+            started_unix: 0,
+            threads,
+        };
+        Collector::new(began, None).unwrap()
+    }
+
+    fn plan() -> Plan {
+        let scenario = thrum_load::scenario::find("p2p-1K").unwrap();
+        crate::plan(scenario, "t").unwrap()
+    }
+
+    /// A second of a thread, in which it sent one message.
+    fn second(thread: u32, at: u64) -> Slice {
+        let mut slice = Slice {
+            start_ns: at * SECOND_NS,
+            thread,
+            ..Slice::default()
+        };
+        slice.counts.sent = 1;
+        slice
+    }
+
+    /// Ramp from second 1 on, warm-up from 3, hold from 4 to 6.
+    const TIMELINE: Timeline = Timeline {
+        start_ns: 3 * SECOND_NS,
+        hold_start_ns: 4 * SECOND_NS,
+        hold_end_ns: 6 * SECOND_NS,
+    };
+
+    /// Stage, begin and messages sent of each second of the series.
+    fn series(collector: &Collector) -> Vec<(Stage, u64, u64)> {
+        let seconds = collector.seconds.iter();
+        seconds
+            .map(|of| (of.stage, thrum_figures::whole(of.at.round()) + 1, of.sent))
+            .collect()
+    }
+
+    #[test]
+    fn a_second_of_a_late_thread_stays_in_its_stage() {
+        let (mut collector, plan) = (collector(2), plan());
+        collector.set_load(TIMELINE, Warp::identity());
+        for at in 1..9 {
+            collector.take(&second(0, at));
+            if at < 5 {
+                collector.take(&second(1, at));
+            }
+            collector.close(&plan, (at + 2) * SECOND_NS);
+        }
+        // The other thread was stopped from the last second of the hold on: that one waits.
+        assert_eq!(series(&collector).last(), Some(&(Stage::Hold, 4, 2)));
+        collector.take(&second(1, 5));
+        collector.take(&second(1, 8));
+        collector.close(&plan, 10 * SECOND_NS);
+        let expected = [
+            (Stage::Ramp, 1, 2),
+            (Stage::Ramp, 2, 2),
+            (Stage::WarmUp, 3, 2),
+            (Stage::Hold, 4, 2),
+            (Stage::Hold, 5, 2),
+            (Stage::Drain, 6, 1),
+            (Stage::Drain, 7, 1),
+            (Stage::Drain, 8, 2),
+        ];
+        assert_eq!(series(&collector), expected);
+        assert_eq!(collector.errors(), []);
+    }
+
+    #[test]
+    fn a_thread_that_is_late_for_a_minute_is_told_of() {
+        let (mut collector, plan) = (collector(2), plan());
+        collector.set_load(TIMELINE, Warp::identity());
+        for at in 1..80 {
+            collector.take(&second(0, at));
+            collector.close(&plan, (at + 2) * SECOND_NS);
+        }
+        collector.take(&second(1, 2));
+        collector.close_all(&plan, 90 * SECOND_NS);
+        let errors = collector.errors();
+        assert_eq!((errors[0].reason.as_str(), errors[0].count), (TOO_LATE, 1));
+        let sent: u64 = collector.seconds.iter().map(|second| second.sent).sum();
+        assert_eq!(sent, 80);
+    }
+
+    #[test]
+    fn a_second_of_which_nobody_saw_anything_is_in_the_series() {
+        let (mut collector, plan) = (collector(1), plan());
+        collector.set_load(TIMELINE, Warp::identity());
+        for at in [1, 2, 3, 5, 6] {
+            collector.take(&second(0, at));
+        }
+        collector.close_all(&plan, 7 * SECOND_NS);
+        let hold = collector
+            .seconds
+            .iter()
+            .filter(|of| of.stage == Stage::Hold);
+        let hold: Vec<(f64, u64, u64)> = hold.map(|of| (of.span, of.offered, of.sent)).collect();
+        assert_eq!(hold, [(1.0, 1_000, 0), (1.0, 1_000, 1)]);
+    }
+
     #[test]
     fn an_error_has_its_first_and_last_second_in_any_order_of_reports() {
-        let mut collector = Collector::new(SECOND_NS, 0, None).unwrap();
+        let mut collector = collector(1);
         for second in [3, 2, 5, 4] {
             let mut slice = Slice {
                 start_ns: second * SECOND_NS,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rustix::process::{Resource, getrlimit};
-use thrum_report::result::Machine;
+use thrum_report::result::{AFFINITY, Machine};
 
 use crate::{clock, kernel_text};
 
@@ -41,11 +41,15 @@ pub fn machine() -> Machine {
     let open_files = getrlimit(Resource::Nofile).maximum;
     let mut settings = settings(&cpu, setting);
     settings.insert("cpu.usable_cores".to_owned(), cores().to_string());
+    let all_cores = all_cores(&kernel_text::read("/proc/stat").unwrap_or_default());
+    let status = kernel_text::read("/proc/self/status").unwrap_or_default();
+    let affinity = affinity(&status, all_cores).map(str::to_owned);
+    settings.extend(affinity.map(|cores| (AFFINITY.to_owned(), cores)));
     Machine {
         kernel: setting("/proc/sys/kernel/osrelease").unwrap_or_default(),
         os: os_name(&release).unwrap_or_default(),
         cpu: value_of(&cpu, "model name").unwrap_or_default(),
-        cores: all_cores(&kernel_text::read("/proc/stat").unwrap_or_default()),
+        cores: all_cores,
         memory_bytes: memory_bytes(&memory).unwrap_or(0),
         open_files_max: open_files.unwrap_or(u64::MAX),
         settings,
@@ -66,6 +70,20 @@ fn all_cores(stat: &str) -> usize {
         0 => cores(),
         number => number,
     }
+}
+
+/// The cores that this process is bound to, in the text of `/proc/self/status`; none if it may use
+/// all of the machine's.
+fn affinity(status: &str, all_cores: usize) -> Option<&str> {
+    let mut lines = status.lines();
+    let allowed = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    let allowed = allowed.trim();
+    let count = allowed.split(',').map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let ends = [first, last].map(|end| end.parse::<usize>().unwrap_or(0));
+        ends[1].saturating_sub(ends[0]) + 1
+    });
+    (!allowed.is_empty() && count.sum::<usize>() < all_cores).then_some(allowed)
 }
 
 /// Cores that this process may use.
@@ -167,6 +185,17 @@ model name\t: another
         let stat = "cpu  10 0 10 80\ncpu0 5 0 5 40\ncpu1 5 0 5 40\nctxt 5\ncpufreq 1\n";
         assert_eq!(all_cores(stat), 2);
         assert_eq!(all_cores(""), cores());
+    }
+
+    #[test]
+    fn an_affinity_is_named_where_it_leaves_out_cores() {
+        let status = |cores: &str| format!("Cpus_allowed:\t0f\nCpus_allowed_list:\t{cores}\n");
+        assert_eq!(affinity(&status("0-1,6"), 8), Some("0-1,6"));
+        assert_eq!(affinity(&status("0-6"), 8), Some("0-6"));
+        assert_eq!(affinity(&status("0-7"), 8), None);
+        // The kernel has room for more than there are.
+        assert_eq!(affinity(&status("0-127"), 8), None);
+        assert_eq!(affinity("", 8), None);
     }
 
     #[test]

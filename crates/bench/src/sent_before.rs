@@ -21,6 +21,7 @@ pub(crate) struct SentBefore {
 pub(crate) struct Excess {
     pub(crate) handing_over: Histogram<u64>,
     pub(crate) answering: Histogram<u64>,
+    pub(crate) finishing: Histogram<u64>,
 }
 
 impl SentBefore {
@@ -54,19 +55,22 @@ impl Excess {
         Self {
             handing_over: histogram(),
             answering: histogram(),
+            finishing: histogram(),
         }
     }
 
-    fn of(floors: &Floors) -> Self {
+    pub(crate) fn of(floors: &Floors) -> Self {
         Self {
             handing_over: floors.handing_over.clone(),
             answering: floors.answering.clone(),
+            finishing: floors.finishing.clone(),
         }
     }
 
     fn add(&mut self, other: &Self) {
         add(&mut self.handing_over, &other.handing_over);
         add(&mut self.answering, &other.answering);
+        add(&mut self.finishing, &other.finishing);
     }
 }
 
@@ -95,8 +99,7 @@ mod tests {
         let mut before = SentBefore::new();
         let bounds = (1_u64..).zip(seconds).map(|(number, latencies)| {
             let excess = before.enter(number * SECOND_NS, latencies);
-            let (handing_over, answering) = (&excess.handing_over, &excess.answering);
-            let bound = response_bound(latencies, handing_over, answering).unwrap();
+            let bound = response_bound(latencies, &excess).unwrap();
             bound.p50 >= 5 * MS - MS / 10
         });
         bounds.collect()
@@ -120,12 +123,13 @@ mod tests {
     }
 
     #[test]
-    fn responders_count_likewise() {
+    fn responders_and_full_sockets_count_likewise() {
         let mut first = second(1, 9 * MS);
         enter(&mut first.floors.answering, 3 * MS);
+        enter(&mut first.floors.finishing, 2 * MS);
         let mut before = SentBefore::new();
         before.enter(SECOND_NS, &first);
         let excess = before.enter(2 * SECOND_NS, &second(1, 9 * MS));
-        assert_eq!(excess.answering.len(), 1);
+        assert_eq!((excess.answering.len(), excess.finishing.len()), (1, 1));
     }
 }

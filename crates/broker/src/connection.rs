@@ -258,6 +258,9 @@ impl Connection {
                 self.room.is_used_up();
             }
             self.progressed |= sent.bytes > 0;
+            if sent.dropped {
+                output.was_cut();
+            }
             sent.bytes
         } else if let Some(out) = out {
             self.write_plain(out)?

@@ -42,6 +42,8 @@ pub(crate) struct Written {
     pub(crate) bytes: usize,
     /// It took less than was offered.
     pub(crate) blocked: bool,
+    /// The peer can no longer read the output, and it was dropped.
+    pub(crate) dropped: bool,
 }
 
 impl Layered {
@@ -111,8 +113,8 @@ impl Layered {
             scratch.clear();
             let chunk = out.len().min(CHUNK_BYTES);
             if self.layers.send(front(out), scratch).is_err() {
-                // The peer can no longer read the output.
                 out.clear();
+                written.dropped = true;
                 break;
             }
             out.advance(chunk);

@@ -13,10 +13,16 @@ use thrum_protocol::{Message, Publication};
 /// The topic, which is published each second while messages are stamped.
 const TOPIC: &str = "$SYS/broker/stages";
 
-/// The text last published; none while no message is stamped.
+/// The figures last published; none while no message is stamped.
 #[derive(Debug, Default)]
 pub(crate) struct StageTopic {
-    last: Option<String>,
+    last: Option<Published>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Published {
+    every: u32,
+    changes: u64,
 }
 
 #[derive(Serialize)]
@@ -42,21 +48,26 @@ struct StageBody {
 }
 
 impl StageTopic {
-    /// Publishes the figures if they have changed, and removes them when stamping is turned off.
-    pub(crate) fn publish(&mut self, engine: &mut Engine) {
+    /// Publishes the figures if they have changed, and removes them when stamping is turned off or
+    /// they are not wanted.
+    pub(crate) fn publish(&mut self, engine: &mut Engine, is_wanted: bool) {
         let every = engine.core.settings.stamp_every;
-        let figures = engine.core.node.stages.merged().filter(|_| every > 0);
-        let text = figures.and_then(|figures| body(every, &figures));
-        if text == self.last {
+        let stages = &engine.core.node.stages;
+        let changes = stages.changes().filter(|_| is_wanted && every > 0);
+        // The figures of many workers are added up only if they are published.
+        let published = changes.map(|changes| Published { every, changes });
+        if published == self.last {
             return;
         }
-        let payload = text.as_deref().unwrap_or_default();
+        let figures = stages.merged().filter(|_| published.is_some());
+        let payload = figures.and_then(|figures| body(every, &figures));
+        let payload = payload.unwrap_or_default();
         let message = Message::new(&Publication {
             retain: true,
             ..Publication::new(TOPIC, payload.as_bytes(), QoS::AtMostOnce)
         });
         engine.publish_message(&Arc::new(message), None);
-        self.last = text;
+        self.last = published;
     }
 }
 
@@ -89,4 +100,11 @@ fn stage_body(series: &StageSeries) -> StageBody {
             .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
             .collect(),
     }
+}
+
+/// Length of the text of figures that contain every duration.
+#[cfg(test)]
+pub(crate) fn longest_text_bytes() -> usize {
+    let figures = StageFigures::full(1_000_000);
+    body(u32::MAX, &figures).unwrap_or_default().len()
 }

@@ -320,7 +320,7 @@ fn report_recorded(core: &mut Core, slot: Slot, recorded: Vec<MessageEvent>) {
             ..event.message.publication()
         };
         let (kind, reason) = match event.event {
-            DeliveryEvent::Sent(_) => (EventKind::MessageDelivered, None),
+            DeliveryEvent::Sent { .. } => (EventKind::MessageDelivered, None),
             DeliveryEvent::Acknowledged => (EventKind::MessageAcknowledged, None),
             DeliveryEvent::Dropped(reason) => (EventKind::DeliveryDropped, Some(reason)),
         };

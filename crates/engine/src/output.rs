@@ -136,8 +136,13 @@ impl ConnectionOutput {
     /// Number of bytes that wait for the socket or for the storage.
     #[inline]
     pub fn waiting(&self) -> usize {
-        let fresh = self.fresh.as_ref().map_or(0, |out| out.len());
-        fresh + self.held.as_ref().map_or(0, |held| held.bytes_len())
+        self.fresh.as_ref().map_or(0, |out| out.len()) + self.held()
+    }
+
+    /// Number of bytes in front of the buffer, which wait for the storage or behind such.
+    #[inline]
+    pub(super) fn held(&self) -> usize {
+        self.held.as_ref().map_or(0, |held| held.bytes_len())
     }
 
     /// Holds the output of a turn. Output of earlier turns may still be sent, and a packet of it
@@ -202,13 +207,19 @@ impl ConnectionOutput {
         is_any && !self.is_connack_released
     }
 
+    /// Records that the layers of the connection dropped output, as the client no longer takes any.
+    #[cold]
+    pub fn was_cut(&mut self) {
+        self.is_cut = true;
+        self.is_followed = false;
+    }
+
     /// Drops all output, since the client does not read it any more.
     #[inline]
     pub fn discard(&mut self) {
         self.fresh = None;
         self.left = 0;
         self.held = None;
-        self.is_cut = true;
-        self.is_followed = false;
+        self.was_cut();
     }
 }

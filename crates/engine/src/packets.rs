@@ -63,7 +63,7 @@ impl Engine {
                 let answers = u64::from(is_answered);
                 self.core.row().add(Counter::AnswersSent, answers);
                 if let (Some(key), Some(packet_id)) = (connection, ended)
-                    && self.core.stages.await_acknowledgements()
+                    && self.core.stages.are_followed()
                 {
                     acknowledged(&mut self.core, key, packet_id);
                 }

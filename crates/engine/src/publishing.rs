@@ -17,7 +17,7 @@ use crate::access::{Verdict, Wanted};
 use crate::ids::Slot;
 use crate::interest::EventKind;
 use crate::node::metrics::Counter;
-use crate::stages::{self, Unwatched, Watch};
+use crate::stages::{self, Unwatched};
 
 /// Result of a PUBLISH of a client. If it was not answered, it is not acknowledged and the
 /// connection must end.
@@ -222,7 +222,7 @@ impl Publishing<'_> {
                 self.route_stamped(&mut outgoing, source)
             } else {
                 self.router
-                    .route(self.core, &mut outgoing, source, &mut Unwatched)
+                    .route(self.core, &mut outgoing, source, Unwatched)
             }
         } else {
             ReasonCode::QuotaExceeded
@@ -234,10 +234,8 @@ impl Publishing<'_> {
     #[cold]
     #[inline(never)]
     fn route_stamped(&mut self, outgoing: &mut Outgoing<'_>, source: Source<'_>) -> ReasonCode {
-        let mut stamped = stages::begin(self.core, outgoing.publication().qos);
-        let outcome = self.router.route(self.core, outgoing, source, &mut stamped);
-        stamped.finish(self.core, outgoing);
-        outcome
+        let stamped = stages::begin(self.core, outgoing.publication().qos);
+        self.router.route(self.core, outgoing, source, stamped)
     }
 }
 

@@ -35,12 +35,11 @@ pub struct Router {
     identifier_scratch: Vec<u32>,
 }
 
-/// A message that is routed.
+/// What the routing of a message tells: with [`Unwatched`], no more than its reach, at no cost.
 #[derive(Debug)]
-struct Routed<'r, 'm, 'd, W> {
-    outgoing: &'r mut Outgoing<'m>,
+struct Told<'d, W> {
     reach: Reach<'d>,
-    watch: &'r mut W,
+    watch: W,
 }
 
 /// The commitments of other workers about a message.
@@ -99,7 +98,7 @@ impl Router {
         let has_reason_code = matches!(source, Source::Publisher(_));
         let is_delivered =
             !message.retain() || core.retain(&mut outgoing, retained_source, has_reason_code);
-        let outcome = is_delivered.then(|| self.route(core, &mut outgoing, source, &mut Unwatched));
+        let outcome = is_delivered.then(|| self.route(core, &mut outgoing, source, Unwatched));
         core.frames = frames;
         outcome
     }
@@ -110,19 +109,16 @@ impl Router {
         core: &mut Core,
         outgoing: &mut Outgoing<'_>,
         source: Source<'_>,
-        watch: &mut W,
+        mut watch: W,
     ) -> ReasonCode {
         let topic = outgoing.publication().topic;
         let hash = self.topics.routes.hash(topic);
         let entry = self.topics.recall(core, topic, hash);
         watch.matched(core);
-        let mut routed = Routed {
-            outgoing,
-            reach: Reach::of(source),
-            watch,
-        };
+        let reach = Reach::of(source);
+        let mut told = Told { reach, watch };
         // [MQTT-3.3.2-3] [MQTT3-3.3.2-3]
-        self.deliver_here(core, &entry, &mut routed);
+        self.deliver_here(core, &entry, outgoing, &mut told);
         for (group, members) in &entry.route.groups {
             let to = GroupMembers {
                 group: *group,
@@ -133,29 +129,28 @@ impl Router {
                 from: None,
                 clearance: source.clearance(),
             };
-            let delivered = self.deliver_shared(core, passed, routed.outgoing, routed.watch);
-            routed.reach.add(delivered);
+            let delivered = self.deliver_shared(core, passed, outgoing, &mut told.watch);
+            told.reach.add(delivered);
         }
         let others = entry.route.workers.without(core.id);
         if !others.is_empty() {
-            self.send_to_workers(core, &entry, &mut routed);
+            self.send_to_workers(core, &entry, outgoing, &mut told);
         }
         let sinks = entry.route.sinks;
         if !sinks.is_empty() {
-            offer_to_sinks(core, sinks, routed.outgoing, &mut routed.reach);
+            offer_to_sinks(core, sinks, outgoing, &mut told.reach);
         }
         self.topics.routes.put(hash, entry);
-        routed.reach.outcome()
+        let Told { reach, watch } = told;
+        watch.finish(core, outgoing);
+        reach.outcome()
     }
 
     /// Delivers a message of another worker to this worker's own subscriptions.
     pub fn publish_from_worker(&mut self, core: &mut Core, delivery: PublishDelivery) {
         match delivery.stamp {
-            None => self.route_from_worker(core, delivery, &mut Unwatched),
-            Some(stamp) => {
-                let mut stamped = Stamped::from_worker(stamp);
-                self.route_from_worker(core, delivery, &mut stamped);
-            }
+            None => self.route_from_worker(core, delivery, Unwatched),
+            Some(stamp) => self.route_from_worker(core, delivery, Stamped::from_worker(stamp)),
         }
     }
 
@@ -163,7 +158,7 @@ impl Router {
         &mut self,
         core: &mut Core,
         delivery: PublishDelivery,
-        watch: &mut W,
+        watch: W,
     ) {
         let message = &delivery.message;
         let hash = self.topics.routes.hash(message.topic());
@@ -178,13 +173,10 @@ impl Router {
                 Source::Worker(&delivery)
             };
         core.memory.has_queued = false;
-        let mut routed = Routed {
-            outgoing: &mut outgoing,
-            reach: Reach::of(source),
-            watch,
-        };
-        self.deliver_here(core, &entry, &mut routed);
-        let reach = routed.reach;
+        let reach = Reach::of(source);
+        let mut told = Told { reach, watch };
+        self.deliver_here(core, &entry, &mut outgoing, &mut told);
+        let Told { reach, watch } = told;
         watch.finish(core, &mut outgoing);
         if let Some(reports) = &delivery.reports {
             let is_refused = reach.matched > 0 && !reach.is_taken();
@@ -214,12 +206,13 @@ impl Router {
         &mut self,
         core: &mut Core,
         entry: &CachedRoute,
-        routed: &mut Routed<'_, '_, '_, W>,
+        outgoing: &mut Outgoing<'_>,
+        told: &mut Told<'_, W>,
     ) {
         match entry.local.as_slice() {
             [] => {}
-            [filter] => self.deliver_to_all(core, *filter, routed),
-            _ => self.deliver_merged(core, entry, routed),
+            [filter] => self.deliver_to_all(core, *filter, outgoing, told),
+            _ => self.deliver_merged(core, entry, outgoing, told),
         }
     }
 
@@ -228,14 +221,10 @@ impl Router {
         &mut self,
         core: &mut Core,
         filter: FilterId,
-        routed: &mut Routed<'_, '_, '_, W>,
+        outgoing: &mut Outgoing<'_>,
+        told: &mut Told<'_, W>,
     ) {
-        let Routed {
-            outgoing,
-            reach,
-            watch,
-        } = routed;
-        let outgoing = &mut **outgoing;
+        let Told { reach, watch } = told;
         let published = *outgoing.publication();
         for subscriber in self.topics.subscribers(filter) {
             let Some(mut found) = core.matched(subscriber, &published) else {
@@ -258,13 +247,10 @@ impl Router {
         &mut self,
         core: &mut Core,
         entry: &CachedRoute,
-        routed: &mut Routed<'_, '_, '_, W>,
+        outgoing: &mut Outgoing<'_>,
+        told: &mut Told<'_, W>,
     ) {
-        let Routed {
-            outgoing,
-            reach,
-            watch,
-        } = routed;
+        let Told { reach, watch } = told;
         let mut matches = std::mem::take(&mut self.match_scratch);
         let mut identifiers = std::mem::take(&mut self.identifier_scratch);
         let published = *outgoing.publication();
@@ -300,13 +286,10 @@ impl Router {
         &mut self,
         core: &mut Core,
         entry: &CachedRoute,
-        routed: &mut Routed<'_, '_, '_, W>,
+        outgoing: &mut Outgoing<'_>,
+        told: &mut Told<'_, W>,
     ) {
-        let Routed {
-            outgoing,
-            reach,
-            watch,
-        } = routed;
+        let Told { reach, watch } = told;
         let route = &entry.route;
         let others = route.workers.without(core.id);
         let published = outgoing.publication().qos;

@@ -257,11 +257,8 @@ impl Router {
     /// has ended, another member is chosen.
     pub(super) fn shared_from_worker(&mut self, core: &mut Core, delivery: SharedDelivery) {
         match delivery.stamp {
-            None => self.take_shared_mail(core, delivery, &mut Unwatched),
-            Some(stamp) => {
-                let mut stamped = Stamped::from_worker(stamp);
-                self.take_shared_mail(core, delivery, &mut stamped);
-            }
+            None => self.take_shared_mail(core, delivery, Unwatched),
+            Some(stamp) => self.take_shared_mail(core, delivery, Stamped::from_worker(stamp)),
         }
     }
 
@@ -269,7 +266,7 @@ impl Router {
         &mut self,
         core: &mut Core,
         delivery: SharedDelivery,
-        watch: &mut W,
+        mut watch: W,
     ) {
         let mut frames = std::mem::take(&mut core.frames);
         let message = core.own_copy(&delivery.message);
@@ -301,7 +298,7 @@ impl Router {
                 group: delivery.group,
                 from: delivery.origin,
             };
-            self.redispatch_one(core, of_group, &mut outgoing, watch);
+            self.redispatch_one(core, of_group, &mut outgoing, &mut watch);
         }
         watch.finish(core, &mut outgoing);
         // The message is queued, and the published capacity includes it.

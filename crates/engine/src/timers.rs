@@ -28,6 +28,8 @@ pub enum Target {
     Sys,
     /// The next housekeeping of the node.
     Housekeeping,
+    /// The next search for stamped messages that cannot arrive any longer.
+    Stages,
     /// The next return of free memory to the system.
     Trim,
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use thrum_figures::{fraction, whole};
 use thrum_report::result::Quantiles;
 
-use crate::histogram::histogram;
+use crate::histogram::{add, histogram};
 
 /// The floors of all latencies.
 #[derive(Clone, Debug)]
@@ -36,6 +36,11 @@ pub struct Floors {
     pub handing_over: Histogram<u64>,
     /// How long responders had a request before the kernel took the answer.
     pub answering: Histogram<u64>,
+    /// How long publishers had a PUBREC before the kernel took the PUBREL.
+    pub releasing: Histogram<u64>,
+    /// How long a socket that had been full may have had room before the kernel was given the rest
+    /// of a message, once for each receiver.
+    pub finishing: Histogram<u64>,
 }
 
 impl Default for Floors {
@@ -51,13 +56,15 @@ impl Default for Floors {
             reconnect: histogram(),
             handing_over: histogram(),
             answering: histogram(),
+            releasing: histogram(),
+            finishing: histogram(),
         }
     }
 }
 
 impl Floors {
     /// All histograms with the names that machines use among each other.
-    pub const fn named(&self) -> [(&'static str, &Histogram<u64>); 10] {
+    pub const fn named(&self) -> [(&'static str, &Histogram<u64>); 12] {
         [
             ("floor.delivery", &self.delivery),
             ("floor.held_response", &self.held_response),
@@ -69,11 +76,13 @@ impl Floors {
             ("floor.reconnect", &self.reconnect),
             ("floor.handing_over", &self.handing_over),
             ("floor.answering", &self.answering),
+            ("floor.releasing", &self.releasing),
+            ("floor.finishing", &self.finishing),
         ]
     }
 
     /// The same, to be changed.
-    pub const fn named_mut(&mut self) -> [(&'static str, &mut Histogram<u64>); 10] {
+    pub const fn named_mut(&mut self) -> [(&'static str, &mut Histogram<u64>); 12] {
         [
             ("floor.delivery", &mut self.delivery),
             ("floor.held_response", &mut self.held_response),
@@ -85,8 +94,59 @@ impl Floors {
             ("floor.reconnect", &mut self.reconnect),
             ("floor.handing_over", &mut self.handing_over),
             ("floor.answering", &mut self.answering),
+            ("floor.releasing", &mut self.releasing),
+            ("floor.finishing", &mut self.finishing),
         ]
     }
+}
+
+impl Floors {
+    /// Of all response times.
+    pub fn of_response(&self) -> Histogram<u64> {
+        sum(&self.delivery, &self.held_response)
+    }
+
+    /// How much of each figure of a latency may be the generator's, given the name that it has in
+    /// results, the values that are known, and how many are not; none if the floors of these are
+    /// not known. `clock_error_ns` is that of a message between two machines.
+    pub fn bound_of(
+        &self,
+        name: &str,
+        seen: &Histogram<u64>,
+        missing: u64,
+        clock_error_ns: u64,
+    ) -> Option<Quantiles> {
+        let message = [&self.handing_over, &self.answering, &self.finishing].map(Some);
+        let exchange = [&self.handing_over, &self.releasing, &self.finishing].map(Some);
+        let none = [None, None, None];
+        let (floor, excess, clock_error_ns) = match name {
+            "e2e" => (self.of_response(), message, clock_error_ns),
+            "service" => {
+                let floor = sum(&self.delivery, &self.held_service);
+                (floor, message, clock_error_ns)
+            }
+            "publish_ack" => (self.publish_ack.clone(), exchange, 0),
+            "publish_response" => (self.publish_response.clone(), exchange, 0),
+            "connect" => (self.connect.clone(), none, 0),
+            "subscribe" => (self.subscribe.clone(), none, 0),
+            "reconnect" => (self.reconnect.clone(), none, 0),
+            _ => return None,
+        };
+        let measured = Measured {
+            seen,
+            floor: &floor,
+            excess,
+            clock_error_ns,
+            missing,
+        };
+        measured.bound()
+    }
+}
+
+fn sum(left: &Histogram<u64>, right: &Histogram<u64>) -> Histogram<u64> {
+    let mut sum = left.clone();
+    add(&mut sum, right);
+    sum
 }
 
 /// A timer that goes off up to this late is punctual: a core that slept takes a part of it to wake,
@@ -162,7 +222,7 @@ pub struct Measured<'a> {
     /// Without all that may be the generator's.
     pub floor: &'a Histogram<u64>,
     /// Times of the generator within the floor, by message.
-    pub excess: [Option<&'a Histogram<u64>>; 2],
+    pub excess: [Option<&'a Histogram<u64>>; 3],
     /// Largest error of a difference between two machines' clocks.
     pub clock_error_ns: u64,
     /// Further values, longer than all of these.
@@ -283,7 +343,7 @@ mod tests {
         let measured = Measured {
             seen,
             floor,
-            excess: [Some(excess), None],
+            excess: [Some(excess), None, None],
             clock_error_ns: 0,
             missing: 0,
         };
@@ -327,7 +387,7 @@ mod tests {
         let measured = Measured {
             seen: &seen,
             floor: &seen,
-            excess: [None, None],
+            excess: [None, None, None],
             clock_error_ns: 2 * MS,
             missing: 0,
         };
@@ -343,7 +403,7 @@ mod tests {
         let measured = Measured {
             seen: &seen,
             floor: &floor,
-            excess: [None, None],
+            excess: [None, None, None],
             clock_error_ns: 0,
             missing: 43,
         };
@@ -356,7 +416,7 @@ mod tests {
         let measured = Measured {
             seen: &seen,
             floor: &floor,
-            excess: [None, None],
+            excess: [None, None, None],
             clock_error_ns: 0,
             missing: 0,
         };

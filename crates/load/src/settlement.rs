@@ -335,6 +335,8 @@ mod tests {
                 ..PublisherReport::default()
             });
             let report = ThreadReport {
+                ready: 0,
+                failed: 0,
                 counts: Counts::default(),
                 publishers: publishers.collect(),
                 subscribers: Vec::new(),

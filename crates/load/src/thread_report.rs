@@ -11,6 +11,12 @@ use crate::plan::Sources;
 pub struct ThreadReport {
     /// Messages and connections.
     pub counts: Counts,
+    /// Clients that got ready.
+    #[serde(default)]
+    pub ready: u64,
+    /// Clients that gave up before they were ready.
+    #[serde(default)]
+    pub failed: u64,
     /// Its publishers.
     pub publishers: Vec<PublisherReport>,
     /// Subscribers that were ready, with what each of them expects.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use thrum_codec::QoS;
-use thrum_figures::count;
+use thrum_figures::{count, percent, ratio};
 
 use crate::delivered::Wrong;
 use crate::scenario::Scenario;
@@ -171,6 +171,76 @@ pub fn faults(promise: Promise, delivery: &Delivery, connections: &Connections) 
         .into_iter()
         .filter(|(is_promised, number, _)| *is_promised && *number > 0);
     broken.map(|(_, _, fault)| fault).collect()
+}
+
+/// What a verdict is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Judged {
+    /// Promises that were not kept, as texts.
+    pub faults: Vec<String>,
+    /// Clients of the scenario.
+    pub wanted: u64,
+    /// Clients that got ready.
+    pub ready: u64,
+    /// Clients that did not.
+    pub failed: u64,
+    /// The run was ended before its hold.
+    pub is_without_figures: bool,
+    /// The scenario has publishers.
+    pub publishes: bool,
+    /// The deliveries.
+    pub delivery: Delivery,
+}
+
+impl Judged {
+    /// Whether the broker kept its promises, and was asked to keep all of them.
+    pub const fn passes(&self) -> bool {
+        self.faults.is_empty() && self.are_all_decided() && !self.is_without_figures
+    }
+
+    /// The verdict as a sentence. The result of a run has it, and `verify` compares it whole: it
+    /// changes with the schema of bundles only.
+    pub fn text(&self) -> String {
+        let (delivery, ready) = (&self.delivery, count(self.ready));
+        if !self.faults.is_empty() {
+            return self.faults.join(", ");
+        }
+        if !self.are_all_decided() {
+            let wanted = count(self.wanted);
+            return format!("ended while clients were connecting: {ready} of {wanted} ready");
+        }
+        if self.is_without_figures {
+            return "ended before the hold: nothing was measured".to_owned();
+        }
+        if !self.publishes {
+            return format!("all {ready} clients accepted and kept");
+        }
+        if delivery.expected == 0 {
+            return "the messages had no receivers".to_owned();
+        }
+        let expected = count(delivery.expected);
+        if delivery.lost > 0 {
+            let share = percent(ratio(delivery.lost, delivery.expected));
+            let lost = count(delivery.lost);
+            return format!("{lost} of {expected} deliveries lost ({share}), which QoS 0 allows");
+        }
+        let duplicates = match delivery.duplicated {
+            0 => "each once".to_owned(),
+            again => format!("{} again, which QoS 1 allows", count(again)),
+        };
+        match delivery.excused {
+            0 => format!("all {expected} deliveries arrived unaltered, in order, {duplicates}"),
+            excused => format!(
+                "all deliveries that were promised arrived unaltered, in order, {duplicates}; {} of {expected} were not promised: \
+                 not acknowledged, or their subscriber was away without a session",
+                count(excused)
+            ),
+        }
+    }
+
+    const fn are_all_decided(&self) -> bool {
+        self.ready.saturating_add(self.failed) >= self.wanted
+    }
 }
 
 #[cfg(test)]

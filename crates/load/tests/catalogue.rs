@@ -267,3 +267,20 @@ fn two_runs_at_once_share_neither_topics_nor_identifiers() {
         }
     }
 }
+
+#[test]
+fn every_scenario_can_be_given_another_length_and_connect_rate() {
+    let overrides = Overrides {
+        hold: Some(std::time::Duration::from_secs(61)),
+        warm_up: Some(std::time::Duration::from_secs(1)),
+        connect_rate: Some(500),
+        ..Overrides::default()
+    };
+    for entry in catalogue() {
+        for scenario in find_document(entry.name).unwrap().scenarios {
+            let alias = scenario.alias.clone();
+            let changed = scenario.with(&overrides);
+            assert!(changed.is_ok(), "{alias}: {:?}", changed.err());
+        }
+    }
+}

@@ -301,7 +301,7 @@ impl World {
                 .unwrap()
             {
                 Event::Message { publish, .. } => self.down.receive(publish.payload),
-                Event::None | Event::Connected(_) => {}
+                Event::None | Event::Released | Event::Connected(_) => {}
                 Event::Acknowledged { reason, .. } => {
                     assert_eq!(reason, ReasonCode::Success);
                     self.acknowledged += 1;

@@ -183,6 +183,7 @@ fn scenario() -> ScenarioDescription {
 
 fn latencies() -> Latencies {
     Latencies {
+        floors: BTreeMap::new(),
         stages: None,
         e2e: Some(Distribution {
             bound: Some(Quantiles {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::result::{LatencySplit, MessageStages, RunResult};
+use crate::result::{LatencySplit, MessageStages, RunResult, Unsplit};
 use thrum_figures::{count, fraction, latency};
 
 /// The stages in the order of a message, and what each contains.
@@ -143,8 +143,14 @@ pub(crate) fn stage_lines(run: &RunResult) -> Vec<(String, String)> {
         shown.collect::<Vec<_>>().join(" · ")
     };
     let on_the_way = ["routed", "queued", "written", "broker"];
-    add("in broker", in_order(|row| &row.mean, &on_the_way));
-    add("stage p99", in_order(|row| &row.p99, &on_the_way));
+    for (subject, text) in [
+        ("in broker", in_order(|row| &row.mean, &on_the_way)),
+        ("stage p99", in_order(|row| &row.p99, &on_the_way)),
+    ] {
+        if !text.is_empty() {
+            add(subject, text);
+        }
+    }
     let mut notes = table.notes.into_iter();
     for note in notes.by_ref() {
         add("stages", note);
@@ -225,6 +231,19 @@ fn notes(stages: &MessageStages) -> Vec<String> {
     first.push_str(". ");
     first.push_str(NOTE);
     let mut notes = vec![first];
+    match stages.unsplit() {
+        Some(Unsplit::TooFew(least)) => notes.push(format!(
+            "The mean is not split: {} messages were stamped, and fewer than {least} do not stand for all.",
+            count(stages.stamped)
+        )),
+        Some(Unsplit::LeftOut(percent)) => notes.push(format!(
+            "The mean is not split: the broker did not follow {} deliveries, more than {percent} % of the {} stamped \
+             messages. Stamp fewer.",
+            count(stages.table_full),
+            count(stages.stamped)
+        )),
+        None => {}
+    }
     let Some(split) = stages.split else {
         return notes;
     };
@@ -379,6 +398,58 @@ mod tests {
             (last.name, &*last.value),
             ("network, kernel and generator", "60µs")
         );
+    }
+
+    /// The run with these counts of stamped messages and of those that were not followed.
+    fn stamped_with(stamped_messages: u64, table_full: u64) -> RunResult {
+        let mut run = stamped();
+        let e2e = run.latency_ns.e2e.clone();
+        let stages = run.latency_ns.stages.as_mut().unwrap();
+        stages.stamped = stamped_messages;
+        stages.table_full = table_full;
+        stages.split(e2e.as_ref());
+        run
+    }
+
+    #[test]
+    fn stamped_messages_that_do_not_stand_for_all_split_no_mean_and_the_report_says_why() {
+        for (stamped, table_full, why) in [
+            (
+                99,
+                0,
+                "The mean is not split: 99 messages were stamped, and fewer than 100 ",
+            ),
+            (
+                1_000,
+                31,
+                "The mean is not split: the broker did not follow 31 deliveries, more than 3 % ",
+            ),
+        ] {
+            let run = stamped_with(stamped, table_full);
+            assert_eq!(run.latency_ns.stages.as_ref().unwrap().split, None);
+            let table = stage_table(&run).unwrap();
+            assert!(table.parts.is_empty() && table.rows.len() == 4);
+            assert!(table.notes[1].starts_with(why), "{:?}", table.notes);
+            let lines = stage_lines(&run);
+            assert!(
+                lines.iter().any(|(_, text)| text.starts_with(why)),
+                "{lines:?}"
+            );
+        }
+        for (stamped, table_full) in [(100, 3), (1_000, 30)] {
+            let run = stamped_with(stamped, table_full);
+            assert!(run.latency_ns.stages.as_ref().unwrap().split.is_some());
+            assert_eq!(stage_table(&run).unwrap().notes.len(), 1);
+        }
+    }
+
+    #[test]
+    fn no_line_is_empty_where_nothing_was_stamped() {
+        let mut run = stamped_with(0, 0);
+        run.latency_ns.stages.as_mut().unwrap().stages.clear();
+        let lines = stage_lines(&run);
+        assert!(lines.iter().all(|(_, text)| !text.is_empty()), "{lines:?}");
+        assert_eq!(lines.len(), 2, "{lines:?}");
     }
 
     #[test]

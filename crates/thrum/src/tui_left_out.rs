@@ -18,13 +18,14 @@ impl BenchView {
     /// Always.
     pub(crate) fn start(
         _title: &str,
+        _series: Option<&str>,
         _interrupt: Arc<AtomicBool>,
         _end_now: impl FnOnce() + Send + 'static,
     ) -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Where the series is that the run is part of.
+    /// Where the series is now.
     pub(crate) fn set_series(&self, _text: &str) {
         match *self {}
     }

@@ -418,6 +418,6 @@ fn the_answer_of_a_search_is_shown_although_the_disk_is_full() {
     assert!(text.contains("its result is not stored"), "{text}");
     assert!(text.contains("trial 2"), "{text}");
     assert!(text.contains("messages/s  result"), "{text}");
-    assert!(text.contains(" holds at least 10 messages/s"), "{text}");
+    assert!(text.contains(" holds at least 11 messages/s"), "{text}");
     assert!(!text.contains("search.md"), "{text}");
 }

@@ -143,6 +143,144 @@ fn a_page_is_measured_and_written_and_goes_on_where_it_stopped() {
     assert_ne!(again["runs"][1], kept["runs"][1], "it is made again");
 }
 
+/// Sends ^C to a command when a line of its messages has `part`.
+fn interrupted_at(folder: &Folder, line: &str, part: &str) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_thrum"));
+    command
+        .args(line.split_whitespace())
+        .current_dir(&folder.0)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut messages = BufReader::new(child.stderr.take().unwrap());
+    let mut shown = String::new();
+    while !shown.lines().last().is_some_and(|line| line.contains(part)) {
+        assert_ne!(messages.read_line(&mut shown).unwrap(), 0, "{shown}");
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    messages.read_to_string(&mut shown).unwrap();
+    let output = child.wait_with_output().unwrap();
+    shown.push_str(&String::from_utf8_lossy(&output.stdout));
+    (output.status.code(), shown)
+}
+
+#[test]
+fn half_a_page_does_not_take_the_place_of_a_whole_one() {
+    let folder = Folder::new("page-interrupted");
+    let plan = PAGE.replace("\", \"relay", "").replace(
+        "--rate 20/s\"",
+        "--rate 20/s\", \"p2p-1K --rate 20/s --duration 600s\"",
+    );
+    fs::write(folder.0.join("small.toml"), plan).unwrap();
+    fs::write(folder.0.join("small.md"), "whole").unwrap();
+    let page = || fs::read_to_string(folder.0.join("small.md")).unwrap();
+    let line = "bench page small.toml --page small.md --threads 1";
+    let (code, shown) = interrupted_at(&folder, line, "run 2/2");
+    assert_eq!(code, Some(130), "{shown}");
+    let again = format!("to go on: thrum {line} --resume ./runs/");
+    assert!(shown.contains(&again), "{shown}");
+    assert_eq!(page(), "whole");
+    let made = fs::read_dir(folder.0.join("runs")).unwrap();
+    let made = made.flatten().next().unwrap().path();
+    let so_far = fs::read_to_string(made.join("page.md")).unwrap();
+    assert!(so_far.contains("| 1 of 1 |"), "{so_far}");
+    // The start of a broker has no places of this machine.
+    assert!(
+        so_far.contains("thrum serve --dev") && !so_far.contains("/tmp"),
+        "{so_far}"
+    );
+    let name = made.display();
+    let other = format!("bench page small.toml --resume {name} --no-runs --threads 2");
+    let output = folder.thrum(&other);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(
+        text(&output).contains("the generator was '"),
+        "{}",
+        text(&output)
+    );
+    let output = folder.thrum(&format!("{line} --resume {name} --no-runs --json"));
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert_eq!(page(), so_far);
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json, folder.json("page.json"));
+    assert_eq!(json["runs"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_crash_stays_on_the_page_and_a_broker_that_did_not_start_is_tried_again() {
+    let folder = Folder::new("page-crash");
+    let own = env!("CARGO_BIN_EXE_thrum");
+    let brokers = format!(
+        r#"
+[[broker]]
+name = "mortal"
+programs = ["/bin/sh"]
+launch = ["{{program}}", "-c", "{own} serve --dev --listen 127.0.0.1:{{port}} & sleep 2; kill -9 $!; echo out of luck; exit 9"]
+note = "it dies"
+
+[[broker]]
+name = "stillborn"
+programs = ["/bin/sh"]
+launch = ["{{program}}", "-c", "echo no licence; exit 3"]
+"#
+    );
+    // The file of brokers is beside the plan, wherever the command runs.
+    fs::create_dir(folder.0.join("plans")).unwrap();
+    fs::write(folder.0.join("plans/brokers.toml"), brokers).unwrap();
+    let plan = PAGE
+        .replace(r#""thrum", "relay""#, r#""mortal", "stillborn""#)
+        .replace("rounds =", "broker_file = \"brokers.toml\"\nrounds =")
+        .replace("--duration 1s", "--duration 3s");
+    fs::write(folder.0.join("plans/crash.toml"), plan).unwrap();
+    let output = folder.thrum("bench page plans/crash.toml");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    let runs = fs::read_dir(folder.0.join("runs")).unwrap();
+    let made = runs.flatten().next().unwrap().path();
+    let page = fs::read_to_string(made.join("page.md")).unwrap();
+    for part in [
+        "mortal: crashed: exit status: 9",
+        "stillborn: ",
+        "- **mortal** it dies",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let name = made.display();
+    let output = folder.thrum(&format!("bench page plans/crash.toml --resume {name}"));
+    let shown = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{shown}");
+    assert!(
+        !shown.contains(": mortal ·") && shown.contains(": stillborn ·"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_port_that_is_taken_is_named_before_anything_is_measured() {
+    let folder = Folder::new("page-port");
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = other.local_addr().unwrap().port();
+    let own = env!("CARGO_BIN_EXE_thrum");
+    let brokers = format!(
+        "[[broker]]\nname = \"fixed\"\nprograms = [\"{own}\"]\nport = {port}\nlaunch = [\"{{program}}\", \
+         \"serve\", \"--dev\", \"--listen\", \"127.0.0.1:{port}\"]\n"
+    );
+    fs::write(folder.0.join("brokers.toml"), brokers).unwrap();
+    let plan = PAGE
+        .replace(r#""thrum", "relay""#, r#""fixed""#)
+        .replace("rounds =", "broker_file = \"brokers.toml\"\nrounds =");
+    fs::write(folder.0.join("small.toml"), plan).unwrap();
+    let message =
+        format!("fixed has to listen on port {port}, but something listens there already");
+    for (line, code) in [
+        ("bench page small.toml".to_owned(), 2),
+        (format!("bench versus brokers.toml {SMALL} --rounds 1"), 1),
+    ] {
+        let output = folder.thrum(&line);
+        assert_eq!(output.status.code(), Some(code), "{}", text(&output));
+        assert!(text(&output).contains(&message), "{}", text(&output));
+    }
+}
+
 #[test]
 fn a_page_with_a_mistake_says_where() {
     let folder = Folder::new("page-mistakes");
@@ -151,6 +289,7 @@ fn a_page_with_a_mistake_says_where() {
         ("p2p-1K", "p2p-1L", "did you mean"),
         ("\"relay\"", "\"rely\"", "no broker named 'rely'"),
         ("rounds", "round", "small.toml:5:1: unknown field `round`"),
+        ("\"relay\"", "\"thrum\"", "names the broker 'thrum' twice"),
     ] {
         fs::write(folder.0.join("small.toml"), PAGE.replace(from, to)).unwrap();
         let output = folder.thrum("bench page small.toml");

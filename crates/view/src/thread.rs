@@ -16,7 +16,7 @@ use super::draw::render;
 use super::snapshot::{Figures, Now, Snapshot};
 use super::surroundings;
 use super::terminal::{self, Screen};
-use super::view::{Load, ViewState, handle_key};
+use super::view::{Load, ViewState, forget_typed, handle_key};
 
 /// Between two frames: 8 per second.
 const FRAME_NS: u64 = 125_000_000;
@@ -49,22 +49,24 @@ struct Shared {
 }
 
 impl BenchView {
-    /// Takes the terminal and begins to draw. A ^C sets `interrupt`, as one outside the view does.
-    /// `end_now` is called on the drawing thread when the person insists on an end at once (a
-    /// second ^C); the terminal is restored by then.
+    /// Takes the terminal and begins to draw. `series` is where the series is that the run is part
+    /// of, if it is: parts between ` · `, the most important first. A ^C sets `interrupt`, as one
+    /// outside the view does. `end_now` is called on the drawing thread when the person insists on
+    /// an end at once (a second ^C); the terminal is restored by then.
     ///
     /// # Errors
     /// The terminal cannot be drawn on.
     pub fn start(
         title: &str,
+        series: Option<&str>,
         interrupt: Arc<AtomicBool>,
         end_now: impl FnOnce() + Send + 'static,
     ) -> io::Result<Self> {
-        let shared = Arc::new(Shared::new(title, interrupt));
+        let shared = Arc::new(Shared::new(title, series, interrupt));
         let (sender, commands) = sync_channel(COMMANDS_MAX);
         let artist = DrawLoop {
             screen: terminal::take()?,
-            view: ViewState::new(surroundings::look()),
+            view: ViewState::new(surroundings::look(), series.is_some()),
             shared: Arc::clone(&shared),
             commands: sender,
         };
@@ -86,7 +88,7 @@ impl BenchView {
         })
     }
 
-    /// Where the series is that the run is part of: parts between ` · `, the most important first.
+    /// Where the series is now.
     pub fn set_series(&self, text: &str) {
         let series = Some(Arc::from(text));
         // A frame that is being prepared shows it a second later.
@@ -135,10 +137,11 @@ impl Observer for BenchView {
 }
 
 impl Shared {
-    fn new(title: &str, interrupt: Arc<AtomicBool>) -> Self {
+    fn new(title: &str, series: Option<&str>, interrupt: Arc<AtomicBool>) -> Self {
         Self {
             snapshot: Mutex::new(Snapshot {
                 title: title.into(),
+                series: series.map(Arc::from),
                 ..Snapshot::default()
             }),
             is_stopped: AtomicBool::new(false),
@@ -172,6 +175,11 @@ struct DrawLoop {
 
 impl DrawLoop {
     fn run(mut self) -> End {
+        match self.forget_typed() {
+            Ok(()) if self.view.load == Load::EndNow => return End::Insisted,
+            Ok(()) => {}
+            Err(_) => return End::Over,
+        }
         while !self.shared.is_over.load(Ordering::Relaxed) && terminal::is_taken() {
             let snapshot = self.shared.lock().clone();
             let view = &self.view;
@@ -187,6 +195,17 @@ impl DrawLoop {
             }
         }
         End::Over
+    }
+
+    fn forget_typed(&mut self) -> io::Result<()> {
+        let next_event = || {
+            let is_there = event::poll(Duration::ZERO)?;
+            is_there.then(event::read).transpose()
+        };
+        if let Some(command) = forget_typed(&mut self.view, next_event)? {
+            send(command, &self.commands, &self.shared, &mut self.view);
+        }
+        Ok(())
     }
 
     /// Until the next frame is due.
@@ -238,7 +257,7 @@ mod tests {
     fn undrawn() -> (BenchView, SyncSender<Command>) {
         let (sender, commands) = sync_channel(COMMANDS_MAX);
         let view = BenchView {
-            shared: Arc::new(Shared::new("a run", Arc::default())),
+            shared: Arc::new(Shared::new("a run", None, Arc::default())),
             commands,
             drawing: None,
         };

@@ -1,8 +1,9 @@
 //! The user's choices, and the effect of each key.
 
+use std::io;
 use std::time::Duration;
 
-use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use thrum_bench::observe::Command;
 
 use super::history::{History, Point};
@@ -19,6 +20,12 @@ const EXTENSION: Duration = Duration::from_secs(30);
 /// Longest note in characters.
 const NOTE_CHARS_MAX: usize = 200;
 
+/// Runs of a series are compared with each other.
+const SERIES_REFUSAL: &str = "in a series the load stays as planned";
+
+/// Most events before the first frame that are forgotten.
+const FORGOTTEN_MAX: u32 = 4_096;
+
 /// Frames that a notice stays: three seconds.
 const NOTICE_FRAMES: u32 = 24;
 
@@ -31,6 +38,8 @@ pub(crate) struct ViewState {
     /// The effect of the last key, for some frames.
     pub(crate) notice: Option<Notice>,
     pub(crate) look: Look,
+    /// The run is one of a series, whose load stays as planned.
+    pub(crate) is_in_series: bool,
 }
 
 /// The capabilities of the terminal.
@@ -145,9 +154,10 @@ pub(crate) struct Notice {
 }
 
 impl ViewState {
-    pub(crate) fn new(look: Look) -> Self {
+    pub(crate) fn new(look: Look, is_in_series: bool) -> Self {
         Self {
             look,
+            is_in_series,
             ..Self::default()
         }
     }
@@ -178,6 +188,34 @@ impl ViewState {
             frames: NOTICE_FRAMES,
         });
     }
+}
+
+/// Forgets what was typed before this view was there: it was meant for the run before. A ^C is
+/// kept, because it was meant for the whole series.
+///
+/// # Errors
+/// `next_event` fails.
+pub(crate) fn forget_typed(
+    view: &mut ViewState,
+    mut next_event: impl FnMut() -> io::Result<Option<Event>>,
+) -> io::Result<Option<Command>> {
+    let mut command = None;
+    for _ in 0..FORGOTTEN_MAX {
+        let Some(event) = next_event()? else {
+            break;
+        };
+        if let Event::Key(key) = event
+            && is_interrupt(key)
+        {
+            command = handle_key(key, view).or(command);
+        }
+    }
+    Ok(command)
+}
+
+fn is_interrupt(key: KeyEvent) -> bool {
+    let is_c = matches!(key.code, KeyCode::Char('c' | 'C'));
+    is_c && key.modifiers.contains(KeyModifiers::CONTROL)
 }
 
 /// Does what a key means for the view; returns what it means for the run.
@@ -213,6 +251,10 @@ fn watch_key(code: KeyCode, view: &mut ViewState) -> Option<Command> {
     if view.load.is_ending() {
         return None;
     }
+    if view.is_in_series && changes_load(code) {
+        view.say(SERIES_REFUSAL);
+        return None;
+    }
     match code {
         KeyCode::Char('+' | '=') => {
             view.say("rate +10 %");
@@ -234,6 +276,11 @@ fn watch_key(code: KeyCode, view: &mut ViewState) -> Option<Command> {
         KeyCode::Char('q') => Some(stop(view)),
         _ => None,
     }
+}
+
+/// Whether a key gives the run another load than the planned one.
+const fn changes_load(code: KeyCode) -> bool {
+    matches!(code, KeyCode::Char('+' | '=' | '-' | '_' | ' ' | 'e'))
 }
 
 fn note_key(code: KeyCode, mut text: String, view: &mut ViewState) -> Option<Command> {
@@ -313,6 +360,50 @@ mod tests {
         let longer = Command::Extend(Duration::from_secs(30));
         assert_eq!(type_text(&mut view, "e"), Some(longer));
         assert_eq!(type_text(&mut view, "x"), None);
+    }
+
+    #[test]
+    fn no_key_changes_the_load_of_a_run_in_a_series() {
+        let mut view = ViewState::new(Look::default(), true);
+        for key in ["+", "=", "-", "_", " ", "e"] {
+            view.notice = None;
+            assert_eq!(type_text(&mut view, key), None, "{key}");
+            let notice = view.notice.as_ref().unwrap();
+            assert_eq!(notice.text, SERIES_REFUSAL, "{key}");
+        }
+        assert_eq!(view.load, Load::Running);
+        type_text(&mut view, "n+e");
+        let note = press(&mut view, KeyCode::Enter);
+        assert_eq!(note, Some(Command::Note("+e".to_owned())));
+        assert_eq!(type_text(&mut view, "q"), Some(Command::Stop));
+    }
+
+    /// What forgetting these events leaves.
+    fn forgotten(view: &mut ViewState, keys: &[(char, KeyModifiers)]) -> Option<Command> {
+        let mut events = keys
+            .iter()
+            .map(|(typed, modifiers)| Event::Key(KeyEvent::new(KeyCode::Char(*typed), *modifiers)));
+        forget_typed(view, || Ok(events.next())).unwrap()
+    }
+
+    #[test]
+    fn keys_typed_before_the_view_are_not_for_its_run() {
+        let mut view = ViewState::default();
+        let typed = ['q', 'n', 'q', ' ', '+'].map(|key| (key, KeyModifiers::NONE));
+        assert_eq!(forgotten(&mut view, &typed), None);
+        assert_eq!((view.mode, view.load), (Mode::Watch, Load::Running));
+        assert_eq!(view.notice, None);
+    }
+
+    #[test]
+    fn an_interrupt_before_the_view_ends_its_run_and_a_second_one_the_program() {
+        let mut view = ViewState::default();
+        let typed = [('q', KeyModifiers::NONE), ('c', KeyModifiers::CONTROL)];
+        assert_eq!(forgotten(&mut view, &typed), Some(Command::Stop));
+        assert_eq!(view.load, Load::Interrupted);
+        let mut view = ViewState::default();
+        forgotten(&mut view, &[('c', KeyModifiers::CONTROL); 2]);
+        assert_eq!(view.load, Load::EndNow);
     }
 
     #[test]

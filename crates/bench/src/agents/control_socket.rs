@@ -245,6 +245,7 @@ impl ControlSocket {
             )),
             Event::Acknowledged { .. }
             | Event::None
+            | Event::Released
             | Event::Unsubscribed(_)
             | Event::Pong
             | Event::Authenticate(_) => Ok(()),

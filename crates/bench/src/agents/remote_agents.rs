@@ -193,6 +193,11 @@ impl RemoteAgents {
         })
     }
 
+    /// Threads of all agents.
+    pub(crate) fn threads(&self) -> u32 {
+        self.machines.threads().iter().sum()
+    }
+
     /// Starts all agents at a time of this machine's clock.
     pub(crate) fn start(&self, ramp_start_ns: u64) -> Vec<Box<dyn LoadGenerator>> {
         let mut registry = self.registry.borrow_mut();

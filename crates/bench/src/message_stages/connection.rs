@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::num::NonZeroU16;
+use std::sync::Arc;
 use std::time::Duration;
 
 use thrum_codec::packet::{
@@ -11,6 +12,8 @@ use thrum_codec::packet::{
 };
 use thrum_codec::properties::{ConnectProperties, DisconnectProperties, SubscribeProperties};
 use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version, decode, encode, frame};
+use thrum_load::plan::Plan;
+use thrum_protocol::client::ClientOptions;
 use thrum_transport::{Connector, Layers};
 
 use crate::clock;
@@ -27,11 +30,20 @@ const READ_TIMEOUT: Duration = Duration::from_millis(50);
 /// Longest packet.
 const PACKET_BYTES_MAX: u32 = 1024 * 1024;
 
-/// User name and password.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Login<'a> {
-    pub(crate) username: Option<&'a str>,
-    pub(crate) password: Option<&'a str>,
+/// How the connection presents itself: with the rights of the first client of the run.
+#[derive(Clone, Debug)]
+pub(super) struct Login {
+    client_id: String,
+    first: Arc<ClientOptions>,
+}
+
+impl Login {
+    pub(super) fn new(plan: &Plan) -> Self {
+        Self {
+            client_id: format!("bench{}stages", plan.run_tag),
+            first: plan.client_options(0, 0),
+        }
+    }
 }
 
 /// A connection that is subscribed to the stages.
@@ -57,7 +69,7 @@ enum Received {
 impl StageConnection {
     /// Connects and subscribes; returns the first reading as well. None if there is no reading, or
     /// the broker refuses.
-    pub(super) fn open(target: &Target, login: Login<'_>) -> Option<(Self, String)> {
+    pub(super) fn open(target: &Target, login: &Login) -> Option<(Self, String)> {
         if target.endpoint.scheme.is_quic() {
             return None;
         }
@@ -104,17 +116,16 @@ impl StageConnection {
     }
 
     /// The first reading; none if the broker has none.
-    fn subscribe(&mut self, login: Login<'_>) -> io::Result<Option<String>> {
-        let client_id = format!("thrum-bench-stages-{}", std::process::id());
+    fn subscribe(&mut self, login: &Login) -> io::Result<Option<String>> {
         self.send(&[Packet::Connect(Connect {
             version: Version::V311,
             is_bridge: false,
             clean_start: true,
             keep_alive: 0,
-            client_id: &client_id,
+            client_id: &login.client_id,
             will: None,
-            username: login.username,
-            password: login.password.map(str::as_bytes),
+            username: login.first.username.as_deref(),
+            password: login.first.password.as_deref(),
             properties: ConnectProperties::default(),
         })])?;
         self.wait_for(|received| *received == Received::Accepted)?;
@@ -247,5 +258,25 @@ fn in_time(ends_ns: u64) -> io::Result<()> {
         Ok(())
     } else {
         Err(ErrorKind::TimedOut.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thrum_load::scenario::find;
+
+    use super::*;
+
+    #[test]
+    fn the_reader_has_the_rights_of_the_first_client_and_a_name_of_its_run() {
+        let mut scenario = find("p2p-1K").unwrap();
+        for group in &mut scenario.groups {
+            group.client.username = Some("user-{i}".to_owned());
+            group.client.password = Some("{run}-{i}".to_owned());
+        }
+        let login = Login::new(&crate::plan(scenario, "abc").unwrap());
+        assert_eq!(login.client_id, "benchabcstages");
+        assert_eq!(login.first.username.as_deref(), Some("user-1"));
+        assert_eq!(login.first.password.as_deref(), Some(&b"abc-1"[..]));
     }
 }

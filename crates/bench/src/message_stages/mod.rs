@@ -6,17 +6,16 @@ mod reading;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use thrum_load::scenario::Scenario;
+use thrum_load::plan::Plan;
 use thrum_report::result::MessageStages;
 
 use crate::clock;
 use crate::run::Target;
-pub(crate) use connection::Login;
-use connection::StageConnection;
+use connection::{Login, StageConnection};
 use reading::StageReading;
 
 /// The broker publishes each second what has changed; after this time its last reading is up to
@@ -30,16 +29,30 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 pub(crate) struct StageFeed {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-    /// The reading before the hold.
-    begin: Option<Taken>,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
-    newest: Mutex<Option<Taken>>,
+    readings: Mutex<Readings>,
     ends: AtomicBool,
     /// The connection was lost: the broker may have been restarted, and counts from 0.
     is_lost: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Readings {
+    newest: Option<Taken>,
+    begin: Begin,
+}
+
+/// The reading from which on the stages count.
+#[derive(Debug, Default)]
+enum Begin {
+    #[default]
+    NotYet,
+    /// The next one to arrive.
+    Next,
+    At(Arc<str>),
 }
 
 /// A reading, and when it arrived.
@@ -51,13 +64,10 @@ struct Taken {
 
 impl StageFeed {
     /// Connects to the broker; none if it does not stamp messages, or cannot be asked.
-    pub(crate) fn open(target: &Target, scenario: &Scenario) -> Option<Self> {
-        let first = &scenario.groups.first()?.client;
-        let login = Login {
-            username: first.username.as_deref(),
-            password: first.password.as_deref(),
-        };
-        let (mut connection, first) = StageConnection::open(target, login)?;
+    pub(crate) fn open(target: &Target, plan: &Plan) -> Option<Self> {
+        plan.scenario.groups.first()?;
+        let login = Login::new(plan);
+        let (mut connection, first) = StageConnection::open(target, &login)?;
         let shared = Arc::new(Shared::default());
         shared.put(first);
         let of_thread = Arc::clone(&shared);
@@ -72,24 +82,26 @@ impl StageFeed {
         Some(Self {
             shared,
             thread: Some(thread.ok()?),
-            begin: None,
         })
     }
 
-    /// The hold begins.
-    pub(crate) fn begin_hold(&mut self) {
-        self.begin = self.shared.newest();
+    /// The hold begins. The stages count from the next reading on, as the one before it may lack
+    /// the last second of the warm-up; without a warm-up, it lacks nothing.
+    pub(crate) fn begin_hold(&self, has_warm_up: bool) {
+        self.shared.readings().begin_hold(has_warm_up);
     }
 
-    /// Waits until all messages so far are in the readings, and returns the stages since the
-    /// beginning of the hold; none if the broker was restarted meanwhile.
+    /// Waits until all messages so far are in the readings, and returns the stages since the first
+    /// reading of the hold; none if the broker was restarted meanwhile.
     pub(crate) fn finish(mut self) -> Option<MessageStages> {
         let asked_ns = clock::monotonic_ns();
         while clock::monotonic_ns() < asked_ns + READING_NS
             && !self.shared.is_lost.load(Ordering::Relaxed)
             && self
                 .shared
-                .newest()
+                .readings()
+                .newest
+                .as_ref()
                 .is_none_or(|taken| taken.at_ns < asked_ns)
         {
             clock::rest(LOOK_INTERVAL);
@@ -98,12 +110,8 @@ impl StageFeed {
         if self.shared.is_lost.load(Ordering::Relaxed) {
             return None;
         }
-        let (begin, end) = (self.begin.as_ref()?, self.shared.newest()?);
-        let (first, last) = (
-            StageReading::parse(&begin.text)?,
-            StageReading::parse(&end.text)?,
-        );
-        last.since(&first)
+        let (first, last) = self.shared.readings().of_hold()?;
+        StageReading::parse(&last)?.since(&StageReading::parse(&first)?)
     }
 
     fn stop(&mut self) {
@@ -137,12 +145,67 @@ impl Shared {
             at_ns: clock::monotonic_ns(),
             text: text.into(),
         };
-        let newest = self.newest.lock();
-        *newest.unwrap_or_else(PoisonError::into_inner) = Some(taken);
+        self.readings().put(taken);
     }
 
-    fn newest(&self) -> Option<Taken> {
-        let newest = self.newest.lock();
-        newest.unwrap_or_else(PoisonError::into_inner).clone()
+    fn readings(&self) -> MutexGuard<'_, Readings> {
+        let readings = self.readings.lock();
+        readings.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Readings {
+    fn put(&mut self, taken: Taken) {
+        if matches!(self.begin, Begin::Next) {
+            self.begin = Begin::At(Arc::clone(&taken.text));
+        }
+        self.newest = Some(taken);
+    }
+
+    fn begin_hold(&mut self, has_warm_up: bool) {
+        self.begin = match &self.newest {
+            Some(newest) if !has_warm_up => Begin::At(Arc::clone(&newest.text)),
+            _ => Begin::Next,
+        };
+    }
+
+    /// The first and the last reading of the hold; none if no reading arrived in it.
+    fn of_hold(&self) -> Option<(Arc<str>, Arc<str>)> {
+        match (&self.begin, &self.newest) {
+            (Begin::At(begin), Some(newest)) => Some((Arc::clone(begin), Arc::clone(&newest.text))),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What counts of readings before and in the hold.
+    fn of_hold(before: &[&str], has_warm_up: bool, after: &[&str]) -> Option<[String; 2]> {
+        let mut readings = Readings::default();
+        let taken = |text: &&str| Taken {
+            at_ns: 0,
+            text: (**text).into(),
+        };
+        before.iter().map(taken).for_each(|one| readings.put(one));
+        readings.begin_hold(has_warm_up);
+        after.iter().map(taken).for_each(|one| readings.put(one));
+        let (first, last) = readings.of_hold()?;
+        Some([first.to_string(), last.to_string()])
+    }
+
+    #[test]
+    fn stages_count_from_the_first_reading_of_the_hold() {
+        let counted = of_hold(&["idle", "warm-up"], true, &["1 s", "2 s", "end"]).unwrap();
+        assert_eq!(counted, ["1 s", "end"]);
+        assert_eq!(of_hold(&["idle", "warm-up"], true, &[]), None);
+    }
+
+    #[test]
+    fn without_a_warm_up_no_message_of_the_hold_is_left_out() {
+        let counted = of_hold(&["idle"], false, &["1 s", "end"]).unwrap();
+        assert_eq!(counted, ["idle", "end"]);
     }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use thrum_figures::{count as grouped, fraction, nanos, percent, ratio};
+use thrum_figures::{fraction, nanos};
 use thrum_load::floors::Delays;
 use thrum_load::plan::Plan;
 use thrum_load::scenario::Group;
 use thrum_load::validity::{Health, figures_in_use};
+use thrum_load::verdict::Judged;
 use thrum_report::RunResult;
 use thrum_report::result::{
     Clients, Delivery, GroupDescription, Latencies, LoadModel, Rates, ScenarioDescription,
@@ -84,10 +85,19 @@ pub(super) fn judge(outcome: &Outcome, result: &mut RunResult) {
             .collect(),
         withheld: outcome.health.withheld(nanos(outcome.hold)),
     };
-    result.verdict = Verdict {
-        pass: outcome.faults.is_empty() && all_decided(outcome) && !is_ended_before_hold(outcome),
-        text: verdict_text(outcome),
+    let judged = Judged {
         faults: outcome.faults.iter().map(ToString::to_string).collect(),
+        wanted: outcome.clients.wanted,
+        ready: outcome.clients.ready,
+        failed: outcome.clients.failed,
+        is_without_figures: result.is_without_figures(),
+        publishes: outcome.scenario.publishers() > 0,
+        delivery: outcome.delivery,
+    };
+    result.verdict = Verdict {
+        pass: judged.passes(),
+        text: judged.text(),
+        faults: judged.faults,
     };
 }
 
@@ -141,54 +151,6 @@ pub(super) fn limits_so_far(latencies: &Latencies, delays: &BTreeMap<u32, Delays
         ..Health::default()
     };
     health.limits().iter().map(ToString::to_string).collect()
-}
-
-fn all_decided(outcome: &Outcome) -> bool {
-    outcome.clients.ready + outcome.clients.failed >= outcome.clients.wanted
-}
-
-fn is_ended_before_hold(outcome: &Outcome) -> bool {
-    outcome.was_interrupted && outcome.hold.is_zero()
-}
-
-fn verdict_text(outcome: &Outcome) -> String {
-    let delivery = &outcome.delivery;
-    if !outcome.faults.is_empty() {
-        let faults: Vec<String> = outcome.faults.iter().map(ToString::to_string).collect();
-        return faults.join(", ");
-    }
-    let clients = &outcome.clients;
-    if !all_decided(outcome) {
-        let (ready, wanted) = (grouped(clients.ready), grouped(clients.wanted));
-        return format!("ended while clients were connecting: {ready} of {wanted} ready");
-    }
-    if is_ended_before_hold(outcome) {
-        return "ended before the hold: nothing was measured".to_owned();
-    }
-    if outcome.scenario.publishers() == 0 {
-        return format!("all {} clients accepted and kept", grouped(clients.ready));
-    }
-    if delivery.expected == 0 {
-        return "the messages had no receivers".to_owned();
-    }
-    let expected = grouped(delivery.expected);
-    if delivery.lost > 0 {
-        let share = percent(ratio(delivery.lost, delivery.expected));
-        let lost = grouped(delivery.lost);
-        return format!("{lost} of {expected} deliveries lost ({share}), which QoS 0 allows");
-    }
-    let duplicates = match delivery.duplicated {
-        0 => "each once".to_owned(),
-        again => format!("{} again, which QoS 1 allows", grouped(again)),
-    };
-    match delivery.excused {
-        0 => format!("all {expected} deliveries arrived unaltered, in order, {duplicates}"),
-        excused => format!(
-            "all deliveries that were promised arrived unaltered, in order, {duplicates}; {} of {expected} were not promised: \
-             not acknowledged, or their subscriber was away without a session",
-            grouped(excused)
-        ),
-    }
 }
 
 fn transports(targets: &[Target]) -> String {

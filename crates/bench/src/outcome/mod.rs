@@ -19,7 +19,9 @@ use thrum_load::thread_report::{Counts, ThreadReport};
 use thrum_load::validity::{CoordinatorDelay, Health, Limit, ThreadLoad, figures_in_use};
 use thrum_load::verdict::{Connections, Delivery, Fault, Promise, faults};
 use thrum_report::RunResult;
-use thrum_report::result::{Agent, Broker, ErrorCount, Generator, Mark, MessageStages, Second};
+use thrum_report::result::{
+    Agent, Broker, ErrorCount, Generator, Mark, MessageStages, Second, Stage,
+};
 
 use crate::agents::BrokerWatch;
 use crate::generator::GeneratorReport;
@@ -71,6 +73,8 @@ pub struct Clients {
     pub failed: u64,
     /// From the first connection to the last client ready.
     pub ramp: Duration,
+    /// Of them, ready by then.
+    pub ready_in_ramp: u64,
 }
 
 /// A broker that was watched.
@@ -125,6 +129,10 @@ impl Outcome {
         for thread in &threads {
             counts.merge(&thread.counts);
         }
+        // Until the threads had ended, clients still got ready, or failed.
+        measured.clients.ready = threads.iter().map(|thread| thread.ready).sum();
+        measured.clients.failed = threads.iter().map(|thread| thread.failed).sum();
+        (counts.sent_in_hold, counts.received_in_hold) = in_hold(&measured.seconds);
         let (plan, timeline, clients) = (&measured.plan, measured.timeline, measured.clients);
         let delivery = settle(&measured, &threads);
         let connections = connections(plan, clients, &counts, &threads);
@@ -202,7 +210,7 @@ impl Outcome {
     /// Connections per second of the ramp.
     pub fn connect_rate(&self) -> f64 {
         let ramp_ns = thrum_figures::nanos(self.clients.ramp);
-        ratio(self.clients.ready, ramp_ns) * 1e9
+        ratio(self.clients.ready_in_ramp, ramp_ns) * 1e9
     }
 
     /// Exit code of the command line: 130 interrupted, 7 INVALID, 1 promises not kept, 99
@@ -268,6 +276,9 @@ impl Outcome {
             marks: &measured.marks,
         };
         let mut result = findings.result();
+        for (name, floor) in measured.latencies.floors.named() {
+            result.latency_ns.keep_floor(name, floor);
+        }
         let (received, ready) = (self.counts.received_in_hold, self.clients.ready);
         let in_and_out = received + self.counts.sent_in_hold;
         result.series = measured.seconds;
@@ -331,6 +342,14 @@ impl Unfinished {
         }
         unfinished
     }
+}
+
+/// Messages sent and received in the seconds of the hold.
+fn in_hold(seconds: &[Second]) -> (u64, u64) {
+    let hold = seconds.iter().filter(|second| second.stage == Stage::Hold);
+    hold.fold((0, 0), |(sent, received), second| {
+        (sent + second.sent, received + second.received)
+    })
 }
 
 fn settle(measured: &Measured, threads: &[ThreadReport]) -> Delivery {

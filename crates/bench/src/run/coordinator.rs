@@ -16,7 +16,7 @@ use super::prepare::{Prepared, Wired};
 use super::{RunError, RunOptions, Status, Target};
 use crate::agents::{self, BrokerWatch, RemoteAgents};
 use crate::clock;
-use crate::collect::Collector;
+use crate::collect::{Began, Collector};
 use crate::generator::{GeneratorReport, GeneratorSetup, LoadGenerator, LocalGenerator};
 use crate::message_stages::StageFeed;
 use crate::monitor::{Moment, Monitor};
@@ -100,7 +100,7 @@ impl<'a> Coordinator<'a> {
         } else {
             ORDER_DELAY_NS
         };
-        let (ramp_start_ns, generators) = match &prepared.agents {
+        let (ramp_start_ns, threads, generators) = match &prepared.agents {
             None => {
                 let ramp_start_ns = clock::monotonic_ns();
                 let setup = GeneratorSetup {
@@ -114,11 +114,11 @@ impl<'a> Coordinator<'a> {
                 };
                 let generator: Box<dyn LoadGenerator> =
                     Box::new(LocalGenerator::start(&plan, &setup)?);
-                (ramp_start_ns, vec![generator])
+                (ramp_start_ns, prepared.threads, vec![generator])
             }
             Some(agents) => {
                 let ramp_start_ns = clock::monotonic_ns() + order_delay_ns;
-                (ramp_start_ns, agents.start(ramp_start_ns))
+                (ramp_start_ns, agents.threads(), agents.start(ramp_start_ns))
             }
         };
         // The generator's accounts are those of the machines that generate the load.
@@ -127,8 +127,11 @@ impl<'a> Coordinator<'a> {
             Some(_) => None,
         };
         let collector = Collector::new(
-            ramp_start_ns,
-            prepared.started_unix,
+            Began {
+                ramp_start_ns,
+                started_unix: prepared.started_unix,
+                threads,
+            },
             options.latency_log.as_deref(),
         )?;
         Ok(Self {
@@ -174,9 +177,10 @@ impl<'a> Coordinator<'a> {
         }
         let clients = Clients {
             wanted: u64::from(self.plan.clients()),
-            ready: self.progress().ready,
-            failed: self.progress().failed,
             ramp,
+            ready_in_ramp: progress.ready,
+            // They are known with the reports of the threads.
+            ..Clients::default()
         };
         self.settle_up(clients)
     }
@@ -212,8 +216,8 @@ impl<'a> Coordinator<'a> {
             is_last_part: false,
         };
         self.watch(warm_up, |_| timeline.hold_start_ns, |_| false)?;
-        if let Some(stages) = &mut self.wired.stages {
-            stages.begin_hold();
+        if let Some(stages) = &self.wired.stages {
+            stages.begin_hold(!self.plan.scenario.stages.warm_up.is_zero());
         }
         self.mark(Moment::HoldStart);
         self.note_border(timeline.hold_start_ns);

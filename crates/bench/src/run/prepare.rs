@@ -111,7 +111,7 @@ pub(super) fn prepare(
 /// The stages of messages inside the broker; with several brokers a message passes more than one.
 fn stages(plan: &Plan, targets: &[Target], options: &RunOptions) -> Option<StageFeed> {
     match targets {
-        [target] if options.asks_for_stages => StageFeed::open(target, &plan.scenario),
+        [target] if options.asks_for_stages => StageFeed::open(target, plan),
         _ => None,
     }
 }

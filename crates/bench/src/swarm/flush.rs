@@ -5,7 +5,7 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 
 use super::Swarm;
-use super::outbox::{Outbox, Stalled, slot};
+use super::outbox::{Outbox, Stalled, Unfinished, slot};
 use super::peer::{Impairment, NONE, Peer, Step};
 use super::ramp::reason_of;
 use super::times::Write;
@@ -17,9 +17,11 @@ impl Swarm {
         self.flush(&mut outbox);
         self.out.replies = outbox;
         let answers = std::mem::take(&mut self.out.answers);
-        if answers > 0 {
+        let releases = std::mem::take(&mut self.out.releases);
+        if answers + releases > 0 {
             let held_ns = self.now_ns().saturating_sub(self.unread_since_ns);
             self.tally.answered(held_ns, answers);
+            self.tally.released(held_ns, releases);
         }
     }
 
@@ -57,10 +59,18 @@ impl Swarm {
         };
         let unsent = std::mem::take(&mut stalled.unsent);
         let was_paused = std::mem::take(&mut stalled.paused);
+        let unfinished = std::mem::take(&mut stalled.unfinished);
         if !stalled.is_empty() {
             state.stalled = Some(stalled);
         }
         self.write(peer, &unsent);
+        if !unfinished.is_empty() {
+            let now_ns = self.now_ns();
+            let state = &mut self.peers[slot(peer)];
+            let finished = state.write_on(unfinished, self.unread_since_ns, now_ns);
+            let (events, late_ns) = finished.map_or((0, 0), Unfinished::finish);
+            self.tally.finished(late_ns, events);
+        }
         let publisher = self.peers[slot(peer)].publisher;
         if publisher != NONE {
             self.go_on_publishing(publisher);
@@ -109,7 +119,13 @@ impl Swarm {
             return;
         }
         match self.peers[slot(peer)].write(bytes) {
-            Ok(written) => self.tally.count_bytes_out(written),
+            Ok(written) => {
+                self.tally.count_bytes_out(written);
+                if written < bytes.len() {
+                    let (events, now_ns) = (self.out.events(&self.plan), self.now_ns());
+                    self.peers[slot(peer)].wait_for_room(events, now_ns);
+                }
+            }
             Err(reason) => {
                 // The broker's last bytes may still be readable, and are more informative than a
                 // broken pipe. Within a read the buffer is in use, and the reading continues by
@@ -124,6 +140,30 @@ impl Swarm {
 }
 
 impl Peer {
+    /// The socket did not take all of what these wait for.
+    fn wait_for_room(&mut self, events: u64, now_ns: u64) {
+        if let Some(stalled) = self.stalled.as_mut().filter(|_| events > 0) {
+            stalled.unfinished.add(events, now_ns);
+        }
+    }
+
+    /// The socket, which was full, was written to again; returns what it took the rest of.
+    fn write_on(
+        &mut self,
+        mut unfinished: Unfinished,
+        unread_since_ns: u64,
+        now_ns: u64,
+    ) -> Option<Unfinished> {
+        unfinished.write_on(unread_since_ns, now_ns);
+        let stalled = self.stalled.as_mut();
+        let Some(stalled) = stalled.filter(|stalled| !stalled.unsent.is_empty()) else {
+            return Some(unfinished);
+        };
+        unfinished.join(stalled.unfinished);
+        stalled.unfinished = unfinished;
+        None
+    }
+
     /// Writes, or keeps, all of the bytes; returns how many were written.
     fn write(&mut self, bytes: &[u8]) -> Result<usize, String> {
         let is_frozen = self.impairment() == Impairment::Frozen;

@@ -1,6 +1,7 @@
 //! Bytes that wait for the end of the turn, so that each connection is written to once per turn.
 
 use thrum_figures::as_index;
+use thrum_load::plan::Plan;
 
 use super::times::Sending;
 
@@ -23,12 +24,24 @@ pub(super) struct Outgoing {
     pub(super) messages: Vec<Sending>,
     /// Answers among the replies.
     pub(super) answers: u64,
+    /// PUBRELs of publishers among the replies.
+    pub(super) releases: u64,
 }
 
 /// Messages of one publisher that one write takes: what is written late must not wait for much.
 const MESSAGES_PER_WRITE: usize = 16;
 
 impl Outgoing {
+    /// Deliveries, answers and exchanges that wait for what is written in this turn. Which of the
+    /// answers are those of one client is not known: all of them, at most.
+    pub(super) fn events(&self, plan: &Plan) -> u64 {
+        let receivers = self.messages.iter().map(|sent| {
+            let planned = plan.publishers().get(as_index(sent.publisher));
+            u64::from(planned.map_or(1, |of| of.fan_out.max(1)))
+        });
+        receivers.sum::<u64>() + self.answers + self.releases
+    }
+
     /// Whether messages are to be written before the next one of a peer, so that each leaves soon
     /// after its send time.
     pub(super) fn is_full_for(&self, peer: u32) -> bool {
@@ -92,6 +105,49 @@ pub(super) struct Stalled {
     pub(super) unsent: Vec<u8>,
     /// Readable, but not read until the unsent bytes are gone.
     pub(super) paused: bool,
+    pub(super) unfinished: Unfinished,
+}
+
+/// Deliveries, answers and exchanges that wait for the unsent bytes of a socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Unfinished {
+    events: u64,
+    /// When the socket took nothing more.
+    full_ns: u64,
+    /// How long it may have had room, and the thread did not write.
+    late_ns: u64,
+}
+
+impl Unfinished {
+    /// The socket does not take all that these wait for.
+    pub(super) const fn add(&mut self, events: u64, now_ns: u64) {
+        if self.events == 0 {
+            self.full_ns = now_ns;
+        }
+        self.events += events;
+    }
+
+    /// The thread wrote again, having not looked at the socket since `unread_since_ns`.
+    pub(super) fn write_on(&mut self, unread_since_ns: u64, now_ns: u64) {
+        let has_room_ns = unread_since_ns.max(self.full_ns);
+        self.late_ns += now_ns.saturating_sub(has_room_ns);
+        self.full_ns = now_ns;
+    }
+
+    /// Joins what has come to wait meanwhile.
+    pub(super) const fn join(&mut self, later: Self) {
+        self.events += later.events;
+    }
+
+    /// Whether nothing waits.
+    pub(super) const fn is_empty(self) -> bool {
+        self.events == 0
+    }
+
+    /// Events and how long the thread may have had them.
+    pub(super) const fn finish(self) -> (u64, u64) {
+        (self.events, self.late_ns)
+    }
 }
 
 impl Stalled {
@@ -113,6 +169,18 @@ mod tests {
         let start = outbox.open();
         outbox.bytes.extend_from_slice(bytes);
         outbox.close(peer, start);
+    }
+
+    #[test]
+    fn what_waits_for_a_socket_is_late_since_it_may_have_had_room() {
+        let mut unfinished = Unfinished::default();
+        unfinished.add(3, 1_000);
+        unfinished.add(2, 1_500);
+        // Full since 1,000, whenever the thread had looked before.
+        unfinished.write_on(400, 1_200);
+        // It looked at 5,000 last, and had no core until 9,000.
+        unfinished.write_on(5_000, 9_000);
+        assert_eq!(unfinished.finish(), (5, 4_200));
     }
 
     #[test]

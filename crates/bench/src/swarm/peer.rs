@@ -15,6 +15,9 @@ use super::outbox::Stalled;
 /// No publisher or no subscriber.
 pub(super) const NONE: u32 = u32::MAX;
 
+/// Messages that a publisher can number: the open loop ends there, too.
+pub(super) const SEQUENCES: u32 = u32::MAX;
+
 /// A client of this thread. Idle, it owns its socket, its protocol state and nothing else.
 pub(super) struct Peer {
     /// A TCP socket, or the end of a pipe that the QUIC threads carry.
@@ -199,6 +202,11 @@ impl PublisherState {
         }
     }
 
+    /// Whether a closed loop with this window may send another message.
+    pub(super) fn has_room(&self, window: u16) -> bool {
+        self.next < SEQUENCES && self.awaiting.len() < usize::from(window)
+    }
+
     /// Removes an acknowledged message; acknowledgements mostly arrive in order.
     pub(super) fn take_awaited(&mut self, packet_id: PacketId) -> Option<Awaited> {
         let at = self
@@ -214,5 +222,19 @@ impl PublisherState {
         self.given_up
             .extend(self.awaiting.drain(..).map(|awaited| awaited.sequence));
         lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_loop_ends_with_the_numbers_of_its_messages() {
+        let mut publisher = PublisherState::new(0, 0);
+        publisher.next = SEQUENCES - 1;
+        assert!(publisher.has_room(1) && !publisher.has_room(0));
+        publisher.next = SEQUENCES;
+        assert!(!publisher.has_room(1));
     }
 }

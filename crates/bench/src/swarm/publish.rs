@@ -11,7 +11,7 @@ use thrum_load::scenario::PublishSpec;
 use thrum_protocol::client::PublishError;
 
 use super::outbox::slot;
-use super::peer::{Awaited, Impairment, PublisherState, Step};
+use super::peer::{Awaited, Impairment, PublisherState, SEQUENCES, Step};
 use super::times::Sending;
 use super::{Swarm, Timeline};
 use crate::clock;
@@ -19,6 +19,10 @@ use crate::clock;
 /// Bytes that wait for a socket before its publisher is held back: more would only move the queue
 /// from the publisher into our memory.
 const UNSENT_BYTES_MAX: usize = 64 * 1024;
+
+/// Why a publisher of a closed loop sends no more.
+const ALL_SENT: &str =
+    "a publisher stopped: it has sent all 4 294 967 295 messages that one can number";
 
 impl Swarm {
     /// Makes the schedule of this thread's publishers.
@@ -131,9 +135,12 @@ impl Swarm {
                 && now_ns < timeline.hold_end_ns
                 && self.tally.runs_at(timeline, now_ns)
         });
-        while runs && self.publishers[slot(publisher)].awaiting.len() < usize::from(window) {
+        while runs && self.publishers[slot(publisher)].has_room(window) {
             if !self.send_next(publisher, false) {
                 return;
+            }
+            if self.publishers[slot(publisher)].next == SEQUENCES {
+                self.tally.slice.note(ALL_SENT, 1);
             }
         }
     }

@@ -12,7 +12,7 @@ use thrum_protocol::client::Event;
 use thrum_transport::{Scheme, not_mqtt};
 
 use super::outbox::{Stalled, slot};
-use super::peer::{Impairment, Step};
+use super::peer::{Impairment, NONE, Step};
 use super::ramp::reason_of;
 use super::times::Read;
 use super::{Swarm, Wake};
@@ -254,6 +254,10 @@ impl Swarm {
             }
             Event::Acknowledged { packet_id, reason } => {
                 self.handle_acknowledged(peer, *packet_id, *reason, read);
+            }
+            Event::Released => {
+                let is_publisher = self.peers[slot(peer)].publisher != NONE;
+                self.out.releases += u64::from(is_publisher);
             }
             Event::Connected(ack) => self.handle_connected(peer, ack, read),
             Event::Subscribed(ack) => self.handle_subscribed(peer, ack, read),

@@ -6,7 +6,8 @@ use thrum_load::scenario::Group;
 use thrum_load::thread_report::{Absence, PublisherReport, Role, SubscriberReport, ThreadReport};
 
 use super::outbox::slot;
-use super::peer::Step;
+use super::peer::{Peer, Step};
+use super::setup::GroupSettings;
 use super::{Swarm, tally};
 
 /// A client that was lost this shortly before the end, its longest wait left out, is still on its
@@ -33,6 +34,7 @@ impl Swarm {
     pub(super) fn into_report(mut self) -> ThreadReport {
         let now_ns = self.now_ns();
         self.tally.hand_over_rest();
+        self.tally.counts.away_at_end = away_for_long(&self.peers, &self.groups, now_ns);
         let mut subscribers = Vec::new();
         let states = std::mem::take(&mut self.tally.subscribers);
         let mut states: Vec<Option<tally::Subscriber>> = states.into_iter().map(Some).collect();
@@ -81,26 +83,29 @@ impl Swarm {
                 },
                 given_up: publisher.given_up,
             });
-        let away = self.peers.iter().filter(|peer| {
-            let policy = self
-                .groups
-                .get(slot(peer.group))
-                .and_then(|group| group.reconnect);
-            let wait_ns = policy.map_or(0, |policy| nanos(policy.delay_max));
-            let since_ns = peer.away_since_ns();
-            since_ns != 0 && now_ns.saturating_sub(since_ns) > wait_ns + COME_BACK_NS
-        });
-        let away = away.count();
-        self.tally.counts.away_at_end = u64::try_from(away).unwrap_or(u64::MAX);
         ThreadReport {
             publishers: publishers.collect(),
             counts: self.tally.counts,
+            ready: self.ready,
+            failed: self.failed,
             subscribers,
             pairs: self.tally.pairs,
             shared: self.tally.shared,
             slowest_ns: self.tally.slowest_ns,
         }
     }
+}
+
+/// Clients that should have reconnected by now.
+fn away_for_long(peers: &[Peer], groups: &[GroupSettings], now_ns: u64) -> u64 {
+    let away = peers.iter().filter(|peer| {
+        let group = groups.get(slot(peer.group));
+        let policy = group.and_then(|group| group.reconnect);
+        let wait_ns = policy.map_or(0, |policy| nanos(policy.delay_max));
+        let since_ns = peer.away_since_ns();
+        since_ns != 0 && now_ns.saturating_sub(since_ns) > wait_ns + COME_BACK_NS
+    });
+    u64::try_from(away.count()).unwrap_or(u64::MAX)
 }
 
 fn role_of(group: &Group) -> Role {

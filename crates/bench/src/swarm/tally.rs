@@ -385,13 +385,36 @@ impl Tally {
         }
     }
 
-    /// Counts answers of responders, which may have had the requests since then.
+    /// Counts answers of responders, which may have had the requests for this long.
     pub(super) fn answered(&mut self, held_ns: u64, answers: u64) {
-        // Requests of the hold are answered in the drain, too.
-        let counts = |timeline: Timeline| timeline.hold_start_ns <= self.slice.start_ns;
-        if self.timeline.is_some_and(counts) {
+        if self.has_hold_begun() {
             enter_many(&mut self.slice.latencies.floors.answering, held_ns, answers);
         }
+    }
+
+    /// Counts PUBRELs of publishers, which may have had the PUBRECs for this long.
+    pub(super) fn released(&mut self, held_ns: u64, releases: u64) {
+        if self.has_hold_begun() {
+            enter_many(
+                &mut self.slice.latencies.floors.releasing,
+                held_ns,
+                releases,
+            );
+        }
+    }
+
+    /// Counts deliveries, answers and exchanges whose messages a socket took only in part, and
+    /// whose rest the thread may have had for this long after there was room.
+    pub(super) fn finished(&mut self, late_ns: u64, events: u64) {
+        if self.has_hold_begun() {
+            enter_many(&mut self.slice.latencies.floors.finishing, late_ns, events);
+        }
+    }
+
+    /// Whether times of the generator count: messages of the hold are under way in the drain, too.
+    fn has_hold_begun(&self) -> bool {
+        let has_begun = |timeline: Timeline| timeline.hold_start_ns <= self.slice.start_ns;
+        self.timeline.is_some_and(has_begun)
     }
 
     /// The broker took or refused a message.

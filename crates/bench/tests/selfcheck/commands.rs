@@ -138,6 +138,22 @@ fn a_longer_hold_offers_its_messages_too() {
 }
 
 #[test]
+fn of_a_run_that_is_stopped_while_clients_connect_the_clients_are_those_of_its_seconds() {
+    let (broker, address) = real_broker();
+    let mut scenario = pairs(2_000, 1, SECOND);
+    scenario.connect_rate = 20_000;
+    let mut script = Script::new(&[(Stage::Ramp, 60, Command::Stop)]);
+    let outcome = run(scenario, &options(address), &mut script).unwrap();
+    broker.stop();
+    let (of, seconds) = (&outcome.result.clients, &outcome.result.series);
+    assert!(of.ready > 0 && of.ready < of.wanted, "{of:?}");
+    let sum = seconds.iter().map(|second| second.connected).sum::<u64>();
+    assert_eq!(of.ready, sum);
+    let failed = seconds.iter().map(|second| second.failed).sum::<u64>();
+    assert_eq!((of.failed, outcome.clients.failed), (failed, failed));
+}
+
+#[test]
 fn a_run_that_is_stopped_in_its_warm_up_is_no_pass() {
     let mut scenario = pairs(10, 50, SECOND);
     scenario.stages.warm_up = 10 * SECOND;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use thrum_bench::{Stage, run};
 use thrum_codec::{QoS, ReasonCode};
 use thrum_load::mark::Mark;
+use thrum_load::scenario::PayloadSpec;
 use thrum_report::hlog;
 use thrum_report::result::Quantiles;
 
@@ -82,6 +83,35 @@ fn percentiles_are_those_of_the_law() {
             .unwrap();
         assert_eq!(values(&sum), values(total), "{name}");
     }
+}
+
+#[test]
+fn the_wait_of_a_pubrec_is_known_of_every_exchange() {
+    let broker = FakeBroker::start(ReasonCode::Success, lawful);
+    let mut scenario = pairs(3, 50, SECOND);
+    let publishers = group(&mut scenario, "publishers");
+    publishers.publish.as_mut().unwrap().qos = QoS::ExactlyOnce;
+    let latencies = run_against(broker.address, scenario).latencies;
+    let floors = &latencies.floors;
+    assert_eq!(
+        (latencies.publish_ack.len(), floors.releasing.len()),
+        (150, 150)
+    );
+    assert!(floors.finishing.is_empty());
+}
+
+#[test]
+fn messages_that_a_full_socket_took_in_part_are_known() {
+    let broker = stalling();
+    // In the stall 20 MB are due, more than the sockets take.
+    let mut scenario = pairs(1, 20, 2 * SECOND);
+    let publishers = group(&mut scenario, "publishers");
+    let publish = publishers.publish.as_mut().unwrap();
+    publish.payload = PayloadSpec::Size(1 << 20);
+    let outcome = run_against(broker.address, scenario);
+    assert_eq!((outcome.delivery.expected, outcome.delivery.lost), (40, 0));
+    let finishing = &outcome.latencies.floors.finishing;
+    assert!((1..=40).contains(&finishing.len()), "{}", finishing.len());
 }
 
 /// The broker stops from the half of the first second to the half of the second one.

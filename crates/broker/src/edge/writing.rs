@@ -182,7 +182,8 @@ impl Edge {
         let before = output.is_followed.then(|| output.waiting());
         match connection.write(output, &mut self.wire_buffer) {
             Ok(len) => {
-                if let Some(before) = before {
+                // Output that was dropped meanwhile was not written.
+                if let Some(before) = before.filter(|_| engine.core.outputs[key].is_followed) {
                     follow_written(engine, &self.connections[key], key, before, len);
                 }
                 let outputs = &mut engine.core.outputs;

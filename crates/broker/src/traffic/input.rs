@@ -69,6 +69,7 @@ impl Traffic {
         self.engine.core.memory.has_queued = false;
         let connection = &mut self.edge.connections[key];
         if connection.is_draining() {
+            self.engine.core.stages.end_input();
             return;
         }
         let id = self.engine.core.outputs.id(key);

@@ -200,17 +200,25 @@ impl Traffic {
             .core
             .row()
             .add(Counter::BytesReceived, bytes.len() as u64);
-        if self.engine.core.stages.are_near(bytes.len()) {
-            let now = self.edge.node.clock.elapsed();
-            self.engine.core.stages.note_read(now);
-        }
         let connection = &self.edge.connections[key];
+        let stages = &mut self.engine.core.stages;
+        // One byte may end a record that contains thousands of packets.
+        let may_be_stamped = if connection.layered.is_some() {
+            stages.is_on()
+        } else {
+            stages.are_near(bytes.len())
+        };
+        if may_be_stamped {
+            stages.note_read(self.edge.node.clock.elapsed());
+        }
         match connection.phase {
             Phase::Draining(_) => {}
             Phase::Proxy => self.header_arrived(key, bytes),
             _ if connection.layered.is_some() => self.wire_arrived(key, bytes),
             _ => self.input(key, bytes),
         }
+        // Not all bytes become input.
+        self.engine.core.stages.end_input();
     }
 
     /// Bytes that come out of the layers are handled like any other.

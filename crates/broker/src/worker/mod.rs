@@ -455,6 +455,7 @@ impl Worker {
                 .engine
                 .held
                 .are_due(&mut self.traffic.engine.core),
+            Target::Stages => stages::sweep_is_due(&mut self.traffic.engine.core),
             Target::Trim => self.client_peak.trim(&mut self.traffic),
             Target::Housekeeping => {
                 let core = &mut self.traffic.engine.core;
@@ -480,9 +481,9 @@ impl Worker {
 
     /// Publishes the stages of stamped messages, unless the `$SYS` topics are turned off.
     fn publish_stages(&mut self) {
-        if !self.traffic.edge.settings.sys_interval.is_zero() {
-            self.stage_topic.publish(&mut self.traffic.engine);
-        }
+        let is_wanted = !self.traffic.edge.settings.sys_interval.is_zero();
+        self.stage_topic
+            .publish(&mut self.traffic.engine, is_wanted);
     }
 
     /// Accepts connections of a readable listener.

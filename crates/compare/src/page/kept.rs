@@ -73,8 +73,7 @@ impl KeptRuns {
         }
     }
 
-    /// Takes runs up again, of the same plan and the same brokers. Runs without figures are made
-    /// again.
+    /// Takes runs up again, of the same plan and the same brokers.
     ///
     /// # Errors
     /// The text is another file, or the plan or a broker is another one.
@@ -94,7 +93,7 @@ impl KeptRuns {
         if kept.plan != plan {
             let mut before = kept.plan.lines();
             let changed = plan.lines().find(|line| before.next() != Some(line));
-            let line = changed.unwrap_or_default().to_owned();
+            let line = changed.unwrap_or("the end of the file").to_owned();
             return Err(KeptError::Plan { line });
         }
         for (broker, now) in versions {
@@ -110,9 +109,13 @@ impl KeptRuns {
             }
         }
         kept.versions.extend(versions.clone());
-        kept.runs
-            .retain(|run| matches!(run.ended, Ended::Measured { .. }));
         Ok(kept)
+    }
+
+    /// Forgets the runs that did not begin, so that they are made again. A crash is a result.
+    pub fn retry(&mut self) {
+        let is_result = |run: &KeptRun| !matches!(run.ended, Ended::Failed { .. });
+        self.runs.retain(is_result);
     }
 
     /// Whether this run was made.
@@ -175,10 +178,22 @@ mod tests {
 
     #[test]
     fn runs_are_taken_up_and_those_without_figures_are_made_again() {
-        let kept = resume("title = 'a'\nrounds = 2\n", "1.0").unwrap();
+        let mut kept = resume("title = 'a'\nrounds = 2\n", "1.0").unwrap();
+        assert!(kept.has("p2p", "thrum", 3), "the page tells about it");
+        kept.retry();
         assert!(kept.has("p2p", "thrum", 2) && !kept.has("p2p", "thrum", 3));
         assert!(!kept.has("p2p", "other", 1) && !kept.has("fanout", "thrum", 1));
         assert_eq!(kept.valid("p2p", "thrum"), 1);
+    }
+
+    #[test]
+    fn a_crash_stays_a_result() {
+        let mut kept = kept();
+        kept.runs[0].ended = Ended::Crashed {
+            how: "signal: 11".to_owned(),
+        };
+        kept.retry();
+        assert!(kept.has("p2p", "thrum", 1));
     }
 
     #[test]

@@ -6,5 +6,5 @@ mod order;
 mod plan;
 
 pub use kept::{KeptError, KeptRun, KeptRuns};
-pub use order::{Case, Turn, next_turn, turns};
+pub use order::{Case, Left, Turn, left, next_turn, turns};
 pub use plan::{Plan, PlanError, Row, Table};

@@ -76,6 +76,44 @@ pub fn next_turn(
     rest.iter().position(is_due).map(|place| from + place)
 }
 
+/// Turns that are left, a range because nobody knows which runs the generator will limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// Those that are made in any case.
+    pub least: Vec<Turn>,
+    /// Those that are made if every run is INVALID.
+    pub most: Vec<Turn>,
+}
+
+/// The turns that are left from place `from` on; `made` and `valid` as of [`next_turn`].
+pub fn left(
+    cases: &[Case],
+    turns: &[Turn],
+    from: usize,
+    made: impl Fn(&Turn) -> bool,
+    valid: impl Fn(&Turn) -> u32,
+) -> Left {
+    let rest = turns.get(from..).unwrap_or_default();
+    let rest: Vec<&Turn> = rest.iter().filter(|turn| !made(turn)).collect();
+    let mut left = Left::default();
+    for (place, turn) in rest.iter().enumerate() {
+        let planned = cases.get(turn.case).map_or(0, |case| case.rounds);
+        let lacking = planned.saturating_sub(valid(turn));
+        if turn.round > planned && lacking == 0 {
+            continue;
+        }
+        left.most.push(**turn);
+        // Even if all of those before it are VALID, this one is needed.
+        let before = rest.iter().take(place);
+        let of_pair = before.filter(|other| (other.case, other.broker) == (turn.case, turn.broker));
+        let before = u32::try_from(of_pair.count()).unwrap_or(u32::MAX);
+        if turn.round <= planned || before < lacking {
+            left.least.push(**turn);
+        }
+    }
+    left
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,5 +154,23 @@ mod tests {
         assert_eq!(next(4, all_valid), None);
         let b_lacks: fn(&Turn) -> u32 = |turn| u32::from(turn.broker == 0);
         assert_eq!(next(4, b_lacks), Some("201".to_owned()));
+    }
+
+    #[test]
+    fn extra_rounds_are_left_only_as_far_as_they_may_be_needed() {
+        let cases = [case(&["a", "b"], 2, 2)];
+        let turns = turns(&cases);
+        let counts = |from: usize, valid: fn(&Turn) -> u32| {
+            let made = |turn: &Turn| turns[..from].contains(turn);
+            let left = left(&cases, &turns, from, made, valid);
+            (left.least.len(), left.most.len())
+        };
+        assert_eq!(counts(0, |_| 0), (4, 8));
+        // Both have their rounds.
+        assert_eq!(counts(4, |_| 2), (0, 0));
+        // One run of `a` was INVALID: one more is certain, two may be needed.
+        assert_eq!(counts(4, |turn| 1 + u32::from(turn.broker == 1)), (1, 2));
+        // None of `b` was VALID.
+        assert_eq!(counts(4, |turn| 2 * u32::from(turn.broker == 0)), (2, 2));
     }
 }

@@ -109,6 +109,14 @@ impl Plan {
         if self.brokers_of(table).is_empty() {
             return Some(format!("table '{name}' has no `brokers`, nor has the page"));
         }
+        let brokers = self.brokers_of(table);
+        let twice = (1..).zip(brokers).find(|(next, name)| {
+            let later = brokers.get(*next..).unwrap_or_default();
+            later.contains(name)
+        });
+        if let Some((_, broker)) = twice {
+            return Some(format!("table '{name}' names the broker '{broker}' twice"));
+        }
         if table.rows.is_empty() || table.rows.len() > ROWS_MAX {
             return Some(format!("table '{name}' needs 1 to {ROWS_MAX} `rows`"));
         }
@@ -226,6 +234,10 @@ rows = ["conn-tcp-10K-100"]
         check_refused("title = \"Two cores\"", "", "`title` is missing");
         check_refused("rounds = 5", "rounds = 0", "1 to 100 `rounds`");
         check_refused("extra_rounds = 2", "extra_rounds = 100", "1 to 100");
+        let twice = "table 'Pairs' names the broker 'thrum' twice";
+        check_refused("\"mosquitto\"]", "\"mosquitto\", \"thrum\"]", twice);
+        let twice = "table 'Connections' names the broker 'thrum' twice";
+        check_refused("= [\"thrum\"]", "= [\"thrum\", \"thrum\"]", twice);
         check_refused("[\"p2p-1K\",", "[\"--rate 5/s\",", "does not begin with");
         check_refused("rows = [\"conn-tcp-10K-100\"]", "", "1 to 200 `rows`");
         let alone = PAGE.replacen("brokers = [\"thrum\", \"mosquitto\"]", "", 1);

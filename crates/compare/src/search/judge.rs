@@ -9,6 +9,9 @@ use thrum_report::result::Withheld;
 /// publishers back.
 const SENT_PART_MIN: f64 = 0.99;
 
+/// Why a load with a goal for the CPU is not held.
+pub const CPU_UNMEASURED: &str = "the CPU of the broker was not measured";
+
 /// The beginning of a verdict's fault that the goal judges instead.
 const LOSS: &str = "messages lost";
 
@@ -19,7 +22,8 @@ pub struct Goal {
     pub p99_ns: u64,
     /// Highest part of the promised deliveries that may be lost.
     pub lost_part: f64,
-    /// Highest part of the machine's CPU that the broker may use, where that is known.
+    /// Highest part of the machine's CPU that the broker may use: where that is not measured, no
+    /// load is held.
     pub cpu_part: Option<f64>,
 }
 
@@ -51,6 +55,9 @@ pub struct Figures {
     /// The longest latency, where too few values stand behind the 99th percentile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_of_few_ns: Option<u64>,
+    /// The latencies are those of connecting: a longer hold has no more of them.
+    #[serde(skip)]
+    pub is_of_connecting: bool,
     /// Deliveries lost.
     pub lost: u64,
     /// Part of the machine's CPU that the broker used.
@@ -79,16 +86,8 @@ impl Trial {
             (Grade::Limited, vec![why])
         } else if let Some(why) = figures.undecided(goal) {
             (Grade::Limited, vec![why])
-        } else if result.validity.valid {
-            let reasons = broken(result, &figures, goal);
-            let grade = if reasons.is_empty() {
-                Grade::Held
-            } else {
-                Grade::Failed
-            };
-            (grade, reasons)
         } else {
-            (Grade::Limited, result.validity.limits.clone())
+            figures.grade(result, goal)
         };
         Self {
             load,
@@ -134,6 +133,7 @@ impl Figures {
             max_of_few_ns: judged
                 .filter(|_| is_of_few)
                 .map(|distribution| distribution.quantiles.max),
+            is_of_connecting: latencies.main().is_some_and(|(name, _)| name == "connect"),
             p99_bound_ns: judged
                 .and_then(|distribution| distribution.bound_of("p99"))
                 .unwrap_or(0),
@@ -144,13 +144,56 @@ impl Figures {
 }
 
 impl Figures {
+    /// The outcome, and why.
+    fn grade(&self, result: &RunResult, goal: &Goal) -> (Grade, Vec<String>) {
+        let limits = &result.validity.limits;
+        let broken = broken(result, self, goal);
+        match (broken.is_empty(), result.validity.valid) {
+            (false, true) => return (Grade::Failed, broken),
+            (is_met, false) if limits.iter().all(|limit| is_error(limit)) => {
+                // The CPU of the broker is another figure.
+                match self.cpu_excess(goal) {
+                    Some(excess) => return (Grade::Failed, vec![excess]),
+                    None if is_met => {}
+                    None => return (Grade::Limited, limits.clone()),
+                }
+            }
+            (_, false) => return (Grade::Limited, limits.clone()),
+            (true, true) => {}
+        }
+        if let Some(why) = self.unmeasured(goal) {
+            return (Grade::Limited, vec![why]);
+        }
+        // A latency that meets the goal with the generator's part meets it without.
+        let met = limits.iter();
+        let met = met.map(|limit| format!("met with the generator's part: {limit}"));
+        (Grade::Held, met.collect())
+    }
+
+    /// What of the goal for the CPU is broken.
+    fn cpu_excess(&self, goal: &Goal) -> Option<String> {
+        let (used, allowed) = (self.cpu_part?, goal.cpu_part?);
+        (used > allowed).then(|| format!("CPU {} > {}", percent(used), percent(allowed)))
+    }
+
+    /// What the goal asks for and the run does not have.
+    fn unmeasured(&self, goal: &Goal) -> Option<String> {
+        let is_unmeasured = goal.cpu_part.is_some() && self.cpu_part.is_none();
+        is_unmeasured.then(|| CPU_UNMEASURED.to_owned())
+    }
+
     /// Why the run does not say whether the goal was met: without the generator's part it was,
     /// with it it was not.
     fn undecided(&self, goal: &Goal) -> Option<String> {
         let p99_ns = self.p99_ns?;
         if let Some(max_ns) = self.max_of_few_ns.filter(|max_ns| *max_ns > goal.p99_ns) {
+            let (what, cure) = if self.is_of_connecting {
+                ("connections", "more clients are needed (--from 1010)")
+            } else {
+                ("messages", "give a longer --hold")
+            };
             return Some(format!(
-                "too few messages for a p99, and one took {} > {}: give a longer --hold",
+                "too few {what} for a p99, and one took {} > {}: {cure}",
                 latency(max_ns),
                 latency(goal.p99_ns)
             ));
@@ -165,6 +208,11 @@ impl Figures {
             )
         })
     }
+}
+
+/// Whether a limit of the generator is only that a latency may be shorter than it looks.
+fn is_error(limit: &str) -> bool {
+    limit.starts_with("up to ") && limit.contains(" may be the generator's: ")
 }
 
 /// The broker's cores in use as a part of those of this machine, if it ran on it.
@@ -203,11 +251,7 @@ fn broken(result: &RunResult, figures: &Figures, goal: &Goal) -> Vec<String> {
             percent(growth)
         ));
     }
-    if let (Some(used), Some(allowed)) = (figures.cpu_part, goal.cpu_part)
-        && used > allowed
-    {
-        reasons.push(format!("CPU {} > {}", percent(used), percent(allowed)));
-    }
+    reasons.extend(figures.cpu_excess(goal));
     // The goal judged losses; any other violation counts.
     let others = result.verdict.faults.iter();
     let others = others.filter(|fault| !fault.starts_with(LOSS));
@@ -316,6 +360,32 @@ mod tests {
     }
 
     #[test]
+    fn a_goal_for_a_cpu_that_is_not_measured_is_not_met() {
+        let invisible = |result: &mut RunResult| result.brokers.clear();
+        check(invisible, Grade::Limited, CPU_UNMEASURED);
+        let elsewhere = |result: &mut RunResult| "10.0.0.5".clone_into(&mut result.brokers[0].host);
+        check(elsewhere, Grade::Limited, CPU_UNMEASURED);
+        let withheld = |result: &mut RunResult| {
+            let reasons = &mut result.validity.withheld;
+            reasons.insert("broker.cpu".to_owned(), "others used it".to_owned());
+        };
+        check(withheld, Grade::Limited, CPU_UNMEASURED);
+        // It fails all the same where another condition is broken.
+        let lossy = |result: &mut RunResult| {
+            result.brokers.clear();
+            result.delivery.lost = 3;
+        };
+        check(lossy, Grade::Failed, "lost 3 of 10000");
+        let mut result = result();
+        result.brokers.clear();
+        let goal = Goal {
+            cpu_part: None,
+            ..GOAL
+        };
+        assert_eq!(Trial::judge(1.0, &result, &goal).grade, Grade::Held);
+    }
+
+    #[test]
     fn a_run_limited_by_the_generator_does_not_judge_the_broker() {
         let limited = |result: &mut RunResult| {
             result.validity.valid = false;
@@ -323,6 +393,48 @@ mod tests {
             result.latency_ns.e2e.as_mut().unwrap().quantiles.p99 = 60_000_000;
         };
         check(limited, Grade::Limited, "a thread was busy 97 %");
+    }
+
+    #[test]
+    fn a_latency_that_meets_the_goal_with_the_generators_part_is_held() {
+        let figure = thrum_load::validity::Figure {
+            name: "e2e.p99".to_owned(),
+            seen_ns: 4_000_000,
+            bound_ns: Some(3_000_000),
+        };
+        let cause = thrum_load::validity::Cause::System;
+        let error = thrum_load::validity::Limit::Error { figure, cause }.to_string();
+        let uncertain = |p99| {
+            let error = error.clone();
+            move |result: &mut RunResult| {
+                result.validity.valid = false;
+                result.validity.limits = vec![error];
+                result.latency_ns.e2e.as_mut().unwrap().quantiles.p99 = p99;
+            }
+        };
+        let met = format!("met with the generator's part: {error}");
+        check(uncertain(4_000_000), Grade::Held, &met);
+        check(uncertain(6_000_000), Grade::Limited, &error);
+        let greedy = |result: &mut RunResult| {
+            uncertain(6_000_000)(result);
+            result.brokers[0].usage.cores_avg = 3.2;
+        };
+        check(greedy, Grade::Failed, "CPU 80 % > 75 %");
+        let lossy = |result: &mut RunResult| {
+            uncertain(4_000_000)(result);
+            result.delivery.lost = 3;
+        };
+        check(lossy, Grade::Limited, &error);
+        let busy = |result: &mut RunResult| {
+            uncertain(4_000_000)(result);
+            let busy = thrum_load::validity::Limit::Busy { share: 0.97 };
+            result.validity.limits.push(busy.to_string());
+        };
+        let text = format!(
+            "{error}, {}",
+            thrum_load::validity::Limit::Busy { share: 0.97 }
+        );
+        check(busy, Grade::Limited, &text);
     }
 
     #[test]
@@ -364,6 +476,12 @@ mod tests {
         check(withheld(few, 4_000_000), Grade::Held, "");
         let text = "too few messages for a p99, and one took 9ms > 5ms: give a longer --hold";
         check(withheld(few, 9_000_000), Grade::Limited, text);
+        let connecting = |result: &mut RunResult| {
+            withheld(few, 9_000_000)(result);
+            result.latency_ns.connect = result.latency_ns.e2e.take();
+        };
+        let text = "too few connections for a p99, and one took 9ms > 5ms: more clients are needed (--from 1010)";
+        check(connecting, Grade::Limited, text);
         let missing = Withheld::Missing {
             missing: 43,
             of: 100,

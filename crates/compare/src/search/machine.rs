@@ -122,7 +122,8 @@ pub enum Answer {
     },
 }
 
-/// Rungs of the ladder: load = from * (1 + resolution) ^ rung.
+/// Rungs of the ladder: load = from * (1 + resolution) ^ rung; of the top one it is the highest
+/// load that may be tried.
 type Rung = i32;
 
 /// Knowledge about the loads above.
@@ -205,7 +206,8 @@ impl Search {
             start: 0,
             stride,
             bottom: rungs(LOWEST_PART),
-            top: rungs(limits.to / limits.from),
+            // The highest load is tried itself, however far it is above the rung below.
+            top: -rungs(limits.from / limits.to),
             phase: Phase::Narrow(Bounds {
                 low: None,
                 above: None,
@@ -222,8 +224,14 @@ impl Search {
     #[must_use]
     pub fn near(&self, load: f64) -> Self {
         let rungs = (load / self.limits.from).ln() / self.limits.resolution.ln_1p();
+        let start = if load >= self.limits.to {
+            // The top rung may be less than a step above the one below it.
+            self.top
+        } else {
+            floor(rungs + 0.5).clamp(self.bottom, self.top)
+        };
         Self {
-            start: floor(rungs + 0.5).clamp(self.bottom, self.top),
+            start,
             phase: Phase::Narrow(Bounds {
                 low: None,
                 above: None,
@@ -331,7 +339,8 @@ impl Search {
     }
 
     fn load(&self, rung: Rung) -> f64 {
-        self.limits.from * (1.0 + self.limits.resolution).powi(rung)
+        let load = self.limits.from * (1.0 + self.limits.resolution).powi(rung);
+        load.min(self.limits.to)
     }
 
     /// The rung to try while narrowing.
@@ -368,11 +377,14 @@ impl Search {
                 Phase::Done(Answer::NoTrial)
             }
             (Some(low), Some(above)) if self.is_next(low, above) => Phase::Low { low, above },
-            _ if was_open => Phase::Narrow(Bounds {
-                low,
-                above,
-                stride: (2 * stride).min(self.stride),
-            }),
+            // A trial that the generator limited is repeated first.
+            _ if was_open && (grade != Grade::Limited || tally.limited >= LIMITED_MAX) => {
+                Phase::Narrow(Bounds {
+                    low,
+                    above,
+                    stride: (2 * stride).min(self.stride),
+                })
+            }
             _ => Phase::Narrow(Bounds { low, above, stride }),
         }
     }
@@ -451,7 +463,12 @@ impl Search {
     /// The upper end is sure when every repeat failed; else it goes up by a rung.
     fn after_high(&self, low: Rung, high: Rung, tally: Tally) -> Phase {
         if tally.limited > self.limits.repeats {
-            return self.limited_at(low, high);
+            return if tally.failed > 0 {
+                // The broker failed there once: the generator alone is not the limit.
+                Phase::Done(self.unsure())
+            } else {
+                self.limited_at(low, high)
+            };
         }
         if tally.held > 0 {
             return if high >= self.top {

@@ -13,7 +13,7 @@ mod sentence;
 mod simulation;
 mod text;
 
-pub use judge::{Figures, Goal, Grade, Trial};
+pub use judge::{CPU_UNMEASURED, Figures, Goal, Grade, Trial};
 pub use machine::{Answer, Ceiling, Limits, LimitsError, Search, Step};
 pub use rounds::{Ends, Estimate, Round, Rounds};
 pub use scaling::{Vary, load_of, scaled};

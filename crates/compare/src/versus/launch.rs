@@ -41,6 +41,9 @@ const LOG: &str = "broker.log";
 /// Clients that a broker has to have room for, besides those of the scenario.
 const CLIENTS_SPARE: u32 = 1_000;
 
+/// What helps against a port that is taken.
+const CURE: &str = "stop that (`ss -ltnp` shows it), or change the port in the file of brokers (`--print-brokers`)";
+
 /// Process groups that run, and their folders. The lock guards the list alone, and is held while a
 /// process starts, so that [`kill_all`] misses none.
 static STARTED: Mutex<Vec<(Pid, PathBuf)>> = Mutex::new(Vec::new());
@@ -67,6 +70,14 @@ pub enum LaunchError {
         name: String,
         /// The system's error.
         source: io::Error,
+    },
+    /// Something else has its port: it would be measured instead.
+    #[error("{name} has to listen on port {port}, but something listens there already: {cure}", cure = CURE)]
+    PortTaken {
+        /// Name of the broker.
+        name: String,
+        /// The port.
+        port: u16,
     },
     /// It ended before it was ready.
     #[error("{name} ended while it started: {how}")]
@@ -111,7 +122,8 @@ impl Running {
     /// until `interrupt` is set.
     ///
     /// # Errors
-    /// It cannot be started, ends, does not listen in time, or the wait was interrupted.
+    /// Its port is taken, it cannot be started, ends, does not listen in time, or the wait was
+    /// interrupted.
     pub fn start(
         installed: &Installed,
         clients: u32,
@@ -122,6 +134,7 @@ impl Running {
             name: broker.name.clone(),
             source,
         };
+        installed.require_ports()?;
         let folder = new_folder(&broker.name).map_err(failed)?;
         let places = places(installed, &folder, clients).map_err(failed)?;
         let mut list = started();
@@ -217,7 +230,7 @@ impl Running {
                     how,
                 });
             }
-            if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            if is_listening(port) {
                 return Ok(());
             }
             if clock::monotonic_ns() >= until_ns {
@@ -287,6 +300,21 @@ impl Drop for Running {
 }
 
 impl Installed {
+    /// Refuses if something listens already on a port that the broker cannot be told to change.
+    ///
+    /// # Errors
+    /// Something does.
+    pub fn require_ports(&self) -> Result<(), LaunchError> {
+        let fixed = self.broker.fixed_ports();
+        let taken = fixed.into_iter().find(|port| is_listening(*port));
+        taken.map_or(Ok(()), |port| {
+            Err(LaunchError::PortTaken {
+                name: self.broker.name.clone(),
+                port,
+            })
+        })
+    }
+
     /// The output of its version command: the first line that has a digit; empty if there is none.
     pub fn version(&self) -> String {
         let program = self.program.display().to_string();
@@ -318,6 +346,10 @@ impl Installed {
             line.trim().chars().take(LOG_LINE_CHARS).collect()
         })
     }
+}
+
+fn is_listening(port: u16) -> bool {
+    TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
 /// Names and URLs of its targets.
@@ -461,6 +493,30 @@ mod tests {
         slow.broker.ready_seconds = Some(600);
         let error = Running::start(&slow, 1, &AtomicBool::new(true)).unwrap_err();
         assert!(matches!(error, LaunchError::Interrupted), "{error}");
+    }
+
+    #[test]
+    fn a_broker_whose_port_is_taken_is_not_started() {
+        let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = other.local_addr().unwrap().port();
+        // Without the look at its port it would end, which is another error.
+        let broker = shell("exit 3", StopSignal::Term).broker;
+        let by_target = [("a".to_owned(), port.to_string())].into();
+        for (port_of, targets) in [(Some(port), [].into()), (None, by_target)] {
+            let installed = Installed {
+                broker: Broker {
+                    port: port_of,
+                    targets,
+                    ..broker.clone()
+                },
+                program: "/bin/sh".into(),
+            };
+            let error = start(&installed).unwrap_err();
+            let text = error.to_string();
+            assert!(matches!(error, LaunchError::PortTaken { .. }), "{text}");
+            assert!(text.contains(&format!("on port {port},")), "{text}");
+            assert!(text.contains("`ss -ltnp`"), "{text}");
+        }
     }
 
     #[test]

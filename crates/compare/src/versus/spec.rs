@@ -179,6 +179,13 @@ impl Broker {
         }
     }
 
+    /// The ports of which it cannot be told another one.
+    pub(super) fn fixed_ports(&self) -> Vec<u16> {
+        let of_targets = self.targets.values();
+        let of_targets = of_targets.filter_map(|port| port.parse().ok());
+        self.port.into_iter().chain(of_targets).collect()
+    }
+
     /// Its program in the folders of `path` (the variable `PATH`); `own` is the program that runs
     /// now.
     pub fn find(&self, path: &str, own: &Path) -> Option<PathBuf> {
@@ -196,6 +203,32 @@ impl Broker {
             files.find(|file| is_program(file))
         };
         self.programs.iter().find_map(find)
+    }
+}
+
+impl Installed {
+    /// Its start for a reader, wherever it is installed: the command line with its own environment
+    /// and the configuration file, placeholders as they are.
+    pub fn start_text(&self) -> String {
+        let broker = &self.broker;
+        let program = self.program.file_name().unwrap_or(self.program.as_os_str());
+        let fill = |text: &str| text.replace("{program}", &program.to_string_lossy());
+        let env = broker.env.iter();
+        let env = env.map(|(name, value)| format!("{name}={}", fill(value)));
+        let words = broker.launch.iter().map(|word| {
+            let word = fill(word);
+            if word.contains(char::is_whitespace) {
+                format!("'{}'", word.replace('\n', "\\n"))
+            } else {
+                word
+            }
+        });
+        let mut text = env.chain(words).collect::<Vec<_>>().join(" ");
+        if let Some(config) = &broker.config {
+            text.push_str("\n\n");
+            text.push_str(fill(config.trim()).as_str());
+        }
+        text
     }
 }
 
@@ -296,6 +329,25 @@ mod tests {
             let is_told = texts.into_iter().any(|text| text.contains("{port}"));
             assert!(is_told != broker.port.is_some(), "{}", broker.name);
         }
+    }
+
+    #[test]
+    fn the_start_for_a_reader_has_no_paths_of_this_machine() {
+        let installed = Installed {
+            broker: Broker {
+                launch: ["sh", "-c", "{program} -c {config} & wait"]
+                    .map(str::to_owned)
+                    .to_vec(),
+                config: Some("\nlistener {port}\ndir {dir}/data\n".to_owned()),
+                env: [("DATA".to_owned(), "{dir}".to_owned())].into(),
+                ..Broker::default()
+            },
+            program: "/some/where/mosquitto".into(),
+        };
+        assert_eq!(
+            installed.start_text(),
+            "DATA={dir} sh -c 'mosquitto -c {config} & wait'\n\nlistener {port}\ndir {dir}/data"
+        );
     }
 
     #[test]

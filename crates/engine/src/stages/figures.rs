@@ -80,6 +80,8 @@ pub struct StageFigures {
     /// Deliveries and answers that were given up before they were written: the client was away or
     /// its connection ended, or the message was dropped from its queue.
     pub unfinished: u64,
+    /// Counts up with each change.
+    changes: u64,
     series: [StageSeries; COUNT],
 }
 
@@ -90,8 +92,24 @@ impl StageFigures {
             unreceived: 0,
             table_full: 0,
             unfinished: 0,
+            changes: 0,
             series: std::array::from_fn(|_| StageSeries::new()),
         }
+    }
+
+    /// Figures in which every duration has that count.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn full(count: u32) -> Self {
+        let mut figures = Self::new();
+        for (_, stage) in MESSAGE_STAGES {
+            let series = &mut figures.series[stage as usize];
+            let mut ns = 1;
+            while ns <= STAGE_NS_MAX {
+                series.histogram.saturating_record_n(ns, count.into());
+                ns = series.histogram.next_non_equivalent(ns);
+            }
+        }
+        figures
     }
 
     /// The durations of a stage.
@@ -148,8 +166,18 @@ impl NodeStages {
     /// Changes the figures of a worker, if it stamps messages.
     pub(super) fn record(&self, worker: WorkerId, enter: impl FnOnce(&mut StageFigures)) {
         if let Some(figures) = self.lock(worker.index()).as_deref_mut() {
+            figures.changes += 1;
             enter(figures);
         }
+    }
+
+    /// A number that differs after each change; none if no message is stamped. It costs far less
+    /// than the figures.
+    pub fn changes(&self) -> Option<u64> {
+        let of = |worker| self.lock(worker).as_deref().map(|figures| figures.changes);
+        (0..self.workers.len())
+            .filter_map(of)
+            .reduce(u64::wrapping_add)
     }
 
     /// The figures of all workers together since the start; none if no message is stamped.

@@ -21,7 +21,7 @@ pub use self::figures::{
 };
 #[cfg(any(test, feature = "testing"))]
 pub use self::table::contradiction;
-pub use self::table::{FOLLOWED_MAX, MovedBytes, sweep, written};
+pub use self::table::{FOLLOWED_MAX, MovedBytes, sweep_is_due, written};
 pub(crate) use self::table::{acknowledged, left_queue};
 pub use self::watch::Stamp;
 pub(crate) use self::watch::{Stamped, Unwatched, Watch};
@@ -47,12 +47,12 @@ pub struct Stages {
     /// When the bytes were read that are handled now; 0 if that is unknown.
     read_ns: u64,
     /// When the worker woke up.
-    woken_ns: u64,
+    woken: Duration,
     /// When the stamped PUBLISH was read that is to be answered next; 0 if there is none.
     answer_ns: u64,
     followed: Vec<Followed>,
-    /// Number of those that wait for the acknowledgement of their receiver.
-    awaiting: usize,
+    /// A timer is set for the next search for those that cannot arrive any longer.
+    is_sweep_planned: bool,
 }
 
 impl Default for Stages {
@@ -61,10 +61,10 @@ impl Default for Stages {
             until_next: NEVER,
             every: 0,
             read_ns: 0,
-            woken_ns: 0,
+            woken: Duration::ZERO,
             answer_ns: 0,
             followed: Vec::new(),
-            awaiting: 0,
+            is_sweep_planned: false,
         }
     }
 }
@@ -77,8 +77,14 @@ impl Stages {
         self.until_next == 0
     }
 
-    /// Whether that many bytes may contain the PUBLISH to be stamped. The clock is read for such
-    /// bytes only.
+    /// Whether messages are stamped.
+    #[inline]
+    pub const fn is_on(&self) -> bool {
+        self.every > 0
+    }
+
+    /// Whether that many bytes of MQTT may contain the PUBLISH to be stamped. The clock is read for
+    /// such bytes only.
     #[inline]
     pub const fn are_near(&self, bytes: usize) -> bool {
         self.until_next <= bytes as u64 / PUBLISH_BYTES_MIN + 1
@@ -91,8 +97,8 @@ impl Stages {
 
     /// Records when the worker woke up.
     #[inline]
-    pub fn note_wake_up(&mut self, at: Duration) {
-        self.woken_ns = nanos(at);
+    pub const fn note_wake_up(&mut self, at: Duration) {
+        self.woken = at;
     }
 
     /// Ends the time of the bytes that were handled.
@@ -107,10 +113,10 @@ impl Stages {
         self.answer_ns > 0
     }
 
-    /// Whether an acknowledgement may be that of a followed message.
-    #[inline]
-    pub(crate) const fn await_acknowledgements(&self) -> bool {
-        self.awaiting > 0
+    /// Whether a timer of the search for messages that cannot arrive is set.
+    #[cfg(any(test, feature = "testing"))]
+    pub const fn plans_sweep(&self) -> bool {
+        self.is_sweep_planned
     }
 
     /// Whether messages are followed.
@@ -130,7 +136,8 @@ pub fn stamp_every(core: &mut Core, every: u32) {
     core.node.stages.switch(core.id, is_on);
     core.stages = Stages {
         every,
-        woken_ns: core.stages.woken_ns,
+        woken: core.stages.woken,
+        is_sweep_planned: core.stages.is_sweep_planned,
         followed: Vec::with_capacity(if is_on { FOLLOWED_MAX } else { 0 }),
         ..Stages::default()
     };
@@ -159,10 +166,9 @@ pub const fn resume_time_of_left_bytes(core: &mut Core, read_ns: u64) {
 /// Stamps the PUBLISH at hand.
 #[cold]
 pub(crate) fn begin(core: &mut Core, published: QoS) -> Stamped {
-    let Stages {
-        read_ns, woken_ns, ..
-    } = core.stages;
-    let waited = (read_ns > 0).then(|| read_ns.saturating_sub(woken_ns));
+    let Stages { read_ns, woken, .. } = core.stages;
+    // None for what was read in an earlier turn, whose wake-up is not known any longer.
+    let waited = read_ns.checked_sub(nanos(woken)).filter(|_| read_ns > 0);
     core.node.stages.record(core.id, |figures| {
         figures.stamped += 1;
         if let Some(ns) = waited {

@@ -14,12 +14,15 @@ use crate::core::Core;
 use crate::ids::{ConnectionId, ConnectionKey, Slot};
 #[cfg(any(test, feature = "testing"))]
 use crate::stages::Stages;
+use crate::timers::Target;
 
 /// Messages that one worker follows at a time. They take 32 KiB; at one of 1,000 messages they
 /// stand for 256,000 under way.
 pub const FOLLOWED_MAX: usize = 256;
-/// When the table is full, messages that have been followed for longer make room.
+/// Messages that have been followed for longer are given up.
 const FOLLOWED_TIME: Duration = Duration::from_mins(1);
+/// Interval of the search for them while any message is followed.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A delivery, or the answer to a publisher, that is followed.
 #[derive(Debug)]
@@ -68,6 +71,16 @@ pub(super) enum Place {
     },
 }
 
+impl Place {
+    const fn packet_id(&self) -> Option<PacketId> {
+        match self {
+            Self::Queue { .. } => None,
+            Self::Output { packet_id, .. } | Self::Layers { packet_id, .. } => *packet_id,
+            Self::Receiver { packet_id, .. } => Some(*packet_id),
+        }
+    }
+}
+
 /// Bytes that one write of a connection has moved.
 #[derive(Clone, Copy, Debug)]
 pub struct MovedBytes {
@@ -87,6 +100,10 @@ enum Step {
 
 /// Adds to the table, if there is room.
 pub(super) fn follow(core: &mut Core, followed: Followed) {
+    if core.stages.every == 0 {
+        // Another worker stamped it before this one turned stamping off.
+        return;
+    }
     if core.outputs[followed.connection.key].is_cut {
         let count = |figures: &mut StageFigures| figures.unfinished += 1;
         core.node.stages.record(core.id, count);
@@ -96,27 +113,50 @@ pub(super) fn follow(core: &mut Core, followed: Followed) {
         sweep(core);
     }
     if core.stages.followed.len() >= FOLLOWED_MAX {
+        // Those that only wait for an acknowledgement are in the figures already.
+        let waits = |one: &Followed| matches!(one.place, Place::Receiver { .. });
+        if let Some(oldest) = core.stages.followed.iter().position(waits) {
+            core.stages.followed.swap_remove(oldest);
+        }
+    }
+    if core.stages.followed.len() >= FOLLOWED_MAX {
         let count = |figures: &mut StageFigures| figures.table_full += 1;
         core.node.stages.record(core.id, count);
         return;
     }
     core.outputs[followed.connection.key].is_followed = true;
     core.stages.followed.push(followed);
+    plan_sweep(core);
+}
+
+/// Sets the timer of the next sweep, unless it is set.
+fn plan_sweep(core: &mut Core) {
+    if !std::mem::replace(&mut core.stages.is_sweep_planned, true) {
+        let at = core.turn.now.plus(SWEEP_INTERVAL);
+        core.timers.insert(at, Target::Stages);
+    }
+}
+
+/// The timer of the sweep has fired.
+pub fn sweep_is_due(core: &mut Core) {
+    core.stages.is_sweep_planned = false;
+    sweep(core);
+    if core.stages.are_followed() {
+        plan_sweep(core);
+    }
 }
 
 /// Gives up what can no longer be written or acknowledged, and what takes too long.
 #[cold]
-pub fn sweep(core: &mut Core) {
+fn sweep(core: &mut Core) {
     let mut unfinished = 0;
     let (outputs, now) = (&core.outputs, core.turn.now);
-    let awaiting = &mut core.stages.awaiting;
     core.stages.followed.retain(|followed| {
         let connection = followed.connection;
         let is_there = outputs.contains(connection) && outputs[connection.key].is_followed;
         let stays = is_there && now.since(followed.since) < FOLLOWED_TIME;
         if !stays && matches!(followed.place, Place::Receiver { .. }) {
             // It was written and is in the figures, without an acknowledgement.
-            *awaiting -= 1;
         } else if !stays {
             unfinished += 1;
         }
@@ -133,15 +173,14 @@ pub fn sweep(core: &mut Core) {
 #[cfg(any(test, feature = "testing"))]
 pub fn contradiction(core: &Core) -> Option<String> {
     let Stages {
-        followed, awaiting, ..
+        followed,
+        is_sweep_planned,
+        ..
     } = &core.stages;
-    let waits = |one: &&Followed| matches!(one.place, Place::Receiver { .. });
-    let counted = followed.iter().filter(waits).count();
-    if counted != *awaiting || followed.len() > FOLLOWED_MAX {
+    let is_empty = followed.is_empty();
+    if followed.len() > FOLLOWED_MAX || !(is_empty || *is_sweep_planned) {
         let all = followed.len();
-        return Some(format!(
-            "{awaiting} of {all} wait, and {counted} were found"
-        ));
+        return Some(format!("{all} are followed, sweep: {is_sweep_planned}"));
     }
     let is_there = |one: &&Followed| {
         let key = one.connection.key;
@@ -161,7 +200,7 @@ pub fn contradiction(core: &Core) -> Option<String> {
 pub fn written(core: &mut Core, key: ConnectionKey, moved: MovedBytes) {
     let now_ns = now_ns(core);
     let connection = core.outputs.id(key);
-    let (mut is_followed, mut awaiting) = (false, 0);
+    let mut is_followed = false;
     let followed = &mut core.stages.followed;
     core.node.stages.record(core.id, |figures| {
         followed.retain_mut(|one| {
@@ -176,10 +215,7 @@ pub fn written(core: &mut Core, key: ConnectionKey, moved: MovedBytes) {
                 }
             }
         });
-        let waits = |one: &&Followed| matches!(one.place, Place::Receiver { .. });
-        awaiting = followed.iter().filter(waits).count();
     });
-    core.stages.awaiting = awaiting;
     core.outputs[key].is_followed = is_followed;
 }
 
@@ -191,19 +227,20 @@ pub(crate) fn acknowledged(core: &mut Core, key: ConnectionKey, packet_id: Packe
     }
     let now_ns = now_ns(core);
     let connection = core.outputs.id(key);
-    let found = core.stages.followed.iter().position(|one| {
-        let is_it = matches!(one.place, Place::Receiver { packet_id: id, .. } if id == packet_id);
-        is_it && one.connection == connection
-    });
+    let found =
+        core.stages.followed.iter().position(|one| {
+            one.connection == connection && one.place.packet_id() == Some(packet_id)
+        });
     let Some(found) = found else { return };
     let one = core.stages.followed.swap_remove(found);
-    core.stages.awaiting -= 1;
-    if let Place::Receiver { written_ns, .. } = one.place {
-        let ns = now_ns.saturating_sub(written_ns);
-        core.node.stages.record(core.id, |figures| {
+    core.node.stages.record(core.id, |figures| match one.place {
+        Place::Receiver { written_ns, .. } => {
+            let ns = now_ns.saturating_sub(written_ns);
             figures.enter(MessageStage::Acknowledged, ns, one.deliveries);
-        });
-    }
+        }
+        // What stands behind it in the output is not written yet, so when it was is not known.
+        _ => figures.unfinished += 1,
+    });
     let mut rest = core.stages.followed.iter();
     let is_followed = rest.any(|other| other.connection == connection);
     core.outputs[key].is_followed = is_followed;
@@ -215,7 +252,7 @@ pub(crate) fn left_queue(core: &mut Core, slot: Slot, events: &[MessageEvent]) {
     let client = &mut core.sessions[slot];
     let here = client.session.id();
     let connection = client.connection.map(|key| core.outputs.id(key));
-    let behind = connection.map_or(0, |connection| core.outputs[connection.key].waiting());
+    let held = connection.map_or(0, |connection| core.outputs[connection.key].held());
     let (mut unfinished, mut is_any_left) = (0, false);
     core.stages.followed.retain_mut(|one| {
         let Place::Queue {
@@ -229,13 +266,19 @@ pub(crate) fn left_queue(core: &mut Core, slot: Slot, events: &[MessageEvent]) {
         if (*queue, *session) != (slot, here) {
             return true;
         }
+        if connection != Some(one.connection) {
+            // Its connection has ended; the session holds the message for another one.
+            unfinished += 1;
+            return false;
+        }
         let is_about = |event: &&MessageEvent| Arc::ptr_eq(&event.message, message);
         let stays = match events.iter().find(is_about).map(|event| event.event) {
             None => {
                 is_any_left = true;
                 true
             }
-            Some(DeliveryEvent::Sent(packet_id)) if connection == Some(one.connection) => {
+            Some(DeliveryEvent::Sent { packet_id, end }) => {
+                let behind = held + end;
                 one.place = Place::Output { behind, packet_id };
                 true
             }

@@ -30,7 +30,7 @@ pub(crate) trait Watch {
     /// The times for mail to another worker.
     fn stamp(&mut self) -> Option<Stamp>;
     /// All sessions of this worker were offered the message.
-    fn finish(&mut self, core: &mut Core, outgoing: &mut Outgoing<'_>);
+    fn finish(self, core: &mut Core, outgoing: &mut Outgoing<'_>);
 }
 
 /// Nobody watches.
@@ -50,7 +50,7 @@ impl Watch for Unwatched {
     }
 
     #[inline]
-    fn finish(&mut self, _core: &mut Core, _outgoing: &mut Outgoing<'_>) {}
+    fn finish(self, _core: &mut Core, _outgoing: &mut Outgoing<'_>) {}
 }
 
 /// A stamped message while it is routed.
@@ -123,7 +123,7 @@ impl Watch for Stamped {
     }
 
     /// Follows the message to one of its receivers on this worker.
-    fn finish(&mut self, core: &mut Core, outgoing: &mut Outgoing<'_>) {
+    fn finish(self, core: &mut Core, outgoing: &mut Outgoing<'_>) {
         let Some(chosen) = self.chosen else {
             if !self.is_with_others {
                 let count = |figures: &mut super::StageFigures| figures.unreceived += 1;
@@ -167,10 +167,14 @@ impl Watch for Stamped {
 impl Stamped {
     /// A message whose bytes were read at that time.
     pub(super) fn read_at(read_ns: u64) -> Self {
-        Self::from_worker(Stamp {
+        let stamp = Stamp {
             read_ns: NonZeroU64::new(read_ns).unwrap_or(NANOS_MIN),
             routed_ns: 0,
-        })
+        };
+        Self {
+            is_with_others: false,
+            ..Self::from_worker(stamp)
+        }
     }
 
     /// A message that another worker has stamped.
@@ -179,7 +183,8 @@ impl Stamped {
             stamp,
             receivers: 0,
             chosen: None,
-            is_with_others: false,
+            // Whoever stamped it tells whether it has receivers.
+            is_with_others: true,
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use thrum_codec::QoS;
 use thrum_codec::packet::SubscriptionOptions;
-use thrum_engine::stages::{self, FOLLOWED_MAX, MessageStage, StageFigures};
+use thrum_engine::stages::{self, FOLLOWED_MAX, MessageStage, MovedBytes, StageFigures};
 use thrum_protocol::limits::QueuePolicy;
 
 use crate::node::{Node, Peer, connect, publish, publish_expiring};
@@ -51,7 +51,7 @@ fn counts(node: &Node) -> [u64; 3] {
 
 fn sweep(node: &mut Node, workers: usize) {
     for worker in 0..workers {
-        stages::sweep(&mut node.shell.engine(worker).core);
+        stages::sweep_is_due(&mut node.shell.engine(worker).core);
     }
 }
 
@@ -257,6 +257,36 @@ fn a_message_is_followed_through_a_queue_behind_a_full_window() {
 }
 
 #[test]
+fn messages_that_leave_a_queue_together_are_written_one_after_the_other() {
+    let mut node = Node::planned(1, |plan| {
+        stamped(plan);
+        plan.settings.output_bytes = 100;
+    });
+    let receiver = node.subscriber(0, "receiver", "t");
+    let publisher = node.join(0, "publisher");
+    node.set_slow(receiver, true);
+    // The first fills the output, and the others wait in the queue.
+    for payload in [&*"1".repeat(200), "2", "3", "4"] {
+        node.publish(publisher, "t", payload, Q1);
+    }
+    let written = |node: &Node| count(node, MessageStage::Written);
+    let (_, slot) = node.shell.find("receiver").expect("it has a session");
+    let engine = node.shell.engine(0);
+    engine.resume_queue(slot, 10_000);
+    let core = &mut engine.core;
+    let key = core.sessions[slot].connection.expect("it is connected");
+    let from_output = core.outputs[key].waiting() - 1;
+    let moved = MovedBytes {
+        from_output,
+        into_socket: from_output,
+        in_layers: 0,
+    };
+    // All but the last byte of the last message.
+    stages::written(core, key, moved);
+    assert_eq!(written(&node), 3);
+}
+
+#[test]
 fn messages_that_leave_a_queue_otherwise_are_given_up() {
     let mut node = Node::planned(1, |plan| {
         stamped(plan);
@@ -331,6 +361,23 @@ fn a_session_that_is_taken_over_is_followed_no_longer() {
         sweep(&mut node, workers);
         assert_eq!(figures(&node).unfinished, 1);
         assert_eq!(counts(&node), [1, 0, 2]);
+    }
+}
+
+#[test]
+fn messages_of_a_connection_that_has_ended_are_given_up_within_a_second() {
+    let mut node = Node::planned(2, stamped);
+    let receiver = node.subscriber(1, "receiver", "t");
+    let publisher = node.join(0, "publisher");
+    node.set_slow(receiver, true);
+    node.publish(publisher, "t", "unread", Q1);
+    node.cut(receiver);
+    assert_eq!(figures(&node).unfinished, 0);
+    node.advance_time(Duration::from_millis(1_100));
+    assert_eq!(figures(&node).unfinished, 1);
+    // No timer is left once nothing is followed.
+    for worker in [0, 1] {
+        assert!(!node.shell.engine(worker).core.stages.plans_sweep());
     }
 }
 

@@ -50,13 +50,17 @@ pub enum OverrideError {
         /// Name of the flag.
         flag: &'static str,
     },
-    /// Publishers and subscribers come in pairs.
+    /// Each publisher has subscribers of its own.
     #[error(
-        "{scenario} pairs each publisher with one subscriber: {publishers} publishers do not fit {subscribers} subscribers; give both the same number"
+        "{scenario} gives each publisher {each} subscriber{}: {publishers} publishers do not fit {subscribers} subscribers; give {}",
+        if *each == 1 { "" } else { "s" },
+        if *each == 1 { "both the same number".to_owned() } else { format!("{each} times as many subscribers as publishers") }
     )]
     Unpaired {
         /// Name of the scenario.
         scenario: String,
+        /// Subscribers of each publisher.
+        each: u32,
         /// The requested number.
         publishers: u32,
         /// The requested number.
@@ -142,11 +146,11 @@ impl Scenario {
     }
 
     fn resize_groups(&mut self, overrides: &Overrides) -> Result<(), OverrideError> {
-        let paired = self.is_one_to_one();
+        let each = self.subscribers_of_each_publisher();
         let (mut publishers, mut subscribers) = (overrides.publishers, overrides.subscribers);
-        if paired {
-            publishers = publishers.or(subscribers);
-            subscribers = subscribers.or(publishers);
+        if let Some(each) = each {
+            publishers = publishers.or_else(|| Some(subscribers? / each));
+            subscribers = subscribers.or_else(|| Some(publishers?.saturating_mul(each)));
         }
         self.resize("publishers", publishers, |group| group.publish.is_some())?;
         self.resize("subscribers", subscribers, |group| {
@@ -155,9 +159,12 @@ impl Scenario {
         self.resize("connections", overrides.connections, |group| {
             group.publish.is_none() && group.subscribe.is_none()
         })?;
-        if paired && self.publishers() != self.subscribers() {
+        if let Some(each) = each
+            && self.publishers().saturating_mul(each) != self.subscribers()
+        {
             return Err(OverrideError::Unpaired {
                 scenario: self.name.clone(),
+                each,
                 publishers: self.publishers(),
                 subscribers: self.subscribers(),
             });
@@ -217,18 +224,16 @@ impl Scenario {
         Ok(())
     }
 
-    /// Whether each publisher has exactly one subscriber.
-    fn is_one_to_one(&self) -> bool {
-        let mut filters = self
+    /// How many subscribers each publisher has for itself, in a scenario that gives it its own.
+    fn subscribers_of_each_publisher(&self) -> Option<u32> {
+        let filters = self
             .groups
             .iter()
-            .filter_map(|group| group.subscribe.as_ref());
-        filters.any(|subscribe| {
-            subscribe
-                .filters
-                .iter()
-                .any(|filter| filter.contains("{i}"))
-        })
+            .filter_map(|group| group.subscribe.as_ref())
+            .flat_map(|subscribe| &subscribe.filters);
+        let has_own = filters.into_iter().any(|filter| filter.contains("{i}"));
+        let each = self.subscribers().checked_div(self.publishers())?;
+        (has_own && each > 0 && self.subscribers() == self.publishers() * each).then_some(each)
     }
 
     /// Whether the changed scenario still keeps all rules of a file.
@@ -287,6 +292,30 @@ mod tests {
                 ..
             }
         ));
+    }
+
+    #[test]
+    fn publishers_with_two_subscribers_each_keep_them() {
+        let changed = |publishers, subscribers| {
+            let overrides = Overrides {
+                publishers,
+                subscribers,
+                hold: Some(Duration::from_secs(5)),
+                ..Overrides::default()
+            };
+            find("durable-publish").unwrap().with(&overrides)
+        };
+        let sizes = |scenario: Scenario| (scenario.publishers(), scenario.subscribers());
+        assert_eq!(sizes(changed(None, None).unwrap()), (100, 200));
+        assert_eq!(sizes(changed(Some(30), None).unwrap()), (30, 60));
+        assert_eq!(sizes(changed(None, Some(60)).unwrap()), (30, 60));
+        let error = changed(Some(30), Some(30)).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .ends_with("give 2 times as many subscribers as publishers"),
+            "{error}"
+        );
     }
 
     #[test]

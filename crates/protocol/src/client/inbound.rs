@@ -212,7 +212,7 @@ impl Client {
                 };
                 // [MQTT-4.3.3-4] [MQTT-4.6.0-4] [MQTT3-4.6.0-4]
                 self.link.reply(&Packet::PubRel(release), now, out)?;
-                Ok(Event::None)
+                Ok(Event::Released)
             }
         }
     }

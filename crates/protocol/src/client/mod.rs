@@ -58,6 +58,8 @@ pub enum Event<'p> {
         /// Reason code of the server.
         reason: ReasonCode,
     },
+    /// The server has a message of QoS 2 (PUBREC); the PUBREL is already written.
+    Released,
     /// Acknowledgement of [`Client::subscribe`].
     Subscribed(SubAck<'p>),
     /// Acknowledgement of [`Client::unsubscribe`].

@@ -210,7 +210,7 @@ impl Session {
             self.outbound.drop_held(&held, cause, &mut self.journal);
             return Some(());
         }
-        self.outbound.events.sent(&held, packet_id);
+        self.outbound.events.sent(&held, packet_id, out.len());
         match packet_id {
             None => {}
             Some(packet_id) if self.must_keep(held.group.is_some()) => {
@@ -232,7 +232,7 @@ impl Session {
             .send_held(&held, HeldPacket::again(packet_id), now, out)
         {
             Ok(()) => {
-                self.outbound.events.sent(&held, Some(packet_id));
+                self.outbound.events.sent(&held, Some(packet_id), out.len());
                 self.outbound.inflight.put_back(place, held);
             }
             // [MQTT-3.1.2-25]

@@ -27,9 +27,13 @@ pub struct MessageEvent {
 /// A kind of event in the delivery of a message that a session held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryEvent {
-    /// The message was sent, possibly not for the first time; with its packet identifier, if its
-    /// quality of service has one.
-    Sent(Option<PacketId>),
+    /// The message was sent, possibly not for the first time.
+    Sent {
+        /// None if its quality of service has none.
+        packet_id: Option<PacketId>,
+        /// Length of the output up to its end.
+        end: usize,
+    },
     /// PUBACK or PUBREC arrived for the message.
     Acknowledged,
     /// The message was dropped.
@@ -105,8 +109,8 @@ impl DeliveryEvents {
     }
 
     #[inline]
-    pub(super) fn sent(&mut self, held: &Held, packet_id: Option<PacketId>) {
-        self.record(held, DeliveryEvent::Sent(packet_id));
+    pub(super) fn sent(&mut self, held: &Held, packet_id: Option<PacketId>, end: usize) {
+        self.record(held, DeliveryEvent::Sent { packet_id, end });
     }
 
     #[inline]

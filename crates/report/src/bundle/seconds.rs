@@ -15,6 +15,12 @@ use thrum_figures::{count, fraction, utc_text, whole};
 /// Times in a log are rounded to milliseconds.
 const ROUNDING_SECONDS: f64 = 0.000_6;
 
+/// Relative difference of sums of the same numbers.
+const ROUNDING: f64 = 1e-9;
+
+/// Messages due may differ by this part of the clients: at either end of the hold by a thousandth.
+const OFFERED_ESTIMATED: f64 = 0.002;
+
 /// Latencies that a result has of the whole run; it has the others of hold and drain.
 const OF_WHOLE_RUN: [&str; 4] = ["connect", "subscribe", "reconnect", "open_lag"];
 
@@ -101,10 +107,57 @@ pub(super) fn sums(run: &RunResult) -> Result<String, BundleError> {
             return Err(disagrees(what));
         }
     }
+    let figures = hold(run)?;
     Ok(format!(
-        "sums: {} counts of the run are those of its seconds",
+        "sums: {} counts of the run are those of its seconds, {figures} figures of the hold those of its own",
         sums.len()
     ))
+}
+
+/// The hold lasts as long as its seconds, and its rates are the counts of these. Returns how many
+/// figures that are.
+fn hold(run: &RunResult) -> Result<usize, BundleError> {
+    let seconds = || run.series.iter().filter(|of| of.stage == Stage::Hold);
+    let lasts = run.scenario.stages.hold;
+    let sum = |of: fn(&Second) -> u64| fraction(seconds().map(of).fold(0, u64::saturating_add));
+    let rates = &run.rates;
+    // How much of the load is due in a second is an estimate from some of the publishers.
+    let estimated = 2.0 + fraction(run.clients.wanted) * OFFERED_ESTIMATED;
+    let figures = [
+        (
+            "a hold of seconds",
+            lasts,
+            seconds().map(|of| of.span).sum(),
+            ROUNDING_SECONDS,
+        ),
+        (
+            "messages sent in the hold",
+            rates.sent * lasts,
+            sum(|of| of.sent),
+            0.5,
+        ),
+        (
+            "messages received in the hold",
+            rates.received * lasts,
+            sum(|of| of.received),
+            0.5,
+        ),
+        (
+            "messages due in the hold",
+            rates.offered * lasts,
+            sum(|of| of.offered),
+            estimated,
+        ),
+    ];
+    for (name, kept, sum, most) in figures {
+        // A number that is none is never near.
+        let is_near = (kept - sum).abs() <= most + ROUNDING * sum;
+        if !is_near {
+            let what = format!("{RESULT} has {name}: {kept}, and its seconds have {sum}");
+            return Err(disagrees(what));
+        }
+    }
+    Ok(figures.len())
 }
 
 /// The log has the histogram of every figure of every second, and their sums are the latencies of

@@ -69,7 +69,7 @@ fn tool(result: &RunResult) -> Section {
         "tool",
         format!("{} {}", result.tool.name, result.tool.version),
     );
-    section.row("command", result.tool.command.clone());
+    section.row("command", result.machine.bound(&result.tool.command));
     section.row("started", result.started.clone());
     section.row("exit code", result.exit_code.to_string());
     section.row("schema of the figures", result.schema.clone());

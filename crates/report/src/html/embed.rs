@@ -88,8 +88,10 @@ fn curves(latencies: &mut Latencies) {
         generator_lag,
         receive_lag,
         open_lag,
+        floors,
         stages: _,
     } = latencies;
+    floors.clear();
     let all = [
         e2e,
         service,

@@ -208,8 +208,9 @@ fn disclosure(report: &VersusReport) -> Vec<Section> {
         title: "Command".to_owned(),
         ..Section::default()
     };
+    let command = report.machine.bound(&report.command);
     run.rows
-        .push(("command".to_owned(), brief(&report.command, NAME_MAX * 4)));
+        .push(("command".to_owned(), brief(&command, NAME_MAX * 4)));
     run.rows
         .push(("rounds".to_owned(), report.rounds.to_string()));
     let mut sections = vec![run, machine("Machine", &report.machine)];

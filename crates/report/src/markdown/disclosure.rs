@@ -13,7 +13,10 @@ const FENCE_MIN: usize = 3;
 pub(super) fn write(text: &mut String, run: &RunResult) {
     text.push_str("\n## Full disclosure\n\n");
     text.push_str(&grid::markdown(&facts(run), 2));
-    block(text, "Command", "sh", &run.tool.command);
+    let command = run.tool.command.as_str();
+    if !command.trim().is_empty() {
+        block(text, "Command", "sh", &run.machine.bound(command));
+    }
     for broker in &run.brokers {
         let name = match broker.target.as_str() {
             "" => "Configuration of the broker".to_owned(),

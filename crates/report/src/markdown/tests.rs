@@ -70,3 +70,14 @@ fn a_run_of_connections_has_no_empty_sections() {
         assert!(!text.contains(heading), "{text}");
     }
 }
+
+#[test]
+fn a_run_of_a_bound_generator_is_repeated_on_the_same_cores() {
+    let mut run = sample::run();
+    let settings = &mut run.machine.settings;
+    settings.insert(crate::result::AFFINITY.to_owned(), "0".to_owned());
+    let text = markdown(&run);
+    let command = "```sh\ntaskset -c 0 thrum bench run p2p-1K --target mqtt://127.0.0.1:1883\n```";
+    assert!(text.contains(command), "{text}");
+    assert!(text.contains("| cpu.affinity | 0 |"), "{text}");
+}

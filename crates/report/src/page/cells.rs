@@ -121,5 +121,9 @@ fn cell(broker: &VersusBroker, column: &Column) -> String {
     if !range.is_empty() {
         write!(text, " {range}").ok();
     }
+    let rounds = counted(&broker.runs, |run| run.validity.valid).len();
+    if spread.rounds < rounds {
+        write!(text, " ({} of {rounds})", spread.rounds).ok();
+    }
     text
 }

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use serde::Deserialize;
 
 use crate::grid;
-use crate::result::Machine;
+use crate::result::{AFFINITY, Machine};
 use crate::versus::{self, VersusBroker, VersusReport, VersusScenario};
 use thrum_figures::{bytes, count, figure, fraction};
 
@@ -100,7 +100,7 @@ pub fn markdown(page: &Page) -> String {
     write!(
         text,
         "\n## To repeat\n\n```\n{}\n```\n",
-        page.command.trim()
+        page.machine.bound(page.command.trim())
     )
     .ok();
     let report = all(page);
@@ -134,10 +134,16 @@ fn head(page: &Page) -> String {
         (Some(day), _) => (*day).to_owned(),
         (None, _) => "not measured yet".to_owned(),
     };
+    let bound = machine
+        .settings
+        .get(AFFINITY)
+        .map_or_else(String::new, |cores| {
+            format!(" (generator and brokers bound to {cores})")
+        });
     let facts = [
         format!("**Measured** {days} with `thrum bench`, generator and brokers on one machine."),
         format!(
-            "**Machine** {} cores, {}, {} of memory, {}, kernel {}, {} open files per process.",
+            "**Machine** {} cores{bound}, {}, {} of memory, {}, kernel {}, {} open files per process.",
             machine.cores,
             machine.cpu,
             bytes(fraction(machine.memory_bytes)),
@@ -147,7 +153,16 @@ fn head(page: &Page) -> String {
         ),
         format!("**Brokers** {}.", brokers.join("; ")),
     ];
-    facts.map(|fact| format!("- {fact}\n")).concat()
+    let mut notes: Vec<String> = Vec::new();
+    for broker in brokers_of(page).filter(|broker| !broker.note.is_empty()) {
+        let note = format!("**{}** {}", broker.name, broker.note);
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    let facts = facts.into_iter().chain(notes);
+    let lines: Vec<String> = facts.map(|fact| format!("- {fact}\n")).collect();
+    lines.concat()
 }
 
 /// Rounds, their length and their loop.
@@ -261,7 +276,8 @@ fn how_to_read(page: &Page) -> String {
     let mut lines = vec![
         "`(≤ 20µs)` beside a latency: at most this much of it is the generator's own. `withheld`: the generator's part may be the whole figure.",
         "Rounds: those that are VALID, of those that were made. Only VALID rounds count; where there is none, the row shows what the generator could do.",
-        "Promises: rounds in which the broker kept what the protocol promises: nothing lost of QoS 1 and 2 without a stated limit, QoS 2 once, in order.",
+        "A figure with `(1 of 5)` was withheld in the other rounds.",
+        "Promises: of all rounds, INVALID ones too, those in which the broker kept what the protocol promises: nothing lost of QoS 1 and 2 without a stated limit, QoS 2 once, in order.",
         "CPU per message is that of the broker's processes, in user and system mode, by messages received.",
         "Memory per connection is what a connection added to the broker's resident memory. Kernel memory per connection is what it added to the machine's kernel: with the generator on the same machine that is both ends, of which a broker's host has one; shown from 500 connections on.",
     ];

@@ -93,6 +93,19 @@ fn runs_without_figures_are_told() {
 }
 
 #[test]
+fn the_note_of_a_broker_is_told_once() {
+    let mut page = page(vec![broker("thrum", &[true]), broker("relay", &[true])]);
+    page.tables[0].rows[0].scenario.brokers[1].note = "not a broker".to_owned();
+    let twice = page.tables[0].rows[0].clone();
+    page.tables[0].rows.push(twice);
+    let text = markdown(&page);
+    assert_eq!(
+        lines_of(&text, "not a broker"),
+        ["- **relay** not a broker"]
+    );
+}
+
+#[test]
 fn a_withheld_figure_is_not_a_dash() {
     let mut page = page(vec![broker("thrum", &[true])]);
     let run = &mut page.tables[0].rows[0].scenario.brokers[0].runs[0];
@@ -116,4 +129,37 @@ fn conclusions_need_three_valid_rounds_of_every_broker() {
     };
     assert!(shown(&[true; 3]));
     assert!(!shown(&[true, true, false]));
+}
+
+#[test]
+fn a_page_of_a_bound_generator_is_repeated_on_the_same_cores() {
+    let mut page = page(vec![broker("thrum", &[true])]);
+    page.machine.cores = 4;
+    assert!(markdown(&page).contains("```\nthrum bench page two-cores.toml\n```"));
+    let settings = &mut page.machine.settings;
+    settings.insert(AFFINITY.to_owned(), "2-3".to_owned());
+    let text = markdown(&page);
+    let command = "```\ntaskset -c 2-3 thrum bench page two-cores.toml\n```";
+    assert!(text.contains(command), "{text}");
+    let machine = "4 cores (generator and brokers bound to 2-3), ";
+    assert!(text.contains(machine), "{text}");
+}
+
+#[test]
+fn a_figure_that_some_rounds_withhold_says_of_how_many_rounds_it_is() {
+    let mut page = page(vec![broker("thrum", &[true, true, true])]);
+    for run in &mut page.tables[0].rows[0].scenario.brokers[0].runs[1..] {
+        let few = crate::result::Withheld::TooFew {
+            values: 5,
+            needed: 100,
+        };
+        let e2e = run.latency_ns.e2e.as_mut().unwrap();
+        e2e.withheld.insert("p99".to_owned(), few);
+        run.fill_metrics();
+    }
+    let text = markdown(&page);
+    assert!(
+        lines_of(&text, "| thrum |")[0].contains("(1 of 3) |"),
+        "{text}"
+    );
 }

@@ -64,6 +64,25 @@ impl Quantiles {
     }
 }
 
+impl Latencies {
+    /// Keeps a histogram that errors follow from, unless it is empty.
+    pub fn keep_floor(&mut self, name: &str, histogram: &Histogram<u64>) {
+        let text = hdr::encode(histogram).filter(|_| !histogram.is_empty());
+        if let Some(text) = text {
+            self.floors.insert(name.to_owned(), text);
+        }
+    }
+
+    /// A histogram that errors follow from; none if it was empty.
+    ///
+    /// # Errors
+    /// Its text was changed or cut off.
+    pub fn floor(&self, name: &str) -> Result<Option<Histogram<u64>>, HistogramError> {
+        let text = self.floors.get(name);
+        text.map(|text| hdr::decode(text)).transpose()
+    }
+}
+
 impl Distribution {
     /// Quantiles, curve and text of a histogram of nanoseconds. A histogram with a count of more
     /// than 63 bits has no text.

@@ -32,6 +32,11 @@ pub struct Latencies {
     pub receive_lag: Option<Distribution>,
     /// From the scheduled to the actual opening of a connection.
     pub open_lag: Option<Distribution>,
+    /// What the errors of all these follow from, by name: the latencies without the time that may
+    /// be the generator's, and what makes these too high. Histograms in the form of
+    /// [`Distribution::hdr`].
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub floors: BTreeMap<String, String>,
     /// The stages of messages inside the broker; none if it stamps none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<MessageStages>,

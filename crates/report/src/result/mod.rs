@@ -19,7 +19,7 @@ pub use latency::{Distribution, Latencies, Quantiles};
 pub use resources::{MachineUse, Memory, Resources, ThreadLoad, Usage};
 pub use scenario::{GroupDescription, LoadModel, ScenarioDescription, StageSeconds};
 pub use series::{Delays, Mark, Second, Stage};
-pub use stages::{LatencySplit, MessageStages, StageFigures};
+pub use stages::{LatencySplit, MessageStages, StageFigures, Unsplit};
 pub use withheld::{
     BOUND_NS_MIN, BOUND_SHARE_IN_USE_MAX, BOUND_SHARE_MAX, FIGURES_IN_USE, VALUES_BEYOND_MIN,
     VALUES_MIN, Withheld,
@@ -110,6 +110,20 @@ pub struct Machine {
     pub settings: BTreeMap<String, String>,
     /// The source of the times.
     pub clock: String,
+}
+
+/// Name of the setting with the cores that the generator is bound to, if it is.
+pub const AFFINITY: &str = "cpu.affinity";
+
+impl Machine {
+    /// A command line with what binds it to the same cores.
+    pub fn bound(&self, command: &str) -> String {
+        let cores = self.settings.get(AFFINITY).map(String::as_str);
+        cores.map_or_else(
+            || command.to_owned(),
+            |cores| format!("taskset -c {cores} {command}"),
+        )
+    }
 }
 
 /// Whether the figures are the broker's.

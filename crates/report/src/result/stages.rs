@@ -6,6 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::Distribution;
 
+/// With fewer stamped messages the means say too little about those of the benchmark.
+const STAMPED_MIN: u64 = 100;
+/// So many percent of the stamped messages may lack stages because the broker followed too many:
+/// what is left out are those of a time with much to do.
+const LEFT_OUT_PERCENT_MAX: u64 = 3;
+
 /// The stages of messages inside a broker that stamps them, over the hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -71,10 +77,35 @@ impl LatencySplit {
     }
 }
 
+/// Why the stamped messages do not stand for all of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsplit {
+    /// There are fewer than this.
+    TooFew(u64),
+    /// More than so many percent of them were not followed.
+    LeftOut(u64),
+}
+
 impl MessageStages {
-    /// Splits the mean of the end-to-end latency, unless it is not to be used.
+    /// Splits the mean of the end-to-end latency, unless it is not to be used or the stamped
+    /// messages do not stand for all.
     pub fn split(&mut self, e2e: Option<&Distribution>) {
-        self.split = self.parts_of(e2e);
+        self.split = match self.unsplit() {
+            None => self.parts_of(e2e),
+            Some(_) => None,
+        };
+    }
+
+    /// Why the stamped messages do not stand for all, if they do not.
+    pub const fn unsplit(&self) -> Option<Unsplit> {
+        if self.stamped < STAMPED_MIN {
+            return Some(Unsplit::TooFew(STAMPED_MIN));
+        }
+        let left_out = self.table_full.saturating_mul(100);
+        if left_out > self.stamped.saturating_mul(LEFT_OUT_PERCENT_MAX) {
+            return Some(Unsplit::LeftOut(LEFT_OUT_PERCENT_MAX));
+        }
+        None
     }
 
     fn parts_of(&self, e2e: Option<&Distribution>) -> Option<LatencySplit> {

@@ -199,6 +199,13 @@ pub(crate) fn conditions(run: &RunResult) -> Vec<String> {
             figure(scenario.scale)
         ));
     }
+    let machines = run.agents.iter().filter(|agent| agent.clients > 0).count();
+    if machines > 1 && scenario.transport.split(", ").any(|of| of == "quic") {
+        conditions.push(
+            "QUIC between machines: the error leaves out what the QUIC threads of the sending machine waited for a core"
+                .to_owned(),
+        );
+    }
     conditions
 }
 

@@ -210,6 +210,10 @@ fn broker_text(run: &RunResult, broker: &Broker) -> String {
             .unless_withheld("broker.bytes_per_connection", bytes(each));
         parts.push(format!("{each}/connection"));
     }
+    if let Some(each) = usage.machine.kernel_bytes_per_connection {
+        // Both ends of each connection, if the generator is on the same machine.
+        parts.push(format!("kernel {}/connection", bytes(each)));
+    }
     if let Some(why) = run.validity.reasons_withheld(&OF_BROKER) {
         parts.push(format!("withheld: {why}"));
     }

@@ -22,7 +22,7 @@ fn the_summary_fits_a_screen() {
                  reconnect  p50 5ms  p99 5ms  max 5ms
                  clients    1 000/s connected · failures 0 · 10 of 10 reconnected
                  delivery   lost 0  duplicated 0  out of order 0
-                 broker     cpu avg 1 cores max 1.2 · 50µs/message · whole machine 130µs/message · 2 000/s per core · rss max 8 MiB · 1 KiB/connection · machine's net out 60 KiB/s, all processes · pid 42
+                 broker     cpu avg 1 cores max 1.2 · 50µs/message · whole machine 130µs/message · 2 000/s per core · rss max 8 MiB · 1 KiB/connection · kernel 7.6 KiB/connection · machine's net out 60 KiB/s, all processes · pid 42
                  generator  cpu avg 0.5 cores max 0.6 · 70µs/message · 900 B/connection · busiest thread 40 % · waited for a core 1.5 %
   █ MARKS        5s  cut 10 connections · all back within 2s
 ";
@@ -150,6 +150,26 @@ fn a_baseline_adds_a_line_and_its_warnings() {
         "{}",
         lines[1]
     );
+}
+
+#[test]
+fn of_quic_between_machines_it_is_said_what_the_error_leaves_out() {
+    let mut run = sample::run();
+    let agent = || crate::result::Agent {
+        clients: 500,
+        ..crate::result::Agent::default()
+    };
+    run.agents = vec![agent(), agent()];
+    let is_said = |run: &RunResult| {
+        let mut conditions = conditions(run).into_iter();
+        conditions.any(|text| text.starts_with("QUIC between machines: the error leaves out"))
+    };
+    assert!(!is_said(&run));
+    run.scenario.transport = "tcp, quic".to_owned();
+    assert!(is_said(&run));
+    // On one machine all of them are known.
+    run.agents.truncate(1);
+    assert!(!is_said(&run));
 }
 
 #[test]

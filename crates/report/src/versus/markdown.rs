@@ -222,7 +222,7 @@ fn disclosure(report: &VersusReport) -> String {
     let mut text = "\n## Full disclosure\n\n".to_owned();
     let memory = units::bytes(fraction(machine.memory_bytes));
     let facts = [
-        ("command", report.command.clone()),
+        ("command", machine.bound(&report.command)),
         ("CPU", format!("{}, {} cores", machine.cpu, machine.cores)),
         ("memory", memory),
         (

@@ -17,11 +17,8 @@ const KEYS: [(&str, &str); 7] = [
     ("q", "stop & report"),
 ];
 
-/// The same in a series of runs, of which `q` ends only the present one.
-const SERIES_KEYS: [(&str, &str); 8] = [
-    ("+/-", "rate"),
-    ("space", "pause"),
-    ("e", "extend"),
+/// The same in a series of runs, whose load stays as planned; `q` ends only the present one.
+const SERIES_KEYS: [(&str, &str); 5] = [
     ("n", "note"),
     ("t", "time scale"),
     ("?", "help"),
@@ -40,12 +37,10 @@ const SHORT_KEYS: [(&str, &str); 6] = [
 ];
 
 /// The same in a series.
-const SHORT_SERIES_KEYS: [(&str, &str); 7] = [
+const SHORT_SERIES_KEYS: [(&str, &str); 5] = [
     ("^C", "end all"),
     ("q", "end run"),
     ("?", "help"),
-    ("+/-", "rate"),
-    ("space", "pause"),
     ("n", "note"),
     ("t", "time"),
 ];

@@ -25,11 +25,20 @@ const NAMES: usize = 5;
 /// Width and height with borders; fits into the least size that has panels.
 const SIZE: (u16, u16) = (36, 10);
 
-pub(super) fn draw(frame: &mut Frame<'_>) {
+/// Keys that have no function in a series: its load stays as planned.
+const ALONE: [&str; 3] = ["+ -", "space", "e"];
+
+pub(super) fn draw(frame: &mut Frame<'_>, is_in_series: bool) {
     let area = centred(frame.area());
     let lines: Vec<Line<'_>> = KEYS
         .iter()
-        .map(|(name, effect)| tabled(name, NAMES, effect, Tone::Normal))
+        .map(|(name, effect)| {
+            if is_in_series && ALONE.contains(name) {
+                tabled(name, NAMES, "not in a series", Tone::Quiet)
+            } else {
+                tabled(name, NAMES, effect, Tone::Normal)
+            }
+        })
         .collect();
     let block = Block::bordered()
         .title(" keys ")

@@ -43,7 +43,7 @@ pub(crate) fn render(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &ViewStat
         compact::draw_one_line(frame, snapshot, view);
     }
     if view.mode == Mode::Help {
-        help::draw(frame);
+        help::draw(frame, snapshot.series.is_some());
     }
     plain::apply(frame.buffer_mut(), view.look);
 }

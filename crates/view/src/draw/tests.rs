@@ -100,6 +100,10 @@ fn the_place_in_the_series_is_seen_while_a_run_goes_on() {
             frame.contains(keys) && frame.contains("^C end all"),
             "{frame}"
         );
+        // Its load stays as planned, and no key changes it.
+        assert!(!frame.contains("rate  space"), "{frame}");
+        let help = text((width, height), &snapshot, &after_keys("?"));
+        assert_eq!(help.matches("not in a series").count(), 3, "{help}");
     }
     let alone = text((80, 24), &sample::snapshot(133), &ViewState::default());
     assert!(
@@ -441,10 +445,13 @@ fn the_help_names_every_key() {
 
 #[test]
 fn a_terminal_without_unicode_gets_ascii() {
-    let view = ViewState::new(Look {
-        glyphs: Glyphs::Ascii,
-        palette: Palette::Colour,
-    });
+    let view = ViewState::new(
+        Look {
+            glyphs: Glyphs::Ascii,
+            palette: Palette::Colour,
+        },
+        false,
+    );
     let frame = text((120, 30), &sample::snapshot(133), &view);
     assert!(frame.is_ascii(), "{frame}");
     assert!(
@@ -455,10 +462,13 @@ fn a_terminal_without_unicode_gets_ascii() {
 
 #[test]
 fn no_colour_is_used_where_none_is_wanted() {
-    let view = ViewState::new(Look {
-        glyphs: Glyphs::Unicode,
-        palette: Palette::Plain,
-    });
+    let view = ViewState::new(
+        Look {
+            glyphs: Glyphs::Unicode,
+            palette: Palette::Plain,
+        },
+        false,
+    );
     let is_coloured = |buffer: Buffer| buffer.content.iter().any(|cell| cell.fg != Color::Reset);
     let snapshot = sample::snapshot(133);
     assert!(is_coloured(drawn(

@@ -129,9 +129,11 @@ impl World {
         ]
         .map(of);
         let counts = [routed.0, queued.0, written.0];
-        // A duration of 0 counts as one nanosecond, and no longer one than a minute is entered.
+        // A duration of 0 counts as one nanosecond, and a longer one than a minute as a minute:
+        // then the parts do not add up.
+        let longest = figures.series(MessageStage::Broker).histogram.max();
         let sum = routed.1 + queued.1 + written.1;
-        let is_sum = sum.abs_diff(broker.1) <= 3 * broker.0 || written.1 > STAGE_NS_MAX;
+        let is_sum = sum.abs_diff(broker.1) <= 3 * broker.0 || longest >= STAGE_NS_MAX;
         if counts == [broker.0; 3] && is_sum && acknowledged.0 <= written.0 {
             return Ok(());
         }

@@ -37,7 +37,7 @@ mod sink;
 mod stepped_worker;
 mod steps;
 mod tests;
-mod tls;
+pub(crate) mod tls;
 mod wall_clock_tests;
 pub(crate) mod websocket;
 mod world;

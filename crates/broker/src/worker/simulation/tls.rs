@@ -25,7 +25,7 @@ const NODE: &str = "localhost";
 
 /// TLS configuration of the clients in one run: a client resumes its own sessions.
 #[derive(Default)]
-pub(super) struct Connectors(BTreeMap<ClientNumber, Connector>);
+pub(crate) struct Connectors(BTreeMap<ClientNumber, Connector>);
 
 impl std::fmt::Debug for Connectors {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -35,7 +35,7 @@ impl std::fmt::Debug for Connectors {
 
 impl Connectors {
     /// The client's end of a new connection.
-    pub(super) fn layers(
+    pub(crate) fn layers(
         &mut self,
         client: ClientNumber,
         scheme: Scheme,
@@ -50,7 +50,7 @@ impl Connectors {
 }
 
 /// The source of a listener's TLS.
-pub(super) fn acceptor(scheme: Scheme) -> Acceptor {
+pub(crate) fn acceptor(scheme: Scheme) -> Acceptor {
     let tls = scheme.is_tls().then(|| ServerTlsOptions {
         client_certificate: ClientCertificate::Optional,
         ca_file: Some(files().join("clients.pem")),

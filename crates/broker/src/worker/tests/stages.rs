@@ -13,14 +13,16 @@ use thrum_codec::packet::{
 use thrum_codec::properties::SubscribeProperties;
 use thrum_codec::{PacketId, TopicFilter};
 use thrum_engine::access::Shared;
-use thrum_engine::stages::MessageStage;
-use thrum_transport::{Acceptor, WebSocketOptions};
+use thrum_engine::ids::ConnectionKey;
+use thrum_engine::stages::{self, MessageStage};
+use thrum_transport::{Acceptor, Scheme, WebSocketOptions};
 
 use super::{Parts, bytes, connect, messages, publish, settle, subscriber, two_workers_with};
 use crate::config::Config;
 use crate::settings::Settings;
 use crate::worker::Worker;
-use crate::worker::simulation::websocket::WebSocket;
+use crate::worker::simulation::tls::{self, Connectors};
+use crate::worker::simulation::websocket::{CLOSE, WebSocket};
 
 /// Two workers that stamp every message, and their clock.
 fn stamping(change: impl FnOnce(&mut Parts)) -> ([Worker; 2], Arc<AtomicU64>) {
@@ -55,6 +57,7 @@ fn packets_that_wait_for_the_next_turn_count_from_their_read() {
     messages(&mut subscriber);
     let worker = &mut workers[0];
     worker.traffic.engine.core.turn.limits_mut().portion_units = 8;
+    millis.fetch_add(1, Ordering::Relaxed);
     publisher.write_all(&publish(b"x").repeat(10)).unwrap();
     let mut turns = 0;
     while stage(worker, MessageStage::Written).0 < 10 {
@@ -64,6 +67,9 @@ fn packets_that_wait_for_the_next_turn_count_from_their_read() {
     }
     assert!(turns > 2, "{turns} turns");
     assert_eq!(messages(&mut subscriber).len(), 10);
+    // For those of later turns it is not known how long they lay in the socket.
+    let waited = stage(worker, MessageStage::Waited).0;
+    assert!((1..10).contains(&waited), "{waited}");
     // The last one was read in the first turn.
     let (count, longest) = stage(worker, MessageStage::Routed);
     assert!(count == 10 && longest >= 20, "{count} in {longest} ms");
@@ -73,9 +79,8 @@ fn packets_that_wait_for_the_next_turn_count_from_their_read() {
     publisher.write_all(&publish(b"x")).unwrap();
     worker.run_turn();
     let after = worker.node.state.stages.merged().unwrap();
-    let sum = |figures: &thrum_engine::stages::StageFigures| {
-        figures.series(MessageStage::Broker).sum_ns / 1_000_000
-    };
+    let sum =
+        |figures: &stages::StageFigures| figures.series(MessageStage::Broker).sum_ns / 1_000_000;
     assert_eq!(sum(&after), sum(&before));
 }
 
@@ -130,11 +135,7 @@ fn a_message_is_written_when_the_socket_has_its_last_byte() {
     let worker = &mut workers[0];
     let packet = publish(&vec![b'x'; 900_000]);
     let mut left = &packet[..];
-    let key = {
-        let core = &worker.traffic.engine.core;
-        let slot = core.sessions.find("subscriber").unwrap();
-        core.sessions[slot].connection.unwrap()
-    };
+    let key = connection_of(worker, "subscriber");
     let mut was_waiting = false;
     while stage(worker, MessageStage::Written).0 == 0 {
         match publisher.write(left) {
@@ -156,17 +157,25 @@ fn a_message_is_written_when_the_socket_has_its_last_byte() {
     assert!(count == 1 && longest > 5, "{count} in {longest} ms");
 }
 
-#[test]
-fn a_message_in_the_layers_is_not_written_yet() {
+fn connection_of(worker: &Worker, client_id: &str) -> ConnectionKey {
+    let core = &worker.traffic.engine.core;
+    let slot = core.sessions.find(client_id).unwrap();
+    core.sessions[slot].connection.unwrap()
+}
+
+/// Packets in a WebSocket frame of a client.
+fn wrapped(packets: &[u8]) -> Vec<u8> {
+    let mut wire = Vec::new();
+    WebSocket::wrap(packets, &mut wire);
+    wire
+}
+
+/// Two workers behind WebSocket, and two subscribers of the first one.
+fn behind_web_socket() -> ([Worker; 2], [UnixStream; 2]) {
     let (mut workers, _) = stamping(|parts| {
         parts.acceptor = Acceptor::new(None, Some(&WebSocketOptions::default())).unwrap();
     });
-    let wrapped = |packets: &[u8]| {
-        let mut wire = Vec::new();
-        WebSocket::wrap(packets, &mut wire);
-        wire
-    };
-    let [mut subscriber, mut publisher] = ["subscriber", "publisher"].map(|name| {
+    let mut clients = ["subscriber", "publisher"].map(|name| {
         let mut client = workers[0].accepted();
         client.write_all(&WebSocket::request()).unwrap();
         workers[0].run_turn();
@@ -175,13 +184,17 @@ fn a_message_in_the_layers_is_not_written_yet() {
         settle(&mut workers);
         client
     });
-    while read_some(&mut publisher, 100_000) + read_some(&mut subscriber, 100_000) > 0 {}
+    for client in &mut clients {
+        while read_some(client, 100_000) > 0 {}
+    }
+    (workers, clients)
+}
+
+#[test]
+fn a_message_in_the_layers_is_not_written_yet() {
+    let (mut workers, [mut subscriber, mut publisher]) = behind_web_socket();
     let worker = &mut workers[0];
-    let keys = ["subscriber", "publisher"].map(|name| {
-        let core = &worker.traffic.engine.core;
-        let slot = core.sessions.find(name).unwrap();
-        core.sessions[slot].connection.unwrap()
-    });
+    let keys = ["subscriber", "publisher"].map(|name| connection_of(worker, name));
     let packet = wrapped(&publish(&vec![b'x'; 900_000]));
     let mut left = &packet[..];
     // One of the two receivers is followed, for both.
@@ -205,6 +218,126 @@ fn a_message_in_the_layers_is_not_written_yet() {
             read_some(client, 7_001);
         }
     }
+}
+
+#[test]
+fn output_that_the_layers_drop_is_not_written() {
+    let (mut workers, [mut subscriber, mut publisher]) = behind_web_socket();
+    let worker = &mut workers[0];
+    let keys = ["subscriber", "publisher"].map(|name| connection_of(worker, name));
+    let packet = wrapped(&publish(&vec![b'x'; 900_000]));
+    let mut left = &packet[..];
+    while !left.is_empty() {
+        match publisher.write(left) {
+            Ok(len) => left = &left[len..],
+            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+        }
+        worker.run_turn();
+    }
+    while worker.node.state.stages.merged().unwrap().stamped == 0 {
+        worker.run_turn();
+    }
+    let edge = &mut worker.traffic.edge;
+    for key in keys {
+        assert!(worker.traffic.engine.core.outputs[key].waiting() > 0);
+        // Both clients end the WebSocket, and read on.
+        let layered = edge.connections[key].layered.as_mut().unwrap();
+        let mut close = Vec::new();
+        WebSocket::frame(CLOSE, &[], &mut close);
+        layered.receive(&mut close, &mut Vec::new()).unwrap();
+    }
+    for _ in 0..100 {
+        for client in [&mut subscriber, &mut publisher] {
+            read_some(client, 100_000);
+        }
+        worker.run_turn();
+    }
+    let engine = &mut worker.traffic.engine;
+    assert!(keys.map(|key| engine.core.outputs[key].waiting()) == [0; 2]);
+    stages::sweep_is_due(&mut engine.core);
+    let figures = worker.node.state.stages.merged().unwrap();
+    assert_eq!((figures.stamped, figures.unfinished), (1, 1));
+    assert_eq!(stage(worker, MessageStage::Written).0, 0);
+}
+
+/// A client of a worker behind TLS.
+struct TlsClient {
+    stream: UnixStream,
+    layers: thrum_transport::Layers,
+}
+
+impl TlsClient {
+    fn join(worker: &mut Worker, client_id: &str) -> Self {
+        let layers = Connectors::default().layers(0, Scheme::Mqtts, false);
+        let stream = worker.accepted();
+        let mut client = Self { stream, layers };
+        let mut wire = Vec::new();
+        client.layers.start(&mut wire).unwrap();
+        while !client.layers.is_open() {
+            client.stream.write_all(&wire).unwrap();
+            wire.clear();
+            worker.run_turn();
+            let mut bytes = vec![0; 100_000];
+            if let Ok(len) = client.stream.read(&mut bytes) {
+                let (layers, plain) = (&mut client.layers, &mut Vec::new());
+                layers.receive(&mut bytes[..len], plain, &mut wire).unwrap();
+            }
+        }
+        client.stream.write_all(&wire).unwrap();
+        let hello = client.wire(&connect(client_id, None));
+        client.stream.write_all(&hello).unwrap();
+        worker.run_turn();
+        client
+    }
+
+    fn wire(&mut self, packets: &[u8]) -> Vec<u8> {
+        let mut wire = Vec::new();
+        self.layers.send(packets, &mut wire).unwrap();
+        wire
+    }
+}
+
+#[test]
+fn a_record_is_read_with_its_last_byte_and_packets_in_it_are_near() {
+    let (mut workers, millis) = stamping(|parts| {
+        parts.config.node.stamp_messages = 50;
+        parts.acceptor = tls::acceptor(Scheme::Mqtts);
+    });
+    let worker = &mut workers[0];
+    let mut publisher = TlsClient::join(worker, "publisher");
+    let wire = publisher.wire(&publish(b"x").repeat(1_000));
+    let (last, first) = wire.split_last().unwrap();
+    publisher.stream.write_all(first).unwrap();
+    worker.run_turn();
+    assert_eq!(worker.node.state.stages.merged().unwrap().stamped, 0);
+    millis.fetch_add(500, Ordering::Relaxed);
+    publisher.stream.write_all(&[*last]).unwrap();
+    for _ in 0..20 {
+        worker.run_turn();
+    }
+    let stamped = worker.node.state.stages.merged().unwrap().stamped;
+    assert!((10..40).contains(&stamped), "{stamped}");
+    // Their read is known: it was in the turn that read the last byte.
+    let (waited, longest) = stage(worker, MessageStage::Waited);
+    assert_eq!((waited, longest), (stamped, 0));
+}
+
+#[test]
+fn the_time_of_a_read_ends_with_it_where_its_bytes_become_no_input() {
+    let (mut workers, millis) = stamping(|parts| {
+        parts.acceptor = tls::acceptor(Scheme::Mqtts);
+    });
+    let worker = &mut workers[0];
+    let mut publisher = TlsClient::join(worker, "publisher");
+    let wire = publisher.wire(&publish(b"x"));
+    // A time of 0 is that of no read.
+    millis.fetch_add(1, Ordering::Relaxed);
+    publisher.stream.write_all(&wire[..10]).unwrap();
+    worker.run_turn();
+    let time_of_next = |worker: &Worker| stages::time_of_left_bytes(&worker.traffic.engine.core);
+    let before = time_of_next(worker);
+    millis.fetch_add(50, Ordering::Relaxed);
+    assert_eq!(time_of_next(worker) - before, 50_000_000);
 }
 
 /// The texts at the topic that a new subscriber receives.
@@ -256,6 +389,28 @@ fn the_figures_are_a_retained_message_while_messages_are_stamped() {
     workers[0].publish_stages();
     assert_eq!(topic(&mut workers), Vec::<Value>::new());
     assert!(workers[0].node.state.stages.merged().is_none());
+}
+
+#[test]
+fn no_figures_stay_when_a_reload_turns_the_sys_topics_off() {
+    let (mut workers, _) = stamping(|_| ());
+    workers[0].publish_stages();
+    assert_eq!(topic(&mut workers).len(), 1);
+    let mut config = Config::default();
+    config.node.stamp_messages = 1;
+    config.sys.interval = std::time::Duration::ZERO;
+    let settings = Settings::new(&config, &Arc::new(Shared::default()));
+    for worker in &mut workers {
+        worker.reload(&settings);
+    }
+    workers[0].publish_stages();
+    assert_eq!(topic(&mut workers), Vec::<Value>::new());
+}
+
+#[test]
+fn the_longest_text_of_the_figures_fits_a_packet_that_the_benchmark_reads() {
+    let bytes = crate::stage_topic::longest_text_bytes();
+    assert!((100_000..1024 * 1024).contains(&bytes), "{bytes}");
 }
 
 #[test]

@@ -69,6 +69,7 @@ impl Shell {
                     let engine = &mut self.workers[worker].engine;
                     engine.held.are_due(&mut engine.core);
                 }
+                Target::Stages => stages::sweep_is_due(&mut self.workers[worker].engine.core),
                 other => panic!("the engine sets no timer for {other:?}"),
             }
             self.workers[worker].engine.core.durable.end_unit();

@@ -226,7 +226,7 @@ fn render_publish(publish: &Publish<'_>) -> String {
 
 fn render_event(event: &Event<'_>) -> String {
     match event {
-        Event::None => String::new(),
+        Event::None | Event::Released => String::new(),
         Event::Connected(ack) => format!("connected, session {}", ack.session_present),
         Event::Refused(ack) => format!("refused{}", code(ack.reason)),
         Event::Message { publish, alias } => {

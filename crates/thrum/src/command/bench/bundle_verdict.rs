@@ -1,11 +1,13 @@
 //! Whether verdict and validity of a bundle follow from its scenario and its counts: what the file
 //! says of itself, computed again by the rules of a run.
 
-use thrum_figures::{count, whole};
+use thrum_figures::whole;
 use thrum_load::delivered::Wrong;
+use thrum_load::floors::Floors;
+use thrum_load::histogram::histogram;
 use thrum_load::scenario::{Changes, FaultKind, Scenario};
 use thrum_load::validity::{Health, Limit, ThreadLoad, figures_in_use};
-use thrum_load::verdict::{Connections, Delivery, Promise, faults};
+use thrum_load::verdict::{Connections, Delivery, Judged, Promise, faults};
 use thrum_report::RunResult;
 
 /// Faults of counts that a result does not keep: only their absence of others is checked.
@@ -13,6 +15,9 @@ const NOT_KEPT: [&str; 2] = [
     "messages not acknowledged: ",
     "clients that did not reconnect: ",
 ];
+
+/// Latencies of the generator itself: they are its errors, and have none.
+const OF_GENERATOR: [&str; 3] = ["generator_lag", "receive_lag", "open_lag"];
 
 /// Most agents of a run, as `--agents` has it.
 const AGENTS_MAX: usize = 64;
@@ -39,7 +44,9 @@ pub(super) fn check(run: &RunResult) -> Result<Vec<String>, String> {
     described(run, &scenario)?;
     verdict(run, &scenario)?;
     validity(run, &scenario)?;
+    let errors = errors(run)?;
     Ok(vec![
+        errors,
         "scenario.toml: the clients, loads and thresholds of result.json".to_owned(),
         format!("verdict: {} judged again", run.verdict_word()),
         "validity: the limits that result.json has the facts of, found again".to_owned(),
@@ -157,38 +164,28 @@ fn verdict(run: &RunResult, scenario: &Scenario) -> Result<(), String> {
             found.join(", ")
         ));
     }
-    let clients = &run.clients;
-    let is_decided = clients.ready.saturating_add(clients.failed) >= clients.wanted;
-    let passes = run.verdict.faults.is_empty() && is_decided && !run.is_without_figures();
-    if run.verdict.pass != passes {
+    let judged = Judged {
+        faults: run.verdict.faults.clone(),
+        wanted: run.clients.wanted,
+        ready: run.clients.ready,
+        failed: run.clients.failed,
+        is_without_figures: run.is_without_figures(),
+        publishes: scenario.publishers() > 0,
+        delivery,
+    };
+    if run.verdict.pass != judged.passes() {
         let word = |passes| if passes { "PASS" } else { "FAIL" };
-        let (kept, found) = (word(run.verdict.pass), word(passes));
+        let (kept, found) = (word(run.verdict.pass), word(judged.passes()));
         return Err(format!(
             "result.json says {kept}, and its counts give {found}"
         ));
     }
-    sentence(run, scenario, passes)
-}
-
-/// The sentence of the verdict has the faults, or the counts that are not 0.
-fn sentence(run: &RunResult, scenario: &Scenario, passes: bool) -> Result<(), String> {
-    let (of, text) = (&run.delivery, &run.verdict.text);
-    let has = |number: u64| text.contains(&count(number));
-    let is_told = if !run.verdict.faults.is_empty() {
-        *text == run.verdict.faults.join(", ")
-    } else if !passes {
-        run.is_without_figures() || (has(run.clients.ready) && has(run.clients.wanted))
-    } else if scenario.publishers() == 0 {
-        has(run.clients.ready)
-    } else {
-        let counts = [of.expected, of.lost, of.duplicated, of.excused];
-        counts.into_iter().filter(|number| *number > 0).all(has)
-    };
-    if is_told {
+    let (kept, found) = (&run.verdict.text, judged.text());
+    if *kept == found {
         Ok(())
     } else {
         Err(format!(
-            "the verdict of result.json says '{text}', which is not what its counts say"
+            "the verdict of result.json says '{kept}', and its counts say '{found}'"
         ))
     }
 }
@@ -245,6 +242,57 @@ fn validity(run: &RunResult, scenario: &Scenario) -> Result<(), String> {
     }
 }
 
+/// The error beside each figure follows from the floors.
+fn errors(run: &RunResult) -> Result<String, String> {
+    let latencies = || run.latency_ns.named().into_iter();
+    let mut kept = latencies().filter_map(|(name, of)| Some((name, of?.bound?)));
+    if run.latency_ns.floors.is_empty() {
+        let is_of_this_version = run.tool.version == env!("CARGO_PKG_VERSION");
+        return match kept.next().filter(|_| is_of_this_version) {
+            Some((name, _)) => Err(format!(
+                "result.json has an error of {name}, and not what it follows from"
+            )),
+            None => Ok("errors: the run keeps nothing that they follow from".to_owned()),
+        };
+    }
+    let mut floors = Floors::default();
+    for (name, floor) in floors.named_mut() {
+        let found = run.latency_ns.floor(name);
+        let found = found.map_err(|error| format!("{name} of result.json: {error}"))?;
+        *floor = found.unwrap_or_else(histogram);
+    }
+    let mut computed = 0;
+    for (name, of) in latencies() {
+        let Some(of) = of.filter(|_| !OF_GENERATOR.contains(&name)) else {
+            continue;
+        };
+        let seen = of.histogram();
+        let seen = seen.map_err(|error| format!("{name} of result.json: {error}"))?;
+        let again = |clocks_ns| floors.bound_of(name, &seen, of.missing, clocks_ns);
+        // Whether messages went from one machine to another, the file does not say.
+        if of.bound != again(0) && of.bound != again(clock_error_ns(run)) {
+            return Err(format!(
+                "the error of {name} in result.json is not what its floors give"
+            ));
+        }
+        computed += 1;
+    }
+    Ok(format!(
+        "errors: those of {computed} distributions computed again"
+    ))
+}
+
+/// Largest error of the time between two of the machines.
+fn clock_error_ns(run: &RunResult) -> u64 {
+    let mut errors: Vec<u64> = run.agents.iter().map(|of| of.clock_error_ns).collect();
+    errors.sort_unstable();
+    errors
+        .iter()
+        .rev()
+        .take(2)
+        .fold(0, |sum, of| sum.saturating_add(*of))
+}
+
 fn health(run: &RunResult, scenario: &Scenario) -> Health {
     let thresholds = scenario.thresholds.iter();
     let judged: Vec<&str> = thresholds.map(|threshold| threshold.metric.name).collect();
@@ -272,6 +320,7 @@ fn health(run: &RunResult, scenario: &Scenario) -> Health {
 
 #[cfg(test)]
 mod tests {
+    use thrum_load::histogram::enter_many;
     use thrum_load::scenario::find;
     use thrum_report::result::{Distribution, GroupDescription, Quantiles};
 
@@ -300,7 +349,8 @@ mod tests {
         (run.rates.offered, run.rates.sent) = (1_000.0, 1_000.0);
         run.validity.valid = true;
         run.verdict.pass = true;
-        run.verdict.text = "all 15 000 deliveries arrived".to_owned();
+        run.verdict.text =
+            "all 15 000 deliveries arrived unaltered, in order, each once".to_owned();
         run
     }
 
@@ -318,7 +368,7 @@ mod tests {
 
     #[test]
     fn a_run_by_the_rules_stands_the_checks() {
-        assert_eq!(check(&run()).unwrap().len(), 3);
+        assert_eq!(check(&run()).unwrap().len(), 4);
         let mut failed = run();
         lose(&mut failed, 3);
         failed.verdict.faults = vec![
@@ -330,8 +380,23 @@ mod tests {
         assert!(check(&failed).is_ok(), "{:?}", check(&failed));
         let mut again = run();
         again.delivery.duplicated = 12;
-        again.verdict.text = "all 15 000 deliveries arrived, 12 again".to_owned();
+        again.verdict.text =
+            "all 15 000 deliveries arrived unaltered, in order, 12 again, which QoS 1 allows"
+                .to_owned();
         assert!(check(&again).is_ok(), "{:?}", check(&again));
+    }
+
+    #[test]
+    fn losses_that_qos_0_allows_are_told_as_a_run_tells_them() {
+        let mut lossy = run();
+        lossy.scenario.toml = lossy.scenario.toml.replace("qos = 1", "qos = 0");
+        lossy.scenario.qos = Some(0);
+        let of = &mut lossy.delivery;
+        (of.lost, of.excused, of.delivered) = (30, 7, 14_963);
+        lossy.verdict.text = "30 of 15 000 deliveries lost (0.2 %), which QoS 0 allows".to_owned();
+        assert!(check(&lossy).is_ok(), "{:?}", check(&lossy));
+        lossy.verdict.text = lossy.verdict.text.replace("allows", "demands");
+        assert!(check(&lossy).unwrap_err().contains("which QoS 0 allows'"));
     }
 
     #[test]
@@ -356,7 +421,7 @@ mod tests {
         check_changed(|run| run.clients.ready -= 1, "its counts give FAIL");
         check_changed(
             |run| run.verdict.text = "all 16 000 deliveries arrived".to_owned(),
-            "the verdict of result.json says 'all 16 000 deliveries arrived', which is not",
+            "says 'all 16 000 deliveries arrived', and its counts say 'all 15 000 deliveries",
         );
         check_changed(
             |run| run.agents = vec![thrum_report::result::Agent::default(); 65],
@@ -364,7 +429,7 @@ mod tests {
         );
         check_changed(
             |run| run.delivery.duplicated = 12,
-            "the verdict of result.json says 'all 15 000 deliveries arrived', which is not",
+            "and its counts say 'all 15 000 deliveries arrived unaltered, in order, 12 again",
         );
     }
 
@@ -414,6 +479,82 @@ mod tests {
             },
             "the host of this machine kept 20 % of its CPU",
         );
+    }
+
+    /// A run of this version whose latencies have an error of 4 ms, of 9.
+    fn with_errors() -> RunResult {
+        let mut run = run();
+        let mut seen = histogram();
+        enter_many(&mut seen, 9_000_000, 15_000);
+        let mut floors = Floors::default();
+        enter_many(&mut floors.delivery, 5_000_000, 15_000);
+        let bound = floors.bound_of("e2e", &seen, 0, 0);
+        run.tool.version = env!("CARGO_PKG_VERSION").to_owned();
+        run.latency_ns.e2e = Some(Distribution::from_histogram(&seen).with_bound(bound));
+        run.latency_ns
+            .keep_floor("floor.delivery", &floors.delivery);
+        run
+    }
+
+    #[test]
+    fn an_error_that_does_not_follow_from_its_floors_is_found() {
+        let errors = errors(&with_errors()).unwrap();
+        assert_eq!(errors, "errors: those of 1 distributions computed again");
+        let refused = |change: fn(&mut RunResult)| {
+            let mut run = with_errors();
+            change(&mut run);
+            super::errors(&run).unwrap_err()
+        };
+        let forged = refused(|run| {
+            let e2e = run.latency_ns.e2e.as_mut().unwrap();
+            e2e.bound.as_mut().unwrap().p99 = 100_000;
+        });
+        assert_eq!(
+            forged,
+            "the error of e2e in result.json is not what its floors give"
+        );
+        let left_out = refused(|run| run.latency_ns.floors.clear());
+        assert!(left_out.ends_with("an error of e2e, and not what it follows from"));
+        let cut_off = refused(|run| {
+            let text = run.latency_ns.floors.get_mut("floor.delivery").unwrap();
+            text.truncate(20);
+        });
+        assert!(
+            cut_off.starts_with("floor.delivery of result.json: "),
+            "{cut_off}"
+        );
+    }
+
+    #[test]
+    fn between_machines_an_error_has_that_of_their_clocks() {
+        let mut run = with_errors();
+        let e2e = run.latency_ns.e2e.as_mut().unwrap();
+        let bound = e2e.bound.as_mut().unwrap();
+        for of in [
+            &mut bound.min,
+            &mut bound.mean,
+            &mut bound.p50,
+            &mut bound.p75,
+        ] {
+            *of += 3_000;
+        }
+        for of in [
+            &mut bound.p90,
+            &mut bound.p95,
+            &mut bound.p99,
+            &mut bound.p99_9,
+        ] {
+            *of += 3_000;
+        }
+        bound.p99_99 += 3_000;
+        bound.max += 3_000;
+        assert!(errors(&run).is_err());
+        let agents = [1_000, 2_000, 500].map(|clock_error_ns| thrum_report::result::Agent {
+            clock_error_ns,
+            ..thrum_report::result::Agent::default()
+        });
+        run.agents = agents.into();
+        assert!(errors(&run).is_ok(), "{:?}", errors(&run));
     }
 
     #[test]

@@ -150,9 +150,10 @@ impl Engine {
         title: &str,
         overall: Option<Overall>,
     ) -> Box<dyn Observer> {
+        let series = overall.as_ref().map(|overall| overall.short_text(None));
         let interrupt = || Arc::clone(&self.options.interrupt);
         if tui::is_wanted(output.no_tui || output.json)
-            && let Ok(view) = tui::BenchView::start(title, interrupt(), end_now)
+            && let Ok(view) = tui::BenchView::start(title, series.as_deref(), interrupt(), end_now)
         {
             return Box::new(View::new(view, output.note.clone(), overall));
         }
@@ -230,7 +231,7 @@ fn command_line(words: impl Iterator<Item = String>) -> String {
 }
 
 /// A word without characters that a shell interprets.
-fn quoted(word: String) -> String {
+pub(super) fn quoted(word: String) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,@%+*".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
         word

@@ -87,6 +87,8 @@ pub(super) struct Launched<'a> {
     pub(super) installed: &'a Installed,
     pub(super) version: &'a str,
     pub(super) scenario: &'a Scenario,
+    /// Heading of the live view: the scenario, the broker, the round.
+    pub(super) title: String,
     pub(super) overall: Overall,
     /// Command for the scenario's hooks, with the placeholders of the file of brokers.
     pub(super) on_fault: Option<&'a str>,
@@ -124,8 +126,7 @@ impl<'a> Launcher<'a> {
             Err(error) => return failed(error.to_string()),
         };
         let engine = self.engine.against(&running, run.version, run.on_fault)?;
-        let title = format!("{} on {}", scenario.name, installed.broker.name);
-        let mut observer = engine.observer(self.output, "  ", &title, Some(run.overall));
+        let mut observer = engine.observer(self.output, "  ", &run.title, Some(run.overall));
         let finished = engine.run(scenario.clone(), &self.folder, &mut *observer);
         drop(observer);
         if let Some(how) = running.crash() {

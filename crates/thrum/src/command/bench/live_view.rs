@@ -18,11 +18,9 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Shows where the series is, if the run is part of one; `note` goes into the result.
+    /// Shows where the series is from now on, if the run is part of one; `note` goes into the
+    /// result.
     pub(super) fn new(screen: BenchView, note: Option<String>, overall: Option<Overall>) -> Self {
-        if let Some(overall) = &overall {
-            screen.set_series(&overall.short_text(None));
-        }
         Self {
             screen,
             note,

@@ -8,14 +8,18 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{Args, FromArgMatches as _};
 use thrum_bench::clock;
-use thrum_compare::page::{Case, KeptRun, KeptRuns, Plan, Row, Table, Turn, next_turn, turns};
+use thrum_compare::page::{
+    Case, KeptRun, KeptRuns, Plan, Row, Table, Turn, left, next_turn, turns,
+};
 use thrum_compare::versus::{Ended, Entry, Installed};
 use thrum_load::scenario::Scenario;
 use thrum_report::page::{Failure, Page, PageRow, PageTable};
+use thrum_report::result::AFFINITY;
 use thrum_report::versus::VersusScenario;
 
 use super::arguments::{OutputArgs, SizeArgs, StageArgs};
 use super::complaint::{Complaint, INTERRUPTED};
+use super::engine::quoted;
 use super::launched::{self, Launched, Launcher};
 use super::overall::{After, Series};
 use super::{scenario_file, versus};
@@ -74,13 +78,17 @@ pub(super) fn run(args: &PageArgs) -> anyhow::Result<u8> {
     let plan = Plan::parse(&text, &path).map_err(Complaint::usage)?;
     let (cases, planned) = cases(&plan, &path)?;
     let (entries, installed) = installed(&plan, &args.plan)?;
+    for known in installed.iter().filter(|_| !args.no_runs) {
+        known.require_ports().map_err(Complaint::usage)?;
+    }
     let versions = installed.iter().map(|known| {
         let name = &known.broker.name;
         let entry = entries.iter().find(|entry| entry.name == *name);
-        let version = entry.map_or_else(String::new, |entry| entry.version.clone());
-        (name.clone(), version)
+        let version = entry.map_or("", |entry| entry.version.as_str());
+        (name.clone(), identity(known, version))
     });
-    let versions: BTreeMap<String, String> = versions.collect();
+    let mut versions: BTreeMap<String, String> = versions.collect();
+    versions.insert("the generator".to_owned(), generator(args));
     let started = thrum_figures::utc_text(clock::unix_seconds()).replace(':', "");
     let (folder, kept) = match &args.resume {
         None => (
@@ -100,30 +108,98 @@ pub(super) fn run(args: &PageArgs) -> anyhow::Result<u8> {
         kept,
     };
     if !args.no_runs {
+        measuring.kept.retry();
+        fs::create_dir_all(&measuring.launcher.folder)
+            .with_context(|| format!("cannot make {}", measuring.launcher.folder.display()))?;
+        measuring.keep()?;
         measuring.run()?;
     }
     let page = measuring.page(&plan, args)?;
     let page = thrum_report::page::markdown(&page);
     let own = measuring.launcher.folder.join("page.md");
-    for path in [Some(&own), args.page.as_ref()].into_iter().flatten() {
-        write_file(path, &page)?;
+    write_file(&own, &page)?;
+    if args.output.json {
+        let json = serde_json::to_string(&measuring.kept);
+        let json = json.context("the runs cannot be written as JSON")?;
+        writeln!(std::io::stdout(), "{json}")?;
     }
-    let mut out = std::io::stdout().lock();
-    let shown = args.page.as_ref().unwrap_or(&own);
-    writeln!(out, "  page {}", shown.display())?;
     if measuring.launcher.engine.is_interrupted() {
-        let folder = measuring.launcher.folder.display();
-        writeln!(out, "  to go on: thrum bench page {path} --resume {folder}")?;
+        // Half a page does not take the place of a whole one.
+        tell(args, &format!("page of the runs so far {}", own.display()))?;
+        let folder = word(&measuring.launcher.folder);
+        let again = format!("to go on: {} --resume {folder}", command(args));
+        tell(args, &again)?;
         return Ok(INTERRUPTED);
     }
+    if let Some(page_file) = &args.page {
+        write_file(page_file, &page)?;
+    }
+    let shown = args.page.as_ref().unwrap_or(&own);
+    tell(args, &format!("page {}", shown.display()))?;
     let is_measured = |run: &KeptRun| matches!(run.ended, Ended::Measured { .. });
     Ok(u8::from(!measuring.kept.runs.iter().all(is_measured)))
+}
+
+/// The command line that measures all of it.
+fn command(args: &PageArgs) -> String {
+    let page = args.page.as_ref();
+    let page = page.map_or_else(String::new, |page| format!(" --page {}", word(page)));
+    let threads = args.threads;
+    let threads = threads.map_or_else(String::new, |threads| format!(" --threads {threads}"));
+    format!("thrum bench page {}{page}{threads}", word(&args.plan))
+}
+
+/// A path as a word of a command line.
+fn word(path: &Path) -> String {
+    quoted(path.display().to_string())
+}
+
+/// Tells where the page is, beside JSON on standard error.
+fn tell(args: &PageArgs, text: &str) -> std::io::Result<()> {
+    if args.output.json {
+        writeln!(std::io::stderr(), "  {text}")
+    } else {
+        writeln!(std::io::stdout(), "  {text}")
+    }
 }
 
 fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     let written = fs::write(path, text);
     let written = written.with_context(|| format!("cannot write {}", path.display()));
     written.map_err(Complaint::or_not_stored)
+}
+
+/// What tells a broker from another one of its name: its version, its program and its start.
+fn identity(installed: &Installed, version: &str) -> String {
+    let build = build(&installed.program);
+    format!("{version}{build}, started by {}", installed.start_text())
+}
+
+/// What tells a program from another build of its version.
+fn build(program: &Path) -> String {
+    let file = fs::metadata(program).ok();
+    let file = file.and_then(|file| Some((file.len(), file.modified().ok()?)));
+    file.map_or_else(String::new, |(bytes, changed)| {
+        let since = changed.duration_since(std::time::UNIX_EPOCH);
+        let since = thrum_figures::utc_text(since.unwrap_or_default().as_secs());
+        format!(", {bytes} bytes of {since}")
+    })
+}
+
+/// The same of the generator: its program, its threads and its cores.
+fn generator(args: &PageArgs) -> String {
+    let build = std::env::current_exe().map_or_else(|_| String::new(), |own| build(&own));
+    let threads = args
+        .threads
+        .map_or_else(String::new, |threads| format!(", {threads} threads"));
+    let settings = thrum_bench::machine::machine().settings;
+    let cores = ["cpu.usable_cores", AFFINITY];
+    let cores = cores.map(|name| settings.get(name).map_or("all", String::as_str));
+    let [number, bound] = cores;
+    format!(
+        "{}{build}, on {number} cores ({bound}){threads}",
+        env!("CARGO_PKG_VERSION")
+    )
 }
 
 fn resumed(
@@ -150,8 +226,14 @@ fn cases<'a>(plan: &'a Plan, origin: &str) -> anyhow::Result<(Vec<Case>, Vec<Pla
     });
     for (number, table, row) in rows {
         let [rounds, extra_rounds] = plan.rounds_of(table);
-        for scenario in scenarios(&row, origin)? {
-            let label = label(&row, &scenario);
+        let scenarios = scenarios(&row, origin)?;
+        let is_sweep = scenarios.len() > 1;
+        for scenario in scenarios {
+            let label = if is_sweep {
+                label(&row, &scenario)
+            } else {
+                row.label.clone()
+            };
             cases.push(Case {
                 key: format!("{number} {label}"),
                 brokers: plan.brokers_of(table).to_vec(),
@@ -191,13 +273,11 @@ fn scenarios(row: &Row, origin: &str) -> anyhow::Result<Vec<Scenario>> {
     Ok(scenario_file::resolve(&args.scenario, &changes).map_err(|error| wrong(&error))?)
 }
 
-/// The row's text; of a sweep the name of the step instead of the sweep's.
+/// The row of a step: its name instead of the sweep's.
 fn label(row: &Row, scenario: &Scenario) -> String {
-    let is_step = scenario.name.contains('/') && !row.label.contains('/');
-    match (is_step, row.label.split_once(' ')) {
-        (false, _) => row.label.clone(),
-        (true, None) => scenario.name.clone(),
-        (true, Some((_, flags))) => format!("{} {flags}", scenario.name),
+    match row.label.split_once(' ') {
+        None => scenario.name.clone(),
+        Some((_, flags)) => format!("{} {flags}", scenario.name),
     }
 }
 
@@ -220,6 +300,15 @@ fn installed(plan: &Plan, path: &Path) -> anyhow::Result<(Vec<Entry>, Vec<Instal
         return Err(Complaint::usage(message).into());
     }
     Ok((entries, installed))
+}
+
+/// `run 3/15`, or `run 3 of 15 to at most 21` where INVALID runs may be made up for.
+fn number_text(number: usize, [least, most]: [usize; 2]) -> String {
+    if least == most {
+        format!("run {number}/{least}")
+    } else {
+        format!("run {number} of {least} to at most {most}")
+    }
 }
 
 struct Measuring<'a> {
@@ -259,23 +348,27 @@ impl Measuring<'_> {
     }
 
     fn next(&self, turns: &[Turn], from: usize) -> Option<usize> {
-        let pair = |turn: &Turn| {
-            let case = &self.cases[turn.case];
-            (case.key.as_str(), case.brokers[turn.broker].as_str())
-        };
-        let made = |turn: &Turn| {
-            let (case, broker) = pair(turn);
-            self.kept.has(case, broker, turn.round)
-        };
-        let valid = |turn: &Turn| {
-            let (case, broker) = pair(turn);
-            self.kept.valid(case, broker)
-        };
+        let (made, valid) = (
+            |turn: &Turn| self.is_made(turn),
+            |turn: &Turn| self.valid(turn),
+        );
         next_turn(&self.cases, turns, from, made, valid)
     }
 
+    fn is_made(&self, turn: &Turn) -> bool {
+        let case = &self.cases[turn.case];
+        self.kept
+            .has(&case.key, &case.brokers[turn.broker], turn.round)
+    }
+
+    /// VALID runs of the pair of a turn.
+    fn valid(&self, turn: &Turn) -> u32 {
+        let case = &self.cases[turn.case];
+        self.kept.valid(&case.key, &case.brokers[turn.broker])
+    }
+
     fn run_turn(&self, turns: &[Turn], place: usize, series: &mut Series) -> anyhow::Result<Ended> {
-        let (turn, later) = (turns[place], &turns[place + 1..]);
+        let turn = turns[place];
         let planned = &self.planned[turn.case];
         let name = &self.cases[turn.case].brokers[turn.broker];
         // The plan's brokers are all here.
@@ -285,33 +378,31 @@ impl Measuring<'_> {
             .zip(&self.entries)
             .find(|(installed, _)| installed.broker.name == *name)
             .with_context(|| format!("{name} is not installed"))?;
-        let case_of = |turn: &Turn| &self.cases[turn.case];
-        let is_new = |turn: &&Turn| {
-            let case = case_of(turn);
-            !self
-                .kept
-                .has(&case.key, &case.brokers[turn.broker], turn.round)
-        };
-        let scenario_of = |turn: &Turn| &self.planned[turn.case].scenario;
-        let later: Vec<&Turn> = later.iter().filter(is_new).collect();
-        let due = later
-            .iter()
-            .filter(|turn| turn.round <= case_of(turn).rounds);
-        let least = After::of(due.map(|turn| scenario_of(turn)));
-        let most = After::of(later.iter().map(|turn| scenario_of(turn)));
-        let head = format!("run {}/{}", place + 1, turns.len());
-        let overall = series.next_run(head, &planned.scenario, [least, most]);
-        writeln!(
-            std::io::stderr(),
-            "round {} {}: {name} · {}",
-            turn.round,
-            planned.label,
-            overall.text(None)
-        )?;
+        let left = left(
+            &self.cases,
+            turns,
+            place,
+            |turn| self.is_made(turn),
+            |turn| self.valid(turn),
+        );
+        // The first of both is this run.
+        let after = [&left.least, &left.most].map(|left| {
+            let later = left.iter().skip(1);
+            After::of(later.map(|turn| &self.planned[turn.case].scenario))
+        });
+        let made = turns.iter().filter(|turn| self.is_made(turn)).count();
+        let totals = [&left.least, &left.most].map(|left| made + left.len());
+        let head = number_text(made + 1, totals);
+        let overall = series.next_run(head, &planned.scenario, after);
+        let place = overall.text(None);
+        let (label, round) = (&planned.label, turn.round);
+        let title = format!("{label} on {name}, round {round}");
+        writeln!(std::io::stderr(), "round {round} {label}: {name} · {place}")?;
         self.launcher.run(Launched {
             installed,
             version: &entry.version,
             scenario: &planned.scenario,
+            title,
             overall,
             on_fault: Some(planned.table.on_fault.as_str()).filter(|command| !command.is_empty()),
         })
@@ -342,14 +433,15 @@ impl Measuring<'_> {
                 rows: rows.collect::<anyhow::Result<_>>()?,
             });
         }
-        let name = args.plan.display();
-        let to = args.page.as_ref();
-        let to = to.map_or_else(String::new, |page| format!(" --page {}", page.display()));
+        let rows = tables.iter().flat_map(|table: &PageTable| &table.rows);
+        let mut brokers = rows.flat_map(|row| &row.scenario.brokers);
+        let measured = brokers.find_map(|broker| broker.runs.first());
+        let machine = measured.map(|run| run.machine.clone());
         Ok(Page {
             title: plan.title.clone(),
             text: plan.text.clone(),
-            command: format!("thrum bench page {name}{to}"),
-            machine: thrum_bench::machine::machine(),
+            command: command(args),
+            machine: machine.unwrap_or_else(thrum_bench::machine::machine),
             tables,
         })
     }
@@ -376,7 +468,11 @@ impl Measuring<'_> {
                 })
             }));
             let folder = &self.launcher.folder;
-            brokers.push(launched::full_broker(entry, ended(), folder)?);
+            let mut broker = launched::full_broker(entry, ended(), folder)?;
+            let mut installed = self.installed.iter();
+            let installed = installed.find(|known| known.broker.name == entry.name);
+            broker.configuration = installed.map_or_else(String::new, Installed::start_text);
+            brokers.push(broker);
         }
         Ok(PageRow {
             label: planned.label.clone(),
@@ -388,5 +484,83 @@ impl Measuring<'_> {
             },
             failures,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(rows: &str) -> Plan {
+        let text = format!("title = 't'\nbrokers = ['a']\n[[table]]\ntitle = 'x'\nrows = {rows}\n");
+        Plan::parse(&text, "p.toml").unwrap()
+    }
+
+    #[test]
+    fn the_steps_of_a_sweep_have_their_names_and_other_rows_their_text() {
+        let plan = plan("['docs-fanin --duration 3s', 'docs-fanin/10K --duration 4s', 'p2p-1K']");
+        let (cases, planned) = cases(&plan, "p.toml").unwrap();
+        let labels: Vec<&str> = planned.iter().map(|row| row.label.as_str()).collect();
+        let steps = labels.len() - 2;
+        assert!(steps > 1, "{labels:?}");
+        let is_step =
+            |label: &&str| label.starts_with("docs-fanin/") && label.ends_with(" --duration 3s");
+        assert!(labels[..steps].iter().all(is_step), "{labels:?}");
+        assert_eq!(labels[steps..], ["docs-fanin/10K --duration 4s", "p2p-1K"]);
+        assert_eq!(cases[0].key, format!("1 {}", labels[0]));
+    }
+
+    #[test]
+    fn another_build_or_another_start_is_another_broker() {
+        let folder = std::env::temp_dir().join(format!("thrum-identity-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let program = folder.join("broker");
+        fs::write(&program, "one build").unwrap();
+        let mut installed = Installed {
+            broker: thrum_compare::versus::Broker {
+                launch: vec!["{program}".to_owned()],
+                ..Default::default()
+            },
+            program: program.clone(),
+        };
+        let first = identity(&installed, "1.0");
+        assert_eq!(first, identity(&installed, "1.0"));
+        assert_ne!(first, identity(&installed, "1.1"));
+        installed.broker.launch.push("--fast".to_owned());
+        assert_ne!(first, identity(&installed, "1.0"));
+        installed.broker.launch.pop();
+        fs::write(&program, "another build").unwrap();
+        assert_ne!(first, identity(&installed, "1.0"));
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn the_command_that_goes_on_is_the_one_that_was_given() {
+        let mut args = PageArgs {
+            plan: "my plan.toml".into(),
+            page: None,
+            resume: None,
+            no_runs: false,
+            threads: None,
+            output: OutputArgs {
+                out: "runs".into(),
+                json: false,
+                no_tui: true,
+                note: None,
+            },
+        };
+        assert_eq!(command(&args), "thrum bench page 'my plan.toml'");
+        args.page = Some("my.md".into());
+        args.threads = Some(2);
+        assert_eq!(
+            command(&args),
+            "thrum bench page 'my plan.toml' --page my.md --threads 2"
+        );
+    }
+
+    #[test]
+    fn the_number_of_runs_is_a_range_where_extra_rounds_may_follow() {
+        assert_eq!(number_text(3, [15, 15]), "run 3/15");
+        assert_eq!(number_text(3, [15, 21]), "run 3 of 15 to at most 21");
     }
 }

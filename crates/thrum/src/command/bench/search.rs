@@ -9,8 +9,8 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use thrum_bench::clock;
 use thrum_compare::search::{
-    Goal, Grade, Limits, Rounds, SearchReport, Step, Subject, Trial, Vary, load_of, markdown,
-    scaled, table,
+    CPU_UNMEASURED, Goal, Grade, Limits, Rounds, SearchReport, Step, Subject, Trial, Vary, load_of,
+    markdown, scaled, table,
 };
 use thrum_figures::{figure, nanos};
 use thrum_load::scenario::Scenario;
@@ -60,7 +60,8 @@ pub(super) struct SearchArgs {
     /// Highest part of the messages that may be lost.
     #[arg(long, value_name = "PART", value_parser = values::part, default_value = "0")]
     loss: f64,
-    /// Highest part of the machine's CPU that the broker may use, where that is known.
+    /// Highest part of the machine's CPU that the broker may use; its process must be on this
+    /// machine.
     #[arg(long, value_name = "PART", value_parser = values::part)]
     cpu: Option<f64>,
     /// First load [default: that of the scenario].
@@ -220,7 +221,8 @@ struct Trials<'a> {
     series: Series,
     /// Every trial could be stored.
     is_stored: bool,
-    /// Latencies that a second of a load of one gives, seen in a trial that had too few.
+    /// Latencies that a load of one gives, of messages in a second, seen in a trial that had too
+    /// few.
     values_per_load: Option<f64>,
 }
 
@@ -274,6 +276,9 @@ impl Trials<'_> {
         }
         let trial = match finished {
             Ok(finished) => {
+                if is_first {
+                    require_cpu(&self.goal, &finished.result)?;
+                }
                 let kept = results::keep(&finished, &Place::under(&self.folder.join("runs")));
                 if let Err(error) = kept {
                     // The search goes on: its answer is shown.
@@ -308,19 +313,43 @@ impl Trials<'_> {
     /// The lowest load with enough messages for a p99 in the longest hold; none if it is not known.
     fn lowest(&self) -> Option<f64> {
         let most = self.args.hold * HOLD_FACTOR_MAX;
-        let per_load = self.values_per_load.filter(|_| self.vary == Vary::Rate)?;
-        Some(P99_VALUES / per_load / most.as_secs_f64())
+        let per_load = self.values_per_load?;
+        Some(match self.vary {
+            Vary::Rate => P99_VALUES / per_load / most.as_secs_f64(),
+            Vary::Clients => P99_VALUES / per_load,
+        })
     }
 
     fn note_values(&mut self, trial: &Trial, result: &RunResult) {
         let values = result.latency_ns.main();
         let values = values.map_or(0, |(_, of)| of.quantiles.count);
+        let is_of_hold = !trial.figures.is_of_connecting;
+        if is_of_hold != (self.vary == Vary::Rate) {
+            // Clients that publish: how many messages they send depends on the hold.
+            return;
+        }
         let is_of_few = trial.grade == Grade::Limited && trial.figures.max_of_few_ns.is_some();
         if is_of_few && values > 0 && !result.interrupted {
-            let seconds = result.scenario.stages.hold;
+            let seconds = if is_of_hold {
+                result.scenario.stages.hold
+            } else {
+                1.0
+            };
             self.values_per_load = Some(thrum_figures::fraction(values) / seconds / trial.load);
         }
     }
+}
+
+/// Refuses a goal for the CPU of a broker whose process is not seen: no trial could meet it.
+fn require_cpu(goal: &Goal, result: &RunResult) -> Result<(), Complaint> {
+    let is_seen = result.brokers.iter().any(|broker| broker.host.is_empty());
+    if goal.cpu_part.is_none() || is_seen || result.interrupted {
+        return Ok(());
+    }
+    let message = format!(
+        "{CPU_UNMEASURED}, and --cpu needs it: name its process on this machine with --pid, or leave out --cpu"
+    );
+    Err(Complaint::usage(message))
 }
 
 /// The hold, or a longer one if that has too few latencies for a p99.
@@ -330,10 +359,10 @@ fn long_enough(hold: Duration, per_second: f64) -> Duration {
     needed.unwrap_or(most).clamp(hold, most)
 }
 
-/// A run without figures: the broker did not take its clients, or this machine could not have them.
+/// A run without figures: the broker did not take its clients, or the generator failed.
 fn failed(load: f64, complaint: &Complaint) -> Trial {
     let mut trial = Trial::refused(load, complaint.to_string());
-    if complaint.code() == super::complaint::USAGE {
+    if complaint.code() != super::complaint::UNREACHABLE {
         trial.grade = Grade::Limited;
     }
     trial
@@ -419,8 +448,29 @@ mod tests {
     fn a_machine_that_lacks_files_is_a_limit_and_refused_clients_are_a_failure() {
         let lacking = failed(5.0, &Complaint::usage("open files"));
         assert_eq!(lacking.grade, Grade::Limited);
+        let died = failed(5.0, &Complaint::new("an agent was lost", 1));
+        assert_eq!(died.grade, Grade::Limited);
         let refused = failed(5.0, &Complaint::new("no client was accepted", 5));
         assert_eq!(refused.grade, Grade::Failed);
+    }
+
+    #[test]
+    fn a_goal_for_the_cpu_of_a_broker_that_is_not_seen_is_refused() {
+        let goal = |cpu_part| Goal {
+            p99_ns: 1,
+            lost_part: 0.0,
+            cpu_part,
+        };
+        let mut result = RunResult::default();
+        let refusal = require_cpu(&goal(Some(0.5)), &result).unwrap_err();
+        assert!(refusal.to_string().contains("--pid"), "{refusal}");
+        assert!(require_cpu(&goal(None), &result).is_ok());
+        let mut broker = thrum_report::result::Broker::default();
+        result.brokers.push(broker.clone());
+        assert!(require_cpu(&goal(Some(0.5)), &result).is_ok());
+        broker.host = "10.0.0.5".to_owned();
+        result.brokers = vec![broker];
+        assert!(require_cpu(&goal(Some(0.5)), &result).is_err());
     }
 
     #[test]

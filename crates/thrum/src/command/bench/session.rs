@@ -10,7 +10,7 @@ use thrum_report::compat::{Compat, WithCompat};
 
 use super::arguments::{CompatTool, MeasureArgs, OutputArgs, ReportArgs, TargetArgs};
 use super::bundle;
-use super::complaint::{Complaint, INTERRUPTED, NOT_STORED};
+use super::complaint::{Complaint, INTERRUPTED, NOT_INTACT};
 use super::engine::{Engine, Finished};
 use super::folders::{self, Kept};
 use super::interrupt;
@@ -66,7 +66,7 @@ impl Session<'_> {
     /// Runs scenarios until the last one or ^C, which ends all of them.
     pub(super) fn run(&self, engine: &Engine, scenarios: Vec<Scenario>) -> anyhow::Result<Ended> {
         let (mut results, mut series) = (Vec::new(), Series::begin());
-        let mut is_stored = true;
+        let mut lacking = None;
         let total = scenarios.len();
         let mut rest = scenarios.into_iter();
         while let Some(scenario) = rest.next() {
@@ -78,7 +78,7 @@ impl Session<'_> {
             match self.run_one(engine, scenario, overall) {
                 Ok((result, not_stored)) => {
                     results.push(result);
-                    is_stored &= not_stored.is_none();
+                    lacking = not_stored.as_ref().map(Complaint::code).max(lacking);
                     tell(not_stored.as_ref())?;
                 }
                 Err(error) if engine.is_interrupted() => {
@@ -99,10 +99,10 @@ impl Session<'_> {
             writeln!(std::io::stderr(), "interrupted in run {begun} of {total}")?;
         }
         let codes = results.iter().map(|result| result.exit_code);
-        let exit_code = match (engine.is_interrupted(), is_stored) {
+        let exit_code = match (engine.is_interrupted(), lacking) {
             (true, _) => INTERRUPTED,
-            (false, false) => NOT_STORED,
-            (false, true) => codes.max().unwrap_or(0),
+            (false, Some(code)) => code,
+            (false, None) => codes.max().unwrap_or(0),
         };
         Ok(Ended { results, exit_code })
     }
@@ -141,11 +141,19 @@ impl Session<'_> {
             compat: compat.as_ref(),
         };
         let kept = results::keep(run, &place);
-        let kept =
-            kept.and_then(|folder| write_reports(run, self.reports, &folder).map(|()| folder));
         // A result that cannot be stored is shown all the same.
-        print(run, self.output, kept.as_deref().ok(), &place)?;
-        kept.err().map(Complaint::not_stored).transpose()
+        let folder = kept.as_deref().ok().map(Path::to_owned);
+        let written = kept.and_then(|folder| write_reports(run, self.reports, &folder));
+        print(run, self.output, folder.as_deref(), &place)?;
+        let Err(error) = written else {
+            return Ok(None);
+        };
+        match error.downcast::<Complaint>() {
+            // A bundle that contradicts itself says nothing about the runs that follow.
+            Ok(complaint) if complaint.code() == NOT_INTACT => Ok(Some(complaint)),
+            Ok(complaint) => Err(complaint.into()),
+            Err(error) => Complaint::not_stored(error).map(Some),
+        }
     }
 }
 

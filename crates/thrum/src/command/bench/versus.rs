@@ -163,6 +163,7 @@ impl Comparison<'_> {
                     installed,
                     version: self.version(broker),
                     scenario,
+                    title: format!("{name} on {broker}, round {round} of {rounds}"),
                     overall,
                     on_fault: None,
                 })?,
