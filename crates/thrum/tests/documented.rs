@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const DOCUMENTS: [&str; 30] = [
+const DOCUMENTS: [&str; 32] = [
     "README.md",
     "docs/guide/getting-started.md",
     "docs/guide/clients.md",
@@ -29,6 +29,8 @@ const DOCUMENTS: [&str; 30] = [
     "docs/guide/scenarios.md",
     "docs/guide/report-template.md",
     "docs/results/README.md",
+    "docs/results/two-cores.md",
+    "docs/results/catalogue.md",
     "docs/results/2026-11-22-two-cores.md",
     "docs/results/2026-11-22-catalogue.md",
     "docs/results/2026-11-22-performance.md",
