@@ -206,11 +206,10 @@ fn half_a_page_does_not_take_the_place_of_a_whole_one() {
     assert_eq!(json["runs"].as_array().map(Vec::len), Some(1));
 }
 
-#[test]
-fn a_crash_stays_on_the_page_and_a_broker_that_did_not_start_is_tried_again() {
-    let folder = Folder::new("page-crash");
+/// A broker that crashes after two seconds, and one that does not start.
+fn short_lived_brokers() -> String {
     let own = env!("CARGO_BIN_EXE_thrum");
-    let brokers = format!(
+    format!(
         r#"
 [[broker]]
 name = "mortal"
@@ -223,7 +222,13 @@ name = "stillborn"
 programs = ["/bin/sh"]
 launch = ["{{program}}", "-c", "echo no licence; exit 3"]
 "#
-    );
+    )
+}
+
+#[test]
+fn a_crash_stays_on_the_page_and_a_broker_that_did_not_start_is_tried_again() {
+    let folder = Folder::new("page-crash");
+    let brokers = short_lived_brokers();
     // The file of brokers is beside the plan, wherever the command runs.
     fs::create_dir(folder.0.join("plans")).unwrap();
     fs::write(folder.0.join("plans/brokers.toml"), brokers).unwrap();
@@ -345,26 +350,14 @@ fn the_relay_prints_its_address_and_at_the_end_its_totals() {
 #[test]
 fn a_broker_that_crashes_and_one_that_does_not_start_are_results() {
     let folder = Folder::new("crash");
-    let own = env!("CARGO_BIN_EXE_thrum");
-    let brokers = format!(
-        r#"
-[[broker]]
-name = "mortal"
-programs = ["/bin/sh"]
-launch = ["{{program}}", "-c", "{own} serve --dev --listen 127.0.0.1:{{port}} & sleep 2; kill -9 $!; echo out of luck; exit 9"]
-
-[[broker]]
-name = "stillborn"
-programs = ["/bin/sh"]
-launch = ["{{program}}", "-c", "echo no licence; exit 3"]
-
+    let absent = r#"
 [[broker]]
 name = "absent"
 programs = ["no-such-broker"]
-launch = ["{{program}}"]
+launch = ["{program}"]
 obtain = "nowhere"
-"#
-    );
+"#;
+    let brokers = short_lived_brokers() + absent;
     fs::write(folder.0.join("brokers.toml"), brokers).unwrap();
     let small = SMALL.replace("--duration 1s", "--duration 3s");
     let output = folder.thrum(&format!("bench versus brokers.toml {small} --rounds 1"));

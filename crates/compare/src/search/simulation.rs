@@ -374,6 +374,17 @@ fn one_spoilt_trial_is_tried_again_where_a_later_round_begins() {
     assert_eq!(search.next(), spoilt);
 }
 
+/// Both ends of an answer that is not sure.
+fn unsure(answer: &Answer) -> (f64, f64) {
+    match answer {
+        Answer::Unsure {
+            low: Some(low),
+            high: Some(high),
+        } => (*low, *high),
+        other => panic!("{other:?}"),
+    }
+}
+
 fn load_of(step: &Step) -> f64 {
     match step {
         Step::Try { load, .. } => *load,
@@ -395,13 +406,7 @@ fn an_upper_end_that_failed_once_and_is_then_spoilt_is_not_the_generators_limit(
         };
         search.record(trial(load, grade));
     };
-    let Answer::Unsure {
-        low: Some(low),
-        high: Some(high),
-    } = answer
-    else {
-        panic!("{answer:?}");
-    };
+    let (low, high) = unsure(&answer);
     assert!((high / low - 1.05).abs() < 1e-9, "{low} {high}");
 }
 
@@ -461,13 +466,7 @@ fn the_number_of_trials_is_bounded() {
     };
     let (answer, search) = run(limits, &STEADY, 1);
     assert_eq!(search.trials().len(), 8);
-    let Answer::Unsure {
-        low: Some(low),
-        high: Some(high),
-    } = answer
-    else {
-        panic!("{answer:?}");
-    };
+    let (low, high) = unsure(&answer);
     assert!(low <= STEADY.capacity && STEADY.capacity < high);
 }
 
