@@ -32,6 +32,10 @@ const OPEN_MAX: usize = 60;
 /// What is said of a second that came after so long that another stage has it.
 const TOO_LATE: &str = "a second of a thread came too late: the series has it in a later stage";
 
+/// Emptied seconds that are kept to be used again: one is open while the one before is closed. Each
+/// takes about 5 MB, and clearing that much for every second costs more than all of the rest here.
+const SPARE_MAX: usize = 2;
+
 /// Reasons of errors kept over the whole run.
 const REASONS_MAX: usize = 100;
 
@@ -55,6 +59,8 @@ pub(crate) struct Collector {
     timeline: Option<Timeline>,
     warp: Warp,
     open: BTreeMap<u64, Open>,
+    /// Empty.
+    spare: Vec<Slice>,
     /// Everything before it is closed.
     closed_ns: u64,
     /// The hold's latencies, and for the whole run those of connecting, subscribing and
@@ -71,7 +77,6 @@ pub(crate) struct Collector {
 }
 
 /// A second under way.
-#[derive(Default)]
 struct Open {
     slice: Slice,
     up: Option<u64>,
@@ -80,16 +85,23 @@ struct Open {
 }
 
 impl Open {
-    /// Adds what is of the same second.
-    fn join(&mut self, other: Self) {
-        if self.slice.is_empty() {
-            self.slice = other.slice;
-        } else {
-            self.slice.merge(&other.slice);
+    /// A second of which nothing is known yet, in a spare slice if there is one.
+    fn with(spare: Option<Slice>) -> Self {
+        Self {
+            slice: spare.unwrap_or_default(),
+            up: None,
+            broker: None,
+            generator: None,
         }
+    }
+
+    /// Adds what is of the same second; returns the slice that it was in.
+    fn join(&mut self, other: Self) -> Slice {
+        self.slice.merge(&other.slice);
         self.up = other.up.or(self.up);
         self.broker = other.broker.or(self.broker);
         self.generator = other.generator.or(self.generator);
+        other.slice
     }
 }
 
@@ -107,6 +119,7 @@ impl Collector {
             timeline: None,
             warp: Warp::identity(),
             open: BTreeMap::new(),
+            spare: Vec::new(),
             closed_ns: began.ramp_start_ns,
             latencies: Latencies::new(),
             delays: BTreeMap::new(),
@@ -136,7 +149,14 @@ impl Collector {
         if self.stage_at(entered_ns) != self.stage_at(start_ns) {
             self.count_error(self.seconds_at(start_ns), TOO_LATE, 1);
         }
-        self.open.entry(entered_ns).or_default().slice.merge(slice);
+        self.open_second(entered_ns).slice.merge(slice);
+    }
+
+    /// The open second that begins at a time.
+    fn open_second(&mut self, start_ns: u64) -> &mut Open {
+        let spare = &mut self.spare;
+        let open = || Open::with(spare.pop());
+        self.open.entry(start_ns).or_insert_with(open)
     }
 
     /// Adds what was seen of clients, broker and generator at a time.
@@ -148,7 +168,7 @@ impl Collector {
         generator: Option<Resources>,
     ) {
         let (start_ns, _) = page(self.ramp_start_ns, self.timeline, at_ns);
-        let open = self.open.entry(start_ns.max(self.closed_ns)).or_default();
+        let open = self.open_second(start_ns.max(self.closed_ns));
         open.up = Some(up);
         open.broker = broker.or(open.broker);
         open.generator = generator.or(open.generator);
@@ -157,7 +177,7 @@ impl Collector {
     /// Adds what agents saw in a second.
     pub(crate) fn note_use(&mut self, used: &Used) {
         let (start_ns, _) = page(self.ramp_start_ns, self.timeline, used.at_ns);
-        let open = self.open.entry(start_ns.max(self.closed_ns)).or_default();
+        let open = self.open_second(start_ns.max(self.closed_ns));
         used.enter(&mut open.broker, &mut open.generator);
     }
 
@@ -196,15 +216,29 @@ impl Collector {
 
     /// Closes the next second, which nobody may have seen anything of.
     fn close_until(&mut self, plan: &Plan, end_ns: u64) {
-        let mut whole = Open::default();
+        let mut whole: Option<Open> = None;
         while let Some(entry) = self
             .open
             .first_entry()
             .filter(|entry| *entry.key() < end_ns)
         {
-            whole.join(entry.remove());
+            let open = entry.remove();
+            match &mut whole {
+                None => whole = Some(open),
+                Some(whole) => self.spare(whole.join(open)),
+            }
         }
+        let whole = whole.unwrap_or_else(|| Open::with(self.spare.pop()));
         self.close_one(plan, self.closed_ns, end_ns, &whole);
+        self.spare(whole.slice);
+    }
+
+    /// Keeps a second to be used again.
+    fn spare(&mut self, mut slice: Slice) {
+        if self.spare.len() < SPARE_MAX {
+            slice.restart(0);
+            self.spare.push(slice);
+        }
     }
 
     /// Errors of the run so far, most frequent first.

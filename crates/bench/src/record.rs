@@ -186,16 +186,6 @@ impl Slice {
         }
     }
 
-    /// Whether nothing was entered.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.counts == SliceCounts::default()
-            && self.reasons.is_empty()
-            && self
-                .latencies
-                .all()
-                .all(|(_, histogram)| histogram.is_empty())
-    }
-
     /// Empties it for another second.
     pub fn restart(&mut self, start_ns: u64) {
         self.start_ns = start_ns;

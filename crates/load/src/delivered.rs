@@ -229,8 +229,10 @@ impl Subscription {
             qos
         };
         let qos = qos.delivered_with(self.granted);
-        let prefix = prefix.unwrap_or_default();
-        let has_topic = delivered.topic.strip_prefix(prefix) == Some(topic);
+        let has_topic = match prefix {
+            None => delivered.topic == topic,
+            Some(prefix) => delivered.topic.strip_prefix(prefix) == Some(topic),
+        };
         wrong.qos += u64::from(!qos.contains(delivered.qos));
         wrong.topic += u64::from(!has_topic);
         wrong.retain += u64::from(delivered.retain && !may_be_retained);

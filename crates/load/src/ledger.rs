@@ -21,18 +21,27 @@ pub enum Arrival {
     Impossible,
 }
 
-/// Deliveries from one publisher to one subscriber.
+/// Deliveries from one publisher to one subscriber. While they are in order they take no more than
+/// a number: a thread has many of these, and touches one for each delivery.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PairLedger {
     /// One more than the highest sequence seen.
     next: u32,
+    /// None if every message arrived, once and in order, and the subscriber was always connected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    disorder: Option<Box<Disorder>>,
+}
+
+/// What was not in order.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Disorder {
     late: u32,
     duplicates: u32,
     /// Sequences below `next` that are missing.
     gaps: Gaps,
     /// None if the subscriber was always connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    interruptions: Option<Box<Interruptions>>,
+    interruptions: Option<Interruptions>,
 }
 
 /// What the losses of a subscriber's connection may have cost.
@@ -56,27 +65,26 @@ impl PairLedger {
             if sequence - self.next > JUMP_MAX {
                 return Arrival::Impossible;
             }
-            self.open_gap(self.next..sequence);
+            let gap = self.next..sequence;
+            self.disorder().open_gap(gap);
             self.next = sequence.saturating_add(1);
             return Arrival::First;
         }
-        if self.gaps.fill(sequence) {
-            self.late += 1;
-            return Arrival::Late;
-        }
-        self.duplicates += 1;
-        Arrival::Duplicate
+        self.disorder().receive_again_or_late(sequence)
     }
 
     /// The subscriber has lost its connection.
     pub fn interrupt(&mut self) {
-        self.interruptions.get_or_insert_default().at = self.next;
+        let at = self.next;
+        self.disorder().interruptions.get_or_insert_default().at = at;
     }
 
     /// Whether a missing message may have been on its way when the subscriber lost its connection:
     /// no later one had arrived by then.
     pub fn was_interrupted(&self, sequence: u32) -> bool {
-        self.interruptions.as_ref().is_some_and(|interruptions| {
+        let disorder = self.disorder.as_ref();
+        let interruptions = disorder.and_then(|disorder| disorder.interruptions.as_ref());
+        interruptions.is_some_and(|interruptions| {
             let is_behind = interruptions.at == self.next && sequence >= self.next;
             let mut gaps = interruptions.gaps.iter();
             is_behind || gaps.any(|gap| gap.contains(&sequence))
@@ -85,25 +93,36 @@ impl PairLedger {
 
     /// Messages that did not arrive, of `sent` messages.
     pub fn lost(&self, sent: u32) -> u64 {
-        self.gaps.count() + u64::from(sent.saturating_sub(self.next))
+        let missing = self.disorder.as_ref();
+        let missing = missing.map_or(0, |disorder| disorder.gaps.count());
+        missing + u64::from(sent.saturating_sub(self.next))
     }
 
     /// The messages that did not arrive, of `sent` messages.
     pub fn missing(&self, sent: u32) -> impl Iterator<Item = Range<u32>> {
         let tail = self.next..sent.max(self.next);
-        self.gaps.iter().chain(Some(tail))
+        let disorder = self.disorder.iter();
+        let gaps = disorder.flat_map(|disorder| disorder.gaps.iter());
+        gaps.chain(Some(tail))
     }
 
     /// Messages that arrived after a later one.
-    pub const fn late(&self) -> u32 {
-        self.late
+    pub fn late(&self) -> u32 {
+        self.disorder.as_ref().map_or(0, |disorder| disorder.late)
     }
 
     /// Arrivals of messages that were there already.
-    pub const fn duplicates(&self) -> u32 {
-        self.duplicates
+    pub fn duplicates(&self) -> u32 {
+        let disorder = self.disorder.as_ref();
+        disorder.map_or(0, |disorder| disorder.duplicates)
     }
 
+    fn disorder(&mut self) -> &mut Disorder {
+        self.disorder.get_or_insert_default()
+    }
+}
+
+impl Disorder {
     fn open_gap(&mut self, gap: Range<u32>) {
         if let Some(interruptions) = &mut self.interruptions
             && interruptions.at == gap.start
@@ -111,6 +130,15 @@ impl PairLedger {
             interruptions.gaps.push(gap.clone());
         }
         self.gaps.open(gap);
+    }
+
+    fn receive_again_or_late(&mut self, sequence: u32) -> Arrival {
+        if self.gaps.fill(sequence) {
+            self.late += 1;
+            return Arrival::Late;
+        }
+        self.duplicates += 1;
+        Arrival::Duplicate
     }
 }
 

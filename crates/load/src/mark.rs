@@ -80,10 +80,16 @@ impl Mark {
         text.extend(bytes.into_iter().flat_map(pair));
     }
 
+    /// The bytes of a binary mark: payloads that have the same have the same mark, or both none.
+    pub fn bytes_of(payload: &[u8]) -> Option<[u8; MARK_BYTES]> {
+        let is_binary = *payload.first()? < FIRST_BYTE_MAX;
+        payload.first_chunk().copied().filter(|_| is_binary)
+    }
+
     /// Reads the mark of a payload, binary or in a text; none if it has none, or a changed one.
     pub fn read(payload: &[u8]) -> Option<Self> {
-        if *payload.first()? < FIRST_BYTE_MAX {
-            return Self::of_bytes(*payload.first_chunk()?);
+        if let Some(bytes) = Self::bytes_of(payload) {
+            return Self::of_bytes(bytes);
         }
         let digits = payload
             .strip_prefix(JSON_PREFIX)

@@ -22,6 +22,7 @@ mod ramp;
 mod receive;
 mod report;
 mod run_queue;
+mod samples;
 mod session;
 mod setup;
 mod socket;
@@ -202,6 +203,7 @@ impl Swarm {
         let mut run_queue = RunQueue::of_this_thread();
         let mut waits = Waits::new(self.now_ns());
         let mut was_full = false;
+        let mut turn_seen_ns = self.now_ns();
         while !self.control.is_stopped() {
             let began_ns = self.now_ns();
             let alarm_ns = self.wake_ns(began_ns);
@@ -221,6 +223,7 @@ impl Swarm {
                 .flatten();
             let unread_since_ns = waits.begin_turn(Rest {
                 began_ns,
+                turn_seen_ns,
                 alarm_ns: alarm_ns.max(began_ns),
                 woke_ns,
                 waited_ns,
@@ -232,14 +235,15 @@ impl Swarm {
                 unread_since_ns
             };
             was_full = events.iter().count() >= EVENTS_MAX;
-            self.turn(&events);
+            turn_seen_ns = self.turn(&events);
         }
         self.disconnect_all();
         Ok(self.into_report())
     }
 
-    /// Handles everything that is ready and everything that is due.
-    fn turn(&mut self, events: &Events) {
+    /// Handles everything that is ready and everything that is due; returns its last look at the
+    /// clock.
+    fn turn(&mut self, events: &Events) -> u64 {
         let now_ns = self.tick();
         self.see_timeline();
         self.send_due(now_ns);
@@ -264,6 +268,7 @@ impl Swarm {
         self.sweep_deadlines(now_ns);
         self.flush_replies();
         self.report_progress();
+        now_ns
     }
 
     /// The coordinator's clock.

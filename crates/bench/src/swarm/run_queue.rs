@@ -57,6 +57,8 @@ const REST_NS_MIN: u64 = 20_000;
 pub(super) struct Rest {
     /// The thread looked at its sockets last before the wait.
     pub(super) began_ns: u64,
+    /// The last look at the clock in the turn before.
+    pub(super) turn_seen_ns: u64,
     /// The alarm of the wait.
     pub(super) alarm_ns: u64,
     /// The thread got events.
@@ -64,6 +66,10 @@ pub(super) struct Rest {
     /// Time that the thread was ready to run and had no core; none if it is not known.
     pub(super) waited_ns: Option<u64>,
 }
+
+/// A turn writes what it has for less than this after its last look at the clock, unless the thread
+/// was stopped or has thousands of writes.
+const STOPPED_NS_MIN: u64 = 5_000_000;
 
 /// An alarm that goes off this much later than the wait for a core explains was not heard: the
 /// thread was stopped.
@@ -73,6 +79,24 @@ impl Rest {
     /// Whether the thread slept: if not, there was input before the wait.
     pub(super) const fn is_long(began_ns: u64, woke_ns: u64) -> bool {
         woke_ns.saturating_sub(began_ns) >= REST_NS_MIN
+    }
+
+    /// Whether the thread had a core again only at the end of the rest: it may not have slept at
+    /// all, because input was there before.
+    fn is_only_waiting(self) -> bool {
+        let rest_ns = self.woke_ns.saturating_sub(self.began_ns);
+        let slept_ns = self
+            .waited_ns
+            .map(|waited_ns| rest_ns.saturating_sub(waited_ns));
+        slept_ns.is_some_and(|slept_ns| slept_ns < REST_NS_MIN)
+    }
+
+    /// Whether the thread was stopped between its last look at the clock and the rest: what came
+    /// meanwhile was there before the rest, which was short then.
+    const fn follows_a_stop(self) -> bool {
+        let stopped_ns = self.began_ns.saturating_sub(self.turn_seen_ns);
+        let rest_ns = self.woke_ns.saturating_sub(self.began_ns);
+        stopped_ns > STOPPED_NS_MIN && rest_ns < stopped_ns
     }
 
     /// Input that is read after the wait has arrived since then.
@@ -113,7 +137,10 @@ impl Waits {
     pub(super) fn begin_turn(&mut self, rest: Rest) -> u64 {
         let turn_began_ns = std::mem::replace(&mut self.turn_began_ns, rest.woke_ns);
         let was_interrupted = std::mem::take(&mut self.was_interrupted);
-        if was_interrupted || !Rest::is_long(rest.began_ns, rest.woke_ns) {
+        let is_idle = Rest::is_long(rest.began_ns, rest.woke_ns)
+            && !rest.is_only_waiting()
+            && !rest.follows_a_stop();
+        if was_interrupted || !is_idle {
             turn_began_ns
         } else {
             rest.unread_since_ns()
@@ -127,6 +154,7 @@ mod tests {
 
     const REST: Rest = Rest {
         began_ns: 1_000_000,
+        turn_seen_ns: 990_000,
         alarm_ns: 90_000_000,
         woke_ns: 50_000_000,
         waited_ns: Some(0),
@@ -167,6 +195,33 @@ mod tests {
         assert_eq!(late(90_900_000, 0).unread_since_ns(), 90_900_000);
         assert_eq!(late(300_000_000, 0).unread_since_ns(), 1_000_000);
         assert_eq!(late(300_000_000, 210_000_000).unread_since_ns(), 90_000_000);
+    }
+
+    #[test]
+    fn a_rest_without_sleep_is_none() {
+        let mut waits = Waits::new(500);
+        let only_waited = Rest {
+            waited_ns: Some(60_000_000),
+            ..REST
+        };
+        assert_eq!(waits.begin_turn(only_waited), 500);
+        // It was stopped for 300 ms at the end of a turn, and found input at once.
+        let mut waits = Waits::new(500);
+        let stopped = Rest {
+            began_ns: 301_000_000,
+            woke_ns: 301_400_000,
+            alarm_ns: 401_000_000,
+            ..REST
+        };
+        assert_eq!(waits.begin_turn(stopped), 500);
+        // A rest that is longer than the stop had no input at its beginning.
+        let mut waits = Waits::new(500);
+        let long = Rest {
+            woke_ns: 901_000_000,
+            alarm_ns: 901_000_000,
+            ..stopped
+        };
+        assert_eq!(waits.begin_turn(long), 901_000_000);
     }
 
     #[test]

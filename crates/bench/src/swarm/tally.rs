@@ -8,7 +8,7 @@ use thrum_load::delivered::{Delivered, PublishedTopics, QosRange, Subscription, 
 use thrum_load::floors::begins_ns;
 use thrum_load::histogram::{enter, enter_many};
 use thrum_load::ledger::{Arrival, PairLedger, SharedLedger};
-use thrum_load::mark::Mark;
+use thrum_load::mark::{MARK_BYTES, Mark};
 use thrum_load::pacing::Warp;
 use thrum_load::plan::{Due, Expectation, Plan};
 use thrum_load::thread_report::{Counts, SubscriberState};
@@ -17,6 +17,7 @@ use super::carriers::Carriers;
 use super::control::Timeline;
 use super::pages::{Handover, SliceSender, page};
 use super::peer::Awaited;
+use super::samples::{Floor, Sample, Samples};
 use super::times::{Read, Sending, Write};
 use crate::record::Slice;
 
@@ -31,6 +32,14 @@ pub(super) struct Subscriber {
     subscription: Subscription,
 }
 
+/// A message of this run with a binary mark.
+#[derive(Clone, Copy, Debug)]
+struct Recognised {
+    bytes: [u8; MARK_BYTES],
+    mark: Mark,
+    intended_ns: u64,
+}
+
 /// Measurements of one thread.
 #[derive(Debug)]
 pub(super) struct Tally {
@@ -39,6 +48,8 @@ pub(super) struct Tally {
     /// The second under way.
     pub(super) slice: Box<Slice>,
     slice_end_ns: u64,
+    /// Of the second under way, but not yet in it.
+    samples: Samples,
     pub(super) counts: Counts,
     pub(super) subscribers: Vec<Subscriber>,
     pub(super) pairs: Vec<PairLedger>,
@@ -47,6 +58,8 @@ pub(super) struct Tally {
     pub(super) slowest_ns: u64,
     /// The threads of QUIC; none without it.
     pub(super) carriers: Carriers,
+    /// The last message that was recognised: of a fan-out the next delivery is mostly the same.
+    recognised: Option<Recognised>,
     /// Known once a message has come that may have been altered.
     topics: Option<PublishedTopics>,
     ramp_start_ns: u64,
@@ -75,12 +88,14 @@ impl Tally {
                 ..Slice::default()
             }),
             slice_end_ns: ramp_start_ns + SECOND_NS,
+            samples: Samples::default(),
             counts: Counts::default(),
             subscribers: Vec::new(),
             pairs: Vec::new(),
             shared,
             slowest_ns: 0,
             carriers: Carriers::new(std::iter::empty()),
+            recognised: None,
             topics: None,
             ramp_start_ns,
             drain_ns: nanos(plan.scenario.stages.drain),
@@ -150,6 +165,7 @@ impl Tally {
     ) {
         self.is_warped = !warp.is_identity();
         (self.timeline, self.warp, self.generation) = (timeline, warp, generation);
+        self.recognised = None;
         // The pages are others now: where this one ends is found with the next look at the clock.
         self.slice_end_ns = 0;
     }
@@ -196,6 +212,7 @@ impl Tally {
         if start_ns == self.slice.start_ns {
             return;
         }
+        self.enter_samples();
         let mut next = self.handover.recycled();
         next.restart(start_ns);
         next.thread = self.slice.thread;
@@ -207,7 +224,13 @@ impl Tally {
 
     /// Hands over the last second.
     pub(super) fn hand_over_rest(&mut self) {
+        self.enter_samples();
         self.handover.give_rest(std::mem::take(&mut self.slice));
+    }
+
+    /// Enters the latencies of deliveries that wait for it.
+    pub(super) fn enter_samples(&mut self) {
+        self.samples.enter_all(&mut self.slice.latencies);
     }
 
     /// Counts sent bytes.
@@ -232,7 +255,8 @@ impl Tally {
                 .is_some_and(|timeline| timeline.holds(self.slice.start_ns))
         {
             let waited_ns = read.waited_ns();
-            enter_many(&mut self.slice.latencies.receive_lag, waited_ns, messages);
+            let latencies = &mut self.slice.latencies;
+            self.samples.add_read(waited_ns, messages, latencies);
             self.slice.delays.reading.add(waited_ns, messages);
         }
     }
@@ -300,29 +324,33 @@ impl Tally {
         }
     }
 
-    /// Enters the latencies of a delivery.
+    /// Measures a delivery.
     fn measure(&mut self, mark: &Mark, intended_ns: u64, read: Read) {
-        let latencies = &mut self.slice.latencies;
         let since = |from_ns: u64| read.at_ns.saturating_sub(from_ns);
-        let from_ns = if mark.was_held_back {
-            intended_ns
-        } else {
-            begins_ns(intended_ns, mark.sent_ns)
-        };
-        enter(&mut latencies.response, since(from_ns));
-        enter(&mut latencies.service, since(mark.sent_ns));
         let carried_ns = self.carriers.waited_since_ns(mark.sent_ns);
-        let floors = &mut latencies.floors;
         let unread_since = |from_ns: u64| {
             let floor_ns = read.unread_since_ns.saturating_sub(from_ns);
             floor_ns.saturating_sub(carried_ns)
         };
-        if mark.was_held_back {
-            enter(&mut floors.held_response, unread_since(intended_ns));
-            enter(&mut floors.held_service, unread_since(mark.sent_ns));
+        let service_floor_ns = unread_since(mark.sent_ns);
+        let (from_ns, floor) = if mark.was_held_back {
+            let floor = Floor::HeldBack {
+                response_ns: unread_since(intended_ns),
+                service_ns: service_floor_ns,
+            };
+            (intended_ns, floor)
         } else {
-            enter(&mut floors.delivery, unread_since(mark.sent_ns));
-        }
+            let floor = Floor::Both {
+                ns: service_floor_ns,
+            };
+            (begins_ns(intended_ns, mark.sent_ns), floor)
+        };
+        let sample = Sample {
+            response_ns: since(from_ns),
+            service_ns: since(mark.sent_ns),
+            floor,
+        };
+        self.samples.add(sample, &mut self.slice.latencies);
     }
 
     fn enter_in_ledger(&mut self, subscriber: u32, mark: &Mark) -> Option<Arrival> {
@@ -476,8 +504,14 @@ impl Tally {
     }
 
     /// The mark of a message of this run, with the time it was due; none for any other message.
-    fn recognise(&self, payload: &[u8], now_ns: u64) -> Option<(Timeline, Mark, u64)> {
+    fn recognise(&mut self, payload: &[u8], now_ns: u64) -> Option<(Timeline, Mark, u64)> {
         let timeline = self.timeline?;
+        let bytes = Mark::bytes_of(payload);
+        if let Some(known) = self.recognised
+            && bytes == Some(known.bytes)
+        {
+            return Some((timeline, known.mark, known.intended_ns));
+        }
         let mut mark = Mark::read(payload)?;
         mark.sent_ns = self.plan.sent_ns(mark.sent_ns, now_ns)?;
         let intended_ns = match self.plan.due(mark.publisher, mark.sequence)? {
@@ -488,7 +522,15 @@ impl Tally {
         // is the fault of a clock, and of no broker.
         let is_ours = intended_ns <= mark.sent_ns && timeline.start_ns <= mark.sent_ns;
         let has_left = mark.sent_ns <= now_ns + CLOCK_ERROR_NS_MAX;
-        (is_ours && has_left).then_some((timeline, mark, intended_ns))
+        if !is_ours || !has_left {
+            return None;
+        }
+        self.recognised = bytes.map(|bytes| Recognised {
+            bytes,
+            mark,
+            intended_ns,
+        });
+        Some((timeline, mark, intended_ns))
     }
 }
 

@@ -61,6 +61,12 @@ const fn read(at_ns: u64) -> Read {
 
 /// A message of QoS 0 on the topic of its publisher.
 fn receive(tally: &mut Tally, subscriber: u32, payload: &[u8], read: Read) {
+    receive_only(tally, subscriber, payload, read);
+    tally.enter_samples();
+}
+
+/// The same, but its latencies wait to be entered.
+fn receive_only(tally: &mut Tally, subscriber: u32, payload: &[u8], read: Read) {
     let publisher = Mark::read(payload).map_or(0, |mark| mark.publisher);
     let topic = format!("test/t/{}", publisher + 1);
     let delivered = Delivered {
@@ -334,4 +340,60 @@ fn a_page_that_is_not_taken_is_filled_further() {
         (tally.slice.counts.sent, tally.slice.start_ns),
         (7, START + 3 * SECOND_NS)
     );
+}
+
+#[test]
+fn all_deliveries_of_a_second_are_in_its_page_however_many_wait_to_be_entered() {
+    const DELIVERIES: u32 = 2_500;
+    let mut tally = tally(DELIVERIES);
+    let (slices, taken) = std::sync::mpsc::sync_channel(4);
+    tally.handover.send_to(slices);
+    let arrived = read(START + 2 * SECOND_NS - 1_000);
+    for number in 0..DELIVERIES {
+        let message = payload(number, 1, arrived.at_ns - 10_000);
+        receive_only(&mut tally, number, &message, arrived);
+        tally.note_read(arrived, 1);
+    }
+    let last = read(START + 2 * SECOND_NS + 2_000_000);
+    tally.turn_the_page(last.at_ns);
+    receive_only(
+        &mut tally,
+        0,
+        &payload(0, 2, START + 2 * SECOND_NS + 1_000_000),
+        last,
+    );
+    tally.hand_over_rest();
+    let pages: Vec<_> = taken.try_iter().collect();
+    let of_each = pages.iter().map(|page| {
+        let latencies = &page.latencies;
+        [
+            latencies.response.len(),
+            latencies.service.len(),
+            latencies.floors.delivery.len(),
+            latencies.receive_lag.len(),
+        ]
+    });
+    let all = u64::from(DELIVERIES);
+    assert_eq!(of_each.collect::<Vec<_>>(), [[all; 4], [1, 1, 1, 0]]);
+}
+
+#[test]
+fn a_message_that_was_due_by_other_times_of_the_load_is_recognised_anew() {
+    let mut tally = tally(2);
+    let message = payload(0, 1, START + SECOND_NS);
+    receive(&mut tally, 0, &message, read(START + SECOND_NS + 10));
+    receive(&mut tally, 1, &message, read(START + SECOND_NS + 20));
+    assert_eq!(
+        tally.counts.wrong.misdelivered, 1,
+        "it is no message of that subscriber"
+    );
+    // By the new times the load starts after the message was sent: it is none of this run.
+    let later = Timeline {
+        start_ns: START + 2 * SECOND_NS,
+        hold_start_ns: START + 3 * SECOND_NS,
+        hold_end_ns: START + 5 * SECOND_NS,
+    };
+    tally.set_timeline(Some(later), Arc::default(), 2);
+    receive(&mut tally, 0, &message, read(START + SECOND_NS + 30));
+    assert_eq!(tally.counts.wrong.foreign, 1);
 }

@@ -176,7 +176,8 @@ impl Template {
     pub fn matches(&self, payload: &[u8]) -> bool {
         match &self.body {
             Body::Fixed(bytes) => {
-                payload.len() == bytes.len() && payload.get(MARK_BYTES..) == bytes.get(MARK_BYTES..)
+                payload.len() == bytes.len()
+                    && (bytes.len() <= MARK_BYTES || payload[MARK_BYTES..] == bytes[MARK_BYTES..])
             }
             Body::Text { before_mark, .. } => {
                 checksum::is_right(payload, before_mark.len() + MARK_DIGITS)
