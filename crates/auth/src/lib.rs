@@ -35,7 +35,8 @@ pub mod users;
 mod warning_limit;
 mod watched;
 
-pub use metrics::{BackendCounts, BackendMetrics, GatekeeperMetrics};
+pub use backend::{TokenKeys, TokenSignature};
+pub use metrics::BackendCounts;
 pub use panics::is_panic_caught;
 pub use policy::Policy;
 pub use service::{AuthService, ListenerSettings, OnChange, Reload, Settings, StartError};

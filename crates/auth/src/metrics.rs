@@ -42,20 +42,9 @@ pub struct BackendCounts {
     pub undecided: u64,
 }
 
-/// A backend and its counts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BackendMetrics {
-    /// Its name in the configuration.
-    pub name: String,
-    /// Its counts.
-    pub counts: BackendCounts,
-}
-
-/// All counts, at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GatekeeperMetrics {
-    /// Backends in the order of their names.
-    pub backends: Vec<BackendMetrics>,
+/// The counts of all backends together, at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct GatekeeperMetrics {
     /// Logins that were admitted.
     pub admitted: u64,
     /// Logins that were denied.

@@ -13,13 +13,13 @@ use thrum_access::{Certificate, Exchange};
 use thrum_codec::Version;
 use thrum_engine::ids::{ConnectionId, ConnectionKey, Slot};
 use thrum_engine::output::ConnectionOutput;
+use thrum_engine::peer::Peer;
 use thrum_protection::Meter;
 use thrum_protocol::Output;
 
 use crate::door::{Awaited, Pending};
 use crate::layered::Layered;
 use crate::partial::Partial;
-use crate::peer::Peer;
 use crate::read_gate::ReadGate;
 use crate::socket::Socket;
 
@@ -134,6 +134,10 @@ impl SocketRoom {
 
 /// One client's connection.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent states of one connection; each is one byte"
+)]
 pub(crate) struct Connection {
     pub(crate) socket: Socket,
     pub(crate) peer: Peer,
@@ -156,6 +160,8 @@ pub(crate) struct Connection {
     pub(crate) in_handshake: bool,
     /// The socket took some output since the last check of the keep alive.
     pub(crate) progressed: bool,
+    /// A trace may be about its packets.
+    pub(crate) is_traced: bool,
 }
 
 impl Connection {
@@ -174,6 +180,7 @@ impl Connection {
             is_unverified: false,
             in_handshake: false,
             progressed: false,
+            is_traced: false,
         }
     }
 

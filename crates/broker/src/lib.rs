@@ -25,7 +25,7 @@ mod listener;
 mod mailbox;
 mod node;
 mod partial;
-mod peer;
+mod process;
 mod protection;
 mod read_gate;
 mod settings;
@@ -36,21 +36,42 @@ mod stage_topic;
 mod storage;
 mod sys_topics;
 mod system;
+mod trace;
 mod traffic;
 mod worker;
 
 pub use check::{Checked, check};
 pub use config::Config;
 pub use control::{
-    AccessHandle, Backlog, Cancellation, ClassOfTime, ConnectionCounts, ConnectionDetail, Cursor,
-    CursorError, Figures, Kicked, Limited, OperatorMessage, Page, Presence, PublishOutcome,
-    Published, Publisher, Queries, QueryError, ROWS_MAX, RetainedQuery, RetainedRow, SessionDetail,
-    SessionFilter, SessionPage, SessionQuery, SessionRow, Settling, SortKey, Status,
-    StorageFigures, SubscriptionQuery, SubscriptionRow, WildcardText, WillDetail,
+    AccessHandle, BATCH_MESSAGES_MAX, Backlog, Cancellation, ClassOfTime, ClientProblem,
+    Comparison, Condition, ConnectionCounts, ConnectionDetail, Cursor, CursorError, DeliveryStage,
+    DropPage, DropQuery, DropRow, DropsAnswer, Facets, Figure, Figures, FilterError, GroupAnswer,
+    GroupQuery, GroupRow, HeldContent, HeldQuery, HeldRow, Kicked, Limited, ListenerFigures,
+    MemberRow, NodeFigures, OperatorMessage, Page, Presence, ProblemSet, PublishAnswer,
+    PublishOutcome, PublishQuestion, Published, Publisher, Queries, QueryError, RETAINED_BATCH_MAX,
+    ROWS_MAX, RetainedMessage, RetainedQuery, RetainedRemoved, RetainedRow, SessionDetail,
+    SessionFilter, SessionLimits, SessionPage, SessionQuery, SessionRow, SessionState, Settling,
+    SinkFigures, SortKey, Status, StorageFigures, SubscribeQuestion, SubscriptionQuery,
+    SubscriptionRow, Timeline, TimelineEvent, UserCount, WildcardText, WillDetail, WorkerFigures,
 };
-pub use listener::{Listening, StartError};
+pub use listener::{HttpPort, Listening, StartError, WebSocketClient};
 pub use node::{Broker, Reload};
+pub use process::ProcessFigures;
 pub use protection::{BanFile, BanFileError};
 pub use sinks::SinkError;
 pub use storage::StorageError;
-pub use thrum_engine::access::{Access, Policy, RuleSource};
+pub use system::TcpCounts;
+pub use thrum_engine::access::{Access, DecidedBy, Policy, RuleSource};
+pub use thrum_engine::events::drop_reason_name;
+pub use thrum_engine::explain::{
+    Foreseen, QueueState, SessionReceiver, Step, StepCheck, StepOutcome, SubscribeExplained,
+};
+pub use thrum_engine::peer::Peer;
+pub use thrum_engine::sinks::SinkCounts;
+pub use thrum_engine::stages::{MessageStage, STAGE_PARTS, StageFigures, StageSeries};
+pub use thrum_engine::timeline::{ClientEvent, EndCause, NewConnection, RefusalCause, SessionEnd};
+pub use thrum_protocol::server::DropReason;
+pub use trace::{
+    Direction, LiveTrace, TRACE_BYTES_MAX, TRACE_PACKETS_MAX, TRACE_TIME_MAX, TRACES_MAX, TraceEnd,
+    TraceItem, TraceRequest, TraceSubject, TracedPacket,
+};

@@ -17,6 +17,7 @@ use mio::Waker;
 use thrum_access::Certificate;
 use thrum_engine::mail::EngineMail;
 use thrum_engine::node::MailboxLevel;
+use thrum_engine::peer::Peer;
 use thrum_engine::workers::WorkerId;
 use thrum_protection::BanChanges;
 use thrum_protocol::server::Handshake;
@@ -25,7 +26,6 @@ use crate::control::QueuedTask;
 use crate::door::{Admitted, Answered, Decided};
 use crate::layered::Layered;
 use crate::listener::Change;
-use crate::peer::Peer;
 use crate::settings::Settings;
 use crate::socket::Socket;
 

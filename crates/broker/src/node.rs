@@ -27,7 +27,8 @@ use crate::config::{Config, Workers};
 use crate::control::{AccessHandle, Control, Queries, Settling};
 use crate::door::review_at_start;
 use crate::listener::{
-    CertificateFiles, CertificateWatch, Change, Gates, Listening, OpenListeners, Plan, StartError,
+    CertificateFiles, CertificateWatch, Change, Gates, HttpPort, Listening, OpenListeners, Plan,
+    StartError,
 };
 use crate::mailbox::{Mail, Mailbox};
 use crate::protection::{BanKeeper, LoginKeeper};
@@ -35,6 +36,7 @@ use crate::settings::Settings;
 use crate::sinks::{PreparedSinks, SinkKeeper};
 use crate::storage::{self, StorageError};
 use crate::system;
+use crate::trace::TraceSlots;
 use crate::worker::{self, Worker};
 
 /// Longest time that a stop waits until all wills have reached the workers of their subscribers; it
@@ -63,8 +65,12 @@ pub(crate) struct Node {
     pub(crate) protection: Protection,
     /// The unused part of `limits.connect_rate`, for all workers and all listeners.
     pub(crate) connects: CachePadded<SharedBucket>,
+    /// The state of the storage thread; none on a node without storage.
+    pub(crate) storage: OnceLock<thrum_storage::StorageMonitor>,
     /// The overloaded workers, which leave new connections in the backlog.
     deferring: SharedWorkerSet,
+    /// The numbers of the traces.
+    pub(crate) trace_slots: Arc<TraceSlots>,
     /// Each mailbox has cache lines of its own.
     mailboxes: Box<[CachePadded<OnceLock<Mailbox>>]>,
 }
@@ -126,7 +132,9 @@ impl Node {
             gates: Arc::new(Gates::new(workers)),
             protection,
             connects: CachePadded::default(),
+            storage: OnceLock::new(),
             deferring: SharedWorkerSet::default(),
+            trace_slots: Arc::default(),
             mailboxes: (0..workers).map(|_| CachePadded::default()).collect(),
         }
     }
@@ -330,6 +338,7 @@ impl Broker {
         let (committer, submitters) =
             Committer::start(store, self.node.wakes(), QUEUE_BYTES_MAX)
                 .map_err(|error| StartError::Storage(StorageError::Thread(error)))?;
+        self.node.storage.get_or_init(|| committer.monitor());
         self.committer = Some(committer);
         let (parts, places) = self.node.restore(recovered, submitters);
         self.sinks.set_places(places);
@@ -360,7 +369,7 @@ impl Broker {
         let now = self.node.clock.wall_now();
         self.certificates.record_files(files, &self.standing, now);
         self.send_changes(changes);
-        self.control.set_listening(self.standing.addresses());
+        self.control.set_listening(&self.standing);
         Ok(sinks?)
     }
 
@@ -401,6 +410,12 @@ impl Broker {
         self.standing.addresses()
     }
 
+    /// The open addresses of HTTP listeners, whose connections the caller accepts. They change with
+    /// a reload.
+    pub fn http_ports(&self) -> Vec<HttpPort> {
+        self.standing.http_ports()
+    }
+
     /// Takes over another configuration, except for the keys that need a restart; returns the
     /// changed ones among these. The configuration is in force on all workers once the returned
     /// [`Settling`] ends.
@@ -430,46 +445,12 @@ impl Broker {
     /// Takes over a prepared configuration, as [`Broker::reload`] does.
     pub fn put_in_force(&mut self, reload: Reload) -> (Vec<String>, Settling) {
         let config = reload.config.clone();
-        let waiting = self.waiting_for_restart(&config);
+        let waiting = self.started.keys_for_restart(&config);
         if let Err(error) = self.carry_out(reload) {
             tracing::error!(%error, "a part of the configuration is not in force");
         }
         let settling = self.control.change(|(in_force, _)| *in_force = config);
         (waiting, settling)
-    }
-
-    /// Keys whose new value takes effect at a restart.
-    fn waiting_for_restart(&self, config: &Config) -> Vec<String> {
-        let mut waiting = Vec::new();
-        if config.node.workers != self.started.node.workers {
-            waiting.push("node.workers".to_owned());
-        }
-        if config.shared != self.started.shared {
-            waiting.push("shared".to_owned());
-        }
-        if config.node.data_dir != self.started.node.data_dir {
-            waiting.push("node.data_dir".to_owned());
-        }
-        let (mut storage, old_storage) = (config.storage, self.started.storage);
-        // The new value applies to clients that connect from now on.
-        storage.wills = old_storage.wills;
-        if storage != old_storage {
-            waiting.push("storage".to_owned());
-        }
-        if config.protection.bans != self.started.protection.bans {
-            waiting.push("protection.bans".to_owned());
-        }
-        let (limits, old) = (&config.limits, &self.started.limits);
-        if limits.mailbox_messages != old.mailbox_messages {
-            waiting.push("limits.mailbox_messages".to_owned());
-        }
-        if limits.mailbox_bytes != old.mailbox_bytes {
-            waiting.push("limits.mailbox_bytes".to_owned());
-        }
-        if limits.tcp_keepalive != old.tcp_keepalive {
-            waiting.push("limits.tcp_keepalive".to_owned());
-        }
-        waiting
     }
 
     /// A handle that replaces the access in force, from any thread, while the broker runs.

@@ -16,6 +16,8 @@ pub(crate) struct LeftBytes {
     /// When the bytes were read, in nanoseconds, if whole packets of them wait and messages are
     /// stamped; 0 otherwise.
     pub(crate) read_ns: u64,
+    /// When a service was asked about the first packet, likewise; 0 if it was not.
+    pub(crate) asked_ns: u64,
 }
 
 impl LeftBytes {
@@ -87,10 +89,11 @@ mod tests {
             bytes,
             seen: 2,
             read_ns: 7,
+            asked_ns: 9,
         });
         let seen = partial.take_seen();
         assert_eq!((seen.seen, &*seen.bytes), (2, &[1, 2, 3][..]));
-        assert_eq!(seen.read_ns, 7);
+        assert_eq!((seen.read_ns, seen.asked_ns), (7, 9));
         partial.put_seen(seen);
         let bytes = partial.take();
         partial.put(bytes);

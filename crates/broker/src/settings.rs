@@ -76,6 +76,7 @@ fn engine_settings(config: &Config, access: &Arc<Shared>) -> EngineSettings {
             QoS::AtMostOnce
         },
         stamp_every: config.node.stamp_messages,
+        timeline_bytes: config.node.timeline_bytes as usize,
     }
 }
 

@@ -87,18 +87,14 @@ fn body(every: u32, figures: &StageFigures) -> Option<String> {
 }
 
 fn stage_body(series: &StageSeries) -> StageBody {
-    let histogram = &series.histogram;
-    let count = histogram.len();
-    let buckets = histogram.iter_recorded();
+    let count = series.count();
     StageBody {
         count,
         sum_ns: series.sum_ns,
         mean_ns: series.sum_ns.checked_div(count).unwrap_or(0),
-        p50_ns: histogram.value_at_quantile(0.5),
-        p99_ns: histogram.value_at_quantile(0.99),
-        counts: buckets
-            .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
-            .collect(),
+        p50_ns: series.quantile_ns(500),
+        p99_ns: series.quantile_ns(990),
+        counts: series.cells().collect(),
     }
 }
 

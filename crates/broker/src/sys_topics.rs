@@ -19,7 +19,7 @@ use crate::protection;
 const VERSION: &str = concat!("thrum version ", env!("CARGO_PKG_VERSION"));
 
 /// Counters and their topics.
-const COUNTS: [(&str, Counter); 56] = [
+const COUNTS: [(&str, Counter); 57] = [
     ("bytes/received", Counter::BytesReceived),
     ("bytes/sent", Counter::BytesSent),
     ("clients/connected", Counter::ClientsConnected),
@@ -77,6 +77,7 @@ const COUNTS: [(&str, Counter); 56] = [
     ("authorization/wills/denied", Counter::WillsDenied),
     ("log/clients/left_out", Counter::ClientLinesLeftOut),
     ("events/left_out", Counter::EventsLeftOut),
+    ("timelines/forgotten", Counter::TimelineEventsForgotten),
     ("sinks/refused", Counter::SinkRefused),
     ("work/reads", Counter::Reads),
     ("work/writes", Counter::Writes),

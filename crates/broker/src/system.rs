@@ -58,26 +58,51 @@ fn set(
 }
 
 /// The system's counts of a TCP connection.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TcpCarried {
-    pub(crate) bytes_received: u64,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpCounts {
+    /// Bytes from the peer.
+    pub bytes_received: u64,
     /// The bytes that the peer has acknowledged.
-    pub(crate) bytes_sent: u64,
-    /// Smoothed.
-    pub(crate) round_trip_micros: u32,
+    pub bytes_sent: u64,
+    /// Smoothed round trip.
+    pub round_trip_micros: u32,
+    /// Its mean deviation.
+    pub round_trip_deviation_micros: u32,
+    /// Segments that were sent again since the connection began.
+    pub retransmitted: u32,
+    /// Segments that were sent and not acknowledged.
+    pub unacknowledged: u32,
+    /// Bytes that wait in the socket to be sent for the first time; none on kernels before 4.6.
+    pub unsent_bytes: Option<u32>,
+    /// Segments that may be sent without an acknowledgement.
+    pub congestion_window: u32,
+    /// Milliseconds since the last data or acknowledgement of the peer.
+    pub silent_millis: u32,
+}
+
+/// Offsets in `struct tcp_info` of linux/tcp.h, whose beginning does not change; that of the C
+/// library ends before the counts of bytes.
+#[cfg(target_os = "linux")]
+mod tcp_info {
+    /// Bytes that are read: more than all offsets.
+    pub(super) const BYTES: usize = 256;
+    pub(super) const UNACKED: usize = 24;
+    pub(super) const LAST_DATA_RECEIVED: usize = 52;
+    pub(super) const LAST_ACK_RECEIVED: usize = 56;
+    pub(super) const ROUND_TRIP: usize = 68;
+    pub(super) const ROUND_TRIP_DEVIATION: usize = 72;
+    pub(super) const CONGESTION_WINDOW: usize = 80;
+    pub(super) const TOTAL_RETRANSMITTED: usize = 100;
+    pub(super) const BYTES_ACKED: usize = 120;
+    pub(super) const BYTES_RECEIVED: usize = 128;
+    pub(super) const UNSENT_BYTES: usize = 144;
 }
 
 /// The counts of a TCP connection; `None` for other sockets. One system call.
 #[cfg(target_os = "linux")]
-pub(crate) fn tcp_carried(socket: impl AsFd) -> Option<TcpCarried> {
-    // Of `struct tcp_info` in linux/tcp.h, whose beginning does not change; that of the C library
-    // ends before the counts of bytes.
-    const BYTES: usize = 256;
-    const ROUND_TRIP_AT: usize = 68;
-    const ACKNOWLEDGED_AT: usize = 120;
-    const RECEIVED_AT: usize = 128;
-    let mut found = [0_u8; BYTES];
-    let mut len = libc::socklen_t::try_from(BYTES).ok()?;
+pub(crate) fn tcp_counts(socket: impl AsFd) -> Option<TcpCounts> {
+    let mut found = [0_u8; tcp_info::BYTES];
+    let mut len = libc::socklen_t::try_from(tcp_info::BYTES).ok()?;
     let descriptor = socket.as_fd().as_raw_fd();
     #[expect(unsafe_code, reason = "neither rustix nor socket2 knows this option")]
     // SAFETY: the descriptor is borrowed for the length of the call; the pointers are to an array
@@ -95,19 +120,31 @@ pub(crate) fn tcp_carried(socket: impl AsFd) -> Option<TcpCarried> {
     if outcome != 0 {
         return None;
     }
-    let (round_trip, _) = found.get(ROUND_TRIP_AT..)?.split_first_chunk()?;
-    let (acknowledged, _) = found.get(ACKNOWLEDGED_AT..)?.split_first_chunk()?;
-    let (received, _) = found.get(RECEIVED_AT..)?.split_first_chunk()?;
-    Some(TcpCarried {
-        bytes_received: u64::from_ne_bytes(*received),
-        bytes_sent: u64::from_ne_bytes(*acknowledged),
-        round_trip_micros: u32::from_ne_bytes(*round_trip),
+    let number = |at: usize| {
+        let (number, _) = found.get(at..)?.split_first_chunk()?;
+        Some(u32::from_ne_bytes(*number))
+    };
+    let long_number = |at: usize| {
+        let (number, _) = found.get(at..)?.split_first_chunk()?;
+        Some(u64::from_ne_bytes(*number))
+    };
+    let silent = number(tcp_info::LAST_DATA_RECEIVED)?.min(number(tcp_info::LAST_ACK_RECEIVED)?);
+    Some(TcpCounts {
+        bytes_received: long_number(tcp_info::BYTES_RECEIVED)?,
+        bytes_sent: long_number(tcp_info::BYTES_ACKED)?,
+        round_trip_micros: number(tcp_info::ROUND_TRIP)?,
+        round_trip_deviation_micros: number(tcp_info::ROUND_TRIP_DEVIATION)?,
+        retransmitted: number(tcp_info::TOTAL_RETRANSMITTED)?,
+        unacknowledged: number(tcp_info::UNACKED)?,
+        unsent_bytes: number(tcp_info::UNSENT_BYTES),
+        congestion_window: number(tcp_info::CONGESTION_WINDOW)?,
+        silent_millis: silent,
     })
 }
 
 /// Other systems have no such counts.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn tcp_carried(_socket: impl AsFd) -> Option<TcpCarried> {
+pub(crate) fn tcp_counts(_socket: impl AsFd) -> Option<TcpCounts> {
     None
 }
 
@@ -134,10 +171,17 @@ mod tests {
         let (mut other, _) = listener.accept().unwrap();
         one.write_all(&[0; 1000]).unwrap();
         other.read_exact(&mut [0; 1000]).unwrap();
-        let carried = tcp_carried(&other).unwrap();
-        assert_eq!(carried.bytes_received, 1000);
-        assert!(carried.bytes_sent <= 1, "the handshake may count");
+        let counts = tcp_counts(&other).unwrap();
+        assert_eq!(counts.bytes_received, 1000);
+        assert!(counts.bytes_sent <= 1, "the handshake may count");
+        assert!(counts.round_trip_micros > 0 && counts.congestion_window > 0);
+        assert_eq!((counts.retransmitted, counts.unsent_bytes), (0, Some(0)));
+        assert!(counts.silent_millis < 60_000, "{counts:?}");
+        // The other end reads nothing: what its buffer does not take stays here.
+        other.set_nonblocking(true).unwrap();
+        while other.write(&[0; 8192]).is_ok() {}
+        assert!(tcp_counts(&other).unwrap().unsent_bytes > Some(0));
         let (socket, _other_end) = UnixStream::pair().unwrap();
-        assert!(tcp_carried(&socket).is_none());
+        assert!(tcp_counts(&socket).is_none());
     }
 }

@@ -10,6 +10,7 @@
 
 mod access;
 mod codec;
+mod engine;
 mod routing;
 mod session;
 
@@ -23,7 +24,7 @@ const WARM_UP: u32 = 200;
 /// runs it.
 type Case = (&'static str, fn(u32));
 
-const CASES: [Case; 18] = [
+const CASES: [Case; 20] = [
     ("decode_publish_v311", codec::decode_publish_v311),
     ("decode_publish_v5", codec::decode_publish_v5),
     ("decode_puback", codec::decode_puback),
@@ -45,6 +46,8 @@ const CASES: [Case; 18] = [
     ("fan_out_to_100", session::fan_out),
     ("publish_by_10_rules", access::allow_publish),
     ("subscribe_by_10_rules", access::allow_subscribe),
+    ("engine_publish_unstamped", engine::publish_unstamped),
+    ("engine_publish_stamped", engine::publish_stamped),
 ];
 
 fn main() -> ExitCode {

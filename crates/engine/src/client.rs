@@ -16,6 +16,7 @@ use crate::node::metrics::{Counter, Row};
 use crate::node::session_counts::{Holder, SessionCounts};
 use crate::retained::ReplayCursor;
 use crate::subscription_cost::subscription_bytes;
+use crate::timeline::REPEAT_TIME;
 
 /// A session and the state that its worker stores with it.
 #[derive(Debug)]
@@ -54,11 +55,33 @@ pub struct Rare {
     pub is_kept_for_will: bool,
     /// The user and the address that the session counts against.
     pub holder: Holder,
-    /// Number of messages that the session did not receive, by reason.
-    dropped: ThinVec<(DropReason, u64)>,
+    /// The messages that the session did not receive, by reason.
+    dropped: ThinVec<ReasonDrops>,
     /// The owner of a session that was restored and has had no connection since; none otherwise.
     /// The rights of its client are not known until the client connects.
     pub restored_owner: Option<Owner<Box<str>>>,
+}
+
+/// Messages that a session did not receive for one reason.
+#[derive(Clone, Copy, Debug)]
+struct ReasonDrops {
+    /// All of them.
+    total: u64,
+    /// The last ones, of which each followed the one before within a minute.
+    episode: DropEpisode,
+}
+
+/// Messages that a session did not receive for one reason, with little time between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DropEpisode {
+    /// The reason.
+    pub reason: DropReason,
+    /// The time of the first one.
+    pub first: Time,
+    /// The time of the last one.
+    pub last: Time,
+    /// Number of messages.
+    pub count: u64,
 }
 
 /// A replay of retained messages that continues as the session accepts them.
@@ -120,20 +143,59 @@ impl Client {
     /// Counts messages that the session did not receive. Messages that are dropped because the
     /// client is disconnected are not counted: that would take memory for each disconnected
     /// session.
-    pub(super) fn count_dropped(&mut self, reason: DropReason, count: u64) {
+    ///
+    /// Returns the drops before, if these are later by more than a minute.
+    pub(super) fn count_dropped(
+        &mut self,
+        reason: DropReason,
+        count: u64,
+        now: Time,
+    ) -> Option<DropEpisode> {
         if reason == DropReason::Offline {
-            return;
+            return None;
         }
+        let begun = DropEpisode {
+            reason,
+            first: now,
+            last: now,
+            count,
+        };
         let dropped = &mut self.rare_mut().dropped;
-        match dropped.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, known)) => *known += count,
-            None => dropped.push((reason, count)),
+        let known = |drops: &&mut ReasonDrops| drops.episode.reason == reason;
+        let Some(drops) = dropped.iter_mut().find(known) else {
+            dropped.push(ReasonDrops {
+                total: count,
+                episode: begun,
+            });
+            return None;
+        };
+        drops.total += count;
+        if now.since(drops.episode.last) > REPEAT_TIME {
+            return Some(std::mem::replace(&mut drops.episode, begun));
         }
+        drops.episode.last = now;
+        drops.episode.count += count;
+        None
     }
 
     /// Number of messages that the session did not receive, by reason.
-    pub fn dropped(&self) -> &[(DropReason, u64)] {
-        self.rare.as_deref().map_or(&[], |rare| &rare.dropped)
+    pub fn dropped(&self) -> impl Iterator<Item = (DropReason, u64)> {
+        let dropped = self.rare.as_deref().map_or(&[][..], |rare| &rare.dropped);
+        dropped
+            .iter()
+            .map(|drops| (drops.episode.reason, drops.total))
+    }
+
+    /// The last drops for each reason.
+    pub(crate) fn drop_episodes(&self) -> impl Iterator<Item = DropEpisode> {
+        let dropped = self.rare.as_deref().map_or(&[][..], |rare| &rare.dropped);
+        dropped.iter().map(|drops| drops.episode)
+    }
+
+    /// When the last of [`Self::dropped`] was dropped; none if none was.
+    pub fn last_dropped(&self) -> Option<Time> {
+        let rare = self.rare.as_deref()?;
+        rare.dropped.iter().map(|drops| drops.episode.last).max()
     }
 
     /// The mount point of the client's topics, if its listener has one.

@@ -11,6 +11,7 @@ use thrum_protocol::server::Session;
 use thrum_protocol::{Message, Output, Time};
 use thrum_storage::Change;
 
+use super::drops::Drops;
 use super::durability::Durable;
 use super::ending::TIMER_MAX;
 use super::events::Events;
@@ -18,7 +19,7 @@ use super::outbox::Outboxes;
 use super::outputs::Outputs;
 use super::rooms::Rooms;
 use super::sessions::Sessions;
-use super::stages::{Stages, stamp_every};
+use super::stages::{self, Stages, stamp_every};
 use super::timers::{Target, TimedSession};
 use super::turn::Turn;
 use crate::host::{Host, Surroundings};
@@ -27,6 +28,7 @@ use crate::node::NodeState;
 use crate::node::memory::WorkerMemory;
 use crate::node::metrics::Row;
 use crate::settings::EngineSettings;
+use crate::timeline::Timelines;
 use crate::timer::TimerWheel;
 use crate::workers::WorkerId;
 
@@ -59,8 +61,12 @@ pub struct Core {
     pub outboxes: Outboxes,
     /// Events that are not published yet.
     pub events: Events,
+    /// The dropped messages, by reason, client and topic.
+    pub drops: Drops,
     /// The timers of the worker.
     pub timers: TimerWheel<Target>,
+    /// The last events of the clients.
+    pub timelines: Timelines,
     /// Encoded frames of the message that is routed now.
     pub frames: FrameCache,
     /// The stamped messages.
@@ -93,7 +99,9 @@ impl Core {
             memory,
             outboxes: Outboxes::new(Arc::clone(node)),
             events: Events::default(),
+            drops: Drops::default(),
             timers: TimerWheel::new(now),
+            timelines: Timelines::default(),
             frames: FrameCache::default(),
             random_state: node.identity
                 ^ (id.index() as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
@@ -166,6 +174,9 @@ impl Core {
         let connections = self.outputs.settle(turn);
         for connection in &connections {
             self.limit_held(*connection);
+            if self.outputs[connection.key].is_followed {
+                stages::held(self, *connection);
+            }
         }
         if !connections.is_empty() {
             self.durable.turns.push(ticket, connections);
@@ -257,5 +268,25 @@ impl Core {
         }
         *count += 1;
         *count <= CLIENT_LOGS_PER_SECOND
+    }
+}
+
+/// Releases the outputs whose changes are durable.
+pub fn release_safe(core: &mut Core) {
+    let Some(journal) = &mut core.durable.journal else {
+        return;
+    };
+    journal.set_now(core.turn.now);
+    let durable = journal.durable();
+    while let Some(turn) = core.durable.turns.pop_safe(durable) {
+        for connection in turn.connections {
+            release(core, connection, turn.number);
+        }
+    }
+}
+
+fn release(core: &mut Core, connection: ConnectionId, turn: u64) {
+    if core.outputs.release(connection, turn) {
+        stages::released(core, connection);
     }
 }

@@ -9,7 +9,8 @@ use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason};
 use thrum_protocol::{Outgoing, Publication, Time};
 
 use super::core::Core;
-use super::events::{report_deliveries, watch_deliveries};
+use super::drops::DroppedMessage;
+use super::events::{drop_reason_name, report_deliveries, watch_deliveries};
 use super::memory::lacks_memory;
 use super::reach::{Match, Reach, Source};
 use super::subscriber::Subscriber;
@@ -20,6 +21,7 @@ use crate::interest::{EventKind, SessionRef};
 use crate::mail::EngineMail;
 use crate::node::metrics::Counter;
 use crate::retained::RetainedSource;
+use crate::timeline::tell_drops_over;
 
 /// Memory in bytes of a queued message beside its topic and payload.
 const QUEUED_BYTES: usize = 200;
@@ -35,7 +37,8 @@ impl Core {
     ) -> Delivered {
         if self.memory.level >= MemoryLevel::Short && self.lacks_memory_for(slot, options.qos) {
             self.turn.work += 1;
-            self.dropped(slot, DropReason::MemoryShort, 1);
+            let topic = outgoing.publication().topic;
+            self.dropped(slot, DropReason::MemoryShort, Some(topic), 1);
             return Delivered::Dropped(DropReason::MemoryShort);
         }
         self.deliver(slot, outgoing, options)
@@ -100,7 +103,7 @@ impl Core {
                     .queue_grew(slot, &mut self.sessions[slot], self.memory.level);
             }
             Delivered::Dropped(reason) => {
-                self.dropped(slot, reason, 1);
+                self.dropped(slot, reason, Some(outgoing.publication().topic), 1);
                 if let Some(reporter) = self.reporter(EventKind::DeliveryDropped) {
                     reporter.delivery(slot, outgoing.publication(), Some(reason));
                 }
@@ -127,9 +130,10 @@ impl Core {
             .show(slot, &self.sessions[slot], self.memory.level);
     }
 
-    /// Counts drops by reason, and logs the first drop since the queue was last usable.
+    /// Counts drops by reason, client and topic, if it is known, and logs the first drop since the
+    /// queue was last usable.
     #[cold]
-    pub fn dropped(&mut self, slot: Slot, reason: DropReason, count: u64) {
+    pub fn dropped(&mut self, slot: Slot, reason: DropReason, topic: Option<&str>, count: u64) {
         let counter = match reason {
             DropReason::QueueFull => Counter::DroppedQueueFull,
             DropReason::QueueDropped => Counter::DroppedQueueOldest,
@@ -143,8 +147,21 @@ impl Core {
             DropReason::MemoryShort => Counter::DroppedMemoryShort,
         };
         self.row().add(counter, count);
+        let now = self.turn.now;
         let client = &mut self.sessions[slot];
-        client.count_dropped(reason, count);
+        let episode = client.count_dropped(reason, count, now);
+        if reason != DropReason::Offline {
+            let dropped = DroppedMessage {
+                reason: drop_reason_name(reason),
+                receiver: client.session.client_id(),
+                topic,
+                count,
+            };
+            self.drops.record(dropped, now);
+        }
+        if let Some(episode) = episode {
+            tell_drops_over(self, slot, episode);
+        }
         let which = match reason {
             DropReason::QueueFull => "further",
             DropReason::QueueDropped => "the oldest",
@@ -157,6 +174,7 @@ impl Core {
             | DropReason::NotAllowed
             | DropReason::MemoryShort => return,
         };
+        let client = &mut self.sessions[slot];
         if !std::mem::replace(&mut client.rare_mut().drops_logged, true) {
             let (messages, bytes, inflight) = client.session.outbound().backlog();
             tracing::warn!(
@@ -190,8 +208,8 @@ impl Core {
     #[inline]
     fn collect_dropped(&mut self, slot: Slot) {
         report_deliveries(self, slot);
-        for (reason, count) in self.sessions[slot].session.outbound_mut().take_dropped() {
-            self.dropped(slot, reason, u64::from(count));
+        if self.sessions[slot].session.outbound().may_have_dropped() {
+            count_dropped(self, slot);
         }
         self.record_steps(slot);
     }
@@ -428,7 +446,7 @@ impl Core {
         let refused = client.room().map_or(0, |room| room.take_refused());
         if refused > 0 {
             let reason = DropReason::QueueFull;
-            self.dropped(slot, reason, refused as u64);
+            self.dropped(slot, reason, None, refused as u64);
         }
         self.collect(slot);
     }
@@ -487,5 +505,23 @@ impl Core {
             );
         }
         !has_reason_code
+    }
+}
+
+/// Counts the messages that a session has dropped, some of them with their topics.
+#[cold]
+#[inline(never)]
+fn count_dropped(core: &mut Core, slot: Slot) {
+    let outbound = core.sessions[slot].session.outbound_mut();
+    let named = outbound.take_dropped_messages();
+    for (reason, count) in outbound.take_dropped() {
+        let mut unnamed = u64::from(count);
+        for (_, message) in named.iter().filter(|(of, _)| *of == reason) {
+            core.dropped(slot, reason, Some(message.topic()), 1);
+            unnamed = unnamed.saturating_sub(1);
+        }
+        if unnamed > 0 {
+            core.dropped(slot, reason, None, unnamed);
+        }
     }
 }

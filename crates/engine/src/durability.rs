@@ -11,7 +11,6 @@ use thrum_protocol::{Message, Outgoing, Time, Violation};
 use thrum_storage::{Change, Health, Retained, Subscription};
 
 use super::client::Client;
-use super::outputs::Outputs;
 use super::restore::RecoveredTransfers;
 use super::subscriber::Terms;
 use crate::durable::{Journal, Origin, PassedTo, Turns};
@@ -127,20 +126,6 @@ impl Durable {
     pub fn forget_session(&mut self, session: u64) {
         if let Some(journal) = &mut self.journal {
             journal.push(&Change::SessionRemoved { session });
-        }
-    }
-
-    /// Releases the outputs whose changes are durable.
-    pub fn release_safe(&mut self, now: Time, outputs: &mut Outputs) {
-        let Some(journal) = &mut self.journal else {
-            return;
-        };
-        journal.set_now(now);
-        let durable = journal.durable();
-        while let Some(turn) = self.turns.pop_safe(durable) {
-            for connection in turn.connections {
-                outputs.release(connection, turn.number);
-            }
         }
     }
 
@@ -314,7 +299,8 @@ impl Durable {
     }
 
     /// Stores a message as the retained message of its topic; false if the limits leave no room.
-    pub(super) fn retain_message(
+    /// `now` is the time of publication.
+    pub fn retain_message(
         &mut self,
         store: &RetainedStore,
         message: &Arc<Message>,
@@ -339,12 +325,13 @@ impl Durable {
         stored.kept
     }
 
-    /// Removes the retained message of a topic.
-    pub(super) fn forget_retained(&mut self, store: &RetainedStore, topic: &str) {
+    /// Removes the retained message of a topic; false if there was none.
+    pub fn forget_retained(&mut self, store: &RetainedStore, topic: &str) -> bool {
         let change = store.remove(topic);
         if let (Some(journal), Some(change)) = (self.retained_journal(topic), change) {
             journal.push(&Change::RetainedRemoved { change, topic });
         }
+        change.is_some()
     }
 
     /// The journal for the retained message of a topic; none without storage and for `$SYS` topics.

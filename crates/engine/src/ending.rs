@@ -18,6 +18,7 @@ use crate::ids::Slot;
 use crate::node::metrics::Counter;
 use crate::node::session_counts::Holder;
 use crate::retained::RetainedSource;
+use crate::timeline::{ClientEvent, SessionEnd, cut, tell, tell_drops};
 
 /// Longest delay of a session timer; a timer for a later deadline is armed again. This limits the
 /// memory of timers whose sessions have ended to 20 MB for a thousand sessions per second.
@@ -127,6 +128,7 @@ impl Engine {
 
     /// Removes a session and its subscriptions; its retained messages stay. [MQTT3-3.1.2-7]
     pub fn end_session(&mut self, slot: Slot) {
+        tell_drops(&mut self.core, slot);
         self.router.topics.close_room(&mut self.core, slot);
         let mut client = self.core.sessions.remove(slot);
         self.core.row().subtract(Counter::Sessions, 1);
@@ -148,12 +150,22 @@ impl Engine {
         }
     }
 
+    /// Records that a session has expired, before its end.
+    pub fn session_expired(&mut self, slot: Slot) {
+        let lifetime = self.core.sessions[slot].session.lifetime();
+        let end = SessionEnd::Expired {
+            expiry_secs: lifetime.session_expiry(),
+        };
+        tell(&mut self.core, slot, ClientEvent::SessionEnded(end));
+    }
+
     /// Ends the session of a disconnected client, and publishes its will if it is still pending.
-    pub fn remove_session(&mut self, slot: Slot) {
+    pub fn remove_session(&mut self, slot: Slot, why: SessionEnd) {
         let now = self.core.turn.now;
         let will = self.core.sessions[slot].session.take_will_at(now);
         let will = will.and_then(|will| self.authorize_will(slot, will));
         self.core.record_steps(slot);
+        tell(&mut self.core, slot, ClientEvent::SessionEnded(why));
         self.end_session(slot);
         if let Some(will) = will {
             self.publish_will(will);
@@ -176,6 +188,8 @@ impl Engine {
     /// before the session ends.
     pub fn authorize_will(&mut self, slot: Slot, mut will: Message) -> Option<DueWill> {
         let Some(why) = self.will_denial(slot, &will) else {
+            let topic = cut(will.topic()).into();
+            tell(&mut self.core, slot, ClientEvent::WillPublished { topic });
             will.set_publisher_hash(publisher_hash(&self.core, &self.core.sessions[slot]));
             let source = self.core.sessions[slot].source(&self.core.settings.access.access.policy);
             return Some(DueWill {
@@ -195,7 +209,7 @@ impl Engine {
     }
 
     /// Removes the will of a client that is no longer admitted, without publishing it.
-    pub fn drop_will(&mut self, slot: Slot, why: &str) {
+    pub fn drop_will(&mut self, slot: Slot, why: &'static str) {
         let now = self.core.turn.now;
         let will = self.core.sessions[slot].session.take_will_at(now);
         self.core.will_taken(slot);
@@ -205,8 +219,13 @@ impl Engine {
     }
 
     #[cold]
-    fn report_dropped_will(&mut self, slot: Slot, topic: &str, why: &str) {
+    fn report_dropped_will(&mut self, slot: Slot, topic: &str, why: &'static str) {
         self.core.row().add(Counter::WillsDenied, 1);
+        let event = ClientEvent::WillDropped {
+            topic: cut(topic).into(),
+            why,
+        };
+        tell(&mut self.core, slot, event);
         if self.core.may_log() {
             let client_id = self.core.sessions[slot].session.client_id();
             tracing::info!(client_id, topic, why, "a will is not published");

@@ -48,7 +48,7 @@ pub struct PublishDelivery {
     /// Reports about the messages of the publisher; none while there is enough memory.
     pub reports: Option<Arc<RemoteReports>>,
     /// The times of a stamped message; none for most messages.
-    pub stamp: Option<Stamp>,
+    pub stamp: Option<Box<Stamp>>,
 }
 
 impl PublishDelivery {
@@ -82,7 +82,7 @@ pub struct SharedDelivery {
     /// Reports about the messages of the publisher; none while there is enough memory.
     pub reports: Option<Arc<RemoteReports>>,
     /// The times of a stamped message; none for most messages.
-    pub stamp: Option<Stamp>,
+    pub stamp: Option<Box<Stamp>>,
 }
 
 impl EngineMail {

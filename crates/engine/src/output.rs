@@ -145,6 +145,12 @@ impl ConnectionOutput {
         self.held.as_ref().map_or(0, |held| held.bytes_len())
     }
 
+    /// Number of bytes in front of those that wait for the storage; none if no output waits.
+    pub(crate) fn ready(&self) -> Option<usize> {
+        let held = self.held.as_ref().filter(|held| !held.is_free())?;
+        Some(held.ready.len())
+    }
+
     /// Holds the output of a turn. Output of earlier turns may still be sent, and a packet of it
     /// may be partly sent.
     pub(super) fn hold(&mut self, turn: u64) {

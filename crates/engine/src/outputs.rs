@@ -181,12 +181,17 @@ impl Outputs {
         held
     }
 
-    /// Releases the output of a connection of all turns up to this one.
-    pub fn release(&mut self, connection: ConnectionId, turn: u64) {
-        if self.contains(connection) {
-            self.table[connection.key].release(turn);
-            self.list(connection.key);
+    /// Releases the output of a connection of all turns up to this one; true if stamped messages of
+    /// it are followed.
+    pub fn release(&mut self, connection: ConnectionId, turn: u64) -> bool {
+        if !self.contains(connection) {
+            return false;
         }
+        let output = &mut self.table[connection.key];
+        output.release(turn);
+        let is_followed = output.is_followed;
+        self.list(connection.key);
+        is_followed
     }
 
     /// Frees the memory of closed connections; keys stay valid.

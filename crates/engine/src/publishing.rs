@@ -18,6 +18,10 @@ use crate::ids::Slot;
 use crate::interest::EventKind;
 use crate::node::metrics::Counter;
 use crate::stages::{self, Unwatched};
+use crate::timeline::{ClientEvent, RefusalCause, cut, tell};
+
+/// Why a PUBLISH to a topic such as `$SYS/…` is refused.
+const RESERVED_TOPIC: &str = "the topic is reserved for the broker";
 
 /// Result of a PUBLISH of a client. If it was not answered, it is not acknowledged and the
 /// connection must end.
@@ -32,6 +36,18 @@ pub enum Published {
     SinkFull,
     /// The client may not publish the message, and the policy is to disconnect it.
     Denied,
+}
+
+impl Published {
+    /// The reason why a PUBLISH was not accepted, in words.
+    const fn what(self) -> &'static str {
+        match self {
+            Self::Answered => "the message was refused",
+            Self::DiskFull => "the broker's disk is full",
+            Self::SinkFull => "a sink of the broker is full",
+            Self::Denied => "the client may not publish to this topic",
+        }
+    }
 }
 
 /// The parts of the engine that handle a PUBLISH.
@@ -90,9 +106,10 @@ impl Publishing<'_> {
         row.add(Counter::PublishReceived, 1);
         row.add(Counter::PublishBytesReceived, publish.payload.len() as u64);
         let outcome = if is_reserved(seen) {
+            self.tell_refused(slot, seen, RefusalCause::Other(RESERVED_TOPIC));
             ReasonCode::NotAuthorized
         } else {
-            match self.shortage(&publication) {
+            match self.told_shortage(slot, seen, &publication) {
                 Some(lack) if is_v3 && publish.qos != QoS::AtMostOnce => {
                     let session = &mut self.core.sessions[slot].session;
                     session.publish_withdrawn(publish.qos, publish.packet_id);
@@ -112,6 +129,18 @@ impl Publishing<'_> {
         self.report_refusal(slot, &publication, outcome);
         self.answer_publish(slot, publish, outcome);
         Published::Answered
+    }
+
+    /// The same as [`Publishing::shortage`], which the timeline of the client then contains.
+    fn told_shortage(
+        &mut self,
+        slot: Slot,
+        topic: &str,
+        publication: &Publication<'_>,
+    ) -> Option<Published> {
+        let lack = self.shortage(publication)?;
+        self.tell_refused(slot, topic, RefusalCause::Other(lack.what()));
+        Some(lack)
     }
 
     /// The reason why a message cannot be stored or passed to a sink; none if it can.
@@ -182,8 +211,15 @@ impl Publishing<'_> {
         }
         let refused = as_sent(publish, topic);
         self.report_refusal(slot, &refused, ReasonCode::QuotaExceeded);
+        self.tell_refused(slot, topic, RefusalCause::Limit("limits.max_payload"));
         self.answer_publish(slot, publish, ReasonCode::QuotaExceeded);
         Published::Answered
+    }
+
+    /// Records in the client's timeline why a PUBLISH was refused.
+    fn tell_refused(&mut self, slot: Slot, topic: &str, why: RefusalCause) {
+        let topic = cut(topic).into();
+        tell(self.core, slot, ClientEvent::PublishRefused { topic, why });
     }
 
     fn answer_publish(&mut self, slot: Slot, publish: &Publish<'_>, outcome: ReasonCode) {

@@ -17,6 +17,7 @@ use super::turn::{FILTER_UNITS, Turn};
 use crate::access::{ClientAccess, Grant};
 use crate::ids::Slot;
 use crate::node::metrics::Counter;
+use crate::timeline::{ClientEvent, cut, tell};
 
 /// Number of filters that are compared with a topic in one unit of work.
 const FILTERS_OF_UNIT: usize = 8;
@@ -201,6 +202,10 @@ impl Review {
             Grant::Refused => {
                 self.is_revoked = true;
                 engine.core.row().add(Counter::SubscriptionsRevoked, 1);
+                let event = ClientEvent::SubscriptionRevoked {
+                    filter: cut(filter.as_str()).into(),
+                };
+                tell(&mut engine.core, slot, event);
                 engine.subscribing().unsubscribe(slot, filter);
                 return;
             }

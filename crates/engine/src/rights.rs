@@ -11,6 +11,7 @@ use crate::access::{ClientAccess, Grant, Policy, Wanted};
 use crate::ids::Slot;
 use crate::node::metrics::Counter;
 use crate::retained::RetainedSource;
+use crate::timeline::tell_publish_denied;
 
 impl Client {
     /// The access of the client; none if the client may do everything.
@@ -69,6 +70,7 @@ impl Grant {
 #[cold]
 pub(super) fn publish_denied(core: &mut Core, slot: Slot, wanted: Wanted<'_>) {
     core.row().add(Counter::PublishDenied, 1);
+    tell_publish_denied(core, slot, wanted);
     if !core.may_log() {
         return;
     }

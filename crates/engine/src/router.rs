@@ -50,7 +50,7 @@ struct Promised {
     /// Reserved places in queues.
     promises: Vec<Promise>,
     /// The times of a stamped message.
-    stamp: Option<Stamp>,
+    stamp: Option<Box<Stamp>>,
 }
 
 impl Router {
@@ -147,10 +147,10 @@ impl Router {
     }
 
     /// Delivers a message of another worker to this worker's own subscriptions.
-    pub fn publish_from_worker(&mut self, core: &mut Core, delivery: PublishDelivery) {
-        match delivery.stamp {
+    pub fn publish_from_worker(&mut self, core: &mut Core, mut delivery: PublishDelivery) {
+        match delivery.stamp.take() {
             None => self.route_from_worker(core, delivery, Unwatched),
-            Some(stamp) => self.route_from_worker(core, delivery, Stamped::from_worker(stamp)),
+            Some(stamp) => self.route_from_worker(core, delivery, Stamped::from_worker(*stamp)),
         }
     }
 
@@ -364,7 +364,7 @@ impl Router {
                 generation: entry.node_version.generation(),
                 must_be_taken: must_take.contains(worker),
                 reports: reports.clone(),
-                stamp,
+                stamp: stamp.clone(),
             };
             core.outboxes.send(worker, EngineMail::Publish(delivery));
         }

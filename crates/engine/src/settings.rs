@@ -50,6 +50,8 @@ pub struct EngineSettings {
     pub published_qos_min: QoS,
     /// One of this many PUBLISH packets is stamped ([`crate::stages`]); 0 is none.
     pub stamp_every: u32,
+    /// Memory of the timelines of one worker in bytes; 0 is none ([`crate::timeline`]).
+    pub timeline_bytes: usize,
 }
 
 impl EngineSettings {

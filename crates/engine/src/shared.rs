@@ -14,8 +14,10 @@ use super::core::Core;
 use super::inquiries::RemoteReports;
 use super::reach::Clearance;
 use super::router::Router;
+use crate::drops::DroppedMessage;
 use crate::durable::Origin;
 use crate::interest::Member;
+use crate::interest::groups::SharedGroup;
 use crate::mail::{EngineMail, SharedDelivery};
 use crate::node::metrics::Counter;
 use crate::stages::{Stamped, Unwatched, Watch};
@@ -78,6 +80,11 @@ pub(super) struct Groups {
 }
 
 impl Groups {
+    /// The position of this worker in a group, if it has one.
+    pub(super) fn cursor(&self, group: GroupId) -> Option<Cursor<u64>> {
+        self.cursors.get(&group).copied()
+    }
+
     /// Chooses the next member of a group, or another one with room if that member has none.
     fn choose<'a>(
         &mut self,
@@ -172,7 +179,7 @@ impl Router {
             exclude = Some(chosen.member.session.id);
         }
         core.durable.moved(from);
-        core.row().add(Counter::DroppedNoSharedMember, 1);
+        no_member_took(core, to.group, outgoing.publication().topic);
         Delivered::Dropped(DropReason::QueueFull)
     }
 
@@ -255,10 +262,13 @@ impl Router {
 
     /// Delivers a message for which another worker chose a session of this worker; if the session
     /// has ended, another member is chosen.
-    pub(super) fn shared_from_worker(&mut self, core: &mut Core, delivery: SharedDelivery) {
-        match delivery.stamp {
+    pub(super) fn shared_from_worker(&mut self, core: &mut Core, mut delivery: SharedDelivery) {
+        match delivery.stamp.take() {
             None => self.take_shared_mail(core, delivery, Unwatched),
-            Some(stamp) => self.take_shared_mail(core, delivery, Stamped::from_worker(stamp)),
+            Some(stamp) => {
+                let stamped = Stamped::from_worker(*stamp);
+                self.take_shared_mail(core, delivery, stamped);
+            }
         }
     }
 
@@ -339,7 +349,7 @@ impl Router {
         let OfGroup { group, from } = of_group;
         let Some(members) = core.node.interest.members(group) else {
             core.durable.moved(from);
-            core.row().add(Counter::DroppedNoSharedMember, 1);
+            no_member_took(core, group, outgoing.publication().topic);
             return;
         };
         core.row().add(Counter::SharedRedispatched, 1);
@@ -356,6 +366,21 @@ impl Router {
         };
         self.deliver_shared(core, passed, outgoing, watch);
     }
+}
+
+/// Counts a message that no member of its group took.
+#[cold]
+#[inline(never)]
+fn no_member_took(core: &mut Core, group: GroupId, topic: &str) {
+    core.row().add(Counter::DroppedNoSharedMember, 1);
+    let group = core.node.interest.group(group);
+    let dropped = DroppedMessage {
+        reason: "no_shared_member",
+        receiver: group.as_deref().map_or("", SharedGroup::text),
+        topic: Some(topic),
+        count: 1,
+    };
+    core.drops.record(dropped, core.turn.now);
 }
 
 /// The inputs of the choice of a member; the hashes are the same on every worker.

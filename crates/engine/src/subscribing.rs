@@ -13,15 +13,20 @@ use super::replay::Replays;
 use super::rights::{subscribed_in_part, subscription_denied};
 use super::router::Router;
 use super::subscriber::{Check, Terms};
+use super::topics::Topics;
 use super::turn::FILTER_UNITS;
 use crate::access::Grant;
 use crate::ids::Slot;
 use crate::interest::{EventKind, Member, SessionRef};
 use crate::node::metrics::Counter;
 use crate::subscription_cost::subscription_bytes;
+use crate::timeline::{ClientEvent, RefusalCause, cut, tell};
 
 /// Reason string of a SUBACK with a filter that is allowed in part.
 const IN_PART: &str = "only the topics that the rules allow are delivered";
+
+/// Why the rules refuse a filter.
+const NO_RULE: &str = "no rule allows any of it";
 
 /// Memory in bytes of subscriptions that a client may have regardless of the memory level.
 const SMALL_BYTES: u32 = 16 * 1024;
@@ -42,6 +47,33 @@ impl From<ReasonCode> for Granted {
         Self {
             code,
             in_part: false,
+        }
+    }
+}
+
+/// Why a filter is refused.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub(super) code: ReasonCode,
+    pub(super) why: RefusalCause,
+    /// The counter of the limit.
+    counter: Option<Counter>,
+}
+
+impl Refused {
+    const fn limit(code: ReasonCode, name: &'static str, counter: Counter) -> Self {
+        Self {
+            code,
+            why: RefusalCause::Limit(name),
+            counter: Some(counter),
+        }
+    }
+
+    const fn other(code: ReasonCode, what: &'static str) -> Self {
+        Self {
+            code,
+            why: RefusalCause::Other(what),
+            counter: None,
         }
     }
 }
@@ -125,8 +157,8 @@ impl Subscribing<'_> {
                 None => return ReasonCode::TopicFilterInvalid.into(),
             },
         };
-        if let Err(refusal) = self.may_subscribe(slot, request.filter, filter) {
-            return refusal.into();
+        if let Err(refused) = self.may_subscribe(slot, request.filter, filter) {
+            return self.refuse(slot, filter, refused);
         }
         let mut options = request.options;
         // [MQTT-3.2.2-10]: a higher QoS is accepted and granted at ours.
@@ -142,7 +174,12 @@ impl Subscribing<'_> {
             // The limit of questions about the packet is reached.
             Grant::Refused | Grant::Ask => {
                 subscription_denied(self.core, slot, request.filter.as_str());
-                return ReasonCode::NotAuthorized.into();
+                let refused = Refused {
+                    code: ReasonCode::NotAuthorized,
+                    why: RefusalCause::Rule(NO_RULE.into()),
+                    counter: None,
+                };
+                return self.refuse(slot, filter, refused);
             }
         };
         if self.core.sessions[slot].session.link().is_bridge() {
@@ -161,6 +198,12 @@ impl Subscribing<'_> {
         if let Some(reporter) = self.core.reporter(EventKind::SessionSubscribed) {
             reporter.subscribed(slot, filter.as_str(), terms);
         }
+        let event = ClientEvent::Subscribed {
+            filter: cut(filter.as_str()).into(),
+            qos: options.qos,
+            in_part: check != Check::Never,
+        };
+        tell(self.core, slot, event);
         Granted {
             code: match options.qos {
                 QoS::AtMostOnce => ReasonCode::Success,
@@ -171,73 +214,38 @@ impl Subscribing<'_> {
         }
     }
 
-    /// Checks a filter against the limits; `whole` is the filter with the mount point.
+    /// Records in the client's timeline why a filter is refused.
+    fn refuse(&mut self, slot: Slot, filter: TopicFilter<'_>, refused: Refused) -> Granted {
+        let Refused { code, why, .. } = refused;
+        let event = ClientEvent::SubscriptionRefused {
+            filter: cut(filter.as_str()).into(),
+            reason: code,
+            why,
+        };
+        tell(self.core, slot, event);
+        code.into()
+    }
+
+    /// Checks a filter against the limits, and counts the one that refuses it; `whole` is the
+    /// filter with the mount point.
     fn may_subscribe(
         &self,
         slot: Slot,
         filter: TopicFilter<'_>,
         whole: TopicFilter<'_>,
-    ) -> Result<(), ReasonCode> {
-        let limits = &self.core.settings.session;
-        let text = filter.as_str();
-        // The filter is the prefix of shared subscriptions alone, which matches no topic, as
-        // clients may not publish to it.
-        if text == "$share" {
-            return Err(ReasonCode::TopicFilterInvalid);
+    ) -> Result<(), Refused> {
+        let topics = &self.router.topics;
+        let Some(refused) = subscription_refusal(self.core, topics, slot, filter, whole) else {
+            return Ok(());
+        };
+        if let Some(counter) = refused.counter {
+            self.core.row().add(counter, 1);
         }
-        if text.len() > usize::from(limits.topic_bytes_max)
-            || topic::level_count(text) > usize::from(limits.topic_levels_max)
-        {
-            self.core.row().add(Counter::LimitTopic, 1);
-            return Err(ReasonCode::TopicFilterInvalid);
-        }
-        if !limits.wildcard_available && filter.has_wildcard() {
-            return Err(ReasonCode::WildcardSubscriptionsNotSupported);
-        }
-        if !limits.shared_available && filter.shared().is_some() {
-            return Err(ReasonCode::SharedSubscriptionsNotSupported);
-        }
-        let client = &self.core.sessions[slot];
-        if let Some((limit, name)) = self.subscription_limit(client, whole)
-            && !self.router.topics.is_subscribed(self.core, slot, whole)
-        {
-            self.core.row().add(limit, 1);
-            let client_id = client.session.client_id();
+        if let RefusalCause::Limit(name) = &refused.why {
+            let client_id = self.core.sessions[slot].session.client_id();
             tracing::debug!(client_id, "subscription refused: {name} is reached");
-            return Err(ReasonCode::QuotaExceeded);
         }
-        if self.core.durable.is_disk_full()
-            && client.session.is_durable()
-            && !self.router.topics.is_subscribed(self.core, slot, whole)
-        {
-            self.core.row().add(Counter::StorageRefused, 1);
-            return Err(ReasonCode::QuotaExceeded);
-        }
-        Ok(())
-    }
-
-    /// Returns the limit that one more subscription of the client would exceed; none if it exceeds
-    /// none.
-    fn subscription_limit(
-        &self,
-        client: &Client,
-        filter: TopicFilter<'_>,
-    ) -> Option<(Counter, &'static str)> {
-        let limits = &self.core.settings.subscriptions;
-        let bytes = subscription_bytes(filter).saturating_add(client.subscription_bytes);
-        if client.subscription_count() >= self.core.settings.session.subscriptions_max as usize {
-            Some((Counter::LimitSubscriptions, "limits.client.subscriptions"))
-        } else if filter.shared().is_some() && client.groups().len() >= limits.shared_max {
-            let name = "limits.client.shared_subscriptions";
-            Some((Counter::LimitSharedSubscriptions, name))
-        } else if bytes > limits.bytes_max {
-            let name = "limits.client.subscription_bytes";
-            Some((Counter::LimitSubscriptionBytes, name))
-        } else if self.core.memory.level >= MemoryLevel::Full && bytes > SMALL_BYTES {
-            Some((Counter::LimitMemorySubscriptions, "limits.memory"))
-        } else {
-            None
-        }
+        Err(refused)
     }
 
     fn index_filter(&mut self, slot: Slot, filter: TopicFilter<'_>, terms: Terms, check: Check) {
@@ -449,6 +457,10 @@ impl Subscribing<'_> {
     }
 
     fn report_unsubscribed(&mut self, slot: Slot, filter: TopicFilter<'_>) {
+        let event = ClientEvent::Unsubscribed {
+            filter: cut(filter.as_str()).into(),
+        };
+        tell(self.core, slot, event);
         if let Some(reporter) = self.core.reporter(EventKind::SessionUnsubscribed) {
             reporter.unsubscribed(slot, filter.as_str());
         }
@@ -491,5 +503,82 @@ impl Subscribing<'_> {
                 .interest
                 .set_online(*group, client.session.id(), online);
         }
+    }
+}
+
+/// Why a filter is refused because of a limit; none if it is not. `whole` is the filter with the
+/// mount point.
+pub(super) fn subscription_refusal(
+    core: &Core,
+    topics: &Topics,
+    slot: Slot,
+    filter: TopicFilter<'_>,
+    whole: TopicFilter<'_>,
+) -> Option<Refused> {
+    let limits = &core.settings.session;
+    let text = filter.as_str();
+    // The filter is the prefix of shared subscriptions alone, which matches no topic, as clients
+    // may not publish to it.
+    if text == "$share" {
+        let what = "it is no filter: $share is the prefix of shared subscriptions";
+        return Some(Refused::other(ReasonCode::TopicFilterInvalid, what));
+    }
+    if text.len() > usize::from(limits.topic_bytes_max)
+        || topic::level_count(text) > usize::from(limits.topic_levels_max)
+    {
+        let limit = "limits.topic_length or limits.topic_levels";
+        let code = ReasonCode::TopicFilterInvalid;
+        return Some(Refused::limit(code, limit, Counter::LimitTopic));
+    }
+    if !limits.wildcard_available && filter.has_wildcard() {
+        let what = "subscriptions with wildcards are turned off";
+        let code = ReasonCode::WildcardSubscriptionsNotSupported;
+        return Some(Refused::other(code, what));
+    }
+    if !limits.shared_available && filter.shared().is_some() {
+        let what = "shared subscriptions are turned off";
+        let code = ReasonCode::SharedSubscriptionsNotSupported;
+        return Some(Refused::other(code, what));
+    }
+    let client = &core.sessions[slot];
+    if let Some((limit, name)) = subscription_limit(core, client, whole)
+        && !topics.is_subscribed(core, slot, whole)
+    {
+        return Some(Refused::limit(ReasonCode::QuotaExceeded, name, limit));
+    }
+    if core.durable.is_disk_full()
+        && client.session.is_durable()
+        && !topics.is_subscribed(core, slot, whole)
+    {
+        return Some(Refused {
+            code: ReasonCode::QuotaExceeded,
+            why: RefusalCause::Other("the broker's disk is full"),
+            counter: Some(Counter::StorageRefused),
+        });
+    }
+    None
+}
+
+/// Returns the limit that one more subscription of the client would exceed; none if it exceeds
+/// none.
+fn subscription_limit(
+    core: &Core,
+    client: &Client,
+    filter: TopicFilter<'_>,
+) -> Option<(Counter, &'static str)> {
+    let limits = &core.settings.subscriptions;
+    let bytes = subscription_bytes(filter).saturating_add(client.subscription_bytes);
+    if client.subscription_count() >= core.settings.session.subscriptions_max as usize {
+        Some((Counter::LimitSubscriptions, "limits.client.subscriptions"))
+    } else if filter.shared().is_some() && client.groups().len() >= limits.shared_max {
+        let name = "limits.client.shared_subscriptions";
+        Some((Counter::LimitSharedSubscriptions, name))
+    } else if bytes > limits.bytes_max {
+        let name = "limits.client.subscription_bytes";
+        Some((Counter::LimitSubscriptionBytes, name))
+    } else if core.memory.level >= MemoryLevel::Full && bytes > SMALL_BYTES {
+        Some((Counter::LimitMemorySubscriptions, "limits.memory"))
+    } else {
+        None
     }
 }

@@ -20,7 +20,8 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::api;
+use crate::api::{self, Entrance};
+use crate::security::Security;
 
 /// Name of the socket in the data directory.
 pub const SOCKET: &str = "control.sock";
@@ -71,7 +72,11 @@ impl ControlSocket {
     ///
     /// # Errors
     /// Another process listens there, something else has that name, or the system refuses.
-    pub fn start(data_dir: &Path, queries: Queries) -> Result<Self, StartError> {
+    pub fn start(
+        data_dir: &Path,
+        queries: Queries,
+        security: Security,
+    ) -> Result<Self, StartError> {
         let path = data_dir.join(SOCKET);
         let failed = |source| StartError {
             path: path.clone(),
@@ -81,11 +86,11 @@ impl ControlSocket {
         let socket = folder.listen(OsStr::new(SOCKET)).map_err(failed)?;
         let (stop, stopped) = oneshot::channel();
         let runtime = Builder::new_current_thread()
-            .max_blocking_threads(api::QUERIES_MAX)
+            .max_blocking_threads(api::BLOCKING_MAX)
             .enable_all()
             .build()
             .map_err(failed)?;
-        let router = api::router(queries);
+        let router = api::router(queries, security, Entrance::Local);
         let thread = std::thread::Builder::new()
             .name("control".to_owned())
             .spawn(move || {

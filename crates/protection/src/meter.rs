@@ -37,6 +37,22 @@ pub enum RateLimit {
     ListenerBytes,
 }
 
+impl RateLimit {
+    /// Its key in the configuration.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::ClientMessages => "limits.client.messages",
+            Self::ClientBytes => "limits.client.bytes",
+            Self::UserMessages => "limits.user.messages",
+            Self::UserBytes => "limits.user.bytes",
+            Self::AddressMessages => "limits.address.messages",
+            Self::AddressBytes => "limits.address.bytes",
+            Self::ListenerMessages => "listeners.NAME.messages",
+            Self::ListenerBytes => "listeners.NAME.bytes",
+        }
+    }
+}
+
 /// The input of one read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InputUsage {

@@ -55,7 +55,7 @@ mod store;
 
 #[cfg(feature = "testing")]
 pub use committer::Stepper;
-pub use committer::{Committer, QUEUE_BYTES_MAX, Submitter, Ticket, Wake};
+pub use committer::{Committer, QUEUE_BYTES_MAX, StorageMonitor, Submitter, Ticket, Wake};
 pub use contents::{Contents, read_state};
 pub use log::{
     Damage, Gone, LogReport, Loss, OpenError, SnapshotError, SnapshotTarget, WriteError, snapshot,

@@ -1,7 +1,6 @@
 //! Counters of the committer, readable at any time from any thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::store::{Committed, Usage};
@@ -21,8 +20,77 @@ pub(crate) struct Metrics {
     time_micros: AtomicU64,
     queue_bytes: AtomicU64,
     queue_full: AtomicU64,
-    /// Guards one copy; taken once per commit and per reading.
-    usage: Mutex<Usage>,
+    usage: UsageCells,
+}
+
+/// The usage of the store, without a lock: a reading may have some figures of one commit and some
+/// of the next.
+#[derive(Debug, Default)]
+struct UsageCells([AtomicU64; 11]);
+
+impl UsageCells {
+    fn store(&self, usage: Usage) {
+        let Usage {
+            live_bytes,
+            used_bytes,
+            disk_bytes_max,
+            segments,
+            pending_bytes,
+            sessions,
+            messages,
+            reclaimed_segments,
+            moved_records,
+            damaged_places,
+            reclaim_failures,
+        } = usage;
+        let values = [
+            live_bytes,
+            used_bytes,
+            disk_bytes_max,
+            segments as u64,
+            pending_bytes as u64,
+            sessions as u64,
+            messages as u64,
+            reclaimed_segments,
+            moved_records,
+            damaged_places,
+            reclaim_failures,
+        ];
+        for (cell, value) in self.0.iter().zip(values) {
+            cell.store(value, Ordering::Relaxed);
+        }
+    }
+
+    fn load(&self) -> Usage {
+        let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let values = self.0.each_ref().map(|cell| cell.load(Ordering::Relaxed));
+        let [
+            live_bytes,
+            used_bytes,
+            disk_bytes_max,
+            segments,
+            pending_bytes,
+            sessions,
+            messages,
+            reclaimed_segments,
+            moved_records,
+            damaged_places,
+            reclaim_failures,
+        ] = values;
+        Usage {
+            live_bytes,
+            used_bytes,
+            disk_bytes_max,
+            segments: size(segments),
+            pending_bytes: size(pending_bytes),
+            sessions: size(sessions),
+            messages: size(messages),
+            reclaimed_segments,
+            moved_records,
+            damaged_places,
+            reclaim_failures,
+        }
+    }
 }
 
 /// The counters at one moment.
@@ -73,7 +141,7 @@ impl Metrics {
     }
 
     pub(crate) fn usage(&self, usage: Usage) {
-        *self.usage.lock().unwrap_or_else(PoisonError::into_inner) = usage;
+        self.usage.store(usage);
     }
 
     pub(crate) fn snapshot(&self) -> MetricsSnapshot {
@@ -87,7 +155,7 @@ impl Metrics {
             commit_micros: read(&self.time_micros),
             queue_bytes: read(&self.queue_bytes),
             queue_full: read(&self.queue_full),
-            usage: *self.usage.lock().unwrap_or_else(PoisonError::into_inner),
+            usage: self.usage.load(),
         }
     }
 }
@@ -100,6 +168,26 @@ fn class_of(micros: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_usage_is_read_as_it_was_written() {
+        let usage = Usage {
+            live_bytes: 1,
+            used_bytes: 2,
+            disk_bytes_max: 3,
+            segments: 4,
+            pending_bytes: 5,
+            sessions: 6,
+            messages: 7,
+            reclaimed_segments: 8,
+            moved_records: 9,
+            damaged_places: 10,
+            reclaim_failures: 11,
+        };
+        let metrics = Metrics::default();
+        metrics.usage(usage);
+        assert_eq!(metrics.snapshot().usage, usage);
+    }
 
     #[test]
     fn times_fall_into_classes_of_powers_of_two() {

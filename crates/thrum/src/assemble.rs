@@ -6,10 +6,10 @@ use std::time::Duration;
 use thrum_access::Gatekeeper;
 use thrum_auth::AuthService;
 use thrum_auth::config::{AclConfig, DeniedPublish, PartialSubscription, RuleOrder};
-use thrum_broker::{Access, Broker, Listening, Policy, RuleSource, Settling};
+use thrum_broker::{Access, Broker, Listening, Policy, RuleSource, Settling, StartError};
 
 use crate::command::failure::{Lines, with_causes};
-use crate::config::Config;
+use crate::config::{Config, Loaded};
 use crate::management::Management;
 
 /// Longest wait for a change: a worker takes its mail in each turn, and a turn of a second is
@@ -78,9 +78,20 @@ pub(crate) fn prepare(config: &Config) -> Result<Prepared, Lines> {
 ///
 /// # Errors
 /// An error of the system.
-pub(crate) fn start(config: &Config, prepared: Prepared) -> anyhow::Result<Node> {
+pub(crate) fn start(loaded: &mut Loaded, prepared: Prepared) -> anyhow::Result<Node> {
     let auth = prepared.auth;
-    let broker = Broker::start(config.broker(), access(&auth, &config.acl))?;
+    let broker = match start_broker(&loaded.config, &auth) {
+        // Another program has taken the address since it was tried.
+        Err(StartError::Bind {
+            listener, source, ..
+        }) if loaded.optional_listener() == Some(listener.as_str()) => {
+            tracing::warn!(error = %source, "no management interface: its address was taken meanwhile");
+            loaded.config.listeners.remove(&listener);
+            start_broker(&loaded.config, &auth)?
+        }
+        started => started?,
+    };
+    let config = &loaded.config;
     let management = match Management::start(&config.node.data_dir, &broker) {
         Ok(management) => management,
         Err(error) => {
@@ -98,10 +109,19 @@ pub(crate) fn start(config: &Config, prepared: Prepared) -> anyhow::Result<Node>
     Ok(node)
 }
 
+fn start_broker(config: &Config, auth: &Arc<AuthService>) -> Result<Broker, StartError> {
+    Broker::start(config.broker(), access(auth, &config.acl))
+}
+
 impl Node {
     /// Whether users or backends are set up.
     pub(crate) fn has_users(&self) -> bool {
         self.auth.has_users()
+    }
+
+    /// A link that makes the first administrator, relative to the address of an HTTP listener.
+    pub(crate) fn setup_link(&self) -> Option<String> {
+        self.management.setup_link()
     }
 
     /// The addresses of the listeners.
@@ -126,6 +146,7 @@ impl Node {
         // Before a new listener opens.
         self.auth.put_in_force(rights);
         let (waiting, _) = self.broker.put_in_force(listeners);
+        self.management.renew(&self.broker);
         // Listeners decide as well about clients that are here. Once this is settled all of it is.
         let handle = self.broker.access_handle();
         settle(handle.set(access(&self.auth, &config.acl)));

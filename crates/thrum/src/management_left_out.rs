@@ -1,4 +1,4 @@
-//! No control socket: this program was built without the management interface.
+//! No management interface: this program was built without the management interface.
 
 use std::path::Path;
 
@@ -19,6 +19,23 @@ impl Management {
     )]
     pub(crate) fn start(_data_dir: &Path, _broker: &Broker) -> anyhow::Result<Self> {
         Ok(Self)
+    }
+
+    /// There is nothing to change.
+    #[expect(
+        clippy::unused_self,
+        clippy::needless_pass_by_ref_mut,
+        reason = "the interface of a complete program changes its ports"
+    )]
+    pub(crate) const fn renew(&mut self, _broker: &Broker) {}
+
+    /// There is nobody to set up.
+    #[expect(
+        clippy::unused_self,
+        reason = "the interface of a complete program has a link"
+    )]
+    pub(crate) const fn setup_link(&self) -> Option<String> {
+        None
     }
 
     /// There is nothing to close.

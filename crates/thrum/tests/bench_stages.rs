@@ -137,7 +137,7 @@ fn a_fan_out_has_the_stages_of_all_deliveries() {
 
 #[test]
 fn a_broker_that_stamps_nothing_has_no_stages() {
-    let broker = Broker::start_with(&["--workers", "1"]);
+    let broker = Broker::start_with(&["--workers", "1", "--stamp-messages", "0"]);
     let folder = Folder::new("none");
     let (files, text, result) = folder.run(&broker, "p2p-1K --scale 0.1");
     assert_eq!(number(&result["delivery"]["delivered"]), 200, "{text}");

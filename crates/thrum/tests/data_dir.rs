@@ -2,6 +2,9 @@
 //! the store has written.
 #![expect(clippy::unwrap_used, reason = "a failed setup should panic")]
 
+#[cfg(feature = "management")]
+#[path = "data_dir/administrators.rs"]
+mod administrators;
 #[path = "data_dir/backup.rs"]
 mod backup;
 #[path = "data_dir/bans.rs"]

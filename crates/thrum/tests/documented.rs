@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const DOCUMENTS: [&str; 32] = [
+const DOCUMENTS: [&str; 39] = [
     "README.md",
     "docs/guide/getting-started.md",
     "docs/guide/clients.md",
@@ -18,6 +18,11 @@ const DOCUMENTS: [&str; 32] = [
     "docs/guide/durability.md",
     "docs/guide/durability-tools.md",
     "docs/guide/operating.md",
+    "docs/guide/administrators.md",
+    "docs/guide/http.md",
+    "docs/guide/timeline.md",
+    "docs/guide/trace.md",
+    "docs/guide/explain.md",
     "docs/guide/bench.md",
     "docs/guide/bench-search.md",
     "docs/guide/bench-versus.md",
@@ -30,6 +35,7 @@ const DOCUMENTS: [&str; 32] = [
     "docs/guide/report-template.md",
     "docs/results/README.md",
     "docs/results/two-cores.md",
+    "docs/results/full-core.md",
     "docs/results/catalogue.md",
     "docs/results/2026-11-22-two-cores.md",
     "docs/results/2026-11-22-catalogue.md",
@@ -37,6 +43,7 @@ const DOCUMENTS: [&str; 32] = [
     "docs/performance.md",
     "docs/guide/sys-topics.md",
     "docs/guide/message-stages.md",
+    "docs/guide/metrics.md",
     "docs/guide/users.md",
     "docs/spec/README.md",
 ];

@@ -1,6 +1,5 @@
 //! An authentication service for each test, and logins at it.
 
-use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -189,13 +188,7 @@ impl Authenticator {
 
     /// Counts of a backend.
     pub fn counts(&self, backend: &str) -> BackendCounts {
-        let metrics = self.service.metrics();
-        let mut all: HashMap<_, _> = metrics
-            .backends
-            .into_iter()
-            .map(|backend| (backend.name, backend.counts))
-            .collect();
-        all.remove(backend).unwrap_or_default()
+        self.service.counts_of(backend)
     }
 }
 

@@ -29,6 +29,8 @@ use thrum_access::{Identity, Login, Question, Rules};
 
 use crate::panics::Panicked;
 
+pub use jwt::{TokenKeys, TokenSignature};
+
 pub(crate) use build::{Built, build};
 pub(crate) use password_file::parse_password_file;
 pub(crate) use users::{Users, found};

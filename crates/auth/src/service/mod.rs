@@ -26,7 +26,9 @@ use tracing::{info, warn};
 
 use crate::config::USERS;
 use crate::hash::{Hasher, Verified};
-use crate::metrics::{BackendMetrics, Counters, GatekeeperMetrics, add, read};
+#[cfg(any(test, feature = "testing"))]
+use crate::metrics::BackendCounts;
+use crate::metrics::{Counters, GatekeeperMetrics, add, read};
 use crate::panics;
 use crate::policy::Policy;
 use chain::{Admitted, Chain, busy, failed, unavailable, unknown};
@@ -191,17 +193,19 @@ impl AuthService {
             .push(call);
     }
 
-    /// All counts.
-    pub fn metrics(&self) -> GatekeeperMetrics {
-        let totals = &self.shared.totals;
+    /// The counts of a backend; zeros if there was none of that name since the start.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn counts_of(&self, backend: &str) -> BackendCounts {
         let counters = self.shared.counters.lock();
         let counters = counters.unwrap_or_else(PoisonError::into_inner);
-        let backends = counters.iter().map(|(name, counters)| BackendMetrics {
-            name: name.clone(),
-            counts: counters.snapshot(),
-        });
+        let counters = counters.get(backend);
+        counters.map_or_else(BackendCounts::default, |counters| counters.snapshot())
+    }
+
+    /// The counts of all backends together; takes no lock.
+    fn metrics(&self) -> GatekeeperMetrics {
+        let totals = &self.shared.totals;
         GatekeeperMetrics {
-            backends: backends.collect(),
             admitted: read(&totals.admitted),
             denied: read(&totals.denied),
             overloaded: read(&totals.overloaded),

@@ -77,7 +77,7 @@ async fn a_backend_without_answer_denies_and_the_next_one_is_not_asked() {
     let counts = |index: usize| slow.links[index].counts();
     assert_eq!((counts(0).ignored, counts(0).errors), (1, 0));
     assert_eq!((counts(1).errors, counts(1).timeouts), (1, 1));
-    assert_eq!(counts(2), crate::metrics::BackendCounts::default());
+    assert_eq!(counts(2), BackendCounts::default());
 }
 
 #[tokio::test]

@@ -23,12 +23,13 @@ pub struct ListenerConfig {
     #[serde(with = "units::bind")]
     #[schemars(with = "units::BindSchema")]
     pub bind: Vec<Bind>,
-    /// Transport of MQTT: `"tcp"` (a plain stream, also over a Unix socket), `"websocket"` or
-    /// `"quic"`. With `tls.cert` the stream or the WebSocket is inside TLS; QUIC always is. Default
-    /// `"tcp"`.
+    /// Transport of MQTT: `"tcp"` (a plain stream, also over a Unix socket), `"websocket"`,
+    /// `"quic"`, or `"http"`: the management interface, its pages and metrics, and MQTT over
+    /// WebSocket at `path`. With `tls.cert` all but QUIC, which always is, are inside TLS. Default
+    /// `"tcp"`; of the listener named `http` it is `"http"`.
     pub transport: Transport,
-    /// Path of the WebSocket; others are refused with 404. Default `"/mqtt"`, the default of
-    /// clients.
+    /// Path of the WebSocket; others are refused with 404, but by an HTTP listener. Default
+    /// `"/mqtt"`, the default of clients.
     pub path: String,
     /// Web pages that may connect over WebSocket, by origin: `"https://example.com"`. Clients that
     /// send no origin (all but browsers) may connect too. Default `[]`: every page.
@@ -39,8 +40,9 @@ pub struct ListenerConfig {
     /// Connections begin with a PROXY protocol header, version 1 or 2, that names the client's
     /// address. A connection without one is closed. Default `false`.
     pub proxy_protocol: bool,
-    /// Networks of the trusted proxies: `["10.0.0.0/8", "::1"]`; connections from elsewhere are
-    /// closed. Needed with `proxy_protocol`. Default `[]`: no proxy is trusted.
+    /// Networks of the trusted proxies: `["10.0.0.0/8", "::1"]`; with `proxy_protocol`, which needs
+    /// them, connections from elsewhere are closed. At an HTTP listener they name their client in
+    /// `X-Forwarded-For`. Default `[]`: no proxy is trusted.
     #[serde(with = "units::networks")]
     #[schemars(with = "Vec<String>")]
     pub proxy_from: Vec<Network>,
@@ -164,6 +166,8 @@ pub enum Transport {
     WebSocket,
     /// A stream of a QUIC connection.
     Quic,
+    /// HTTP, with MQTT over WebSocket at one path.
+    Http,
 }
 
 /// TLS of a listener.

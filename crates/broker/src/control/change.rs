@@ -10,7 +10,7 @@ use thrum_engine::workers::WorkerId;
 use super::query::QueryLimit;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::listener::Listening;
+use crate::listener::{Gate, Listening, OpenListeners};
 use crate::mailbox::Mail;
 use crate::node::Node;
 use crate::settings::Settings;
@@ -24,6 +24,8 @@ pub(crate) struct Control {
     in_force: Mutex<(Config, Arc<Shared>)>,
     /// Addresses that accept clients; locked for a copy of them, and at reloads.
     listening: Mutex<Vec<Listening>>,
+    /// The gates of their listeners; locked in the same way.
+    gates: Mutex<Vec<Arc<Gate>>>,
     /// Limits the pending queries.
     pub(super) query_limit: Arc<QueryLimit>,
 }
@@ -34,17 +36,29 @@ impl Control {
             node,
             in_force: Mutex::new((config, access)),
             listening: Mutex::default(),
+            gates: Mutex::default(),
             query_limit: Arc::default(),
         }
     }
 
-    pub(super) fn node(&self) -> &Node {
+    pub(crate) fn node(&self) -> &Node {
         &self.node
     }
 
-    /// Replaces the addresses that accept clients.
-    pub(crate) fn set_listening(&self, addresses: Vec<Listening>) {
-        *self.listening() = addresses;
+    /// Whether the workers end, or are about to.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.query_limit.is_closed()
+    }
+
+    /// Replaces the addresses that accept clients, and the gates of their listeners.
+    pub(crate) fn set_listening(&self, standing: &OpenListeners) {
+        *self.listening() = standing.addresses();
+        *self.gates() = standing.gates();
+    }
+
+    /// The gate of each listener that accepts clients, by name.
+    pub(super) fn gates(&self) -> MutexGuard<'_, Vec<Arc<Gate>>> {
+        self.gates.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Addresses that accept clients.
@@ -74,8 +88,13 @@ impl Control {
 
     /// The configuration in force.
     pub(crate) fn config(&self) -> Config {
+        self.with_config(Config::clone)
+    }
+
+    /// A part of the configuration in force.
+    pub(crate) fn with_config<T>(&self, part: impl FnOnce(&Config) -> T) -> T {
         let in_force = self.in_force.lock().unwrap_or_else(PoisonError::into_inner);
-        in_force.0.clone()
+        part(&in_force.0)
     }
 
     /// Puts another configuration or access in force.

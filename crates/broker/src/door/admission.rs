@@ -367,8 +367,10 @@ impl Door<'_> {
         violation: &Violation,
     ) {
         handshake.refuse(violation, self.engine.core.outputs.buffer(Some(key)));
+        // An identifier that the broker has assigned is no one's.
+        let is_sent = !handshake.is_client_id_assigned();
         let applicant = Applicant {
-            client_id: Some(handshake.client_id()),
+            client_id: is_sent.then(|| handshake.client_id()),
             user,
         };
         self.refused(key, applicant, violation);

@@ -12,6 +12,7 @@ use thrum_engine::ids::{ConnectionKey, Slot};
 use thrum_engine::interest::EventKind;
 use thrum_engine::node::metrics::Counter;
 use thrum_engine::node::session_counts::Holder;
+use thrum_engine::timeline::{ClientEvent, NewConnection, SessionEnd, tell, tell_refused};
 use thrum_engine::workers::WorkerId;
 use thrum_protocol::server::{ConnAckParts, Handshake, refuse, refuse_connect};
 use thrum_protocol::{Limits, Violation};
@@ -23,7 +24,7 @@ use super::checks::Entrant;
 use super::judging::is_verified;
 use super::reauthentication::{ask_again, refresh_in, valid_until};
 use crate::connection::{Closing, Connection};
-use crate::edge::{Arrival, DisconnectNotice, Ending};
+use crate::edge::{Arrival, DisconnectNotice, Ending, flag_traced};
 use crate::mailbox::{Handover, Mail};
 use crate::traffic::Next;
 
@@ -268,7 +269,7 @@ impl Door<'_> {
             return Next::Stop;
         }
         let clean_start = handshake.clean_start() || own != existing;
-        let resumed = existing.and_then(|slot| self.take_over(slot, clean_start));
+        let resumed = existing.and_then(|slot| self.take_over(slot, key, clean_start));
         let slot = resumed.unwrap_or_else(|| self.engine.begin_session(&handshake));
         let before = self.engine.core.sessions[slot].take_rights(access);
         if resumed.is_some() && !self.rechecking().withhold(key, slot, before.as_deref()) {
@@ -327,6 +328,20 @@ impl Door<'_> {
             session_present: joined.is_resumed,
         };
         self.edge.lines.log_arrival(self.engine, arrival);
+        let lifetime = self.engine.core.sessions[joined.slot].session.lifetime();
+        let event = ClientEvent::Connected(NewConnection {
+            peer: arrival.peer,
+            listener: Arc::clone(&listener),
+            version: arrival.version,
+            session_present: joined.is_resumed,
+            keep_alive_secs: lifetime.keep_alive(),
+            expiry_secs: lifetime.session_expiry(),
+        });
+        tell(&mut self.engine.core, joined.slot, event);
+        if self.edge.traces.are_on() {
+            let client_id = self.engine.core.sessions[joined.slot].session.client_id();
+            flag_traced(self.edge, self.engine, joined.key, client_id);
+        }
         if let Some(reporter) = self.engine.core.reporter(EventKind::ClientConnected) {
             reporter.connected(Connected {
                 slot: arrival.slot,
@@ -377,7 +392,7 @@ impl Door<'_> {
 
     /// Ends the earlier connection of the client identifier; returns the slot if its session
     /// continues. [MQTT-3.1.4-3] [MQTT3-3.1.4-2]
-    fn take_over(&mut self, slot: Slot, clean_start: bool) -> Option<Slot> {
+    fn take_over(&mut self, slot: Slot, by: ConnectionKey, clean_start: bool) -> Option<Slot> {
         if let Some(returning) = self.rechecking().returning_to(slot) {
             self.refuse_taken_over(returning);
         }
@@ -389,15 +404,16 @@ impl Door<'_> {
                 reason: ReasonCode::SessionTakenOver,
                 what: "another connection uses this client identifier",
             };
+            let by = self.edge.connections[by].peer;
             self.edge
-                .disconnect(self.engine, key, notice, Ending::TakenOver);
+                .disconnect(self.engine, key, notice, Ending::TakenOver { by });
         }
         if !self.engine.core.sessions.is(slot, id) {
             return None;
         }
         if clean_start {
             // [MQTT-3.1.2-4] [MQTT3-3.1.2-6]
-            self.engine.remove_session(slot);
+            self.engine.remove_session(slot, SessionEnd::CleanStart);
             return None;
         }
         Some(slot)
@@ -430,8 +446,16 @@ impl Door<'_> {
         violation: &Violation,
     ) {
         self.engine.core.row().add(Counter::ConnectionsRefused, 1);
+        let peer = self.edge.connections[key].peer;
+        if let Some(client_id) = applicant.client_id.filter(|id| !id.is_empty()) {
+            let event = ClientEvent::Refused {
+                peer,
+                reason: violation.reason,
+                what: violation.what,
+            };
+            tell_refused(&mut self.engine.core, client_id, event);
+        }
         if self.engine.core.may_log() {
-            let peer = self.edge.connections[key].peer;
             let Applicant { client_id, user } = applicant;
             tracing::info!(%peer, client_id, user, reason = violation.what, "connection refused");
         }

@@ -13,6 +13,7 @@ use thrum_engine::Engine;
 use thrum_engine::access::{ClientAccess, Grant, TopicQuestion, Verdict, Wanted};
 use thrum_engine::ids::{ConnectionId, ConnectionKey, Slot};
 use thrum_engine::node::metrics::Counter;
+use thrum_engine::stages;
 use thrum_engine::workers::WorkerId;
 use thrum_protocol::server::Handshake;
 
@@ -73,6 +74,9 @@ impl Authorizing<'_> {
             return Some(Verdict::Allowed);
         }
         let verdict = match packet {
+            Packet::Publish(publish) if self.engine.core.stages.is_next() => {
+                self.stamped_verdict(key, slot, publish)?
+            }
             Packet::Publish(publish) => self.publish_verdict(key, slot, publish)?,
             Packet::Subscribe(subscribe) => {
                 if self.are_filters_pending(key, slot, subscribe) {
@@ -86,6 +90,21 @@ impl Authorizing<'_> {
         if let Some(access) = self.engine.core.sessions[slot].access.as_deref_mut() {
             access.end_packet(decisions_max);
         }
+        Some(verdict)
+    }
+
+    /// As `publish_verdict`, with the time that it takes.
+    #[cold]
+    #[inline(never)]
+    fn stamped_verdict(
+        &mut self,
+        key: ConnectionKey,
+        slot: Slot,
+        publish: &Publish<'_>,
+    ) -> Option<Verdict> {
+        stages::examined(&mut self.engine.core);
+        let verdict = self.publish_verdict(key, slot, publish)?;
+        stages::authorized(&mut self.engine.core);
         Some(verdict)
     }
 

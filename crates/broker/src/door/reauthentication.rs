@@ -50,7 +50,7 @@ impl Reauthentication<'_> {
     }
 
     /// Disconnects a connected client.
-    fn disconnect(&mut self, slot: Slot, reason: ReasonCode, what: &str) {
+    fn disconnect(&mut self, slot: Slot, reason: ReasonCode, what: &'static str) {
         let notice = DisconnectNotice { reason, what };
         self.edge.disconnect_session(self.engine, slot, notice);
     }

@@ -8,6 +8,8 @@ use thrum_engine::Engine;
 use thrum_engine::ids::{ConnectionId, ConnectionKey, Slot};
 use thrum_engine::interest::EventKind;
 use thrum_engine::node::metrics::Counter;
+use thrum_engine::peer::Peer;
+use thrum_engine::timeline::{ClientEvent, EndCause, tell};
 use thrum_engine::timers::Target;
 use thrum_engine::turn::CLOSING_UNITS;
 use thrum_protocol::Violation;
@@ -28,6 +30,7 @@ const MUTED_GRACE: Duration = Duration::from_secs(30);
 /// Reasons why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
+    /// The connection was lost.
     ClosedByPeer,
     /// The client ended the stream inside TLS or WebSocket: it may still read.
     EndedByPeer,
@@ -35,8 +38,10 @@ pub(crate) enum Ending {
     Disconnected,
     /// The server closes; its last packet is in the output.
     ClosedByServer,
+    /// As before, because nothing was received for too long.
+    KeepAlive,
     /// As before, and a new connection already waits for the session.
-    TakenOver,
+    TakenOver { by: Peer },
 }
 
 impl Ending {
@@ -45,19 +50,20 @@ impl Ending {
             Self::ClosedByPeer | Self::EndedByPeer => "the connection was lost, without DISCONNECT",
             Self::Disconnected => "the client sent DISCONNECT",
             Self::ClosedByServer => "the broker closed the connection",
-            Self::TakenOver => "another connection uses this client identifier",
+            Self::KeepAlive => "nothing received for one and a half times the keep alive",
+            Self::TakenOver { .. } => "another connection uses this client identifier",
         }
     }
 }
 
 /// The last packet for a client before its connection ends.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DisconnectNotice<'a> {
+pub(crate) struct DisconnectNotice {
     pub(crate) reason: ReasonCode,
-    pub(crate) what: &'a str,
+    pub(crate) what: &'static str,
 }
 
-impl From<Violation> for DisconnectNotice<'static> {
+impl From<Violation> for DisconnectNotice {
     fn from(violation: Violation) -> Self {
         Self {
             reason: violation.reason,
@@ -96,37 +102,49 @@ impl Edge {
         &mut self,
         engine: &mut Engine,
         key: ConnectionKey,
-        notice: DisconnectNotice<'_>,
+        notice: DisconnectNotice,
         ending: Ending,
     ) {
         if let Some(slot) = self.connections[key].session() {
             write_disconnect(engine, key, slot, notice);
         }
-        self.lost_because(engine, key, ending, notice.what);
+        self.lost_because(engine, key, ending, notice);
     }
 
     /// Ends a connection: detaches its session and closes its socket.
     pub(crate) fn lost(&mut self, engine: &mut Engine, key: ConnectionKey, ending: Ending) {
-        self.lost_because(engine, key, ending, ending.words());
+        let notice = DisconnectNotice {
+            reason: ReasonCode::UnspecifiedError,
+            what: ending.words(),
+        };
+        self.lost_because(engine, key, ending, notice);
     }
 
-    /// Ends a connection; `why` is for the log.
-    fn lost_because(&mut self, engine: &mut Engine, key: ConnectionKey, ending: Ending, why: &str) {
+    /// Ends a connection; the notice is for the log.
+    fn lost_because(
+        &mut self,
+        engine: &mut Engine,
+        key: ConnectionKey,
+        ending: Ending,
+        notice: DisconnectNotice,
+    ) {
         engine.core.turn.work += CLOSING_UNITS;
         let connection = &self.connections[key];
         let (session, peer) = (connection.session(), connection.peer);
         match ending {
             Ending::ClosedByPeer => self.close(engine, key),
             Ending::Disconnected | Ending::EndedByPeer => self.drain(engine, key, Closing::Close),
-            Ending::ClosedByServer | Ending::TakenOver => {
+            Ending::ClosedByServer | Ending::KeepAlive | Ending::TakenOver { .. } => {
                 self.drain(engine, key, Closing::Shutdown);
             }
         }
         if let Some(slot) = session {
+            let why = notice.what;
             self.lines.log_departure(engine, slot, peer, why);
             if let Some(reporter) = engine.core.reporter(EventKind::ClientDisconnected) {
                 reporter.disconnected(slot, format_args!("{peer}"), why);
             }
+            tell_end(engine, slot, ending, notice);
             engine.session_lost(slot);
         }
     }
@@ -193,7 +211,7 @@ impl Edge {
             reason: ReasonCode::KeepAliveTimeout,
             what: "nothing received for one and a half times the keep alive",
         };
-        self.disconnect(engine, key, notice, Ending::ClosedByServer);
+        self.disconnect(engine, key, notice, Ending::KeepAlive);
     }
 
     /// The last packet for a client when the node stops, and the end of its layers.
@@ -229,7 +247,7 @@ impl Edge {
         &mut self,
         engine: &mut Engine,
         slot: Slot,
-        notice: DisconnectNotice<'_>,
+        notice: DisconnectNotice,
     ) {
         if let Some(key) = engine.core.sessions[slot].connection {
             self.disconnect(engine, key, notice, Ending::ClosedByServer);
@@ -237,14 +255,40 @@ impl Edge {
     }
 }
 
+/// Records the end of a connection in the timeline of its client, while the session still exists.
+fn tell_end(engine: &mut Engine, slot: Slot, ending: Ending, notice: DisconnectNotice) {
+    let now = engine.core.turn.now;
+    let session = &engine.core.sessions[slot].session;
+    let lifetime = session.lifetime();
+    let cause = match ending {
+        Ending::ClosedByPeer | Ending::EndedByPeer => EndCause::Lost,
+        // A DISCONNECT without the will has removed it.
+        Ending::Disconnected => EndCause::ByClient {
+            with_will: session.will().is_some(),
+        },
+        Ending::KeepAlive => EndCause::KeepAlive {
+            keep_alive_secs: lifetime.keep_alive(),
+            silent_millis: u64::try_from(now.since(lifetime.last_activity()).as_millis())
+                .unwrap_or(u64::MAX),
+        },
+        Ending::TakenOver { by } => EndCause::TakenOver { by },
+        Ending::ClosedByServer => EndCause::ByBroker {
+            reason: notice.reason,
+            what: notice.what,
+        },
+    };
+    let seconds = session.link().traffic().seconds(now);
+    let event = ClientEvent::Disconnected {
+        cause,
+        connected_secs: u32::try_from(seconds).unwrap_or(u32::MAX),
+        session_ended: !lifetime.is_persistent(),
+    };
+    tell(&mut engine.core, slot, event);
+}
+
 /// Replaces output that may not be written yet by DISCONNECT: the client sends unacknowledged
 /// messages again. A client whose CONNACK may not be written yet is refused.
-fn write_disconnect(
-    engine: &mut Engine,
-    key: ConnectionKey,
-    slot: Slot,
-    notice: DisconnectNotice<'_>,
-) {
+fn write_disconnect(engine: &mut Engine, key: ConnectionKey, slot: Slot, notice: DisconnectNotice) {
     let has_connack = !engine.core.outputs[key].drop_held();
     engine.core.write_last_packet(slot, |session, out| {
         if has_connack {

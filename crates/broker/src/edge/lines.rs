@@ -6,9 +6,8 @@ use thrum_codec::Version;
 use thrum_engine::Engine;
 use thrum_engine::ids::Slot;
 use thrum_engine::node::metrics::Counter;
+use thrum_engine::peer::Peer;
 use thrum_protocol::Time;
-
-use crate::peer::Peer;
 
 /// The log lines of one worker in this second.
 #[derive(Debug, Default)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use thrum_access::Identity;
 use thrum_engine::Engine;
 use thrum_engine::ids::{ConnectionId, ConnectionKey, Slot};
+use thrum_engine::timeline::{ClientEvent, tell};
 use thrum_engine::timers::Target;
 use thrum_protection::{ClientRef, InputUsage, Meter, Pause, Scopes};
 
@@ -109,6 +110,10 @@ impl Meters<'_> {
             return;
         }
         self.engine.core.row().add(pause.limit.into(), 1);
+        if let Some(slot) = self.edge.connections[key].session() {
+            let limit = pause.limit.key();
+            tell(&mut self.engine.core, slot, ClientEvent::Slowed { limit });
+        }
         self.read_after(key, pause);
     }
 

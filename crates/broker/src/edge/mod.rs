@@ -8,6 +8,7 @@ mod lines;
 mod listening;
 mod metering;
 mod readers;
+mod tracing_packets;
 mod writing;
 
 use std::net::IpAddr;
@@ -19,6 +20,7 @@ use thrum_engine::Engine;
 use thrum_engine::ids::{ConnectionId, ConnectionKey, Slot};
 use thrum_engine::node::metrics::Counter;
 use thrum_engine::output::ConnectionOutput;
+use thrum_engine::peer::Peer;
 use thrum_engine::table::Table;
 use thrum_engine::timers::Target;
 use thrum_protection::{Handshakes, Overload};
@@ -33,15 +35,16 @@ use self::readers::Congestion;
 #[cfg(test)]
 pub(crate) use self::readers::PRESSURE_CHECK;
 pub(crate) use self::readers::Readers;
+pub(crate) use self::tracing_packets::{flag_traced, trace_connect, trace_input};
 use self::writing::Unwritten;
 use crate::connection::{Connection, Phase, token_of};
 use crate::layered::Layered;
 use crate::listener::KnownGates;
 use crate::mailbox::Arrived;
 use crate::node::Node;
-use crate::peer::Peer;
 use crate::read_gate::PauseReason;
 use crate::settings::ShellSettings;
+use crate::trace::Traces;
 
 /// Sockets beyond the limit of connected clients that may be in their handshake.
 const HANDSHAKES_SPARE: u64 = 1024;
@@ -63,6 +66,7 @@ pub(crate) struct Edge {
     pub(crate) handshakes: Handshakes,
     pub(crate) overload: Overload,
     pub(crate) lines: ClientLines,
+    pub(crate) traces: Traces,
     pub(crate) node: Arc<Node>,
     pub(crate) settings: Arc<ShellSettings>,
 }
@@ -81,6 +85,7 @@ impl Edge {
             handshakes: Handshakes::default(),
             overload: Overload::default(),
             lines,
+            traces: Traces::default(),
             node,
             settings: Arc::new(settings),
         }
@@ -206,6 +211,9 @@ impl Edge {
         self.begin_handshake(engine, key);
         let reading = &mut self.connections[key].reading;
         reading.note_readable(false);
+        if self.traces.are_on() {
+            flag_traced(self, engine, key, "");
+        }
         Some(key)
     }
 
@@ -290,6 +298,9 @@ impl Edge {
     pub(crate) fn take_out(&mut self, engine: &mut Engine, key: ConnectionKey) -> Connection {
         let connection = self.connections.remove(key);
         engine.core.outputs.close(key);
+        if connection.is_traced {
+            self.traces.forget(key);
+        }
         if connection.in_handshake {
             self.handshakes.end();
         }

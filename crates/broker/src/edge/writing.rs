@@ -13,6 +13,7 @@ use super::Edge;
 use super::closing::Ending;
 use crate::connection::{Closing, Connection, Phase, token_of};
 use crate::read_gate::PauseReason;
+use crate::trace::{EVERY_TRACE, Moment};
 use crate::worker::EVENTS_PER_TURN;
 
 /// Rounds of write and refill in one turn; the queue of a fast reader must not starve other
@@ -179,9 +180,23 @@ impl Edge {
         }
         let is_draining = connection.is_draining();
         let output = &mut outputs[key];
-        let before = output.is_followed.then(|| output.waiting());
+        let is_traced = connection.is_traced;
+        if is_traced {
+            let moment = Moment {
+                worker: engine.core.id.index(),
+                elapsed: self.node.clock.elapsed(),
+                version: connection.version,
+                traces: EVERY_TRACE,
+            };
+            connection.is_traced = self.traces.take_output(key, output, moment);
+        }
+        let before = (output.is_followed || is_traced).then(|| output.waiting());
         match connection.write(output, &mut self.wire_buffer) {
             Ok(len) => {
+                if let Some(before) = before.filter(|_| is_traced) {
+                    let left = engine.core.outputs[key].waiting();
+                    self.traces.written(key, before.saturating_sub(left));
+                }
                 // Output that was dropped meanwhile was not written.
                 if let Some(before) = before.filter(|_| engine.core.outputs[key].is_followed) {
                     follow_written(engine, &self.connections[key], key, before, len);
@@ -201,6 +216,9 @@ impl Edge {
                 tracing::debug!(%error, "write failed");
                 connection.discard_layers();
                 outputs[key].discard();
+                if is_traced {
+                    self.traces.discarded(key);
+                }
                 self.read_to_the_end(engine, key);
             }
         }

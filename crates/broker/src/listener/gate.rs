@@ -7,12 +7,12 @@ use crossbeam_utils::CachePadded;
 use crossbeam_utils::sync::ShardedLock;
 use thrum_access::Network;
 use thrum_codec::Version;
+use thrum_engine::peer::Peer;
 use thrum_protection::{Account, ListenerScope, Paces};
 use thrum_transport::{Acceptor, ServerLayers};
 
 use super::mount::MountTemplate;
 use crate::config::{Anonymous, CertificateName, ListenerConfig, ProtocolVersion, Transport};
-use crate::peer::Peer;
 
 /// One listener as its connections see it. A reload creates another one of the same name, and
 /// connections keep theirs.
@@ -105,6 +105,12 @@ impl Gate {
             paces: &self.paces,
             account: &self.account,
         }
+    }
+
+    /// Connections through gates of that name, and their limit; none if there is none.
+    pub(crate) fn connections(&self) -> (u32, Option<u32>) {
+        let limit = Some(self.connections_max).filter(|limit| *limit > 0);
+        (self.open.load(Ordering::Relaxed), limit)
     }
 
     /// Counts a new connection; false if the listener is full.

@@ -43,8 +43,12 @@ pub(super) fn acceptor(
         let cause = "accept_protocol_versions names no version; leave it out to accept all of them";
         return Err(refused(cause.to_owned()));
     }
-    let tls = tls_of(config, listener).map(tls_options);
-    let websocket = (listener.transport == Transport::WebSocket).then(|| WebSocketOptions {
+    let is_http = listener.transport == Transport::Http;
+    // TLS of an HTTP listener ends before a client of MQTT is known as one.
+    let tls = tls_of(config, listener).filter(|_| !is_http);
+    let tls = tls.map(tls_options);
+    let has_websocket = is_http || listener.transport == Transport::WebSocket;
+    let websocket = has_websocket.then(|| WebSocketOptions {
         path: listener.path.clone(),
         origins: listener.origins.clone(),
         ..WebSocketOptions::default()
@@ -55,6 +59,23 @@ pub(super) fn acceptor(
         Some(before) => before.renewed(tls, websocket),
     };
     acceptor.map_err(|error| refused(error.to_string()))
+}
+
+/// Reads the files of an HTTP listener's TLS; `before` is its present acceptor.
+pub(super) fn tls_acceptor(
+    config: &Config,
+    of: NamedListener<'_>,
+    before: Option<&Acceptor>,
+) -> Result<Acceptor, StartError> {
+    let tls = tls_of(config, of.config).map(tls_options);
+    let acceptor = match before {
+        None => Acceptor::new(tls.as_ref(), None),
+        Some(before) => before.renewed(tls.as_ref(), None),
+    };
+    acceptor.map_err(|error| StartError::Listener {
+        listener: of.name.to_owned(),
+        cause: error.to_string(),
+    })
 }
 
 /// A listener with TLS settings has a certificate: without one it would accept plain connections.

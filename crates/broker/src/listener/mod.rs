@@ -3,6 +3,7 @@
 mod certificates;
 mod gate;
 mod gates;
+mod http;
 mod known;
 mod layers;
 mod mount;
@@ -21,16 +22,17 @@ use mio::event::Source;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use rustix::net::SocketFlags;
+use thrum_engine::peer::Peer;
 use thrum_protocol::Time;
 
 pub(crate) use certificates::{CertificateFiles, CertificateWatch};
 pub(crate) use gate::{Gate, GateParts};
 pub(crate) use gates::{Gates, Numbered};
+pub use http::{HttpPort, WebSocketClient};
 pub(crate) use known::KnownGates;
 pub(crate) use plan::{Change, OpenListeners, Plan};
 
 use crate::config::{Bind, Config, ListenerConfig, Transport};
-use crate::peer::Peer;
 use crate::protection::BanFileError;
 use crate::sinks::SinkError;
 use crate::socket::Socket;
@@ -71,12 +73,12 @@ pub enum StartError {
     System(io::Error),
 }
 
-/// An address that clients may connect to.
+/// An address that clients may connect to, or that answers HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listening {
     /// Name of the listener in the configuration.
     pub listener: String,
-    /// The URL scheme of the protocol: `mqtt`, `mqtts`, `ws`, `wss`, `quic`.
+    /// The URL scheme of the protocol: `mqtt`, `mqtts`, `ws`, `wss`, `quic`, `http`, `https`.
     pub scheme: &'static str,
     /// Address, with its real port where 0 was asked for.
     pub address: Bind,
@@ -94,10 +96,12 @@ impl Listening {
             (Transport::WebSocket, false) => "ws",
             (Transport::WebSocket, true) => "wss",
             (Transport::Quic, _) => "quic",
+            (Transport::Http, false) => "http",
+            (Transport::Http, true) => "https",
         };
         let path = match config.transport {
             Transport::WebSocket => config.path.clone(),
-            Transport::Tcp | Transport::Quic => String::new(),
+            Transport::Tcp | Transport::Quic | Transport::Http => String::new(),
         };
         Self {
             listener: name.to_owned(),
@@ -156,6 +160,11 @@ pub(crate) fn check(
             cause,
         })?;
     }
+    let acceptor = if listener.transport == Transport::Http {
+        http::check(config, of)?
+    } else {
+        acceptor
+    };
     let warnings = acceptor.warnings().iter().cloned();
     let ending = acceptor.certificates().iter();
     let ending = ending.filter_map(|certificate| certificates::ends_soon(certificate, now));

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use thrum_transport::{Acceptor, ServerCertificate};
 
+use super::http::{HttpAddress, HttpPlace, HttpPort, HttpSettings};
 use super::quic::{QuicAddress, QuicPlace, Renewal};
 use super::{
     Gate, GateParts, Gates, Listener, Listening, NamedListener, Numbered, Sockets, StartError,
@@ -37,6 +38,7 @@ pub(crate) struct OpenListeners {
     /// The gate of each listener.
     gates: Vec<(String, Arc<Numbered>)>,
     quic: Vec<QuicPlace>,
+    http: Vec<HttpPlace>,
     /// Threads that close QUIC addresses: they accept no connection, and the last clients receive a
     /// DISCONNECT.
     ending_quic: Vec<JoinHandle<()>>,
@@ -70,6 +72,8 @@ pub(crate) struct Plan {
     renewed: Vec<(Arc<Gate>, Acceptor)>,
     /// Addresses of QUIC that stay, by number, with the names of their listeners.
     renewed_quic: Vec<(u32, String, Renewal)>,
+    /// Addresses of HTTP that stay.
+    renewed_http: Vec<(HttpPlace, HttpSettings)>,
 }
 
 /// The next gate of a listener.
@@ -90,8 +94,27 @@ impl OpenListeners {
             let config = self.configs.iter().find(|(name, _)| *name == place.name)?;
             Some(place.addresses(&config.1))
         });
+        let of_http = self.http_ports().into_iter();
+        let of_http = of_http.map(|port| port.listening().clone());
         let streams = self.places.iter().filter_map(address);
-        streams.chain(of_quic.flatten()).collect()
+        streams.chain(of_quic.flatten()).chain(of_http).collect()
+    }
+
+    /// The open addresses of HTTP listeners.
+    pub(crate) fn http_ports(&self) -> Vec<HttpPort> {
+        let port = |place: &HttpPlace| {
+            let config = self.configs.iter().find(|(name, _)| *name == place.name)?;
+            Some(place.port(&config.1))
+        };
+        self.http.iter().filter_map(port).collect()
+    }
+
+    /// The gate of each listener, by name.
+    pub(crate) fn gates(&self) -> Vec<Arc<Gate>> {
+        let gates = self.gates.iter();
+        let mut gates: Vec<_> = gates.map(|(_, gate)| Arc::clone(&gate.gate)).collect();
+        gates.sort_by(|one, other| one.name.cmp(&other.name));
+        gates
     }
 
     /// Removes the files of Unix sockets, and ends QUIC, once no worker listens.
@@ -187,12 +210,18 @@ impl OpenListeners {
                 cause,
             })?;
         }
+        for place in self.http.iter().filter(|place| place.name == name) {
+            place.renew_tls(config, of)?;
+        }
         numbered.gate.renew(acceptor);
         Ok(())
     }
 
     /// The certificates that a listener shows.
     pub(crate) fn certificates(&self, name: &str) -> Vec<ServerCertificate> {
+        if let Some(place) = self.http.iter().find(|place| place.name == name) {
+            return place.acceptor().certificates().to_vec();
+        }
         let gate = self.gate(name);
         gate.map_or_else(Vec::new, |numbered| {
             numbered.gate.acceptor().certificates().to_vec()
@@ -232,6 +261,7 @@ impl Plan {
                 places: Vec::new(),
                 gates: Vec::new(),
                 quic: Vec::new(),
+                http: Vec::new(),
                 ending_quic: Vec::new(),
                 configs: config.listeners.clone().into_iter().collect(),
                 numbers: standing.numbers,
@@ -241,7 +271,9 @@ impl Plan {
             closed: Vec::new(),
             renewed: Vec::new(),
             renewed_quic: Vec::new(),
+            renewed_http: Vec::new(),
         };
+        let mut left_http: Vec<&HttpPlace> = standing.http.iter().collect();
         for (name, listener) in &config.listeners {
             let of = NamedListener {
                 name,
@@ -258,6 +290,15 @@ impl Plan {
                     of,
                     |before| Renewal::new(node, config, of, its, before),
                     &mut left_quic,
+                )?;
+                continue;
+            }
+            if listener.transport == Transport::Http {
+                plan.keep_or_open_http(
+                    node,
+                    of,
+                    |before| HttpSettings::new(config, of, &gate, before),
+                    &mut left_http,
                 )?;
                 continue;
             }
@@ -300,6 +341,38 @@ impl Plan {
             };
             let place = QuicPlace::open(node, address, &renewal)?;
             self.standing.quic.push(place);
+        }
+        Ok(())
+    }
+
+    /// `left` holds the open addresses that are not kept yet.
+    fn keep_or_open_http(
+        &mut self,
+        node: &Arc<Node>,
+        of: NamedListener<'_>,
+        settings: impl Fn(Option<&HttpPlace>) -> Result<HttpSettings, StartError>,
+        left: &mut Vec<&HttpPlace>,
+    ) -> Result<(), StartError> {
+        for asked in &of.config.bind {
+            if let Some(known) = left.iter().position(|place| place.asked == *asked) {
+                let place = left.swap_remove(known);
+                let kept = place.renamed(of.name);
+                self.renewed_http
+                    .push((kept.clone(), settings(Some(place))?));
+                self.standing.http.push(kept);
+                continue;
+            }
+            let number = self.standing.numbers;
+            self.standing.numbers += 1;
+            let settings = settings(None)?;
+            let address = HttpAddress {
+                name: of.name,
+                asked,
+                number,
+            };
+            self.standing
+                .http
+                .push(HttpPlace::open(node, address, settings)?);
         }
         Ok(())
     }
@@ -362,6 +435,9 @@ impl Plan {
         }
         for place in &self.closed {
             remove_socket_file(place);
+        }
+        for (place, settings) in self.renewed_http.drain(..) {
+            place.renew(settings);
         }
         let parting = self.carry_out_quic(standing);
         if !parting.is_empty() {

@@ -9,6 +9,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use thrum_engine::node::metrics::Counter;
+use thrum_engine::peer::Peer;
 use thrum_engine::workers::WorkerId;
 use thrum_protection::{Pace, SharedBucket};
 use thrum_protocol::Time;
@@ -19,7 +20,6 @@ use super::{Gate, GateParts, Listening, NamedListener, Numbered, StartError};
 use crate::config::{Bind, Config, ListenerConfig, Rate};
 use crate::mailbox::{Arrived, Mail};
 use crate::node::Node;
-use crate::peer::Peer;
 
 /// Time for the clients of a closed address to receive their DISCONNECT with its reason, and to
 /// close.

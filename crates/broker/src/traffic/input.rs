@@ -19,7 +19,7 @@ use thrum_protocol::Violation;
 use super::{READ_BYTES, Traffic};
 use crate::connection::Phase;
 use crate::door::{challenged, is_at};
-use crate::edge::{Edge, Ending};
+use crate::edge::{Edge, Ending, trace_connect, trace_input};
 use crate::partial::LeftBytes;
 use crate::read_gate::PauseReason;
 
@@ -101,11 +101,12 @@ impl Traffic {
             let LeftBytes {
                 bytes: mut partial,
                 read_ns,
+                asked_ns,
                 ..
             } = connection.partial.take_seen();
             if read_ns > 0 {
                 // Whole packets wait, and nothing was read since.
-                stages::resume_time_of_left_bytes(&mut self.engine.core, read_ns);
+                stages::resume_time_of_left_bytes(&mut self.engine.core, read_ns, asked_ns);
             }
             partial.extend_from_slice(bytes);
             let framed = self.frames(key, &partial);
@@ -123,11 +124,17 @@ impl Traffic {
     fn keep_rest(&mut self, key: ConnectionKey, rest: Vec<u8>, next: Next) {
         let connection = &mut self.edge.connections[key];
         let is_whole = connection.reading.is_held() || next != Next::Frame;
+        let is_asked = connection.reading.has(PauseReason::Decision);
         connection.partial.put_seen(LeftBytes {
             bytes: rest,
             seen: 0,
             read_ns: if is_whole {
                 stages::time_of_left_bytes(&self.engine.core)
+            } else {
+                0
+            },
+            asked_ns: if is_asked {
+                stages::time_of_question(&self.engine.core)
             } else {
                 0
             },
@@ -160,6 +167,7 @@ impl Traffic {
             next: Next::Frame,
         };
         let packet_bytes_max = self.engine.core.settings.session.packet_bytes_max;
+        let mut is_traced = self.edge.connections[key].is_traced;
         while framed.next == Next::Frame && framed.used < bytes.len() {
             let rest = &bytes[framed.used..];
             let frame = match frame::split(rest, packet_bytes_max) {
@@ -176,11 +184,21 @@ impl Traffic {
             };
             let len = frame.len;
             let is_publish = frame.first >> 4 == PUBLISH;
+            if is_traced {
+                trace_input(&mut self.edge, &self.engine, key, frame);
+            }
             framed.next = self.frame(key, frame, &rest[len..]);
             self.engine.core.durable.end_unit();
             self.engine.core.turn.work += 1;
+            if is_traced && framed.next == Next::Wait {
+                self.edge.traces.note_wait(key, frame);
+            }
             if framed.next == Next::Wait {
                 break;
+            }
+            if frame.first == CONNECT {
+                let connection = self.edge.connections.get(key);
+                is_traced = connection.is_some_and(|connection| connection.is_traced);
             }
             framed.used += len;
             framed.messages += u64::from(is_publish);
@@ -212,6 +230,10 @@ impl Traffic {
             }
             (Phase::Challenged(_), packet) => challenged(&mut self.door(), key, &packet, rest),
             (Phase::Handshake(_), Packet::Connect(connect)) => {
+                if self.edge.traces.are_on() {
+                    let client_id = connect.client_id;
+                    trace_connect(&mut self.edge, &self.engine, key, client_id, frame);
+                }
                 self.door().handshake(key, &connect, rest)
             }
             // [MQTT-3.1.0-1] [MQTT3-3.1.0-1]
@@ -352,12 +374,17 @@ impl Traffic {
     fn look_ahead(&mut self, key: ConnectionKey, waiting: &mut LeftBytes) -> Option<Outlook> {
         let connection = &self.edge.connections[key];
         let (slot, version) = (connection.session()?, connection.version);
+        let is_traced = connection.is_traced;
         let packet_bytes_max = self.engine.core.settings.session.packet_bytes_max;
         let mut at = waiting.seen;
         while let Ok(Some(frame)) = frame::split(&waiting.bytes[at..], packet_bytes_max) {
             let (end, kind) = (at + frame.len, frame.first >> 4);
             self.engine.core.turn.work += 1;
-            let next = if let Some(packet) = ahead(frame, version) {
+            let ahead = ahead(frame, version);
+            if is_traced && ahead.is_some() {
+                trace_input(&mut self.edge, &self.engine, key, frame);
+            }
+            let next = if let Some(packet) = ahead {
                 self.engine.core.row().add(Counter::PacketsReceived, 1);
                 self.packet(key, slot, packet, Cleared::unasked(Verdict::Allowed))
             } else {

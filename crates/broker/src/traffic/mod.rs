@@ -204,9 +204,10 @@ impl Traffic {
         let LeftBytes {
             bytes: partial,
             read_ns,
+            asked_ns,
             ..
         } = connection.partial.take_seen();
-        stages::resume_time_of_left_bytes(&mut self.engine.core, read_ns);
+        stages::resume_time_of_left_bytes(&mut self.engine.core, read_ns, asked_ns);
         self.resume_reading(key, &partial);
     }
 
@@ -371,6 +372,7 @@ impl Traffic {
             }
             Timeout::Expired(will) => {
                 self.engine.core.row().add(Counter::SessionsExpired, 1);
+                self.engine.session_expired(slot);
                 let will = will.and_then(|will| self.engine.authorize_will(slot, will));
                 self.engine.end_session(slot);
                 if let Some(will) = will {

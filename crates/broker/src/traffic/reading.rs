@@ -9,6 +9,7 @@ use thrum_access::Certificate;
 use thrum_engine::Engine;
 use thrum_engine::ids::ConnectionKey;
 use thrum_engine::node::metrics::Counter;
+use thrum_engine::peer::Peer;
 use thrum_engine::turn::{HANDSHAKE_UNITS, READ_UNITS, UNIT_BYTES};
 use thrum_transport::LayerError;
 use thrum_transport::proxy_protocol::{self, Header, ProxyError};
@@ -16,7 +17,6 @@ use thrum_transport::proxy_protocol::{self, Header, ProxyError};
 use super::Traffic;
 use crate::connection::{Phase, key_of, token_of};
 use crate::edge::{Edge, Ending};
-use crate::peer::Peer;
 use crate::socket::ReadOutcome;
 
 /// A buffer for MQTT from layers that grew beyond this size is freed.

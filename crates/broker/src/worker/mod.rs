@@ -47,6 +47,7 @@ use memory::watch_memory;
 use overload::observe_load;
 use rounds::{RoundTask, Rounds};
 use thrum_engine::Engine;
+use thrum_engine::core::release_safe;
 use thrum_engine::durable::{Journal, Part};
 use thrum_engine::events::publish_events;
 use thrum_engine::host::{Host, Surroundings};
@@ -193,8 +194,7 @@ impl Worker {
         core.stages.note_wake_up(elapsed);
         self.traffic.engine.core.memory.level = self.node.state.memory.level();
         self.traffic.engine.core.row().add(Counter::Turns, 1);
-        let core = &mut self.traffic.engine.core;
-        core.durable.release_safe(core.turn.now, &mut core.outputs);
+        release_safe(&mut self.traffic.engine.core);
         self.traffic.engine.end_lanes();
         self.traffic.engine.replay_waiting();
         self.traffic.recheck_some();

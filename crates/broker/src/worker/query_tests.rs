@@ -13,13 +13,14 @@ use thrum_protocol::server::Handshake;
 use super::tests::{bytes, connect, connect_v5, settle, subscriber, two_workers};
 use super::{WAKER, Worker};
 use crate::control::test_queries::{
-    PAGE_BYTES_MAX, PendingPage, QUERIES_MAX, QUERY_UNITS, ROW_UNITS, connections, kick, queries,
-    session, unsorted,
+    PAGE_BYTES_MAX, PendingPage, QUERIES_MAX, QUERY_UNITS, ROW_UNITS, connections, facets, kick,
+    queries, session, unsorted,
 };
 use crate::control::{
-    Cancellation, ConnectionCounts, Kicked, Presence, QueryError, SessionQuery, SortKey,
+    Cancellation, ConnectionCounts, Figure, Kicked, Presence, QueryError, SessionQuery, SortKey,
 };
 use thrum_engine::node::metrics::Counter;
+use thrum_engine::timeline::SessionEnd;
 
 /// Sessions of a listing that takes many turns.
 const MANY: usize = 100_000;
@@ -94,13 +95,44 @@ fn a_listing_of_many_sessions_delays_no_client() {
     assert_eq!(&*found.page.rows[999].client_id, "s000998");
 }
 
+#[test]
+fn facets_of_many_sessions_take_a_portion_of_each_turn() {
+    let mut workers = two_workers();
+    for number in 0..MANY {
+        begin_session(&mut workers[0], &format!("s{number:06}"));
+    }
+    let queries = queries(&workers[0].node);
+    let mut pending = facets(&queries, "client=s*7 state=disconnected");
+    workers[1].run_turn();
+    let mut turns = 0;
+    let found = loop {
+        let before = workers[0].traffic.engine.core.turn.work;
+        workers[0].run_turn();
+        turns += 1;
+        let units = workers[0].traffic.engine.core.turn.work - before;
+        assert!(
+            units <= QUERY_UNITS + REST_UNITS,
+            "turn {turns} did {units} units"
+        );
+        if let Some(found) = pending.take() {
+            break found;
+        }
+    };
+    assert!(turns >= MANY as u64 / QUERY_UNITS, "{turns} turns");
+    assert_eq!(found.matching, MANY as u64 / 10);
+    assert_eq!(found.without_user, MANY as u64 / 10);
+}
+
 /// A turn of each worker, and then another session in the place of one that ends.
 fn replace_some(workers: &mut [Worker; 2], round: usize) {
     let gone = format!("goes{}", round % 200);
     for worker in workers {
         worker.run_turn();
         if let Some(slot) = worker.traffic.engine.core.sessions.find(&gone) {
-            worker.traffic.engine.remove_session(slot);
+            worker
+                .traffic
+                .engine
+                .remove_session(slot, SessionEnd::ByOperator);
             begin_session(worker, &format!("later{round}"));
         }
     }
@@ -304,10 +336,7 @@ fn a_session_is_shown_with_its_connection_and_without() {
     assert_eq!((&**peer, &**listener), ("unix socket", "mqtt"));
     let connection = here.connection.unwrap();
     assert_eq!(connection.keep_alive_secs, 60);
-    assert_eq!(
-        (connection.bytes_received, connection.limited.len()),
-        (None, 0)
-    );
+    assert_eq!((connection.tcp, connection.limited.len()), (None, 0));
     let filters: Vec<_> = here.subscriptions.iter().map(|one| &*one.filter).collect();
     assert_eq!((here.row.subscriptions, filters), (1, vec!["t"]));
     let offline = show("away").unwrap();
@@ -385,7 +414,10 @@ fn an_order_needs_its_own_cursor() {
     settle(&mut workers);
     let cursor = pending.page().unwrap().page.next;
     assert!(cursor.is_some());
-    for (sort, is_descending) in [(SortKey::ClientId, true), (SortKey::QueuedBytes, false)] {
+    for (sort, is_descending) in [
+        (SortKey::ClientId, true),
+        (SortKey::Figure(Figure::QueuedBytes), false),
+    ] {
         let other = SessionQuery {
             sort,
             is_descending,

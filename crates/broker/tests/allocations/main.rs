@@ -200,14 +200,49 @@ const CLIENTS: i64 = 1_000;
 const IDLE_BYTES_MAX: i64 = 450;
 /// Bytes of a client with one subscription of its own.
 const SUBSCRIBED_BYTES_MAX: i64 = 560;
+/// Bytes of the timeline of a client that has connected.
+const TIMELINE_BYTES_MAX: i64 = 260;
+/// The same with one subscription.
+const SUBSCRIBED_TIMELINE_BYTES_MAX: i64 = 400;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const SYS_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Bytes of a client.
+#[derive(Clone, Copy, Debug)]
+struct ClientMemory {
+    idle: i64,
+    /// With one subscription.
+    subscribed: i64,
+}
 
 #[test]
 fn an_idle_client_and_one_with_a_subscription_cost_little_memory() {
     let _alone = alone();
-    allow_open_files(4 * u64::try_from(CLIENTS).expect("positive"));
+    allow_open_files(8 * u64::try_from(CLIENTS).expect("positive"));
+    let ClientMemory { idle, subscribed } = memory_of_clients(0);
+    println!("idle: {idle} B, with one subscription: {subscribed} B");
+    assert!(idle <= IDLE_BYTES_MAX, "idle: {idle} B");
+    assert!(
+        subscribed <= SUBSCRIBED_BYTES_MAX,
+        "with a subscription: {subscribed} B"
+    );
+    // Timelines have a limit of their own.
+    let told = memory_of_clients(8 << 20);
+    let events = [told.idle - idle, told.subscribed - subscribed];
+    println!(
+        "timelines: {} B, with one subscription: {} B",
+        events[0], events[1]
+    );
+    assert!(
+        events[0] > 0 && events[0] <= TIMELINE_BYTES_MAX,
+        "{events:?}"
+    );
+    assert!(events[1] <= SUBSCRIBED_TIMELINE_BYTES_MAX, "{events:?}");
+}
+
+fn memory_of_clients(timeline_bytes: u32) -> ClientMemory {
     let (broker, address) = start(|config| {
+        config.node.timeline_bytes = timeline_bytes;
         config.sys.interval = SYS_INTERVAL;
         config.limits.connect_timeout = CONNECT_TIMEOUT;
     });
@@ -226,13 +261,8 @@ fn an_idle_client_and_one_with_a_subscription_cost_little_memory() {
     }
     wait_for_timers(&mut watcher);
     let subscribed = (counting::live_bytes() - before) / CLIENTS;
-    println!("idle: {idle} B, with one subscription: {subscribed} B");
-    assert!(idle <= IDLE_BYTES_MAX, "idle: {idle} B");
-    assert!(
-        subscribed <= SUBSCRIBED_BYTES_MAX,
-        "with a subscription: {subscribed} B"
-    );
     broker.stop();
+    ClientMemory { idle, subscribed }
 }
 
 /// Waits until the broker's own clock has passed what it allows for a CONNECT: until then a timer

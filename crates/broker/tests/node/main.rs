@@ -5,6 +5,7 @@ mod anonymous;
 mod certificates;
 mod events;
 mod gatekeeper;
+mod inspection;
 mod large;
 mod limits;
 mod listeners;

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use thrum_broker::config::QueuePolicy;
 use thrum_broker::{
-    Kicked, OperatorMessage, Presence, PublishOutcome, Published, Queries, QueryError,
-    RetainedQuery, SessionFilter, SessionQuery, SortKey, SubscriptionQuery, WildcardText,
+    Condition, Figure, Kicked, OperatorMessage, Presence, PublishOutcome, Published, Queries,
+    QueryError, RetainedQuery, SessionFilter, SessionQuery, SortKey, SubscriptionQuery,
+    WildcardText,
 };
 use thrum_codec::packet::SubscriptionOptions;
 use thrum_codec::{QoS, ReasonCode, Version};
@@ -98,53 +99,46 @@ fn filters_select_the_sessions_that_match_them() {
     let (mut away, _) = Peer::resume(address, "away");
     away.subscribe("a/+", QoS::AtLeastOnce);
     away.leave();
-    let any = SessionFilter::default;
-    let check = |filter: SessionFilter, expected: &[&str]| {
-        assert_eq!(names(&queries, filter.clone()), expected, "{filter:?}");
+    let check = |filter: &str, expected: &[&str]| {
+        let found = names(&queries, filter.parse().expect("a filter"));
+        assert_eq!(found, expected, "{filter}");
     };
-    let pattern = |text| Some(WildcardText::new(text));
+    check("client=c*1", &["c01"]);
+    check("0 client!=c00", &["c01", "c02"]);
+    check("state=disconnected", &["away"]);
+    check("state=persistent", &["away"]);
     check(
-        SessionFilter {
-            client_id: pattern("c*1"),
-            ..any()
-        },
-        &["c01"],
+        "state=connected state!=persistent version=5",
+        &["c00", "c01", "c02"],
     );
+    check("version=3.1.1", &["old"]);
+    check("user=nobody", &[]);
+    check("user!=*", &["away", "c00", "c01", "c02", "old"]);
+    check("listener=mqtt version!=5.0", &["old"]);
+    check("listener=other", &[]);
+    check("subscribed=a/+", &["away"]);
+    check("subscribed=$share/g/a/+", &["old"]);
+    check("subscribed=a/b", &[]);
+    check("subscriptions>0", &["away", "old"]);
+    check("subscriptions=1 idle<1h expiry>=300", &["away"]);
+    check("oldest>=0", &[]);
+    check("problem=any", &[]);
     check(
-        SessionFilter {
-            is_connected: Some(false),
-            ..any()
-        },
-        &["away"],
+        "address=127.0.0.0/8 state=connected",
+        &["c00", "c01", "c02", "old"],
     );
-    check(
-        SessionFilter {
-            version: Some(Version::V311),
-            ..any()
-        },
-        &["old"],
-    );
-    check(
-        SessionFilter {
-            user: Some("nobody".into()),
-            ..any()
-        },
-        &[],
-    );
-    let subscribed = |filter: &str| SessionFilter {
-        subscribed: Some(filter.to_owned()),
-        ..any()
+    check("address=192.0.2.0/24", &[]);
+    let subscribed = |filter: &str| {
+        let condition = Condition::Subscribed(filter.to_owned());
+        SessionFilter::default().and(condition)
     };
-    check(subscribed("a/+"), &["away"]);
-    check(subscribed("$share/g/a/+"), &["old"]);
-    check(subscribed("a/b"), &[]);
-    let network = |text: &str| SessionFilter {
-        network: Some(text.parse().expect("a network")),
-        is_connected: Some(true),
-        ..any()
-    };
-    check(network("127.0.0.0/8"), &["c00", "c01", "c02", "old"]);
-    check(network("192.0.2.0/24"), &[]);
+    let two = subscribed("a").and(Condition::Subscribed("b".to_owned()));
+    let long = SessionFilter::default().and(Condition::User(WildcardText::new(&"u".repeat(1025))));
+    for (filter, why) in [(two, "one condition about"), (long, "at most 1024 bytes")] {
+        let query = SessionQuery { filter, ..query(1) };
+        let refused = queries.sessions(&query).unwrap_err();
+        assert!(refused.to_string().contains(why), "{refused}");
+    }
     let refused = queries.sessions(&SessionQuery {
         filter: subscribed("a/#/b"),
         ..query(1)
@@ -168,9 +162,9 @@ fn sessions_are_sorted_by_what_waits_for_them() {
             publisher.leave();
         }
         let queries = broker.queries();
-        for sort in [SortKey::QueuedMessages, SortKey::QueuedBytes] {
+        for figure in [Figure::QueuedMessages, Figure::QueuedBytes] {
             let query = SessionQuery {
-                sort,
+                sort: SortKey::Figure(figure),
                 is_descending: true,
                 ..query(1)
             };
@@ -236,7 +230,11 @@ fn one_session_is_shown_in_full_with_its_full_queue() {
         connection.limited.iter().any(|one| one.0 == window),
         "{connection:?}"
     );
-    assert!(connection.bytes_received.is_some_and(|bytes| bytes > 40));
+    let tcp = connection.tcp.expect("it is TCP");
+    assert!(
+        tcp.bytes_received > 40 && tcp.round_trip_micros > 0,
+        "{tcp:?}"
+    );
     let Presence::Connected {
         since,
         peer: shown,
@@ -509,7 +507,7 @@ fn the_status_and_the_figures_are_those_of_the_node() {
     );
     assert_eq!((status.connections.established, status.storage), (3, None));
     assert_eq!(status.listeners, broker.addresses());
-    let figures = queries.figures().expect("an answer");
+    let figures = queries.figures();
     let counted = |name: &str| {
         let mut found = figures.counters.iter();
         found
@@ -519,5 +517,16 @@ fn the_status_and_the_figures_are_those_of_the_node() {
     assert_eq!(counted("connections/accepted"), Some(3));
     assert_eq!(counted("clients/connected"), Some(3));
     assert!(figures.storage.is_none());
+    let of_workers = figures.workers.iter();
+    let clients: u64 = of_workers.map(|worker| worker.clients).sum();
+    assert_eq!((figures.workers.len(), clients), (4, 3));
+    let listeners = figures.listeners.iter();
+    let connections: u64 = listeners.map(|listener| listener.connections).sum();
+    // The silent one may still be in the backlog.
+    assert!((3..=4).contains(&connections), "{connections}");
+    assert!(figures.process.resident_bytes.is_some());
     broker.stop();
+    // No worker is needed for them.
+    assert_eq!(queries.status().err(), Some(QueryError::Stopped));
+    assert_eq!(queries.figures().counters.len(), figures.counters.len());
 }

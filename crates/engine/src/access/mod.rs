@@ -32,6 +32,21 @@ pub enum Verdict {
     Ask,
 }
 
+/// What decides about an action.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DecidedBy {
+    /// The client may do everything: there are no rules, or it is a superuser.
+    Nothing,
+    /// This rule, with its place; or the text says that no rule allows the action.
+    Rule(Box<str>),
+    /// The rules, together.
+    Rules,
+    /// `acl.default`: no rule matches.
+    Default,
+    /// A backend: its earlier answer, or the one that it has to be asked for.
+    Backend,
+}
+
 /// A PUBLISH to be authorized.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
@@ -313,6 +328,31 @@ impl ClientAccess {
     /// earlier permission holds.
     pub fn may_publish_will(&self, wanted: Wanted<'_>) -> bool {
         self.may_leave_will(wanted, self.is_will_allowed.then_some(true))
+    }
+
+    /// Decides about a PUBLISH as [`ClientAccess::publish`], and says what decided.
+    pub(crate) fn decided_by(
+        &self,
+        wanted: Wanted<'_>,
+        policy: &Policy,
+        now: Time,
+    ) -> (Verdict, DecidedBy) {
+        let Wanted { topic, qos, retain } = wanted;
+        let (verdict, is_remembered) = self.look_up(wanted, now);
+        let by = match verdict {
+            Verdict::Ask => DecidedBy::Backend,
+            Verdict::Denied => DecidedBy::Rule(self.denial(wanted, policy).into()),
+            Verdict::Allowed if is_remembered => DecidedBy::Backend,
+            Verdict::Allowed => {
+                let decision = self.rules_before.publish(topic, qos, retain);
+                let sources = policy.order.as_slice();
+                let rule = decision.rule.and_then(|id| self.rule(id, sources, policy));
+                rule.map_or(DecidedBy::Default, |rule| {
+                    DecidedBy::Rule(format!("{rule} ({})", rule.source()).into())
+                })
+            }
+        };
+        (verdict, by)
     }
 
     /// Describes for the log why a PUBLISH is denied: the rule and its place, or that no rule

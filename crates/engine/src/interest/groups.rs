@@ -1,6 +1,6 @@
 //! The shared groups of the node, by number and by name.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -18,7 +18,8 @@ const TEXTS: usize = 16;
 /// Every group with at least one member.
 #[derive(Debug, Default)]
 pub struct Groups {
-    numbered: HashMap<GroupId, Arc<SharedGroup>>,
+    /// In the order of their numbers, so that a listing can continue where it was.
+    numbered: BTreeMap<GroupId, Arc<SharedGroup>>,
     /// Number of the last group that was created. Numbers are not reused: a message may be in
     /// transit to a group that has been removed.
     last: GroupId,
@@ -67,7 +68,8 @@ impl SharedGroup {
         &self.text[self.filter_at..]
     }
 
-    fn name(&self) -> &str {
+    /// The name of the group.
+    pub fn name(&self) -> &str {
         &self.text["$share/".len()..self.filter_at - 1]
     }
 
@@ -144,6 +146,12 @@ impl Groups {
     /// Returns the group of a number.
     pub fn get(&self, group: GroupId) -> Option<&Arc<SharedGroup>> {
         self.numbered.get(&group)
+    }
+
+    /// Returns the first groups from a number on.
+    pub fn from(&self, first: GroupId, limit: usize) -> Vec<Arc<SharedGroup>> {
+        let groups = self.numbered.range(first..).take(limit);
+        groups.map(|(_, group)| Arc::clone(group)).collect()
     }
 
     /// Creates a group with its first member; the group exists until its last member leaves.

@@ -393,6 +393,12 @@ impl Interest {
         self.read_groups().get(group).cloned()
     }
 
+    /// Returns the first groups from a number on, at most so many: the list of groups is locked for
+    /// this time.
+    pub fn groups_from(&self, first: GroupId, limit: usize) -> Vec<Arc<SharedGroup>> {
+        self.read_groups().from(first, limit)
+    }
+
     /// Returns the current members of a group; none if there are none.
     pub fn members(&self, group: GroupId) -> Option<Arc<Group<Member>>> {
         self.group(group)?.members()

@@ -209,6 +209,8 @@ pub enum Counter {
     ClientLinesLeftOut,
     /// Client events that were not published because the queue of events was full.
     EventsLeftOut,
+    /// Events of clients that the timelines have forgotten for later ones.
+    TimelineEventsForgotten,
     /// PUBLISH packets refused because a sink was full.
     SinkRefused,
     /// Filters denied by the rules or the gatekeeper.

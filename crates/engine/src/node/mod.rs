@@ -85,6 +85,9 @@ pub struct NodeState {
     /// The next row of session numbers, on cache lines of its own, as it is written for each new
     /// session.
     session_rows: CachePadded<AtomicU64>,
+    /// The number of the next event in a timeline, on cache lines of its own, as it is written for
+    /// each event.
+    timeline_events: CachePadded<AtomicU64>,
     /// The rule that assigns sessions to workers.
     pub placement: Placement,
     /// Part of every client identifier that the node generates.
@@ -120,6 +123,7 @@ impl NodeState {
             holding: CachePadded::default(),
             taken_over: AtomicUsize::new(0),
             session_rows: CachePadded::new(AtomicU64::new(1)),
+            timeline_events: CachePadded::default(),
             placement,
             identity,
         }
@@ -142,6 +146,12 @@ impl NodeState {
     pub fn next_session_id(&self, worker: WorkerId) -> u64 {
         let row = self.session_rows.fetch_add(1, Ordering::Relaxed);
         self.placement.session(row, worker)
+    }
+
+    /// Returns a number for an event of a client, which is above those of earlier events: a client
+    /// may have ended a session on one worker and begun another one on the next in a millisecond.
+    pub(crate) fn next_timeline_event(&self) -> u64 {
+        self.timeline_events.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Restores the recovered state; returns the journal and the part of each worker, and the

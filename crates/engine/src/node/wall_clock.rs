@@ -87,10 +87,14 @@ impl WallClock {
         at.as_millis().saturating_add_signed(self.ahead())
     }
 
+    /// Converts a wall clock time, in milliseconds since the Unix epoch, to the time of the node.
+    pub fn at_millis(&self, millis: u64) -> Time {
+        Time::from_millis(millis.saturating_add_signed(self.ahead().saturating_neg()))
+    }
+
     /// Converts a wall clock time, in seconds since the Unix epoch, to the time of the node.
     pub fn at_seconds(&self, seconds: u64) -> Time {
-        let millis = seconds.saturating_mul(1000);
-        Time::from_millis(millis.saturating_add_signed(self.ahead().saturating_neg()))
+        self.at_millis(seconds.saturating_mul(1000))
     }
 }
 

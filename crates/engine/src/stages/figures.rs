@@ -1,17 +1,17 @@
 //! Durations of the stages of stamped messages: one set of histograms for each worker.
 
-use std::sync::{Mutex, PoisonError};
+use std::iter::zip;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use hdrhistogram::Histogram;
+use crossbeam_utils::CachePadded;
 
+use super::latencies::{Latencies, StageSeries, add};
 use crate::workers::WorkerId;
 
-/// Two significant digits: no quantile is off by more than 1 %, and a histogram takes 30 KiB.
-const SIGNIFICANT_DIGITS: u8 = 2;
-/// Longer durations count as this one: a minute.
-pub const STAGE_NS_MAX: u64 = 60_000_000_000;
-/// Number of stages.
-const COUNT: usize = 8;
+/// Number of stages, with those that overlap.
+const COUNT: usize = 15;
+/// Number of counts of messages.
+const COUNTS: usize = 4;
 
 /// A stage of a message in the broker; the name is that of its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,10 +35,26 @@ pub enum MessageStage {
     Acknowledged,
     /// From the read of the bytes until the publisher's PUBACK or PUBREC is written.
     Answered,
+    /// Part of `Broker`: from the read of the bytes until the packet is examined: decrypted, split,
+    /// and behind the packets before it.
+    Read,
+    /// Part of `Broker`: until the rules have decided, or the service that they ask.
+    Authorize,
+    /// Part of `Broker`: until the receivers are known.
+    Route,
+    /// Part of `Broker`: until the message stands in the output of its receiver: the way to another
+    /// worker, earlier receivers, and a full window.
+    Queue,
+    /// Part of `Broker`: while the output waits for the disk.
+    Sync,
+    /// Part of `Broker`: the rest, until the system has taken the last byte.
+    Write,
+    /// Part of `Answered`: while the PUBACK or PUBREC waits for the disk.
+    AnswerSync,
 }
 
-/// The stages and their names.
-pub const MESSAGE_STAGES: [(&str, MessageStage); COUNT] = [
+/// The stages of `$SYS/broker/stages`, and their names.
+pub const MESSAGE_STAGES: [(&str, MessageStage); 8] = [
     ("waited", MessageStage::Waited),
     ("routed", MessageStage::Routed),
     ("queued", MessageStage::Queued),
@@ -49,27 +65,28 @@ pub const MESSAGE_STAGES: [(&str, MessageStage); COUNT] = [
     ("answered", MessageStage::Answered),
 ];
 
-/// The durations of one stage.
-#[derive(Clone, Debug)]
-pub struct StageSeries {
-    /// In nanoseconds.
-    pub histogram: Histogram<u64>,
-    /// Their exact sum in nanoseconds.
-    pub sum_ns: u64,
+/// The parts of [`MessageStage::Broker`], which they sum to, and their names.
+pub const STAGE_PARTS: [(&str, MessageStage); 6] = [
+    ("read", MessageStage::Read),
+    ("authorize", MessageStage::Authorize),
+    ("route", MessageStage::Route),
+    ("queue", MessageStage::Queue),
+    ("sync", MessageStage::Sync),
+    ("write", MessageStage::Write),
+];
+
+/// What becomes of stamped messages.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+pub(super) enum Fate {
+    Stamped,
+    Unreceived,
+    TableFull,
+    Unfinished,
 }
 
-impl StageSeries {
-    fn new() -> Self {
-        let made = Histogram::new_with_bounds(1, STAGE_NS_MAX, SIGNIFICANT_DIGITS);
-        Self {
-            histogram: made.expect("constant bounds are valid"),
-            sum_ns: 0,
-        }
-    }
-}
-
-/// The durations of all stages, and the stamped messages that have none.
-#[derive(Clone, Debug)]
+/// The durations of all stages, and the stamped messages that have none, at one moment.
+#[derive(Clone, Debug, Default)]
 pub struct StageFigures {
     /// Messages that were stamped.
     pub stamped: u64,
@@ -80,124 +97,121 @@ pub struct StageFigures {
     /// Deliveries and answers that were given up before they were written: the client was away or
     /// its connection ended, or the message was dropped from its queue.
     pub unfinished: u64,
-    /// Counts up with each change.
-    changes: u64,
     series: [StageSeries; COUNT],
 }
 
 impl StageFigures {
-    pub(super) fn new() -> Self {
-        Self {
-            stamped: 0,
-            unreceived: 0,
-            table_full: 0,
-            unfinished: 0,
-            changes: 0,
-            series: std::array::from_fn(|_| StageSeries::new()),
-        }
-    }
-
     /// Figures in which every duration has that count.
     #[cfg(any(test, feature = "testing"))]
     pub fn full(count: u32) -> Self {
-        let mut figures = Self::new();
-        for (_, stage) in MESSAGE_STAGES {
-            let series = &mut figures.series[stage as usize];
-            let mut ns = 1;
-            while ns <= STAGE_NS_MAX {
-                series.histogram.saturating_record_n(ns, count.into());
-                ns = series.histogram.next_non_equivalent(ns);
-            }
+        Self {
+            series: std::array::from_fn(|_| StageSeries::full(count)),
+            ..Self::default()
         }
-        figures
     }
 
     /// The durations of a stage.
     pub fn series(&self, stage: MessageStage) -> &StageSeries {
         &self.series[stage as usize]
     }
+}
 
+/// The figures of one worker, which alone writes them.
+#[derive(Debug, Default)]
+pub(super) struct WorkerStages {
+    is_on: AtomicBool,
+    /// Counts up with each change.
+    changes: AtomicU64,
+    counts: [AtomicU64; COUNTS],
+    series: [Latencies; COUNT],
+}
+
+impl WorkerStages {
     /// Enters the duration of a stage, for that many deliveries.
-    pub(super) fn enter(&mut self, stage: MessageStage, ns: u64, deliveries: u32) {
-        let series = &mut self.series[stage as usize];
-        let (ns, deliveries) = (ns.clamp(1, STAGE_NS_MAX), u64::from(deliveries));
-        series.histogram.saturating_record_n(ns, deliveries);
-        series.sum_ns = series.sum_ns.wrapping_add(ns.saturating_mul(deliveries));
+    pub(super) fn enter(&self, stage: MessageStage, ns: u64, deliveries: u32) {
+        add(&self.changes, 1);
+        self.series[stage as usize].enter(ns, deliveries);
     }
 
-    fn add(&mut self, other: &Self) {
-        self.stamped += other.stamped;
-        self.unreceived += other.unreceived;
-        self.table_full += other.table_full;
-        self.unfinished += other.unfinished;
-        for (sum, more) in self.series.iter_mut().zip(&other.series) {
-            let added = sum.histogram.add(&more.histogram);
-            debug_assert!(added.is_ok(), "histograms of one kind");
-            sum.sum_ns = sum.sum_ns.wrapping_add(more.sum_ns);
-        }
+    pub(super) fn count(&self, fate: Fate, messages: u64) {
+        add(&self.changes, 1);
+        add(&self.counts[fate as usize], messages);
+    }
+
+    fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
     }
 }
 
 /// The figures of all workers of a node.
 #[derive(Debug)]
 pub struct NodeStages {
-    /// None where no message is stamped. Each lock guards the figures of one worker, which takes it
-    /// for stamped messages only; the other side is the thread that publishes them each second.
-    workers: Box<[Mutex<Option<Box<StageFigures>>>]>,
+    /// Each worker writes its own; any thread reads them, without a lock.
+    workers: Box<[CachePadded<WorkerStages>]>,
 }
 
 impl NodeStages {
     pub(crate) fn new(workers: usize) -> Self {
         Self {
-            workers: (0..workers).map(|_| Mutex::default()).collect(),
+            workers: (0..workers).map(|_| CachePadded::default()).collect(),
         }
     }
 
-    /// Makes room for the figures of a worker, or drops them.
+    /// Figures of that many workers, in which every duration from a microsecond to a second has
+    /// occurred in each stage.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn wide(workers: usize) -> Self {
+        let node = Self::new(workers);
+        for figures in &node.workers {
+            figures.is_on.store(true, Ordering::Relaxed);
+            for series in &figures.series {
+                series.fill(1_000..=1_000_000_000, 1);
+            }
+        }
+        node
+    }
+
+    /// Begins or ends the figures of a worker. They go on from where they ended.
     pub(super) fn switch(&self, worker: WorkerId, is_on: bool) {
-        let mut figures = self.lock(worker.index());
-        if is_on {
-            figures.get_or_insert_with(|| Box::new(StageFigures::new()));
-        } else {
-            *figures = None;
-        }
+        let figures = &self.workers[worker.index()];
+        figures.is_on.store(is_on, Ordering::Relaxed);
     }
 
-    /// Changes the figures of a worker, if it stamps messages.
-    pub(super) fn record(&self, worker: WorkerId, enter: impl FnOnce(&mut StageFigures)) {
-        if let Some(figures) = self.lock(worker.index()).as_deref_mut() {
-            figures.changes += 1;
-            enter(figures);
-        }
+    /// The figures of a worker, for that worker alone; none if it stamps no messages.
+    pub(super) fn of(&self, worker: WorkerId) -> Option<&WorkerStages> {
+        let figures = &*self.workers[worker.index()];
+        figures.is_on().then_some(figures)
     }
 
     /// A number that differs after each change; none if no message is stamped. It costs far less
     /// than the figures.
     pub fn changes(&self) -> Option<u64> {
-        let of = |worker| self.lock(worker).as_deref().map(|figures| figures.changes);
-        (0..self.workers.len())
-            .filter_map(of)
-            .reduce(u64::wrapping_add)
+        let changes = |figures: &WorkerStages| figures.changes.load(Ordering::Relaxed);
+        self.stamping().map(changes).reduce(u64::wrapping_add)
     }
 
     /// The figures of all workers together since the start; none if no message is stamped.
     pub fn merged(&self) -> Option<StageFigures> {
-        let mut sum: Option<StageFigures> = None;
-        for number in 0..self.workers.len() {
-            let figures = self.lock(number);
-            match (&mut sum, figures.as_deref()) {
-                (Some(sum), Some(more)) => sum.add(more),
-                (None, Some(first)) => sum = Some(first.clone()),
-                (_, None) => {}
+        let mut sum = None;
+        for figures in self.stamping() {
+            let sum = sum.get_or_insert_with(StageFigures::default);
+            for (series, more) in zip(&mut sum.series, &figures.series) {
+                more.add_to(series);
             }
+            let counts = figures.counts.each_ref();
+            let counts = counts.map(|count| count.load(Ordering::Relaxed));
+            sum.stamped += counts[Fate::Stamped as usize];
+            sum.unreceived += counts[Fate::Unreceived as usize];
+            sum.table_full += counts[Fate::TableFull as usize];
+            sum.unfinished += counts[Fate::Unfinished as usize];
         }
         sum
     }
 
-    fn lock(&self, worker: usize) -> std::sync::MutexGuard<'_, Option<Box<StageFigures>>> {
-        // Counters stay valid whatever panicked.
-        let lock = self.workers[worker].lock();
-        lock.unwrap_or_else(PoisonError::into_inner)
+    /// The figures of the workers that stamp messages.
+    fn stamping(&self) -> impl Iterator<Item = &WorkerStages> {
+        let all = self.workers.iter().map(|figures| &**figures);
+        all.filter(|figures| figures.is_on())
     }
 }
 
@@ -207,39 +221,44 @@ mod tests {
 
     #[test]
     fn each_stage_has_its_own_place_and_name() {
-        for (place, (_, stage)) in MESSAGE_STAGES.iter().enumerate() {
+        let all = MESSAGE_STAGES.iter().chain(&STAGE_PARTS);
+        for (place, (_, stage)) in all.enumerate() {
             assert_eq!(*stage as usize, place);
         }
+        assert_eq!(MessageStage::AnswerSync as usize, COUNT - 1);
     }
 
     #[test]
     fn the_figures_of_all_workers_are_added_up() {
         let node = NodeStages::new(3);
-        assert!(node.merged().is_none());
+        assert!(node.merged().is_none() && node.changes().is_none());
         for (number, ns) in [(0, 1_000), (2, 5_000)] {
             node.switch(WorkerId::new(number), true);
-            node.record(WorkerId::new(number), |figures| {
-                figures.stamped += 1;
-                figures.enter(MessageStage::Queued, ns, 3);
-            });
+            let figures = node.of(WorkerId::new(number)).unwrap();
+            figures.count(Fate::Stamped, 1);
+            figures.enter(MessageStage::Queued, ns, 3);
         }
-        // The worker in the middle stamps nothing.
-        node.record(WorkerId::new(1), |figures| figures.stamped += 100);
+        assert!(node.of(WorkerId::new(1)).is_none(), "it stamps nothing");
         let all = node.merged().unwrap();
-        assert_eq!(all.stamped, 2);
+        assert_eq!((all.stamped, node.changes()), (2, Some(4)));
         let queued = all.series(MessageStage::Queued);
-        assert_eq!((queued.histogram.len(), queued.sum_ns), (6, 18_000));
-        assert!(all.series(MessageStage::Routed).histogram.is_empty());
+        assert_eq!((queued.count(), queued.sum_ns), (6, 18_000));
+        assert_eq!(all.series(MessageStage::Routed).count(), 0);
         node.switch(WorkerId::new(0), false);
         node.switch(WorkerId::new(2), false);
-        assert!(node.merged().is_none());
+        assert!(node.merged().is_none() && node.changes().is_none());
     }
 
     #[test]
-    fn a_longer_duration_than_a_minute_counts_as_a_minute() {
-        let mut figures = StageFigures::new();
-        figures.enter(MessageStage::Written, 10 * STAGE_NS_MAX, 1);
-        let written = figures.series(MessageStage::Written);
-        assert_eq!((written.histogram.len(), written.sum_ns), (1, STAGE_NS_MAX));
+    fn figures_go_on_when_stamping_is_turned_on_again() {
+        let node = NodeStages::new(1);
+        let worker = WorkerId::new(0);
+        for _ in 0..2 {
+            node.switch(worker, true);
+            node.of(worker).unwrap().count(Fate::Unfinished, 1);
+            node.switch(worker, false);
+        }
+        node.switch(worker, true);
+        assert_eq!(node.merged().unwrap().unfinished, 2);
     }
 }

@@ -1,6 +1,7 @@
-//! Stages of messages: one of N PUBLISH packets is stamped when its bytes are read, when its
-//! receivers are known, when it stands in the output or queue of a receiver, when its last byte is
-//! written, and when the receiver acknowledges it.
+//! Stages of messages: one of N PUBLISH packets is stamped when its bytes are read, when it is
+//! examined, when the rules have decided, when its receivers are known, when it stands in the
+//! output or queue of a receiver, when the disk has what its output depends on, when its last byte
+//! is written, and when the receiver acknowledges it.
 //!
 //! A worker follows a stamped message to one of its own receivers, each with the same probability;
 //! its durations count once for each delivery on the worker, so that their mean is that of all
@@ -8,6 +9,7 @@
 //! each read and write.
 
 mod figures;
+mod latencies;
 mod table;
 mod watch;
 
@@ -16,16 +18,16 @@ use std::time::Duration;
 
 use thrum_codec::QoS;
 
-pub use self::figures::{
-    MESSAGE_STAGES, MessageStage, NodeStages, STAGE_NS_MAX, StageFigures, StageSeries,
-};
+pub use self::figures::{MESSAGE_STAGES, MessageStage, NodeStages, STAGE_PARTS, StageFigures};
+pub use self::latencies::{STAGE_NS_MAX, StageSeries};
 #[cfg(any(test, feature = "testing"))]
 pub use self::table::contradiction;
 pub use self::table::{FOLLOWED_MAX, MovedBytes, sweep_is_due, written};
-pub(crate) use self::table::{acknowledged, left_queue};
+pub(crate) use self::table::{acknowledged, held, left_queue, released};
 pub use self::watch::Stamp;
 pub(crate) use self::watch::{Stamped, Unwatched, Watch};
 
+use self::figures::Fate;
 use self::table::{Followed, Kind, Place, follow};
 use crate::core::Core;
 use crate::ids::Slot;
@@ -46,6 +48,12 @@ pub struct Stages {
     every: u32,
     /// When the bytes were read that are handled now; 0 if that is unknown.
     read_ns: u64,
+    /// When a service was asked about the first packet of these bytes; 0 if it was not.
+    asked_ns: u64,
+    /// When the next PUBLISH to stamp was examined, if the rules apply to its client.
+    handled_ns: u64,
+    /// When they had decided about it.
+    authorized_ns: u64,
     /// When the worker woke up.
     woken: Duration,
     /// When the stamped PUBLISH was read that is to be answered next; 0 if there is none.
@@ -61,6 +69,9 @@ impl Default for Stages {
             until_next: NEVER,
             every: 0,
             read_ns: 0,
+            asked_ns: 0,
+            handled_ns: 0,
+            authorized_ns: 0,
             woken: Duration::ZERO,
             answer_ns: 0,
             followed: Vec::new(),
@@ -75,6 +86,12 @@ impl Stages {
     pub(crate) const fn is_due(&mut self) -> bool {
         self.until_next = self.until_next.wrapping_sub(1);
         self.until_next == 0
+    }
+
+    /// Whether the next PUBLISH is to be stamped.
+    #[inline]
+    pub const fn is_next(&self) -> bool {
+        self.until_next == 1
     }
 
     /// Whether messages are stamped.
@@ -104,7 +121,11 @@ impl Stages {
     /// Ends the time of the bytes that were handled.
     #[inline]
     pub const fn end_input(&mut self) {
-        self.read_ns = 0;
+        if self.read_ns > 0 {
+            self.read_ns = 0;
+            self.asked_ns = 0;
+            self.handled_ns = 0;
+        }
     }
 
     /// Whether the answer to a stamped PUBLISH was written just now.
@@ -157,10 +178,30 @@ pub fn time_of_left_bytes(core: &Core) -> u64 {
     }
 }
 
-/// Restores that time when the bytes are handled.
+/// When a service is asked about the first packet of bytes that are left for later; 0 while
+/// stamping is off.
+pub fn time_of_question(core: &Core) -> u64 {
+    if core.stages.is_on() { now_ns(core) } else { 0 }
+}
+
+/// Restores these times when the bytes are handled.
 #[inline]
-pub const fn resume_time_of_left_bytes(core: &mut Core, read_ns: u64) {
+pub const fn resume_time_of_left_bytes(core: &mut Core, read_ns: u64, asked_ns: u64) {
     core.stages.read_ns = read_ns;
+    core.stages.asked_ns = asked_ns;
+}
+
+/// The next PUBLISH to stamp is examined, and the rules apply to its client.
+#[cold]
+pub fn examined(core: &mut Core) {
+    let asked_ns = std::mem::take(&mut core.stages.asked_ns);
+    core.stages.handled_ns = if asked_ns > 0 { asked_ns } else { now_ns(core) };
+}
+
+/// The rules have decided about that PUBLISH.
+#[cold]
+pub fn authorized(core: &mut Core) {
+    core.stages.authorized_ns = now_ns(core);
 }
 
 /// Stamps the PUBLISH at hand.
@@ -169,18 +210,44 @@ pub(crate) fn begin(core: &mut Core, published: QoS) -> Stamped {
     let Stages { read_ns, woken, .. } = core.stages;
     // None for what was read in an earlier turn, whose wake-up is not known any longer.
     let waited = read_ns.checked_sub(nanos(woken)).filter(|_| read_ns > 0);
-    core.node.stages.record(core.id, |figures| {
-        figures.stamped += 1;
+    if let Some(figures) = core.node.stages.of(core.id) {
+        figures.count(Fate::Stamped, 1);
         if let Some(ns) = waited {
             figures.enter(MessageStage::Waited, ns, 1);
         }
-    });
+    }
     schedule(core);
-    let stamped = Stamped::read_at(if read_ns > 0 { read_ns } else { now_ns(core) });
+    let stamped = Stamped::new(first_times(core));
     if published != QoS::AtMostOnce {
         core.stages.answer_ns = stamped.read_ns();
     }
     stamped
+}
+
+/// The times of the PUBLISH at hand up to the decision of the rules. Where they do not apply to the
+/// client, the decision takes no time.
+fn first_times(core: &Core) -> Stamp {
+    let now_ns = now_ns(core);
+    let Stages {
+        read_ns,
+        handled_ns,
+        authorized_ns,
+        ..
+    } = core.stages;
+    let read_ns = if read_ns > 0 { read_ns } else { now_ns };
+    // Times of an earlier packet are older than the read.
+    let is_examined = read_ns <= handled_ns && handled_ns <= authorized_ns;
+    let (handled_ns, authorized_ns) = if is_examined {
+        (handled_ns, authorized_ns)
+    } else {
+        (now_ns, now_ns)
+    };
+    Stamp {
+        read_ns: NonZeroU64::new(read_ns).unwrap_or(NANOS_MIN),
+        handled_ns,
+        authorized_ns,
+        routed_ns: 0,
+    }
 }
 
 /// Follows the answer to the publisher of a stamped message, which stands at the end of its output.
@@ -203,6 +270,9 @@ pub(crate) fn follow_answer(core: &mut Core, slot: Slot) {
             behind,
             packet_id: None,
         },
+        output_ns: 0,
+        held_ns: 0,
+        ready_ns: 0,
         since: core.turn.now,
     };
     follow(core, answer);

@@ -1,6 +1,7 @@
 //! The stamped messages under way: each is followed from the queue of its receiver to the socket
 //! and to the acknowledgement.
 
+use std::cell::LazyCell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,15 +9,15 @@ use thrum_codec::PacketId;
 use thrum_protocol::server::{DeliveryEvent, MessageEvent};
 use thrum_protocol::{Message, Time};
 
-use super::figures::{MessageStage, StageFigures};
-use super::now_ns;
+use super::figures::{Fate, MessageStage, WorkerStages};
+use super::{nanos, now_ns};
 use crate::core::Core;
 use crate::ids::{ConnectionId, ConnectionKey, Slot};
 #[cfg(any(test, feature = "testing"))]
 use crate::stages::Stages;
 use crate::timers::Target;
 
-/// Messages that one worker follows at a time. They take 32 KiB; at one of 1,000 messages they
+/// Messages that one worker follows at a time. They take 40 KiB; at one of 1,000 messages they
 /// stand for 256,000 under way.
 pub const FOLLOWED_MAX: usize = 256;
 /// Messages that have been followed for longer are given up.
@@ -33,14 +34,30 @@ pub(super) struct Followed {
     pub(super) read_ns: u64,
     pub(super) kind: Kind,
     pub(super) place: Place,
+    /// When a message stood in the output; 0 while it is in a queue.
+    pub(super) output_ns: u64,
+    /// Since when it has waited for the disk, itself or behind other output; 0 if it has not.
+    pub(super) held_ns: u64,
+    /// When that ended; 0 if it has not.
+    pub(super) ready_ns: u64,
     pub(super) since: Time,
+}
+
+/// The times of a delivery until it was queued.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_field_names, reason = "the unit is part of each name")]
+pub(super) struct DeliveryTimes {
+    pub(super) handled_ns: u64,
+    pub(super) authorized_ns: u64,
+    pub(super) routed_ns: u64,
+    pub(super) queued_ns: u64,
 }
 
 /// What is followed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     /// A message to a receiver.
-    Delivery { routed_ns: u64, queued_ns: u64 },
+    Delivery(DeliveryTimes),
     /// PUBACK or PUBREC to the publisher.
     Answer,
 }
@@ -98,16 +115,26 @@ enum Step {
     Ends,
 }
 
+/// Counts a stamped message.
+pub(super) fn count(core: &Core, fate: Fate) {
+    if let Some(figures) = core.node.stages.of(core.id) {
+        figures.count(fate, 1);
+    }
+}
+
 /// Adds to the table, if there is room.
-pub(super) fn follow(core: &mut Core, followed: Followed) {
+pub(super) fn follow(core: &mut Core, mut followed: Followed) {
     if core.stages.every == 0 {
         // Another worker stamped it before this one turned stamping off.
         return;
     }
-    if core.outputs[followed.connection.key].is_cut {
-        let count = |figures: &mut StageFigures| figures.unfinished += 1;
-        core.node.stages.record(core.id, count);
+    let output = &core.outputs[followed.connection.key];
+    if output.is_cut {
+        count(core, Fate::Unfinished);
         return;
+    }
+    if followed.waits_for_disk(output.ready()) {
+        followed.held_ns = now_ns(core);
     }
     if core.stages.followed.len() >= FOLLOWED_MAX {
         sweep(core);
@@ -120,8 +147,7 @@ pub(super) fn follow(core: &mut Core, followed: Followed) {
         }
     }
     if core.stages.followed.len() >= FOLLOWED_MAX {
-        let count = |figures: &mut StageFigures| figures.table_full += 1;
-        core.node.stages.record(core.id, count);
+        count(core, Fate::TableFull);
         return;
     }
     core.outputs[followed.connection.key].is_followed = true;
@@ -162,10 +188,13 @@ fn sweep(core: &mut Core) {
         }
         stays
     });
-    if unfinished > 0 {
-        core.node
-            .stages
-            .record(core.id, |figures| figures.unfinished += unfinished);
+    give_up(core, unfinished);
+}
+
+/// Counts what is followed no longer.
+fn give_up(core: &Core, unfinished: u64) {
+    if let Some(figures) = core.node.stages.of(core.id).filter(|_| unfinished > 0) {
+        figures.count(Fate::Unfinished, unfinished);
     }
 }
 
@@ -195,15 +224,40 @@ pub fn contradiction(core: &Core) -> Option<String> {
     })
 }
 
+/// Output of a connection that is followed waits for the disk from now on.
+#[cold]
+pub(crate) fn held(core: &mut Core, connection: ConnectionId) {
+    let now_ns = now_ns(core);
+    let ready = core.outputs[connection.key].ready();
+    let of_connection = |one: &&mut Followed| one.connection == connection;
+    for one in core.stages.followed.iter_mut().filter(of_connection) {
+        if one.held_ns == 0 && one.waits_for_disk(ready) {
+            one.held_ns = now_ns;
+        }
+    }
+}
+
+/// The disk has changes that output of a connection that is followed has waited for.
+#[cold]
+pub(crate) fn released(core: &mut Core, connection: ConnectionId) {
+    let now_ns = now_ns(core);
+    let ready = core.outputs[connection.key].ready();
+    let of_connection = |one: &&mut Followed| one.connection == connection;
+    for one in core.stages.followed.iter_mut().filter(of_connection) {
+        if one.held_ns > 0 && one.ready_ns == 0 && !one.waits_for_disk(ready) {
+            one.ready_ns = now_ns;
+        }
+    }
+}
+
 /// The system has taken output of a connection that is followed.
 #[cold]
 pub fn written(core: &mut Core, key: ConnectionKey, moved: MovedBytes) {
     let now_ns = now_ns(core);
     let connection = core.outputs.id(key);
     let mut is_followed = false;
-    let followed = &mut core.stages.followed;
-    core.node.stages.record(core.id, |figures| {
-        followed.retain_mut(|one| {
+    if let Some(figures) = core.node.stages.of(core.id) {
+        core.stages.followed.retain_mut(|one| {
             if one.connection != connection {
                 return true;
             }
@@ -215,7 +269,7 @@ pub fn written(core: &mut Core, key: ConnectionKey, moved: MovedBytes) {
                 }
             }
         });
-    });
+    }
     core.outputs[key].is_followed = is_followed;
 }
 
@@ -233,14 +287,16 @@ pub(crate) fn acknowledged(core: &mut Core, key: ConnectionKey, packet_id: Packe
         });
     let Some(found) = found else { return };
     let one = core.stages.followed.swap_remove(found);
-    core.node.stages.record(core.id, |figures| match one.place {
-        Place::Receiver { written_ns, .. } => {
-            let ns = now_ns.saturating_sub(written_ns);
-            figures.enter(MessageStage::Acknowledged, ns, one.deliveries);
+    if let Some(figures) = core.node.stages.of(core.id) {
+        match one.place {
+            Place::Receiver { written_ns, .. } => {
+                let ns = now_ns.saturating_sub(written_ns);
+                figures.enter(MessageStage::Acknowledged, ns, one.deliveries);
+            }
+            // What stands behind it in the output is not written yet, so when it was is not known.
+            _ => figures.count(Fate::Unfinished, 1),
         }
-        // What stands behind it in the output is not written yet, so when it was is not known.
-        _ => figures.unfinished += 1,
-    });
+    }
     let mut rest = core.stages.followed.iter();
     let is_followed = rest.any(|other| other.connection == connection);
     core.outputs[key].is_followed = is_followed;
@@ -253,6 +309,8 @@ pub(crate) fn left_queue(core: &mut Core, slot: Slot, events: &[MessageEvent]) {
     let here = client.session.id();
     let connection = client.connection.map(|key| core.outputs.id(key));
     let held = connection.map_or(0, |connection| core.outputs[connection.key].held());
+    let ready = connection.and_then(|connection| core.outputs[connection.key].ready());
+    let now_ns = LazyCell::new(|| nanos(core.host.elapsed()));
     let (mut unfinished, mut is_any_left) = (0, false);
     core.stages.followed.retain_mut(|one| {
         let Place::Queue {
@@ -280,6 +338,10 @@ pub(crate) fn left_queue(core: &mut Core, slot: Slot, events: &[MessageEvent]) {
             Some(DeliveryEvent::Sent { packet_id, end }) => {
                 let behind = held + end;
                 one.place = Place::Output { behind, packet_id };
+                one.output_ns = *now_ns;
+                if one.waits_for_disk(ready) {
+                    one.held_ns = *now_ns;
+                }
                 true
             }
             Some(_) => false,
@@ -290,16 +352,61 @@ pub(crate) fn left_queue(core: &mut Core, slot: Slot, events: &[MessageEvent]) {
     if is_any_left {
         client.session.outbound_mut().record_events();
     }
-    if unfinished > 0 {
-        core.node
-            .stages
-            .record(core.id, |figures| figures.unfinished += unfinished);
-    }
+    give_up(core, unfinished);
 }
 
 impl Followed {
+    /// Whether it stands in the output behind bytes that wait for the disk; `ready` is the number
+    /// of bytes in front of them, and none if no output waits.
+    fn waits_for_disk(&self, ready: Option<usize>) -> bool {
+        match self.place {
+            Place::Output { behind, .. } => ready.is_some_and(|ready| behind > ready),
+            Place::Queue { .. } | Place::Layers { .. } | Place::Receiver { .. } => false,
+        }
+    }
+
+    /// How long it has waited for the disk.
+    fn sync_ns(&self, now_ns: u64) -> u64 {
+        match (self.held_ns, self.ready_ns) {
+            (0, _) => 0,
+            (held_ns, 0) => now_ns.saturating_sub(held_ns),
+            (held_ns, ready_ns) => ready_ns.saturating_sub(held_ns),
+        }
+    }
+
+    /// Enters the stages of something whose last byte is written now.
+    fn enter(&self, now_ns: u64, figures: &WorkerStages) {
+        let sync_ns = self.sync_ns(now_ns);
+        let enter = |stage, ns| figures.enter(stage, ns, self.deliveries);
+        let Kind::Delivery(times) = self.kind else {
+            enter(MessageStage::AnswerSync, sync_ns);
+            enter(MessageStage::Answered, now_ns.saturating_sub(self.read_ns));
+            return;
+        };
+        let DeliveryTimes {
+            handled_ns,
+            authorized_ns,
+            routed_ns,
+            queued_ns,
+        } = times;
+        for (stage, from, to) in [
+            (MessageStage::Routed, self.read_ns, routed_ns),
+            (MessageStage::Queued, routed_ns, queued_ns),
+            (MessageStage::Written, queued_ns, now_ns),
+            (MessageStage::Broker, self.read_ns, now_ns),
+            (MessageStage::Read, self.read_ns, handled_ns),
+            (MessageStage::Authorize, handled_ns, authorized_ns),
+            (MessageStage::Route, authorized_ns, routed_ns),
+            (MessageStage::Queue, routed_ns, self.output_ns),
+            (MessageStage::Write, self.output_ns + sync_ns, now_ns),
+        ] {
+            enter(stage, to.saturating_sub(from));
+        }
+        enter(MessageStage::Sync, sync_ns);
+    }
+
     /// Moves the place by the bytes of a write; enters the stages when the last byte is written.
-    fn advance(&mut self, moved: MovedBytes, now_ns: u64, figures: &mut StageFigures) -> Step {
+    fn advance(&mut self, moved: MovedBytes, now_ns: u64, figures: &WorkerStages) -> Step {
         let packet_id = match self.place {
             Place::Queue { .. } | Place::Receiver { .. } => return Step::Stays,
             Place::Output { behind, packet_id } => {
@@ -324,23 +431,7 @@ impl Followed {
                 packet_id
             }
         };
-        let of_broker = now_ns.saturating_sub(self.read_ns);
-        match self.kind {
-            Kind::Answer => figures.enter(MessageStage::Answered, of_broker, 1),
-            Kind::Delivery {
-                routed_ns,
-                queued_ns,
-            } => {
-                for (stage, from, to) in [
-                    (MessageStage::Routed, self.read_ns, routed_ns),
-                    (MessageStage::Queued, routed_ns, queued_ns),
-                    (MessageStage::Written, queued_ns, now_ns),
-                    (MessageStage::Broker, self.read_ns, now_ns),
-                ] {
-                    figures.enter(stage, to.saturating_sub(from), self.deliveries);
-                }
-            }
-        }
+        self.enter(now_ns, figures);
         match packet_id {
             None => Step::Ends,
             Some(packet_id) => {
@@ -358,40 +449,70 @@ impl Followed {
 mod tests {
     use super::*;
     use crate::outputs::Outputs;
+    use crate::stages::{NodeStages, STAGE_PARTS};
+    use crate::workers::WorkerId;
+
+    const WORKER: WorkerId = WorkerId::new(0);
 
     fn delivery(packet_id: Option<PacketId>) -> Followed {
         Followed {
             connection: Outputs::default().open(),
             deliveries: 3,
             read_ns: 10,
-            kind: Kind::Delivery {
+            kind: Kind::Delivery(DeliveryTimes {
+                handled_ns: 12,
+                authorized_ns: 15,
                 routed_ns: 20,
                 queued_ns: 50,
-            },
+            }),
             place: Place::Output {
                 behind: 100,
                 packet_id,
             },
+            output_ns: 50,
+            held_ns: 0,
+            ready_ns: 0,
             since: Time::from_millis(1),
         }
     }
 
-    fn counts(figures: &StageFigures) -> [(u64, u64); 4] {
-        [
+    /// The figures of a worker that stamps messages.
+    fn node() -> NodeStages {
+        let node = NodeStages::new(1);
+        node.switch(WORKER, true);
+        node
+    }
+
+    /// Numbers and sums of the durations of stages.
+    fn sums<const N: usize>(node: &NodeStages, stages: [MessageStage; N]) -> [(u64, u64); N] {
+        let figures = node.merged().unwrap();
+        stages.map(|stage| {
+            let series = figures.series(stage);
+            (series.count(), series.sum_ns)
+        })
+    }
+
+    fn counts(node: &NodeStages) -> [(u64, u64); 4] {
+        let stages = [
             MessageStage::Routed,
             MessageStage::Queued,
             MessageStage::Written,
             MessageStage::Broker,
-        ]
-        .map(|stage| {
-            let series = figures.series(stage);
-            (series.histogram.len(), series.sum_ns)
-        })
+        ];
+        sums(node, stages)
+    }
+
+    fn moved(bytes: usize) -> MovedBytes {
+        MovedBytes {
+            from_output: bytes,
+            into_socket: bytes,
+            in_layers: 0,
+        }
     }
 
     #[test]
     fn a_message_in_the_layers_is_written_with_the_last_of_their_bytes() {
-        let mut figures = StageFigures::new();
+        let node = node();
         let mut one = delivery(PacketId::new(7));
         let mut advance = |from_output, into_socket, in_layers, now_ns| {
             let moved = MovedBytes {
@@ -399,9 +520,8 @@ mod tests {
                 into_socket,
                 in_layers,
             };
-            let step = one.advance(moved, now_ns, &mut figures);
-            let counts = counts(&figures);
-            (matches!(step, Step::Stays), counts)
+            let step = one.advance(moved, now_ns, node.of(WORKER).unwrap());
+            (matches!(step, Step::Stays), counts(&node))
         };
         let nothing = [(0, 0); 4];
         assert_eq!(advance(60, 0, 90, 60), (true, nothing));
@@ -423,21 +543,49 @@ mod tests {
 
     #[test]
     fn a_message_without_acknowledgement_ends_with_its_last_byte() {
-        let mut figures = StageFigures::new();
+        let node = node();
         let mut one = delivery(None);
-        let moved = |bytes| MovedBytes {
-            from_output: bytes,
-            into_socket: bytes,
-            in_layers: 0,
+        let mut advance = |bytes, now_ns| {
+            let step = one.advance(moved(bytes), now_ns, node.of(WORKER).unwrap());
+            matches!(step, Step::Stays)
         };
-        assert!(matches!(
-            one.advance(moved(99), 60, &mut figures),
-            Step::Stays
-        ));
-        assert!(matches!(
-            one.advance(moved(1), 70, &mut figures),
-            Step::Ends
-        ));
-        assert_eq!(counts(&figures)[3], (3, 180));
+        assert!(advance(99, 60));
+        assert!(!advance(1, 70));
+        assert_eq!(counts(&node)[3], (3, 180));
+    }
+
+    #[test]
+    fn the_parts_sum_to_the_time_in_the_broker_with_the_wait_for_the_disk() {
+        for (held_ns, ready_ns, sync, write) in [(0, 0, 1, 50), (60, 90, 30, 20), (60, 0, 40, 10)] {
+            let node = node();
+            let mut one = Followed {
+                held_ns,
+                ready_ns,
+                deliveries: 1,
+                ..delivery(None)
+            };
+            one.advance(moved(100), 100, node.of(WORKER).unwrap());
+            let parts = sums(&node, STAGE_PARTS.map(|(_, stage)| stage));
+            // No wait counts as one nanosecond.
+            let expected = [2, 3, 5, 30, sync, write].map(|ns| (1, ns));
+            assert_eq!(parts, expected);
+            assert_eq!(sums(&node, [MessageStage::Broker]), [(1, 90)]);
+        }
+    }
+
+    #[test]
+    fn the_answer_to_a_publisher_has_its_own_wait_for_the_disk() {
+        let node = node();
+        let mut one = Followed {
+            kind: Kind::Answer,
+            deliveries: 1,
+            held_ns: 60,
+            ready_ns: 90,
+            ..delivery(None)
+        };
+        one.advance(moved(100), 100, node.of(WORKER).unwrap());
+        let of_answer = [MessageStage::AnswerSync, MessageStage::Answered];
+        assert_eq!(sums(&node, of_answer), [(1, 30), (1, 90)]);
+        assert_eq!(counts(&node), [(0, 0); 4]);
     }
 }

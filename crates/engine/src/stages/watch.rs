@@ -8,16 +8,19 @@ use thrum_codec::{PacketId, QoS};
 use thrum_protocol::Outgoing;
 use thrum_protocol::server::Delivered;
 
-use super::figures::MessageStage;
-use super::table::{Followed, Kind, Place, follow};
-use super::{NANOS_MIN, now_ns};
+use super::figures::{Fate, MessageStage};
+use super::now_ns;
+use super::table::{DeliveryTimes, Followed, Kind, Place, count, follow};
 use crate::core::Core;
 use crate::ids::{ConnectionId, Slot};
 
 /// The times of a stamped message so far, in nanoseconds since the start of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "the unit is part of each name")]
 pub struct Stamp {
     pub(super) read_ns: NonZeroU64,
+    pub(super) handled_ns: u64,
+    pub(super) authorized_ns: u64,
     pub(super) routed_ns: u64,
 }
 
@@ -27,8 +30,8 @@ pub(crate) trait Watch {
     fn matched(&mut self, core: &Core);
     /// A session of this worker was offered the message.
     fn delivered(&mut self, core: &mut Core, slot: Slot, qos: QoS, delivered: Delivered);
-    /// The times for mail to another worker.
-    fn stamp(&mut self) -> Option<Stamp>;
+    /// The times for mail to another worker, in a box, as almost all mail has none.
+    fn stamp(&mut self) -> Option<Box<Stamp>>;
     /// All sessions of this worker were offered the message.
     fn finish(self, core: &mut Core, outgoing: &mut Outgoing<'_>);
 }
@@ -45,7 +48,7 @@ impl Watch for Unwatched {
     fn delivered(&mut self, _core: &mut Core, _slot: Slot, _qos: QoS, _delivered: Delivered) {}
 
     #[inline]
-    fn stamp(&mut self) -> Option<Stamp> {
+    fn stamp(&mut self) -> Option<Box<Stamp>> {
         None
     }
 
@@ -117,24 +120,23 @@ impl Watch for Stamped {
         });
     }
 
-    fn stamp(&mut self) -> Option<Stamp> {
+    fn stamp(&mut self) -> Option<Box<Stamp>> {
         self.is_with_others = true;
-        Some(self.stamp)
+        Some(Box::new(self.stamp))
     }
 
     /// Follows the message to one of its receivers on this worker.
     fn finish(self, core: &mut Core, outgoing: &mut Outgoing<'_>) {
         let Some(chosen) = self.chosen else {
             if !self.is_with_others {
-                let count = |figures: &mut super::StageFigures| figures.unreceived += 1;
-                core.node.stages.record(core.id, count);
+                count(core, Fate::Unreceived);
             }
             return;
         };
         let fanned_out_ns = now_ns(core).saturating_sub(self.stamp.routed_ns);
-        core.node.stages.record(core.id, |figures| {
+        if let Some(figures) = core.node.stages.of(core.id) {
             figures.enter(MessageStage::FannedOut, fanned_out_ns, 1);
-        });
+        }
         let place = match chosen.sent {
             Some(Sent {
                 connection,
@@ -145,19 +147,33 @@ impl Watch for Stamped {
         };
         let Some((connection, place)) = place else {
             // The client is away.
-            let count = |figures: &mut super::StageFigures| figures.unfinished += 1;
-            core.node.stages.record(core.id, count);
+            count(core, Fate::Unfinished);
             return;
         };
+        let Stamp {
+            handled_ns,
+            authorized_ns,
+            routed_ns,
+            ..
+        } = self.stamp;
+        let queued_ns = chosen.queued_ns;
         let followed = Followed {
             connection,
             deliveries: self.receivers,
             read_ns: self.read_ns(),
-            kind: Kind::Delivery {
-                routed_ns: self.stamp.routed_ns,
-                queued_ns: chosen.queued_ns,
+            kind: Kind::Delivery(DeliveryTimes {
+                handled_ns,
+                authorized_ns,
+                routed_ns,
+                queued_ns,
+            }),
+            output_ns: match place {
+                Place::Queue { .. } => 0,
+                _ => queued_ns,
             },
             place,
+            held_ns: 0,
+            ready_ns: 0,
             since: core.turn.now,
         };
         follow(core, followed);
@@ -165,12 +181,8 @@ impl Watch for Stamped {
 }
 
 impl Stamped {
-    /// A message whose bytes were read at that time.
-    pub(super) fn read_at(read_ns: u64) -> Self {
-        let stamp = Stamp {
-            read_ns: NonZeroU64::new(read_ns).unwrap_or(NANOS_MIN),
-            routed_ns: 0,
-        };
+    /// A message of a publisher of this worker.
+    pub(super) const fn new(stamp: Stamp) -> Self {
         Self {
             is_with_others: false,
             ..Self::from_worker(stamp)

@@ -8,6 +8,7 @@ mod details;
 mod durable;
 mod edges;
 mod endings;
+mod explanations;
 mod fields;
 mod gatekeepers;
 mod groups;
@@ -27,6 +28,7 @@ mod sinks;
 mod sources;
 mod stages;
 mod subscriptions;
+mod timelines;
 mod work;
 
 use proptest::prelude::*;

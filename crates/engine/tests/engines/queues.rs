@@ -65,7 +65,7 @@ fn a_full_queue_refuses_new_messages_and_their_publishers_on_every_worker() {
         assert_eq!(node.count(Counter::PublishBytesSent), 4);
         let (worker, slot) = node.shell.find("receiver").unwrap();
         let client = &node.shell.engine(worker).core.sessions[slot];
-        let dropped: u64 = client.dropped().iter().map(|(_, count)| count).sum();
+        let dropped: u64 = client.dropped().map(|(_, count)| count).sum();
         assert_eq!(dropped, 1, "{workers} workers");
     }
 }
@@ -94,6 +94,70 @@ fn a_queue_that_drops_its_oldest_messages_keeps_the_newest() {
         assert_eq!(node.count(Counter::DroppedQueueOldest), 1);
         assert_eq!(node.drain(receiver), ["1", "3", "4"]);
     }
+}
+
+/// Reason, receiver, topic and number of the drops on a worker, in order.
+fn drops(node: &mut Node, worker: usize) -> Vec<String> {
+    let drops = node.shell.engine(worker).core.drops.iter();
+    let mut lines: Vec<_> = drops
+        .map(|entry| {
+            let topic = entry.key.topic.as_deref().unwrap_or("-");
+            let (reason, receiver) = (entry.key.reason, &entry.key.receiver);
+            format!("{reason} {receiver} {topic} {}", entry.count)
+        })
+        .collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn drops_are_kept_by_reason_client_and_topic() {
+    for (policy, expected) in [
+        (QueuePolicy::RejectNew, "queue_full receiver t 1"),
+        (QueuePolicy::DropOldest, "queue_oldest receiver t 1"),
+    ] {
+        let mut node = Node::planned(1, short(policy));
+        node.subscriber(0, "receiver", "t");
+        let publisher = node.join(0, "publisher");
+        publish_four(&mut node, publisher);
+        assert_eq!(drops(&mut node, 0), [expected]);
+    }
+    // The worker of the publisher knows that the queue is full; the session's own worker counts it.
+    let mut node = Node::planned(2, short(QueuePolicy::RejectNew));
+    node.subscriber(0, "receiver", "t");
+    let publisher = join_publisher(&mut node, 2);
+    publish_four(&mut node, publisher);
+    assert_eq!(drops(&mut node, 0), ["queue_full receiver - 1"]);
+    assert!(drops(&mut node, 1).is_empty());
+}
+
+#[test]
+fn a_message_that_no_member_of_a_group_takes_is_kept_with_the_group() {
+    let mut node = Node::planned(1, short(QueuePolicy::RejectNew));
+    node.subscriber(0, "member", "$share/g/t");
+    let publisher = node.join(0, "publisher");
+    publish_four(&mut node, publisher);
+    let found = drops(&mut node, 0);
+    assert!(
+        found
+            .iter()
+            .any(|line| line == "no_shared_member $share/g/t t 1"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_qos0_message_for_a_client_that_is_away_is_not_kept() {
+    let mut node = Node::planned(1, short(QueuePolicy::RejectNew));
+    let mut away = connect("receiver");
+    away.properties.session_expiry = Some(5);
+    let receiver = node.join_as(0, &away);
+    node.subscribe(receiver, "t", Q1);
+    node.cut(receiver);
+    let publisher = node.join(0, "publisher");
+    node.publish(publisher, "t", "x", QoS::AtMostOnce);
+    assert_eq!(node.count(Counter::DroppedOffline), 1);
+    assert!(drops(&mut node, 0).is_empty());
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn drops_are_counted_by_client_and_the_first_of_a_series_is_logged() {
     let slot = node.shell.find("receiver").unwrap().1;
     let seen = |node: &mut Node| {
         let client = &node.shell.engine(0).core.sessions[slot];
-        let counts: Vec<u64> = client.dropped().iter().map(|(_, count)| *count).collect();
+        let counts: Vec<u64> = client.dropped().map(|(_, count)| count).collect();
         let rare = client.rare.as_deref();
         (counts, rare.is_some_and(|rare| rare.drops_logged))
     };

@@ -10,6 +10,7 @@ use thrum_codec::{QoS, ReasonCode};
 use thrum_engine::access::{Access, Policy, Shared};
 use thrum_engine::node::metrics::Counter;
 use thrum_engine::node::session_counts::SessionLimits;
+use thrum_engine::timeline::SessionEnd;
 use thrum_protection::{Ban, BanBook, BanList, Subject};
 use thrum_protocol::Time;
 
@@ -84,7 +85,7 @@ fn a_session_that_is_removed_leaves_its_will() {
         if is_dropped {
             engine.drop_will(slot, "a test drops it");
         }
-        engine.remove_session(slot);
+        engine.remove_session(slot, SessionEnd::ByOperator);
         node.settle();
         assert!(node.shell.find(client_id).is_none());
     }

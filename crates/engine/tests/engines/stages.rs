@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use thrum_codec::QoS;
 use thrum_codec::packet::SubscriptionOptions;
-use thrum_engine::stages::{self, FOLLOWED_MAX, MessageStage, MovedBytes, StageFigures};
+use thrum_engine::stages::{
+    self, FOLLOWED_MAX, MessageStage, MovedBytes, STAGE_PARTS, StageFigures,
+};
 use thrum_protocol::limits::QueuePolicy;
 
 use crate::node::{Node, Peer, connect, publish, publish_expiring};
@@ -32,7 +34,7 @@ fn figures(node: &Node) -> StageFigures {
 }
 
 fn count(node: &Node, stage: MessageStage) -> u64 {
-    figures(node).series(stage).histogram.len()
+    figures(node).series(stage).count()
 }
 
 fn sum_micros(node: &Node, stage: MessageStage) -> u64 {
@@ -83,6 +85,17 @@ fn the_stages_of_a_delivery_add_up_to_its_time_in_the_broker() {
         }
         let sum: u64 = parts.map(|stage| sum_micros(&node, stage)).iter().sum();
         assert_eq!(sum, sum_micros(&node, MessageStage::Broker));
+        let all = figures(&node);
+        let of = |stage| all.series(stage);
+        let parts = STAGE_PARTS.map(|(_, stage)| of(stage));
+        assert!(parts.iter().all(|part| part.count() == 5));
+        let sum: u64 = parts.iter().map(|part| part.sum_ns).sum();
+        // A part without a duration counts as one nanosecond.
+        assert!(sum.abs_diff(of(MessageStage::Broker).sum_ns) <= 30, "{sum}");
+        // The clients are not checked, and nothing waits for a disk.
+        for (stage, most) in [(MessageStage::Authorize, 5), (MessageStage::Sync, 5)] {
+            assert_eq!(of(stage).sum_ns, most, "{stage:?}");
+        }
         assert_eq!(counts(&node), [5, 0, 0]);
     }
 }
@@ -109,8 +122,9 @@ fn stamping_is_turned_on_and_off_while_messages_are_under_way() {
     stages::stamp_every(&mut node.shell.engine(0).core, 1);
     node.publish(publisher, "t", "3", Q1);
     assert_eq!(node.payloads(receiver), ["1", "2", "3"]);
-    assert_eq!(figures(&node).stamped, 1);
-    assert_eq!(counts(&node), [1, 1, 1]);
+    // The figures go on; the second message was not stamped, and the first no longer followed.
+    assert_eq!(figures(&node).stamped, 2);
+    assert_eq!(counts(&node), [1, 1, 2]);
 }
 
 #[test]
@@ -128,7 +142,7 @@ fn one_of_n_messages_is_stamped_and_no_publisher_has_all_of_them() {
     let all = figures(&node);
     assert!((170..=230).contains(&all.stamped), "{}", all.stamped);
     // Those of one publisher of ten.
-    let received = all.series(MessageStage::Written).histogram.len();
+    let received = all.series(MessageStage::Written).count();
     assert!((8..=40).contains(&received), "{received}");
     assert_eq!(all.unreceived, all.stamped - received);
     assert_eq!(node.payloads(receiver).len(), 200);
@@ -497,6 +511,25 @@ fn the_time_to_the_answer_of_a_publisher_includes_the_storage() {
     node.settle();
     assert_eq!(node.payloads(receiver), ["m"]);
     assert_eq!(counts(&node), [1, 1, 1]);
+    let synced = sum_micros(&node, MessageStage::AnswerSync);
+    assert!((100..sum_micros(&node, MessageStage::Answered)).contains(&synced));
+    assert_eq!(sum_micros(&node, MessageStage::Sync), 0);
+}
+
+#[test]
+fn a_delivery_behind_output_that_waits_for_the_disk_waits_with_it() {
+    let mut node = Node::durable(1, stamped);
+    let both = node.join(0, "both");
+    node.subscribe(both, "t", Q1);
+    node.post(both, publish("t", "m", Q1));
+    node.settle();
+    assert_eq!(node.payloads(both), ["m"]);
+    assert_eq!(counts(&node), [1, 1, 1]);
+    let [sync, write] = [MessageStage::Sync, MessageStage::Write];
+    assert!(sum_micros(&node, sync) >= 100);
+    // Both are parts of the time until it is written.
+    let sum = sum_micros(&node, sync) + sum_micros(&node, write);
+    assert_eq!(sum, sum_micros(&node, MessageStage::Written));
 }
 
 #[test]

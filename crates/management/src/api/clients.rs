@@ -3,20 +3,21 @@
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use thrum_access::Network;
+use serde_json::json;
 use thrum_broker::{
-    ConnectionDetail, Presence, SessionDetail, SessionFilter, SessionQuery, SessionRow, SortKey,
-    WildcardText, WillDetail,
+    ClientProblem, Condition, Figure, Presence, SessionFilter, SessionQuery, SessionRow,
+    SessionState, SortKey,
 };
 use thrum_codec::Version;
 
-use super::request::{ClientId, Parameters, page, parsed};
-use super::subscriptions::Subscription;
+use super::entrance::Sender;
+use super::request::{ClientId, NoParameters, Parameters, page, parsed};
 use super::{ApiState, Problem};
+use crate::audit::Change;
 use crate::timestamp::timestamp;
 
 /// A client: its session, and its connection if it has one.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Client {
     /// Client identifier.
     pub client_id: String,
@@ -48,6 +49,23 @@ pub struct Client {
     pub messages_received: u32,
     /// Messages to it, on this connection or the last one.
     pub messages_sent: u32,
+    /// Messages that it did not get since its session began, or since the start of the broker,
+    /// without those of QoS 0 that were published while it was disconnected.
+    #[serde(default)]
+    pub messages_dropped: u64,
+    /// Seconds since its last packet, or since its connection ended.
+    #[serde(default)]
+    pub idle_secs: u64,
+    /// Age of the oldest message in its queue; null if there is none.
+    #[serde(default)]
+    pub oldest_queued_secs: Option<u64>,
+    /// Age of the oldest message that it has not acknowledged; null if there is none, or if the
+    /// broker keeps no copy of it, as for sessions that end with their connection.
+    #[serde(default)]
+    pub oldest_unacknowledged_secs: Option<u64>,
+    /// Its problems now: `queue`, `slow`, `dropping`, `limited`, `near_limit`.
+    #[serde(default)]
+    pub problems: Vec<String>,
 }
 
 /// A page of clients.
@@ -61,87 +79,6 @@ pub struct ClientPage {
     pub next: Option<String>,
 }
 
-/// A client in full.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ClientDetail {
-    /// Its row in a listing.
-    #[serde(flatten)]
-    pub client: Client,
-    /// Its connection; null while it is disconnected.
-    pub connection: Option<Connection>,
-    /// Number of the session's worker.
-    pub worker: usize,
-    /// The session is stored on the disk.
-    pub durable: bool,
-    /// The connection, or the last one, began with a clean start.
-    pub clean_start: bool,
-    /// Messages from it with QoS 1 and 2 whose exchange is not complete.
-    pub inflight_received: usize,
-    /// Limit of its queue.
-    pub queue_limit: Queue,
-    /// The will; null if there is none.
-    pub will: Option<Will>,
-    /// The first 100 subscriptions by filter; the rest is at `/clients/{id}/subscriptions`.
-    pub subscription_list: Vec<Subscription>,
-    /// Messages that were not sent to it, by reason, without those of QoS 0 that were published
-    /// while it was disconnected.
-    pub dropped: Vec<Dropped>,
-}
-
-/// Messages and bytes.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Queue {
-    /// Messages.
-    pub messages: u64,
-    /// Bytes.
-    pub bytes: u64,
-}
-
-/// Messages that were dropped for one reason.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Dropped {
-    /// The reason, as in `$SYS/broker/publish/messages/dropped`.
-    pub reason: String,
-    /// Number of messages.
-    pub messages: u64,
-}
-
-/// The connection of a client.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Connection {
-    /// `mqtt`, `mqtts`, `ws`, `wss` or `quic`; null if its listener was removed.
-    pub scheme: Option<String>,
-    /// Keep alive in seconds; 0 is no limit.
-    pub keep_alive_secs: u16,
-    /// Subject of its certificate; null if it has none.
-    pub certificate: Option<String>,
-    /// Bytes from it, with TLS if there is any; null over Unix sockets and QUIC.
-    pub bytes_received: Option<u64>,
-    /// Bytes to it, with TLS if there is any; null over Unix sockets and QUIC.
-    pub bytes_sent: Option<u64>,
-    /// The time to it and back in microseconds; null over Unix sockets and QUIC.
-    pub round_trip_micros: Option<u32>,
-    /// Bytes of output that wait for the socket or the disk.
-    pub output_bytes: u64,
-    /// Reasons why it is slowed or not read now, in words.
-    pub limited: Vec<String>,
-}
-
-/// A will.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Will {
-    /// Topic.
-    pub topic: String,
-    /// Quality of service.
-    pub qos: u8,
-    /// It will be retained.
-    pub retain: bool,
-    /// Bytes of its payload.
-    pub payload_bytes: u64,
-    /// Seconds from the end of the connection until it is published.
-    pub delay_secs: u32,
-}
-
 /// The effect of a kick.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Kicked {
@@ -151,16 +88,71 @@ pub struct Kicked {
     pub session_ended: bool,
 }
 
+/// Parameters that select clients.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ClientFilter {
+    /// Terms such as `user=alice queue>100 state=connected`.
+    filter: Option<String>,
+    client: Option<String>,
+    user: Option<String>,
+    address: Option<String>,
+    listener: Option<String>,
+    version: Option<String>,
+    state: Option<String>,
+    connected: Option<bool>,
+    problem: Option<String>,
+    subscribed: Option<String>,
+}
+
+impl ClientFilter {
+    pub(super) fn filter(&self) -> Result<SessionFilter, Problem> {
+        let mut filter = match &self.filter {
+            Some(text) => parsed("filter", text)?,
+            None => SessionFilter::default(),
+        };
+        let state = self.connected.map(|connected| {
+            let state = if connected {
+                SessionState::Connected
+            } else {
+                SessionState::Disconnected
+            };
+            state.name().to_owned()
+        });
+        for (key, value) in [
+            ("client", &self.client),
+            ("user", &self.user),
+            ("address", &self.address),
+            ("listener", &self.listener),
+            ("version", &self.version),
+            ("state", &state),
+            ("state", &self.state),
+            ("problem", &self.problem),
+            ("subscribed", &self.subscribed),
+        ] {
+            if let Some(value) = value {
+                let condition = Condition::named(key, value);
+                filter = filter.and(condition.map_err(Problem::bad_request)?);
+            }
+        }
+        Ok(filter)
+    }
+}
+
 /// Parameters of a list of clients.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ListParameters {
+    filter: Option<String>,
     client: Option<String>,
     user: Option<String>,
     address: Option<String>,
-    connected: Option<bool>,
-    subscribed: Option<String>,
+    listener: Option<String>,
     version: Option<String>,
+    state: Option<String>,
+    connected: Option<bool>,
+    problem: Option<String>,
+    subscribed: Option<String>,
     sort: Option<String>,
     descending: bool,
     limit: Option<usize>,
@@ -168,25 +160,24 @@ pub(super) struct ListParameters {
 }
 
 impl ListParameters {
-    fn query(&self) -> Result<SessionQuery, Problem> {
+    fn query(self) -> Result<SessionQuery, Problem> {
         let (limit, cursor) = page(self.limit, self.cursor.as_deref())?;
-        let network = self.address.as_deref();
-        let network = network.map(|text| parsed::<Network>("address", text));
+        let sort = self.sort.as_deref().map(sort).transpose()?;
+        let parameters = ClientFilter {
+            filter: self.filter,
+            client: self.client,
+            user: self.user,
+            address: self.address,
+            listener: self.listener,
+            version: self.version,
+            state: self.state,
+            connected: self.connected,
+            problem: self.problem,
+            subscribed: self.subscribed,
+        };
         Ok(SessionQuery {
-            filter: SessionFilter {
-                client_id: self.client.as_deref().map(WildcardText::new),
-                user: self.user.clone(),
-                network: network.transpose()?,
-                is_connected: self.connected,
-                subscribed: self.subscribed.clone(),
-                version: self.version.as_deref().map(version).transpose()?,
-            },
-            sort: self
-                .sort
-                .as_deref()
-                .map(sort)
-                .transpose()?
-                .unwrap_or_default(),
+            filter: parameters.filter()?,
+            sort: sort.unwrap_or_default(),
             is_descending: self.descending,
             limit,
             cursor,
@@ -207,16 +198,6 @@ pub(super) async fn list(
     }))
 }
 
-pub(super) async fn show(
-    State(api): State<ApiState>,
-    ClientId(client_id): ClientId,
-) -> Result<Json<ClientDetail>, Problem> {
-    let name = client_id.clone();
-    let found = api.query(move |queries| queries.session(&name)).await?;
-    let found = found.ok_or_else(|| Problem::no_client(&client_id))?;
-    Ok(Json(found.into()))
-}
-
 /// Parameters of a kick: whether the session ends too.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -226,58 +207,81 @@ pub(super) struct KickParameters {
 
 pub(super) async fn kick(
     State(api): State<ApiState>,
+    sender: Sender,
     ClientId(client_id): ClientId,
     Parameters(KickParameters { session }): Parameters<KickParameters>,
 ) -> Result<Json<Kicked>, Problem> {
+    disconnect(api, sender, client_id, session).await
+}
+
+/// Ends the session of a client, which is disconnected.
+pub(super) async fn end_session(
+    State(api): State<ApiState>,
+    sender: Sender,
+    ClientId(client_id): ClientId,
+    Parameters(NoParameters {}): Parameters<NoParameters>,
+) -> Result<Json<Kicked>, Problem> {
+    disconnect(api, sender, client_id, true).await
+}
+
+async fn disconnect(
+    api: ApiState,
+    sender: Sender,
+    client_id: String,
+    session: bool,
+) -> Result<Json<Kicked>, Problem> {
+    let change = Change::new("client.kick", &client_id);
+    let change = change.after(json!({ "session": session }));
     let name = client_id.clone();
-    let kicked = api
-        .query(move |queries| queries.kick(&name, session))
-        .await?;
-    let kicked = kicked.ok_or_else(|| Problem::no_client(&client_id))?;
+    let asked = api.clone();
+    let kicked = api.audited(&sender.caller, change, async move {
+        let kicked = asked
+            .query(move |queries| queries.kick(&name, session))
+            .await?;
+        kicked.ok_or_else(|| Problem::no_client(&client_id))
+    });
+    let kicked = kicked.await?;
     Ok(Json(Kicked {
         disconnected: kicked.was_connected,
         session_ended: kicked.session_ended,
     }))
 }
 
-/// The names of sort keys, in the order in which they are shown.
+/// The names of sort keys that are not figures.
 const SORT_KEYS: [(&str, SortKey); 8] = [
     ("client_id", SortKey::ClientId),
+    ("user", SortKey::User),
+    ("address", SortKey::Address),
+    ("listener", SortKey::Listener),
+    ("protocol_version", SortKey::Version),
     ("connected_at", SortKey::ConnectedSince),
-    ("queued_messages", SortKey::QueuedMessages),
-    ("queued_bytes", SortKey::QueuedBytes),
-    ("subscriptions", SortKey::Subscriptions),
-    ("messages_received", SortKey::MessagesReceived),
-    ("messages_sent", SortKey::MessagesSent),
+    ("away_since", SortKey::AwaySince),
     ("none", SortKey::Unsorted),
 ];
 
-fn sort(name: &str) -> Result<SortKey, Problem> {
-    let found = SORT_KEYS.iter().find(|(known, _)| *known == name);
-    found.map(|(_, key)| *key).ok_or_else(|| {
-        let known = SORT_KEYS.map(|(name, _)| name).join(", ");
+pub(super) fn sort(name: &str) -> Result<SortKey, Problem> {
+    let mut keys = SORT_KEYS.iter();
+    let found = keys.find(|(known, _)| *known == name).map(|(_, key)| *key);
+    let found = found.or_else(|| Figure::named(name).map(SortKey::Figure));
+    found.ok_or_else(|| {
+        let known = SORT_KEYS.iter().map(|(name, _)| *name);
+        let known: Vec<_> = known.chain(Figure::ALL.map(Figure::name)).collect();
+        let known = known.join(", ");
         Problem::bad_request(format!("sort is one of {known}, not {name:?}"))
     })
 }
 
-fn version(text: &str) -> Result<Version, Problem> {
-    match text {
-        "3.1" => Ok(Version::V31),
-        "3.1.1" => Ok(Version::V311),
-        "5" | "5.0" => Ok(Version::V5),
-        other => {
-            let what = format!("version is one of 3.1, 3.1.1, 5.0, not {other:?}");
-            Err(Problem::bad_request(what))
-        }
-    }
-}
-
-fn version_text(version: Version) -> &'static str {
+pub(super) fn version_text(version: Version) -> &'static str {
     match version {
         Version::V31 => "3.1",
         Version::V311 => "3.1.1",
         Version::V5 => "5.0",
     }
+}
+
+/// Problems as they are listed.
+pub(super) fn problem_names(problems: impl Iterator<Item = ClientProblem>) -> Vec<String> {
+    problems.map(|problem| problem.name().to_owned()).collect()
 }
 
 impl From<SessionRow> for Client {
@@ -306,61 +310,11 @@ impl From<SessionRow> for Client {
             subscriptions: row.subscriptions,
             messages_received: row.messages_received,
             messages_sent: row.messages_sent,
-        }
-    }
-}
-
-impl From<SessionDetail> for ClientDetail {
-    fn from(detail: SessionDetail) -> Self {
-        let dropped = detail.dropped.into_iter();
-        let subscriptions = detail.subscriptions.into_iter();
-        Self {
-            client: detail.row.into(),
-            connection: detail.connection.map(Connection::from),
-            worker: detail.worker,
-            durable: detail.is_durable,
-            clean_start: detail.is_clean_start,
-            inflight_received: detail.inflight_received,
-            queue_limit: Queue {
-                messages: detail.queue_limit.messages,
-                bytes: detail.queue_limit.bytes,
-            },
-            will: detail.will.map(Will::from),
-            subscription_list: subscriptions.map(Subscription::from).collect(),
-            dropped: dropped
-                .map(|(reason, messages)| Dropped {
-                    reason: reason.to_owned(),
-                    messages,
-                })
-                .collect(),
-        }
-    }
-}
-
-impl From<ConnectionDetail> for Connection {
-    fn from(detail: ConnectionDetail) -> Self {
-        let limited = detail.limited.into_iter();
-        Self {
-            scheme: detail.scheme.map(ToOwned::to_owned),
-            keep_alive_secs: detail.keep_alive_secs,
-            certificate: detail.certificate.map(Into::into),
-            bytes_received: detail.bytes_received,
-            bytes_sent: detail.bytes_sent,
-            round_trip_micros: detail.round_trip_micros,
-            output_bytes: detail.output_bytes,
-            limited: limited.map(|limited| limited.0.to_owned()).collect(),
-        }
-    }
-}
-
-impl From<WillDetail> for Will {
-    fn from(will: WillDetail) -> Self {
-        Self {
-            topic: will.topic,
-            qos: will.qos.as_u8(),
-            retain: will.retain,
-            payload_bytes: will.payload_bytes,
-            delay_secs: will.delay_secs,
+            messages_dropped: row.dropped,
+            idle_secs: row.idle_secs,
+            oldest_queued_secs: row.oldest_queued_secs,
+            oldest_unacknowledged_secs: row.oldest_unacknowledged_secs,
+            problems: problem_names(row.problems.iter()),
         }
     }
 }

@@ -1,13 +1,18 @@
-//! `/metrics`: every counter and histogram of the broker, as JSON.
+//! `/metrics`: every counter and histogram of the broker, as JSON below `/api/v1`, and as
+//! Prometheus and `OpenMetrics` read them at the top.
 
 use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
-use thrum_broker::{Queries, StorageFigures};
+use thrum_broker::StorageFigures;
 
-use super::{ApiState, Problem};
+use super::ApiState;
+use crate::metrics::{Format, exposition};
 
 /// Counters of the broker since its start.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -43,13 +48,21 @@ pub struct CommitTime {
     pub commits: u64,
 }
 
-pub(super) async fn show(State(api): State<ApiState>) -> Result<Json<Metrics>, Problem> {
-    let figures = api.query(Queries::figures).await?;
-    Ok(Json(Metrics {
+pub(super) async fn show(State(api): State<ApiState>) -> Json<Metrics> {
+    let figures = api.queries.figures();
+    Json(Metrics {
         counters: figures.counters.into_iter().collect(),
         backends: figures.backends.into_iter().collect(),
         storage: figures.storage.map(Storage::from),
-    }))
+    })
+}
+
+/// All metrics in the format that the `Accept` header asks for.
+pub(super) async fn scrape(State(api): State<ApiState>, headers: HeaderMap) -> impl IntoResponse {
+    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
+    let format = Format::from_accept(accept);
+    let body = exposition(&api.queries.figures(), format);
+    ([(CONTENT_TYPE, format.content_type())], body)
 }
 
 impl From<StorageFigures> for Storage {

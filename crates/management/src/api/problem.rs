@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::Request;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,9 @@ use thrum_broker::QueryError;
 
 /// Media type of a problem.
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+/// What a program has to send; browsers show no dialog for it.
+const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"thrum\"");
 
 /// Title of the problem that no session has the client identifier.
 pub const NO_CLIENT: &str = "no such client";
@@ -25,10 +28,13 @@ pub struct Problem {
     pub detail: String,
     /// Remedy.
     pub remedy: String,
+    /// Seconds after which the same request may succeed; also in the header `Retry-After`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_secs: Option<u64>,
 }
 
 impl Problem {
-    pub(super) fn new(
+    pub(crate) fn new(
         status: StatusCode,
         title: &str,
         detail: impl Into<String>,
@@ -39,11 +45,12 @@ impl Problem {
             status: status.as_u16(),
             detail: detail.into(),
             remedy: remedy.to_owned(),
+            retry_after_secs: None,
         }
     }
 
     /// A request that is invalid.
-    pub(super) fn bad_request(detail: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
         Self::new(
             StatusCode::BAD_REQUEST,
             "bad request",
@@ -61,6 +68,20 @@ impl Problem {
             "list the clients with GET /api/v1/clients",
         )
     }
+
+    /// No session has that client identifier, and nothing is known of a client that had it.
+    pub(super) fn no_events(client_id: &str) -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            NO_CLIENT,
+            format!(
+                "no session has the client identifier {client_id:?}, and no event of such a client \
+                 is remembered"
+            ),
+            "list the clients with GET /api/v1/clients; node.timeline_bytes is the memory of \
+             timelines, which begin with the broker",
+        )
+    }
 }
 
 /// No route has that path.
@@ -69,7 +90,8 @@ pub(super) fn no_route(request: &Request) -> Problem {
         StatusCode::NOT_FOUND,
         "no such route",
         format!("there is no route {}", request.uri().path()),
-        "the routes are /api/v1/clients, subscriptions, retained, publish, status and metrics",
+        "the routes are /api/v1/clients, subscriptions, groups, drops, slow, retained, trace, explain, publish, status, metrics, login, \
+         admins, keys and audit",
     )
 }
 
@@ -83,7 +105,7 @@ pub(super) fn no_method(request: &Request) -> Problem {
             request.uri().path(),
             request.method()
         ),
-        "GET reads, POST publishes, DELETE disconnects a client",
+        "GET reads, POST adds or publishes, PATCH changes, DELETE removes or disconnects",
     )
 }
 
@@ -94,6 +116,11 @@ impl From<QueryError> for Problem {
                 StatusCode::TOO_MANY_REQUESTS,
                 "too many questions",
                 "ask again when others are answered",
+            ),
+            QueryError::TooManyTraces => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "too many traces",
+                "ask again when one of them has ended",
             ),
             QueryError::TimedOut { .. } => (
                 StatusCode::GATEWAY_TIMEOUT,
@@ -122,8 +149,16 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status);
         let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let retry_after = self.retry_after_secs.map(HeaderValue::from);
         let mut response = (status, Json(self)).into_response();
-        response.headers_mut().insert(CONTENT_TYPE, PROBLEM_JSON);
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, PROBLEM_JSON);
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, CHALLENGE);
+        }
+        if let Some(retry_after) = retry_after {
+            headers.insert(RETRY_AFTER, retry_after);
+        }
         response
     }
 }

@@ -8,9 +8,11 @@ use axum::extract::rejection::JsonRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use thrum_access::Secret;
 use thrum_broker::Cursor;
+use zeroize::Zeroizing;
 
 use super::{Problem, ROWS};
 
@@ -28,6 +30,11 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Parameters<T> {
             .map_err(|error| Problem::bad_request(with_cause(&error)))
     }
 }
+
+/// A route without parameters.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoParameters {}
 
 /// Parameters of a page that a topic filter selects.
 #[derive(Debug, Default, Deserialize)]
@@ -49,6 +56,30 @@ impl<S: Send + Sync> FromRequestParts<S> for ClientId {
         let path = Path::from_request_parts(parts, state).await;
         path.map(|Path(client_id)| Self(client_id))
             .map_err(|error| Problem::bad_request(error.body_text()))
+    }
+}
+
+/// The name or identifier in the path.
+#[derive(Debug)]
+pub(super) struct Named(pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let ClientId(name) = ClientId::from_request_parts(parts, state).await?;
+        Ok(Self(name))
+    }
+}
+
+/// A text of a body that is overwritten when it is dropped, and never printed.
+#[derive(Debug)]
+pub(super) struct SecretText(pub(super) Secret);
+
+impl<'de> Deserialize<'de> for SecretText {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = Zeroizing::new(String::deserialize(from)?);
+        Ok(Self(Secret::from(text.as_str())))
     }
 }
 
@@ -92,16 +123,21 @@ pub(super) fn page(
     limit: Option<usize>,
     cursor: Option<&str>,
 ) -> Result<(usize, Option<Cursor>), Problem> {
-    let limit = limit.unwrap_or(ROWS);
-    if !(1..=thrum_broker::ROWS_MAX).contains(&limit) {
-        let most = thrum_broker::ROWS_MAX;
-        let what = format!("limit is a number from 1 to {most}, not {limit}");
-        return Err(Problem::bad_request(what));
-    }
     Ok((
-        limit,
+        rows(limit)?,
         cursor.map(|text| parsed("cursor", text)).transpose()?,
     ))
+}
+
+/// Returns the number of rows of a page.
+pub(super) fn rows(limit: Option<usize>) -> Result<usize, Problem> {
+    let limit = limit.unwrap_or(ROWS);
+    if (1..=thrum_broker::ROWS_MAX).contains(&limit) {
+        return Ok(limit);
+    }
+    let most = thrum_broker::ROWS_MAX;
+    let what = format!("limit is a number from 1 to {most}, not {limit}");
+    Err(Problem::bad_request(what))
 }
 
 /// The value of a parameter.

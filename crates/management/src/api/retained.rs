@@ -1,11 +1,13 @@
-//! `/retained`: retained messages, without their payloads.
+//! `/retained`: retained messages, without their payloads, and one of them with it.
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use thrum_broker::{RetainedQuery, RetainedRow};
 
 use super::request::{FilterParameters, Parameters, page};
+use super::retained_line::RetainedLine;
 use super::{ApiState, Problem};
 use crate::timestamp::timestamp;
 
@@ -62,6 +64,43 @@ pub(super) async fn list(
     Ok(Json(RetainedPage {
         messages: page.rows.into_iter().map(Retained::from).collect(),
         next: page.next.map(|next| next.to_string()),
+    }))
+}
+
+/// A retained message with its payload and its properties.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RetainedDetail {
+    /// Its row in a listing.
+    pub message: Retained,
+    /// Its line in an export.
+    pub content: RetainedLine,
+}
+
+/// Parameters of one message.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TopicParameters {
+    topic: String,
+}
+
+/// The retained message of a topic; its payload is for callers that may read messages.
+pub(super) async fn show(
+    State(api): State<ApiState>,
+    Parameters(TopicParameters { topic }): Parameters<TopicParameters>,
+) -> Result<Json<RetainedDetail>, Problem> {
+    let name = topic.clone();
+    let found = api.query(move |queries| queries.retained_message(&name));
+    let row = found.await?.ok_or_else(|| {
+        Problem::new(
+            StatusCode::NOT_FOUND,
+            "no retained message",
+            format!("the topic {topic:?} has no retained message"),
+            "list them with GET /api/v1/retained",
+        )
+    })?;
+    Ok(Json(RetainedDetail {
+        content: RetainedLine::new(&row),
+        message: row.into(),
     }))
 }
 

@@ -64,6 +64,10 @@ impl Cause {
     }
 }
 
+/// Dropped messages that are recorded with their topic until the node takes them; more at once, as
+/// when a long queue expires, are only counted.
+const NAMED_MAX: usize = 64;
+
 /// Events since the last call of the node; without allocated memory while there are none.
 #[derive(Debug, Default)]
 pub(super) struct DeliveryEvents(Option<Box<Recorded>>);
@@ -71,6 +75,8 @@ pub(super) struct DeliveryEvents(Option<Box<Recorded>>);
 #[derive(Debug, Default)]
 struct Recorded {
     dropped: ByCause,
+    /// The first dropped messages.
+    named: Vec<(DropReason, Arc<Message>)>,
     /// `None` if single events are not requested.
     each: Option<Vec<MessageEvent>>,
 }
@@ -142,7 +148,12 @@ impl DeliveryEvents {
     /// Counts one dropped message.
     pub(super) fn dropped(&mut self, held: &Held, cause: Cause) {
         self.record(held, DeliveryEvent::Dropped(cause.reason()));
-        let dropped = &mut self.0.get_or_insert_with(Box::default).dropped;
+        let recorded = self.0.get_or_insert_with(Box::default);
+        if recorded.named.len() < NAMED_MAX {
+            let named = (cause.reason(), Arc::clone(&held.message));
+            recorded.named.push(named);
+        }
+        let dropped = &mut recorded.dropped;
         let count = match cause {
             Cause::Expired => &mut dropped.expired,
             Cause::TooLarge => &mut dropped.too_large,
@@ -154,10 +165,24 @@ impl DeliveryEvents {
         *count += 1;
     }
 
+    /// Whether anything was recorded.
+    #[inline]
+    pub(super) fn are_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Removes and returns some of the messages dropped since the last call; to be called before
+    /// [`Self::take_dropped`], which counts them too.
+    pub(super) fn take_named(&mut self) -> Vec<(DropReason, Arc<Message>)> {
+        let recorded = self.0.as_mut();
+        recorded.map_or_else(Vec::new, |recorded| core::mem::take(&mut recorded.named))
+    }
+
     /// Removes and returns the number of messages dropped since the last call, by reason.
     pub(super) fn take_dropped(&mut self) -> impl Iterator<Item = (DropReason, u32)> + use<> {
         let recorded = match &mut self.0 {
             Some(recorded) if recorded.each.is_some() => {
+                recorded.named.clear();
                 Some(core::mem::take(&mut recorded.dropped))
             }
             all => all.take().map(|recorded| recorded.dropped),

@@ -73,6 +73,11 @@ impl Held {
         })
     }
 
+    /// When it was delivered to the session, in whole seconds.
+    pub(super) fn since(&self) -> Time {
+        Time::from_millis(u64::from(self.since_secs) * 1000)
+    }
+
     /// Memory that it occupies.
     pub(super) fn bytes(&self) -> usize {
         held_bytes(&self.message, self.identifiers.as_slice().len())

@@ -22,6 +22,7 @@ mod delivery_events;
 mod effect;
 mod handshake;
 mod held;
+mod held_messages;
 mod inbound;
 mod inflight;
 mod journal;
@@ -51,6 +52,7 @@ pub use effect::{
     Timeout,
 };
 pub use handshake::Handshake;
+pub use held_messages::{HeldMessage, HeldStage, KeptMessage, Oldest};
 pub use inbound::Inbound;
 pub use journal::{Awaiting, Seq, SessionJournal, Step};
 pub use lifetime::Lifetime;

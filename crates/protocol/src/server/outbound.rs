@@ -1,5 +1,6 @@
 //! Messages to the client: those in flight, and those queued behind them.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use thrum_codec::packet::Ack;
@@ -12,7 +13,7 @@ use super::packets::protocol_error;
 use super::queue::Queue;
 use super::{Awaiting, DropReason, GroupId, SessionJournal, Taken};
 use crate::limits::QueuePolicy;
-use crate::{Limits, Time, Violation};
+use crate::{Limits, Message, Time, Violation};
 
 /// The messages that a session holds for its client, and the number of those that it dropped.
 #[derive(Debug, Default)]
@@ -98,6 +99,18 @@ impl Outbound {
         }
         self.queue.take_shared(groups, &mut taken);
         taken
+    }
+
+    /// Whether the session may have dropped messages since the last call of
+    /// [`Self::take_dropped`].
+    #[inline]
+    pub fn may_have_dropped(&self) -> bool {
+        !self.events.are_empty()
+    }
+
+    /// Removes and returns some of the messages that [`Self::take_dropped`] then counts.
+    pub fn take_dropped_messages(&mut self) -> Vec<(DropReason, Arc<Message>)> {
+        self.events.take_named()
     }
 
     /// Removes and returns the number of messages that the session held and dropped since the last

@@ -75,6 +75,12 @@ impl PriorityLevel {
         is_wanted(held).then(|| self.pop_qos0()).flatten()
     }
 
+    /// The oldest message of either kind.
+    pub(super) fn oldest(&self) -> impl Iterator<Item = &Held> {
+        let qos0 = self.first_qos0().map(|(_, held)| held);
+        self.kept.front().into_iter().chain(qos0)
+    }
+
     /// Every message, those with `QoS` 0 last.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Held> {
         let qos0 = self.qos0.iter().flat_map(|list| list.iter());

@@ -8,7 +8,7 @@ use thrum_codec::QoS;
 use super::held::Held;
 use super::priority_level::PriorityLevel;
 use super::{GroupId, Taken};
-use crate::Limits;
+use crate::{Limits, Time};
 
 /// Queue with priorities: the highest first, first in, first out within a priority; limited by
 /// messages and bytes. It allocates no memory while empty.
@@ -165,6 +165,13 @@ impl Queue {
     /// Every message with `QoS` 1 and 2 in order of arrival, if all have the same priority.
     pub(super) fn kept(&self) -> impl Iterator<Item = &Held> {
         self.iter().filter(|held| held.qos != QoS::AtMostOnce)
+    }
+
+    /// When the oldest message was queued.
+    pub(super) fn oldest_since(&self) -> Option<Time> {
+        let levels = self.0.iter().flat_map(|waiting| waiting.levels());
+        let oldest = levels.flat_map(|(_, level)| level.oldest());
+        oldest.map(Held::since).min()
     }
 
     /// Every message.

@@ -51,6 +51,24 @@ pub struct Submitter {
     last: Ticket,
 }
 
+/// Reads the state of the thread, from any thread and without a lock.
+#[derive(Clone, Debug)]
+pub struct StorageMonitor {
+    shared: Arc<Shared>,
+}
+
+impl StorageMonitor {
+    /// Whether the node may acknowledge messages.
+    pub fn health(&self) -> Health {
+        self.shared.health()
+    }
+
+    /// The counters.
+    pub fn metrics(&self) -> MetricsSnapshot {
+        self.shared.metrics.snapshot()
+    }
+}
+
 #[derive(Debug)]
 struct Shared {
     /// Guards the queue; held for a push or a take, never during a write.
@@ -124,6 +142,12 @@ impl Committer {
     /// The counters.
     pub fn metrics(&self) -> MetricsSnapshot {
         self.shared.metrics.snapshot()
+    }
+
+    /// A reader of the state of the thread.
+    pub fn monitor(&self) -> StorageMonitor {
+        let shared = Arc::clone(&self.shared);
+        StorageMonitor { shared }
     }
 
     /// Writes the queued batches, closes the log and ends the thread. Batches submitted afterwards

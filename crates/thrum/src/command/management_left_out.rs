@@ -1,9 +1,15 @@
-//! `thrum clients` and `thrum status` of a program that was built without them.
+//! `thrum clients`, `status`, `admin`, `keys` and `audit` of a program that was built without them.
 
 use std::process::ExitCode;
 
 use super::left_out::{self, AnyArgs};
 
+/// Arguments of `thrum admin`: anything.
+pub(crate) type AdminArgs = AnyArgs;
+/// Arguments of `thrum audit`: anything.
+pub(crate) type AuditArgs = AnyArgs;
+/// Arguments of `thrum keys`: anything.
+pub(crate) type KeysArgs = AnyArgs;
 /// Arguments of `thrum clients`: anything.
 pub(crate) type ClientsArgs = AnyArgs;
 /// Arguments of `thrum status`: anything.
@@ -30,6 +36,9 @@ mod tests {
             "thrum status --help",
             "thrum clients",
             "thrum clients kick a --session",
+            "thrum admin ls",
+            "thrum keys rm a",
+            "thrum audit ls",
         ] {
             let cli = Cli::try_parse_from(line.split(' ')).unwrap();
             let error = run(cli.command).unwrap_err().to_string();

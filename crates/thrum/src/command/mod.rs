@@ -1,6 +1,10 @@
 //! The commands: one file each, and the tree that leads to them.
 
 mod acl;
+#[cfg(feature = "management")]
+mod admin;
+#[cfg(feature = "management")]
+mod audit;
 mod backup;
 mod bans;
 #[cfg(feature = "bench")]
@@ -14,6 +18,8 @@ mod completion;
 mod config;
 mod data_dir;
 pub(crate) mod failure;
+#[cfg(feature = "management")]
+mod keys;
 #[cfg(not(all(feature = "bench", feature = "management")))]
 mod left_out;
 mod man;
@@ -41,7 +47,7 @@ use thrum_client::{publish, request, subscribe};
 
 pub(crate) use failure::Failure;
 #[cfg(not(feature = "management"))]
-use management::{self as clients, self as status};
+use management::{self as admin, self as audit, self as clients, self as keys, self as status};
 
 /// Examples come first: most people look for a line to copy.
 const EXAMPLES: &str = "\
@@ -88,6 +94,12 @@ pub(crate) enum Command {
     Status(status::StatusArgs),
     /// List, show and disconnect the clients of a running broker.
     Clients(clients::ClientsArgs),
+    /// List the administrators of a running broker, reset a password, make a setup link.
+    Admin(admin::AdminArgs),
+    /// List, add and remove API keys of programs.
+    Keys(keys::KeysArgs),
+    /// Show who changed what in a running broker.
+    Audit(audit::AuditArgs),
     /// List, add and lift bans of clients, users and addresses.
     Bans(bans::BansArgs),
     /// List, show and remove the sessions in a data directory.
@@ -123,6 +135,9 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Acl(args) => acl::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Clients(args) => clients::run(&args),
+        Command::Admin(args) => admin::run(&args),
+        Command::Keys(args) => keys::run(&args),
+        Command::Audit(args) => audit::run(&args),
         Command::Bans(args) => bans::run(&args),
         Command::Sessions(args) => sessions::run(&args),
         Command::Retained(args) => retained::run(&args),

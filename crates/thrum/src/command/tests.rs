@@ -46,6 +46,14 @@ fn every_command_and_flag_parses() {
         "thrum clients ls --all -o json",
         "thrum clients get a --data-dir d",
         "thrum clients kick a --session -c thrum.toml",
+        "thrum admin ls --data-dir d -o json",
+        "thrum admin setup-url -c thrum.toml --url https://broker.example/thrum",
+        "thrum admin reset-password alice --data-dir d --password-stdin --remove-totp",
+        "thrum keys ls --data-dir d",
+        "thrum keys add grafana --scope metrics:read --scope logs:read --expires 30d --data-dir d",
+        "thrum keys add x --scope admin --expires never -o json",
+        "thrum keys rm abcdefgh --data-dir d",
+        "thrum audit ls --data-dir d --who alice --action client.* --since 7d --limit 5 -o json",
         "thrum bans ls --data-dir d --json",
         "thrum bans add --data-dir d --client-id a --for 1h --reason noise",
         "thrum bans add --file f --address 192.0.2.0/24",
@@ -139,6 +147,19 @@ fn wrong_usage_of_a_listing_is_refused_with_a_hint() {
     for (line, hint) in [
         ("thrum clients ls --connected --away", "cannot be used with"),
         ("thrum clients ls --limit 0", "0 is not in 1.."),
+        ("thrum keys add a", "--scope <SCOPE>"),
+        (
+            "thrum keys add a --scope clients",
+            "[possible values: clients:read, clients:write,",
+        ),
+        (
+            "thrum keys add a --scope admin --expires soon",
+            "expected a duration such as \"7d\"",
+        ),
+        (
+            "thrum audit ls --since yesterday",
+            "expected a time such as 2026-11-22T09:00:00Z, or a duration such as 7d",
+        ),
         (
             "thrum clients ls --sort size",
             "[possible values: client-id, connected-at,",
@@ -171,6 +192,10 @@ fn help_about_a_running_broker_is_as_it_was_reviewed() {
     check_help("thrum status -h", "status.txt");
     check_help("thrum clients -h", "clients.txt");
     check_help("thrum clients ls -h", "clients-ls.txt");
+    check_help("thrum admin -h", "admin.txt");
+    check_help("thrum keys -h", "keys.txt");
+    check_help("thrum keys add -h", "keys-add.txt");
+    check_help("thrum audit ls -h", "audit-ls.txt");
 }
 
 #[test]

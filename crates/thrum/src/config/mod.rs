@@ -20,6 +20,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -47,6 +48,12 @@ const LISTENERS: &str = "listeners";
 const BIND: &str = "bind";
 /// The listener that is there if no other is.
 const DEFAULT_LISTENER: &str = "mqtt";
+/// The listener of the management interface: it is there unless its list of addresses is empty.
+const HTTP_LISTENER: &str = "http";
+/// Its port, of this machine's loopback addresses, if none is set.
+const HTTP_PORT: u16 = 8080;
+/// Its addresses.
+const HTTP_BIND: &str = "listeners.http.bind";
 /// Its addresses.
 const DEFAULT_BIND: &str = "listeners.mqtt.bind";
 
@@ -80,6 +87,11 @@ impl Loaded {
     pub(crate) fn origin(&self, key: &str) -> &Origin {
         self.origins.get(key).unwrap_or(&Origin::Default)
     }
+
+    /// The listener that nobody asked for: without its addresses the broker starts as well.
+    pub(crate) fn optional_listener(&self) -> Option<&'static str> {
+        (*self.origin(HTTP_BIND) == Origin::Default).then_some(HTTP_LISTENER)
+    }
 }
 
 /// Reads everything that the request and the environment name.
@@ -96,7 +108,9 @@ pub(crate) fn load(request: &Request) -> Result<Loaded, Problems> {
     let variables = std::env::vars_os()
         .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)));
     let loaded = compose(&sources, variables.collect(), request)?;
-    Ok(Loaded { imported, ..loaded })
+    let mut loaded = Loaded { imported, ..loaded };
+    add_http(&mut loaded);
+    Ok(loaded)
 }
 
 /// Replaces the configuration by one of mosquitto. Mosquitto does not start with an unknown option:
@@ -201,18 +215,54 @@ fn from_document(document: DocumentMut) -> Config {
     toml_edit::de::from_document(document).expect("each value was checked on its own")
 }
 
+/// Whether a setting is of a listener for MQTT. That of the management interface is there beside
+/// whichever others are.
 fn is_listener(setting: &Setting) -> bool {
-    let section = setting.path.first();
-    section.is_some_and(|section| section == LISTENERS)
+    setting.path.first().is_some_and(|first| first == LISTENERS) && !is_of_http(setting)
+}
+
+fn is_of_http(setting: &Setting) -> bool {
+    let [section, name, ..] = setting.path.as_slice() else {
+        return false;
+    };
+    section == LISTENERS && name == HTTP_LISTENER
+}
+
+/// Adds what is not set of the listener of the management interface; takes it away if it is to have
+/// no address.
+fn add_http(loaded: &mut Loaded) {
+    let is_set = |key: &str| {
+        let origin = loaded.origin(&format!("{LISTENERS}.{HTTP_LISTENER}.{key}"));
+        *origin != Origin::Default
+    };
+    let (has_bind, has_transport) = (is_set(BIND), is_set("transport"));
+    let listeners = &mut loaded.config.listeners;
+    if !listeners.contains_key(HTTP_LISTENER) && !cfg!(feature = "management") {
+        return;
+    }
+    let listener = listeners.entry(HTTP_LISTENER.to_owned()).or_default();
+    if !has_transport {
+        listener.transport = Transport::Http;
+    }
+    if !has_bind {
+        let loopback = [
+            IpAddr::from(Ipv4Addr::LOCALHOST),
+            Ipv6Addr::LOCALHOST.into(),
+        ];
+        let addresses = loopback.map(|ip| Bind::Address(SocketAddr::new(ip, HTTP_PORT)));
+        listener.bind = addresses.to_vec();
+    } else if listener.bind.is_empty() {
+        listeners.remove(HTTP_LISTENER);
+    }
 }
 
 fn is_bind(setting: &Setting) -> bool {
     is_listener(setting) && setting.path.last().is_some_and(|key| key == BIND)
 }
 
-/// Whether the defaults have a listener of that name.
+/// Whether a listener of that name has an address by default.
 fn is_default_listener(name: &str) -> bool {
-    Config::default().listeners.contains_key(name)
+    name == HTTP_LISTENER || Config::default().listeners.contains_key(name)
 }
 
 /// Whether a listener exists without an address: by default, or because its table or another of its
@@ -282,8 +332,16 @@ fn verify(config: &Config, settings: &BTreeMap<String, Setting>, problems: &mut 
     }
     let mut taken: BTreeMap<(bool, &Bind), &str> = BTreeMap::new();
     for (name, listener) in &config.listeners {
-        if listener.bind.is_empty() {
+        let is_http = name == HTTP_LISTENER;
+        if listener.bind.is_empty() && !is_http {
             let message = format!("listeners.{name} has no address, set listeners.{name}.bind");
+            report(&format!("listeners.{name}"), message);
+        }
+        let is_http = is_http || listener.transport == Transport::Http;
+        if is_http && !cfg!(feature = "management") {
+            let message = format!(
+                "listeners.{name}: this program was built without `management`, which answers HTTP"
+            );
             report(&format!("listeners.{name}"), message);
         }
         let is_any_port =

@@ -408,7 +408,7 @@ fn wrong_words_and_tables_are_reported_with_the_expected_ones() {
         ),
         (
             "listeners.a.bind = []",
-            "listeners.a.bind: expected \"address:port\", a port, \"unix:/path\", or a list of them, found []",
+            "listeners.a has no address, set listeners.a.bind",
         ),
         ("limits = 5", "limits: expected a table"),
         (
@@ -629,4 +629,47 @@ fn a_word_that_is_no_level_is_refused_but_in_the_variable_that_programs_share() 
     ]);
     assert!(read("log.level = \"warn,thrum_broker::worker=trace\"").is_ok());
     assert!(with_variables(&[("RUST_LOG", "someone_else")]).is_ok());
+}
+
+/// The listener of the management interface, as a start has it.
+fn http(text: &str) -> Option<(Vec<String>, Transport)> {
+    let mut loaded = read(text).unwrap();
+    add_http(&mut loaded);
+    let listener = loaded.config.listeners.get("http")?;
+    let addresses = listener.bind.iter().map(ToString::to_string);
+    Some((addresses.collect(), listener.transport))
+}
+
+#[cfg(feature = "management")]
+#[test]
+fn the_management_interface_is_on_loopback_unless_it_has_another_address_or_none() {
+    let default = ["127.0.0.1:8080", "[::1]:8080"].map(str::to_owned).to_vec();
+    for text in [
+        "",
+        "[listeners.http]",
+        "listeners.other.bind = 1884",
+        "listeners.http.max_connections = 5",
+    ] {
+        assert_eq!(
+            http(text),
+            Some((default.clone(), Transport::Http)),
+            "{text}"
+        );
+    }
+    let named = http("listeners.http.bind = \"192.0.2.1:80\"");
+    let address = vec!["192.0.2.1:80".to_owned()];
+    assert_eq!(named, Some((address, Transport::Http)));
+    assert_eq!(http("listeners.http.bind = []"), None);
+    let other = http("listeners.http = { bind = \"192.0.2.1:80\", transport = \"websocket\" }");
+    assert_eq!(
+        other.map(|(_, transport)| transport),
+        Some(Transport::WebSocket)
+    );
+}
+
+#[test]
+fn the_listener_of_the_management_interface_replaces_no_other() {
+    let config = read("listeners.http.bind = 9090").unwrap().config;
+    let listeners: Vec<_> = config.listeners.into_keys().collect();
+    assert_eq!(listeners, ["http", "mqtt"]);
 }

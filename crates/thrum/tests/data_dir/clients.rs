@@ -55,6 +55,8 @@ fn clients_are_listed_shown_and_kicked() {
     assert_eq!(names(&folder, ""), all);
     assert_eq!(names(&folder, "--client meter-*"), ["meter-1", "meter-2"]);
     assert_eq!(names(&folder, "--away"), ["away"]);
+    assert_eq!(names(&folder, "--filter queue=3"), ["away"]);
+    assert_eq!(names(&folder, "--filter state!=disconnected"), all[1..]);
     assert_eq!(
         names(&folder, "--sort queued-messages --reverse --limit 1"),
         ["away"]

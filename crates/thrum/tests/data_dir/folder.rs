@@ -86,8 +86,16 @@ impl Folder {
 
     /// Starts it and does not wait.
     pub(crate) fn start(&self, line: &str) -> Child {
+        self.start_with(line, None)
+    }
+
+    /// Starts it with a variable of the environment, and does not wait.
+    pub(crate) fn start_with(&self, line: &str, variable: Option<(&str, &str)>) -> Child {
         let mut command = Command::new(env!("CARGO_BIN_EXE_thrum"));
         command.args(line.split_whitespace()).current_dir(&self.0);
+        command
+            .env_remove("THRUM_ADMIN_PASSWORD_FILE")
+            .envs(variable);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let _turn = SPAWN.lock().unwrap();
         command.stderr(Stdio::piped()).spawn().unwrap()

@@ -15,8 +15,13 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(folder: &Folder, data: &str) -> Self {
+        Self::start_with(folder, data, None)
+    }
+
+    /// With a variable of the environment.
+    pub(crate) fn start_with(folder: &Folder, data: &str, variable: Option<(&str, &str)>) -> Self {
         let line = format!("serve --dev --workers 2 --listen 127.0.0.1:0 --data-dir {data}");
-        let mut child = folder.start(&line);
+        let mut child = folder.start_with(&line, variable);
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let address = lines.map_while(Result::ok).find_map(|line| {
             let (_, address) = line.split_once("mqtt://127.0.0.1:")?;

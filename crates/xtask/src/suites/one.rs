@@ -32,6 +32,9 @@ struct Output {
     open: Receiver<()>,
 }
 
+/// Brokers have no HTTP port unless a test names one.
+const NO_HTTP: (&str, &str) = ("THRUM_LISTENERS__HTTP__BIND", "[]");
+
 /// How a suite ended.
 enum End {
     Exited {
@@ -51,6 +54,8 @@ pub(super) fn run(suite: &Suite) -> Result<Ended> {
     let (reader, writer) = io::pipe().context("a pipe")?;
     let mut command = suite.command();
     command.env(left::VARIABLE, mark.value());
+    // The brokers of the suites run side by side, and have one default address.
+    command.env(NO_HTTP.0, NO_HTTP.1);
     command.stdin(Stdio::null());
     command.stdout(writer.try_clone().context("a pipe")?);
     command.stderr(writer);

@@ -19,7 +19,7 @@ const PUBLIC_DEFAULT: [Algorithm; 3] = [Algorithm::RS256, Algorithm::ES256, Algo
 
 /// Keys of one issuer.
 #[derive(Debug, Default)]
-pub(super) struct Keys(Vec<Key>);
+pub struct Keys(Vec<Key>);
 
 struct Key {
     id: Option<String>,
@@ -30,7 +30,7 @@ struct Key {
 
 /// The result of checking a token's signature.
 #[derive(Debug)]
-pub(super) enum Signature {
+pub enum Signature {
     /// Signed with a known key.
     Good(Map<String, Value>),
     /// It names a known key and is signed with another one.
@@ -79,8 +79,12 @@ impl Keys {
             .ok_or_else(|| "none of the algorithms is for this key".to_owned())
     }
 
-    /// A key set (JWKS). Unusable keys are skipped: sets contain keys for other purposes.
-    pub(super) fn of_set(json: &[u8], allowed: &[Algorithm]) -> Result<Self, String> {
+    /// A key set (JWKS). Unusable keys are skipped: sets contain keys for other purposes. Without
+    /// algorithms they are `RS256`, `ES256` and `EdDSA`, whichever a key is for.
+    ///
+    /// # Errors
+    /// It is no key set, or has too many keys.
+    pub fn of_set(json: &[u8], allowed: &[Algorithm]) -> Result<Self, String> {
         let set: Value = serde_json::from_slice(json).map_err(|_| "not JSON")?;
         let Some(Value::Array(entries)) = set.get("keys") else {
             return Err("a key set has a list \"keys\"".to_owned());
@@ -96,7 +100,7 @@ impl Keys {
     }
 
     /// Verifies the signature; no other part of the token.
-    pub(super) fn verify(&self, token: &str) -> Signature {
+    pub fn verify(&self, token: &str) -> Signature {
         let Ok(header) = decode_header(token) else {
             return Signature::None;
         };

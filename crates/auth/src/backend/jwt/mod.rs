@@ -24,6 +24,7 @@ use crate::clock;
 use crate::config::{JwtConfig, TokenField};
 use claims::Claims;
 use keys::Signature;
+pub use keys::{Keys as TokenKeys, Signature as TokenSignature};
 use source::Source;
 
 /// Verifies tokens of one issuer.

@@ -18,12 +18,10 @@ where
     let entries = match OneOrMany::deserialize(from) {
         Ok(OneOrMany::One(entry)) => vec![entry],
         Ok(OneOrMany::Many(entries)) => entries,
-        Err(_) => Vec::new(),
+        Err(_) => return super::found(None, BindSchema::EXPECTED),
     };
     let addresses: Option<Vec<_>> = entries.into_iter().map(addresses).collect();
-    let addresses = addresses
-        .map(|lists| lists.concat())
-        .filter(|list| !list.is_empty());
+    let addresses = addresses.map(|lists| lists.concat());
     super::found(addresses, BindSchema::EXPECTED)
 }
 

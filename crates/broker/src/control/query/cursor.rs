@@ -21,6 +21,9 @@ pub(super) enum Listing {
     Subscriptions = 2,
     Retained = 3,
     Unsorted = 4,
+    Held = 5,
+    Groups = 6,
+    Drops = 7,
 }
 
 /// The position in a listing where the next page begins. It is valid until the node ends.

@@ -1,14 +1,18 @@
 //! One session in full.
 
+use std::sync::Arc;
+
+use thrum_access::Certificate;
 use thrum_codec::QoS;
 
 use super::QueryError;
+use super::filter::{Subject, has_full_window};
 use super::row::{Backlog, SessionRow, row};
 use super::sender::QuerySender;
 use super::subscriptions::{SubscriptionRow, of_session};
 use super::tasks::{TaskProgress, WorkerTask};
 use crate::connection::Connection;
-use crate::system;
+use crate::system::{self, TcpCounts};
 use crate::traffic::Traffic;
 use thrum_engine::Engine;
 use thrum_engine::client::Client;
@@ -39,11 +43,47 @@ pub struct SessionDetail {
     pub queue_limit: Backlog,
     /// The will, if there is one.
     pub will: Option<WillDetail>,
+    /// When the figures were read, in milliseconds of the Unix epoch: two readings give a rate.
+    pub at: u64,
+    /// Limits of the session and its connection.
+    pub limits: SessionLimits,
     /// The first subscriptions in the order of their filters, at most 100.
     pub subscriptions: Vec<SubscriptionRow>,
     /// Messages that the session did not get since it began, or since the start of the broker, by
     /// reason; without those with QoS 0 that arrived while the client was disconnected.
     pub dropped: Vec<(&'static str, u64)>,
+}
+
+/// Limits of a session and its connection, beside that of its queue.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionLimits {
+    /// Subscriptions.
+    pub subscriptions: u32,
+    /// Messages with QoS 1 and 2 that the client may have unacknowledged.
+    pub receive_maximum: u16,
+    /// Messages with QoS 1 and 2 that are sent to it before it acknowledges some; a client may ask
+    /// for less.
+    pub inflight: u16,
+    /// Bytes of a packet of the client.
+    pub packet_bytes: u32,
+    /// Bytes of a payload of the client; none without a limit.
+    pub payload_bytes: Option<u32>,
+    /// Seconds that a message stays in the queue; none without a limit.
+    pub queue_age_secs: Option<u32>,
+}
+
+impl SessionLimits {
+    fn of(client: &Client) -> Self {
+        let limits = client.session.limits();
+        Self {
+            subscriptions: limits.subscriptions_max,
+            receive_maximum: limits.receive_maximum,
+            inflight: limits.inflight_max,
+            packet_bytes: limits.packet_bytes_max,
+            payload_bytes: Some(limits.payload_bytes_max).filter(|bytes| *bytes != u32::MAX),
+            queue_age_secs: limits.queue.age_max,
+        }
+    }
 }
 
 /// The connection of a session.
@@ -53,15 +93,10 @@ pub struct ConnectionDetail {
     pub scheme: Option<&'static str>,
     /// Keep alive in seconds; 0 is no limit.
     pub keep_alive_secs: u16,
-    /// Subject of the client's certificate, if it presented one.
-    pub certificate: Option<Box<str>>,
-    /// Bytes of the socket from the client, with TLS if there is any; none over Unix sockets and
-    /// QUIC.
-    pub bytes_received: Option<u64>,
-    /// The same to the client.
-    pub bytes_sent: Option<u64>,
-    /// The time to the client and back in microseconds, as the system knows it.
-    pub round_trip_micros: Option<u32>,
+    /// The client's certificate, if it presented one that was verified.
+    pub certificate: Option<Arc<Certificate>>,
+    /// Counts of its socket; none over Unix sockets and QUIC, and on other systems than Linux.
+    pub tcp: Option<TcpCounts>,
     /// Bytes of output that wait for the socket or the disk.
     pub output_bytes: u64,
     /// Reasons why it is slowed or not read now.
@@ -136,7 +171,11 @@ impl WorkerTask for ShowSession {
 fn detail(traffic: &mut Traffic, slot: Slot) -> SessionDetail {
     let Traffic { edge, engine, .. } = traffic;
     let client = &engine.core.sessions[slot];
-    let row = row(edge, engine, client);
+    let row = row(&mut Subject {
+        edge,
+        engine,
+        client,
+    });
     let session = &client.session;
     let queue = &session.limits().queue;
     let connection = client.connection.and_then(|key| {
@@ -165,10 +204,11 @@ fn detail(traffic: &mut Traffic, slot: Slot) -> SessionDetail {
             delay_secs: will.delay_secs,
         }),
         subscriptions,
+        at: engine.core.node.wall.millis(engine.core.turn.now),
+        limits: SessionLimits::of(client),
         dropped: client
             .dropped()
-            .iter()
-            .map(|(reason, count)| (drop_reason_name(*reason), *count))
+            .map(|(reason, count)| (drop_reason_name(reason), count))
             .collect(),
     }
 }
@@ -179,27 +219,23 @@ fn connection_detail(
     key: ConnectionKey,
     connection: &Connection,
 ) -> ConnectionDetail {
-    let session = &client.session;
     let output = &engine.core.outputs[key];
-    let carried = system::tcp_carried(&connection.socket);
+    let carried = system::tcp_counts(&connection.socket);
     let access = client.access.as_deref();
-    let certificate = access.and_then(|access| access.identity.certificate.as_deref());
+    let certificate = access.and_then(|access| access.identity.certificate.as_ref());
     let mut limited: Vec<&'static str> = connection.reading.reasons().collect();
     if output.is_congested {
         limited
             .push("it does not take its output: messages wait in the queue, and QoS 0 is dropped");
     }
-    let (queued, _, inflight) = session.outbound().backlog();
-    if queued > 0 && inflight > 0 && session.free_window() == 0 && !output.is_congested {
+    if has_full_window(client) && !output.is_congested {
         limited.push("its window is full: messages wait until it acknowledges some");
     }
     ConnectionDetail {
         scheme: None,
-        keep_alive_secs: session.lifetime().keep_alive(),
-        certificate: certificate.map(|certificate| certificate.subject.clone()),
-        bytes_received: carried.map(|carried| carried.bytes_received),
-        bytes_sent: carried.map(|carried| carried.bytes_sent),
-        round_trip_micros: carried.map(|carried| carried.round_trip_micros),
+        keep_alive_secs: client.session.lifetime().keep_alive(),
+        certificate: certificate.cloned(),
+        tcp: carried,
         output_bytes: connection.waiting(output) as u64,
         limited: limited.into_iter().map(Limited).collect(),
     }

@@ -9,9 +9,10 @@ use crate::edge::{DisconnectNotice, Ending};
 use crate::traffic::Traffic;
 use thrum_engine::ids::Slot;
 use thrum_engine::node::metrics::Counter;
+use thrum_engine::timeline::SessionEnd;
 
 /// The reason that a client of 5.0 receives (0x98) and the log contains.
-const KICK_NOTICE: DisconnectNotice<'static> = DisconnectNotice {
+const KICK_NOTICE: DisconnectNotice = DisconnectNotice {
     reason: ReasonCode::AdministrativeAction,
     what: "disconnected by the administrator of the broker",
 };
@@ -78,7 +79,7 @@ fn disconnect(traffic: &mut Traffic, slot: Slot, ends_session: bool) -> Kicked {
             client_id = traffic.engine.core.sessions[slot].session.client_id(),
             "session ended by the administrator of the broker"
         );
-        traffic.engine.remove_session(slot);
+        traffic.engine.remove_session(slot, SessionEnd::ByOperator);
     }
     Kicked {
         was_connected,

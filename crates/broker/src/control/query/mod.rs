@@ -6,14 +6,23 @@
 //! more.
 
 mod best;
+mod columns;
+mod committing;
 mod connections;
 mod cursor;
 mod detail;
+mod drops;
+mod explain;
+mod facets;
 mod figures;
+mod filter;
+mod groups;
 mod kick;
 mod publish;
+mod queue;
 mod rank;
 mod retained;
+mod retained_changes;
 mod row;
 mod sender;
 mod sessions;
@@ -22,30 +31,49 @@ mod subscriptions;
 mod tasks;
 #[cfg(test)]
 pub(crate) mod test_queries;
+mod timeline;
+mod trace;
 mod unsorted;
 mod wildcard;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use columns::SortKey;
 pub use connections::ConnectionCounts;
 pub use cursor::{Cursor, CursorError};
-pub use detail::{ConnectionDetail, Limited, SessionDetail, WillDetail};
-pub use figures::{ClassOfTime, Figures, StorageFigures};
+pub use detail::{ConnectionDetail, Limited, SessionDetail, SessionLimits, WillDetail};
+pub use drops::{DropPage, DropQuery, DropRow};
+pub use explain::{DropsAnswer, GroupAnswer, PublishAnswer, PublishQuestion, SubscribeQuestion};
+pub use facets::{Facets, UserCount};
+pub use figures::{
+    ClassOfTime, Figures, ListenerFigures, NodeFigures, SinkFigures, StorageFigures, WorkerFigures,
+};
+pub use filter::{
+    ClientProblem, Comparison, Condition, Figure, FilterError, ProblemSet, SessionFilter,
+    SessionState,
+};
+pub use groups::{GroupQuery, GroupRow, MemberRow};
 pub use kick::Kicked;
-pub use publish::{OperatorMessage, PublishOutcome, Published};
+pub use publish::{BATCH_MESSAGES_MAX, OperatorMessage, PublishOutcome, Published};
+pub use queue::{DeliveryStage, HeldContent, HeldQuery, HeldRow};
 pub use retained::{Publisher, RetainedQuery, RetainedRow};
+pub use retained_changes::{RETAINED_BATCH_MAX, RetainedMessage, RetainedRemoved};
 pub use row::{Backlog, Presence, SessionRow};
 pub(crate) use sender::QueryLimit;
 pub use sender::{Cancellation, QueryError};
 use sender::{QUERY_TIMEOUT, QuerySender};
-pub use sessions::{SessionFilter, SessionPage, SessionQuery, SortKey};
+pub use sessions::{SessionPage, SessionQuery};
 pub use status::Status;
 pub use subscriptions::{SubscriptionQuery, SubscriptionRow};
 pub(crate) use tasks::{QueuedTask, TaskQueue};
+pub use timeline::{Timeline, TimelineEvent};
+pub(crate) use trace::end_trace;
 pub use wildcard::WildcardText;
 
 use super::Control;
+use crate::trace::{LiveTrace, TraceRequest};
+use thrum_engine::explain::SubscribeExplained;
 
 /// Rows of a page at most.
 pub const ROWS_MAX: usize = 1000;
@@ -101,9 +129,66 @@ impl Queries {
         sessions::sessions(&self.0, query)
     }
 
+    /// Counts the sessions that match a filter by listener, version, state, user and problem, in
+    /// one pass.
+    pub fn facets(&self, filter: &SessionFilter) -> Result<Facets, QueryError> {
+        facets::facets(&self.0, filter)
+    }
+
+    /// Lists the messages that a session holds for its client: those in flight, then its queue.
+    /// None if no session has that client identifier.
+    pub fn held(&self, query: &HeldQuery) -> Result<Option<Page<HeldRow>>, QueryError> {
+        queue::held(&self.0, query)
+    }
+
+    /// Lists shared groups with the lag of each member.
+    pub fn groups(&self, query: &GroupQuery) -> Result<Page<GroupRow>, QueryError> {
+        groups::groups(&self.0, query)
+    }
+
+    /// Lists dropped messages by reason, client and topic, the most frequent first.
+    pub fn drops(&self, query: &DropQuery) -> Result<DropPage, QueryError> {
+        drops::drops(&self.0, query)
+    }
+
     /// One session in full; none if no session has that client identifier.
     pub fn session(&self, client_id: &str) -> Result<Option<SessionDetail>, QueryError> {
         detail::session(&self.0, client_id)
+    }
+
+    /// The last events of a client, also of one that has gone. After a restart of the broker there
+    /// are none.
+    pub fn timeline(&self, client_id: &str) -> Result<Timeline, QueryError> {
+        timeline::timeline(&self.0, client_id)
+    }
+
+    /// What would happen to a PUBLISH of a client; none if no session has that client identifier.
+    /// Nothing changes: no counter of clients, no queue, no turn of a shared group.
+    pub fn explain_publish(
+        &self,
+        question: &PublishQuestion,
+    ) -> Result<Option<PublishAnswer>, QueryError> {
+        explain::publish(&self.0, question)
+    }
+
+    /// What would happen to a filter of a client's SUBSCRIBE; none if no session has that client
+    /// identifier. Nothing changes.
+    pub fn explain_subscribe(
+        &self,
+        question: &SubscribeQuestion,
+    ) -> Result<Option<SubscribeExplained>, QueryError> {
+        explain::subscribe(&self.0, question)
+    }
+
+    /// Which messages a client did not get, and what would happen to the next one; none if no
+    /// session has that client identifier.
+    pub fn explain_drops(&self, client_id: &str) -> Result<Option<DropsAnswer>, QueryError> {
+        explain::drops(&self.0, client_id)
+    }
+
+    /// Begins a trace of packets, which ends by itself. The query ends when every worker has begun.
+    pub fn trace(&self, request: &TraceRequest) -> Result<LiveTrace, QueryError> {
+        trace::trace(&self.0, request)
     }
 
     /// Lists subscriptions. One that exists from the first page to the last is listed once. Each
@@ -121,6 +206,24 @@ impl Queries {
         retained::retained(&self.0, query)
     }
 
+    /// The retained message of a topic; none if there is none.
+    pub fn retained_message(&self, topic: &str) -> Result<Option<RetainedRow>, QueryError> {
+        retained::retained_message(&self.0, topic)
+    }
+
+    /// Removes the retained messages of some topics, at most [`RETAINED_BATCH_MAX`], without a
+    /// message to subscribers; returns when that is durable as far as required.
+    pub fn remove_retained(&self, topics: Vec<String>) -> Result<RetainedRemoved, QueryError> {
+        retained_changes::remove(&self.0, topics)
+    }
+
+    /// Stores retained messages, at most [`RETAINED_BATCH_MAX`], without a message to subscribers;
+    /// returns their number when they are durable as far as required. Fewer than all means that a
+    /// limit is reached: the others are not stored.
+    pub fn store_retained(&self, messages: &[RetainedMessage]) -> Result<usize, QueryError> {
+        retained_changes::store(&self.0, messages)
+    }
+
     /// Disconnects a client, which may reconnect at once unless it is banned, and ends its session
     /// on demand. None if no session has that client identifier.
     pub fn kick(&self, client_id: &str, ends_session: bool) -> Result<Option<Kicked>, QueryError> {
@@ -133,8 +236,15 @@ impl Queries {
         publish::publish(&self.0, message)
     }
 
-    /// All counters and histograms of the node.
-    pub fn figures(&self) -> Result<Figures, QueryError> {
+    /// Publishes several messages in order, at most [`BATCH_MESSAGES_MAX`]; the outcome of each is
+    /// that of [`Self::publish`]. None is published if one of them is invalid.
+    pub fn publish_all(&self, messages: &[OperatorMessage]) -> Result<Vec<Published>, QueryError> {
+        publish::publish_all(&self.0, messages)
+    }
+
+    /// All counters and histograms of the node. No worker is asked, so that this answers at once,
+    /// also on an overloaded node.
+    pub fn figures(&self) -> Figures {
         figures::figures(&self.0)
     }
 

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use thrum_codec::{QoS, ReasonCode, topic};
 use thrum_protocol::{Message, Publication};
-use thrum_storage::Ticket;
 
 use super::QueryError;
+use super::committing::Committing;
 use super::sender::{FIRST_WORKER, QuerySender};
 use super::tasks::{TaskProgress, WorkerTask};
+use crate::config::LimitsConfig;
 use crate::traffic::Traffic;
 use thrum_engine::Engine;
 use thrum_engine::node::metrics::Counter;
@@ -48,26 +49,54 @@ pub enum PublishOutcome {
     Refused(&'static str),
 }
 
+/// Messages of one batch: some megabytes with usual payloads.
+pub const BATCH_MESSAGES_MAX: usize = 1000;
+
 /// See [`Queries::publish`](super::Queries::publish).
 pub(super) fn publish(
     sender: &QuerySender,
     message: &OperatorMessage,
 ) -> Result<Published, QueryError> {
-    check_message(sender, message)?;
-    let now = sender.node().clock.now();
-    let message = Arc::new(Message::new(&Publication {
-        retain: message.retain,
-        expires_at: message.expiry_secs.map(|seconds| now.plus_secs(seconds)),
-        ..Publication::new(&message.topic, &message.payload, message.qos)
-    }));
-    // Always the same worker, so that messages keep their order.
-    sender.query_worker(FIRST_WORKER, || Publish::new(&message))
+    let published = publish_all(sender, std::slice::from_ref(message))?;
+    published.first().copied().ok_or(QueryError::Stopped)
 }
 
-fn check_message(sender: &QuerySender, message: &OperatorMessage) -> Result<(), QueryError> {
-    let limits = sender.control.config().limits;
+/// See [`Queries::publish_all`](super::Queries::publish_all).
+pub(super) fn publish_all(
+    sender: &QuerySender,
+    messages: &[OperatorMessage],
+) -> Result<Vec<Published>, QueryError> {
+    if messages.len() > BATCH_MESSAGES_MAX {
+        let what = format!("a batch has at most {BATCH_MESSAGES_MAX} messages");
+        return Err(QueryError::Invalid(what));
+    }
+    let config = sender.control.config();
+    for (number, message) in messages.iter().enumerate() {
+        if let Some(problem) = problem(&config.limits, message) {
+            let which = match messages.len() {
+                1 => String::new(),
+                _ => format!("message {number}: "),
+            };
+            return Err(QueryError::Invalid(format!("{which}{problem}")));
+        }
+    }
+    let now = sender.node().clock.now();
+    let messages = messages.iter().map(|message| {
+        Arc::new(Message::new(&Publication {
+            retain: message.retain,
+            expires_at: message.expiry_secs.map(|seconds| now.plus_secs(seconds)),
+            ..Publication::new(&message.topic, &message.payload, message.qos)
+        }))
+    });
+    let messages: Arc<[Arc<Message>]> = messages.collect();
+    // Always the same worker, so that messages keep their order.
+    sender.query_worker(FIRST_WORKER, || Publish::new(&messages))
+}
+
+/// Why a message cannot be published.
+fn problem(limits: &LimitsConfig, message: &OperatorMessage) -> Option<String> {
     let topic = &*message.topic;
-    let problem = if topic.is_empty() || !topic::is_valid_name(topic) {
+    Some(if topic.is_empty() || !topic::is_valid_name(topic) {
         "a topic name has 1 to 65,535 bytes and contains neither +, # nor the null character"
             .to_owned()
     } else if topic.starts_with('$') {
@@ -85,63 +114,43 @@ fn check_message(sender: &QuerySender, message: &OperatorMessage) -> Result<(), 
             limits.packet.max_payload
         )
     } else {
-        return Ok(());
-    };
-    Err(QueryError::Invalid(problem))
+        return None;
+    })
 }
 
 #[derive(Debug)]
 struct Publish {
-    message: Arc<Message>,
-    stage: Stage,
-}
-
-/// Progress of a message.
-#[derive(Clone, Copy, Debug)]
-enum Stage {
-    /// It is not routed yet.
-    New,
-    /// Its records are submitted to the storage at the end of the turn.
-    Routed(Published),
-    /// Its records are written to the disk.
-    Written(Published, Ticket),
+    messages: Arc<[Arc<Message>]>,
+    /// The outcomes of the messages that are routed.
+    routed: Vec<Published>,
+    committing: Committing,
 }
 
 impl Publish {
-    fn new(message: &Arc<Message>) -> Self {
+    fn new(messages: &Arc<[Arc<Message>]>) -> Self {
         Self {
-            message: Arc::clone(message),
-            stage: Stage::New,
+            messages: Arc::clone(messages),
+            routed: Vec::new(),
+            committing: Committing::default(),
         }
     }
 }
 
 impl WorkerTask for Publish {
-    type Answer = Published;
+    type Answer = Vec<Published>;
 
-    fn advance(&mut self, traffic: &mut Traffic) -> TaskProgress<Published> {
+    fn advance(&mut self, traffic: &mut Traffic) -> TaskProgress<Vec<Published>> {
         let engine = &mut traffic.engine;
-        let (published, ticket) = match self.stage {
-            Stage::New => {
-                let published = route(engine, &self.message);
-                if engine.core.durable.journal.is_none() {
-                    return TaskProgress::Done(published);
-                }
-                self.stage = Stage::Routed(published);
+        while let Some(message) = self.messages.get(self.routed.len()) {
+            if !self.routed.is_empty() && engine.core.turn.is_portion_over() {
                 return TaskProgress::More;
             }
-            Stage::Routed(published) => match &engine.core.durable.journal {
-                Some(journal) if !journal.is_stuck() => (published, journal.submitted()),
-                Some(_) | None => return TaskProgress::Blocked,
-            },
-            Stage::Written(published, ticket) => (published, ticket),
-        };
-        let journal = engine.core.durable.journal.as_deref();
-        if journal.is_some_and(|journal| journal.durable() >= ticket) {
-            return TaskProgress::Done(published);
+            engine.core.turn.work += 1;
+            self.routed.push(route(engine, message));
+            engine.core.durable.end_unit();
         }
-        self.stage = Stage::Written(published, ticket);
-        TaskProgress::Blocked
+        let routed = &mut self.routed;
+        self.committing.advance(engine, || std::mem::take(routed))
     }
 }
 

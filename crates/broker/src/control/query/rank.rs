@@ -90,6 +90,15 @@ impl<'a> TextRef<'a> {
         }
     }
 
+    /// A text of few bytes, whatever they are.
+    pub(super) fn of_bytes(bytes: &'a [u8]) -> Self {
+        debug_assert!(bytes.len() <= START_BYTES_MAX, "it is not hashed");
+        Self {
+            start: bytes,
+            hash: None,
+        }
+    }
+
     fn to_text(self) -> RankText {
         RankText {
             start: self.start.into(),

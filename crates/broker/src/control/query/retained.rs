@@ -1,14 +1,17 @@
 //! Retained messages by page.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use thrum_codec::{QoS, TopicFilter};
+use thrum_codec::properties::PublishProperties;
+use thrum_codec::{QoS, TopicFilter, topic};
+use thrum_protocol::Message;
 use thrum_routing::retained::Allowance;
 
 use super::best::PAGE_BYTES_MAX;
 use super::cursor::{Cursor, Listing};
+use super::filter::check_topic_filter;
 use super::sender::QuerySender;
-use super::sessions::check_filter;
 use super::{CursorError, Page, QueryError, page_rows};
 use crate::node::Node;
 use thrum_engine::retained::{Listed, RetainedSource};
@@ -47,6 +50,19 @@ pub struct RetainedRow {
     pub publisher: Option<Publisher>,
     /// It is not sent to new subscribers: its publisher may no longer publish it.
     pub is_withheld: bool,
+    message: Arc<Message>,
+}
+
+impl RetainedRow {
+    /// Payload.
+    pub fn payload(&self) -> &[u8] {
+        self.message.payload()
+    }
+
+    /// Properties as published, without the message expiry.
+    pub fn properties(&self) -> PublishProperties<'_> {
+        self.message.publication().properties
+    }
 }
 
 /// The publisher of a retained message.
@@ -60,12 +76,33 @@ pub struct Publisher {
     pub address: Option<IpAddr>,
 }
 
+/// See [`Queries::retained_message`](super::Queries::retained_message).
+pub(super) fn retained_message(
+    sender: &QuerySender,
+    topic: &str,
+) -> Result<Option<RetainedRow>, QueryError> {
+    if !topic::is_valid_name(topic) {
+        return Err(QueryError::Invalid(format!("{topic:?} is no topic name")));
+    }
+    let node = sender.node();
+    let mut listed = Vec::new();
+    let mut allowance = Allowance {
+        messages: 1,
+        visits: VISITS_MAX,
+    };
+    let retained = &node.state.retained;
+    retained.list(topic, None, &mut allowance, &mut listed);
+    let now = node.clock.now();
+    listed.retain(|listed| !listed.message.is_expired(now));
+    Ok(listed.first().map(|listed| row(node, listed)))
+}
+
 /// See [`Queries::retained`](super::Queries::retained).
 pub(super) fn retained(
     sender: &QuerySender,
     query: &RetainedQuery,
 ) -> Result<Page<RetainedRow>, QueryError> {
-    check_filter(&query.filter)?;
+    check_topic_filter(&query.filter)?;
     let filter = TopicFilter::parse(&query.filter);
     if filter.is_ok_and(|filter| filter.shared().is_some()) {
         let what = "retained messages are found by a filter without $share/GROUP/".to_owned();
@@ -125,5 +162,6 @@ fn row(node: &Node, listed: &Listed) -> RetainedRow {
             address: source.identity.address,
         }),
         is_withheld: listed.is_withheld,
+        message: Arc::clone(message),
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use thrum_codec::Version;
 
 use super::best::TextBytes;
+use super::filter::{Figure, ProblemSet, Subject, problems};
 use crate::connection::Connection;
 use crate::edge::Edge;
-use thrum_engine::Engine;
 use thrum_engine::client::Client;
 
 /// A session in a listing.
@@ -34,6 +34,18 @@ pub struct SessionRow {
     pub messages_received: u32,
     /// PUBLISH packets to the client, on this connection or the last one.
     pub messages_sent: u32,
+    /// Messages that the session did not get since it began, or since the start of the broker;
+    /// without those with QoS 0 that arrived while the client was disconnected.
+    pub dropped: u64,
+    /// Seconds since the last packet of the client, or since its connection ended.
+    pub idle_secs: u64,
+    /// Seconds since the oldest queued message was queued.
+    pub oldest_queued_secs: Option<u64>,
+    /// Seconds since the session got the oldest message that was sent and not acknowledged; none
+    /// also if the session keeps no copy of it, as sessions do that end with their connection.
+    pub oldest_unacknowledged_secs: Option<u64>,
+    /// Problems of the client now.
+    pub problems: ProblemSet,
 }
 
 impl TextBytes for SessionRow {
@@ -71,14 +83,17 @@ pub enum Presence {
 }
 
 /// The row of a session.
-pub(super) fn row(edge: &mut Edge, engine: &Engine, client: &Client) -> SessionRow {
+pub(super) fn row(subject: &mut Subject<'_>) -> SessionRow {
+    let client = subject.client;
+    let now = subject.engine.core.turn.now;
     let session = &client.session;
     let (messages, bytes, inflight) = session.outbound().backlog();
     let traffic = session.link().traffic();
+    let secs = |figure: Figure| figure.of(client, now);
     SessionRow {
         client_id: session.client_id().into(),
         user: client.owner().user().map(Into::into),
-        presence: presence(edge, engine, client),
+        presence: presence(subject),
         version: session.link().version(),
         expiry_secs: session.lifetime().session_expiry(),
         queued: Backlog {
@@ -89,13 +104,19 @@ pub(super) fn row(edge: &mut Edge, engine: &Engine, client: &Client) -> SessionR
         subscriptions: client.subscription_count(),
         messages_received: traffic.received,
         messages_sent: traffic.sent,
+        dropped: secs(Figure::Dropped).unwrap_or(0),
+        idle_secs: secs(Figure::Idle).unwrap_or(0),
+        oldest_queued_secs: secs(Figure::OldestQueued),
+        oldest_unacknowledged_secs: secs(Figure::OldestUnacknowledged),
+        problems: problems(subject, now),
     }
 }
 
-fn presence(edge: &mut Edge, engine: &Engine, client: &Client) -> Presence {
-    let wall = &engine.core.node.wall;
+fn presence(subject: &mut Subject<'_>) -> Presence {
+    let client = subject.client;
+    let wall = &subject.engine.core.node.wall;
     let session = &client.session;
-    let Some(connection) = connection_of(edge, client) else {
+    let Some(connection) = connection_of(subject.edge, client) else {
         return Presence::Away {
             since: wall.millis(session.lifetime().last_activity()),
         };
@@ -104,7 +125,7 @@ fn presence(edge: &mut Edge, engine: &Engine, client: &Client) -> Presence {
     Presence::Connected {
         since: wall.millis(session.link().traffic().began()),
         peer,
-        listener: Arc::clone(&edge.gates.get(gate).name),
+        listener: Arc::clone(&subject.edge.gates.get(gate).name),
     }
 }
 

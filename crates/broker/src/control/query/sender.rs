@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::control::Control;
 use crate::mailbox::Mail;
 use crate::node::Node;
+use crate::trace::TRACES_MAX;
 use crate::traffic::Traffic;
 use thrum_engine::node::metrics::Counter;
 use thrum_engine::workers::WorkerId;
@@ -57,6 +58,12 @@ pub enum QueryError {
     /// The cursor belongs to another listing or order.
     #[error(transparent)]
     Cursor(#[from] CursorError),
+    /// Too many traces run.
+    #[error(
+        "{} traces run already; ask again when one of them has ended",
+        TRACES_MAX
+    )]
+    TooManyTraces,
     /// The query is invalid, for this reason.
     #[error("{0}")]
     Invalid(String),
@@ -75,7 +82,7 @@ impl QueryLimit {
         self.has_closed.store(true, Ordering::SeqCst);
     }
 
-    fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.has_closed.load(Ordering::SeqCst)
     }
 

@@ -2,74 +2,20 @@
 
 use std::sync::Arc;
 
-use thrum_access::Network;
-use thrum_codec::{TopicFilter, Version};
-use thrum_protocol::server::GroupId;
-use thrum_routing::FilterId;
-
 use super::best::{Best, Direction, Wanted};
+use super::columns::{ColumnValue, SortKey};
 use super::cursor::{Cursor, Listing};
-use super::rank::{Rank, RankRef, TextRef, text_units};
-use super::row::{SessionRow, address_of, row};
+use super::filter::{Matcher, SessionFilter, Subject};
+use super::rank::Rank;
+use super::row::{SessionRow, row};
 use super::sender::QuerySender;
 use super::tasks::{TaskProgress, WorkerTask};
-use super::wildcard::WildcardText;
 use super::{Page, QueryError, page_rows, unsorted};
-use crate::edge::Edge;
 use crate::traffic::Traffic;
-use thrum_engine::Engine;
-use thrum_engine::client::Client;
 use thrum_engine::ids::Slot;
 
 /// Units of a row that is kept: some allocations.
 pub(crate) const ROW_UNITS: u64 = 8;
-/// Bytes of a text, or numbers of a list, that are compared in the time of a unit.
-const COMPARED_OF_UNIT: usize = 64;
-/// Longest pattern of a client identifier in bytes. Its comparison costs the product of both
-/// lengths.
-const PATTERN_BYTES_MAX: usize = 1024;
-
-/// Selects the sessions that match every field that is set.
-#[derive(Clone, Debug, Default)]
-pub struct SessionFilter {
-    /// Client identifier.
-    pub client_id: Option<WildcardText>,
-    /// The whole user name.
-    pub user: Option<String>,
-    /// Network of the client's connection, or of the last one, if it is known.
-    pub network: Option<Network>,
-    /// Connected or not.
-    pub is_connected: Option<bool>,
-    /// A filter that the session has subscribed to, as the client wrote it (behind its mount
-    /// point), with `$share/GROUP/` if it is shared.
-    pub subscribed: Option<String>,
-    /// Protocol version of the connection, or of the last one.
-    pub version: Option<Version>,
-}
-
-/// The order of sessions; those with the same figure are sorted by client identifier.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum SortKey {
-    /// Client identifier.
-    #[default]
-    ClientId,
-    /// Begin of the connection; disconnected clients follow all others.
-    ConnectedSince,
-    /// Messages in the queue.
-    QueuedMessages,
-    /// Their bytes.
-    QueuedBytes,
-    /// Subscriptions.
-    Subscriptions,
-    /// Messages received on the connection, or the last one.
-    MessagesReceived,
-    /// Messages sent on the connection, or the last one.
-    MessagesSent,
-    /// No order. A whole listing visits each session once; with an order each page does.
-    Unsorted,
-}
-
 /// A request for a page of sessions.
 #[derive(Clone, Debug, Default)]
 pub struct SessionQuery {
@@ -130,7 +76,7 @@ pub(super) fn merged(
 
 /// The order, as a cursor contains it.
 fn order(query: &SessionQuery) -> [u8; 2] {
-    [query.sort as u8, u8::from(query.is_descending)]
+    [query.sort.number(), u8::from(query.is_descending)]
 }
 
 /// The rows of one worker.
@@ -163,7 +109,7 @@ impl ListSessions {
             limit: page_rows(query.limit),
             after: after.transpose()?,
         };
-        check(&query.filter)?;
+        query.filter.check()?;
         Ok(Self {
             filter: Arc::new(query.filter.clone()),
             sort: query.sort,
@@ -191,29 +137,26 @@ impl ListSessions {
         }
     }
 
-    fn visit(
-        &mut self,
-        edge: &mut Edge,
-        engine: &Engine,
-        slot: Slot,
-        wanted: Option<Subscribed>,
-    ) -> u64 {
+    fn visit(&mut self, traffic: &mut Traffic, slot: Slot, matcher: &Matcher) -> u64 {
+        let Traffic { edge, engine, .. } = traffic;
         let Some(client) = engine.core.sessions.get(slot) else {
             return 1;
         };
-        let (is_match, units) = matches(&self.filter, wanted, edge, client);
+        let mut subject = Subject {
+            edge,
+            engine,
+            client,
+        };
+        let (is_match, units) = matcher.matches(&mut subject);
         if !is_match {
             return units;
         }
         self.matching += 1;
-        let rank = RankRef {
-            value: value(self.sort, client),
-            name: TextRef::new(client.session.client_id()),
-            second: TextRef::new(""),
-        };
-        let units = units + text_units(client.session.client_id());
+        let value = ColumnValue::of(self.sort, &mut subject);
+        let rank = value.rank(client);
+        let units = units + value.units(client);
         let compare = |other: &Rank| rank.compare(other);
-        let make = || (rank.to_rank(), row(edge, engine, client));
+        let make = || (rank.to_rank(), row(&mut subject));
         if self.best.offer(compare, make) {
             units + ROW_UNITS
         } else {
@@ -228,16 +171,13 @@ impl WorkerTask for ListSessions {
     fn advance(&mut self, traffic: &mut Traffic) -> TaskProgress<SessionsFound> {
         let sessions = &traffic.engine.core.sessions;
         let end = *self.end.get_or_insert_with(|| sessions.capacity());
-        let subscribed = self.filter.subscribed.as_deref();
-        // The numbers of filters may change between two portions.
-        let subscribed = subscribed.map(|filter| Subscribed::find(&traffic.engine, filter));
+        let matcher = Matcher::new(&self.filter, &traffic.engine);
         while self.next < end {
-            let Traffic { edge, engine, .. } = traffic;
             let slot = Slot::new(self.next);
-            let units = slot.map_or(1, |slot| self.visit(edge, engine, slot, subscribed));
-            engine.core.turn.work += units;
+            let units = slot.map_or(1, |slot| self.visit(traffic, slot, &matcher));
+            traffic.engine.core.turn.work += units;
             self.next += 1;
-            if self.next < end && engine.core.turn.is_portion_over() {
+            if self.next < end && traffic.engine.core.turn.is_portion_over() {
                 return TaskProgress::More;
             }
         }
@@ -246,110 +186,5 @@ impl WorkerTask for ListSessions {
             best: std::mem::replace(&mut self.best, Best::new(wanted)),
             matching: self.matching,
         })
-    }
-}
-
-/// Refuses a filter that is invalid or too long.
-pub(super) fn check(filter: &SessionFilter) -> Result<(), QueryError> {
-    let pattern = filter.client_id.as_ref().map_or(0, WildcardText::len);
-    if pattern > PATTERN_BYTES_MAX {
-        let what = format!("a pattern of client identifiers has at most {PATTERN_BYTES_MAX} bytes");
-        return Err(QueryError::Invalid(what));
-    }
-    let subscribed = filter.subscribed.as_deref();
-    subscribed.map_or(Ok(()), check_filter)
-}
-
-/// Refuses an invalid topic filter.
-pub(super) fn check_filter(text: &str) -> Result<(), QueryError> {
-    let parsed = TopicFilter::parse(text).map(|_| ());
-    parsed.map_err(|_| QueryError::Invalid(format!("{text:?} is no topic filter")))
-}
-
-/// A subscription as one worker identifies it.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Subscribed {
-    Filter(FilterId),
-    Group(GroupId),
-    /// No session of this worker has it.
-    None,
-}
-
-impl Subscribed {
-    pub(super) fn find(engine: &Engine, filter: &str) -> Self {
-        let Ok(parsed) = TopicFilter::parse(filter) else {
-            return Self::None;
-        };
-        let found = match parsed.shared() {
-            Some(shared) => engine
-                .core
-                .node
-                .interest
-                .find_group(shared)
-                .map(Self::Group),
-            None => engine.router.topics.find(filter).map(Self::Filter),
-        };
-        found.unwrap_or(Self::None)
-    }
-
-    pub(super) fn is_of(self, client: &Client) -> bool {
-        match self {
-            Self::Filter(filter) => client.subscriptions.contains(&filter),
-            Self::Group(group) => client.groups().contains(&group),
-            Self::None => false,
-        }
-    }
-}
-
-/// Whether a session matches the filter, and the units of the comparison.
-pub(super) fn matches(
-    filter: &SessionFilter,
-    subscribed: Option<Subscribed>,
-    edge: &Edge,
-    client: &Client,
-) -> (bool, u64) {
-    let session = &client.session;
-    let mut units = 1;
-    let is_wanted = filter
-        .is_connected
-        .is_none_or(|wanted| wanted == client.connection.is_some())
-        && filter
-            .version
-            .is_none_or(|version| version == session.link().version())
-        && filter
-            .user
-            .as_deref()
-            .is_none_or(|user| client.owner().user() == Some(user))
-        && filter.network.is_none_or(|network| {
-            address_of(edge, client).is_some_and(|address| network.contains(address))
-        });
-    let is_named = |pattern: &WildcardText| {
-        let compared = pattern.len() * session.client_id().len();
-        units += (compared / COMPARED_OF_UNIT / COMPARED_OF_UNIT) as u64;
-        pattern.matches(session.client_id())
-    };
-    if !is_wanted || !filter.client_id.as_ref().is_none_or(is_named) {
-        return (false, units);
-    }
-    let Some(subscribed) = subscribed else {
-        return (true, units);
-    };
-    units += (client.subscription_count() / COMPARED_OF_UNIT) as u64;
-    (subscribed.is_of(client), units)
-}
-
-fn value(sort: SortKey, client: &Client) -> u64 {
-    let session = &client.session;
-    let traffic = session.link().traffic();
-    let (messages, bytes, _) = session.outbound().backlog();
-    match sort {
-        SortKey::ClientId | SortKey::Unsorted => 0,
-        SortKey::ConnectedSince if client.connection.is_none() => u64::MAX,
-        SortKey::ConnectedSince => traffic.began().as_millis(),
-        SortKey::QueuedMessages => messages as u64,
-        SortKey::QueuedBytes => bytes as u64,
-        SortKey::Subscriptions => client.subscription_count() as u64,
-        SortKey::MessagesReceived => traffic.received.into(),
-        SortKey::MessagesSent => traffic.sent.into(),
     }
 }

@@ -46,7 +46,7 @@ pub struct Status {
 /// See [`Queries::status`](super::Queries::status).
 pub(super) fn status(sender: &QuerySender) -> Result<Status, QueryError> {
     let connections = connections(sender)?;
-    let storage = storage(sender)?;
+    let storage = storage(sender);
     let node = sender.node();
     let total = |counter| node.state.metrics.total(counter);
     let (messages, bytes) = node.state.retained.size();

@@ -4,9 +4,9 @@ use thrum_codec::packet::SubscriptionOptions;
 
 use super::best::{Best, Direction, TextBytes, Wanted};
 use super::cursor::{Cursor, Listing};
+use super::filter::{Subscribed, check_topic_filter};
 use super::rank::{Rank, RankRef, TextRef, text_units};
 use super::sender::QuerySender;
-use super::sessions::{Subscribed, check_filter};
 use super::tasks::{TaskProgress, WorkerTask};
 use super::{Page, QueryError, page_rows};
 use crate::traffic::Traffic;
@@ -54,7 +54,7 @@ pub(super) fn subscriptions(
     query: &SubscriptionQuery,
 ) -> Result<Page<SubscriptionRow>, QueryError> {
     if let Some(filter) = &query.filter {
-        check_filter(filter)?;
+        check_topic_filter(filter)?;
     }
     let after = query.cursor.as_ref();
     let after = after.map(|cursor| cursor.rank(Listing::Subscriptions, &[]));

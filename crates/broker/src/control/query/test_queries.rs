@@ -1,23 +1,29 @@
 //! Queries of tests that run the turns of the workers themselves.
 
+use std::hash::RandomState;
 use std::sync::Arc;
 
 pub(crate) use super::best::PAGE_BYTES_MAX;
 use super::connections::CountConnections;
 use super::detail::ShowSession;
+use super::facets::{CountFacets, FacetCounts, merged as merged_facets};
 use super::kick::Kick;
 use super::sender::PendingQuery;
 pub(crate) use super::sender::QUERIES_MAX;
 pub(crate) use super::sessions::ROW_UNITS;
 use super::sessions::{ListSessions, SessionsFound, merged};
 pub(crate) use super::tasks::QUERY_UNITS;
+use super::timeline::{FoundTimeline, ShowTimeline, merged as merged_timeline};
+use super::trace::{StartTrace, begin};
 use super::unsorted::test_pages;
 use super::{
-    ConnectionCounts, Kicked, Queries, QueryError, SessionDetail, SessionPage, SessionQuery,
+    ConnectionCounts, Facets, Kicked, Queries, QueryError, SessionDetail, SessionFilter,
+    SessionPage, SessionQuery, Timeline,
 };
 use crate::config::Config;
 use crate::control::Control;
 use crate::node::Node;
+use crate::trace::{LiveTrace, TraceRequest};
 use thrum_engine::access::Shared;
 
 pub(crate) use test_pages::PendingUnsortedPage;
@@ -89,6 +95,50 @@ pub(crate) fn kick(
         ends_session,
     };
     PendingAnswers(queries.0.send(queries.0.workers(), kick))
+}
+
+/// Counts sessions by kind.
+pub(crate) fn facets(queries: &Queries, filter: &str) -> PendingFacets {
+    let filter: SessionFilter = filter.parse().expect("a filter");
+    let (filter, hasher) = (Arc::new(filter), RandomState::new());
+    let count = || CountFacets::new(&filter, &hasher);
+    PendingFacets(PendingAnswers(queries.0.send(queries.0.workers(), count)))
+}
+
+/// Facets that were requested.
+#[derive(Debug)]
+pub(crate) struct PendingFacets(PendingAnswers<FacetCounts>);
+
+impl PendingFacets {
+    /// None while a worker has not answered.
+    pub(crate) fn take(&mut self) -> Option<Facets> {
+        self.0.take().map(merged_facets)
+    }
+}
+
+/// Requests the timeline of a client.
+pub(crate) fn timeline(queries: &Queries, client_id: &str) -> PendingAnswers<FoundTimeline> {
+    let show = || ShowTimeline {
+        client_id: client_id.into(),
+    };
+    PendingAnswers(queries.0.send(queries.0.workers(), show))
+}
+
+/// The timeline from the answers of all workers.
+pub(crate) fn whole_timeline(queries: &Queries, answers: Vec<FoundTimeline>) -> Timeline {
+    merged_timeline(answers, &queries.0.node().state.wall)
+}
+
+/// Begins a trace, which runs once all workers have answered.
+pub(crate) fn start_trace(
+    queries: &Queries,
+    request: &TraceRequest,
+) -> Result<(LiveTrace, PendingAnswers<()>), QueryError> {
+    let (live, trace) = begin(&queries.0, request)?;
+    let started = queries
+        .0
+        .send(queries.0.workers(), || StartTrace::new(&trace));
+    Ok((live, PendingAnswers(started)))
 }
 
 /// Counts connections.

@@ -7,11 +7,12 @@ use thrum_engine::workers::WorkerId;
 
 use super::best::{PAGE_BYTES_MAX, TextBytes as _};
 use super::cursor::{Cursor, Listing};
+use super::filter::{Matcher, SessionFilter, Subject};
 use super::row::{SessionRow, row};
 use super::sender::QuerySender;
-use super::sessions::{ROW_UNITS, Subscribed, check, matches};
+use super::sessions::ROW_UNITS;
 use super::tasks::{TaskProgress, WorkerTask};
-use super::{CursorError, Page, QueryError, SessionFilter, SessionPage, SessionQuery, page_rows};
+use super::{CursorError, Page, QueryError, SessionPage, SessionQuery, page_rows};
 use crate::traffic::Traffic;
 
 /// The session that is visited next.
@@ -51,7 +52,7 @@ pub(super) fn sessions(
     sender: &QuerySender,
     query: &SessionQuery,
 ) -> Result<SessionPage, QueryError> {
-    check(&query.filter)?;
+    query.filter.check()?;
     let position = SessionPosition::of(query)?;
     let mut workers = sender.workers().skip(usize::from(position.worker));
     let worker = workers.next().ok_or(CursorError)?;
@@ -123,16 +124,21 @@ impl WalkSessions {
         self.found.rows.len() >= self.limit || self.found.bytes >= PAGE_BYTES_MAX
     }
 
-    fn visit(&mut self, traffic: &mut Traffic, slot: Slot, wanted: Option<Subscribed>) -> u64 {
+    fn visit(&mut self, traffic: &mut Traffic, slot: Slot, matcher: &Matcher) -> u64 {
         let Traffic { edge, engine, .. } = traffic;
         let Some(client) = engine.core.sessions.get(slot) else {
             return 1;
         };
-        let (is_match, units) = matches(&self.filter, wanted, edge, client);
+        let mut subject = Subject {
+            edge,
+            engine,
+            client,
+        };
+        let (is_match, units) = matcher.matches(&mut subject);
         if !is_match {
             return units;
         }
-        let row = row(edge, engine, client);
+        let row = row(&mut subject);
         self.found.bytes += row.text_bytes();
         self.found.rows.push(row);
         units + ROW_UNITS
@@ -144,12 +150,10 @@ impl WorkerTask for WalkSessions {
 
     fn advance(&mut self, traffic: &mut Traffic) -> TaskProgress<SessionsWalked> {
         let end = traffic.engine.core.sessions.capacity() as u64;
-        let subscribed = self.filter.subscribed.as_deref();
-        // The numbers of filters may change between two portions.
-        let subscribed = subscribed.map(|filter| Subscribed::find(&traffic.engine, filter));
+        let matcher = Matcher::new(&self.filter, &traffic.engine);
         while self.next < end && !self.is_full() {
             let slot = usize::try_from(self.next).ok().and_then(Slot::new);
-            let units = slot.map_or(1, |slot| self.visit(traffic, slot, subscribed));
+            let units = slot.map_or(1, |slot| self.visit(traffic, slot, &matcher));
             traffic.engine.core.turn.work += units;
             self.next += 1;
             if self.next < end && traffic.engine.core.turn.is_portion_over() {

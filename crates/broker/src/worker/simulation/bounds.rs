@@ -1,7 +1,7 @@
 //! Checks that memory and turns are bounded, whatever clients and the disk do.
 
 use thrum_engine::client::Client;
-use thrum_engine::stages::{self, MessageStage, STAGE_NS_MAX};
+use thrum_engine::stages::{self, MessageStage, STAGE_NS_MAX, STAGE_PARTS};
 use thrum_engine::turn::HANDSHAKE_UNITS;
 use thrum_engine::workers::WorkerId;
 use thrum_transport::Scheme;
@@ -118,7 +118,7 @@ impl World {
         };
         let of = |stage| {
             let series = figures.series(stage);
-            (series.histogram.len(), series.sum_ns)
+            (series.count(), series.sum_ns)
         };
         let [routed, queued, written, broker, acknowledged] = [
             MessageStage::Routed,
@@ -129,15 +129,24 @@ impl World {
         ]
         .map(of);
         let counts = [routed.0, queued.0, written.0];
+        let parts = STAGE_PARTS.map(|(_, stage)| of(stage));
+        let of_answer = [MessageStage::AnswerSync, MessageStage::Answered].map(of);
         // A duration of 0 counts as one nanosecond, and a longer one than a minute as a minute:
         // then the parts do not add up.
-        let longest = figures.series(MessageStage::Broker).histogram.max();
+        let longest = figures.series(MessageStage::Broker).longest_ns();
         let sum = routed.1 + queued.1 + written.1;
-        let is_sum = sum.abs_diff(broker.1) <= 3 * broker.0 || longest >= STAGE_NS_MAX;
-        if counts == [broker.0; 3] && is_sum && acknowledged.0 <= written.0 {
+        let sum_of_parts: u64 = parts.iter().map(|part| part.1).sum();
+        let is_sum = sum.abs_diff(broker.1) <= 3 * broker.0
+            && sum_of_parts.abs_diff(broker.1) <= 6 * broker.0
+            || longest >= STAGE_NS_MAX;
+        let are_all = counts == [broker.0; 3] && parts.map(|part| part.0) == [broker.0; 6];
+        let is_of_answer = of_answer[0].0 == of_answer[1].0 && of_answer[0].1 <= of_answer[1].1;
+        if are_all && is_sum && is_of_answer && acknowledged.0 <= written.0 {
             return Ok(());
         }
-        Err(format!("the stages {counts:?} of {broker:?} take {sum} ns"))
+        Err(format!(
+            "the stages {counts:?} of {broker:?} take {sum} ns, their parts {parts:?} {sum_of_parts} ns; answers {of_answer:?}"
+        ))
     }
 
     fn check_queue(&self, client: &Client) -> Result<(), Failure> {

@@ -23,6 +23,7 @@ impl World {
         self.record(Event::Drained);
         self.inspect()?;
         self.disconnect_all()?;
+        self.check_timelines()?;
         self.check_leftovers()
     }
 

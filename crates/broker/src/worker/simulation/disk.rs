@@ -119,6 +119,7 @@ impl World {
         let identity = self.random.next();
         let clock = Clock::manual(&self.millis, self.wall_ahead);
         self.redispatched += self.machine.redispatched();
+        self.trace = None;
         self.machine = Machine::start(&self.plan, clock, identity, Some(&disk));
         let (is, really_is) = (self.machine.node.clock.now().as_millis(), self.now());
         if is != really_is {

@@ -3,17 +3,23 @@
 use std::collections::BTreeSet;
 
 use super::world::{Failure, World};
-use crate::control::test_queries::{PendingPage, queries, session};
-use crate::control::{Presence, SessionFilter, SessionPage, SessionQuery, SortKey};
+use crate::control::test_queries::{PendingPage, facets, queries, session};
+use crate::control::{
+    Condition, Figure, Presence, SessionFilter, SessionPage, SessionQuery, SessionState, SortKey,
+};
 use thrum_engine::ids::ConnectionKey;
 
 /// Turns of all workers within which a page is complete: a turn visits at least one session.
 const ROUNDS_MAX: usize = 200;
-const SORT_KEYS: [SortKey; 4] = [
+const SORT_KEYS: [SortKey; 8] = [
     SortKey::ClientId,
     SortKey::ClientId,
-    SortKey::QueuedMessages,
-    SortKey::Subscriptions,
+    SortKey::ClientId,
+    SortKey::User,
+    SortKey::Listener,
+    SortKey::Figure(Figure::QueuedMessages),
+    SortKey::Figure(Figure::Subscriptions),
+    SortKey::Figure(Figure::OldestQueued),
 ];
 
 /// Client identifier, number and connection of each session whose client is connected. A client
@@ -36,12 +42,10 @@ impl World {
     /// Lists all sessions page by page, with turns in between: a client that is connected all the
     /// time is listed once, in order.
     pub(super) fn list_sessions(&mut self) -> Result<(), Failure> {
+        self.count_sessions()?;
         let before = self.connected();
         let mut query = SessionQuery {
-            filter: SessionFilter {
-                is_connected: Some(true),
-                ..SessionFilter::default()
-            },
+            filter: SessionFilter::default().and(Condition::State(SessionState::Connected)),
             sort: self.random.pick(&SORT_KEYS),
             is_descending: self.random.percent(50),
             limit: 1 + self.random.below(4),
@@ -87,6 +91,25 @@ impl World {
             self.show_session(client_id)?;
         }
         Ok(())
+    }
+
+    /// Counts the sessions by kind: each is either connected or not.
+    fn count_sessions(&mut self) -> Result<(), Failure> {
+        let mut pending = facets(&queries(&self.machine.node), "");
+        for _ in 0..ROUNDS_MAX {
+            let Some(found) = pending.take() else {
+                self.run_all_turns();
+                continue;
+            };
+            let of = |state| found.states.iter().find(|(of, _)| *of == state);
+            let of = |state| of(state).map_or(0, |(_, count)| *count);
+            let each = of(SessionState::Connected) + of(SessionState::Disconnected);
+            let versions: u64 = found.versions.iter().map(|(_, count)| count).sum();
+            let is_right = each == found.matching && versions == found.matching;
+            let problem = || format!("sessions are counted as {found:?}");
+            return is_right.then_some(()).ok_or_else(problem);
+        }
+        Err("the workers do not count their sessions".to_owned())
     }
 
     fn page(&mut self, query: &SessionQuery) -> Result<SessionPage, Failure> {

@@ -6,12 +6,12 @@ use std::time::Duration;
 use mio::{Events, Poll};
 use thrum_access::Certificate;
 use thrum_engine::durable::{Journal, Part};
+use thrum_engine::peer::Peer;
 use thrum_engine::workers::WorkerId;
 
 use super::super::{HOUSEKEEPING, Target, Worker};
 use crate::mailbox::Arrived;
 use crate::node::Node;
-use crate::peer::Peer;
 use crate::settings::Settings;
 use crate::socket::Socket;
 

@@ -124,9 +124,13 @@ impl World {
             Act::Stall => self.stall()?,
             Act::Reload => self.reload(),
             Act::WriteToSink => self.write_some_to_sink()?,
-            Act::ListSessions => self.list_sessions()?,
+            Act::ListSessions => {
+                self.begin_trace()?;
+                self.list_sessions()?;
+            }
         }
         self.restart_after_power_loss()?;
+        self.check_trace()?;
         self.check_bounds()
     }
 

@@ -21,6 +21,7 @@ use super::plan::{EXPIRY_SECS_MAX, Plan};
 use super::random::Random;
 use super::stepped_worker::SteppedWorker;
 use super::tls::Connectors;
+use super::traces::SimTrace;
 use crate::clock::Clock;
 use crate::socket::Socket;
 
@@ -66,6 +67,8 @@ pub(super) struct World {
     pub(super) next_number: MessageNumber,
     /// The watcher reconnects whenever it has lost its connection.
     pub(super) is_watched: bool,
+    /// The trace of a client.
+    pub(super) trace: Option<SimTrace>,
 }
 
 impl World {
@@ -102,6 +105,7 @@ impl World {
             history: Vec::new(),
             next_number: 1,
             is_watched: true,
+            trace: None,
         };
         for (number, version) in versions.into_iter().enumerate() {
             let client = world.new_client(number, version);

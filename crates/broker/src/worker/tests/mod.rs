@@ -13,7 +13,9 @@ mod rules;
 mod sources;
 mod stages;
 mod stop;
+mod timelines;
 mod timers;
+mod traces;
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
@@ -40,6 +42,7 @@ use thrum_engine::client::Client;
 use thrum_engine::hashing::repeatable::start_over;
 use thrum_engine::ids::Slot;
 use thrum_engine::node::Capacity;
+use thrum_engine::peer::Peer;
 use thrum_engine::workers::WorkerId;
 use thrum_transport::Acceptor;
 
@@ -49,7 +52,6 @@ use crate::edge::charge_connect;
 use crate::listener::{Gate, GateParts};
 use crate::mailbox::Arrived;
 use crate::node::{Node, NodePlan};
-use crate::peer::Peer;
 use crate::read_gate::PauseReason;
 use crate::settings::Settings;
 use crate::socket::Socket;

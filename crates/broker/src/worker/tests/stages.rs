@@ -1,12 +1,14 @@
 //! Stages of stamped messages at the edge: the time of the read, the last byte written, and the
 //! topic with the figures.
 
+use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
+use thrum_access::{Answer, Gatekeeper, Login, Question, Reply};
 use thrum_codec::packet::{
     Packet, Subscribe, SubscriptionOptions, SubscriptionRequest, SubscriptionRequests,
 };
@@ -38,8 +40,8 @@ fn stamping(change: impl FnOnce(&mut Parts)) -> ([Worker; 2], Arc<AtomicU64>) {
 /// Count and longest duration in whole milliseconds.
 fn stage(worker: &Worker, stage: MessageStage) -> (u64, u64) {
     let figures = worker.node.state.stages.merged().unwrap();
-    let histogram = &figures.series(stage).histogram;
-    (histogram.len(), (histogram.max() + 100_000) / 1_000_000)
+    let series = figures.series(stage);
+    (series.count(), (series.longest_ns() + 100_000) / 1_000_000)
 }
 
 fn publisher(workers: &mut [Worker; 2]) -> UnixStream {
@@ -73,6 +75,8 @@ fn packets_that_wait_for_the_next_turn_count_from_their_read() {
     // The last one was read in the first turn.
     let (count, longest) = stage(worker, MessageStage::Routed);
     assert!(count == 10 && longest >= 20, "{count} in {longest} ms");
+    assert_eq!(stage(worker, MessageStage::Read), (10, longest));
+    assert_eq!(stage(worker, MessageStage::Route), (10, 0));
     assert_eq!(stage(worker, MessageStage::Queued), (10, 0));
     // The next one did not wait.
     let before = worker.node.state.stages.merged().unwrap();
@@ -82,6 +86,71 @@ fn packets_that_wait_for_the_next_turn_count_from_their_read() {
     let sum =
         |figures: &stages::StageFigures| figures.series(MessageStage::Broker).sum_ns / 1_000_000;
     assert_eq!(sum(&after), sum(&before));
+}
+
+/// Answers questions about publishing when the test wants it.
+#[derive(Default)]
+struct Asked(Mutex<Vec<Reply<Option<bool>>>>);
+
+impl fmt::Debug for Asked {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Asked")
+    }
+}
+
+impl Gatekeeper for Asked {
+    fn login(&self, _login: Login, reply: Reply<Answer>) {
+        drop(reply);
+    }
+
+    fn has_authorizers(&self) -> bool {
+        true
+    }
+
+    fn authorize(&self, question: Question, reply: Reply<Option<bool>>) {
+        if question.is_publish {
+            self.0.lock().unwrap().push(reply);
+        } else {
+            reply(Some(true));
+        }
+    }
+}
+
+#[test]
+fn the_time_of_a_service_that_decides_is_a_stage_of_its_own() {
+    let asked = Arc::new(Asked::default());
+    let (mut workers, millis) = stamping(|parts| {
+        parts.access.gatekeeper = Some(Arc::clone(&asked) as Arc<dyn Gatekeeper>);
+    });
+    let mut subscriber = subscriber(&mut workers, 0);
+    let mut publisher = publisher(&mut workers);
+    messages(&mut subscriber);
+    // A time of 0 is that of no read.
+    millis.fetch_add(1, Ordering::Relaxed);
+    // The second packet waits behind the first one, about which the service is asked.
+    publisher.write_all(&publish(b"x").repeat(2)).unwrap();
+    settle(&mut workers);
+    millis.fetch_add(40, Ordering::Relaxed);
+    let replies = std::mem::take(&mut *asked.0.lock().unwrap());
+    assert_eq!(replies.len(), 1);
+    for reply in replies {
+        reply(Some(true));
+    }
+    settle(&mut workers);
+    let worker = &workers[0];
+    assert_eq!(messages(&mut subscriber).len(), 2);
+    assert_eq!(stage(worker, MessageStage::Authorize), (2, 40));
+    assert_eq!(stage(worker, MessageStage::Broker), (2, 40));
+    for other in [MessageStage::Read, MessageStage::Route, MessageStage::Queue] {
+        let (count, longest) = stage(worker, other);
+        assert!(count == 2 && longest < 41, "{other:?} {longest}");
+    }
+    let sums = [MessageStage::Authorize, MessageStage::Read].map(|stage| {
+        let figures = worker.node.state.stages.merged().unwrap();
+        figures.series(stage).sum_ns / 1_000_000
+    });
+    assert_eq!(sums.iter().sum::<u64>(), 80);
+    assert!(sums[0] >= 40, "{sums:?}");
 }
 
 #[test]
@@ -382,7 +451,9 @@ fn the_figures_are_a_retained_message_while_messages_are_stamped() {
     assert_eq!(written["count"], 1);
     assert_eq!(written["counts"].as_array().unwrap().len(), 1);
     // A reload turns stamping off: nothing outdated stays.
-    let settings = Settings::new(&Config::default(), &Arc::new(Shared::default()));
+    let mut config = Config::default();
+    config.node.stamp_messages = 0;
+    let settings = Settings::new(&config, &Arc::new(Shared::default()));
     for worker in &mut workers {
         worker.reload(&settings);
     }
@@ -420,7 +491,7 @@ fn nothing_is_published_where_the_sys_topics_are_off_or_nothing_is_stamped() {
     });
     workers[0].publish_stages();
     assert_eq!(topic(&mut workers), Vec::<Value>::new());
-    let mut workers = two_workers_with(|_| ());
+    let mut workers = two_workers_with(|parts| parts.config.node.stamp_messages = 0);
     workers[0].publish_stages();
     assert_eq!(topic(&mut workers), Vec::<Value>::new());
 }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use thrum_codec::packet::{Packet, Subscribe};
 use thrum_codec::{ReasonCode, decode, frame};
 use thrum_engine::access::{Verdict, Wanted};
+use thrum_engine::core::release_safe;
 use thrum_engine::events::publish_events;
 use thrum_engine::ids::{ConnectionId, ConnectionKey, Slot};
 use thrum_engine::mail::EngineMail;
@@ -43,7 +44,7 @@ impl Shell {
         let core = &mut engine.core;
         core.turn.begin(self.now);
         core.memory.level = level;
-        core.durable.release_safe(self.now, &mut core.outputs);
+        release_safe(core);
         engine.end_lanes();
         engine.replay_waiting();
         self.fire_timers(worker);

@@ -7,6 +7,7 @@ mod denied;
 mod exchange;
 mod fan_out;
 mod handshake;
+mod held_messages;
 mod inbound;
 mod inbound_limits;
 mod journal;

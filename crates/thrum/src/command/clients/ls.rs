@@ -25,10 +25,13 @@ queue and messages in flight.";
 pub(super) struct LsArgs {
     #[command(flatten)]
     running: Running,
+    /// Only clients for which all of these terms hold, as 'user=alice queue>100 state=connected'.
+    #[arg(long, value_name = "TERMS")]
+    filter: Option<String>,
     /// Only this client identifier; * stands for any characters.
     #[arg(long, value_name = "PATTERN")]
     client: Option<String>,
-    /// Only clients of this user.
+    /// Only clients of this user; * stands for any characters.
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
     /// Only clients at this address or in this network.
@@ -189,6 +192,7 @@ impl LsArgs {
         };
         for (name, value) in [
             ("descending", (self.reverse && !self.all).then_some("true")),
+            ("filter", self.filter.as_deref()),
             ("client", self.client.as_deref()),
             ("user", self.user.as_deref()),
             ("address", self.address.as_deref()),

@@ -130,6 +130,7 @@ mod tests {
             subscriptions: usize::MAX,
             messages_received: u32::MAX,
             messages_sent: u32::MAX,
+            ..Client::default()
         };
         let now = parse_time("2026-11-22T00:00:00Z").unwrap();
         let text = table(&HEADINGS, &[columns(&client, now)]);

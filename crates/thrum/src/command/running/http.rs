@@ -10,20 +10,25 @@ const TIME_MAX: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Fields of the head of an answer.
 const FIELDS_MAX: usize = 64;
+/// The status of an answer that has no body, and does not announce its length.
+const NO_CONTENT: u16 = 204;
 
 /// Method of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Method {
     Get,
+    Post,
     Delete,
 }
 
-/// A request without body.
+/// A request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request<'a> {
     pub(super) method: Method,
     /// Path with its query.
     pub(super) path: &'a str,
+    /// JSON; empty without body.
+    pub(super) body: &'a str,
 }
 
 /// An answer.
@@ -39,13 +44,21 @@ pub(super) fn ask(mut stream: UnixStream, request: &Request<'_>) -> io::Result<A
     stream.set_write_timeout(Some(TIME_MAX))?;
     let method = match request.method {
         Method::Get => "GET",
+        Method::Post => "POST",
         Method::Delete => "DELETE",
     };
-    let path = request.path;
-    let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: thrum\r\nAccept: application/json\r\nConnection: close\r\n\r\n"
+    let Request { path, body, .. } = request;
+    let body_fields = if body.is_empty() {
+        String::new()
+    } else {
+        let len = body.len();
+        format!("Content-Type: application/json\r\nContent-Length: {len}\r\n")
+    };
+    // In one piece: a broker that refuses a request without its body would reset the connection.
+    let text = format!(
+        "{method} {path} HTTP/1.1\r\nHost: thrum\r\nAccept: application/json\r\n{body_fields}Connection: close\r\n\r\n{body}"
     );
-    stream.write_all(head.as_bytes())?;
+    stream.write_all(text.as_bytes())?;
     let mut bytes = Vec::new();
     stream.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes)?;
     read(&bytes)
@@ -65,6 +78,11 @@ fn read(bytes: &[u8]) -> io::Result<Answer> {
     let announced = fields.find(|field| field.name.eq_ignore_ascii_case("content-length"));
     let announced = announced.and_then(|field| std::str::from_utf8(field.value).ok()?.parse().ok());
     let body = &bytes[len..];
+    let announced = if status == NO_CONTENT {
+        Some(0)
+    } else {
+        announced
+    };
     if announced != Some(body.len()) {
         return Err(broken("the connection ended within the answer"));
     }
@@ -100,6 +118,8 @@ mod tests {
             assert!(read(&whole[..end]).is_err(), "{end} bytes");
         }
         assert!(read(b"SSH-2.0\r\n\r\n").is_err());
+        let empty = read(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+        assert_eq!((empty.status, empty.body.len()), (204, 0));
     }
 
     #[test]

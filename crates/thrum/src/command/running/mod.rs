@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use thrum_files::Folder;
 use thrum_management::SOCKET;
 use thrum_management::api::{NO_CLIENT, PREFIX, Problem};
@@ -67,6 +68,25 @@ pub(super) struct Output {
 impl Running {
     /// Asks the broker; a refusal is a failure.
     pub(super) fn ask<T: DeserializeOwned>(&self, method: Method, path: &str) -> anyhow::Result<T> {
+        self.exchange(method, path, "")
+    }
+
+    /// Sends JSON to the broker, or nothing for null; a refusal is a failure.
+    pub(super) fn send<T: DeserializeOwned>(&self, path: &str, body: &Value) -> anyhow::Result<T> {
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
+        self.exchange(Method::Post, path, &body)
+    }
+
+    fn exchange<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &str,
+    ) -> anyhow::Result<T> {
         let data_dir = self.data_dir()?;
         let stream = connect(&data_dir)?;
         let path = format!("{PREFIX}{path}");
@@ -76,6 +96,7 @@ impl Running {
         let request = Request {
             method,
             path: &path,
+            body,
         };
         let answer = http::ask(stream, &request).map_err(|error| unanswered(&data_dir, &error))?;
         read(&answer).map_err(|what| {
@@ -116,7 +137,11 @@ impl Running {
 fn read<T: DeserializeOwned>(answer: &Answer) -> Result<anyhow::Result<T>, String> {
     let is_answer = (200..300).contains(&answer.status);
     if is_answer {
-        let answer = serde_json::from_slice(&answer.body);
+        let body = match &answer.body[..] {
+            [] => b"null",
+            body => body,
+        };
+        let answer = serde_json::from_slice(body);
         return answer.map(Ok).map_err(|error| error.to_string());
     }
     let problem: Problem =
@@ -213,6 +238,7 @@ mod tests {
         };
         let read = |answer: &Answer| read::<Vec<u8>>(answer);
         assert_eq!(read(&answer(200, "[1]")).unwrap().unwrap(), [1]);
+        super::read::<()>(&answer(204, "")).unwrap().unwrap();
         let problem = r#"{"title":"t","status":404,"detail":"not there","remedy":"look"}"#;
         let refused = read(&answer(404, problem)).unwrap().unwrap_err();
         assert_eq!(refused.to_string(), "not there; look");

@@ -25,6 +25,8 @@ pub(super) struct Start<'a> {
     pub(super) addresses: &'a [Listening],
     /// Users or backends are set up.
     pub(super) has_users: bool,
+    /// Makes the first administrator, relative to the address of an HTTP listener.
+    pub(super) setup_link: Option<String>,
     /// Started with `--dev`.
     pub(super) dev: bool,
 }
@@ -54,6 +56,10 @@ impl Start<'_> {
         for address in self.addresses {
             tracing::info!(listener = %address.listener, %address, "listening");
         }
+        if let (Some(address), Some(link)) = (self.http().next(), &self.setup_link) {
+            let link = format!("{address}/{link}");
+            tracing::warn!(link, "there is no administrator: the link makes one, once");
+        }
         let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         tracing::info!(
             version = VERSION,
@@ -81,9 +87,18 @@ impl Start<'_> {
             "thrum {VERSION}{name} ready in {} ms",
             took.as_millis().max(1)
         )?;
-        for (number, address) in self.addresses.iter().enumerate() {
+        let mqtt = self.addresses.iter().filter(|one| !is_http(one));
+        for (number, address) in mqtt.enumerate() {
             let label = if number == 0 { "Listening" } else { "" };
             writeln!(text, "  {label:<9}  {address}  ({})", address.listener)?;
+        }
+        for (number, address) in self.http().enumerate() {
+            let label = if number == 0 { "Dashboard" } else { "" };
+            write!(text, "  {label:<9}  {address}/")?;
+            match self.setup_link.as_ref().filter(|_| number == 0) {
+                Some(link) => writeln!(text, "{link}  (works once: choose a password)")?,
+                None => writeln!(text)?,
+            }
         }
         writeln!(text, "  Mode       {}", self.mode())?;
         if let Some(target) = self.target() {
@@ -99,6 +114,11 @@ impl Start<'_> {
             )?;
         }
         Ok(())
+    }
+
+    /// Addresses of the management interface.
+    fn http(&self) -> impl Iterator<Item = &Listening> {
+        self.addresses.iter().filter(|one| is_http(one))
     }
 
     fn mode(&self) -> String {
@@ -192,6 +212,10 @@ impl Start<'_> {
     }
 }
 
+fn is_http(listening: &Listening) -> bool {
+    matches!(listening.scheme, "http" | "https")
+}
+
 #[cfg(test)]
 mod tests {
     use thrum_broker::config::{ListenerConfig, Transport};
@@ -209,6 +233,7 @@ mod tests {
             config: &Config::default(),
             addresses: &addresses,
             has_users,
+            setup_link: None,
             dev,
         };
         let expected = expected.replace("VERSION", VERSION);
@@ -269,6 +294,7 @@ thrum VERSION ready in 12 ms
                 config: &Config::default(),
                 addresses: &addresses,
                 has_users: false,
+                setup_link: None,
                 dev: false,
             };
             assert_eq!(start.target().as_deref(), Some(target));

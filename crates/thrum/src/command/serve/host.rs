@@ -9,7 +9,7 @@ use rustix::system::sysinfo;
 use thrum_broker::config::Bind;
 
 use super::preflight::{self, Refused};
-use crate::config::{Config, Loaded, Origin};
+use crate::config::{Loaded, Origin};
 
 /// Files other than clients': listeners, epoll instances, the log, and connections before their
 /// CONNECT.
@@ -26,7 +26,7 @@ const MEMORY_SHARE: u64 = 256;
 pub(super) struct Host {
     /// Files that this process may open.
     open_files: u64,
-    /// Configured addresses of a family that the machine does not have.
+    /// Configured addresses to do without.
     absent: Vec<SocketAddr>,
 }
 
@@ -35,12 +35,13 @@ impl Host {
     ///
     /// # Errors
     /// The addresses that cannot be listened on.
-    pub(super) fn new(config: &Config) -> Result<Self, Refused> {
+    pub(super) fn new(loaded: &Loaded) -> Result<Self, Refused> {
+        let config = &loaded.config;
         let open_files = raise_open_files();
         grow_table_of_files(open_files.min(u64::from(config.limits.connections) + RESERVED));
         Ok(Self {
             open_files,
-            absent: preflight::check(config)?,
+            absent: preflight::check(config, loaded.optional_listener())?,
         })
     }
 

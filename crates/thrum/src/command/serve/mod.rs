@@ -98,15 +98,16 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     }
     let signals = Signals::new()?;
     let prepared = assemble::prepare(&loaded.config).map_err(Failure::usage)?;
-    let host = Host::new(&loaded.config).map_err(Failure::usage)?;
+    let host = Host::new(&loaded).map_err(Failure::usage)?;
     host.fit(&mut loaded);
-    let mut broker = assemble::start(&loaded.config, prepared)
-        .map_err(|error| Failure::caused(error.as_ref()))?;
+    let mut broker =
+        assemble::start(&mut loaded, prepared).map_err(|error| Failure::caused(error.as_ref()))?;
     let addresses = broker.addresses();
     let start = Start {
         config: &loaded.config,
         addresses: &addresses,
         has_users: broker.has_users(),
+        setup_link: broker.setup_link(),
         dev: args.dev,
     };
     match loaded.config.log.format {

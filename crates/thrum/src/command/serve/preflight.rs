@@ -16,14 +16,14 @@ const UNPRIVILEGED: u16 = 1024;
 #[derive(Debug)]
 pub(super) struct Refused(Vec<(SocketAddr, Error)>);
 
-/// Tries all addresses. Returns those of a family that this machine does not have, if their
-/// listener has another.
+/// Tries all addresses. Returns those to do without: those of a family that this machine does not
+/// have, if their listener has another, and those that the listener `optional` cannot have.
 ///
 /// # Errors
 /// The addresses that are busy, forbidden or not of this machine.
-pub(super) fn check(config: &Config) -> Result<Vec<SocketAddr>, Refused> {
+pub(super) fn check(config: &Config, optional: Option<&str>) -> Result<Vec<SocketAddr>, Refused> {
     let mut refused = Vec::new();
-    let mut without_family = Vec::new();
+    let mut without = Vec::new();
     for (name, listener) in &config.listeners {
         let mut absent = Vec::new();
         let addresses = listener.bind.iter().filter_map(|bind| match bind {
@@ -35,6 +35,14 @@ pub(super) fn check(config: &Config) -> Result<Vec<SocketAddr>, Refused> {
             match listen(*address, listener.transport) {
                 Ok(()) => {}
                 Err(error) if is_family_absent(*address, &error) => absent.push((*address, error)),
+                Err(error) if optional == Some(name) => {
+                    tracing::warn!(
+                        %address,
+                        %error,
+                        "no management interface there; choose another address with listeners.http.bind, or [] for none"
+                    );
+                    without.push(*address);
+                }
                 Err(error) => refused.push((*address, error)),
             }
         }
@@ -43,11 +51,11 @@ pub(super) fn check(config: &Config) -> Result<Vec<SocketAddr>, Refused> {
         }
         for (address, error) in absent {
             tracing::info!(listener = %name, %address, %error, "not listening, no IPv6 here");
-            without_family.push(address);
+            without.push(address);
         }
     }
     if refused.is_empty() {
-        Ok(without_family)
+        Ok(without)
     } else {
         Err(Refused(refused))
     }
@@ -56,7 +64,7 @@ pub(super) fn check(config: &Config) -> Result<Vec<SocketAddr>, Refused> {
 /// Listens for a moment, without sharing the port: a second broker must not start beside the first.
 fn listen(address: SocketAddr, transport: Transport) -> Result<(), Error> {
     let (kind, protocol) = match transport {
-        Transport::Tcp | Transport::WebSocket => (Type::STREAM, Protocol::TCP),
+        Transport::Tcp | Transport::WebSocket | Transport::Http => (Type::STREAM, Protocol::TCP),
         Transport::Quic => (Type::DGRAM, Protocol::UDP),
     };
     let socket = Socket::new(Domain::for_address(address), kind, Some(protocol))?;
@@ -68,7 +76,7 @@ fn listen(address: SocketAddr, transport: Transport) -> Result<(), Error> {
     }
     socket.bind(&address.into())?;
     match transport {
-        Transport::Tcp | Transport::WebSocket => socket.listen(1),
+        Transport::Tcp | Transport::WebSocket | Transport::Http => socket.listen(1),
         Transport::Quic => Ok(()),
     }
 }

@@ -15,6 +15,9 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+#[cfg(feature = "management")]
+pub(super) use password::PasswordArgs;
+
 const EXAMPLES: &str = "\
 Examples:
   thrum users add alice --allow 'pubsub devices/%c/#'     asks for the password

@@ -18,7 +18,7 @@ const PASSWORD_BYTES_MAX: u64 = 65_535;
 /// The source of the password.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
-pub(super) struct PasswordArgs {
+pub(in crate::command) struct PasswordArgs {
     /// File with the password; a line feed at the end is not part of it.
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
@@ -29,7 +29,7 @@ pub(super) struct PasswordArgs {
 
 impl PasswordArgs {
     /// Reads the password, or asks for it twice.
-    pub(super) fn read(&self) -> anyhow::Result<Secret> {
+    pub(in crate::command) fn read(&self) -> anyhow::Result<Secret> {
         let password = match &self.password_file {
             Some(file) => of_file(file)?,
             None if self.password_stdin => of_stdin()?,

@@ -1,6 +1,9 @@
 //! The interface from outside: requests over the socket of a running broker.
 #![expect(clippy::unwrap_used, reason = "a failed step of a test should panic")]
 
+mod lists;
+mod retained;
+
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::MetadataExt as _;
@@ -10,18 +13,24 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use thrum_broker::config::{Anonymous, ListenerConfig, Workers};
 use thrum_broker::{Access, Broker, Config, Listening};
-use thrum_management::{ControlSocket, SOCKET};
+use thrum_management::{ControlSocket, SOCKET, Security};
 
 /// A broker with its socket in a directory of its own.
 struct TestBroker {
     folder: PathBuf,
     inner: Option<Broker>,
     control: Option<ControlSocket>,
+    security: Security,
     address: SocketAddr,
 }
 
 impl TestBroker {
     fn new(name: &str, workers: u16) -> Self {
+        Self::with(name, workers, |_| {})
+    }
+
+    /// With another configuration.
+    fn with(name: &str, workers: u16, change: impl FnOnce(&mut Config)) -> Self {
         let folder = std::env::temp_dir();
         let folder = folder.join(format!("thrum-control-{name}-{}", std::process::id()));
         std::fs::remove_dir_all(&folder).ok();
@@ -36,15 +45,18 @@ impl TestBroker {
             ..ListenerConfig::default()
         };
         config.listeners.insert("mqtt".to_owned(), listener);
+        change(&mut config);
         let broker = Broker::start(config, Access::default()).unwrap();
         let addresses = broker.addresses();
         let address = addresses.iter().find_map(Listening::socket_address);
-        let control = ControlSocket::start(&folder, broker.queries()).unwrap();
+        let security = Security::open(Some(&folder), None).unwrap();
+        let control = ControlSocket::start(&folder, broker.queries(), security.clone()).unwrap();
         Self {
             folder,
             address: address.unwrap(),
             inner: Some(broker),
             control: Some(control),
+            security,
         }
     }
 
@@ -103,6 +115,10 @@ impl TestBroker {
         request(&self.socket(), &format!("GET {path} HTTP/1.1\r\n"), "")
     }
 
+    fn delete(&self, path: &str) -> Answer {
+        request(&self.socket(), &format!("DELETE {path} HTTP/1.1\r\n"), "")
+    }
+
     fn post(&self, path: &str, body: &str) -> Answer {
         let head = format!("POST {path} HTTP/1.1\r\nContent-Type: application/json\r\n");
         request(&self.socket(), &head, body)
@@ -136,10 +152,13 @@ impl Drop for TestBroker {
 struct Answer {
     status: u16,
     kind: String,
+    /// Null if it is no JSON.
     body: Value,
+    text: String,
 }
 
-fn request(socket: &Path, head: &str, body: &str) -> Answer {
+/// The bytes of an answer.
+fn raw_request(socket: &Path, head: &str, body: &str) -> Vec<u8> {
     let mut stream = UnixStream::connect(socket).unwrap();
     let len = body.len();
     let text =
@@ -148,19 +167,51 @@ fn request(socket: &Path, head: &str, body: &str) -> Answer {
     stream.write_all(text.as_bytes()).ok();
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).ok();
+    bytes
+}
+
+/// Where the body of an answer begins.
+fn end_of_head(answer: &[u8]) -> usize {
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
+    end.unwrap() + 4
+}
+
+fn request(socket: &Path, head: &str, body: &str) -> Answer {
+    let bytes = raw_request(socket, head, body);
     let mut fields = [httparse::EMPTY_HEADER; 16];
     let mut answer = httparse::Response::new(&mut fields);
     let httparse::Status::Complete(len) = answer.parse(&bytes).unwrap() else {
         panic!("{bytes:?}");
     };
-    let mut fields = answer.headers.iter();
-    let kind = fields.find(|field| field.name.eq_ignore_ascii_case("content-type"));
-    let kind = kind.map_or(&b""[..], |field| field.value);
+    let field = |name: &str| {
+        let mut fields = answer.headers.iter();
+        let field = fields.find(|field| field.name.eq_ignore_ascii_case(name));
+        field.map_or(&b""[..], |field| field.value)
+    };
+    let mut body = bytes[len..].to_vec();
+    if field("transfer-encoding") == b"chunked" {
+        body = put_together(&body);
+    }
     Answer {
         status: answer.code.unwrap(),
-        kind: String::from_utf8(kind.to_vec()).unwrap(),
-        body: serde_json::from_slice(&bytes[len..]).unwrap_or(Value::Null),
+        kind: String::from_utf8(field("content-type").to_vec()).unwrap(),
+        body: serde_json::from_slice(&body).unwrap_or(Value::Null),
+        text: String::from_utf8(body).unwrap(),
     }
+}
+
+/// The body of chunks, each with its size in front.
+fn put_together(mut chunks: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Ok(httparse::Status::Complete((at, size))) = httparse::parse_chunk_size(chunks) {
+        let size = usize::try_from(size).unwrap();
+        body.extend_from_slice(&chunks[at..at + size]);
+        chunks = &chunks[at + size + 2..];
+        if size == 0 {
+            break;
+        }
+    }
+    body
 }
 
 #[test]
@@ -169,13 +220,15 @@ fn only_the_owner_may_use_the_socket_which_is_removed_with_the_broker() {
     let found = std::fs::metadata(broker.socket()).unwrap();
     assert_eq!(found.mode() & 0o777, 0o600);
     let queries = broker.inner.as_ref().unwrap().queries();
-    let second = ControlSocket::start(&broker.folder, queries.clone()).unwrap_err();
+    let security = broker.security.clone();
+    let second =
+        ControlSocket::start(&broker.folder, queries.clone(), security.clone()).unwrap_err();
     assert!(second.is_in_use(), "{second}");
     broker.control.take().unwrap().stop();
     assert!(!broker.socket().exists());
     // A stale socket is replaced.
     drop(std::os::unix::net::UnixListener::bind(broker.socket()).unwrap());
-    broker.control = Some(ControlSocket::start(&broker.folder, queries).unwrap());
+    broker.control = Some(ControlSocket::start(&broker.folder, queries, security).unwrap());
     assert_eq!(broker.get_ok("/api/v1/status")["workers"], 1);
 }
 
@@ -264,6 +317,169 @@ fn a_client_is_kicked_and_its_session_ended() {
         gone.body["detail"],
         "no session has the client identifier \"k\""
     );
+}
+
+#[test]
+fn the_timeline_of_a_client_that_has_gone_is_told_in_words_and_as_data() {
+    let broker = TestBroker::new("timeline", 4);
+    let path = "/api/v1/clients/t/timeline";
+    let unknown = broker.get(path);
+    assert_eq!(
+        (unknown.status, &*unknown.kind),
+        (404, "application/problem+json")
+    );
+    assert_eq!(unknown.body["title"], "no such client");
+    let first = broker.client(b't', 0x02);
+    let mut second = broker.client(b't', 0x02);
+    second.write_all(b"\xe0\0").unwrap();
+    assert_eq!(second.read(&mut [0]).unwrap(), 0);
+    let timeline = broker.get_ok(path);
+    let events = timeline["events"].as_array().unwrap();
+    let kinds: Vec<&str> = events
+        .iter()
+        .map(|event| event["event"].as_str().unwrap())
+        .collect();
+    let visit = ["connected", "disconnected"];
+    assert_eq!(kinds, [visit, visit].concat(), "{timeline:#}");
+    assert_eq!(
+        (&timeline["client_id"], &timeline["forgotten"]),
+        (&json!("t"), &json!(0))
+    );
+    let (connected, taken_over, left) = (&events[0], &events[1], &events[3]);
+    assert_eq!(connected["protocol_version"], "3.1.1");
+    let other = events[2]["peer"].as_str().unwrap();
+    assert_eq!(
+        taken_over["cause"],
+        json!({ "kind": "taken_over", "by": other })
+    );
+    assert_eq!(taken_over["session_ended"], true);
+    let text = taken_over["text"].as_str().unwrap();
+    assert!(
+        text.contains("taken over") && text.contains(other),
+        "{text}"
+    );
+    assert_eq!(
+        left["cause"],
+        json!({ "kind": "by_client", "with_will": false })
+    );
+    assert!(left["at"].as_str().unwrap().ends_with('Z'));
+    assert_eq!(left["count"], 1);
+    drop(first);
+}
+
+#[test]
+fn the_packets_of_some_seconds_are_traced_as_lines_and_for_wireshark() {
+    let broker = TestBroker::new("trace", 2);
+    let mut client = broker.client(b'c', 0x02);
+    let socket = broker.socket();
+    let trace = |query: &str| {
+        let line = format!("GET /api/v1/trace?{query} HTTP/1.1\r\n");
+        let socket = socket.clone();
+        std::thread::spawn(move || raw_request(&socket, &line, ""))
+    };
+    let lines = trace("client=c&packets=2&seconds=10&payloads=true");
+    let capture = trace("address=127.0.0.1&packets=2&seconds=10&format=pcapng");
+    while !(lines.is_finished() && capture.is_finished()) {
+        // QoS 0, and a PING that is answered.
+        client.write_all(b"\x30\x05\0\x01thi\xc0\0").unwrap();
+        client.read_exact(&mut [0; 2]).unwrap();
+    }
+    let lines = lines.join().unwrap();
+    let (head, body) = lines.split_at(end_of_head(&lines));
+    assert!(String::from_utf8_lossy(head).contains("application/jsonl"));
+    let lines: Vec<Value> = String::from_utf8_lossy(body)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.last().unwrap(), &json!({ "ended": "packets" }));
+    let packets: Vec<&Value> = lines.iter().filter_map(|line| line.get("packet")).collect();
+    assert_eq!(packets.len(), 2, "{lines:?}");
+    let published = packets.iter().find(|packet| packet["packet"] == "PUBLISH");
+    if let Some(published) = published {
+        assert_eq!(published["topic"], "t");
+        assert_eq!(
+            (&published["payload"], &published["payload_bytes"]),
+            (&json!("hi"), &json!(2))
+        );
+        assert_eq!(published["direction"], "from_client");
+        assert_eq!(published["client_id"], "c");
+    }
+    let capture = capture.join().unwrap();
+    let body = &capture[end_of_head(&capture)..];
+    assert_eq!(body[..4], [0x0A, 0x0D, 0x0D, 0x0A], "a section of pcapng");
+    for (query, what) in [
+        ("", "one of client, topic and address"),
+        ("client=c&topic=t", "one of client, topic and address"),
+        ("topic=a/%23/b", "no topic filter"),
+        ("client=c&seconds=11", "1 to 10"),
+        ("client=c&packets=0", "1 to 10000"),
+    ] {
+        let refused = broker.get(&format!("/api/v1/trace?{query}"));
+        let detail = refused.body["detail"].as_str().unwrap();
+        assert!(
+            refused.status == 400 && detail.contains(what),
+            "{query}: {detail}"
+        );
+    }
+}
+
+#[test]
+fn packets_are_explained_step_by_step_without_being_sent() {
+    let broker = TestBroker::new("explain", 4);
+    let mut client = broker.client(b'c', 0x02);
+    client.write_all(b"\x82\x06\0\x01\0\x01t\x01").unwrap();
+    client.read_exact(&mut [0; 5]).unwrap();
+    let ok = |path: &str, body: Value| {
+        let answer = broker.post(path, &body.to_string());
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+        answer.body
+    };
+    let asked = json!({ "client_id": "c", "topic": "t", "qos": 1 });
+    let publish = ok("/api/v1/explain/publish", asked);
+    assert_eq!(publish["accepted"], true);
+    assert_eq!(publish["receivers"][0]["client_id"], "c");
+    assert_eq!(publish["receivers"][0]["outcome"], "sent");
+    assert_eq!(publish["receivers"][0]["filters"], json!(["t"]));
+    let asked = json!({ "client_id": "c", "topic": "$SYS/x" });
+    let reserved = ok("/api/v1/explain/publish", asked);
+    assert_eq!(reserved["accepted"], false);
+    let last = reserved["steps"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (&last["check"], &last["reason_code"]),
+        (&json!("reserved"), &json!(0x87))
+    );
+    let asked = json!({ "client_id": "c", "filter": "t", "qos": 2 });
+    let subscribe = ok("/api/v1/explain/subscribe", asked);
+    assert_eq!(
+        (&subscribe["granted"], &subscribe["qos"]),
+        (&json!(true), &json!(2))
+    );
+    assert_eq!(subscribe["replaces"], true);
+    let drops = ok("/api/v1/explain/drops", json!({ "client_id": "c" }));
+    assert_eq!(
+        (&drops["dropped"], &drops["last"]),
+        (&json!([]), &json!([]))
+    );
+    assert_eq!(drops["now"][1], "QoS 1: sent at once");
+    for path in ["publish", "subscribe", "drops"] {
+        let path = format!("/api/v1/explain/{path}");
+        let unknown = json!({ "client_id": "x", "topic": "t", "filter": "t" });
+        let mut unknown = unknown;
+        for key in ["topic", "filter"] {
+            let is_wanted = path.ends_with("publish") && key == "topic"
+                || path.ends_with("subscribe") && key == "filter";
+            if !is_wanted {
+                unknown.as_object_mut().unwrap().remove(key);
+            }
+        }
+        let answer = broker.post(&path, &unknown.to_string());
+        assert_eq!(
+            (answer.status, &answer.body["title"]),
+            (404, &json!("no such client"))
+        );
+        let bad = broker.post(&path, "{}");
+        assert_eq!((bad.status, &*bad.kind), (400, "application/problem+json"));
+    }
 }
 
 #[test]
@@ -426,4 +642,53 @@ fn the_metrics_have_every_counter_by_its_name() {
         (&listener["name"], &listener["address"]),
         (&json!("mqtt"), &json!(address))
     );
+}
+
+/// The head and the body of the answer at `/metrics`.
+fn scrape(broker: &TestBroker, accept: &str) -> (String, String) {
+    let mut stream = UnixStream::connect(broker.socket()).unwrap();
+    let head = "GET /metrics HTTP/1.1\r\nHost: thrum\r\nConnection: close\r\n";
+    let head = format!("{head}Accept: {accept}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let answer = String::from_utf8_lossy(&answer);
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.to_owned(), body.to_owned())
+}
+
+#[test]
+fn a_scrape_has_the_format_that_its_reader_accepts() {
+    let broker = TestBroker::new("scrape", 2);
+    let _stream = broker.client(b'a', 0x02);
+    for (accept, kind, end) in [
+        ("*/*", "text/plain; version=0.0.4", "\n"),
+        (
+            "application/openmetrics-text;version=1.0.0,*/*;q=0.1",
+            "application/openmetrics-text; version=1.0.0",
+            "\n# EOF\n",
+        ),
+    ] {
+        let (head, body) = scrape(&broker, accept);
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+        assert!(head.contains(&format!("content-type: {kind}; ")), "{head}");
+        assert!(body.contains("\nthrum_clients_connected 1\n"), "{body}");
+        let listener = "\nthrum_listener_connections{listener=\"mqtt\"} 1\n";
+        assert!(body.contains(listener) && body.ends_with(end), "{body}");
+    }
+    let accept = "application/vnd.google.protobuf;encoding=delimited";
+    let (head, body) = scrape(&broker, accept);
+    assert!(head.contains("proto=io.prometheus.client.MetricFamily; encoding=delimited"));
+    assert!(body.contains("thrum_message_stage_seconds"));
+}
+
+#[test]
+fn a_scrape_needs_no_answer_of_the_workers() {
+    let mut broker = TestBroker::new("without-workers", 2);
+    broker.inner.take().unwrap().stop();
+    assert_eq!(broker.get("/api/v1/status").status, 503);
+    let (head, body) = scrape(&broker, "text/plain");
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    assert!(body.contains("\nthrum_worker_sessions{worker=\"1\"} 0\n"));
+    assert_eq!(broker.get("/api/v1/metrics").status, 200);
 }

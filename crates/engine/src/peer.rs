@@ -1,4 +1,4 @@
-//! The other end of a connection.
+//! The other end of a connection, as the edge knows it.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -6,9 +6,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 /// The other end of a connection, in 20 bytes, as every connection has one. A `SocketAddr` takes 32
 /// bytes, for a flow label and a scope that have no use here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Peer {
+pub enum Peer {
     /// An address; behind a trusted proxy, the one that the proxy named.
-    Address { ip: IpAddr, port: u16 },
+    Address {
+        /// IP address.
+        ip: IpAddr,
+        /// Port of the client.
+        port: u16,
+    },
     /// A process of this machine, over a Unix socket.
     Local,
     /// A client whose address a trusted proxy did not name; holds the proxy's address, `None` over
@@ -19,7 +24,7 @@ pub(crate) enum Peer {
 impl Peer {
     /// The address of the client itself; `None` over a Unix socket, and behind a proxy that did not
     /// name it.
-    pub(crate) fn own_address(self) -> Option<IpAddr> {
+    pub fn own_address(self) -> Option<IpAddr> {
         match self {
             Self::Address { .. } => self.address(),
             Self::Local | Self::BehindProxy(_) => None,
@@ -28,7 +33,7 @@ impl Peer {
 
     /// The address by which logins are counted; `None` over a Unix socket. All clients that no
     /// proxy has named share an address that no client has.
-    pub(crate) fn login_address(self) -> Option<IpAddr> {
+    pub fn login_address(self) -> Option<IpAddr> {
         match self {
             Self::BehindProxy(_) => Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
             Self::Address { .. } | Self::Local => self.address(),
@@ -36,7 +41,7 @@ impl Peer {
     }
 
     /// The nearest known address of the client; `None` over a Unix socket.
-    pub(crate) fn address(self) -> Option<IpAddr> {
+    pub fn address(self) -> Option<IpAddr> {
         match self {
             Self::Address { ip, .. } => Some(ip.to_canonical()),
             Self::Local => None,
@@ -45,7 +50,7 @@ impl Peer {
     }
 
     /// Whether the client is known to be on this machine.
-    pub(crate) fn is_loopback(self) -> bool {
+    pub fn is_loopback(self) -> bool {
         match self {
             Self::Address { .. } => self.address().is_some_and(|address| address.is_loopback()),
             Self::Local => true,
@@ -54,7 +59,8 @@ impl Peer {
     }
 
     /// A client of this proxy, which did not name the client's address.
-    pub(crate) fn unnamed_client(self) -> Self {
+    #[must_use]
+    pub fn unnamed_client(self) -> Self {
         Self::BehindProxy(self.address())
     }
 }

@@ -1,0 +1,78 @@
+//! Changes that are in the audit log.
+
+use std::sync::Arc;
+
+use super::{ApiState, Problem};
+use crate::audit::{Audit, AuditError, Change, Ended};
+use crate::login::{Caller, Refusal};
+
+impl ApiState {
+    /// Makes a change that is written down before it begins, and with its end afterwards.
+    ///
+    /// # Errors
+    /// It cannot be written down, and is not made; the error of `make`.
+    pub(super) async fn audited<T>(
+        &self,
+        caller: &Caller,
+        change: Change,
+        make: impl Future<Output = Result<T, Problem>>,
+    ) -> Result<T, Problem> {
+        let who = caller.clone();
+        let pending = self.in_log(move |audit| audit.begin(&who, change)).await?;
+        let made = make.await;
+        let ended = match &made {
+            Ok(_) => Ended::done(),
+            Err(problem) => Ended::failed(&problem.detail),
+        };
+        let finished = self.in_log(move |audit| {
+            audit.finish(&pending, ended);
+            Ok(())
+        });
+        if let Err(error) = finished.await {
+            tracing::error!(%error, "the end of a change is not in the audit log");
+        }
+        made
+    }
+
+    /// Writes down what has happened already, and goes on if that fails: nobody can log in and look
+    /// for the cause otherwise.
+    pub(super) async fn happened(&self, caller: &Caller, change: Change) {
+        let who = caller.clone();
+        let written = self.in_log(move |audit| audit.record(&who, change, Ended::done()));
+        if let Err(error) = written.await {
+            tracing::error!(caller = %caller.name, %error, "a login is not in the audit log");
+        }
+    }
+
+    /// Writes down a refusal, unless there are too many of them.
+    pub(super) async fn refused(&self, caller: &Caller, change: Change, refusal: &Refusal) {
+        let Some(left_out) = self.security.audit.admits_refusal() else {
+            return;
+        };
+        let mut why = refusal.to_string();
+        if left_out > 0 {
+            why = format!("{why} ({left_out} refusals before it are left out)");
+        }
+        let who = caller.clone();
+        let written = self.in_log(move |audit| audit.record(&who, change, Ended::refused(&why)));
+        if let Err(error) = written.await {
+            tracing::warn!(%error, "a refusal is not in the audit log");
+        }
+    }
+
+    /// Uses the log in another thread.
+    pub(super) async fn in_log<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Audit) -> Result<T, AuditError> + Send + 'static,
+    ) -> Result<T, AuditError> {
+        let audit = Arc::clone(&self.security.audit);
+        // The semaphore is never closed.
+        let permit = Arc::clone(&self.log_permits).acquire_owned().await;
+        let task = tokio::task::spawn_blocking(move || {
+            let done = work(&audit);
+            drop(permit);
+            done
+        });
+        task.await.unwrap_or_else(|_| Err(AuditError::stopped()))
+    }
+}

@@ -1,0 +1,86 @@
+//! `/drops`: dropped messages by reason, client and topic.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use thrum_broker::{DropQuery, DropRow, WildcardText};
+
+use super::request::{Parameters, page};
+use super::{ApiState, Problem};
+use crate::timestamp::timestamp;
+
+/// Messages that were dropped for one reason, for one client, of one topic.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Drops {
+    /// The reason, as in `$SYS/broker/publish/messages/dropped`.
+    pub reason: String,
+    /// Client identifier, its first 512 bytes; the shared filter if no member of a group took them.
+    pub client_id: String,
+    /// Topic, its first 512 bytes; null if it is not known: they were dropped with many others, or
+    /// by another worker.
+    pub topic: Option<String>,
+    /// Number of messages since the start of the broker.
+    pub messages: u64,
+    /// How many fewer they may be: above 0 only if there are many combinations.
+    pub at_most_less: u64,
+    /// When the last one was dropped.
+    pub last_at: String,
+}
+
+/// A page of dropped messages, the most frequent first.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DropPage {
+    /// The combinations of reason, client and topic.
+    pub drops: Vec<Drops>,
+    /// Combinations that match, on all pages together.
+    pub matching: u64,
+    /// Combinations that are not listed, because each worker counts only the 1,024 most frequent.
+    pub left_out: u64,
+    /// The `cursor` of the next page; null on the last one.
+    pub next: Option<String>,
+}
+
+/// Parameters of a page.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct DropParameters {
+    reason: Option<String>,
+    client: Option<String>,
+    topic: Option<String>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+pub(super) async fn list(
+    State(api): State<ApiState>,
+    Parameters(parameters): Parameters<DropParameters>,
+) -> Result<Json<DropPage>, Problem> {
+    let (limit, cursor) = page(parameters.limit, parameters.cursor.as_deref())?;
+    let query = DropQuery {
+        reason: parameters.reason,
+        receiver: parameters.client.as_deref().map(WildcardText::new),
+        topic: parameters.topic,
+        limit,
+        cursor,
+    };
+    let found = api.query(move |queries| queries.drops(&query)).await?;
+    Ok(Json(DropPage {
+        drops: found.page.rows.into_iter().map(Drops::from).collect(),
+        matching: found.matching,
+        left_out: found.left_out,
+        next: found.page.next.map(|next| next.to_string()),
+    }))
+}
+
+impl From<DropRow> for Drops {
+    fn from(row: DropRow) -> Self {
+        Self {
+            reason: row.reason.to_owned(),
+            client_id: row.receiver.into(),
+            topic: row.topic.map(Into::into),
+            messages: row.messages,
+            at_most_less: row.at_most_less,
+            last_at: timestamp(row.last_at),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The steps of a packet in words.
+
+use thrum_broker::{DecidedBy, Foreseen, GroupAnswer, QueueState, Step, StepCheck, StepOutcome};
+
+use super::super::timeline::dropped;
+
+/// The name of a check.
+pub(super) const fn name(check: &StepCheck) -> &'static str {
+    match check {
+        StepCheck::Access(_) => "access",
+        StepCheck::Name => "name",
+        StepCheck::Limit { .. } | StepCheck::Limits(_) => "limit",
+        StepCheck::Mount { .. } => "mount_point",
+        StepCheck::Reserved => "reserved",
+        StepCheck::Disk => "disk",
+        StepCheck::Sinks => "sinks",
+    }
+}
+
+/// A step in words.
+pub(super) fn step(step: &Step) -> String {
+    let passes = step.outcome == StepOutcome::Passes;
+    let depends = step.outcome == StepOutcome::Depends;
+    match &step.check {
+        StepCheck::Access(by) => access(by, step.outcome),
+        StepCheck::Name if passes => "the name is valid".to_owned(),
+        StepCheck::Name => "the name is not valid".to_owned(),
+        StepCheck::Limit { key, has, most } if passes => {
+            format!("{key} is {most}, and this has {has}")
+        }
+        StepCheck::Limit { key, has, most } => format!("{key} is {most}, but this has {has}"),
+        StepCheck::Limits(None) if passes => "no limit of subscriptions is reached".to_owned(),
+        StepCheck::Limits(None) => "it is not available, or the disk is full".to_owned(),
+        StepCheck::Limits(Some(key)) => format!("the limit {key} is reached"),
+        StepCheck::Mount { name } if passes => format!("with the mount point it is {name}"),
+        StepCheck::Mount { name } => format!("{name} does not fit behind the mount point"),
+        StepCheck::Reserved if passes => "the topic is not one of the broker".to_owned(),
+        StepCheck::Reserved => "the topic is reserved for the broker".to_owned(),
+        StepCheck::Disk if passes => "the disk has room".to_owned(),
+        StepCheck::Disk if depends => {
+            "the disk is full: it is refused if a durable session is to get it".to_owned()
+        }
+        StepCheck::Disk => "the disk is full".to_owned(),
+        StepCheck::Sinks if passes => "no sink refuses it".to_owned(),
+        StepCheck::Sinks => "a sink is full and refuses it".to_owned(),
+    }
+}
+
+fn access(by: &DecidedBy, outcome: StepOutcome) -> String {
+    let verb = match outcome {
+        StepOutcome::Passes => "allowed",
+        StepOutcome::Refuses(_) => "denied",
+        StepOutcome::Depends => "not decided",
+    };
+    match by {
+        DecidedBy::Nothing => "the client may do everything".to_owned(),
+        DecidedBy::Rule(rule) => format!("{verb}: {rule}"),
+        DecidedBy::Rules => format!("{verb} by the rules"),
+        DecidedBy::Default => format!("{verb} by acl.default: no rule matches"),
+        DecidedBy::Backend if outcome == StepOutcome::Depends => {
+            "no rule decides: a backend has to be asked".to_owned()
+        }
+        DecidedBy::Backend => format!("{verb} by an earlier answer of a backend"),
+    }
+}
+
+/// What a session would do with a message, in words.
+pub(super) fn foreseen(foreseen: Foreseen, queue: QueueState) -> String {
+    let QueueState {
+        messages,
+        messages_max,
+        inflight,
+        ..
+    } = queue;
+    match foreseen {
+        Foreseen::Sent => "sent at once".to_owned(),
+        Foreseen::Queued if !queue.is_connected => {
+            format!("queued until the client returns: {messages} of {messages_max} messages wait")
+        }
+        Foreseen::Queued => format!(
+            "queued: {inflight} messages are not acknowledged, {messages} of {messages_max} wait"
+        ),
+        Foreseen::QueuedForOlder => format!(
+            "queued, and the oldest message is dropped for it: {messages} of {messages_max} wait"
+        ),
+        Foreseen::Held => {
+            format!("its publisher waits for room: {messages} of {messages_max} messages wait")
+        }
+        Foreseen::Dropped(reason) => format!("dropped: {}", dropped(reason)),
+    }
+}
+
+/// The choice of a member in words.
+pub(super) fn group(group: &GroupAnswer) -> String {
+    let GroupAnswer {
+        strategy,
+        members,
+        online,
+        ..
+    } = group;
+    let of = format!("{strategy} among {online} of {members} members that are connected");
+    match (&group.next, group.has_room) {
+        (None, _) => format!("one member, by {of}"),
+        (Some(next), true) => format!("{next}, by {of}"),
+        (Some(next), false) => {
+            format!("by {of} it would be {next}, whose queue has no room: another member gets it")
+        }
+    }
+}

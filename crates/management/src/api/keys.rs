@@ -1,0 +1,146 @@
+//! `/keys`: API keys of programs.
+
+use std::future::{Ready, ready};
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::entrance::Sender;
+use super::login::NO_STORE;
+use super::request::{Body, Named, parsed};
+use super::{ApiState, Problem};
+use crate::audit::Change;
+use crate::login::{Key, NewKey, Scope, ScopeSet};
+use crate::timestamp::timestamp;
+
+/// An API key, without its secret.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ApiKey {
+    /// Its identifier, the second part of the key.
+    pub id: String,
+    /// A text for people.
+    pub label: String,
+    /// What it may do; `admin` includes everything.
+    pub scopes: Vec<String>,
+    /// Who made it.
+    pub created_by: String,
+    /// Time of its creation.
+    pub created_at: String,
+    /// Time from which on it is refused; null if it does not expire.
+    pub expires_at: Option<String>,
+    /// It has expired.
+    pub expired: bool,
+    /// Its last use: exact since the start of the broker, before that to an hour; null if it has
+    /// not been used.
+    pub used_at: Option<String>,
+}
+
+/// API keys by identifier.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct KeyList {
+    /// At most 1,000, because there are no more.
+    pub keys: Vec<ApiKey>,
+}
+
+/// An API key to add.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewApiKey {
+    /// A text for people, such as the name of the program.
+    pub label: String,
+    /// What it may do.
+    pub scopes: Vec<String>,
+    /// Seconds until it expires; null if it does not.
+    pub expires_secs: Option<u64>,
+}
+
+/// An API key that was added.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CreatedKey {
+    /// Its row in the list.
+    #[serde(flatten)]
+    pub row: ApiKey,
+    /// `thrum_ID_SECRET`, shown once.
+    pub key: String,
+}
+
+pub(super) fn list(State(api): State<ApiState>) -> Ready<Json<KeyList>> {
+    let accounts = api.security.login.current();
+    let all = accounts.keys.iter();
+    ready(Json(KeyList {
+        keys: all.map(|(id, key)| row(&api, id, key)).collect(),
+    }))
+}
+
+pub(super) async fn add(
+    State(api): State<ApiState>,
+    sender: Sender,
+    Body(body): Body<NewApiKey>,
+) -> Result<impl IntoResponse, Problem> {
+    let scopes = body.scopes.iter().map(|name| parsed("scopes", name));
+    let scopes = scopes.collect::<Result<Vec<Scope>, Problem>>()?;
+    let scopes: ScopeSet = scopes.into_iter().collect();
+    let login = &api.security.login;
+    let now = login.now().wall_millis;
+    let expires_at = body.expires_secs.map(|secs| {
+        let millis = secs.saturating_mul(1000);
+        now.saturating_add(millis)
+    });
+    let change = Change::new("key.add", &body.label);
+    let change = change.after(json!({
+        "scopes": scopes.to_string(),
+        "expires_at": expires_at.map(timestamp),
+    }));
+    let new = NewKey {
+        label: body.label,
+        scopes,
+        expires_at,
+        created_by: sender.caller.name.to_string(),
+    };
+    let make = async { Ok(login.add_key(new).await?) };
+    let added = api.audited(&sender.caller, change, make).await?;
+    let accounts = login.current();
+    let key = accounts.key(&added.id)?;
+    let created = CreatedKey {
+        row: row(&api, &added.id, key),
+        key: added.text.to_string(),
+    };
+    Ok((StatusCode::CREATED, NO_STORE, Json(created)))
+}
+
+pub(super) async fn remove(
+    State(api): State<ApiState>,
+    sender: Sender,
+    Named(id): Named,
+) -> Result<StatusCode, Problem> {
+    let login = &api.security.login;
+    let accounts = login.current();
+    let key = accounts.key(&id)?;
+    let change = Change::new("key.remove", &id);
+    let change = change.before(json!({
+        "label": key.label,
+        "scopes": key.scopes.to_string(),
+        "created_by": key.created_by,
+    }));
+    let make = async { Ok(login.remove_key(id).await?) };
+    api.audited(&sender.caller, change, make).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn row(api: &ApiState, id: &str, key: &Key) -> ApiKey {
+    let login = &api.security.login;
+    ApiKey {
+        id: id.to_owned(),
+        label: key.label.clone(),
+        scopes: key.scopes.iter().map(|scope| scope.to_string()).collect(),
+        created_by: key.created_by.clone(),
+        created_at: timestamp(key.created_at),
+        expires_at: key.expires_at.map(timestamp),
+        expired: key.is_expired(login.now().wall_millis),
+        used_at: login.last_use(id, key.used_at).map(timestamp),
+    }
+}

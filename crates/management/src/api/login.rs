@@ -1,0 +1,364 @@
+//! `/login`: the caller itself, its session, password and one-time codes.
+
+use std::future::{Ready, ready};
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::{CACHE_CONTROL, SET_COOKIE};
+use axum::http::{HeaderName, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use thrum_access::Secret;
+
+use super::entrance::Sender;
+use super::request::{Body, Named, SecretText};
+use super::{ApiState, Problem};
+use crate::audit::Change;
+use crate::login::{AdministratorChange, Credentials, FirstAdministrator, LoggedIn, Refusal};
+use crate::login::{Caller, CurrentSession};
+use crate::timestamp::timestamp;
+
+/// Who the caller is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Whoami {
+    /// Name of the administrator, `key:ID`, `local` or `anonymous`.
+    pub name: String,
+    /// `session`, `key`, `local` or `anonymous`.
+    pub means: String,
+    /// What it may do; `admin` includes everything.
+    pub scopes: Vec<String>,
+    /// Identifier of its session; null without one.
+    pub session: Option<String>,
+    /// Value of the header `x-thrum-token`, which changes by cookie need; null without a session.
+    pub token: Option<String>,
+    /// An administrator exists; if not, the setup link makes one.
+    pub set_up: bool,
+    /// `GET /login/oidc` logs in at an OpenID Connect provider.
+    pub oidc: bool,
+}
+
+/// Name, password and code of a login.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LoginBody {
+    name: String,
+    password: SecretText,
+    #[serde(default)]
+    code: Option<String>,
+}
+
+/// The first administrator.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SetupBody {
+    token: SecretText,
+    name: String,
+    password: SecretText,
+}
+
+/// The password before and after.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PasswordBody {
+    password: SecretText,
+    new_password: SecretText,
+}
+
+/// The password, again.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AgainBody {
+    password: SecretText,
+}
+
+/// A one-time code.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CodeBody {
+    code: String,
+}
+
+/// The secret of one-time codes, shown once; not in force before its first code.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TotpSecret {
+    /// In base32, to be typed into an app.
+    pub secret: String,
+    /// `otpauth://…`, to be shown as a QR code.
+    pub address: String,
+}
+
+/// Codes for the loss of the app, shown once.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RecoveryCodes {
+    /// Each is valid once.
+    pub recovery_codes: Vec<String>,
+}
+
+/// A session.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Session {
+    /// Its identifier, by which it can be ended.
+    pub id: String,
+    /// Its administrator.
+    pub administrator: String,
+    /// Address of the login; null over the control socket.
+    pub address: Option<String>,
+    /// Time of the login.
+    pub began_at: String,
+    /// Time of its last request.
+    pub used_at: String,
+    /// It is the session of this request.
+    pub current: bool,
+}
+
+/// Sessions, by administrator and age.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SessionList {
+    /// At most 2,000, because there are no more.
+    pub sessions: Vec<Session>,
+}
+
+/// A secret is in no cache.
+pub(super) const NO_STORE: [(HeaderName, &str); 1] = [(CACHE_CONTROL, "no-store")];
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature of a handler")]
+pub(super) fn show(State(api): State<ApiState>, sender: Sender) -> Ready<Response> {
+    let whoami = whoami(&api, &sender.caller, sender.session.as_ref());
+    ready((NO_STORE, Json(whoami)).into_response())
+}
+
+pub(super) async fn log_in(
+    State(api): State<ApiState>,
+    sender: Sender,
+    Body(body): Body<LoginBody>,
+) -> Result<Response, Problem> {
+    let change = Change::new("login", &body.name);
+    let credentials = Credentials {
+        name: body.name.clone(),
+        password: body.password.0,
+        code: body.code,
+    };
+    let from = sender.caller.from;
+    let login = &api.security.login;
+    let done = login.log_in(credentials, from, sender.session.as_ref());
+    let logged_in = match done.await {
+        Ok(logged_in) => logged_in,
+        // The password was right: half of a login.
+        Err(Refusal::CodeNeeded) => return Err(Refusal::CodeNeeded.into()),
+        Err(refusal) => {
+            api.refused(&sender.caller, change, &refusal).await;
+            return Err(refusal.into());
+        }
+    };
+    let caller = Caller::session(&body.name, logged_in.role, from);
+    api.happened(&caller, change).await;
+    Ok(welcome(&api, &caller, &logged_in, sender.is_tls))
+}
+
+pub(super) async fn set_up(
+    State(api): State<ApiState>,
+    sender: Sender,
+    Body(body): Body<SetupBody>,
+) -> Result<Response, Problem> {
+    let name = body.name.clone();
+    let first = FirstAdministrator {
+        token: body.token.0,
+        name: body.name,
+        password: body.password.0,
+    };
+    let login = &api.security.login;
+    let change = Change::new("administrator.add", &name);
+    if !login.is_setup_link(&first.token) {
+        let refusal = Refusal::WrongSetupLink;
+        api.refused(&sender.caller, change, &refusal).await;
+        return Err(refusal.into());
+    }
+    let from = sender.caller.from;
+    let change = change.after(json!({ "role": "administrator", "setup": "link" }));
+    let make = async { Ok(login.set_up(first, from).await?) };
+    let logged_in = api.audited(&sender.caller, change, make).await?;
+    let caller = Caller::session(&name, logged_in.role, from);
+    Ok(welcome(&api, &caller, &logged_in, sender.is_tls))
+}
+
+pub(super) async fn log_out(
+    State(api): State<ApiState>,
+    sender: Sender,
+) -> Result<Response, Problem> {
+    let (name, session) = sender.administrator()?;
+    let removed = api.security.login.log_out(session, sender.is_tls);
+    let change = Change::new("logout", name);
+    api.happened(&sender.caller, change).await;
+    Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, removed)]).into_response())
+}
+
+pub(super) async fn change_password(
+    State(api): State<ApiState>,
+    sender: Sender,
+    Body(body): Body<PasswordBody>,
+) -> Result<StatusCode, Problem> {
+    let (name, session) = sender.administrator()?;
+    let change = Change::new("password.change", name);
+    verify_again(&api, &sender, change.clone(), body.password.0).await?;
+    let new = body.new_password.0;
+    let login = &api.security.login;
+    let make = async {
+        Ok(login
+            .set_password(name.to_owned(), new, Some(session))
+            .await?)
+    };
+    api.audited(&sender.caller, change, make).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn begin_totp(
+    State(api): State<ApiState>,
+    sender: Sender,
+    Body(body): Body<AgainBody>,
+) -> Result<impl IntoResponse, Problem> {
+    let (name, _) = sender.administrator()?;
+    let change = Change::new("totp.begin", name);
+    verify_again(&api, &sender, change, body.password.0).await?;
+    let made = api.security.login.begin_totp(name)?;
+    let secret = TotpSecret {
+        secret: made.secret.to_string(),
+        address: made.address,
+    };
+    Ok((NO_STORE, Json(secret)))
+}
+
+pub(super) async fn confirm_totp(
+    State(api): State<ApiState>,
+    sender: Sender,
+    Body(body): Body<CodeBody>,
+) -> Result<impl IntoResponse, Problem> {
+    let (name, _) = sender.administrator()?;
+    let change = Change::new("totp.add", name);
+    let login = &api.security.login;
+    let make = async { Ok(login.confirm_totp(name.to_owned(), &body.code).await?) };
+    let recovery_codes = api.audited(&sender.caller, change, make).await?;
+    Ok((NO_STORE, Json(RecoveryCodes { recovery_codes })))
+}
+
+pub(super) async fn remove_totp(
+    State(api): State<ApiState>,
+    sender: Sender,
+    Body(body): Body<AgainBody>,
+) -> Result<StatusCode, Problem> {
+    let (name, _) = sender.administrator()?;
+    let change = Change::new("totp.remove", name);
+    verify_again(&api, &sender, change.clone(), body.password.0).await?;
+    let removed = AdministratorChange {
+        removes_totp: true,
+        ..AdministratorChange::default()
+    };
+    let login = &api.security.login;
+    let make = async { Ok(login.change_administrator(name.to_owned(), removed).await?) };
+    api.audited(&sender.caller, change, make).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature of a handler")]
+pub(super) fn list_sessions(
+    State(api): State<ApiState>,
+    sender: Sender,
+) -> Ready<Result<Json<SessionList>, Problem>> {
+    let own = sender.administrator();
+    ready(own.map(|(name, _)| Json(sessions(&api, &sender, Some(name)))))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature of a handler")]
+pub(super) fn list_all_sessions(
+    State(api): State<ApiState>,
+    sender: Sender,
+) -> Ready<Json<SessionList>> {
+    ready(Json(sessions(&api, &sender, None)))
+}
+
+pub(super) async fn end_session(
+    State(api): State<ApiState>,
+    sender: Sender,
+    Named(id): Named,
+) -> Result<StatusCode, Problem> {
+    let (name, _) = sender.administrator()?;
+    end(&api, &sender, &id, Some(name)).await
+}
+
+pub(super) async fn end_any_session(
+    State(api): State<ApiState>,
+    sender: Sender,
+    Named(id): Named,
+) -> Result<StatusCode, Problem> {
+    end(&api, &sender, &id, None).await
+}
+
+async fn end(
+    api: &ApiState,
+    sender: &Sender,
+    id: &str,
+    of: Option<&str>,
+) -> Result<StatusCode, Problem> {
+    let login = &api.security.login;
+    let change = Change::new("session.end", id);
+    let make = async { Ok(login.end_session(id, of)?) };
+    api.audited(&sender.caller, change, make).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Asks for the password again, so that an open browser or a stolen cookie is not enough to take an
+/// administrator's place for good.
+async fn verify_again(
+    api: &ApiState,
+    sender: &Sender,
+    change: Change,
+    password: Secret,
+) -> Result<(), Problem> {
+    let login = &api.security.login;
+    let verified = login.verify_again(&sender.caller.name, password, sender.caller.from);
+    if let Err(refusal) = verified.await {
+        api.refused(&sender.caller, change, &refusal).await;
+        return Err(refusal.into());
+    }
+    Ok(())
+}
+
+fn sessions(api: &ApiState, sender: &Sender, of: Option<&str>) -> SessionList {
+    let current = sender.session.as_ref().map(CurrentSession::id);
+    let rows = api.security.login.list_sessions(of).into_iter();
+    let sessions = rows.map(|row| Session {
+        current: current.as_ref() == Some(&row.id),
+        id: row.id,
+        administrator: row.administrator,
+        address: row.from.map(|from| from.to_string()),
+        began_at: timestamp(row.began_at),
+        used_at: timestamp(row.used_at),
+    });
+    SessionList {
+        sessions: sessions.collect(),
+    }
+}
+
+fn whoami(api: &ApiState, caller: &Caller, session: Option<&CurrentSession>) -> Whoami {
+    let login = &api.security.login;
+    Whoami {
+        name: caller.name.to_string(),
+        means: caller.means.name().to_owned(),
+        scopes: caller
+            .scopes
+            .iter()
+            .map(|scope| scope.to_string())
+            .collect(),
+        session: session.map(CurrentSession::id),
+        token: session.map(CurrentSession::token),
+        set_up: login.is_set_up(),
+        oidc: login.has_oidc(),
+    }
+}
+
+/// The answer to a login.
+fn welcome(api: &ApiState, caller: &Caller, logged_in: &LoggedIn, is_tls: bool) -> Response {
+    let session = &logged_in.session;
+    let cookie = [(SET_COOKIE, session.cookie(is_tls))];
+    (NO_STORE, cookie, Json(whoami(api, caller, Some(session)))).into_response()
+}

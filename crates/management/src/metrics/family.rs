@@ -1,0 +1,120 @@
+//! A metric with its samples, before it is written in a format.
+
+use std::borrow::Cow;
+
+/// What the values of a metric mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It only increases, from the start of the broker on.
+    Counter,
+    /// It goes up and down.
+    Gauge,
+    /// How often a value fell into a range.
+    Histogram,
+    /// Constants, which are labels; the value is 1.
+    Info,
+}
+
+/// The unit of a metric, the last word of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// A number of things.
+    None,
+    /// Bytes.
+    Bytes,
+    /// Seconds.
+    Seconds,
+}
+
+/// A metric; its name is without the `_total` or `_info` that its samples have.
+#[derive(Clone, Debug)]
+pub(super) struct Family {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) unit: Unit,
+    /// One sentence.
+    pub(super) help: &'static str,
+    pub(super) samples: Vec<Sample>,
+}
+
+/// A label and its value.
+pub(super) type Label = (&'static str, Cow<'static, str>);
+
+/// One series of a metric.
+#[derive(Clone, Debug)]
+pub(super) struct Sample {
+    pub(super) labels: Vec<Label>,
+    pub(super) value: Value,
+}
+
+/// The value of a series.
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Whole(u64),
+    Real(f64),
+    Histogram(Histogram),
+}
+
+/// The values of a histogram.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Histogram {
+    /// Upper bounds, and the number of values up to each of them.
+    pub(super) buckets: Vec<(f64, u64)>,
+    /// Number of values.
+    pub(super) count: u64,
+    /// Their sum.
+    pub(super) sum: f64,
+    /// Narrow cells: the highest value of each, and its number; none if only the buckets are known.
+    pub(super) cells: Option<Vec<(f64, u64)>>,
+}
+
+impl Family {
+    /// A metric without samples; its unit is the end of its name.
+    pub(super) fn new(name: &'static str, kind: Kind, help: &'static str) -> Self {
+        let unit = match name.rsplit('_').next() {
+            Some("bytes") => Unit::Bytes,
+            Some("seconds") => Unit::Seconds,
+            _ => Unit::None,
+        };
+        Self {
+            name,
+            kind,
+            unit,
+            help,
+            samples: Vec::new(),
+        }
+    }
+
+    /// With one sample more, without labels.
+    pub(super) fn with(self, value: Value) -> Self {
+        self.with_labels(Vec::new(), value)
+    }
+
+    /// With one sample more.
+    pub(super) fn with_labels(mut self, labels: Vec<Label>, value: Value) -> Self {
+        self.samples.push(Sample { labels, value });
+        self
+    }
+
+    /// With one sample more for each value that is known.
+    pub(super) fn with_each<T>(
+        mut self,
+        label: &'static str,
+        all: impl IntoIterator<Item = T>,
+        series: impl Fn(T) -> Option<(Cow<'static, str>, u64)>,
+    ) -> Self {
+        let series = all.into_iter().filter_map(series);
+        self.samples.extend(series.map(|(value, number)| Sample {
+            labels: vec![(label, value)],
+            value: Value::Whole(number),
+        }));
+        self
+    }
+}
+
+impl Value {
+    /// A number, or none if it is not known.
+    pub(super) fn whole(number: Option<u64>) -> Option<Self> {
+        number.map(Self::Whole)
+    }
+}

@@ -1,0 +1,51 @@
+//! The figures of the broker as Prometheus and `OpenMetrics` read them.
+//!
+//! ```text
+//!   Figures of the broker -> families (catalogue, parts, stages) -> text | OpenMetrics | protobuf
+//! ```
+//!
+//! No label has a value that clients can choose, so that the number of series is known from the
+//! configuration: workers, listeners, sinks, backends and reasons.
+
+mod accept;
+mod catalogue;
+mod family;
+mod native;
+mod parts;
+#[cfg(test)]
+mod promql;
+mod protobuf;
+mod stages;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use thrum_broker::Figures;
+
+pub use accept::Format;
+use family::Family;
+
+/// All metrics of a broker, in a format that [`Format::from_accept`] has chosen.
+pub fn exposition(figures: &Figures, format: Format) -> Vec<u8> {
+    let families = families(figures);
+    match format {
+        Format::Text => text::render(&families, text::Dialect::Prometheus).into_bytes(),
+        Format::OpenMetrics => text::render(&families, text::Dialect::OpenMetrics).into_bytes(),
+        Format::Protobuf => protobuf::render(&families),
+    }
+}
+
+/// All families that have samples, in the order of the guide.
+fn families(figures: &Figures) -> Vec<Family> {
+    let mut families = parts::of_process(figures);
+    families.extend(parts::of_node(figures));
+    families.extend(stages::families(figures.stages.as_ref()));
+    families.extend(catalogue::families(&figures.counters));
+    families.extend(parts::of_workers(figures));
+    families.extend(parts::of_listeners(figures));
+    families.extend(parts::of_sinks(figures));
+    families.extend(parts::of_backends(&figures.backends));
+    families.extend(figures.storage.iter().flat_map(parts::of_storage));
+    families.retain(|family| !family.samples.is_empty());
+    families
+}

@@ -1,0 +1,142 @@
+//! The HTTP port: the interface for people, programs and probes elsewhere.
+//!
+//! ```text
+//!   accept (places) -> TLS -> HTTP/1.1 or 2 (connection) -> sender (forwarded) -> router
+//!                  \-> MQTT over WebSocket: a worker of the broker (websocket)
+//! ```
+//!
+//! It has a thread of its own, so that a flood of requests delays no client of the broker.
+
+mod accept;
+mod connection;
+mod forwarded;
+mod headers;
+mod pages;
+mod places;
+mod probes;
+mod stalled;
+mod websocket;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use axum::{Router, middleware};
+use thrum_broker::{HttpPort, Queries};
+use tokio::runtime::Builder;
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use crate::Security;
+use crate::api::{self, Entrance};
+use connection::Shared;
+use places::Places;
+
+/// Orders of the broker's thread that wait; each is carried out at once.
+const ORDERS_MAX: usize = 4;
+/// Longest time of requests that are under way at the end of the broker.
+const STOP_TIME: Duration = Duration::from_secs(1);
+
+/// The thread that answers HTTP at the ports of a broker.
+#[derive(Debug)]
+pub struct HttpServer {
+    orders: mpsc::Sender<Order>,
+    thread: JoinHandle<()>,
+}
+
+/// What the server is to do.
+#[derive(Debug)]
+enum Order {
+    /// Answer at these ports, and no others.
+    Renew(Vec<HttpPort>),
+    Stop,
+}
+
+impl HttpServer {
+    /// Begins to answer at the ports of a broker.
+    ///
+    /// # Errors
+    /// The system gives no thread or event queue.
+    pub fn start(ports: Vec<HttpPort>, queries: Queries, security: Security) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread()
+            .max_blocking_threads(api::BLOCKING_MAX)
+            .enable_all()
+            .build()?;
+        let router = router(queries, security);
+        let (orders, received) = mpsc::channel(ORDERS_MAX);
+        let thread = std::thread::Builder::new()
+            .name("http".to_owned())
+            .spawn(move || {
+                runtime.block_on(serve(ports, router, received));
+                // Threads that wait for an answer of the broker end with it.
+                runtime.shutdown_background();
+            })?;
+        Ok(Self { orders, thread })
+    }
+
+    /// Answers at these ports from now on, and no others; existing connections stay.
+    pub fn renew(&self, ports: Vec<HttpPort>) {
+        if self.orders.blocking_send(Order::Renew(ports)).is_err() {
+            tracing::error!("the thread of the HTTP port has ended");
+        }
+    }
+
+    /// Accepts no more connections, and answers the requests under way as far as one second allows.
+    pub fn stop(self) {
+        // The thread may have ended.
+        self.orders.blocking_send(Order::Stop).ok();
+        if self.thread.join().is_err() {
+            tracing::error!("the thread of the HTTP port ended by a panic");
+        }
+    }
+}
+
+fn router(queries: Queries, security: Security) -> Router {
+    api::router(queries.clone(), security, Entrance::Port)
+        .merge(pages::router())
+        .merge(probes::router(queries))
+        .layer(middleware::from_fn(headers::protect))
+}
+
+/// Serves the ports until the order to stop.
+async fn serve(ports: Vec<HttpPort>, router: Router, mut orders: mpsc::Receiver<Order>) {
+    let (stop, stopping) = watch::channel(false);
+    let shared = Arc::new(Shared {
+        router,
+        places: Places::new(),
+        stopping,
+    });
+    let mut open = BTreeMap::new();
+    renew(&mut open, ports, &shared);
+    while let Some(Order::Renew(ports)) = orders.recv().await {
+        renew(&mut open, ports, &shared);
+    }
+    for accepting in open.into_values() {
+        accepting.abort();
+    }
+    stop.send_replace(true);
+    if timeout(STOP_TIME, shared.places.all_free()).await.is_err() {
+        tracing::debug!("requests at the HTTP port are cut off by the end of the broker");
+    }
+}
+
+/// Opens and closes ports until they are these.
+fn renew(open: &mut BTreeMap<u32, AbortHandle>, ports: Vec<HttpPort>, shared: &Arc<Shared>) {
+    open.retain(|number, accepting| {
+        let stays = ports.iter().any(|port| port.number() == *number);
+        if !stays {
+            accepting.abort();
+        }
+        stays
+    });
+    for port in ports {
+        // Its settings are read for each connection.
+        open.entry(port.number()).or_insert_with(|| {
+            let accepting = accept::accept(port, Arc::clone(shared));
+            tokio::spawn(accepting).abort_handle()
+        });
+    }
+}

@@ -1,0 +1,358 @@
+//! The HTTP port from outside: requests of browsers, programs, probes, proxies and MQTT clients.
+#![expect(clippy::unwrap_used, reason = "a failed step of a test should panic")]
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use thrum_broker::config::{Anonymous, ListenerConfig, Transport, Workers};
+use thrum_broker::{Access, Broker, Config, Listening};
+use thrum_management::{HttpServer, Security};
+
+/// CONNECT of an MQTT 3.1.1 client with a clean session and the identifier `a`, in a frame of a
+/// WebSocket whose mask is zero.
+const CONNECT_FRAME: &[u8] = b"\x82\x8f\0\0\0\0\x10\x0d\0\x04MQTT\x04\x02\0\0\0\x01a";
+/// The CONNACK in a frame.
+const CONNACK_FRAME: &[u8] = b"\x82\x04\x20\x02\0\0";
+const UPGRADE: &str = "Host: thrum\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+    Sec-WebSocket-Protocol: mqtt\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+
+/// A broker with an HTTP listener only.
+struct TestBroker {
+    broker: Broker,
+    server: HttpServer,
+    security: Security,
+    address: SocketAddr,
+}
+
+fn config(change: impl FnOnce(&mut ListenerConfig)) -> Config {
+    let mut config = Config::default();
+    config.node.workers = Workers::Count(2);
+    config.auth.anonymous = Anonymous::Allow;
+    config.listeners.clear();
+    let mut listener = ListenerConfig {
+        bind: vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()],
+        transport: Transport::Http,
+        ..ListenerConfig::default()
+    };
+    change(&mut listener);
+    config.listeners.insert("http".to_owned(), listener);
+    config
+}
+
+impl TestBroker {
+    fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    fn with(change: impl FnOnce(&mut ListenerConfig)) -> Self {
+        let broker = Broker::start(config(change), Access::default()).unwrap();
+        let security = Security::open(None, None).unwrap();
+        let ports = broker.http_ports();
+        let address = ports[0].listening().socket_address().unwrap();
+        let server = HttpServer::start(ports, broker.queries(), security.clone()).unwrap();
+        Self {
+            broker,
+            server,
+            security,
+            address,
+        }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        let limit = Some(Duration::from_secs(20));
+        stream.set_read_timeout(limit).unwrap();
+        stream
+    }
+
+    /// One request on a connection of its own.
+    fn ask(&self, head: &str, body: &str) -> Answer {
+        let mut stream = self.connect();
+        let len = body.len();
+        write!(
+            stream,
+            "{head}Host: thrum\r\nContent-Length: {len}\r\nConnection: close\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        Answer::read(&bytes)
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        self.ask(&format!("GET {path} HTTP/1.1\r\n"), "")
+    }
+
+    fn post(&self, path: &str, more: &str, body: &Value) -> Answer {
+        let head = format!("POST {path} HTTP/1.1\r\nContent-Type: application/json\r\n{more}");
+        self.ask(&head, &body.to_string())
+    }
+
+    /// Makes the first administrator; returns the header with its cookie.
+    fn set_up(&self) -> String {
+        let link = self.security.setup_link().unwrap().unwrap();
+        let token = link.strip_prefix("setup?t=").unwrap();
+        let body = json!({ "token": token, "name": "admin", "password": "correct horse battery" });
+        let answer = self.post("/api/v1/login/setup", "", &body);
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let cookie = answer.field("set-cookie").unwrap();
+        let cookie = cookie.split(';').next().unwrap();
+        format!("Cookie: {cookie}\r\n")
+    }
+
+    fn stop(self) {
+        self.server.stop();
+        self.broker.stop();
+    }
+}
+
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    fn read(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        Self {
+            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+            head: head.to_owned(),
+            body: body.to_owned(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    fn field(&self, name: &str) -> Option<&str> {
+        let mut fields = self.head.lines().filter_map(|line| line.split_once(": "));
+        fields.find_map(|(found, value)| found.eq_ignore_ascii_case(name).then_some(value))
+    }
+}
+
+/// Reads the head of an answer, byte by byte, so that nothing behind it is read.
+fn head(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        bytes.extend(byte);
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+/// Upgrades a connection, and connects a client of MQTT over it.
+fn connect_mqtt(stream: &mut TcpStream) {
+    write!(stream, "GET /mqtt HTTP/1.1\r\n{UPGRADE}").unwrap();
+    let answer = head(stream);
+    assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
+    stream.write_all(CONNECT_FRAME).unwrap();
+    let mut connack = [0; CONNACK_FRAME.len()];
+    stream.read_exact(&mut connack).unwrap();
+    assert_eq!(connack, *CONNACK_FRAME);
+}
+
+#[test]
+fn nobody_sees_anything_before_a_login_and_the_setup_link_makes_the_first_administrator() {
+    let broker = TestBroker::new();
+    for path in [
+        "/api/v1/clients",
+        "/api/v1/status",
+        "/api/v1/metrics",
+        "/api/v1/retained",
+    ] {
+        let answer = broker.get(path);
+        assert_eq!(answer.status, 401, "{path} {answer:?}");
+        assert_eq!(
+            answer.field("content-type"),
+            Some("application/problem+json")
+        );
+        assert!(answer.json()["remedy"].is_string());
+    }
+    let cookie = broker.set_up();
+    assert!(
+        broker.security.setup_link().unwrap().is_none(),
+        "the link has ended"
+    );
+    let answer = broker.ask(&format!("GET /api/v1/status HTTP/1.1\r\n{cookie}"), "");
+    assert_eq!(answer.status, 200, "{answer:?}");
+    broker.stop();
+}
+
+#[test]
+fn pages_and_probes_need_no_login_and_protect_the_browser() {
+    let broker = TestBroker::new();
+    for (path, kind) in [
+        ("/", "text/html; charset=utf-8"),
+        ("/setup?t=1", "text/html; charset=utf-8"),
+        ("/setup.js", "text/javascript; charset=utf-8"),
+        ("/start.css", "text/css; charset=utf-8"),
+        ("/livez", "text/plain; charset=utf-8"),
+        ("/readyz", "text/plain; charset=utf-8"),
+    ] {
+        let answer = broker.get(path);
+        assert_eq!(answer.status, 200, "{path} {answer:?}");
+        assert_eq!(answer.field("content-type"), Some(kind), "{path}");
+        let policy = answer.field("content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'self'"), "{policy}");
+        assert_eq!(answer.field("referrer-policy"), Some("no-referrer"));
+        // Below a path of a proxy only relative links work.
+        for absolute in ["=\"/", "=\"http", "fetch(\"/", "url("] {
+            assert!(!answer.body.contains(absolute), "{path} has {absolute}");
+        }
+    }
+    assert_eq!(broker.get("/nothing").status, 404);
+    broker.stop();
+}
+
+#[test]
+fn a_client_of_mqtt_connects_over_websocket_at_once_and_after_other_requests() {
+    let broker = TestBroker::new();
+    let mut first = broker.connect();
+    connect_mqtt(&mut first);
+    // A proxy may use a connection for requests first, and for a WebSocket then.
+    let mut second = broker.connect();
+    write!(second, "GET /livez HTTP/1.1\r\nHost: thrum\r\n\r\n").unwrap();
+    let answer = head(&mut second);
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    second.read_exact(&mut [0; "alive\n".len()]).unwrap();
+    connect_mqtt(&mut second);
+    // The same identifier: the first is disconnected by the second.
+    let mut bytes = Vec::new();
+    first.read_to_end(&mut bytes).unwrap();
+    assert_eq!(broker.broker.clients_connected(), 1);
+    drop(second);
+    broker.stop();
+}
+
+#[test]
+fn a_request_for_mqtt_that_is_no_websocket_is_refused_with_a_reason() {
+    let broker = TestBroker::new();
+    let answer = broker.get("/mqtt");
+    assert!((400..500).contains(&answer.status), "{answer:?}");
+    let answer = broker.post("/mqtt", "", &json!({}));
+    assert_eq!(answer.status, 426, "{answer:?}");
+    assert!(
+        answer.json()["remedy"]
+            .as_str()
+            .unwrap()
+            .contains("websocket")
+    );
+    broker.stop();
+}
+
+#[test]
+fn the_head_of_a_request_has_a_limit() {
+    let broker = TestBroker::new();
+    let long = "x".repeat(200 * 1024);
+    let mut stream = broker.connect();
+    // The answer may come before all was sent.
+    write!(
+        stream,
+        "GET /livez HTTP/1.1\r\nHost: thrum\r\nX: {long}\r\n\r\n"
+    )
+    .ok();
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).ok();
+    let text = String::from_utf8_lossy(&bytes);
+    assert!(
+        text.is_empty() || text.starts_with("HTTP/1.1 431 "),
+        "{text}"
+    );
+    assert_eq!(broker.get("/livez").status, 200);
+    broker.stop();
+}
+
+#[test]
+fn only_a_trusted_proxy_names_the_sender_of_a_request() {
+    let wrong = |broker: &TestBroker, from: &str| {
+        let body = json!({ "name": "nobody", "password": "wrong wrong wrong" });
+        let more = format!("X-Forwarded-For: {from}\r\n");
+        broker.post("/api/v1/login", &more, &body).status
+    };
+    let strict = TestBroker::new();
+    strict.set_up();
+    let statuses = (0..8).map(|number| wrong(&strict, &format!("192.0.2.{number}")));
+    let statuses: Vec<_> = statuses.collect();
+    assert!(statuses.contains(&429), "one sender: {statuses:?}");
+    strict.stop();
+    let proxied = TestBroker::with(|listener| {
+        listener.proxy_from = vec!["127.0.0.0/8".parse().unwrap()];
+    });
+    proxied.set_up();
+    // Networks that have nothing to do with each other.
+    let statuses = (0..8).map(|number| wrong(&proxied, &format!("{}.7.7.7", 20 + number)));
+    let statuses: Vec<_> = statuses.collect();
+    assert!(statuses.iter().all(|status| *status == 401), "{statuses:?}");
+    proxied.stop();
+}
+
+#[test]
+fn a_reload_opens_and_closes_ports() {
+    let mut test = TestBroker::new();
+    let before = test.address;
+    let addresses = test.broker.addresses();
+    assert!(addresses.iter().any(|one| one.scheme == "http"));
+    let mut other = config(|_| {});
+    let moved = other.listeners.remove("http").unwrap();
+    other.listeners.insert("other".to_owned(), moved);
+    other
+        .listeners
+        .get_mut("other")
+        .unwrap()
+        .bind
+        .push("127.0.0.2:0".parse::<SocketAddr>().unwrap().into());
+    let (waiting, settling) = test.broker.reload(&other).unwrap();
+    assert!(waiting.is_empty());
+    settling.wait(Duration::from_secs(5)).unwrap();
+    test.server.renew(test.broker.http_ports());
+    // The address that both have is the same socket.
+    assert!(
+        test.broker
+            .addresses()
+            .iter()
+            .any(|one| one.socket_address() == Some(before))
+    );
+    assert_eq!(test.get("/livez").status, 200);
+    let second = test.broker.addresses();
+    let second = second.iter().filter_map(Listening::socket_address);
+    test.address = second.clone().find(|one| *one != before).unwrap();
+    assert_eq!(test.get("/livez").status, 200);
+    other.listeners.get_mut("other").unwrap().bind.remove(0);
+    let (_, settling) = test.broker.reload(&other).unwrap();
+    settling.wait(Duration::from_secs(5)).unwrap();
+    test.server.renew(test.broker.http_ports());
+    assert_eq!(test.get("/livez").status, 200);
+    let refused = (0..100).any(|_| {
+        let refused = TcpStream::connect(before).is_err();
+        if !refused {
+            std::thread::yield_now();
+        }
+        refused
+    });
+    assert!(refused, "{before} is closed");
+    test.stop();
+}
+
+#[test]
+fn a_refusal_reaches_a_client_that_sends_its_body_later() {
+    let broker = TestBroker::new();
+    for _ in 0..20 {
+        let mut stream = broker.connect();
+        let head = "POST /api/v1/publish HTTP/1.1\r\nHost: thrum\r\nContent-Type: application/json\r\n\
+            Content-Length: 2\r\nConnection: close\r\n\r\n";
+        stream.write_all(head.as_bytes()).unwrap();
+        std::thread::yield_now();
+        stream.write_all(b"{}").unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        assert_eq!(Answer::read(&bytes).status, 401);
+    }
+    broker.stop();
+}
