@@ -208,6 +208,9 @@ fn pages_and_probes_need_no_login_and_protect_the_browser() {
         }
     }
     assert_eq!(broker.get("/nothing").status, 404);
+    let refused = broker.post("/livez", "", &json!({}));
+    assert_eq!(refused.status, 405, "{refused:?}");
+    assert!(refused.json()["remedy"].is_string());
     broker.stop();
 }
 

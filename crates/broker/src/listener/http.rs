@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
 use thrum_access::Network;
+use thrum_engine::node::metrics::Counter;
 use thrum_engine::peer::Peer;
 use thrum_engine::workers::WorkerId;
 use thrum_transport::{Acceptor, describe_certificate};
@@ -264,6 +265,12 @@ impl HttpPort {
             let mut proxies = settings.proxies.iter();
             proxies.any(|network| network.contains(address))
         })
+    }
+
+    /// Counts a connection that the caller closed because there were too many.
+    pub fn count_over_limit(&self) {
+        let metrics = &self.place.entrance.node.state.metrics;
+        metrics.add_elsewhere(Counter::ConnectionsOverLimit, 1);
     }
 
     /// Passes a client to the next worker with capacity, which answers its request for the upgrade.

@@ -119,9 +119,14 @@ pub fn router(queries: Queries, security: Security, entrance: Entrance) -> Route
         ))
         .with_state(api)
         .fallback(|request: Request| async move { problem::no_route(&request) })
-        .method_not_allowed_fallback(|request: Request| async move { problem::no_method(&request) })
+        .method_not_allowed_fallback(no_method)
         .layer(middleware::from_fn(in_time))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+}
+
+/// The route has no such method.
+pub(crate) async fn no_method(request: Request) -> Problem {
+    problem::no_method(&request)
 }
 
 /// Routes about clients and what they have.

@@ -28,6 +28,7 @@ pub(super) async fn accept(port: HttpPort, shared: Arc<Shared>) {
             Ok((stream, address)) => {
                 let is_proxy = port.is_proxy(address.ip());
                 let Some(place) = shared.places.take(address.ip(), is_proxy) else {
+                    port.count_over_limit();
                     continue;
                 };
                 let arrived = Arrived {

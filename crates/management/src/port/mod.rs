@@ -98,6 +98,7 @@ fn router(queries: Queries, security: Security) -> Router {
     api::router(queries.clone(), security, Entrance::Port)
         .merge(pages::router())
         .merge(probes::router(queries))
+        .method_not_allowed_fallback(api::no_method)
         .layer(middleware::from_fn(headers::protect))
 }
 

@@ -19,16 +19,19 @@ fn audit(folder: &Folder, options: &str) -> Vec<Value> {
 #[test]
 fn a_setup_link_is_made_while_there_is_no_administrator() {
     let folder = Folder::empty("admin-setup");
-    let _server = Server::start(&folder, "data");
+    let port = ("THRUM_LISTENERS__HTTP__BIND", "127.0.0.1:0");
+    let _server = Server::start_with(&folder, "data", Some(port));
     assert_eq!(
         folder.printed("admin ls --data-dir data"),
         "0 administrators; thrum admin setup-url makes a link for the first one\n"
     );
     let link = folder.printed("admin setup-url --data-dir data");
-    let token = link
-        .strip_prefix("http://127.0.0.1:8080/setup?t=")
-        .unwrap()
-        .trim_end();
+    // The address is that of the port that the broker got.
+    let (port, token) = link
+        .strip_prefix("http://127.0.0.1:")
+        .and_then(|rest| rest.trim_end().split_once("/setup?t="))
+        .unwrap();
+    assert!(port.parse::<u16>().unwrap() > 0, "{link}");
     assert_eq!(token.len(), 32, "192 bits: {token}");
     let other =
         folder.printed("admin setup-url --data-dir data --url https://broker.example/thrum/");
@@ -61,7 +64,7 @@ fn the_first_administrator_has_the_password_of_the_file_and_another_one_later() 
         "{first}"
     );
     folder.check_fails(
-        "admin setup-url --data-dir data",
+        "admin setup-url --data-dir data --url http://x",
         2,
         "error: an administrator exists already; log in; thrum admin reset-password NAME on the broker's machine sets \
          another password\n",

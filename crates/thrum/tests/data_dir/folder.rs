@@ -95,6 +95,7 @@ impl Folder {
         command.args(line.split_whitespace()).current_dir(&self.0);
         command
             .env_remove("THRUM_ADMIN_PASSWORD_FILE")
+            .env("THRUM_LISTENERS__HTTP__BIND", "[]")
             .envs(variable);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let _turn = SPAWN.lock().unwrap();

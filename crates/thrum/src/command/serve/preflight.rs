@@ -14,7 +14,16 @@ const UNPRIVILEGED: u16 = 1024;
 
 /// Addresses that cannot be listened on; never empty.
 #[derive(Debug)]
-pub(super) struct Refused(Vec<(SocketAddr, Error)>);
+pub(super) struct Refused(Vec<Refusal>);
+
+/// An address that cannot be listened on.
+#[derive(Debug)]
+struct Refusal {
+    address: SocketAddr,
+    error: Error,
+    /// It is of the management interface.
+    is_http: bool,
+}
 
 /// Tries all addresses. Returns those to do without: those of a family that this machine does not
 /// have, if their listener has another, and those that the listener `optional` cannot have.
@@ -25,6 +34,11 @@ pub(super) fn check(config: &Config, optional: Option<&str>) -> Result<Vec<Socke
     let mut refused = Vec::new();
     let mut without = Vec::new();
     for (name, listener) in &config.listeners {
+        let refusal = |address, error| Refusal {
+            address,
+            error,
+            is_http: listener.transport == Transport::Http,
+        };
         let mut absent = Vec::new();
         let addresses = listener.bind.iter().filter_map(|bind| match bind {
             Bind::Address(address) => Some(address),
@@ -34,7 +48,9 @@ pub(super) fn check(config: &Config, optional: Option<&str>) -> Result<Vec<Socke
         for address in addresses {
             match listen(*address, listener.transport) {
                 Ok(()) => {}
-                Err(error) if is_family_absent(*address, &error) => absent.push((*address, error)),
+                Err(error) if is_family_absent(*address, &error) => {
+                    absent.push(refusal(*address, error));
+                }
                 Err(error) if optional == Some(name) => {
                     tracing::warn!(
                         %address,
@@ -43,13 +59,13 @@ pub(super) fn check(config: &Config, optional: Option<&str>) -> Result<Vec<Socke
                     );
                     without.push(*address);
                 }
-                Err(error) => refused.push((*address, error)),
+                Err(error) => refused.push(refusal(*address, error)),
             }
         }
         if !absent.is_empty() && absent.len() == listener.bind.len() {
             refused.append(&mut absent);
         }
-        for (address, error) in absent {
+        for Refusal { address, error, .. } in absent {
             tracing::info!(listener = %name, %address, %error, "not listening, no IPv6 here");
             without.push(address);
         }
@@ -92,12 +108,13 @@ fn is_family_absent(address: SocketAddr, error: &Error) -> bool {
 
 impl fmt::Display for Refused {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, (address, error)) in self.0.iter().enumerate() {
+        for (number, refusal) in self.0.iter().enumerate() {
             let separator = if number == 0 { "" } else { "\nerror: " };
             write!(
                 formatter,
-                "{separator}cannot listen on {address}: {}",
-                Reason(*address, error)
+                "{separator}cannot listen on {}: {}",
+                refusal.address,
+                Reason(refusal)
             )?;
         }
         Ok(())
@@ -105,22 +122,34 @@ impl fmt::Display for Refused {
 }
 
 /// Why an address is refused and what to do.
-struct Reason<'a>(SocketAddr, &'a Error);
+struct Reason<'a>(&'a Refusal);
 
 impl fmt::Display for Reason<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(address, error) = self;
+        let Self(Refusal {
+            address,
+            error,
+            is_http,
+        }) = self;
+        let with = if *is_http {
+            "listeners.http.bind"
+        } else {
+            "--listen"
+        };
         match error.kind() {
-            ErrorKind::AddrInUse => formatter.write_str(
-                "address already in use; another broker? stop it or choose another port with --listen",
+            ErrorKind::AddrInUse => write!(
+                formatter,
+                "address already in use; another broker? stop it or choose another port with {with}"
             ),
             ErrorKind::PermissionDenied if address.port() < UNPRIVILEGED => write!(
                 formatter,
                 "permission denied; ports below {UNPRIVILEGED} need root or CAP_NET_BIND_SERVICE, \
-                 choose another port with --listen"
+                 choose another port with {with}"
             ),
-            ErrorKind::AddrNotAvailable => formatter
-                .write_str("this machine has no such address; choose one of its own with --listen"),
+            ErrorKind::AddrNotAvailable => write!(
+                formatter,
+                "this machine has no such address; choose one of its own with {with}"
+            ),
             _ => write!(formatter, "{error}"),
         }
     }
@@ -131,8 +160,16 @@ mod tests {
     use super::*;
 
     fn check_reason(address: &str, kind: ErrorKind, expected: &str) {
-        let refused = Refused(vec![(address.parse().unwrap(), Error::from(kind))]);
-        assert_eq!(refused.to_string(), expected);
+        let refused = |is_http| {
+            Refused(vec![Refusal {
+                address: address.parse().unwrap(),
+                error: Error::from(kind),
+                is_http,
+            }])
+        };
+        assert_eq!(refused(false).to_string(), expected);
+        let of_http = expected.replace("--listen", "listeners.http.bind");
+        assert_eq!(refused(true).to_string(), of_http);
     }
 
     #[test]
