@@ -102,9 +102,11 @@ impl TestBroker {
         format!("Cookie: {cookie}\r\n")
     }
 
+    /// In the order of a program that ends.
     fn stop(self) {
-        self.server.stop();
+        self.server.close();
         self.broker.stop();
+        self.server.stop();
     }
 }
 
@@ -145,6 +147,17 @@ fn head(stream: &mut TcpStream) -> String {
         bytes.extend(byte);
     }
     String::from_utf8(bytes).unwrap()
+}
+
+/// A request on a connection that stays open; returns the head of its answer.
+fn ask_on(stream: &mut TcpStream) -> String {
+    write!(stream, "GET /livez HTTP/1.1\r\nHost: thrum\r\n\r\n").unwrap();
+    let answer = head(stream);
+    let mut lens = answer.lines().filter_map(|line| line.split_once(": "));
+    let len = lens.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    let len = len.unwrap().1.parse().unwrap();
+    stream.read_exact(&mut vec![0; len]).unwrap();
+    answer
 }
 
 /// Upgrades a connection, and connects a client of MQTT over it.
@@ -221,10 +234,7 @@ fn a_client_of_mqtt_connects_over_websocket_at_once_and_after_other_requests() {
     connect_mqtt(&mut first);
     // A proxy may use a connection for requests first, and for a WebSocket then.
     let mut second = broker.connect();
-    write!(second, "GET /livez HTTP/1.1\r\nHost: thrum\r\n\r\n").unwrap();
-    let answer = head(&mut second);
-    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-    second.read_exact(&mut [0; "alive\n".len()]).unwrap();
+    assert!(ask_on(&mut second).starts_with("HTTP/1.1 200 "));
     connect_mqtt(&mut second);
     // The same identifier: the first is disconnected by the second.
     let mut bytes = Vec::new();
@@ -300,6 +310,8 @@ fn only_a_trusted_proxy_names_the_sender_of_a_request() {
 fn a_reload_opens_and_closes_ports() {
     let mut test = TestBroker::new();
     let before = test.address;
+    let mut old = test.connect();
+    assert!(ask_on(&mut old).starts_with("HTTP/1.1 200 "));
     let addresses = test.broker.addresses();
     assert!(addresses.iter().any(|one| one.scheme == "http"));
     let mut other = config(|_| {});
@@ -339,7 +351,10 @@ fn a_reload_opens_and_closes_ports() {
         }
         refused
     });
-    assert!(refused, "{before} is closed");
+    assert!(refused, "{before} is closed, though a connection is left");
+    let answer = ask_on(&mut old);
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert!(answer.contains("connection: close"), "{answer}");
     test.stop();
 }
 
@@ -358,4 +373,43 @@ fn a_refusal_reaches_a_client_that_sends_its_body_later() {
         assert_eq!(Answer::read(&bytes).status, 401);
     }
     broker.stop();
+}
+
+#[test]
+fn clients_are_told_that_the_broker_ends_however_they_came_in() {
+    // CONNECT of MQTT 5.0 in a frame.
+    let connect = b"\x82\x90\0\0\0\0\x10\x0e\0\x04MQTT\x05\x02\0\0\0\0\x01";
+    let broker = TestBroker::new();
+    let mut streams = [broker.connect(), broker.connect()];
+    assert!(ask_on(&mut streams[1]).starts_with("HTTP/1.1 200 "));
+    for (stream, client_id) in streams.iter_mut().zip(*b"ab") {
+        write!(stream, "GET /mqtt HTTP/1.1\r\n{UPGRADE}").unwrap();
+        assert!(head(stream).starts_with("HTTP/1.1 101 "));
+        stream
+            .write_all(&[connect.as_slice(), &[client_id]].concat())
+            .unwrap();
+        let mut connack = [0; 3];
+        stream.read_exact(&mut connack).unwrap();
+        assert_eq!((connack[0], connack[2]), (0x82, 0x20));
+    }
+    broker.stop();
+    for stream in &mut streams {
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).unwrap();
+        let text = String::from_utf8_lossy(&rest);
+        // DISCONNECT 0x8B with its reason.
+        assert!(text.contains("shutting down"), "{text:?}");
+    }
+}
+
+#[test]
+fn the_path_of_mqtt_is_none_of_the_interface() {
+    for path in ["/", "/livez", "/api/v1/clients"] {
+        let config = config(|listener| path.clone_into(&mut listener.path));
+        let checked = thrum_broker::check(&config);
+        let refused = checked.refused.iter().map(ToString::to_string);
+        let refused: Vec<_> = refused.collect();
+        assert_eq!(refused.len(), 1, "{path}: {refused:?}");
+        assert!(refused[0].contains("choose another path"), "{refused:?}");
+    }
 }

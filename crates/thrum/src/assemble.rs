@@ -81,15 +81,12 @@ pub(crate) fn prepare(config: &Config) -> Result<Prepared, Lines> {
 pub(crate) fn start(loaded: &mut Loaded, prepared: Prepared) -> anyhow::Result<Node> {
     let auth = prepared.auth;
     let broker = match start_broker(&loaded.config, &auth) {
-        // Another program has taken the address since it was tried.
-        Err(StartError::Bind {
-            listener, source, ..
-        }) if loaded.optional_listener() == Some(listener.as_str()) => {
-            tracing::warn!(error = %source, "no management interface: its address was taken meanwhile");
+        Err(error) => {
+            let listener = without_optional(loaded, error)?;
             loaded.config.listeners.remove(&listener);
             start_broker(&loaded.config, &auth)?
         }
-        started => started?,
+        Ok(broker) => broker,
     };
     let config = &loaded.config;
     let management = match Management::start(&config.node.data_dir, &broker) {
@@ -107,6 +104,22 @@ pub(crate) fn start(loaded: &mut Loaded, prepared: Prepared) -> anyhow::Result<N
     };
     node.follow();
     Ok(node)
+}
+
+/// The listener to do without, which nobody asked for and whose address another program has taken.
+///
+/// # Errors
+/// The error is another one.
+fn without_optional(loaded: &Loaded, error: StartError) -> Result<String, StartError> {
+    match error {
+        StartError::Bind {
+            listener, source, ..
+        } if loaded.optional_listener() == Some(listener.as_str()) => {
+            tracing::warn!(error = %source, "no management interface: its address is taken");
+            Ok(listener)
+        }
+        error => Err(error),
+    }
 }
 
 fn start_broker(config: &Config, auth: &Arc<AuthService>) -> Result<Broker, StartError> {
@@ -134,9 +147,17 @@ impl Node {
     ///
     /// # Errors
     /// The errors that prevent the change; then everything stays unchanged.
-    pub(crate) fn reload(&mut self, config: &Config) -> anyhow::Result<Vec<String>> {
-        let rights = self.auth.prepare(&config.access())?;
-        let listeners = self.broker.prepare(&config.broker())?;
+    pub(crate) fn reload(&mut self, loaded: &mut Loaded) -> anyhow::Result<Vec<String>> {
+        let rights = self.auth.prepare(&loaded.config.access())?;
+        let listeners = match self.broker.prepare(&loaded.config.broker()) {
+            Err(error) => {
+                let listener = without_optional(loaded, error)?;
+                loaded.config.listeners.remove(&listener);
+                self.broker.prepare(&loaded.config.broker())?
+            }
+            Ok(listeners) => listeners,
+        };
+        let config = &loaded.config;
         // Nothing may fail from here on: rights and subscriptions that clients lose cannot be
         // restored.
         self.acl
@@ -159,9 +180,11 @@ impl Node {
     }
 
     /// Ends it.
-    pub(crate) fn stop(self) {
-        self.management.stop();
+    pub(crate) fn stop(mut self) {
+        self.management.close();
         self.broker.stop();
+        // Carries the last bytes of the broker to its clients.
+        self.management.stop();
     }
 
     /// Users and rules go to the broker whenever they change.

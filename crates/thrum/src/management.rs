@@ -66,12 +66,10 @@ impl Management {
         let Some(security) = &self.security else {
             return;
         };
-        if let Some(server) = self.server.take_if(|_| ports.is_empty()) {
-            server.stop();
-        }
         match &self.server {
-            _ if ports.is_empty() => {}
+            // Clients that came in there stay, as those of other listeners do.
             Some(server) => server.renew(ports),
+            None if ports.is_empty() => {}
             None => match HttpServer::start(ports, broker.queries(), security.clone()) {
                 Ok(server) => self.server = Some(server),
                 Err(error) => tracing::error!(%error, "nobody answers at the HTTP port"),
@@ -89,13 +87,20 @@ impl Management {
         })
     }
 
-    /// Closes socket and ports.
+    /// Closes socket and ports: the broker is about to end.
+    pub(crate) fn close(&mut self) {
+        if let Some(server) = &self.server {
+            server.close();
+        }
+        if let Some(socket) = self.socket.take() {
+            socket.stop();
+        }
+    }
+
+    /// Ends after the broker.
     pub(crate) fn stop(self) {
         if let Some(server) = self.server {
             server.stop();
-        }
-        if let Some(socket) = self.socket {
-            socket.stop();
         }
     }
 }

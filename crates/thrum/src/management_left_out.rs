@@ -41,7 +41,15 @@ impl Management {
     /// There is nothing to close.
     #[expect(
         clippy::unused_self,
+        clippy::needless_pass_by_ref_mut,
         reason = "the interface of a complete program is closed"
+    )]
+    pub(crate) const fn close(&mut self) {}
+
+    /// There is nothing to end.
+    #[expect(
+        clippy::unused_self,
+        reason = "the interface of a complete program is ended"
     )]
     pub(crate) const fn stop(self) {}
 }

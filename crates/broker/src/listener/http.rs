@@ -2,9 +2,10 @@
 //! that turns out to be MQTT over WebSocket goes to a worker, and is a client like any other.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -23,9 +24,17 @@ use crate::node::Node;
 /// Protocols over TLS, the preferred one first.
 const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// A connection whose peer is silent for this long is tried: streams to viewers may be idle for as
-/// long as nothing happens.
-const KEEPALIVE: Duration = Duration::from_mins(1);
+/// Paths that the management interface answers itself, and beginnings of them.
+const OWN_PATHS: [&str; 7] = [
+    "/",
+    "/setup",
+    "/setup.js",
+    "/start.css",
+    "/livez",
+    "/readyz",
+    "/metrics",
+];
+const OWN_PATHS_BELOW: &str = "/api/";
 
 /// An address of an HTTP listener.
 #[derive(Clone, Debug)]
@@ -49,6 +58,8 @@ pub(super) struct HttpAddress<'a> {
     pub(super) asked: &'a Bind,
     /// Of the place that it gets.
     pub(super) number: u32,
+    /// `limits.tcp_keepalive`.
+    pub(super) keepalive: Duration,
 }
 
 /// The settings of a listener for its next connections.
@@ -79,13 +90,18 @@ struct Entrance {
     /// Guards the settings that a reload replaces: read for a moment for each connection.
     settings: RwLock<HttpSettings>,
     next: AtomicUsize,
+    /// The address was taken away by a reload.
+    is_closed: AtomicBool,
 }
 
 /// An open address of an HTTP listener. The caller accepts its connections.
 #[derive(Clone, Debug)]
 pub struct HttpPort {
-    place: HttpPlace,
+    number: u32,
     listening: Listening,
+    entrance: Arc<Entrance>,
+    /// None in the hands of a connection: the address is free again when nobody accepts.
+    socket: Option<Arc<OwnedFd>>,
 }
 
 /// A connection that asked for MQTT over WebSocket.
@@ -148,6 +164,7 @@ impl HttpPlace {
             name,
             asked,
             number,
+            keepalive,
         } = address;
         let failed = |source| StartError::Bind {
             listener: name.to_owned(),
@@ -157,13 +174,13 @@ impl HttpPlace {
         let address = address_of(asked).map_err(|cause| refused(name, cause))?;
         let wanted = Sockets {
             count: 1,
-            keepalive: KEEPALIVE,
+            keepalive,
         };
         let (sockets, real) = tcp::bind(address, wanted).map_err(failed)?;
         let socket = sockets
             .into_iter()
             .next()
-            .ok_or_else(|| failed(std::io::ErrorKind::AddrNotAvailable.into()))?;
+            .ok_or_else(|| failed(ErrorKind::AddrNotAvailable.into()))?;
         Ok(Self {
             name: name.to_owned(),
             asked: asked.clone(),
@@ -174,6 +191,7 @@ impl HttpPlace {
                 node: Arc::clone(node),
                 settings: RwLock::new(settings),
                 next: AtomicUsize::new(0),
+                is_closed: AtomicBool::new(false),
             }),
         })
     }
@@ -216,9 +234,20 @@ impl HttpPlace {
 
     pub(super) fn port(&self, config: &ListenerConfig) -> HttpPort {
         HttpPort {
-            place: self.clone(),
+            number: self.number,
             listening: self.listening(config),
+            entrance: Arc::clone(&self.entrance),
+            socket: Some(Arc::clone(&self.socket)),
         }
+    }
+
+    pub(super) const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The address is taken away: requests on its connections are refused.
+    pub(super) fn close(&self) {
+        self.entrance.is_closed.store(true, Ordering::Relaxed);
     }
 }
 
@@ -232,7 +261,7 @@ impl Entrance {
 impl HttpPort {
     /// Unique to this address: after a reload the same address has the same number.
     pub const fn number(&self) -> u32 {
-        self.place.number
+        self.number
     }
 
     /// The address, and the scheme of its URL.
@@ -245,23 +274,38 @@ impl HttpPort {
     /// # Errors
     /// The process has no more files.
     pub fn socket(&self) -> std::io::Result<TcpListener> {
-        Ok(self.place.socket.try_clone()?.into())
+        let socket = self.socket.as_ref().ok_or(ErrorKind::NotConnected)?;
+        Ok(socket.try_clone()?.into())
+    }
+
+    /// The same for a connection, which does not keep the address.
+    #[must_use]
+    pub fn for_connection(&self) -> Self {
+        Self {
+            socket: None,
+            ..self.clone()
+        }
+    }
+
+    /// Whether a reload has taken the address away.
+    pub fn is_closed(&self) -> bool {
+        self.entrance.is_closed.load(Ordering::Relaxed)
     }
 
     /// TLS of the next connection, for HTTP/2 and HTTP/1.1; none over plain TCP.
     pub fn tls(&self) -> Option<Arc<rustls::ServerConfig>> {
         let of = |settings: &HttpSettings| settings.tls.config.clone();
-        self.place.entrance.read(of)
+        self.entrance.read(of)
     }
 
     /// Whether a request for this path, without its query, is for MQTT over WebSocket.
     pub fn is_websocket(&self, path: &str) -> bool {
-        self.place.entrance.read(|settings| *settings.path == *path)
+        self.entrance.read(|settings| *settings.path == *path)
     }
 
     /// Whether an address is that of a proxy whose headers name the client's address.
     pub fn is_proxy(&self, address: IpAddr) -> bool {
-        self.place.entrance.read(|settings| {
+        self.entrance.read(|settings| {
             let mut proxies = settings.proxies.iter();
             proxies.any(|network| network.contains(address))
         })
@@ -269,14 +313,24 @@ impl HttpPort {
 
     /// Counts a connection that the caller closed because there were too many.
     pub fn count_over_limit(&self) {
-        let metrics = &self.place.entrance.node.state.metrics;
+        let metrics = &self.entrance.node.state.metrics;
         metrics.add_elsewhere(Counter::ConnectionsOverLimit, 1);
     }
 
-    /// Passes a client to the next worker with capacity, which answers its request for the upgrade.
-    pub fn admit(&self, client: WebSocketClient) {
+    /// Passes a client to the next worker with capacity, which answers its request for the upgrade;
+    /// false if none takes clients now.
+    #[must_use]
+    pub fn admit(&self, client: WebSocketClient) -> bool {
+        if self.is_closed() {
+            return false;
+        }
+        if self.entrance.node.all_defer_connections() {
+            let metrics = &self.entrance.node.state.metrics;
+            metrics.add_elsewhere(Counter::OverloadDeferred, 1);
+            return false;
+        }
         let certificate = client.certificate.as_ref().and_then(describe_certificate);
-        let entrance = &self.place.entrance;
+        let entrance = &self.entrance;
         let gate = entrance.read(|settings| {
             settings.gate.gate.hold();
             settings.gate.number
@@ -298,6 +352,7 @@ impl HttpPort {
         let worker = worker.unwrap_or(WorkerId::new(0));
         let mail = Mail::Arrived(Box::new(arrived));
         node.mailbox(worker).push(mail);
+        true
     }
 }
 
@@ -313,6 +368,13 @@ pub(super) fn check(config: &Config, of: NamedListener<'_>) -> Result<Acceptor, 
         let cause = "an HTTP listener reads no PROXY protocol header: its proxies name the client in the header \
             X-Forwarded-For; leave out proxy_protocol, and name them in proxy_from";
         return Err(refused(of.name, cause.to_owned()));
+    }
+    let path = of.config.path.as_str();
+    if OWN_PATHS.contains(&path) || path.starts_with(OWN_PATHS_BELOW) {
+        let cause = format!(
+            "the management interface answers {path} itself; choose another path for MQTT over WebSocket, as /mqtt"
+        );
+        return Err(refused(of.name, cause));
     }
     layers::tls_acceptor(config, of, None)
 }

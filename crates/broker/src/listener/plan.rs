@@ -4,10 +4,11 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use thrum_transport::{Acceptor, ServerCertificate};
 
-use super::http::{HttpAddress, HttpPlace, HttpPort, HttpSettings};
+use super::http::{self, HttpAddress, HttpPlace, HttpPort, HttpSettings};
 use super::quic::{QuicAddress, QuicPlace, Renewal};
 use super::{
     Gate, GateParts, Gates, Listener, Listening, NamedListener, Numbered, Sockets, StartError,
@@ -74,6 +75,8 @@ pub(crate) struct Plan {
     renewed_quic: Vec<(u32, String, Renewal)>,
     /// Addresses of HTTP that stay.
     renewed_http: Vec<(HttpPlace, HttpSettings)>,
+    /// `limits.tcp_keepalive`.
+    keepalive: Duration,
 }
 
 /// The next gate of a listener.
@@ -272,6 +275,7 @@ impl Plan {
             renewed: Vec::new(),
             renewed_quic: Vec::new(),
             renewed_http: Vec::new(),
+            keepalive: config.limits.tcp_keepalive,
         };
         let mut left_http: Vec<&HttpPlace> = standing.http.iter().collect();
         for (name, listener) in &config.listeners {
@@ -294,6 +298,7 @@ impl Plan {
                 continue;
             }
             if listener.transport == Transport::Http {
+                http::check(config, of)?;
                 plan.keep_or_open_http(
                     node,
                     of,
@@ -353,6 +358,7 @@ impl Plan {
         settings: impl Fn(Option<&HttpPlace>) -> Result<HttpSettings, StartError>,
         left: &mut Vec<&HttpPlace>,
     ) -> Result<(), StartError> {
+        let keepalive = self.keepalive;
         for asked in &of.config.bind {
             if let Some(known) = left.iter().position(|place| place.asked == *asked) {
                 let place = left.swap_remove(known);
@@ -369,6 +375,7 @@ impl Plan {
                 name: of.name,
                 asked,
                 number,
+                keepalive,
             };
             self.standing
                 .http
@@ -439,6 +446,12 @@ impl Plan {
         for (place, settings) in self.renewed_http.drain(..) {
             place.renew(settings);
         }
+        let stays = |place: &HttpPlace| {
+            let mut kept = self.standing.http.iter();
+            kept.any(|kept| kept.number() == place.number())
+        };
+        let gone = standing.http.iter().filter(|place| !stays(place));
+        gone.for_each(HttpPlace::close);
         let parting = self.carry_out_quic(standing);
         if !parting.is_empty() {
             for changes in &mut changes {

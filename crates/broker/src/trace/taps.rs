@@ -180,6 +180,8 @@ impl Traces {
             }
         }
         if all | of_topics == 0 {
+            // The next connection with this key must not find it.
+            self.taps.remove(&flagged.key);
             return false;
         }
         let connections = &mut self.connections;
@@ -198,6 +200,8 @@ impl Traces {
             }
         });
         (tap.all, tap.of_topics) = (all, of_topics);
+        // The header of a proxy names another one.
+        tap.peer = flagged.peer;
         if *tap.client_id != *flagged.client_id {
             tap.client_id = flagged.client_id.into();
         }
@@ -245,6 +249,7 @@ impl Traces {
             return true;
         }
         let Ok(packet) = decode(frame, moment.version) else {
+            leave_out(&self.on, tap, moment.worker);
             return true;
         };
         let passing = Passing {
@@ -326,8 +331,10 @@ fn sent(
     frame: Frame<'_>,
     moment: Moment,
 ) {
-    let Ok(packet) = decode(frame, moment.version) else {
-        debug_assert!(false, "the broker sends whole packets");
+    // A CONNECT that cannot be read is answered in the version that it names.
+    let read = decode(frame, moment.version).or_else(|_| decode(frame, Version::V5));
+    let Ok(packet) = read else {
+        leave_out(on, tap, moment.worker);
         return;
     };
     let topic = match &packet {
@@ -410,5 +417,61 @@ fn copy_behind(out: &Output, skip: usize, to: &mut Vec<u8>) {
         let skipped = skip.min(piece.len());
         skip -= skipped;
         to.extend_from_slice(&piece[skipped..]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TraceRequest;
+
+    const KEY: usize = 7;
+
+    fn flagged(peer: &str) -> Flagged<'static> {
+        Flagged {
+            key: ConnectionKey::new(KEY).unwrap(),
+            peer: Peer::from(peer.parse::<std::net::SocketAddr>().unwrap()),
+            client_id: "",
+            has_part: false,
+        }
+    }
+
+    /// A trace of one address.
+    fn traces(of: &str) -> (Traces, Arc<SharedTrace>) {
+        let request = TraceRequest {
+            subject: TraceSubject::Address(of.parse().unwrap()),
+            payloads: false,
+            time: Duration::from_secs(5),
+            packets_max: 10,
+            bytes_max: 1 << 20,
+        };
+        let slots = Arc::default();
+        let (trace, _) = SharedTrace::new(&slots, request, Duration::from_secs(5), 1).unwrap();
+        let trace = Arc::new(trace);
+        let mut traces = Traces::default();
+        traces.begin(&trace);
+        (traces, trace)
+    }
+
+    #[test]
+    fn a_connection_that_is_no_longer_traced_leaves_nothing_to_the_next_one_with_its_key() {
+        let (mut traces, _trace) = traces("127.0.0.1");
+        assert!(traces.flag(flagged("127.0.0.1:1"), 0));
+        let first = traces.taps.values().next().map(|tap| tap.connection);
+        // The header of a proxy names a client elsewhere.
+        assert!(!traces.flag(flagged("203.0.113.7:5000"), 0));
+        assert!(traces.taps.is_empty());
+        assert!(traces.flag(flagged("127.0.0.1:2"), 0));
+        let next = traces.taps.values().next().map(|tap| tap.connection);
+        assert_ne!(first, next);
+    }
+
+    #[test]
+    fn the_client_behind_a_proxy_is_the_peer_of_its_packets() {
+        let (mut traces, _trace) = traces("127.0.0.0/8");
+        assert!(traces.flag(flagged("127.0.0.1:1"), 0));
+        assert!(traces.flag(flagged("127.0.0.9:7001"), 0));
+        let peer = traces.taps.values().next().map(|tap| tap.peer.to_string());
+        assert_eq!(peer.as_deref(), Some("127.0.0.9:7001"));
     }
 }

@@ -13,14 +13,19 @@ use super::connection::{Arrived, Shared, serve};
 /// Pause of accepting when the system has no more files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// Pause before another attempt to accept at all.
+const LISTEN_PAUSE: Duration = Duration::from_secs(5);
+
 /// Accepts connections until it is aborted.
 pub(super) async fn accept(port: HttpPort, shared: Arc<Shared>) {
     let address = port.listening().address.clone();
-    let listener = match listener(&port) {
-        Ok(listener) => listener,
-        Err(error) => {
-            tracing::error!(%address, %error, "cannot accept at the HTTP port");
-            return;
+    let listener = loop {
+        match listener(&port) {
+            Ok(listener) => break listener,
+            Err(error) => {
+                tracing::error!(%address, %error, "cannot accept at the HTTP port; trying again");
+                sleep(LISTEN_PAUSE).await;
+            }
         }
     };
     loop {
@@ -36,7 +41,7 @@ pub(super) async fn accept(port: HttpPort, shared: Arc<Shared>) {
                     address,
                     place: Arc::new(place),
                 };
-                tokio::spawn(serve(arrived, port.clone(), Arc::clone(&shared)));
+                tokio::spawn(serve(arrived, port.for_connection(), Arc::clone(&shared)));
             }
             // The peer disconnected while it waited.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}

@@ -9,7 +9,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::StatusCode;
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
@@ -23,11 +24,12 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tower::ServiceExt as _;
 
 use super::forwarded;
 use super::places::{Place, Places};
-use super::stalled::Stalled;
+use super::stalled::{Progress, Stalled};
 use super::websocket;
 use crate::api::{Peer, Problem};
 
@@ -79,10 +81,30 @@ pub(super) struct Origin {
         reason = "it is taken for as long as a request or a WebSocket has it"
     )]
     pub(super) place: Arc<Place>,
+    pub(super) progress: Progress,
 }
 
 /// Serves a connection until it ends.
 pub(super) async fn serve(arrived: Arrived, port: HttpPort, shared: Arc<Shared>) {
+    let begun = tokio::select! {
+        begun = begin(arrived, &port) => begun,
+        () = until_stop(shared.stopping.clone()) => return,
+    };
+    match begun {
+        Some(Begun::Plain(stream, origin)) => answer(stream, origin, port, &shared).await,
+        Some(Begun::Tls(stream, origin)) => answer(*stream, origin, port, &shared).await,
+        None => {}
+    }
+}
+
+/// A connection whose requests can be read.
+enum Begun {
+    Plain(TcpStream, Origin),
+    Tls(Box<TlsStream<TcpStream>>, Origin),
+}
+
+/// TLS, or a look at the first line; none if the connection has ended or is a worker's.
+async fn begin(arrived: Arrived, port: &HttpPort) -> Option<Begun> {
     let Arrived {
         stream,
         address,
@@ -93,17 +115,18 @@ pub(super) async fn serve(arrived: Arrived, port: HttpPort, shared: Arc<Shared>)
         is_tls: false,
         certificate: None,
         place,
+        progress: Progress::default(),
     };
     let Some(tls) = port.tls() else {
-        let is_websocket = websocket::is_asked_for(&stream, &port);
+        let is_websocket = websocket::is_asked_for(&stream, port);
         match timeout(HANDSHAKE_TIME, is_websocket).await {
             // A proxy names its client in the head of the request.
-            Ok(Ok(true)) if !port.is_proxy(address.ip()) => admit(stream, address, &port),
-            Ok(Ok(_)) => answer(stream, origin, port, &shared).await,
+            Ok(Ok(true)) if !port.is_proxy(address.ip()) => admit(stream, address, port),
+            Ok(Ok(_)) => return Some(Begun::Plain(stream, origin)),
             Ok(Err(error)) => tracing::debug!(%address, %error, "a connection ended"),
             Err(_) => tracing::debug!(%address, "no request in time at the HTTP port"),
         }
-        return;
+        return None;
     };
     match timeout(HANDSHAKE_TIME, TlsAcceptor::from(tls).accept(stream)).await {
         Ok(Ok(stream)) => {
@@ -111,21 +134,27 @@ pub(super) async fn serve(arrived: Arrived, port: HttpPort, shared: Arc<Shared>)
             let certificate = certificates.and_then(|all| all.first());
             origin.is_tls = true;
             origin.certificate = certificate.map(|one| one.clone().into_owned());
-            answer(stream, origin, port, &shared).await;
+            return Some(Begun::Tls(Box::new(stream), origin));
         }
         Ok(Err(error)) => tracing::debug!(%address, %error, "TLS failed at the HTTP port"),
         Err(_) => tracing::debug!(%address, "TLS took too long at the HTTP port"),
     }
+    None
 }
 
 /// The broker reads the request itself, and answers it.
 fn admit(stream: TcpStream, address: SocketAddr, port: &HttpPort) {
     match stream.into_std() {
-        Ok(socket) => port.admit(WebSocketClient {
-            socket: socket.into(),
-            address,
-            certificate: None,
-        }),
+        Ok(socket) => {
+            let client = WebSocketClient {
+                socket: socket.into(),
+                address,
+                certificate: None,
+            };
+            if !port.admit(client) {
+                tracing::debug!(%address, "the broker takes no client now");
+            }
+        }
         Err(error) => tracing::debug!(%address, %error, "a connection ended"),
     }
 }
@@ -136,6 +165,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (address, router) = (origin.address, shared.router.clone());
+    let progress = origin.progress.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         route(request, origin.clone(), port.clone(), router.clone())
     });
@@ -153,7 +183,7 @@ where
         .max_concurrent_streams(STREAMS_MAX)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_INTERVAL);
-    let stream = TokioIo::new(Stalled::new(stream));
+    let stream = TokioIo::new(Stalled::new(stream, progress));
     let connection = builder.serve_connection_with_upgrades(stream, service);
     let mut connection = pin!(connection);
     let stops = until_stop(shared.stopping.clone());
@@ -175,6 +205,20 @@ async fn until_stop(mut stopping: watch::Receiver<bool>) {
     stopping.wait_for(|is_stopping| *is_stopping).await.ok();
 }
 
+/// A reload has taken the address away: its connections end with the next request.
+fn closed() -> Response {
+    let problem = Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "listener removed",
+        "the broker no longer listens at this address",
+        "connect to another address of the broker",
+    );
+    let mut response = problem.into_response();
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(CONNECTION, close);
+    response
+}
+
 /// Answers one request.
 async fn route(
     mut request: Request<Incoming>,
@@ -182,6 +226,10 @@ async fn route(
     port: HttpPort,
     router: Router,
 ) -> Result<Response, Infallible> {
+    origin.progress.note_request();
+    if port.is_closed() {
+        return Ok(closed());
+    }
     let is_proxy = |address| port.is_proxy(address);
     let end = Peer {
         address: origin.address.ip(),

@@ -52,7 +52,10 @@ pub struct HttpServer {
 enum Order {
     /// Answer at these ports, and no others.
     Renew(Vec<HttpPort>),
-    Stop,
+    /// Accept no more, and answer no further request.
+    Close,
+    /// The broker has ended.
+    End,
 }
 
 impl HttpServer {
@@ -84,10 +87,17 @@ impl HttpServer {
         }
     }
 
-    /// Accepts no more connections, and answers the requests under way as far as one second allows.
-    pub fn stop(self) {
+    /// Accepts no more connections; requests under way go on. Clients of MQTT stay until the broker
+    /// has ended.
+    pub fn close(&self) {
         // The thread may have ended.
-        self.orders.blocking_send(Order::Stop).ok();
+        self.orders.blocking_send(Order::Close).ok();
+    }
+
+    /// Ends after the broker: what it has sent its clients reaches them, and requests under way are
+    /// answered, as far as one second allows.
+    pub fn stop(self) {
+        self.orders.blocking_send(Order::End).ok();
         if self.thread.join().is_err() {
             tracing::error!("the thread of the HTTP port ended by a panic");
         }
@@ -112,12 +122,17 @@ async fn serve(ports: Vec<HttpPort>, router: Router, mut orders: mpsc::Receiver<
     });
     let mut open = BTreeMap::new();
     renew(&mut open, ports, &shared);
-    while let Some(Order::Renew(ports)) = orders.recv().await {
-        renew(&mut open, ports, &shared);
+    loop {
+        match orders.recv().await {
+            Some(Order::Renew(ports)) => renew(&mut open, ports, &shared),
+            Some(Order::Close) => {
+                renew(&mut open, Vec::new(), &shared);
+                stop.send_replace(true);
+            }
+            Some(Order::End) | None => break,
+        }
     }
-    for accepting in open.into_values() {
-        accepting.abort();
-    }
+    renew(&mut open, Vec::new(), &shared);
     stop.send_replace(true);
     if timeout(STOP_TIME, shared.places.all_free()).await.is_err() {
         tracing::debug!("requests at the HTTP port are cut off by the end of the broker");

@@ -4,6 +4,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::pin::pin;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -13,7 +14,7 @@ use axum::response::{IntoResponse as _, Response};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use thrum_broker::{HttpPort, WebSocketClient};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy, split};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{sleep, timeout};
 
@@ -28,6 +29,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 const ANSWER_BYTES_MAX: usize = 8 * 1024;
 /// Fields of the broker's answer.
 const FIELDS_MAX: usize = 16;
+/// Time of a client to close after the broker has ended.
+const CLOSE_TIME: Duration = Duration::from_secs(5);
 /// Time of the broker to answer.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
 
@@ -97,11 +100,14 @@ pub(super) async fn relay(
         let (near, far) = UnixStream::pair()?;
         let mut near = near;
         near.write_all(&head(&request)).await?;
-        port.admit(WebSocketClient {
+        let is_admitted = port.admit(WebSocketClient {
             socket: OwnedFd::from(far.into_std()?),
             address,
             certificate: origin.certificate.clone(),
         });
+        if !is_admitted {
+            return Err(io::Error::other("it is overloaded"));
+        }
         let answer = read_answer(&mut near).await?;
         Ok::<_, io::Error>((near, answer))
     };
@@ -110,6 +116,7 @@ pub(super) async fn relay(
         Ok((near, answer)) => {
             let is_upgraded = answer.response.status() == StatusCode::SWITCHING_PROTOCOLS;
             if is_upgraded {
+                origin.progress.note_upgrade();
                 tokio::spawn(carry(request, near, answer.rest, origin));
             }
             answer.response
@@ -125,17 +132,44 @@ pub(super) async fn relay(
 }
 
 /// Carries bytes both ways until one side ends.
-async fn carry(request: Request<Incoming>, mut near: UnixStream, rest: Vec<u8>, origin: Origin) {
+async fn carry(request: Request<Incoming>, near: UnixStream, rest: Vec<u8>, origin: Origin) {
     let carried = async {
         let upgraded = hyper::upgrade::on(request)
             .await
             .map_err(io::Error::other)?;
         let mut client = TokioIo::new(upgraded);
         client.write_all(&rest).await?;
-        copy_bidirectional(&mut client, &mut near).await
+        carry_both_ways(client, near).await
     };
     if let Err(error) = carried.await {
         tracing::debug!(address = %origin.address, %error, "a WebSocket at the HTTP port ended");
+    }
+}
+
+/// When the broker has ended, the client has a moment to close: it may never do so.
+async fn carry_both_ways<C>(client: C, near: UnixStream) -> io::Result<()>
+where
+    C: AsyncRead + AsyncWrite,
+{
+    let (mut from_client, mut to_client) = split(client);
+    let (mut from_broker, mut to_broker) = near.into_split();
+    let mut down = pin!(async {
+        copy(&mut from_broker, &mut to_client).await?;
+        to_client.shutdown().await
+    });
+    let mut up = pin!(async {
+        copy(&mut from_client, &mut to_broker).await?;
+        to_broker.shutdown().await
+    });
+    tokio::select! {
+        ended = &mut down => {
+            ended?;
+            timeout(CLOSE_TIME, up).await.unwrap_or(Ok(()))
+        }
+        ended = &mut up => {
+            ended?;
+            down.await
+        }
     }
 }
 
@@ -242,5 +276,18 @@ mod tests {
         let read = answer(refusal, true).unwrap().unwrap();
         assert_eq!(read.response.status(), StatusCode::FORBIDDEN);
         assert!(read.response.headers().is_empty() && read.rest.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_relay_ends_after_the_broker_though_the_client_does_not_close() {
+        let (client, mut far) = tokio::io::duplex(64);
+        let (near, mut broker) = UnixStream::pair().unwrap();
+        broker.write_all(b"bye").await.unwrap();
+        drop(broker);
+        let ended = timeout(Duration::from_hours(1), carry_both_ways(client, near)).await;
+        assert!(ended.is_ok());
+        let mut bytes = Vec::new();
+        far.read_to_end(&mut bytes).await.unwrap();
+        assert_eq!(bytes, b"bye");
     }
 }

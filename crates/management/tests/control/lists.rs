@@ -211,7 +211,8 @@ fn a_client_in_full_has_its_limits_its_socket_and_its_rates() {
     });
     let client = broker.get_ok("/api/v1/clients/x?sample_ms=200");
     let rates = &client["rates"];
-    assert!(rates["millis"].as_u64().unwrap() >= 200, "{rates}");
+    // Both moments are those of turns of the worker.
+    assert!(rates["millis"].as_u64().unwrap() >= 150, "{rates}");
     assert!(
         rates["messages_received"].as_f64().unwrap() > 0.0,
         "{rates}"

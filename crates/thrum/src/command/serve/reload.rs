@@ -51,8 +51,7 @@ impl Reload {
 
     fn take_over(&mut self, mut fresh: Loaded, broker: &mut Node) {
         self.host.fit(&mut fresh);
-        let fresh = fresh.config;
-        let mut waiting = match broker.reload(&fresh) {
+        let mut waiting = match broker.reload(&mut fresh) {
             Ok(waiting) => waiting,
             Err(error) => {
                 tracing::error!(
@@ -61,6 +60,7 @@ impl Reload {
                 return;
             }
         };
+        let fresh = fresh.config;
         if let Err(error) = self.level.set(&fresh.log.level) {
             tracing::error!(%error, "log level not changed");
         }
