@@ -17,11 +17,9 @@ has() {
 
 has cargo || fail "cargo is missing: install Rust from https://rustup.rs"
 has cc || fail "a C compiler is missing: apt-get install gcc"
-has node || fail "node is missing: version $node_major_min or newer is needed, https://nodejs.org"
-has npm || fail "npm is missing: it comes with node, or apt-get install npm"
 has python3 || fail "python3 is missing: version $python_min or newer is needed"
-node -e "process.exit(process.versions.node.split('.')[0] >= $node_major_min ? 0 : 1)" ||
-    fail "node $(node --version) is too old: version $node_major_min or newer is needed"
+! has node || node -e "process.exit(process.versions.node.split('.')[0] >= $node_major_min ? 0 : 1)" ||
+    fail "node $(node --version) is too old: version $node_major_min or newer is needed, https://nodejs.org"
 python3 -c "import sys; sys.exit(sys.version_info < tuple(map(int, '$python_min'.split('.'))))" ||
     fail "$(python3 --version) is too old: version $python_min or newer is needed"
 

@@ -5,11 +5,13 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
-use thrum_codec::{PacketId, ReasonCode, decode, frame};
+use thrum_codec::error::DecodeError;
+use thrum_codec::packet::{Packet, Publish};
+use thrum_codec::{PacketId, ReasonCode, decode, decode_publish, frame};
 use thrum_figures::SECOND_NS;
 use thrum_load::delivered::Delivered;
-use thrum_protocol::client::Event;
-use thrum_transport::{Scheme, not_mqtt};
+use thrum_protocol::client::{Event, Incoming};
+use thrum_transport::not_mqtt;
 
 use super::outbox::{Stalled, slot};
 use super::peer::{Impairment, NONE, Step};
@@ -21,6 +23,9 @@ use super::{Swarm, Wake};
 /// acknowledgements gets no more of them.
 const UNSENT_BYTES_MAX: usize = 1024 * 1024;
 
+/// Type of a PUBLISH in the first byte of its frame.
+const PUBLISH: u8 = 3;
+
 /// The result of one read.
 enum Chunk {
     /// Everything there was.
@@ -28,12 +33,6 @@ enum Chunk {
     /// As much as the buffer holds; there may be more.
     Full,
 }
-
-/// Reads per second of a slow reader, so that it is slow evenly.
-const SLOW_READS_PER_SECOND: u64 = 10;
-
-/// The least that a slow reader reads at once.
-const SLOW_READ_BYTES_MIN: usize = 64;
 
 impl Swarm {
     /// Reads all that a socket has.
@@ -95,14 +94,6 @@ impl Swarm {
         true
     }
 
-    /// Bytes that a client may read at once.
-    fn read_limit(&self, peer: u32) -> usize {
-        let rate = self.groups[slot(self.peers[slot(peer)].group)].read_rate;
-        let in_a_turn =
-            rate.map(|rate| usize::try_from(rate / SLOW_READS_PER_SECOND).unwrap_or(usize::MAX));
-        in_a_turn.map_or(usize::MAX, |bytes| bytes.max(SLOW_READ_BYTES_MIN))
-    }
-
     /// A slow reader rests for as long as what it read takes at its rate.
     fn rest_after_read(&mut self, peer: u32, bytes: usize) {
         let Some(rate) = self.groups[slot(self.peers[slot(peer)].group)].read_rate else {
@@ -125,8 +116,8 @@ impl Swarm {
     }
 
     fn read_into(&mut self, peer: u32, buffer: &mut Vec<u8>) -> Result<Chunk, Option<String>> {
-        let limit = self.read_limit(peer);
         let state = &mut self.peers[slot(peer)];
+        let limit = self.groups[slot(state.group)].read_limit();
         let is_layered = state
             .extra
             .as_ref()
@@ -198,11 +189,13 @@ impl Swarm {
             at_ns: now_ns,
             unread_since_ns: self.unread_since_ns,
         };
-        let options = self.peers[slot(peer)].client.options();
+        let state = &self.peers[slot(peer)];
+        let options = state.client.options();
         let (version, packet_bytes_max) = (options.version, options.packet_bytes_max());
         let received_before = self.tally.counts.received;
-        if self.peers[slot(peer)].step == Step::Connecting
-            && let Some(why) = not_mqtt(bytes, self.scheme_of(peer))
+        let group = &self.groups[slot(state.group)];
+        if state.step == Step::Connecting
+            && let Some(why) = not_mqtt(bytes, self.setup.scheme_of(group))
         {
             return Err(why.to_owned());
         }
@@ -211,12 +204,11 @@ impl Swarm {
             .map_err(|error| format!("bad packet: {error}"))?
         {
             at += frame.len;
-            let packet = decode(frame, version).map_err(|error| format!("bad packet: {error}"))?;
-            let client = &mut self.peers[slot(peer)].client;
-            let event = client
-                .handle_packet(packet, self.time, &mut self.out.replies.bytes)
-                .map_err(|violation| violation.what.to_owned())?;
-            self.handle_client_event(peer, &event, read)?;
+            if frame.first >> 4 == PUBLISH {
+                self.handle_publish(peer, &decode_publish(frame, version), read)?;
+            } else {
+                self.handle_packet(peer, &decode(frame, version), read)?;
+            }
             if self.peers[slot(peer)].stream.is_none() {
                 return Ok(at);
             }
@@ -226,32 +218,52 @@ impl Swarm {
         Ok(at)
     }
 
-    fn scheme_of(&self, peer: u32) -> Scheme {
-        let target = self.groups[slot(self.peers[slot(peer)].group)].target;
-        self.setup.targets[target].connector.scheme()
-    }
-
-    fn handle_client_event(
+    /// Of a fan-out nearly every packet is one: it is not moved once it is decoded.
+    fn handle_publish(
         &mut self,
         peer: u32,
-        event: &Event<'_>,
+        decoded: &Result<Publish<'_>, DecodeError>,
         read: Read,
     ) -> Result<(), String> {
-        match event {
-            Event::Message { publish, .. } => {
-                let state = &self.peers[slot(peer)];
-                let responds = self.groups[slot(state.group)].responds;
-                let delivered = Delivered {
-                    topic: publish.topic,
-                    qos: publish.qos,
-                    retain: publish.retain,
-                    payload: publish.payload,
-                };
-                self.tally.receive(state.subscriber, &delivered, read);
-                if responds {
-                    self.answer(peer, publish);
-                }
-            }
+        let publish = decoded.as_ref().map_err(bad_packet)?;
+        let client = &mut self.peers[slot(peer)].client;
+        let incoming = client.handle_publish(publish, self.time, &mut self.out.replies.bytes);
+        match incoming {
+            Ok(Incoming::Message { .. }) => self.handle_message(peer, publish, read),
+            Ok(Incoming::Repeated) => {}
+            Err(violation) => return Err(violation.what.to_owned()),
+        }
+        Ok(())
+    }
+
+    fn handle_message(&mut self, peer: u32, publish: &Publish<'_>, read: Read) {
+        let state = &self.peers[slot(peer)];
+        let responds = self.groups[slot(state.group)].responds;
+        let delivered = Delivered {
+            topic: publish.topic,
+            qos: publish.qos,
+            retain: publish.retain,
+            payload: publish.payload,
+        };
+        self.tally.receive(state.subscriber, &delivered, read);
+        if responds {
+            self.answer(peer, publish);
+        }
+    }
+
+    fn handle_packet(
+        &mut self,
+        peer: u32,
+        decoded: &Result<Packet<'_>, DecodeError>,
+        read: Read,
+    ) -> Result<(), String> {
+        let packet = decoded.as_ref().map_err(bad_packet)?;
+        let client = &mut self.peers[slot(peer)].client;
+        let event = client
+            .handle_packet(*packet, self.time, &mut self.out.replies.bytes)
+            .map_err(|violation| violation.what.to_owned())?;
+        match &event {
+            Event::Message { publish, .. } => self.handle_message(peer, publish, read),
             Event::Acknowledged { packet_id, reason } => {
                 self.handle_acknowledged(peer, *packet_id, *reason, read);
             }
@@ -313,6 +325,10 @@ impl Swarm {
         stalled.partial.extend_from_slice(rest);
         state.stalled.take_if(|stalled| stalled.is_empty());
     }
+}
+
+fn bad_packet(error: &DecodeError) -> String {
+    format!("bad packet: {error}")
 }
 
 /// One read; `Err(None)` if nothing can be read. A plain system call: the C library's is a point

@@ -8,7 +8,7 @@ use thrum_codec::QoS;
 use thrum_load::plan::{Machines, Plan};
 use thrum_load::scenario::Reconnect;
 use thrum_quic::{DialError, Dialing, QuicDialer};
-use thrum_transport::Connector;
+use thrum_transport::{Connector, Scheme};
 
 /// The inputs of a thread besides the plan.
 #[derive(Clone)]
@@ -35,6 +35,11 @@ impl ThreadSetup {
             .iter()
             .filter_map(|target| target.quic.as_ref());
         quic.flat_map(|quic| quic.dialer.thread_ids())
+    }
+
+    /// How the clients of a group reach their broker.
+    pub(super) fn scheme_of(&self, group: &GroupSettings) -> Scheme {
+        self.targets[group.target].connector.scheme()
     }
 
     /// A time of the coordinator's clock on this machine's.
@@ -81,6 +86,22 @@ pub(super) struct GroupSettings {
     pub(super) window: Option<u16>,
     /// Its network cuts connections.
     pub(super) breaks: bool,
+}
+
+/// Reads per second of a slow reader, so that it is slow evenly.
+const SLOW_READS_PER_SECOND: u64 = 10;
+
+/// The least that a slow reader reads at once.
+const SLOW_READ_BYTES_MIN: usize = 64;
+
+impl GroupSettings {
+    /// Bytes that a client may read at once.
+    pub(super) fn read_limit(&self) -> usize {
+        let in_a_turn = self
+            .read_rate
+            .map(|rate| usize::try_from(rate / SLOW_READS_PER_SECOND).unwrap_or(usize::MAX));
+        in_a_turn.map_or(usize::MAX, |bytes| bytes.max(SLOW_READ_BYTES_MIN))
+    }
 }
 
 pub(super) fn group_settings(plan: &Plan, setup: &ThreadSetup) -> Vec<GroupSettings> {

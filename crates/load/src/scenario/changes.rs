@@ -98,6 +98,8 @@ impl Changes {
         if let Some(scale) = fitting(&scenario, self.clients_max) {
             let overrides = Overrides {
                 scale: Some(scale),
+                // A rate that was asked for stays as it is.
+                connect_rate: self.overrides.connect_rate,
                 ..Overrides::default()
             };
             scenario = scenario.with(&overrides)?;
@@ -210,6 +212,23 @@ mod tests {
             assert!((fitted[0].scale - scale).abs() < 1e-9);
             assert_eq!(fitted[0].clients(), clients);
         }
+    }
+
+    #[test]
+    fn a_connect_rate_that_was_asked_for_is_not_scaled_to_fit() {
+        let changes = |connect_rate| Changes {
+            clients_max: Some(500_000),
+            overrides: Overrides {
+                connect_rate,
+                ..Overrides::default()
+            },
+            ..Changes::default()
+        };
+        let rate = |asked| {
+            let fitted = changes(asked).of_built_in("conn-tcp-1M-5K").unwrap();
+            fitted[0].connect_rate
+        };
+        assert_eq!((rate(None), rate(Some(1_000))), (2_250, 1_000));
     }
 
     #[test]

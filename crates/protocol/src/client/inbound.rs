@@ -10,7 +10,7 @@ use super::exchanges::{PubRecAnswer, RequestKind};
 use super::link::Phase;
 use super::machine::{Turn, protocol_error};
 use super::server_limits::ServerLimits;
-use super::{Client, Event};
+use super::{Client, Event, Incoming};
 use crate::{Time, Violation};
 
 impl Client {
@@ -39,7 +39,10 @@ impl Client {
         // The PINGRESP may still be queued behind the messages that arrive now.
         self.link.record_activity(now);
         match packet {
-            Packet::Publish(publish) => self.handle_publish(publish, now, out),
+            Packet::Publish(publish) => Ok(match self.handle_publish(&publish, now, out)? {
+                Incoming::Message { alias } => Event::Message { publish, alias },
+                Incoming::Repeated => Event::None,
+            }),
             Packet::PubAck(ack) => self.handle_puback(&ack, now, out),
             Packet::PubRec(ack) => self.handle_pubrec(&ack, now, out),
             Packet::PubRel(ack) => self.handle_pubrel(&ack, now, out),
@@ -58,6 +61,69 @@ impl Client {
             Packet::Unsubscribe(_) => Err(protocol_error("UNSUBSCRIBE from a server")),
             Packet::PingReq => Err(protocol_error("PINGREQ from a server")),
         }
+    }
+
+    /// Handles a PUBLISH as [`Client::handle_packet`] does, without moving it.
+    ///
+    /// # Errors
+    /// As [`Client::handle_packet`].
+    pub fn handle_publish(
+        &mut self,
+        publish: &Publish<'_>,
+        now: Time,
+        out: &mut Vec<u8>,
+    ) -> Result<Incoming, Violation> {
+        match self.link.phase() {
+            Phase::Disconnected => return Err(protocol_error("packet after the connection ended")),
+            Phase::Connecting => return Err(protocol_error("packet before CONNACK")),
+            Phase::Connected => {}
+        }
+        self.link.record_activity(now);
+        let alias = match publish.properties.topic_alias {
+            None if publish.topic.is_empty() => {
+                return Err(protocol_error("PUBLISH without topic and topic alias"));
+            }
+            None => None,
+            // [MQTT-3.3.2-10]
+            Some(alias) if alias.get() > self.options.topic_alias_maximum => {
+                return Err(Violation::new(
+                    ReasonCode::TopicAliasInvalid,
+                    "topic alias over the topic alias maximum",
+                ));
+            }
+            Some(alias) => {
+                let exchanges = self.exchanges.get_or_insert_default();
+                exchanges.resolve_alias(alias, publish.topic)?
+            }
+        };
+        // [MQTT-3.3.4-1] [MQTT-4.5.0-2] [MQTT3-3.3.4-1] [MQTT3-4.5.0-2]
+        match (publish.qos, publish.packet_id) {
+            (QoS::AtMostOnce, _) => {}
+            (QoS::AtLeastOnce, Some(packet_id)) => {
+                // Replies are written in the order of the packets. [MQTT-4.6.0-2] [MQTT3-4.6.0-2]
+                // [MQTT-4.3.2-4] [MQTT-4.3.2-5] [MQTT3-4.3.2-2]
+                self.link
+                    .reply(&Packet::PubAck(success(packet_id)), now, out)?;
+            }
+            (QoS::ExactlyOnce, Some(packet_id)) => {
+                let window = usize::from(self.options.window_announced());
+                let exchanges = self.exchanges.get_or_insert_default();
+                let new = exchanges.record_received(packet_id, window)?;
+                // [MQTT-4.3.3-8] [MQTT-4.6.0-3] [MQTT3-4.3.3-2] [MQTT3-4.6.0-3]
+                self.link
+                    .reply(&Packet::PubRec(success(packet_id)), now, out)?;
+                // [MQTT-4.3.3-10]
+                if !new {
+                    return Ok(Incoming::Repeated);
+                }
+            }
+            (QoS::AtLeastOnce | QoS::ExactlyOnce, None) => {
+                return Err(protocol_error(
+                    "PUBLISH above QoS 0 without packet identifier",
+                ));
+            }
+        }
+        Ok(Incoming::Message { alias })
     }
 
     fn handle_connack<'p>(
@@ -119,59 +185,6 @@ impl Client {
         // The method may take many steps: each has the whole timeout.
         self.link.record_activity(now);
         Ok(Event::Authenticate(auth))
-    }
-
-    fn handle_publish<'p>(
-        &mut self,
-        publish: Publish<'p>,
-        now: Time,
-        out: &mut Vec<u8>,
-    ) -> Result<Event<'p>, Violation> {
-        let alias = match publish.properties.topic_alias {
-            None if publish.topic.is_empty() => {
-                return Err(protocol_error("PUBLISH without topic and topic alias"));
-            }
-            None => None,
-            // [MQTT-3.3.2-10]
-            Some(alias) if alias.get() > self.options.topic_alias_maximum => {
-                return Err(Violation::new(
-                    ReasonCode::TopicAliasInvalid,
-                    "topic alias over the topic alias maximum",
-                ));
-            }
-            Some(alias) => {
-                let exchanges = self.exchanges.get_or_insert_default();
-                exchanges.resolve_alias(alias, publish.topic)?
-            }
-        };
-        // [MQTT-3.3.4-1] [MQTT-4.5.0-2] [MQTT3-3.3.4-1] [MQTT3-4.5.0-2]
-        match (publish.qos, publish.packet_id) {
-            (QoS::AtMostOnce, _) => {}
-            (QoS::AtLeastOnce, Some(packet_id)) => {
-                // Replies are written in the order of the packets. [MQTT-4.6.0-2] [MQTT3-4.6.0-2]
-                // [MQTT-4.3.2-4] [MQTT-4.3.2-5] [MQTT3-4.3.2-2]
-                self.link
-                    .reply(&Packet::PubAck(success(packet_id)), now, out)?;
-            }
-            (QoS::ExactlyOnce, Some(packet_id)) => {
-                let window = usize::from(self.options.window_announced());
-                let exchanges = self.exchanges.get_or_insert_default();
-                let new = exchanges.record_received(packet_id, window)?;
-                // [MQTT-4.3.3-8] [MQTT-4.6.0-3] [MQTT3-4.3.3-2] [MQTT3-4.6.0-3]
-                self.link
-                    .reply(&Packet::PubRec(success(packet_id)), now, out)?;
-                // [MQTT-4.3.3-10]
-                if !new {
-                    return Ok(Event::None);
-                }
-            }
-            (QoS::AtLeastOnce | QoS::ExactlyOnce, None) => {
-                return Err(protocol_error(
-                    "PUBLISH above QoS 0 without packet identifier",
-                ));
-            }
-        }
-        Ok(Event::Message { publish, alias })
     }
 
     fn handle_puback<'p>(

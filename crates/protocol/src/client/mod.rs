@@ -72,3 +72,15 @@ pub enum Event<'p> {
     /// is [`ReasonCode::Success`], which completes [`Client::reauthenticate`].
     Authenticate(Auth<'p>),
 }
+
+/// What a PUBLISH from the server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Incoming {
+    /// A message; its acknowledgement is already written.
+    Message {
+        /// Topic from the alias table, if the topic of the packet is empty.
+        alias: Option<Rc<str>>,
+    },
+    /// A message of QoS 2 that came before: only its acknowledgement is written.
+    Repeated,
+}

@@ -14,7 +14,7 @@ use thrum_codec::properties::{
 };
 
 use super::*;
-use crate::client::WillOptions;
+use crate::client::{Incoming, WillOptions};
 
 fn with_connect(options: ClientOptions, client_id: &str, check: impl FnOnce(&Connect<'_>)) {
     let version = options.version;
@@ -379,4 +379,40 @@ fn a_client_without_session_expiry_sends_none_in_disconnect() {
         };
         assert_eq!(sent.properties.session_expiry, expected);
     }
+}
+
+#[test]
+fn a_publish_that_is_not_moved_is_handled_like_any_packet() {
+    let mut moved = Peer::new(clean(Version::V5));
+    let mut kept = Peer::new(clean(Version::V5));
+    let mut compare = |phase: &str, connects: bool, ends: bool| {
+        for peer in [&mut moved, &mut kept] {
+            if connects {
+                peer.reconnect(&accept(false));
+            }
+            if ends {
+                peer.client.connection_lost();
+            }
+        }
+        // One comes twice, one lacks its identifier.
+        for (qos, packet_id) in [(0, 0), (1, 1), (2, 2), (2, 2), (1, 0)] {
+            let qos = [QoS::AtMostOnce, QoS::AtLeastOnce, QoS::ExactlyOnce][qos];
+            let Packet::Publish(publish) = delivery(qos, packet_id, "t") else {
+                unreachable!("a delivery is a PUBLISH");
+            };
+            let event = moved.receive(Packet::Publish(publish));
+            let incoming = kept
+                .client
+                .handle_publish(&publish, kept.now, &mut kept.out);
+            let incoming = incoming.map(|incoming| match incoming {
+                Incoming::Message { alias } => render_event(&Event::Message { publish, alias }),
+                Incoming::Repeated => render_event(&Event::None),
+            });
+            assert_eq!(event, incoming, "{phase}, {qos:?}, {packet_id}");
+            assert_eq!(moved.sent(), kept.sent(), "{phase}, {qos:?}, {packet_id}");
+        }
+    };
+    compare("before CONNECT", false, false);
+    compare("connected", true, false);
+    compare("after the end", false, true);
 }
