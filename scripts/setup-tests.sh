@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes a machine ready for `make test`: checks the tools that must be there and installs the Debian packages that are
-# missing. Python and npm packages are installed by tests/interop/run.sh into its own folder.
+# missing. Python and npm packages are installed by tests/interop/run.sh and tests/schema/run.sh
+# into their own folders.
 set -euo pipefail
 
 node_major_min=20
@@ -37,6 +38,7 @@ has mosquitto_pub && has mosquitto_sub || packages+=(mosquitto-clients)
 python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
 has node || packages+=(nodejs)
 has npm || packages+=(npm)
+has curl || packages+=(curl)
 has valgrind || packages+=(valgrind)
 has sslscan || packages+=(sslscan)
 compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || packages+=(postgresql)

@@ -22,6 +22,7 @@
     )
 )]
 
+mod access_test;
 mod backend;
 mod clock;
 pub mod config;
@@ -35,9 +36,13 @@ pub mod users;
 mod warning_limit;
 mod watched;
 
+pub use access_test::{AccessQuestion, AccessTested, DecidingRule, EffectiveRule, NotATopic};
 pub use backend::{TokenKeys, TokenSignature};
 pub use metrics::BackendCounts;
 pub use panics::is_panic_caught;
 pub use policy::Policy;
-pub use service::{AuthService, ListenerSettings, OnChange, Reload, Settings, StartError};
+pub use service::{
+    AuthService, EditError, ListenerSettings, LoginStep, LoginTested, OnChange, Reload, Settings,
+    StartError, StepVerdict,
+};
 pub use thrum_scram::Credential;

@@ -4,11 +4,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use thrum_files::Stamp;
 
 use crate::clock;
+
+/// A file that was written so long ago is complete.
+const LONG_AGO: Duration = Duration::from_hours(1);
 
 /// The parser of a file.
 type Parse<T> = Box<dyn Fn(&Path) -> Result<T, String> + Send + Sync>;
@@ -69,6 +72,15 @@ impl<T> Watched<T> {
         self.refresh_at(clock::wall())
     }
 
+    /// The same for a file that this process has just replaced as a whole, so that it is complete:
+    /// its inode may be one that an earlier state of it had.
+    ///
+    /// # Errors
+    /// As [`Watched::refresh`].
+    pub(crate) fn refresh_replaced(&self) -> Result<bool, String> {
+        self.refresh_at(clock::wall() + LONG_AGO)
+    }
+
     fn refresh_at(&self, time: SystemTime) -> Result<bool, String> {
         let mut last = self.stamp.lock().unwrap_or_else(PoisonError::into_inner);
         let shown = self.path.display();
@@ -109,16 +121,14 @@ impl<T> fmt::Debug for Watched<T> {
 pub(crate) fn write_before(path: &Path, text: impl AsRef<[u8]>) {
     std::fs::write(path, text).unwrap();
     let file = std::fs::File::options().append(true).open(path).unwrap();
-    let before = clock::wall() - std::time::Duration::from_secs(10);
+    let before = clock::wall() - Duration::from_secs(10);
     file.set_modified(before).unwrap();
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::time::Duration;
-
     use super::*;
+    use std::fs;
 
     fn number(path: &Path) -> Result<u32, String> {
         let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
@@ -180,6 +190,11 @@ mod tests {
         file.write("22");
         assert_eq!((watched.refresh(), *watched.current()), (Ok(false), 1));
         assert_eq!((look(&watched), *watched.current()), (Ok(true), 22));
+        file.write("55");
+        assert_eq!(
+            (watched.refresh_replaced(), *watched.current()),
+            (Ok(true), 55)
+        );
         // Replaced as a whole.
         let new = file.0.with_extension("new");
         fs::write(&new, "333").unwrap();

@@ -22,8 +22,10 @@ mod door;
 mod edge;
 mod layered;
 mod listener;
+mod machine;
 mod mailbox;
 mod node;
+mod operator;
 mod partial;
 mod process;
 mod protection;
@@ -36,6 +38,7 @@ mod stage_topic;
 mod storage;
 mod sys_topics;
 mod system;
+mod telemetry;
 mod trace;
 mod traffic;
 mod worker;
@@ -43,34 +46,46 @@ mod worker;
 pub use check::{Checked, check};
 pub use config::Config;
 pub use control::{
-    AccessHandle, BATCH_MESSAGES_MAX, Backlog, Cancellation, ClassOfTime, ClientProblem,
-    Comparison, Condition, ConnectionCounts, ConnectionDetail, Cursor, CursorError, DeliveryStage,
-    DropPage, DropQuery, DropRow, DropsAnswer, Facets, Figure, Figures, FilterError, GroupAnswer,
+    AccessHandle, AddedBan, BATCH_MESSAGES_MAX, Backlog, BansInForce, Cancellation, ClassOfTime,
+    CleaningFigures, ClientConnection, ClientLogin, ClientProblem, ClientTraffic, Comparison,
+    Condition, ConnectionCounts, ConnectionDetail, Cursor, CursorError, DeliveryStage, DropPage,
+    DropQuery, DropRow, DropsAnswer, Export, Facets, Figure, Figures, FilterError, GroupAnswer,
     GroupQuery, GroupRow, HeldContent, HeldQuery, HeldRow, Kicked, Limited, ListenerFigures,
-    MemberRow, NodeFigures, OperatorMessage, Page, Presence, ProblemSet, PublishAnswer,
-    PublishOutcome, PublishQuestion, Published, Publisher, Queries, QueryError, RETAINED_BATCH_MAX,
-    ROWS_MAX, RetainedMessage, RetainedQuery, RetainedRemoved, RetainedRow, SessionDetail,
-    SessionFilter, SessionLimits, SessionPage, SessionQuery, SessionRow, SessionState, Settling,
-    SinkFigures, SortKey, Status, StorageFigures, SubscribeQuestion, SubscriptionQuery,
-    SubscriptionRow, Timeline, TimelineEvent, UserCount, WildcardText, WillDetail, WorkerFigures,
+    ListenerState, MemberRow, NewBan, NodeFigures, OperatorMessage, Page, PlaceWait, Presence,
+    ProblemSet, PublishAnswer, PublishOutcome, PublishQuestion, Published, Publisher, Queries,
+    QueryError, RETAINED_BATCH_MAX, ROWS_MAX, RetainedMessage, RetainedQuery, RetainedRemoved,
+    RetainedRow, SessionDetail, SessionFilter, SessionLimits, SessionPage, SessionQuery,
+    SessionRow, SessionState, Settling, SinkFigures, SortKey, Status, StorageFigures,
+    SubscribeQuestion, SubscriptionQuery, SubscriptionRow, Timeline, TimelineEvent, UserCount,
+    WaitPlace, Waiting, WaitingClient, WaitingSubject, WildcardText, WillDetail, WorkerFigures,
+};
+pub use control::{
+    HISTORY_SECONDS, LIVE_FIGURES, Live, LiveFigure, LiveSecond, LiveUnit, Pulse, StreamNote,
+    TOPIC_ROWS_OF_WORKER_MAX, TopicDetail, TopicFigures, TopicLast, TopicMetric, TopicOrder,
+    TopicPage, TopicQuery, TopicRow,
 };
 pub use listener::{HttpPort, Listening, StartError, WebSocketClient};
+pub use machine::{CpuTimes, MachineFigures, Segments, ThreadTimes, machine_figures};
 pub use node::{Broker, Reload};
 pub use process::ProcessFigures;
 pub use protection::{BanFile, BanFileError};
 pub use sinks::SinkError;
 pub use storage::StorageError;
 pub use system::TcpCounts;
+pub use telemetry::{ExportCounts, ExportFate, ExportFigures, Signal};
 pub use thrum_engine::access::{Access, DecidedBy, Policy, RuleSource};
 pub use thrum_engine::events::drop_reason_name;
 pub use thrum_engine::explain::{
     Foreseen, QueueState, SessionReceiver, Step, StepCheck, StepOutcome, SubscribeExplained,
 };
+pub use thrum_engine::observation::{TOPIC_METRICS_MAX, TopicMetricFigures, WatchedValue};
 pub use thrum_engine::peer::Peer;
 pub use thrum_engine::sinks::SinkCounts;
+pub use thrum_engine::spans::{Span, SpanKind, SpanOutcome, TraceContext};
 pub use thrum_engine::stages::{MessageStage, STAGE_PARTS, StageFigures, StageSeries};
 pub use thrum_engine::timeline::{ClientEvent, EndCause, NewConnection, RefusalCause, SessionEnd};
 pub use thrum_protocol::server::DropReason;
+pub use thrum_transport::{CertificateIdentity, ServerCertificate, Validity};
 pub use trace::{
     Direction, LiveTrace, TRACE_BYTES_MAX, TRACE_PACKETS_MAX, TRACE_TIME_MAX, TRACES_MAX, TraceEnd,
     TraceItem, TraceRequest, TraceSubject, TracedPacket,

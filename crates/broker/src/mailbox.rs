@@ -80,6 +80,8 @@ pub(crate) struct Handover {
     pub(crate) admitted: Box<Admitted>,
     /// Bytes that arrived after the CONNECT.
     pub(crate) unread: Vec<u8>,
+    /// Its number in traces; none if no trace is about it.
+    pub(crate) trace_number: Option<u64>,
 }
 
 impl Mail {

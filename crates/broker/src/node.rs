@@ -24,12 +24,13 @@ use thrum_storage::{Committer, QUEUE_BYTES_MAX, Recovered, Store, Submitter, Wak
 
 use crate::clock::Clock;
 use crate::config::{Config, Workers};
-use crate::control::{AccessHandle, Control, Queries, Settling};
+use crate::control::{AccessHandle, Control, Queries, Settling, restore_topic_metrics};
 use crate::door::review_at_start;
 use crate::listener::{
     CertificateFiles, CertificateWatch, Change, Gates, HttpPort, Listening, OpenListeners, Plan,
     StartError,
 };
+use crate::machine::WORKER_THREAD;
 use crate::mailbox::{Mail, Mailbox};
 use crate::protection::{BanKeeper, LoginKeeper};
 use crate::settings::Settings;
@@ -238,14 +239,15 @@ pub struct Reload {
 /// A running broker.
 #[derive(Debug)]
 pub struct Broker {
-    node: Arc<Node>,
+    pub(super) node: Arc<Node>,
     /// The configuration at the start: some keys keep its values until a restart.
     started: Config,
-    control: Arc<Control>,
-    standing: OpenListeners,
-    certificates: CertificateWatch,
+    pub(super) control: Arc<Control>,
+    pub(super) standing: OpenListeners,
+    pub(super) certificates: CertificateWatch,
     threads: Vec<JoinHandle<()>>,
     committer: Option<Committer>,
+    /// None only while it ends.
     ban_keeper: Option<BanKeeper>,
     login_keeper: Option<LoginKeeper>,
     sinks: SinkKeeper,
@@ -269,17 +271,19 @@ impl Broker {
         let count = node.workers();
         let node = Arc::new(node);
         SinkKeeper::open_queues(&config, &node);
+        restore_topic_metrics(&node, &config.node.data_dir);
         let ban_keeper = keep_bans(&config, &node)?;
         let login_keeper = keep_logins(&config, &node);
+        let control = Control::new(Arc::clone(&node), config.clone(), access);
         let mut broker = Self {
-            control: Arc::new(Control::new(Arc::clone(&node), config.clone(), access)),
+            control: Arc::new(control.with_bans(ban_keeper.bans())),
             node,
             started: config,
             standing: OpenListeners::default(),
             certificates: CertificateWatch::default(),
             threads: Vec::with_capacity(count),
             committer: None,
-            ban_keeper,
+            ban_keeper: Some(ban_keeper),
             login_keeper,
             sinks: SinkKeeper::default(),
         };
@@ -302,7 +306,7 @@ impl Broker {
             let part = (!parts.is_empty()).then(|| parts.remove(0));
             let restored = Arc::clone(&all_restored);
             let thread = std::thread::Builder::new()
-                .name(format!("worker-{}", id.index()))
+                .name(format!("{WORKER_THREAD}{}", id.index()))
                 // Each worker is created on its own thread, as its state never leaves that thread.
                 .spawn(move || {
                     let worker = Worker::new(id, node, &settings, poll).restored(part);
@@ -360,7 +364,7 @@ impl Broker {
         self.carry_out(prepared)
     }
 
-    fn carry_out(&mut self, reload: Reload) -> Result<(), StartError> {
+    pub(super) fn carry_out(&mut self, reload: Reload) -> Result<(), StartError> {
         let Reload {
             plan, files, sinks, ..
         } = reload;
@@ -374,7 +378,7 @@ impl Broker {
     }
 
     /// Sends each worker its own changes.
-    fn send_changes(&self, changes: Vec<Vec<Change>>) {
+    pub(super) fn send_changes(&self, changes: Vec<Vec<Change>>) {
         self.node.gates.count_sent();
         for (number, changes) in changes.into_iter().enumerate() {
             let worker = WorkerId::new(number);
@@ -434,11 +438,12 @@ impl Broker {
     /// A listener cannot be set up.
     pub fn prepare(&self, config: &Config) -> Result<Reload, StartError> {
         self.sweep_gates();
+        let plan = Plan::new(&self.without_stopped(config), &self.standing, &self.node)?;
         Ok(Reload {
             sinks: self.sinks.prepare(config, &self.node)?,
             config: config.clone(),
             files: CertificateWatch::files_of(config),
-            plan: Plan::new(config, &self.standing, &self.node)?,
+            plan,
         })
     }
 
@@ -449,6 +454,8 @@ impl Broker {
         if let Err(error) = self.carry_out(reload) {
             tracing::error!(%error, "a part of the configuration is not in force");
         }
+        let is_there = |name: &String| config.listeners.contains_key(name);
+        self.control.stopped().retain(is_there);
         let settling = self.control.change(|(in_force, _)| *in_force = config);
         (waiting, settling)
     }
@@ -503,7 +510,7 @@ impl Broker {
 }
 
 /// Reads the bans before any client can connect, and starts to watch their file.
-fn keep_bans(config: &Config, node: &Arc<Node>) -> Result<Option<BanKeeper>, StartError> {
+fn keep_bans(config: &Config, node: &Arc<Node>) -> Result<BanKeeper, StartError> {
     let bans = Arc::clone(node.protection.bans());
     // Ends of bans are times of the wall clock, from which the node's clock may differ.
     bans.set_wall_ahead(node.clock.update_wall_clock());

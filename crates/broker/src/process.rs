@@ -1,5 +1,6 @@
 //! What the system tells about this process: its CPU time, memory and open files.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 
 use rustix::param::{clock_ticks_per_second, page_size};
@@ -62,6 +63,21 @@ fn of_stat(stat: &str) -> Option<(u64, u64)> {
     Some((millis, field(20)?))
 }
 
+/// CPU time of the threads of this process in milliseconds, by their names.
+pub(crate) fn thread_millis() -> BTreeMap<String, u64> {
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else {
+        return BTreeMap::new();
+    };
+    let times = threads.filter_map(|thread| {
+        let stat = std::fs::read_to_string(thread.ok()?.path().join("stat")).ok()?;
+        let (before, _) = stat.rsplit_once(')')?;
+        let (_, name) = before.split_once('(')?;
+        let (millis, _) = of_stat(&stat)?;
+        Some((name.to_owned(), millis))
+    });
+    times.collect()
+}
+
 /// The number of open files; only Linux 6.2 and newer tell it without a list of all of them.
 fn open_files() -> Option<u64> {
     let folder = std::fs::metadata("/proc/self/fd").ok()?;
@@ -88,6 +104,14 @@ mod tests {
         assert!(resident > 100_000 && resident < figures.virtual_bytes.unwrap());
         assert!(figures.threads.unwrap() > 1 && figures.open_files_max.unwrap() > 2);
         assert!(figures.cpu_millis.is_some());
+    }
+
+    #[test]
+    fn the_time_of_a_thread_is_found_by_its_name() {
+        let thread = std::thread::Builder::new().name("worker-77".to_owned());
+        let seen = thread.spawn(|| thread_millis().contains_key("worker-77"));
+        assert!(seen.unwrap().join().unwrap());
+        assert!(!thread_millis().contains_key("worker-77"));
     }
 
     #[test]

@@ -113,6 +113,13 @@ impl ReadGate {
             .chain(held)
     }
 
+    /// One of the reasons; none if it is read. A PUBLISH that is held waits for room.
+    pub(crate) fn first_reason(self) -> Option<PauseReason> {
+        let mut all = PauseReason::ALL.into_iter();
+        let held = self.is_held().then_some(PauseReason::Room);
+        held.or_else(|| all.find(|reason| self.has(*reason)))
+    }
+
     /// Whether no reason prevents reading.
     #[inline]
     pub(crate) fn is_open(self) -> bool {
@@ -265,6 +272,16 @@ mod tests {
             assert_eq!(gate.reasons().count(), count + 1, "{reason:?}");
         }
         assert_eq!(gate.0, ReadGate::REASONS);
+    }
+
+    #[test]
+    fn a_publish_that_is_held_waits_for_room() {
+        let mut gate = ReadGate::default();
+        assert_eq!(gate.first_reason(), None);
+        gate.close(PauseReason::Rate);
+        assert_eq!(gate.first_reason(), Some(PauseReason::Rate));
+        gate.hold();
+        assert_eq!(gate.first_reason(), Some(PauseReason::Room));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use thrum_engine::settings::{EngineSettings, SubscriptionLimits};
 use thrum_protection::{Pace, ProtectionSettings};
 
 use crate::config::{Anonymous, ClientIdPattern, Config, LimitsConfig, Rate, Takeover, Wills};
+use crate::telemetry;
 
 /// The settings of every worker; a reload replaces them as a whole.
 #[derive(Clone, Debug)]
@@ -76,6 +77,7 @@ fn engine_settings(config: &Config, access: &Arc<Shared>) -> EngineSettings {
             QoS::AtMostOnce
         },
         stamp_every: config.node.stamp_messages,
+        spans: telemetry::span_rules(&config.telemetry),
         timeline_bytes: config.node.timeline_bytes as usize,
     }
 }

@@ -19,7 +19,7 @@ use crate::protection;
 const VERSION: &str = concat!("thrum version ", env!("CARGO_PKG_VERSION"));
 
 /// Counters and their topics.
-const COUNTS: [(&str, Counter); 57] = [
+const COUNTS: [(&str, Counter); 61] = [
     ("bytes/received", Counter::BytesReceived),
     ("bytes/sent", Counter::BytesSent),
     ("clients/connected", Counter::ClientsConnected),
@@ -92,6 +92,10 @@ const COUNTS: [(&str, Counter); 57] = [
     ("questions/asked", Counter::QuestionsAsked),
     ("questions/refused", Counter::QuestionsRefused),
     ("questions/given_up", Counter::QuestionsGivenUp),
+    ("topics/messages_untold", Counter::TopicMessagesUntold),
+    ("streams/refused", Counter::StreamsRefused),
+    ("streams/cut", Counter::StreamsCut),
+    ("streams/states_skipped", Counter::StreamStatesSkipped),
 ];
 
 /// Number of times that each limit of the configuration was reached, under the limit's own name.
@@ -135,7 +139,7 @@ const LIMITS: [(&str, Counter); 30] = [
 ];
 
 /// Messages that were not delivered, by reason.
-const DROPS: [(&str, Counter); 12] = [
+pub(crate) const DROPS: [(&str, Counter); 12] = [
     ("queue_full", Counter::DroppedQueueFull),
     ("queue_oldest", Counter::DroppedQueueOldest),
     ("queue_age", Counter::DroppedQueueAge),
@@ -363,7 +367,7 @@ fn packets_sent(metrics: &Metrics) -> u64 {
     metrics.total(Counter::PublishSent) + metrics.total(Counter::AnswersSent)
 }
 
-fn dropped(metrics: &Metrics) -> u64 {
+pub(crate) fn dropped(metrics: &Metrics) -> u64 {
     DROPS
         .iter()
         .map(|(_, counter)| metrics.total(*counter))

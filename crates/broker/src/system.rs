@@ -148,6 +148,11 @@ pub(crate) fn tcp_counts(_socket: impl AsFd) -> Option<TcpCounts> {
     None
 }
 
+/// Bytes that wait in a socket to be read. One system call.
+pub(crate) fn unread_bytes(socket: impl AsFd) -> Option<u64> {
+    rustix::io::ioctl_fionread(socket).ok()
+}
+
 /// Resident memory of this process in bytes.
 pub(crate) fn resident_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
@@ -177,6 +182,10 @@ mod tests {
         assert!(counts.round_trip_micros > 0 && counts.congestion_window > 0);
         assert_eq!((counts.retransmitted, counts.unsent_bytes), (0, Some(0)));
         assert!(counts.silent_millis < 60_000, "{counts:?}");
+        one.write_all(&[0; 77]).unwrap();
+        while unread_bytes(&other) != Some(77) {
+            std::thread::yield_now();
+        }
         // The other end reads nothing: what its buffer does not take stays here.
         other.set_nonblocking(true).unwrap();
         while other.write(&[0; 8192]).is_ok() {}

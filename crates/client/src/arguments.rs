@@ -192,6 +192,11 @@ pub(crate) struct ConnectionArgs {
 }
 
 impl ConnectionArgs {
+    /// As `-L` does.
+    pub(crate) fn set_url(&mut self, url: String) {
+        self.url = Some(url);
+    }
+
     /// `-h` without a host.
     pub(crate) fn wants_help(&self) -> bool {
         matches!(self.host, Some(None))

@@ -1,5 +1,5 @@
-//! The client commands, `thrum pub`, `thrum sub` and `thrum rr`: a small MQTT client with one
-//! connection, one thread, poll(2).
+//! The client commands, `thrum pub`, `thrum sub`, `thrum rr` and `thrum probe`: a small MQTT client
+//! with one connection, one thread, poll(2).
 //!
 //! ```text
 //!   arguments -> Plan -> run: Link (socket, buffers) <-> protocol's Client
@@ -20,6 +20,7 @@ mod link;
 mod payload;
 mod plan;
 mod print;
+pub mod probe;
 mod property;
 pub mod publish;
 mod quic;

@@ -18,8 +18,10 @@ use thrum_engine::ids::{ConnectionId, ConnectionKey, Slot};
 use thrum_engine::node::placement::Placement;
 use thrum_engine::node::session_counts::SessionLimits;
 use thrum_engine::node::{Capacity, NodeParts, NodeState};
+use thrum_engine::observation::observe_topics;
 use thrum_engine::retained::RetainedLimits;
 use thrum_engine::settings::{EngineSettings, SubscriptionLimits};
+use thrum_engine::spans::SpanRules;
 use thrum_engine::stages::{self, MovedBytes};
 use thrum_engine::workers::WorkerId;
 use thrum_protocol::Time;
@@ -49,18 +51,63 @@ impl Host for Steps {
 
 /// No message is stamped.
 pub(crate) fn publish_unstamped(times: u32) {
-    publish_one_to_one(times, 0);
+    publish_one_to_one(times, 0, None);
+}
+
+/// Messages are traced, but not this one: the price of the choice.
+pub(crate) fn publish_untraced(times: u32) {
+    publish_one_to_one(times, 0, Some(u32::MAX));
+}
+
+/// Each message is traced: a span of its hop and one of its delivery.
+pub(crate) fn publish_traced(times: u32) {
+    publish_one_to_one(times, 0, Some(1));
 }
 
 /// Each message is stamped: the difference to the case before is the cost of a stamp, of which a
 /// message bears one part in `node.stamp_messages`.
 pub(crate) fn publish_stamped(times: u32) {
-    publish_one_to_one(times, 1);
+    publish_one_to_one(times, 1, None);
 }
 
-fn publish_one_to_one(times: u32, stamp_every: u32) {
+/// Somebody looks at the tree of topics: the difference to the first case is what a message pays
+/// for a topic of four levels.
+pub(crate) fn publish_observed(times: u32) {
     let clock = Arc::new(Steps::default());
-    let mut engine = engine(&clock, stamp_every);
+    let mut engine = engine(&clock, settings());
+    observe_topics(&mut engine.core);
+    publish_with(times, &clock, engine);
+}
+
+/// The messages of one filter are counted.
+pub(crate) fn publish_metered(times: u32) {
+    let clock = Arc::new(Steps::default());
+    let mut engine = engine(&clock, settings());
+    let metrics = &engine.core.node.topic_metrics;
+    assert!(metrics.add("#", 1, NOW), "it is the first one");
+    let metrics = metrics.current();
+    engine.core.observation.set_metrics(metrics);
+    publish_with(times, &clock, engine);
+}
+
+fn publish_one_to_one(times: u32, stamp_every: u32, trace_every: Option<u32>) {
+    let clock = Arc::new(Steps::default());
+    let rules = |every| SpanRules {
+        every,
+        follows_parent: false,
+        filters: Vec::new(),
+        publishers: None,
+    };
+    let settings = EngineSettings {
+        stamp_every,
+        spans: trace_every.map(rules).map(Arc::new),
+        ..settings()
+    };
+    let engine = engine(&clock, settings);
+    publish_with(times, &clock, engine);
+}
+
+fn publish_with(times: u32, clock: &Steps, mut engine: Engine) {
     let (_, receiver) = connected(&mut engine, "receiver");
     subscribe(&mut engine, receiver);
     let (connection, publisher) = connected(&mut engine, "publisher");
@@ -122,11 +169,7 @@ fn write(engine: &mut Engine, key: ConnectionKey) -> usize {
     taken
 }
 
-fn engine(clock: &Arc<Steps>, stamp_every: u32) -> Engine {
-    let settings = EngineSettings {
-        stamp_every,
-        ..settings()
-    };
+fn engine(clock: &Arc<Steps>, settings: EngineSettings) -> Engine {
     let node = NodeState::new(NodeParts {
         placement: Placement::new(1),
         strategy: Strategy::RoundRobin,
@@ -152,6 +195,7 @@ fn engine(clock: &Arc<Steps>, stamp_every: u32) -> Engine {
 fn settings() -> EngineSettings {
     EngineSettings {
         stamp_every: 0,
+        spans: None,
         timeline_bytes: 8 << 20,
         session: Arc::default(),
         queue_hold: Duration::ZERO,

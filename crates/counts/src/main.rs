@@ -24,7 +24,7 @@ const WARM_UP: u32 = 200;
 /// runs it.
 type Case = (&'static str, fn(u32));
 
-const CASES: [Case; 20] = [
+const CASES: [Case; 24] = [
     ("decode_publish_v311", codec::decode_publish_v311),
     ("decode_publish_v5", codec::decode_publish_v5),
     ("decode_puback", codec::decode_puback),
@@ -48,6 +48,10 @@ const CASES: [Case; 20] = [
     ("subscribe_by_10_rules", access::allow_subscribe),
     ("engine_publish_unstamped", engine::publish_unstamped),
     ("engine_publish_stamped", engine::publish_stamped),
+    ("engine_publish_observed", engine::publish_observed),
+    ("engine_publish_metered", engine::publish_metered),
+    ("engine_publish_untraced", engine::publish_untraced),
+    ("engine_publish_traced", engine::publish_traced),
 ];
 
 fn main() -> ExitCode {

@@ -15,6 +15,7 @@ use super::drops::Drops;
 use super::durability::Durable;
 use super::ending::TIMER_MAX;
 use super::events::Events;
+use super::observation::Observation;
 use super::outbox::Outboxes;
 use super::outputs::Outputs;
 use super::rooms::Rooms;
@@ -71,6 +72,8 @@ pub struct Core {
     pub frames: FrameCache,
     /// The stamped messages.
     pub stages: Stages,
+    /// What is counted by topic.
+    pub observation: Observation,
     random_state: u64,
     /// Start of the current second, and the number of log lines about single clients since then.
     log_lines: (Time, u32),
@@ -109,8 +112,10 @@ impl Core {
             node: Arc::clone(node),
             host,
             stages: Stages::default(),
+            observation: Observation::default(),
         };
         stamp_every(&mut core, every);
+        core.observation.set_metrics(node.topic_metrics.current());
         core
     }
 

@@ -159,6 +159,9 @@ impl Core {
             };
             self.drops.record(dropped, now);
         }
+        if let Some(topic) = topic.filter(|_| self.observation.is_on()) {
+            self.observation.dropped(self.id, topic, count);
+        }
         if let Some(episode) = episode {
             tell_drops_over(self, slot, episode);
         }

@@ -156,7 +156,7 @@ impl Engine {
         let end = SessionEnd::Expired {
             expiry_secs: lifetime.session_expiry(),
         };
-        tell(&mut self.core, slot, ClientEvent::SessionEnded(end));
+        tell(&mut self.core, slot, || ClientEvent::SessionEnded(end));
     }
 
     /// Ends the session of a disconnected client, and publishes its will if it is still pending.
@@ -165,7 +165,7 @@ impl Engine {
         let will = self.core.sessions[slot].session.take_will_at(now);
         let will = will.and_then(|will| self.authorize_will(slot, will));
         self.core.record_steps(slot);
-        tell(&mut self.core, slot, ClientEvent::SessionEnded(why));
+        tell(&mut self.core, slot, || ClientEvent::SessionEnded(why));
         self.end_session(slot);
         if let Some(will) = will {
             self.publish_will(will);
@@ -188,8 +188,10 @@ impl Engine {
     /// before the session ends.
     pub fn authorize_will(&mut self, slot: Slot, mut will: Message) -> Option<DueWill> {
         let Some(why) = self.will_denial(slot, &will) else {
-            let topic = cut(will.topic()).into();
-            tell(&mut self.core, slot, ClientEvent::WillPublished { topic });
+            let topic = cut(will.topic());
+            tell(&mut self.core, slot, || ClientEvent::WillPublished {
+                topic: topic.into(),
+            });
             will.set_publisher_hash(publisher_hash(&self.core, &self.core.sessions[slot]));
             let source = self.core.sessions[slot].source(&self.core.settings.access.access.policy);
             return Some(DueWill {
@@ -221,7 +223,7 @@ impl Engine {
     #[cold]
     fn report_dropped_will(&mut self, slot: Slot, topic: &str, why: &'static str) {
         self.core.row().add(Counter::WillsDenied, 1);
-        let event = ClientEvent::WillDropped {
+        let event = || ClientEvent::WillDropped {
             topic: cut(topic).into(),
             why,
         };

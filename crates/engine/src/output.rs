@@ -141,7 +141,7 @@ impl ConnectionOutput {
 
     /// Number of bytes in front of the buffer, which wait for the storage or behind such.
     #[inline]
-    pub(super) fn held(&self) -> usize {
+    pub fn held(&self) -> usize {
         self.held.as_ref().map_or(0, |held| held.bytes_len())
     }
 

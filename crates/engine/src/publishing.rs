@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use thrum_codec::packet::Publish;
-use thrum_codec::properties::PublishProperties;
+use thrum_codec::properties::{PublishProperties, UserProperties};
 use thrum_codec::{QoS, ReasonCode, Version};
 use thrum_protocol::{Outgoing, Publication};
 
@@ -17,7 +17,9 @@ use crate::access::{Verdict, Wanted};
 use crate::ids::Slot;
 use crate::interest::EventKind;
 use crate::node::metrics::Counter;
-use crate::stages::{self, Unwatched};
+use crate::observation::{MessageOrigin, Observed};
+use crate::spans::{self, Hop};
+use crate::stages::{self, Stamped, Unwatched};
 use crate::timeline::{ClientEvent, RefusalCause, cut, tell};
 
 /// Why a PUBLISH to a topic such as `$SYS/…` is refused.
@@ -218,8 +220,10 @@ impl Publishing<'_> {
 
     /// Records in the client's timeline why a PUBLISH was refused.
     fn tell_refused(&mut self, slot: Slot, topic: &str, why: RefusalCause) {
-        let topic = cut(topic).into();
-        tell(self.core, slot, ClientEvent::PublishRefused { topic, why });
+        tell(self.core, slot, || ClientEvent::PublishRefused {
+            topic: cut(topic).into(),
+            why,
+        });
     }
 
     fn answer_publish(&mut self, slot: Slot, publish: &Publish<'_>, outcome: ReasonCode) {
@@ -242,20 +246,61 @@ impl Publishing<'_> {
             .retain(outgoing, source.as_ref(), publisher.has_reason_code)
     }
 
-    /// Routes a message that is borrowed from a read buffer. A message that cannot be retained is
-    /// refused as a whole if its publisher can be told.
+    /// Routes a message that is borrowed from a read buffer, in a trace if it is traced.
     fn publish(
         &mut self,
         publication: &Publication<'_>,
         clearance: Clearance,
         publisher: Publisher,
     ) -> ReasonCode {
+        if self.core.settings.spans.is_some()
+            && let Some(hop) = spans::begin(self.core, publisher.slot, publication)
+        {
+            return self.publish_traced(publication, clearance, publisher, hop);
+        }
+        self.publish_as_is(publication, clearance, publisher, None)
+    }
+
+    /// Routes a message with the span of this node in its user properties.
+    #[cold]
+    #[inline(never)]
+    fn publish_traced(
+        &mut self,
+        publication: &Publication<'_>,
+        clearance: Clearance,
+        publisher: Publisher,
+        hop: Box<Hop>,
+    ) -> ReasonCode {
+        let traceparent = hop.traceparent();
+        let properties = hop.properties(publication.properties.user, &traceparent);
+        let publication = Publication {
+            properties: PublishProperties {
+                user: UserProperties::Listed(&properties),
+                ..publication.properties
+            },
+            ..*publication
+        };
+        self.publish_as_is(&publication, clearance, publisher, Some(hop))
+    }
+
+    /// Routes a message. A message that cannot be retained is refused as a whole if its publisher
+    /// can be told.
+    #[inline]
+    fn publish_as_is(
+        &mut self,
+        publication: &Publication<'_>,
+        clearance: Clearance,
+        publisher: Publisher,
+        hop: Option<Box<Hop>>,
+    ) -> ReasonCode {
         let mut frames = std::mem::take(&mut self.core.frames);
         let mut outgoing = Outgoing::new(*publication, &mut frames);
         let outcome = if !publication.retain || self.retain(publisher, &mut outgoing) {
             let source = Source::Publisher(clearance);
-            if self.core.stages.is_due() {
-                self.route_stamped(&mut outgoing, source)
+            let is_due = self.core.stages.is_due();
+            if is_due || hop.is_some() || self.core.observation.is_on() {
+                let stamped = self.stamped(outgoing.publication(), is_due, hop);
+                self.route_watched(&mut outgoing, source, publisher.slot, stamped)
             } else {
                 self.router
                     .route(self.core, &mut outgoing, source, Unwatched)
@@ -267,11 +312,46 @@ impl Publishing<'_> {
         outcome
     }
 
+    /// Stamps a message whose turn it is, and traces one that is traced; none if it is neither.
     #[cold]
     #[inline(never)]
-    fn route_stamped(&mut self, outgoing: &mut Outgoing<'_>, source: Source<'_>) -> ReasonCode {
-        let stamped = stages::begin(self.core, outgoing.publication().qos);
-        self.router.route(self.core, outgoing, source, stamped)
+    fn stamped(
+        &mut self,
+        publication: &Publication<'_>,
+        is_due: bool,
+        hop: Option<Box<Hop>>,
+    ) -> Option<Stamped> {
+        let Publication {
+            topic,
+            payload,
+            qos,
+            ..
+        } = *publication;
+        let stamped = is_due.then(|| stages::begin(self.core, qos));
+        let Some(hop) = hop else { return stamped };
+        let stamped = stamped.unwrap_or_else(|| stages::unstamped(self.core));
+        Some(stamped.with_trace(hop.traced(topic, payload, qos)))
+    }
+
+    /// Routes a message that is stamped, traced or observed, or several of these.
+    #[cold]
+    #[inline(never)]
+    fn route_watched(
+        &mut self,
+        outgoing: &mut Outgoing<'_>,
+        source: Source<'_>,
+        publisher: Slot,
+        stamped: Option<Stamped>,
+    ) -> ReasonCode {
+        match stamped {
+            Some(stamped) if !self.core.observation.is_on() => {
+                self.router.route(self.core, outgoing, source, stamped)
+            }
+            stamped => {
+                let watch = Observed::new(MessageOrigin::Client(publisher), stamped);
+                self.router.route(self.core, outgoing, source, watch)
+            }
+        }
     }
 }
 

@@ -202,7 +202,7 @@ impl Review {
             Grant::Refused => {
                 self.is_revoked = true;
                 engine.core.row().add(Counter::SubscriptionsRevoked, 1);
-                let event = ClientEvent::SubscriptionRevoked {
+                let event = || ClientEvent::SubscriptionRevoked {
                     filter: cut(filter.as_str()).into(),
                 };
                 tell(&mut engine.core, slot, event);

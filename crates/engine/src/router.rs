@@ -18,6 +18,7 @@ use crate::interest::Route;
 use crate::interest::route_cache::CachedRoute;
 use crate::mail::{EngineMail, PublishDelivery};
 use crate::node::metrics::Counter;
+use crate::observation::{MessageOrigin, Observed};
 use crate::queue_room::{Promise, QueueRoom};
 use crate::retained::RetainedSource;
 use crate::stages::{Stamp, Stamped, Unwatched, Watch};
@@ -98,7 +99,14 @@ impl Router {
         let has_reason_code = matches!(source, Source::Publisher(_));
         let is_delivered =
             !message.retain() || core.retain(&mut outgoing, retained_source, has_reason_code);
-        let outcome = is_delivered.then(|| self.route(core, &mut outgoing, source, Unwatched));
+        let outcome = is_delivered.then(|| {
+            if core.observation.is_on() {
+                let watch = Observed::new(MessageOrigin::Node, None);
+                self.route(core, &mut outgoing, source, watch)
+            } else {
+                self.route(core, &mut outgoing, source, Unwatched)
+            }
+        });
         core.frames = frames;
         outcome
     }
@@ -148,9 +156,15 @@ impl Router {
 
     /// Delivers a message of another worker to this worker's own subscriptions.
     pub fn publish_from_worker(&mut self, core: &mut Core, mut delivery: PublishDelivery) {
-        match delivery.stamp.take() {
+        let stamp = delivery.stamp.take();
+        let stamped = stamp.map(|stamp| Stamped::from_worker(core, *stamp, &delivery.message));
+        if core.observation.is_on() {
+            let watch = Observed::new(MessageOrigin::Elsewhere, stamped);
+            return self.route_from_worker(core, delivery, watch);
+        }
+        match stamped {
             None => self.route_from_worker(core, delivery, Unwatched),
-            Some(stamp) => self.route_from_worker(core, delivery, Stamped::from_worker(*stamp)),
+            Some(stamped) => self.route_from_worker(core, delivery, stamped),
         }
     }
 

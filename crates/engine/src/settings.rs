@@ -9,6 +9,7 @@ use thrum_protocol::Limits;
 use crate::access::Shared;
 use crate::node::session_counts::SessionLimits;
 use crate::retained::RetainedLimits;
+use crate::spans::SpanRules;
 
 /// Limits of the subscriptions of one client, beside their number.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +51,8 @@ pub struct EngineSettings {
     pub published_qos_min: QoS,
     /// One of this many PUBLISH packets is stamped ([`crate::stages`]); 0 is none.
     pub stamp_every: u32,
+    /// Which messages are traced ([`crate::spans`]); none if none is.
+    pub spans: Option<Arc<SpanRules>>,
     /// Memory of the timelines of one worker in bytes; 0 is none ([`crate::timeline`]).
     pub timeline_bytes: usize,
 }

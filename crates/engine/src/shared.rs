@@ -20,6 +20,7 @@ use crate::interest::Member;
 use crate::interest::groups::SharedGroup;
 use crate::mail::{EngineMail, SharedDelivery};
 use crate::node::metrics::Counter;
+use crate::observation::{MessageOrigin, Observed};
 use crate::stages::{Stamped, Unwatched, Watch};
 use crate::workers::WorkerSet;
 
@@ -263,12 +264,15 @@ impl Router {
     /// Delivers a message for which another worker chose a session of this worker; if the session
     /// has ended, another member is chosen.
     pub(super) fn shared_from_worker(&mut self, core: &mut Core, mut delivery: SharedDelivery) {
-        match delivery.stamp.take() {
+        let stamp = delivery.stamp.take();
+        let stamped = stamp.map(|stamp| Stamped::from_worker(core, *stamp, &delivery.message));
+        if core.observation.is_on() {
+            let watch = Observed::new(MessageOrigin::Elsewhere, stamped);
+            return self.take_shared_mail(core, delivery, watch);
+        }
+        match stamped {
             None => self.take_shared_mail(core, delivery, Unwatched),
-            Some(stamp) => {
-                let stamped = Stamped::from_worker(*stamp);
-                self.take_shared_mail(core, delivery, stamped);
-            }
+            Some(stamped) => self.take_shared_mail(core, delivery, stamped),
         }
     }
 
@@ -381,6 +385,9 @@ fn no_member_took(core: &mut Core, group: GroupId, topic: &str) {
         count: 1,
     };
     core.drops.record(dropped, core.turn.now);
+    if core.observation.is_on() {
+        core.observation.dropped(core.id, topic, 1);
+    }
 }
 
 /// The inputs of the choice of a member; the hashes are the same on every worker.

@@ -209,6 +209,7 @@ mod tests {
     fn core() -> Core {
         let settings = EngineSettings {
             stamp_every: 0,
+            spans: None,
             timeline_bytes: 0,
             session: Arc::default(),
             queue_hold: Duration::ZERO,

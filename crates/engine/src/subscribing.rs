@@ -198,7 +198,7 @@ impl Subscribing<'_> {
         if let Some(reporter) = self.core.reporter(EventKind::SessionSubscribed) {
             reporter.subscribed(slot, filter.as_str(), terms);
         }
-        let event = ClientEvent::Subscribed {
+        let event = || ClientEvent::Subscribed {
             filter: cut(filter.as_str()).into(),
             qos: options.qos,
             in_part: check != Check::Never,
@@ -217,7 +217,7 @@ impl Subscribing<'_> {
     /// Records in the client's timeline why a filter is refused.
     fn refuse(&mut self, slot: Slot, filter: TopicFilter<'_>, refused: Refused) -> Granted {
         let Refused { code, why, .. } = refused;
-        let event = ClientEvent::SubscriptionRefused {
+        let event = || ClientEvent::SubscriptionRefused {
             filter: cut(filter.as_str()).into(),
             reason: code,
             why,
@@ -457,7 +457,7 @@ impl Subscribing<'_> {
     }
 
     fn report_unsubscribed(&mut self, slot: Slot, filter: TopicFilter<'_>) {
-        let event = ClientEvent::Unsubscribed {
+        let event = || ClientEvent::Unsubscribed {
             filter: cut(filter.as_str()).into(),
         };
         tell(self.core, slot, event);

@@ -30,6 +30,10 @@ pub enum Target {
     Housekeeping,
     /// The next search for stamped messages that cannot arrive any longer.
     Stages,
+    /// The end of the observation of topics, or the next part of it that is freed.
+    Observation,
+    /// The next portion of timelines that are forgotten, as they may take less memory now.
+    Timelines,
     /// The next return of free memory to the system.
     Trim,
 }

@@ -64,6 +64,14 @@ impl Topics {
         self.index.destination(found, slot).copied()
     }
 
+    /// Number of sessions' subscriptions that match a topic, and the visits that it took.
+    pub fn count_subscribers(&self, topic: &str) -> (u64, usize) {
+        let mut filters = Vec::new();
+        let visits = self.index.matches(topic, &mut filters);
+        let found = filters.iter().map(|filter| self.subscribers(*filter).len());
+        (found.sum::<usize>() as u64, visits)
+    }
+
     /// Finds the number of a filter with subscriptions.
     pub fn find(&self, filter: &str) -> Option<FilterId> {
         self.index.find(filter)

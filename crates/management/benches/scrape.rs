@@ -35,7 +35,7 @@ fn scrape(criterion: &mut Criterion) {
     ] {
         let name = format!("write {name}");
         group.bench_function(name, |bencher| {
-            bencher.iter(|| black_box(exposition(&figures, format)));
+            bencher.iter(|| black_box(exposition(&figures, None, &[], format)));
         });
     }
     group.finish();

@@ -7,20 +7,38 @@
 //! ```
 //!
 //! Invariant: the JSON types of the interface are in `api` and `trace` only; a handler accesses the
-//! broker through [`Queries`](thrum_broker::Queries) alone, every route but the login needs a
-//! scope, and every size, time and number that a client can choose has a limit with a name.
+//! broker through [`Queries`](thrum_broker::Queries) alone, and the program around it through
+//! [`Program`]; every route but the login needs a scope, and every size, time and number that a
+//! client can choose has a limit with a name.
 
+mod alarms;
 pub mod api;
 mod audit;
 mod clock;
+pub mod config;
+mod counts;
 pub mod login;
+mod logs;
 pub mod metrics;
+pub mod otlp;
 mod port;
+mod program;
 mod security;
 mod service;
+mod stalled;
+mod stopped;
 mod timestamp;
 pub mod trace;
+mod wire;
 
+pub use alarms::{Alarms, Outside};
+pub use counts::{Figure, InterfaceFigures};
+pub use logs::{LogEvent, LogLevel, Logs};
 pub use port::HttpServer;
-pub use security::{Security, SecurityError};
+pub use program::{
+    ChangeOrder, ConfigurationChanges, ListenerOrder, Managed, PinnedKey, Program, ProgramError,
+    RollbackOrder,
+};
+pub use security::{PreparedSettings, Security, SecurityError};
 pub use service::{ControlSocket, SOCKET, StartError};
+pub use stopped::{StoppedBroker, StoppedChange, StoppedError};

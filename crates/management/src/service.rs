@@ -12,7 +12,6 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use thrum_broker::Queries;
 use thrum_files::{Folder, ListeningSocket};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::Builder;
@@ -21,7 +20,9 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::api::{self, Entrance};
+use crate::program::Managed;
 use crate::security::Security;
+use crate::stalled::{Progress, Stalled};
 
 /// Name of the socket in the data directory.
 pub const SOCKET: &str = "control.sock";
@@ -35,10 +36,6 @@ const HEAD_BYTES_MAX: usize = 80 * 1024;
 const FIELDS_MAX: usize = 64;
 /// A connection without a complete head of a request is closed after this time: it is idle or slow.
 const IDLE_TIME: Duration = Duration::from_secs(30);
-/// Longest use of a connection: clients that do not read their answers cannot occupy all of them.
-const CONNECTION_TIME: Duration = Duration::from_secs(30);
-/// Longest time of a request that is then under way.
-const CLOSE_TIME: Duration = Duration::from_secs(15);
 /// Longest time of requests that are under way at the end of the broker, which answers them first.
 const STOP_TIME: Duration = Duration::from_secs(1);
 /// Pause of accepting when the system has no more files.
@@ -74,7 +71,7 @@ impl ControlSocket {
     /// Another process listens there, something else has that name, or the system refuses.
     pub fn start(
         data_dir: &Path,
-        queries: Queries,
+        managed: impl Into<Managed>,
         security: Security,
     ) -> Result<Self, StartError> {
         let path = data_dir.join(SOCKET);
@@ -90,7 +87,7 @@ impl ControlSocket {
             .enable_all()
             .build()
             .map_err(failed)?;
-        let router = api::router(queries, security, Entrance::Local);
+        let router = api::router(managed, security, Entrance::Local);
         let thread = std::thread::Builder::new()
             .name("control".to_owned())
             .spawn(move || {
@@ -181,6 +178,8 @@ fn listener(socket: &ListeningSocket) -> io::Result<UnixListener> {
 }
 
 async fn serve_one(stream: UnixStream, router: Router, mut stopping: watch::Receiver<bool>) {
+    // A client that does not read its answers cannot occupy a place for long.
+    let stream = Stalled::new(stream, Progress::after_head());
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE_TIME)
@@ -189,19 +188,11 @@ async fn serve_one(stream: UnixStream, router: Router, mut stopping: watch::Rece
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let mut connection = pin!(connection);
     let served = tokio::select! {
-        served = connection.as_mut() => Ok(served),
-        () = sleep(CONNECTION_TIME) => Err(()),
-        () = until_stop(&mut stopping) => Err(()),
-    };
-    let served = if let Ok(served) = served {
-        served
-    } else {
-        connection.as_mut().graceful_shutdown();
-        let Ok(served) = timeout(CLOSE_TIME, connection).await else {
-            tracing::debug!("a client of the control socket does not read its answer");
-            return;
-        };
-        served
+        served = connection.as_mut() => served,
+        () = until_stop(&mut stopping) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
     };
     if let Err(error) = served {
         tracing::debug!(%error, "a connection of the control socket ended");
@@ -240,6 +231,43 @@ mod tests {
             let (_stop, stopping) = watch::channel(false);
             let served = timeout(LONG, serve_one(server, router, stopping)).await;
             assert!(served.is_ok(), "the connection stays open");
+        });
+    }
+
+    /// Reads to the end, something each 20 s; returns the number of bytes.
+    async fn read_slowly(client: &UnixStream) -> usize {
+        let mut bytes = 0;
+        loop {
+            sleep(Duration::from_secs(20)).await;
+            client.readable().await.expect("a connection");
+            // Readable does not say that a byte is there.
+            match client.try_read(&mut vec![0; 256 * 1024]) {
+                Ok(0) => return bytes,
+                read => bytes += read.unwrap_or(0),
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_read_slowly_is_whole_however_long_it_takes() {
+        block_on(async {
+            let answer = "x".repeat(1 << 20);
+            let len = answer.len();
+            let router = Router::new().route("/", get(|| async move { answer }));
+            let (client, server) = UnixStream::pair().expect("a pair of sockets");
+            let request = b"GET / HTTP/1.1\r\nHost: thrum\r\nConnection: close\r\n\r\n";
+            assert_eq!(client.try_write(request).ok(), Some(request.len()));
+            let (_stop, stopping) = watch::channel(false);
+            let served = tokio::spawn(serve_one(server, router, stopping));
+            let began = tokio::time::Instant::now();
+            let bytes = read_slowly(&client).await;
+            assert!(bytes > len, "{bytes} bytes with the head");
+            assert!(
+                began.elapsed() > Duration::from_mins(1),
+                "{:?}",
+                began.elapsed()
+            );
+            served.await.expect("it does not panic");
         });
     }
 

@@ -358,6 +358,56 @@ fn a_reload_opens_and_closes_ports() {
     test.stop();
 }
 
+/// What a new connection at an address is answered, once the old sockets are closed.
+fn answered(address: SocketAddr, request: &str, expected: &str) {
+    let mut last = String::new();
+    for _ in 0..200 {
+        if let Ok(mut stream) = TcpStream::connect(address) {
+            let limit = Some(Duration::from_secs(5));
+            stream.set_read_timeout(limit).unwrap();
+            let mut bytes = [0; 13];
+            let sent = stream.write_all(request.as_bytes());
+            let read = sent.and_then(|()| stream.read_exact(&mut bytes));
+            last = read.map_or_else(
+                |error| error.to_string(),
+                |()| String::from_utf8_lossy(&bytes).into_owned(),
+            );
+            if last == expected {
+                return;
+            }
+        }
+        std::thread::yield_now();
+    }
+    panic!("{expected:?} is expected, and {last:?} is there");
+}
+
+#[test]
+fn an_address_goes_from_http_to_a_websocket_listener_and_back_in_one_reload() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let bind = |listener: &mut ListenerConfig| listener.bind = vec![address.into()];
+    let mut test = TestBroker::with(bind);
+    assert_eq!(test.get("/livez").status, 200);
+    let mut reload = |config: &Config| {
+        let (_, settling) = test.broker.reload(config).unwrap();
+        settling.wait(Duration::from_secs(20)).unwrap();
+        test.server.renew(test.broker.http_ports());
+    };
+    let mut other = config(bind);
+    let mut listener = other.listeners.remove("http").unwrap();
+    listener.transport = Transport::WebSocket;
+    other.listeners.insert("ws".to_owned(), listener);
+    reload(&other);
+    let upgrade = format!("GET /mqtt HTTP/1.1\r\n{UPGRADE}");
+    answered(address, &upgrade, "HTTP/1.1 101 ");
+    let probe = "GET /livez HTTP/1.1\r\nHost: thrum\r\n\r\n";
+    answered(address, probe, "HTTP/1.1 426 ");
+    reload(&config(bind));
+    answered(address, probe, "HTTP/1.1 200 ");
+    test.stop();
+}
+
 #[test]
 fn a_refusal_reaches_a_client_that_sends_its_body_later() {
     let broker = TestBroker::new();
@@ -412,4 +462,62 @@ fn the_path_of_mqtt_is_none_of_the_interface() {
         assert_eq!(refused.len(), 1, "{path}: {refused:?}");
         assert!(refused[0].contains("choose another path"), "{refused:?}");
     }
+}
+
+/// The next event of a stream, without its comments.
+fn event(stream: &mut TcpStream, text: &mut String) -> String {
+    loop {
+        if let Some((event, rest)) = text.split_once("\n\n") {
+            let found = event.contains("event: ").then(|| event.to_owned());
+            *text = rest.to_owned();
+            if let Some(found) = found {
+                return found;
+            }
+            continue;
+        }
+        // Chunks of HTTP/1.1: lines with their lengths are between the events.
+        let mut bytes = [0; 4096];
+        let count = stream.read(&mut bytes).unwrap();
+        assert!(count > 0, "the stream ended: {text}");
+        let more = String::from_utf8_lossy(&bytes[..count]).into_owned();
+        text.push_str(&more.replace("\r\n", ""));
+    }
+}
+
+#[test]
+fn a_live_stream_outlives_a_request_and_ends_with_the_broker() {
+    let broker = TestBroker::new();
+    let cookie = broker.set_up();
+    let mut stream = broker.connect();
+    write!(
+        stream,
+        "GET /api/v1/stream?figures=clients,cpu_percent&clients=&every=250ms HTTP/1.1\r\nHost: thrum\r\n{cookie}\r\n"
+    )
+    .unwrap();
+    let answer = head(&mut stream);
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert!(
+        answer.to_lowercase().contains("x-accel-buffering: no"),
+        "{answer}"
+    );
+    let mut text = String::new();
+    let mut mqtt = broker.connect();
+    connect_mqtt(&mut mqtt);
+    let mut seen = false;
+    for _ in 0..40 {
+        let event = event(&mut stream, &mut text);
+        seen |= event.contains("\"client_id\":\"a\"");
+        if seen && event.contains("\"clients\":1.0") {
+            break;
+        }
+    }
+    assert!(seen, "the client is in the list");
+    let history = broker.ask(&format!("GET /api/v1/history HTTP/1.1\r\n{cookie}"), "");
+    assert_eq!(history.status, 200, "{history:?}");
+    assert_eq!(history.json()["seconds_max"], 900);
+    broker.server.close();
+    broker.broker.stop();
+    let ended = (0..20).any(|_| event(&mut stream, &mut text).contains("\"stopping\""));
+    assert!(ended);
+    broker.server.stop();
 }

@@ -127,6 +127,21 @@ impl Place {
         at.map_or((&self.source.path, None), |at| (&at.path, Some(at.line)))
     }
 
+    /// The file with the line and the column.
+    fn shown_at(&self) -> String {
+        let (path, written) = self.written_at();
+        let path = path.display();
+        match written {
+            // The column would be that of the converted text.
+            Some(line) if self.is_made() => format!("{path}:{line}"),
+            Some(line) => {
+                let lead = &self.before()[self.line_start()..];
+                format!("{path}:{line}:{}", lead.chars().count() + 1)
+            }
+            None => path.to_string(),
+        }
+    }
+
     /// The line it begins on, from 1.
     fn line(&self) -> usize {
         self.before().matches('\n').count() + 1
@@ -180,6 +195,15 @@ impl Problem {
     }
 }
 
+impl Problem {
+    /// Where it is: the file with its line, the variable or the flag.
+    fn written_at(&self) -> String {
+        self.place
+            .as_ref()
+            .map_or_else(|| self.origin.clone(), Place::shown_at)
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(place) = &self.place else {
@@ -189,7 +213,6 @@ impl fmt::Display for Problem {
         let start = place.line_start();
         let line = place.shown_line();
         let lead = &place.before()[start..];
-        let column = lead.chars().count() + 1;
         let marked = text.get(place.span.clone()).unwrap_or_default();
         let carets = marked
             .lines()
@@ -203,15 +226,7 @@ impl fmt::Display for Problem {
             .chars()
             .map(|letter| if letter == '\t' { '\t' } else { ' ' })
             .collect();
-        let (path, written) = place.written_at();
-        let path = path.display();
-        let at = match written {
-            // The column is that of the converted text.
-            Some(line) if place.is_made() => format!("{path}:{line}"),
-            Some(line) => format!("{path}:{line}:{column}"),
-            None => path.to_string(),
-        };
-        writeln!(formatter, "{at}: {}", self.message)?;
+        writeln!(formatter, "{}: {}", place.shown_at(), self.message)?;
         writeln!(formatter, "  {number} | {line}")?;
         if place.hides_value {
             return write!(
@@ -226,6 +241,14 @@ impl fmt::Display for Problem {
 /// Everything that is wrong; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems(pub Vec<Problem>);
+
+impl Problems {
+    /// Where they are, for those who may not read the files.
+    pub fn places(&self) -> String {
+        let places: Vec<String> = self.0.iter().map(Problem::written_at).collect();
+        places.join(", ")
+    }
+}
 
 impl From<Problem> for Problems {
     fn from(problem: Problem) -> Self {

@@ -6,11 +6,12 @@ use std::time::Duration;
 use thrum_access::Gatekeeper;
 use thrum_auth::AuthService;
 use thrum_auth::config::{AclConfig, DeniedPublish, PartialSubscription, RuleOrder};
-use thrum_broker::{Access, Broker, Listening, Policy, RuleSource, Settling, StartError};
+use thrum_broker::{Access, Broker, Listening, Policy, Reload, RuleSource, Settling, StartError};
 
+use crate::command::Around;
 use crate::command::failure::{Lines, with_causes};
 use crate::config::{Config, Loaded};
-use crate::management::Management;
+use crate::management::{self, Exported, Management};
 
 /// Longest wait for a change: a worker takes its mail in each turn, and a turn of a second is
 /// overload.
@@ -30,6 +31,7 @@ pub(crate) struct Node {
 #[derive(Debug)]
 pub(crate) struct Prepared {
     auth: Arc<AuthService>,
+    exported: Exported,
     warnings: Vec<String>,
 }
 
@@ -37,6 +39,11 @@ impl Prepared {
     /// Warnings: settings that work, but are probably unintended, such as an expired certificate.
     pub(crate) fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// There are users, or backends that know some.
+    pub(crate) fn has_users(&self) -> bool {
+        self.auth.has_users()
     }
 }
 
@@ -49,6 +56,7 @@ pub(crate) fn prepare(config: &Config) -> Result<Prepared, Lines> {
     let checked = thrum_broker::check(&config.broker());
     let refused = checked.refused.iter();
     let mut problems: Vec<String> = refused.map(|error| with_causes(error)).collect();
+    problems.extend(Management::prepare(config).err());
     let settings = config.access();
     let auth = match AuthService::start(&settings) {
         Ok(auth) => auth,
@@ -61,9 +69,14 @@ pub(crate) fn prepare(config: &Config) -> Result<Prepared, Lines> {
             return Err(Lines(problems));
         }
     };
-    if !problems.is_empty() {
-        return Err(Lines(problems));
-    }
+    let exported = match management::exported(&config.telemetry) {
+        Ok(exported) if problems.is_empty() => exported,
+        Ok(_) => return Err(Lines(problems)),
+        Err(problem) => {
+            problems.push(problem);
+            return Err(Lines(problems));
+        }
+    };
     let mut warnings = checked.warnings;
     warnings.extend(auth.warnings());
     // Alone it has been refused.
@@ -71,14 +84,22 @@ pub(crate) fn prepare(config: &Config) -> Result<Prepared, Lines> {
         tracing::warn!("{missing}");
         warnings.push(missing);
     }
-    Ok(Prepared { auth, warnings })
+    Ok(Prepared {
+        auth,
+        exported,
+        warnings,
+    })
 }
 
 /// Starts a broker with all its parts.
 ///
 /// # Errors
 /// An error of the system.
-pub(crate) fn start(loaded: &mut Loaded, prepared: Prepared) -> anyhow::Result<Node> {
+pub(crate) fn start(
+    loaded: &mut Loaded,
+    prepared: Prepared,
+    around: &Around,
+) -> anyhow::Result<Node> {
     let auth = prepared.auth;
     let broker = match start_broker(&loaded.config, &auth) {
         Err(error) => {
@@ -89,13 +110,14 @@ pub(crate) fn start(loaded: &mut Loaded, prepared: Prepared) -> anyhow::Result<N
         Ok(broker) => broker,
     };
     let config = &loaded.config;
-    let management = match Management::start(&config.node.data_dir, &broker) {
+    let mut management = match Management::start(config, &broker, &auth, around) {
         Ok(management) => management,
         Err(error) => {
             broker.stop();
             return Err(error);
         }
     };
+    management.export(prepared.exported, &config.node.name, &broker);
     let node = Node {
         management,
         acl: Arc::new(Mutex::new(config.acl.clone())),
@@ -149,14 +171,10 @@ impl Node {
     /// The errors that prevent the change; then everything stays unchanged.
     pub(crate) fn reload(&mut self, loaded: &mut Loaded) -> anyhow::Result<Vec<String>> {
         let rights = self.auth.prepare(&loaded.config.access())?;
-        let listeners = match self.broker.prepare(&loaded.config.broker()) {
-            Err(error) => {
-                let listener = without_optional(loaded, error)?;
-                loaded.config.listeners.remove(&listener);
-                self.broker.prepare(&loaded.config.broker())?
-            }
-            Ok(listeners) => listeners,
-        };
+        let interface = Management::prepare(&loaded.config).map_err(anyhow::Error::msg)?;
+        let exported =
+            management::exported(&loaded.config.telemetry).map_err(anyhow::Error::msg)?;
+        let listeners = self.prepare_listeners(loaded)?;
         let config = &loaded.config;
         // Nothing may fail from here on: rights and subscriptions that clients lose cannot be
         // restored.
@@ -167,11 +185,78 @@ impl Node {
         // Before a new listener opens.
         self.auth.put_in_force(rights);
         let (waiting, _) = self.broker.put_in_force(listeners);
-        self.management.renew(&self.broker);
+        self.management.renew(interface, &self.broker);
+        self.management
+            .export(exported, &config.node.name, &self.broker);
         // Listeners decide as well about clients that are here. Once this is settled all of it is.
         let handle = self.broker.access_handle();
         settle(handle.set(access(&self.auth, &config.acl)));
         Ok(waiting)
+    }
+
+    /// Checks whether [`Node::reload`] would succeed: reads every file, and binds new addresses for
+    /// a moment. Nothing changes.
+    ///
+    /// # Errors
+    /// As [`Node::reload`].
+    #[cfg(feature = "management")]
+    pub(crate) fn check_reload(&self, loaded: &mut Loaded) -> anyhow::Result<()> {
+        self.auth.prepare(&loaded.config.access())?;
+        Management::prepare(&loaded.config).map_err(anyhow::Error::msg)?;
+        management::exported(&loaded.config.telemetry).map_err(anyhow::Error::msg)?;
+        self.prepare_listeners(loaded)?;
+        Ok(())
+    }
+
+    fn prepare_listeners(&self, loaded: &mut Loaded) -> anyhow::Result<Reload> {
+        match self.broker.prepare(&loaded.config.broker()) {
+            Err(error) => {
+                let listener = without_optional(loaded, error)?;
+                loaded.config.listeners.remove(&listener);
+                Ok(self.broker.prepare(&loaded.config.broker())?)
+            }
+            Ok(listeners) => Ok(listeners),
+        }
+    }
+
+    /// Opens or closes a listener until the next start.
+    ///
+    /// # Errors
+    /// An address cannot be bound.
+    #[cfg(feature = "management")]
+    pub(crate) fn set_listener(&mut self, name: &str, opens: bool) -> Result<(), StartError> {
+        if opens {
+            self.broker.start_listener(name)?;
+        } else {
+            let closed = self.broker.stop_listener(name);
+            closed.into_iter().for_each(settle);
+        }
+        self.management.renew_ports(&self.broker);
+        Ok(())
+    }
+
+    /// Disconnects the clients of a listener.
+    #[cfg(feature = "management")]
+    pub(crate) fn disconnect_listener(&self, name: &str) {
+        self.broker.disconnect_listener(name);
+    }
+
+    /// Reads all files of TLS again; returns what cannot be used.
+    #[cfg(feature = "management")]
+    pub(crate) fn renew_certificates(&mut self) -> Vec<String> {
+        let failures = self.broker.renew_certificates();
+        failures.iter().map(|error| with_causes(error)).collect()
+    }
+
+    /// Whether somebody can ask for alarms.
+    pub(crate) fn has_alarms(&self) -> bool {
+        self.management.is_open()
+    }
+
+    /// Looks at the figures for alarms.
+    pub(crate) fn look_at_alarms(&self, config: &Config, reload_failure: Option<&str>) {
+        self.management
+            .look_at_alarms(&self.broker, config, reload_failure);
     }
 
     /// Reads files of TLS again that have changed.

@@ -41,9 +41,7 @@ fn main() -> ExitCode {
             // Without a standard error the message cannot be shown.
             let said = with_causes(error.as_ref());
             writeln!(std::io::stderr(), "error: {said}").ok();
-            let code = error
-                .downcast_ref()
-                .map_or(1, |_: &Failure| Failure::EXIT_CODE);
+            let code = error.downcast_ref().map_or(1, Failure::code);
             ExitCode::from(code)
         }
     }

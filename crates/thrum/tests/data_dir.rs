@@ -3,8 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "a failed setup should panic")]
 
 #[cfg(feature = "management")]
+#[path = "data_dir/access.rs"]
+mod access;
+#[cfg(feature = "management")]
 #[path = "data_dir/administrators.rs"]
 mod administrators;
+#[cfg(feature = "management")]
+#[expect(dead_code, reason = "other tests revoke certificates")]
+#[path = "transports/authority.rs"]
+mod authority;
 #[path = "data_dir/backup.rs"]
 mod backup;
 #[path = "data_dir/bans.rs"]
@@ -16,8 +23,16 @@ mod clients;
 mod folder;
 #[path = "data_dir/links.rs"]
 mod links;
+#[cfg(feature = "management")]
+#[path = "data_dir/lists.rs"]
+mod lists;
+#[path = "data_dir/looking.rs"]
+mod looking;
 #[path = "data_dir/refusal.rs"]
 mod refusal;
+#[cfg(feature = "management")]
+#[path = "data_dir/remote.rs"]
+mod remote;
 #[path = "data_dir/retained.rs"]
 mod retained;
 #[path = "data_dir/server.rs"]

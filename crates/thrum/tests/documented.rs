@@ -6,10 +6,11 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const DOCUMENTS: [&str; 39] = [
+const DOCUMENTS: [&str; 44] = [
     "README.md",
     "docs/guide/getting-started.md",
     "docs/guide/clients.md",
+    "docs/guide/commands.md",
     "docs/guide/configuration.md",
     "docs/guide/protection.md",
     "docs/guide/authorization.md",
@@ -18,11 +19,15 @@ const DOCUMENTS: [&str; 39] = [
     "docs/guide/durability.md",
     "docs/guide/durability-tools.md",
     "docs/guide/operating.md",
+    "docs/guide/alarms.md",
     "docs/guide/administrators.md",
     "docs/guide/http.md",
+    "docs/guide/api.md",
     "docs/guide/timeline.md",
     "docs/guide/trace.md",
+    "docs/guide/live.md",
     "docs/guide/explain.md",
+    "docs/guide/why.md",
     "docs/guide/bench.md",
     "docs/guide/bench-search.md",
     "docs/guide/bench-versus.md",

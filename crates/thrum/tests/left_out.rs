@@ -82,6 +82,12 @@ fn questions_to_a_running_broker_are_refused() {
     check_refused("status -o json", "management");
 }
 
+#[cfg(not(feature = "management"))]
+#[test]
+fn an_export_is_refused() {
+    check_config_refused("telemetry.endpoint = \"http://127.0.0.1:1\"", "management");
+}
+
 #[cfg(all(feature = "bench", not(feature = "png")))]
 #[test]
 fn a_picture_is_refused_before_the_run() {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::certificate::Validity;
+use crate::certificate::{CertificateIdentity, Validity};
 use crate::server_layers::ServerLayers;
 use crate::tls::{FileError, ServerTls, ServerTlsOptions};
 use crate::websocket::{Terms, WebSocketOptions};
@@ -32,6 +32,8 @@ pub struct ServerCertificate {
     pub file: PathBuf,
     /// When it is valid.
     pub validity: Validity,
+    /// Whose it is.
+    pub identity: CertificateIdentity,
 }
 
 /// Why a listener cannot be opened.

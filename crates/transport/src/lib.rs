@@ -31,7 +31,7 @@ mod tls;
 mod websocket;
 
 pub use acceptor::{Acceptor, AcceptorError, ServerCertificate};
-pub use certificate::{Validity, describe as describe_certificate};
+pub use certificate::{CertificateIdentity, Validity, describe as describe_certificate};
 pub use client_fault::ClientFault;
 pub use connector::{Connector, ConnectorError};
 pub use endpoint::{Endpoint, EndpointError, Scheme};
@@ -41,5 +41,6 @@ pub use peer_protocol::not_mqtt;
 pub use server_layers::ServerLayers;
 pub use tls::{
     ClientCertificate, KeyPairFiles, ServerTlsOptions, TlsOptions, TlsSummary, TlsVersion,
+    validity_of_file,
 };
 pub use websocket::WebSocketOptions;

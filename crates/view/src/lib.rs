@@ -1,7 +1,7 @@
-//! The terminal view of a running benchmark: the run provides figures, a separate thread draws
-//! them.
+//! The terminal views: of a running benchmark, which provides figures that a separate thread
+//! draws, and of a running broker.
 //!
-//! Invariant: the run never waits for the view.
+//! Invariant: the run of a benchmark never waits for the view.
 #![forbid(unsafe_code)]
 
 mod draw;
@@ -12,6 +12,7 @@ mod snapshot;
 mod surroundings;
 mod terminal;
 mod thread;
+pub mod top;
 mod view;
 
 pub use surroundings::is_wanted;

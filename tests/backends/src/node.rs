@@ -1,7 +1,7 @@
 //! The broker as users start it: the built program with a configuration file.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use thrum_conformance::broker::thrum_binary;
@@ -32,13 +32,12 @@ impl Node {
         let folder = Folder::new("node");
         let text = toml_edit::ser::to_string(&settings).expect("settings that TOML can express");
         let file = folder.write("thrum.toml", &text);
-        let program = [
-            thrum_binary().as_path(),
-            Path::new("serve"),
-            Path::new("-c"),
-            file.as_path(),
-        ]
-        .map(Path::to_owned);
+        let mut program = Vec::new();
+        if tables["listeners"]["http"].is_object() {
+            // The runner of the suites turns the port off, since its brokers would share one.
+            program.extend(["env", "-u", "THRUM_LISTENERS__HTTP__BIND"].map(PathBuf::from));
+        }
+        program.extend([thrum_binary(), "serve".into(), "-c".into(), file]);
         let process = Process::start_as_myself(&program, &folder.path().join("log"));
         process.wait_until("is not ready", || process.log().contains("\n  Mode "));
         Self { process, folder }

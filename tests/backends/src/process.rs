@@ -122,6 +122,14 @@ impl Process {
         }
     }
 
+    /// Makes it read its configuration again.
+    ///
+    /// # Panics
+    /// The process is gone.
+    pub fn reload(&self) {
+        kill_process(self.pid, Signal::HUP).expect("a running server");
+    }
+
     /// Suspends it and its children: connections stay open and get no answer.
     ///
     /// # Panics

@@ -2,9 +2,11 @@
 //! browser that follows its pages.
 #![expect(clippy::unwrap_used, reason = "a failed step of a test should panic")]
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -13,11 +15,13 @@ use axum::http::{Method, Request};
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
+use thrum_backends::node::Node;
 use thrum_broker::config::Workers;
 use thrum_broker::{Access, Broker, Config};
 use thrum_conformance::folder::Folder;
 use thrum_management::Security;
 use thrum_management::api::{Entrance, Peer, router};
+use thrum_management::config::ManagementConfig;
 use thrum_management::login::OidcConfig;
 
 const CALLBACK: &str = "http://localhost:9/api/v1/login/oidc/callback";
@@ -38,6 +42,8 @@ fn scripts() -> PathBuf {
 
 /// Installs the provider unless it is there.
 fn install() {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _installing = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let lock = scripts().join("package-lock.json");
     let installed = scripts().join("node_modules/lock.installed");
     let wanted = std::fs::read(&lock).unwrap();
@@ -103,8 +109,6 @@ impl TestApi {
     fn new(provider: &Provider, client_id: &str) -> Self {
         let folder = Folder::new("oidc");
         let is_public = client_id == "public";
-        let roles = [("broker-admins", "administrator"), ("staff", "viewer")];
-        let roles = roles.map(|(group, role)| (group.to_owned(), role.to_owned()));
         let oidc = OidcConfig {
             issuer: provider.issuer.clone(),
             client_id: client_id.to_owned(),
@@ -114,10 +118,15 @@ impl TestApi {
                 folder.write("secret", SECRET)
             },
             redirect_uri: CALLBACK.to_owned(),
-            roles: roles.into(),
+            viewers: vec!["staff".to_owned()],
+            administrators: vec!["broker-admins".to_owned()],
             ..OidcConfig::default()
         };
-        let security = Security::open(None, Some(&oidc)).unwrap();
+        let settings = ManagementConfig {
+            oidc,
+            ..ManagementConfig::default()
+        };
+        let security = Security::open(None, Some(&settings)).unwrap();
         let mut config = Config::default();
         config.node.workers = Workers::Count(1);
         config.listeners.clear();
@@ -308,4 +317,105 @@ fn a_provider_that_does_not_answer_is_an_error_in_time() {
             (502, &json!("provider not available"))
         );
     });
+}
+
+/// The whole program with a configuration file.
+struct Program {
+    node: Node,
+    port: SocketAddr,
+}
+
+impl Program {
+    fn start(oidc: &Value) -> Self {
+        let node = Node::start(&json!({
+            "listeners": { "http": { "bind": "127.0.0.1:0" } },
+            "management": { "session_idle": "30m", "oidc": oidc },
+        }));
+        let log = node.process().log();
+        let address = log.split("http://").nth(1).unwrap();
+        let end = |one: char| one.is_whitespace() || one == '/';
+        let address = address.split(end).next().unwrap();
+        let port = address.parse().unwrap_or_else(|_| panic!("{log}"));
+        Self { node, port }
+    }
+
+    /// Status, location, cookies and body of the answer to a GET.
+    fn get(&self, path: &str, cookies: &[String]) -> Answer {
+        let mut stream = TcpStream::connect(self.port).unwrap();
+        let cookies = cookies.join("; ");
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost:9\r\nCookie: {cookies}\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let mut lines = head.lines();
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap();
+        let fields: Vec<(String, &str)> = lines
+            .filter_map(|line| line.split_once(": "))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value))
+            .collect();
+        let all = |wanted: &str| {
+            let found = fields.iter().filter(|(name, _)| name == wanted);
+            found
+                .map(|(_, value)| (*value).to_owned())
+                .collect::<Vec<_>>()
+        };
+        let cookie = |value: &String| value.split(';').next().unwrap().to_owned();
+        Answer {
+            status: status.parse().unwrap(),
+            location: all("location").pop().unwrap_or_default(),
+            cookies: all("set-cookie").iter().map(cookie).collect(),
+            body: serde_json::from_str(body).unwrap_or(Value::Null),
+        }
+    }
+}
+
+#[test]
+fn the_program_logs_people_in_at_the_provider_of_its_configuration_until_a_reload_without_it() {
+    let provider = Provider::start();
+    let folder = Folder::new("oidc-program");
+    let program = Program::start(&json!({
+        "issuer": provider.issuer,
+        "client_id": "broker",
+        "client_secret_file": folder.write("secret", SECRET),
+        "redirect_uri": CALLBACK,
+        "viewers": ["staff"],
+        "administrators": ["broker-admins"],
+    }));
+    let begun = program.get("/api/v1/login/oidc", &[]);
+    assert_eq!(begun.status, 303, "{}", begun.body);
+    let back = visit(&begun.location, "alice");
+    let welcome = program.get(&back, &begun.cookies);
+    assert_eq!(welcome.status, 200, "{}", welcome.body);
+    let who = program.get("/api/v1/login", &welcome.cookies).body;
+    let shown = (&who["name"], &who["scopes"], &who["oidc"]);
+    assert_eq!(
+        shown,
+        (&json!("oidc:alice"), &json!(["admin"]), &json!(true))
+    );
+    let begun = program.get("/api/v1/login/oidc", &[]);
+    let back = visit(&begun.location, "eve");
+    let refused = program.get(&back, &begun.cookies);
+    assert_eq!(
+        (refused.status, &refused.body["title"]),
+        (403, &json!("no role"))
+    );
+    let file = program.node.folder().path().join("thrum.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let mut settings: toml_edit::DocumentMut = text.parse().unwrap();
+    settings["management"]
+        .as_table_like_mut()
+        .unwrap()
+        .remove("oidc");
+    std::fs::write(&file, settings.to_string()).unwrap();
+    program.node.process().reload();
+    while program.get("/api/v1/login", &[]).body["oidc"] == true {
+        std::thread::yield_now();
+    }
+    assert_eq!(program.get("/api/v1/login/oidc", &[]).status, 404);
+    let who = program.get("/api/v1/login", &welcome.cookies).body;
+    assert_eq!(who["name"], "oidc:alice", "its session stays");
+    program.node.assert_sound();
 }

@@ -106,6 +106,14 @@ impl Users {
         self.file.current()
     }
 
+    /// Reads the file that this process has just replaced: true if there is something new.
+    ///
+    /// # Errors
+    /// It is invalid.
+    pub(crate) fn reread_replaced(&self) -> Result<bool, String> {
+        self.file.refresh_replaced()
+    }
+
     /// The stored SCRAM credential of a user, or a decoy. Both are computed for every name.
     pub(crate) fn credential(&self, username: &str) -> Credential {
         let loaded = self.file.current();

@@ -83,6 +83,17 @@ pub enum RuleOrder {
     Remote,
 }
 
+impl RuleOrder {
+    /// Its word in the configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rules => "rules",
+            Self::Client => "client",
+            Self::Remote => "remote",
+        }
+    }
+}
+
 /// The decision if no rule or service decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -15,7 +15,9 @@ pub(super) const TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 /// Default of `refresh`.
 pub(super) const REFRESH_DEFAULT: Duration = Duration::from_mins(5);
 
-/// A URL whose password is never printed nor written.
+/// A URL whose password is never printed. It is written as it is, so that another password is
+/// another configuration; whoever shows what is written masks the values of its format,
+/// `secret-url`.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct ServerUrl(String);
@@ -27,10 +29,12 @@ impl ServerUrl {
     }
 
     /// The URL without its password and its parameters.
-    fn redacted(&self) -> String {
+    pub fn redacted(&self) -> String {
         let text = self.0.split(['?', '#']).next().unwrap_or_default();
         let Some((scheme, rest)) = text.split_once("://") else {
-            return text.to_owned();
+            // It is none, and may have a password all the same.
+            let host = text.rsplit_once('@').map(|(_, host)| host);
+            return host.map_or_else(|| text.to_owned(), |host| format!("***@{host}"));
         };
         match rest.rsplit_once('@') {
             Some((user, host)) => {
@@ -56,7 +60,7 @@ impl fmt::Debug for ServerUrl {
 
 impl Serialize for ServerUrl {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        self.redacted().serialize(to)
+        self.0.serialize(to)
     }
 }
 
@@ -70,7 +74,7 @@ impl JsonSchema for ServerUrl {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string" })
+        json_schema!({ "type": "string", "format": "secret-url" })
     }
 }
 
@@ -89,11 +93,12 @@ mod tests {
             ("mysql://u:p@hunter2@h/d", "mysql://u:***@h/d"),
             ("https://h/path?password=hunter2", "https://h/path"),
             ("https://h/${client_id}", "https://h/${client_id}"),
+            ("u:hunter2@h", "***@h"),
             ("", ""),
         ] {
-            let url = ServerUrl::from(url);
-            assert_eq!(format!("{url:?}"), shown);
-            assert_eq!(serde_json::to_value(&url).ok(), Some(shown.into()));
+            let redacted = ServerUrl::from(url);
+            assert_eq!(format!("{redacted:?}"), shown);
+            assert_eq!(serde_json::to_value(&redacted).ok(), Some(url.into()));
         }
     }
 }

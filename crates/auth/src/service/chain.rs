@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use thrum_access::{Denial, Identity, Login, Question};
@@ -10,8 +10,14 @@ use thrum_codec::ReasonCode;
 use tokio::time::timeout;
 
 use super::link::Link;
+use super::progress::{Progress, StepVerdict};
 use crate::backend::{BackendError, Found, Verdict};
 use crate::config::Anonymous;
+
+/// Why the last backend has no answer.
+const TOOK_TOO_LONG: &str = "no answer within auth.timeout, which all backends together have";
+/// Why a backend is not asked.
+const BY_CERTIFICATE: &str = "the certificate proves the user name";
 
 /// Backends of a listener.
 #[derive(Debug)]
@@ -32,13 +38,21 @@ pub(super) struct Admitted {
 impl Chain {
     /// Asks one backend after the other until one decides.
     pub(super) async fn login(&self, login: &Login) -> Result<Admitted, Denial> {
-        // The backend that was asked last, in case time runs out.
-        let asked = AtomicUsize::new(0);
-        let decided = timeout(self.timeout, self.decide(login, &asked)).await;
+        self.login_told(login, &Progress::default()).await
+    }
+
+    /// The same, and tells what each backend answered.
+    pub(super) async fn login_told(
+        &self,
+        login: &Login,
+        progress: &Progress,
+    ) -> Result<Admitted, Denial> {
+        let decided = timeout(self.timeout, self.decide(login, progress)).await;
         decided.unwrap_or_else(|_| {
-            let link = self.links.get(asked.load(Ordering::Relaxed));
+            let link = self.links.get(progress.asked.load(Ordering::Relaxed));
             if let Some(link) = link {
                 link.timed_out();
+                progress.tell(&link.name, StepVerdict::Failed, TOOK_TOO_LONG);
             }
             Err(unavailable(
                 link.map(|link| &*link.name),
@@ -47,13 +61,16 @@ impl Chain {
         })
     }
 
-    async fn decide(&self, login: &Login, asked: &AtomicUsize) -> Result<Admitted, Denial> {
+    async fn decide(&self, login: &Login, progress: &Progress) -> Result<Admitted, Denial> {
         for (index, link) in self.links.iter().enumerate() {
             if login.is_username_verified && !link.backend.takes_verified() {
+                progress.tell(&link.name, StepVerdict::NotAsked, BY_CERTIFICATE);
                 continue;
             }
-            asked.store(index, Ordering::Relaxed);
-            match link.login(login).await {
+            progress.begin(index);
+            let verdict = link.login(login).await;
+            progress.answered(&link.name, &verdict);
+            match verdict {
                 Ok(Verdict::Allow(found)) => {
                     return Ok(Admitted {
                         backend: Some(Arc::clone(&link.name)),

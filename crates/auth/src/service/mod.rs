@@ -6,6 +6,8 @@ mod enhanced;
 pub(crate) mod fake;
 mod figures;
 mod link;
+mod operator;
+mod progress;
 mod reply;
 mod settings;
 mod state;
@@ -32,6 +34,7 @@ use crate::metrics::{Counters, GatekeeperMetrics, add, read};
 use crate::panics;
 use crate::policy::Policy;
 use chain::{Admitted, Chain, busy, failed, unavailable, unknown};
+pub use operator::{EditError, LoginStep, LoginTested, StepVerdict};
 use reply::{Once, Pending};
 pub use settings::{ListenerSettings, Settings};
 use state::State;
@@ -72,6 +75,8 @@ struct Shared {
     /// By the names of backends, kept over reloads.
     counters: Mutex<BTreeMap<String, Arc<Counters>>>,
     totals: Totals,
+    /// Held while the files are looked at: whoever has changed one finds it in force afterwards.
+    looks: Mutex<()>,
     /// Guards the list; held while the policy is rebuilt and the members are called, so that the
     /// last change is the last one that they are told of. They must not add to it.
     on_change: Mutex<Vec<OnChange>>,
@@ -117,6 +122,7 @@ impl AuthService {
             hasher,
             counters,
             totals: Totals::default(),
+            looks: Mutex::default(),
             on_change: Mutex::default(),
         });
         runtime.spawn(look_at_files(Arc::clone(&shared)));
@@ -370,8 +376,28 @@ impl Shared {
         }
     }
 
+    /// Reads the user store, which this process has just replaced.
+    fn look_at_users(&self) -> Result<(), String> {
+        let _alone = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state();
+        let Some(users) = &state.users else {
+            return Ok(());
+        };
+        match users.reread_replaced() {
+            Ok(true) => self.changed(),
+            // A look of another thread has seen it before.
+            Ok(false) => {}
+            Err(error) => {
+                warn!(error, "the user store was not applied");
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     /// Checks all files once.
     fn look(&self) {
+        let _alone = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
         let has_changed = self.state().reread(|what, error| {
             let error = error.as_str();
             warn!(

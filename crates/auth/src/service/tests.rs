@@ -9,6 +9,7 @@ use thrum_codec::{ReasonCode, Version};
 
 use super::fake::{Fake, Says};
 use super::link::Link;
+use super::progress::Progress;
 use super::*;
 use crate::config::{Anonymous, DefaultAccess};
 use crate::users::{Group, LockedStore, PasswordHash, Role, RuleList, User};
@@ -59,6 +60,40 @@ async fn the_first_backend_with_a_verdict_decides() {
     assert_eq!(reason(&[Ignore, Ignore, Allow]).await, None);
     assert_eq!(reason(&[Ignore]).await, denied);
     assert_eq!(reason(&[]).await, denied);
+}
+
+#[tokio::test]
+async fn a_login_that_is_told_names_the_answer_of_each_backend_that_was_asked() {
+    use Says::{Allow, Deny, Ignore, Nothing, Unreachable};
+    use StepVerdict::{Accepted, Failed, NotAsked, NotResponsible, Refused};
+    let told = async |says: &[Says], login: Login| {
+        let progress = Progress::told();
+        let decided = chain(says).login_told(&login, &progress).await;
+        let steps = progress.into_steps().into_iter();
+        let verdicts: Vec<StepVerdict> = steps.map(|step| step.verdict).collect();
+        (decided.is_ok(), verdicts)
+    };
+    let alice = || login(Some("alice"), Some("secret"));
+    for (says, is_admitted, steps) in [
+        (
+            &[Ignore, Allow, Deny][..],
+            true,
+            &[NotResponsible, Accepted][..],
+        ),
+        (&[Deny, Allow], false, &[Refused]),
+        (
+            &[Ignore, Unreachable, Allow],
+            false,
+            &[NotResponsible, Failed],
+        ),
+        (&[Ignore, Nothing, Allow], false, &[NotResponsible, Failed]),
+        (&[], false, &[]),
+    ] {
+        assert_eq!(told(says, alice()).await, (is_admitted, steps.to_vec()));
+    }
+    let mut verified = alice();
+    verified.is_username_verified = true;
+    assert_eq!(told(&[Deny], verified).await, (true, vec![NotAsked]));
 }
 
 #[tokio::test]

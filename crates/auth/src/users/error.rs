@@ -24,6 +24,14 @@ pub enum StoreError {
         /// Why.
         source: io::Error,
     },
+    /// What is to be written could not be read again; the old file is still there.
+    #[error("cannot keep this in {}: {what}", path.display())]
+    TooLarge {
+        /// Which file.
+        path: PathBuf,
+        /// The limit; contains no secret.
+        what: String,
+    },
     /// A line is damaged.
     #[error("{}:{line}: {what}", path.display())]
     Line {

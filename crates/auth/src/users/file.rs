@@ -117,19 +117,44 @@ impl LockedStore {
     /// Replaces the file; it is on the disk when this returns.
     ///
     /// # Errors
-    /// The file cannot be written; the old one is still there then.
+    /// The file cannot be written, or would be larger than what is read; the old one is still
+    /// there then.
     pub fn save(&self) -> Result<(), StoreError> {
+        // With such a file no broker starts.
+        let mut refused = None;
         let replaced = self.folder.replace(&self.name, |to| {
-            for line in self.store.lines() {
-                writeln!(to, "{}", line?)?;
+            for (number, line) in (1..).zip(self.store.lines()) {
+                let line = line?;
+                refused = too_large(number, &line);
+                match refused {
+                    Some(_) => return Err(ErrorKind::FileTooLarge.into()),
+                    None => writeln!(to, "{line}")?,
+                }
             }
             Ok(())
         });
-        replaced.map_err(|source| StoreError::Write {
-            path: self.path.clone(),
-            source,
+        replaced.map_err(|source| {
+            let path = self.path.clone();
+            match refused {
+                Some(what) => StoreError::TooLarge { path, what },
+                None => StoreError::Write { path, source },
+            }
         })
     }
+}
+
+/// Why [`read_from`] would refuse a line of this number; none if it would not.
+pub(super) fn too_large(number: usize, line: &str) -> Option<String> {
+    let bytes = line.len() as u64 + 1;
+    if bytes > LINE_BYTES_MAX {
+        return Some(format!(
+            "a user, a group or a role would take {bytes} bytes, and may take {LINE_BYTES_MAX}; \
+             give it fewer rules, roles or groups"
+        ));
+    }
+    (number > LINES_MAX).then(|| {
+        format!("more than {LINES_MAX} users, groups and roles together; remove some of them")
+    })
 }
 
 /// Reads a store that is to be changed: a file of the folder's owner.

@@ -1,6 +1,7 @@
 //! The store in memory.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use thrum_scram::Credential;
 
@@ -65,6 +66,13 @@ impl UserStore {
     /// All users in the order of their names.
     pub fn users(&self) -> impl ExactSizeIterator<Item = (&str, &User)> {
         self.users.iter().map(|(name, user)| (&**name, user))
+    }
+
+    /// The users behind a name in the order of their names, or all of them.
+    pub fn users_behind(&self, name: Option<&str>) -> impl Iterator<Item = (&str, &User)> {
+        let from = name.map_or(Bound::Unbounded, Bound::Excluded);
+        let users = self.users.range::<str, _>((from, Bound::Unbounded));
+        users.map(|(name, user)| (&**name, user))
     }
 
     /// Adds a user, and returns the replaced one.

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
+use super::file::too_large;
 use super::*;
 use crate::Credential;
 
@@ -208,4 +209,35 @@ fn a_hundred_thousand_users_are_read() {
     let store = read(&folder.file()).unwrap();
     assert_eq!(store.users().len(), 100_000);
     assert!(store.user("device-99999").is_some());
+}
+
+#[test]
+fn what_could_not_be_read_again_is_not_saved() {
+    let folder = Folder::new("large");
+    let mut locked = LockedStore::open(&folder.file()).unwrap();
+    let rule = format!("allow pub {}", "x".repeat(60_000));
+    let user = User {
+        rules: rules(&[rule.as_str(); 17]),
+        ..User::default()
+    };
+    locked.store.set_user("big", user);
+    locked.save().unwrap();
+    let larger = User {
+        rules: rules(&[rule.as_str(); 18]),
+        ..User::default()
+    };
+    locked.store.set_user("big", larger);
+    let refused = locked.save().unwrap_err();
+    assert!(matches!(refused, StoreError::TooLarge { .. }), "{refused}");
+    let text = refused.to_string();
+    assert!(
+        text.ends_with("may take 1048576; give it fewer rules, roles or groups"),
+        "{text}"
+    );
+    let kept = read(&folder.file()).unwrap();
+    let kept = kept.user("big").unwrap().rules.texts().len();
+    assert_eq!(kept, 17, "the old file is still there");
+    assert_eq!(too_large(LINES_MAX, "{}"), None);
+    let refused = too_large(LINES_MAX + 1, "{}").unwrap();
+    assert!(refused.starts_with("more than 2000000 users"), "{refused}");
 }

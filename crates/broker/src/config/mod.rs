@@ -3,6 +3,7 @@
 //! Every doc comment of a field is the reference text of its key; it ends with its default and says
 //! why.
 
+mod alarms;
 mod limits;
 mod listener;
 mod priorities;
@@ -11,6 +12,7 @@ mod rate;
 mod restart;
 mod sinks;
 mod storage;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -25,6 +27,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thrum_routing::Strategy;
 
+pub use alarms::AlarmsConfig;
 pub use limits::{
     AddressLimits, ClientLimits, LimitsConfig, PacketLimits, QueuePolicy, RetainedMessageLimits,
     UserLimits,
@@ -35,9 +38,10 @@ pub use listener::{
 };
 pub use priorities::PrioritiesSchema;
 pub use protection::{FlappingConfig, LoginsConfig, OverloadConfig, ProtectionConfig};
-pub use rate::{ByteRateSchema, RateSchema};
+pub use rate::{ByteRateSchema, RateSchema, byte_rate_text, rate_text};
 pub use sinks::{SinkConfig, SinkKind, WhenFull};
 pub use storage::{Durability, StorageConfig, Wills};
+pub use telemetry::{MessageTracesConfig, TelemetryConfig, TelemetryProtocol};
 pub use thrum_protection::Rate;
 pub use thrum_settings::{Anonymous, ClientIdPattern, ClientIdPatternSchema, Takeover};
 pub use tls::TlsFilesConfig;
@@ -74,6 +78,8 @@ pub struct Config {
     pub sys: SysConfig,
     /// The log, on standard error.
     pub log: LogConfig,
+    /// Export of metrics, logs and traces.
+    pub telemetry: TelemetryConfig,
 }
 
 impl Default for Config {
@@ -97,6 +103,7 @@ impl Default for Config {
             shared: SharedConfig::default(),
             sys: SysConfig::default(),
             log: LogConfig::default(),
+            telemetry: TelemetryConfig::default(),
         }
     }
 }

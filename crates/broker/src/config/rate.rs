@@ -49,6 +49,16 @@ fn format(rate: &Rate, number: fn(u64) -> String) -> Option<String> {
     Some(format!("{}/{per}{burst}", number(rate.amount())))
 }
 
+/// A rate of events as a file has it; none for no limit.
+pub fn rate_text(rate: &Rate) -> Option<String> {
+    format(rate, |count| count.to_string())
+}
+
+/// A rate of bytes as a file has it; none for no limit.
+pub fn byte_rate_text(rate: &Rate) -> Option<String> {
+    format(rate, format_bytes)
+}
+
 /// A number of events, such as messages.
 fn parse_count(text: &str) -> Option<u64> {
     text.replace('_', "").parse().ok()

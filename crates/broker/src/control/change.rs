@@ -1,5 +1,6 @@
 //! The configuration and access in force on a node, and their change while it runs.
 
+use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,13 +8,16 @@ use std::time::Duration;
 use thrum_engine::access::{Access, Shared};
 use thrum_engine::workers::WorkerId;
 
+use super::live::History;
 use super::query::QueryLimit;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::listener::{Gate, Listening, OpenListeners};
+use crate::listener::{Gate, HttpPort, Listening, OpenListeners};
 use crate::mailbox::Mail;
 use crate::node::Node;
+use crate::protection::KeptBans;
 use crate::settings::Settings;
+use crate::telemetry::ExportCounts;
 
 /// The configuration and access in force, and their change.
 #[derive(Debug)]
@@ -26,19 +30,42 @@ pub(crate) struct Control {
     listening: Mutex<Vec<Listening>>,
     /// The gates of their listeners; locked in the same way.
     gates: Mutex<Vec<Arc<Gate>>>,
+    /// The seconds of the last minutes; locked to enter one, and for a copy of them.
+    history: Mutex<History>,
+    /// Held by whoever changes the filters of topic metrics, also while it writes.
+    topic_metrics_file: Mutex<()>,
+    /// The HTTP listeners among them, without their sockets; locked in the same way.
+    http: Mutex<Vec<HttpPort>>,
+    /// Names of the listeners that the operator has stopped; locked in the same way.
+    stopped: Mutex<BTreeSet<String>>,
     /// Limits the pending queries.
     pub(super) query_limit: Arc<QueryLimit>,
+    /// The bans and their file.
+    pub(super) bans: KeptBans,
+    /// What became of exported metrics, logs and traces.
+    pub(super) exports: Arc<ExportCounts>,
 }
 
 impl Control {
     pub(crate) fn new(node: Arc<Node>, config: Config, access: Arc<Shared>) -> Self {
         Self {
+            bans: KeptBans::in_memory(Arc::clone(node.protection.bans())),
             node,
             in_force: Mutex::new((config, access)),
             listening: Mutex::default(),
             gates: Mutex::default(),
+            history: Mutex::default(),
+            topic_metrics_file: Mutex::default(),
+            http: Mutex::default(),
+            stopped: Mutex::default(),
             query_limit: Arc::default(),
+            exports: Arc::default(),
         }
+    }
+
+    /// With bans that are kept in a file.
+    pub(crate) fn with_bans(self, bans: KeptBans) -> Self {
+        Self { bans, ..self }
     }
 
     pub(crate) fn node(&self) -> &Node {
@@ -54,11 +81,34 @@ impl Control {
     pub(crate) fn set_listening(&self, standing: &OpenListeners) {
         *self.listening() = standing.addresses();
         *self.gates() = standing.gates();
+        let ports = standing.http_ports();
+        *self.http() = ports.iter().map(HttpPort::for_connection).collect();
+    }
+
+    /// The HTTP listeners that accept connections; they do not keep their addresses.
+    pub(super) fn http(&self) -> MutexGuard<'_, Vec<HttpPort>> {
+        self.http.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Names of the listeners that the operator has stopped.
+    pub(crate) fn stopped(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The gate of each listener that accepts clients, by name.
     pub(super) fn gates(&self) -> MutexGuard<'_, Vec<Arc<Gate>>> {
         self.gates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The seconds of the last minutes.
+    pub(super) fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until nobody else changes the filters of topic metrics.
+    pub(super) fn topic_metrics_file(&self) -> MutexGuard<'_, ()> {
+        let file = &self.topic_metrics_file;
+        file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Addresses that accept clients.

@@ -7,22 +7,30 @@
 //! ```
 
 mod change;
+mod live;
 mod query;
 
 pub use change::{AccessHandle, Settling};
 pub(crate) use change::{Control, settled};
+pub use live::{HISTORY_SECONDS, LIVE_FIGURES, Live, LiveFigure, LiveSecond, LiveUnit, Pulse};
 #[cfg(test)]
 pub(crate) use query::test_queries;
 pub use query::{
-    BATCH_MESSAGES_MAX, Backlog, Cancellation, ClassOfTime, ClientProblem, Comparison, Condition,
+    AddedBan, BATCH_MESSAGES_MAX, Backlog, BansInForce, Cancellation, ClassOfTime, CleaningFigures,
+    ClientConnection, ClientLogin, ClientProblem, ClientTraffic, Comparison, Condition,
     ConnectionCounts, ConnectionDetail, Cursor, CursorError, DeliveryStage, DropPage, DropQuery,
-    DropRow, DropsAnswer, Facets, Figure, Figures, FilterError, GroupAnswer, GroupQuery, GroupRow,
-    HeldContent, HeldQuery, HeldRow, Kicked, Limited, ListenerFigures, MemberRow, NodeFigures,
-    OperatorMessage, Page, Presence, ProblemSet, PublishAnswer, PublishOutcome, PublishQuestion,
-    Published, Publisher, Queries, QueryError, RETAINED_BATCH_MAX, ROWS_MAX, RetainedMessage,
-    RetainedQuery, RetainedRemoved, RetainedRow, SessionDetail, SessionFilter, SessionLimits,
-    SessionPage, SessionQuery, SessionRow, SessionState, SinkFigures, SortKey, Status,
-    StorageFigures, SubscribeQuestion, SubscriptionQuery, SubscriptionRow, Timeline, TimelineEvent,
-    UserCount, WildcardText, WillDetail, WorkerFigures,
+    DropRow, DropsAnswer, Export, Facets, Figure, Figures, FilterError, GroupAnswer, GroupQuery,
+    GroupRow, HeldContent, HeldQuery, HeldRow, Kicked, Limited, ListenerFigures, ListenerState,
+    MemberRow, NewBan, NodeFigures, OperatorMessage, Page, PlaceWait, Presence, ProblemSet,
+    PublishAnswer, PublishOutcome, PublishQuestion, Published, Publisher, Queries, QueryError,
+    RETAINED_BATCH_MAX, ROWS_MAX, RetainedMessage, RetainedQuery, RetainedRemoved, RetainedRow,
+    SessionDetail, SessionFilter, SessionLimits, SessionPage, SessionQuery, SessionRow,
+    SessionState, SinkFigures, SortKey, Status, StorageFigures, SubscribeQuestion,
+    SubscriptionQuery, SubscriptionRow, Timeline, TimelineEvent, UserCount, WaitPlace, Waiting,
+    WaitingClient, WaitingSubject, WildcardText, WillDetail, WorkerFigures,
 };
-pub(crate) use query::{QueuedTask, TaskQueue, end_trace};
+pub(crate) use query::{QueuedTask, TaskQueue, end_trace, restore_topic_metrics};
+pub use query::{
+    StreamNote, TOPIC_ROWS_OF_WORKER_MAX, TopicDetail, TopicFigures, TopicLast, TopicMetric,
+    TopicOrder, TopicPage, TopicQuery, TopicRow,
+};

@@ -169,6 +169,7 @@ impl Door<'_> {
             admitted,
             unread,
         } = entering;
+        let trace_number = self.edge.traces.number_of(key);
         let mut connection = self.edge.take_out(self.engine, key);
         if let Err(error) = self.edge.poll.registry().deregister(&mut connection.socket) {
             tracing::warn!(%error, "a connection could not be handed over; it is closed");
@@ -199,6 +200,7 @@ impl Door<'_> {
             handshake,
             admitted,
             unread,
+            trace_number,
         };
         let mail = Mail::Adopt(Box::new(handover));
         self.shell_mail
@@ -329,14 +331,17 @@ impl Door<'_> {
         };
         self.edge.lines.log_arrival(self.engine, arrival);
         let lifetime = self.engine.core.sessions[joined.slot].session.lifetime();
-        let event = ClientEvent::Connected(NewConnection {
-            peer: arrival.peer,
-            listener: Arc::clone(&listener),
-            version: arrival.version,
-            session_present: joined.is_resumed,
-            keep_alive_secs: lifetime.keep_alive(),
-            expiry_secs: lifetime.session_expiry(),
-        });
+        let (keep_alive_secs, expiry_secs) = (lifetime.keep_alive(), lifetime.session_expiry());
+        let event = || {
+            ClientEvent::Connected(NewConnection {
+                peer: arrival.peer,
+                listener: Arc::clone(&listener),
+                version: arrival.version,
+                session_present: joined.is_resumed,
+                keep_alive_secs,
+                expiry_secs,
+            })
+        };
         tell(&mut self.engine.core, joined.slot, event);
         if self.edge.traces.are_on() {
             let client_id = self.engine.core.sessions[joined.slot].session.client_id();

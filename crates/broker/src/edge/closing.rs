@@ -278,10 +278,11 @@ fn tell_end(engine: &mut Engine, slot: Slot, ending: Ending, notice: DisconnectN
         },
     };
     let seconds = session.link().traffic().seconds(now);
-    let event = ClientEvent::Disconnected {
+    let session_ended = !lifetime.is_persistent();
+    let event = || ClientEvent::Disconnected {
         cause,
         connected_secs: u32::try_from(seconds).unwrap_or(u32::MAX),
-        session_ended: !lifetime.is_persistent(),
+        session_ended,
     };
     tell(&mut engine.core, slot, event);
 }

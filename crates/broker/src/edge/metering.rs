@@ -112,7 +112,9 @@ impl Meters<'_> {
         self.engine.core.row().add(pause.limit.into(), 1);
         if let Some(slot) = self.edge.connections[key].session() {
             let limit = pause.limit.key();
-            tell(&mut self.engine.core, slot, ClientEvent::Slowed { limit });
+            tell(&mut self.engine.core, slot, || ClientEvent::Slowed {
+                limit,
+            });
         }
         self.read_after(key, pause);
     }

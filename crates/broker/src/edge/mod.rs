@@ -35,7 +35,9 @@ use self::readers::Congestion;
 #[cfg(test)]
 pub(crate) use self::readers::PRESSURE_CHECK;
 pub(crate) use self::readers::Readers;
-pub(crate) use self::tracing_packets::{flag_traced, trace_connect, trace_input};
+pub(crate) use self::tracing_packets::{
+    flag_traced, keep_tracing, trace_connect, trace_input, trace_unsplit,
+};
 use self::writing::Unwritten;
 use crate::connection::{Connection, Phase, token_of};
 use crate::layered::Layered;

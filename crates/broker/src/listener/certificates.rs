@@ -7,7 +7,7 @@ use thrum_files::Stamp;
 use thrum_protocol::Time;
 use thrum_transport::{ServerCertificate, Validity};
 
-use super::{OpenListeners, layers};
+use super::{OpenListeners, StartError, layers};
 use crate::config::{Config, TlsConfig};
 
 /// The log warns of a certificate's expiry this long before it: time to renew it.
@@ -88,6 +88,32 @@ impl CertificateWatch {
             }
         }
         self.warn_of_ends(standing, now);
+    }
+
+    /// Reads the files of each listener again; returns the reasons for those that cannot be used.
+    pub(crate) fn renew_all(
+        &mut self,
+        config: &Config,
+        standing: &OpenListeners,
+        now: Time,
+    ) -> Vec<StartError> {
+        let mut failures = Vec::new();
+        for (name, found) in Self::files_of(config) {
+            let known = self.listeners.entry(name.clone()).or_default();
+            known.stamps = found.stamps;
+            match standing.renew_tls(config, &name) {
+                Ok(()) => {
+                    known.failure = None;
+                    log_renewed(&name, &[], &standing.certificates(&name));
+                }
+                Err(error) => {
+                    known.failed(error.to_string());
+                    failures.push(error);
+                }
+            }
+        }
+        self.warn_of_ends(standing, now);
+        failures
     }
 
     fn warn_of_ends(&mut self, standing: &OpenListeners, now: Time) {
@@ -195,6 +221,8 @@ fn age(validity: &Validity, now: Time) -> Age {
 
 #[cfg(test)]
 mod tests {
+    use thrum_transport::CertificateIdentity;
+
     use super::*;
 
     const DAY: u64 = 86_400;
@@ -207,6 +235,7 @@ mod tests {
                 until: until_day * DAY,
                 until_date: String::new(),
             },
+            identity: CertificateIdentity::default(),
         }
     }
 

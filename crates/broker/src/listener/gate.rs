@@ -1,6 +1,6 @@
 //! Settings for the clients of one listener, and their number.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use crossbeam_utils::CachePadded;
@@ -26,6 +26,9 @@ pub(crate) struct Gate {
     /// Connections through this gate itself, and those on their way to a worker: the gate is needed
     /// until they have ended.
     own: CachePadded<AtomicU32>,
+    /// Connections that were refused because the listener was full; shared as `open`, and written
+    /// for each of them only.
+    over_limit: Arc<AtomicU64>,
     /// 0 is no limit.
     connections_max: u32,
     /// Rates of the listener.
@@ -78,6 +81,7 @@ impl Gate {
             name: name.into(),
             open: before.map_or_else(Arc::default, |before| Arc::clone(&before.open)),
             own: CachePadded::default(),
+            over_limit: before.map_or_else(Arc::default, |before| Arc::clone(&before.over_limit)),
             connections_max: config.max_connections,
             paces: Paces::new(&config.connect_rate, &config.messages, &config.bytes),
             account: before.map_or_else(Arc::default, |before| Arc::clone(&before.account)),
@@ -113,6 +117,11 @@ impl Gate {
         (self.open.load(Ordering::Relaxed), limit)
     }
 
+    /// Connections that were refused because the listener was full, since the start of the broker.
+    pub(crate) fn over_limit(&self) -> u64 {
+        self.over_limit.load(Ordering::Relaxed)
+    }
+
     /// Counts a new connection; false if the listener is full.
     #[must_use]
     pub(super) fn enter(&self) -> bool {
@@ -122,6 +131,7 @@ impl Gate {
             return true;
         }
         self.leave();
+        self.over_limit.fetch_add(1, Ordering::Relaxed);
         false
     }
 

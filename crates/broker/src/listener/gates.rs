@@ -125,6 +125,14 @@ impl Gates {
         numbers.get(usize::from(number))?.gate().cloned()
     }
 
+    /// The numbers of all gates of a listener, also of its earlier ones that still have clients.
+    pub(crate) fn of_listener(&self, name: &str) -> Vec<u16> {
+        let numbers = self.numbers.read().unwrap_or_else(PoisonError::into_inner);
+        let numbered = (0_u16..=u16::MAX).zip(numbers.iter());
+        let its = numbered.filter(|(_, one)| one.gate().is_some_and(|gate| *gate.name == *name));
+        its.map(|(number, _)| number).collect()
+    }
+
     fn retire(&self, number: u16) {
         let mut numbers = self.numbers.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(one) = numbers.get_mut(usize::from(number))
@@ -265,6 +273,9 @@ mod tests {
         assert!(gates.enter(&first.gate));
         let second = gates.register(gate(&config, Some(&first.gate))).unwrap();
         assert!(gates.enter(&second.gate) && !gates.enter(&second.gate));
+        assert_eq!((first.gate.over_limit(), second.gate.over_limit()), (1, 1));
+        assert_eq!(gates.of_listener("a"), [first.number, second.number]);
+        assert!(gates.of_listener("b").is_empty());
         assert_eq!(gates.open_sockets(), 2);
         gates.leave(&first.gate);
         assert_eq!(gates.open_sockets(), 1);

@@ -2,7 +2,7 @@
 //! that turns out to be MQTT over WebSocket goes to a worker, and is a client like any other.
 
 use std::fmt;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use thrum_access::Network;
 use thrum_engine::node::metrics::Counter;
 use thrum_engine::peer::Peer;
 use thrum_engine::workers::WorkerId;
-use thrum_transport::{Acceptor, describe_certificate};
+use thrum_transport::{Acceptor, ServerCertificate, describe_certificate};
 
 use super::{Listening, NamedListener, Numbered, Sockets, StartError, layers, tcp};
 use crate::config::{Bind, Config, ListenerConfig};
@@ -60,6 +60,8 @@ pub(super) struct HttpAddress<'a> {
     pub(super) number: u32,
     /// `limits.tcp_keepalive`.
     pub(super) keepalive: Duration,
+    /// See [`Sockets::takes_over`].
+    pub(super) takes_over: bool,
 }
 
 /// The settings of a listener for its next connections.
@@ -165,6 +167,7 @@ impl HttpPlace {
             asked,
             number,
             keepalive,
+            takes_over,
         } = address;
         let failed = |source| StartError::Bind {
             listener: name.to_owned(),
@@ -175,7 +178,9 @@ impl HttpPlace {
         let wanted = Sockets {
             count: 1,
             keepalive,
+            takes_over,
         };
+        // Of an address that is taken over it listens later.
         let (sockets, real) = tcp::bind(address, wanted).map_err(failed)?;
         let socket = sockets
             .into_iter()
@@ -194,6 +199,11 @@ impl HttpPlace {
                 is_closed: AtomicBool::new(false),
             }),
         })
+    }
+
+    /// Listens on an address that is taken over.
+    pub(super) fn listen(&self) {
+        log_unheard(&self.name, tcp::listen(&self.socket));
     }
 
     /// The same address, of a listener of another name.
@@ -251,6 +261,13 @@ impl HttpPlace {
     }
 }
 
+/// An address that was bound has no reason to fail.
+pub(super) fn log_unheard(name: &str, listening: io::Result<()>) {
+    if let Err(error) = listening {
+        tracing::error!(listener = name, %error, "cannot listen on the address that is taken over");
+    }
+}
+
 impl Entrance {
     fn read<T>(&self, what: impl FnOnce(&HttpSettings) -> T) -> T {
         let settings = self.settings.read();
@@ -273,7 +290,7 @@ impl HttpPort {
     ///
     /// # Errors
     /// The process has no more files.
-    pub fn socket(&self) -> std::io::Result<TcpListener> {
+    pub fn socket(&self) -> io::Result<TcpListener> {
         let socket = self.socket.as_ref().ok_or(ErrorKind::NotConnected)?;
         Ok(socket.try_clone()?.into())
     }
@@ -295,6 +312,12 @@ impl HttpPort {
     /// TLS of the next connection, for HTTP/2 and HTTP/1.1; none over plain TCP.
     pub fn tls(&self) -> Option<Arc<rustls::ServerConfig>> {
         let of = |settings: &HttpSettings| settings.tls.config.clone();
+        self.entrance.read(of)
+    }
+
+    /// The certificates that it shows.
+    pub(crate) fn certificates(&self) -> Vec<ServerCertificate> {
+        let of = |settings: &HttpSettings| settings.tls.acceptor.certificates().to_vec();
         self.entrance.read(of)
     }
 

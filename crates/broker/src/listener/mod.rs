@@ -227,6 +227,9 @@ struct Sockets {
     count: usize,
     /// `limits.tcp_keepalive`.
     keepalive: Duration,
+    /// This broker listens at the address, and will close the sockets of it: they are no reason
+    /// against others.
+    takes_over: bool,
 }
 
 /// The listening sockets of an address, and the address with its real port.

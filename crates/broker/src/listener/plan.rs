@@ -2,6 +2,7 @@
 //! all changes are made or none.
 
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use super::http::{self, HttpAddress, HttpPlace, HttpPort, HttpSettings};
 use super::quic::{QuicAddress, QuicPlace, Renewal};
 use super::{
     Gate, GateParts, Gates, Listener, Listening, NamedListener, Numbered, Sockets, StartError,
-    layers,
+    layers, tcp,
 };
 use crate::config::{Bind, CertificateName, Config, ListenerConfig, Transport};
 use crate::node::Node;
@@ -66,7 +67,9 @@ pub(crate) enum Change {
 #[derive(Debug)]
 pub(crate) struct Plan {
     standing: OpenListeners,
-    opened: Vec<(u32, u16, Vec<OwnedFd>)>,
+    opened: Vec<Opened>,
+    /// Files of Unix sockets among them.
+    made: SocketFiles,
     regated: Vec<(u32, u16)>,
     closed: Vec<Place>,
     /// Gates that stay, with their new acceptors.
@@ -77,6 +80,32 @@ pub(crate) struct Plan {
     renewed_http: Vec<(HttpPlace, HttpSettings)>,
     /// `limits.tcp_keepalive`.
     keepalive: Duration,
+    /// Addresses over TCP that go from one kind of listener to another.
+    parting: Vec<Bind>,
+}
+
+/// New sockets of an address, one for each worker.
+#[derive(Debug)]
+struct Opened {
+    number: u32,
+    gate: u16,
+    sockets: Vec<OwnedFd>,
+    /// See [`Sockets::takes_over`].
+    takes_over: bool,
+}
+
+/// Files that are removed with this, unless the plan is carried out.
+#[derive(Debug, Default)]
+struct SocketFiles(Vec<PathBuf>);
+
+impl Drop for SocketFiles {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            if let Err(error) = std::fs::remove_file(path) {
+                tracing::debug!(%error, path = %path.display(), "the socket's file was gone already");
+            }
+        }
+    }
 }
 
 /// The next gate of a listener.
@@ -133,6 +162,55 @@ impl OpenListeners {
                 tracing::error!("the end of a QUIC listener was a panic");
             }
         }
+    }
+
+    /// Closes the addresses of a listener, without reading a file of any; returns the changes of
+    /// each worker.
+    pub(crate) fn close(&mut self, name: &str, workers: usize) -> Vec<Vec<Change>> {
+        let places = std::mem::take(&mut self.places).into_iter();
+        let (closed, kept): (Vec<Place>, Vec<Place>) = places.partition(|one| one.name == name);
+        self.places = kept;
+        closed.iter().for_each(remove_socket_file);
+        let (http, kept) = std::mem::take(&mut self.http)
+            .into_iter()
+            .partition(|one: &HttpPlace| one.name == name);
+        self.http = kept;
+        let http: Vec<HttpPlace> = http;
+        http.iter().for_each(HttpPlace::close);
+        let quic = std::mem::take(&mut self.quic).into_iter();
+        let (quic, kept): (Vec<QuicPlace>, _) = quic.partition(|one| one.name == name);
+        self.quic = kept;
+        let mut parting = Vec::new();
+        for place in quic {
+            let (gates, thread) = place.close();
+            parting.extend(gates);
+            self.ending_quic.extend(thread);
+        }
+        let changes = (0..workers).map(|_| {
+            let closed = closed.iter().map(|place| Change::Close(place.number));
+            let parting = (!parting.is_empty()).then(|| Change::Disconnect(parting.clone()));
+            closed.chain(parting).collect()
+        });
+        changes.collect()
+    }
+
+    /// The open addresses that one listener of the next configuration has, over HTTP instead of
+    /// another stream, or the other way round.
+    fn parting(&self, config: &Config) -> Vec<Bind> {
+        let wanted = |address: &Bind, over_http: bool| {
+            let all = config.listeners.values();
+            let streams = all.filter(|listener| listener.transport != Transport::Quic);
+            let mut at = streams.filter(|listener| listener.bind.contains(address));
+            let one = at.next().filter(|_| at.next().is_none());
+            // Each socket at port 0 would get a port of its own.
+            let is_fixed = !matches!(address, Bind::Address(address) if address.port() == 0);
+            is_fixed && one.is_some_and(|one| (one.transport == Transport::Http) == over_http)
+        };
+        let streams = self.places.iter().map(|place| &place.asked);
+        let streams = streams.filter(|asked| wanted(asked, true));
+        let http = self.http.iter().map(|place| &place.asked);
+        let http = http.filter(|asked| wanted(asked, false));
+        streams.chain(http).cloned().collect()
     }
 
     fn gate(&self, name: &str) -> Option<&Arc<Numbered>> {
@@ -256,6 +334,7 @@ impl Plan {
         let wanted = Sockets {
             count: node.workers(),
             keepalive: config.limits.tcp_keepalive,
+            takes_over: false,
         };
         let mut left = standing.places.clone();
         let mut left_quic: Vec<&QuicPlace> = standing.quic.iter().collect();
@@ -270,12 +349,14 @@ impl Plan {
                 numbers: standing.numbers,
             },
             opened: Vec::new(),
+            made: SocketFiles::default(),
             regated: Vec::new(),
             closed: Vec::new(),
             renewed: Vec::new(),
             renewed_quic: Vec::new(),
             renewed_http: Vec::new(),
             keepalive: config.limits.tcp_keepalive,
+            parting: standing.parting(config),
         };
         let mut left_http: Vec<&HttpPlace> = standing.http.iter().collect();
         for (name, listener) in &config.listeners {
@@ -376,6 +457,7 @@ impl Plan {
                 asked,
                 number,
                 keepalive,
+                takes_over: self.parting.contains(asked),
             };
             self.standing
                 .http
@@ -402,14 +484,26 @@ impl Plan {
         gate: &Arc<Numbered>,
         wanted: Sockets,
     ) -> Result<Place, StartError> {
+        let wanted = Sockets {
+            takes_over: self.parting.contains(address),
+            ..wanted
+        };
         let (sockets, real) = super::bind(address, wanted).map_err(|source| StartError::Bind {
             listener: name.to_owned(),
             address: address.clone(),
             source,
         })?;
+        if let Bind::Unix(path) = &real {
+            self.made.0.push(path.clone());
+        }
         let number = self.standing.numbers;
         self.standing.numbers += 1;
-        self.opened.push((number, gate.number, sockets));
+        self.opened.push(Opened {
+            number,
+            gate: gate.number,
+            sockets,
+            takes_over: wanted.takes_over,
+        });
         Ok(Place {
             name: name.to_owned(),
             asked: address.clone(),
@@ -425,12 +519,16 @@ impl Plan {
         standing: &mut OpenListeners,
         workers: usize,
     ) -> Vec<Vec<Change>> {
+        // They stay.
+        self.made.0.clear();
         for (gate, acceptor) in self.renewed.drain(..) {
             gate.renew(acceptor);
         }
         let mut changes: Vec<Vec<Change>> = (0..workers).map(|_| Vec::new()).collect();
-        for (number, gate, sockets) in self.opened.drain(..) {
-            for (socket, changes) in sockets.into_iter().zip(&mut changes) {
+        self.listen_where_it_takes_over();
+        for opened in self.opened.drain(..) {
+            let Opened { number, gate, .. } = opened;
+            for (socket, changes) in opened.sockets.into_iter().zip(&mut changes) {
                 changes.push(Change::Open(number, Listener::new(socket, gate)));
             }
         }
@@ -463,6 +561,21 @@ impl Plan {
         }
         *standing = self.standing;
         changes
+    }
+
+    /// Earlier, connections would go to sockets that nobody may ever read.
+    fn listen_where_it_takes_over(&self) {
+        for opened in self.opened.iter().filter(|opened| opened.takes_over) {
+            let mut places = self.standing.places.iter();
+            let place = places.find(|place| place.number == opened.number);
+            let name = place.map_or("", |place| &place.name);
+            for socket in &opened.sockets {
+                http::log_unheard(name, tcp::listen(socket));
+            }
+        }
+        let http = self.standing.http.iter();
+        http.filter(|place| self.parting.contains(&place.asked))
+            .for_each(HttpPlace::listen);
     }
 
     /// Returns the gates whose clients have to be disconnected.

@@ -19,14 +19,19 @@ const PROBES: u32 = 4;
 /// Time between two probes.
 const PROBE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Listening sockets on the same address, and the address with its real port.
+/// Listening sockets on the same address, and the address with its real port. Those that take an
+/// address over do not listen before [`listen`]: the system would give them connections of the
+/// sockets that have it, and reset those if they are closed instead of used.
 pub(super) fn bind(address: SocketAddr, wanted: Sockets) -> io::Result<(Vec<OwnedFd>, SocketAddr)> {
     // With SO_REUSEPORT a second broker of the same user would share the port without an error; a
     // socket without it detects the first.
-    let probe = socket(address)?;
-    probe.bind(&address.into())?;
-    let address = probe.local_addr()?.as_socket().unwrap_or(address);
-    drop(probe);
+    let address = if wanted.takes_over {
+        address
+    } else {
+        let probe = socket(address)?;
+        probe.bind(&address.into())?;
+        probe.local_addr()?.as_socket().unwrap_or(address)
+    };
     let sockets: io::Result<Vec<OwnedFd>> = (0..wanted.count)
         .map(|_| {
             let socket = socket(address)?;
@@ -39,13 +44,21 @@ pub(super) fn bind(address: SocketAddr, wanted: Sockets) -> io::Result<(Vec<Owne
                 socket.set_tcp_keepalive(&keepalive)?;
             }
             socket.bind(&address.into())?;
-            socket.listen(BACKLOG)?;
-            // A client sends first: the worker is woken once, for the connection and its CONNECT.
-            system::defer_accept(&socket, DEFER_SECONDS)?;
-            Ok(socket.into())
+            let socket = OwnedFd::from(socket);
+            if !wanted.takes_over {
+                listen(&socket)?;
+            }
+            Ok(socket)
         })
         .collect();
     Ok((sockets?, address))
+}
+
+/// Listens on a socket that is bound.
+pub(super) fn listen(socket: &OwnedFd) -> io::Result<()> {
+    rustix::net::listen(socket, BACKLOG)?;
+    // A client sends first: the worker is woken once, for the connection and its CONNECT.
+    system::defer_accept(socket, DEFER_SECONDS)
 }
 
 fn socket(address: SocketAddr) -> io::Result<Socket> {
@@ -64,7 +77,7 @@ fn socket(address: SocketAddr) -> io::Result<Socket> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
+    use std::io::{Read as _, Write as _};
     use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 
     use super::*;
@@ -72,7 +85,11 @@ mod tests {
     const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
     const fn sockets(count: usize, keepalive: Duration) -> Sockets {
-        Sockets { count, keepalive }
+        Sockets {
+            count,
+            keepalive,
+            takes_over: false,
+        }
     }
 
     #[test]
@@ -82,6 +99,46 @@ mod tests {
         assert_ne!(address.port(), 0);
         let error = bind(address, sockets(2, Duration::ZERO)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn an_address_is_taken_over_from_sockets_of_this_broker() {
+        let (first, address) = bind(LOOPBACK, sockets(2, Duration::ZERO)).unwrap();
+        let wanted = Sockets {
+            takes_over: true,
+            ..sockets(1, Duration::ZERO)
+        };
+        let (mut next, same) = bind(address, wanted).unwrap();
+        assert_eq!(same, address);
+        listen(&next[0]).unwrap();
+        drop(first);
+        let mut client = TcpStream::connect(address).unwrap();
+        client.write_all(b"first bytes").unwrap();
+        let listener = TcpListener::from(next.remove(0));
+        listener.set_nonblocking(false).unwrap();
+        listener.accept().unwrap();
+    }
+
+    #[test]
+    fn a_takeover_that_is_not_carried_out_takes_no_connection() {
+        let (first, address) = bind(LOOPBACK, sockets(1, Duration::ZERO)).unwrap();
+        let wanted = Sockets {
+            takes_over: true,
+            ..sockets(8, Duration::ZERO)
+        };
+        let (planned, _) = bind(address, wanted).unwrap();
+        let clients: Vec<_> = (0..16)
+            .map(|_| TcpStream::connect(address).unwrap())
+            .collect();
+        drop(planned);
+        for mut client in clients {
+            client.write_all(b"first bytes").unwrap();
+            let patience = Duration::from_millis(20);
+            client.set_read_timeout(Some(patience)).unwrap();
+            let nothing = client.read(&mut [0]).unwrap_err();
+            assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock, "{nothing}");
+        }
+        drop(first);
     }
 
     #[test]

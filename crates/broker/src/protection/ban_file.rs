@@ -2,13 +2,13 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use thrum_files::{Folder, Stamp};
 use thrum_protection::{BanLineError, BanList};
 
-/// Longest file that is read: several hundred thousand bans take 20 MiB.
+/// Longest file that is read, and written: several hundred thousand bans take 20 MiB.
 const BYTES_MAX: u64 = 256 << 20;
 
 /// Reasons why a file of bans cannot be used.
@@ -46,6 +46,8 @@ pub enum BanFileError {
 #[derive(Clone, Debug)]
 pub struct BanFile {
     path: PathBuf,
+    /// Bytes that it may have: [`BYTES_MAX`], but for tests.
+    bytes_max: u64,
 }
 
 impl BanFile {
@@ -61,7 +63,10 @@ impl BanFile {
 
     /// A file of another name.
     pub fn at(path: PathBuf) -> Self {
-        Self { path }
+        Self {
+            path,
+            bytes_max: BYTES_MAX,
+        }
     }
 
     /// The path of the file.
@@ -75,7 +80,7 @@ impl BanFile {
     /// # Errors
     /// A file that cannot be read, or the first line that is not a ban.
     pub fn load(&self) -> Result<BanList, BanFileError> {
-        self.read_from(|| read(File::open(&self.path)?))
+        self.read_from(|| self.read(&File::open(&self.path)?))
     }
 
     fn read_from(
@@ -101,7 +106,8 @@ impl BanFile {
     /// simultaneous edits wait for each other; a reader sees the old file or the new one.
     ///
     /// # Errors
-    /// As [`BanFile::load`]; a file or a directory that cannot be written.
+    /// As [`BanFile::load`]; a file or a directory that cannot be written; bans that could not be
+    /// read again, which leave the file as it was.
     pub fn edit<T>(
         &self,
         change: impl FnOnce(&mut BanList) -> (bool, T),
@@ -115,14 +121,33 @@ impl BanFile {
         folder.lock().map_err(failed)?;
         let mut list = self.read_from(|| {
             let file = folder.change(self.name())?;
-            read(file)
+            self.read(&file)
         })?;
         let (is_changed, outcome) = change(&mut list);
         if is_changed {
-            let replaced = folder.replace(self.name(), |to| list.write_to(to));
+            let replaced = folder.replace(self.name(), |to| {
+                list.write_to(&mut *to)?;
+                to.flush()?;
+                self.check_len(to.get_ref())
+            });
             replaced.map_err(failed)?;
         }
         Ok(outcome)
+    }
+
+    fn read(&self, file: &File) -> io::Result<String> {
+        self.check_len(file)?;
+        io::read_to_string(file)
+    }
+
+    /// With a file that is too long no broker starts.
+    fn check_len(&self, file: &File) -> io::Result<()> {
+        let (len, most) = (file.metadata()?.len(), self.bytes_max);
+        if len > most {
+            let what = format!("it has {len} bytes, the limit is {most}; remove some bans");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
+        }
+        Ok(())
     }
 
     fn name(&self) -> &OsStr {
@@ -133,15 +158,6 @@ impl BanFile {
     pub(super) fn stamp(&self) -> Option<Stamp> {
         Stamp::of(&self.path).ok().flatten()
     }
-}
-
-fn read(file: File) -> io::Result<String> {
-    let len = file.metadata()?.len();
-    if len > BYTES_MAX {
-        let what = format!("it has {len} bytes, the limit is {BYTES_MAX}");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
-    }
-    io::read_to_string(file)
 }
 
 #[cfg(test)]
@@ -233,6 +249,25 @@ mod tests {
         let error = add().unwrap_err().to_string();
         assert!(error.contains("is a symbolic link"), "{error}");
         assert_eq!(fs::read_to_string(&victim).unwrap(), "");
+    }
+
+    #[test]
+    fn bans_that_could_not_be_read_again_are_not_written() {
+        let folder = Place::new("long");
+        let file = BanFile {
+            bytes_max: 300,
+            ..folder.file()
+        };
+        let add = |name: &str| file.edit(|list| added(list, Subject::ClientId(name.into())));
+        add("a").unwrap();
+        let error = add(&"b".repeat(300)).unwrap_err().to_string();
+        assert!(
+            error.contains("the limit is 300; remove some bans"),
+            "{error}"
+        );
+        assert_eq!(file.load().unwrap().len(), 1, "the old file is still there");
+        add("c").unwrap();
+        assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
     }
 
     #[test]

@@ -6,6 +6,6 @@ mod counters;
 mod login_keeper;
 
 pub use ban_file::{BanFile, BanFileError};
-pub(crate) use ban_keeper::BanKeeper;
+pub(crate) use ban_keeper::{BanKeeper, KeptBans};
 pub(crate) use counters::TOPICS;
 pub(crate) use login_keeper::LoginKeeper;

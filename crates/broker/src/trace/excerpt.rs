@@ -54,7 +54,7 @@ impl SeenPacket<'_> {
 }
 
 /// The fixed header.
-fn header(frame: Frame<'_>) -> Vec<u8> {
+pub(super) fn header(frame: Frame<'_>) -> Vec<u8> {
     let mut header = vec![frame.first];
     let mut left = frame.body.len();
     loop {

@@ -28,7 +28,7 @@ use thrum_engine::peer::Peer;
 
 pub use live::LiveTrace;
 pub(crate) use shared::{SharedTrace, TraceSlots};
-pub(crate) use taps::{Flagged, Moment, Traces};
+pub(crate) use taps::{Flagged, HEADER_BYTES_MAX, Malformed, Moment, Traces};
 
 /// Traces of a node at a time: each costs its packets once more.
 pub const TRACES_MAX: usize = 8;
@@ -99,6 +99,9 @@ pub struct TracedPacket {
     pub bytes: Box<[u8]>,
     /// Its length in bytes.
     pub packet_bytes: u32,
+    /// Why it is malformed, in words; none if it is a packet. Of its bytes only the fixed header is
+    /// here: a password may be anywhere behind it.
+    pub malformed: Option<Box<str>>,
 }
 
 /// What a trace tells next.

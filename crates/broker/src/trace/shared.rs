@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
@@ -11,7 +11,7 @@ use super::{TRACES_MAX, TraceEnd, TraceRequest, TracedPacket};
 
 /// Packets of one worker that wait for the reader, which looks every 20 ms: a worker may offer
 /// [`PACKETS_PER_SECOND`](super::taps::PACKETS_PER_SECOND).
-const WAITING_MAX: usize = 1024;
+const WAITING_MAX: u16 = 1024;
 /// Bytes of them. A packet has at most 16 KiB.
 const WAITING_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
@@ -60,7 +60,8 @@ pub(crate) struct SharedTrace {
 #[derive(Debug)]
 struct TraceQueue {
     sender: SyncSender<TracedPacket>,
-    /// Bytes in the queue.
+    /// Packets and bytes in the queue.
+    packets: AtomicU64,
     bytes: AtomicU64,
     /// Packets that are left out since the reader looked.
     left_out: AtomicU64,
@@ -77,10 +78,11 @@ impl SharedTrace {
         let slot = slots.take()?;
         let mut receivers = Vec::new();
         let queues = (0..workers).map(|_| {
-            let (sender, receiver) = sync_channel(WAITING_MAX);
+            let (sender, receiver) = sync_channel(WAITING_MAX.into());
             receivers.push(receiver);
             CachePadded::new(TraceQueue {
                 sender,
+                packets: AtomicU64::new(0),
                 bytes: AtomicU64::new(0),
                 left_out: AtomicU64::new(0),
             })
@@ -137,20 +139,28 @@ impl SharedTrace {
     pub(super) fn offer(&self, worker: usize, packet: TracedPacket) {
         let queue = &self.queues[worker];
         let len = packet.bytes.len() as u64;
-        if queue.bytes.load(Ordering::Relaxed) + len > WAITING_BYTES_MAX {
+        // Only this worker adds to the queue, so that it has room if it has some now.
+        let is_full = queue.packets.load(Ordering::Relaxed) >= WAITING_MAX.into()
+            || queue.bytes.load(Ordering::Relaxed) + len > WAITING_BYTES_MAX;
+        if is_full {
             self.leave_out(worker);
             return;
         }
+        // Several workers may have the last packet at the same time.
+        let take = |packets| (packets < self.request.packets_max).then_some(packets + 1);
+        let taken = self
+            .packets
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        let Ok(before) = taken else {
+            return;
+        };
+        let packets = before + 1;
+        queue.packets.fetch_add(1, Ordering::Relaxed);
         queue.bytes.fetch_add(len, Ordering::Relaxed);
-        match queue.sender.try_send(packet) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                queue.bytes.fetch_sub(len, Ordering::Relaxed);
-                self.leave_out(worker);
-                return;
-            }
+        if queue.sender.try_send(packet).is_err() {
+            // The reader has gone, and nobody counts.
+            return;
         }
-        let packets = self.packets.fetch_add(1, Ordering::Relaxed) + 1;
         let bytes = self.bytes.fetch_add(len, Ordering::Relaxed) + len;
         if packets >= self.request.packets_max {
             self.end_with(TraceEnd::Packets);
@@ -167,8 +177,11 @@ impl SharedTrace {
 
     /// The reader has taken a packet of a worker.
     pub(super) fn taken(&self, worker: usize, packet: &TracedPacket) {
-        let bytes = &self.queues[worker].bytes;
-        bytes.fetch_sub(packet.bytes.len() as u64, Ordering::Relaxed);
+        let queue = &self.queues[worker];
+        queue.packets.fetch_sub(1, Ordering::Relaxed);
+        queue
+            .bytes
+            .fetch_sub(packet.bytes.len() as u64, Ordering::Relaxed);
     }
 
     /// Packets that were left out since the last call.
@@ -189,6 +202,59 @@ impl Drop for SharedTrace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn packet() -> TracedPacket {
+        TracedPacket {
+            at_micros: 0,
+            connection: 0,
+            direction: super::super::Direction::FromClient,
+            peer: std::net::SocketAddr::from(([127, 0, 0, 1], 1)).into(),
+            client_id: Arc::default(),
+            version: thrum_codec::Version::V5,
+            topic: None,
+            bytes: (*b"\xc0\0").into(),
+            packet_bytes: 2,
+            malformed: None,
+        }
+    }
+
+    fn trace(packets_max: u64, workers: usize) -> (SharedTrace, Vec<Receiver<TracedPacket>>) {
+        let request = TraceRequest {
+            subject: super::super::TraceSubject::Client("a".into()),
+            payloads: false,
+            time: Duration::from_secs(5),
+            packets_max,
+            bytes_max: 1 << 20,
+        };
+        SharedTrace::new(&Arc::default(), request, Duration::from_secs(5), workers).unwrap()
+    }
+
+    #[test]
+    fn a_trace_has_no_more_packets_than_it_may_have_however_many_workers_offer_the_last_one() {
+        // Each worker has seen that the trace goes on before any of them offers its packet.
+        let (trace, queues) = trace(3, 4);
+        for worker in 0..4 {
+            assert!(worker == 3 || trace.end().is_none());
+            trace.offer(worker, packet());
+        }
+        assert_eq!(trace.end(), Some(TraceEnd::Packets));
+        let taken = queues.iter().flat_map(Receiver::try_iter).count();
+        assert_eq!((taken, trace.take_left_out()), (3, 0));
+    }
+
+    #[test]
+    fn a_full_queue_leaves_packets_out_and_they_do_not_count_for_the_end() {
+        let (trace, queues) = trace(u64::from(WAITING_MAX) + 1, 1);
+        for _ in 0..=WAITING_MAX {
+            trace.offer(0, packet());
+        }
+        assert_eq!((trace.end(), trace.take_left_out()), (None, 1));
+        let first = queues[0].try_recv().unwrap();
+        trace.taken(0, &first);
+        trace.offer(0, packet());
+        assert_eq!(trace.end(), Some(TraceEnd::Packets));
+        assert_eq!(queues[0].try_iter().count(), usize::from(WAITING_MAX));
+    }
 
     #[test]
     fn each_trace_has_a_number_of_its_own() {

@@ -6,14 +6,14 @@ use std::time::Duration;
 use hashbrown::HashMap;
 use thrum_codec::frame::{self, Frame};
 use thrum_codec::packet::Publish;
-use thrum_codec::{Packet, Version, decode, topic};
+use thrum_codec::{DecodeError, Packet, Version, decode, topic};
 use thrum_engine::ids::ConnectionKey;
 use thrum_engine::output::ConnectionOutput;
 use thrum_engine::peer::Peer;
 use thrum_engine::workers::WORKERS_MAX;
 use thrum_protocol::Output;
 
-use super::excerpt::SeenPacket;
+use super::excerpt::{SeenPacket, header};
 use super::{Direction, SharedTrace, TRACES_MAX, TraceSubject, TracedPacket};
 
 /// Packets of traced connections that one worker looks at in a second: about 1 µs each, so that
@@ -21,6 +21,8 @@ use super::{Direction, SharedTrace, TRACES_MAX, TraceSubject, TracedPacket};
 pub(super) const PACKETS_PER_SECOND: u32 = 20_000;
 /// Bytes of their output that it copies in a second, which take about as long.
 const BYTES_PER_SECOND: usize = 32 * 1024 * 1024;
+/// Bytes of the longest fixed header.
+pub(crate) const HEADER_BYTES_MAX: usize = 5;
 /// Topics of one connection that are known by the alias with which the broker sends them.
 const ALIASES_MAX: usize = 1024;
 
@@ -96,6 +98,18 @@ pub(crate) struct Flagged<'a> {
     pub(crate) client_id: &'a str,
     /// Its output may begin with a part of a packet, the rest of one that the socket has taken.
     pub(crate) has_part: bool,
+    /// Its number on the worker that it comes from; none if it comes from no other.
+    pub(crate) number: Option<u64>,
+}
+
+/// Bytes of a client that are no packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Malformed<'a> {
+    /// Its fixed header.
+    pub(crate) header: &'a [u8],
+    /// Its length, or what has arrived of it if that is not known.
+    pub(crate) len: usize,
+    pub(crate) why: DecodeError,
 }
 
 /// A packet and its circumstances.
@@ -186,11 +200,14 @@ impl Traces {
         }
         let connections = &mut self.connections;
         let tap = self.taps.entry(flagged.key).or_insert_with(|| {
-            *connections += 1;
+            let number = flagged.number.unwrap_or_else(|| {
+                *connections += 1;
+                *connections * WORKERS_MAX as u64 + worker as u64
+            });
             Tap {
                 peer: flagged.peer,
                 client_id: Arc::default(),
-                connection: *connections * WORKERS_MAX as u64 + worker as u64,
+                connection: number,
                 all,
                 of_topics,
                 seen: 0,
@@ -211,6 +228,11 @@ impl Traces {
     /// The traces that are about all packets of a connection, as bits.
     pub(crate) fn of_connection(&self, key: ConnectionKey) -> u8 {
         self.taps.get(&key).map_or(0, |tap| tap.all)
+    }
+
+    /// The number of a connection; none if no trace is about it.
+    pub(crate) fn number_of(&self, key: ConnectionKey) -> Option<u64> {
+        self.taps.get(&key).map(|tap| tap.connection)
     }
 
     /// Forgets a connection that ends or moves to another worker.
@@ -248,9 +270,18 @@ impl Traces {
             leave_out(&self.on, tap, moment.worker);
             return true;
         }
-        let Ok(packet) = decode(frame, moment.version) else {
-            leave_out(&self.on, tap, moment.worker);
-            return true;
+        let packet = match decode(frame, moment.version) {
+            Ok(packet) => packet,
+            Err(why) => {
+                let header = header(frame);
+                let malformed = Malformed {
+                    header: &header,
+                    len: header.len() + frame.body.len(),
+                    why,
+                };
+                offer_malformed(&self.on, tap, malformed, moment);
+                return true;
+            }
         };
         let passing = Passing {
             seen: SeenPacket {
@@ -262,6 +293,26 @@ impl Traces {
             moment,
         };
         offer(&self.on, tap, passing);
+        true
+    }
+
+    /// Takes bytes from a client that are no packet; false if no trace is about the connection any
+    /// longer.
+    pub(crate) fn take_malformed(
+        &mut self,
+        key: ConnectionKey,
+        malformed: Malformed<'_>,
+        moment: Moment,
+    ) -> bool {
+        self.end_old(moment.elapsed);
+        let Some(tap) = self.taps.get(&key) else {
+            return false;
+        };
+        if self.budget.take(moment.elapsed, malformed.header.len()) {
+            offer_malformed(&self.on, tap, malformed, moment);
+        } else {
+            leave_out(&self.on, tap, moment.worker);
+        }
         true
     }
 
@@ -391,6 +442,43 @@ fn offer(on: &[Option<Arc<SharedTrace>>; TRACES_MAX], tap: &Tap, passing: Passin
     }
 }
 
+/// Offers bytes that are no packet to the traces that are about all packets of the connection. Of
+/// which topic they are is not known.
+fn offer_malformed(
+    on: &[Option<Arc<SharedTrace>>; TRACES_MAX],
+    tap: &Tap,
+    malformed: Malformed<'_>,
+    moment: Moment,
+) {
+    for trace in on.iter().flatten() {
+        let bit = 1 << trace.slot;
+        if tap.of_topics & bit != 0 {
+            trace.leave_out(moment.worker);
+        }
+        if tap.all & moment.traces & bit != 0 && trace.end().is_none() {
+            trace.offer(
+                moment.worker,
+                TracedPacket {
+                    at_micros: micros(moment.elapsed),
+                    connection: tap.connection,
+                    direction: Direction::FromClient,
+                    peer: tap.peer,
+                    client_id: Arc::clone(&tap.client_id),
+                    version: moment.version,
+                    topic: None,
+                    bytes: malformed.header.into(),
+                    packet_bytes: u32::try_from(malformed.len).unwrap_or(u32::MAX),
+                    malformed: Some(malformed.why.to_string().into()),
+                },
+            );
+        }
+    }
+}
+
+fn micros(elapsed: Duration) -> u64 {
+    u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX)
+}
+
 fn traced(tap: &Tap, passing: Passing<'_>, payloads: bool) -> TracedPacket {
     let seen = passing.seen;
     let has_alias = match seen.packet {
@@ -398,7 +486,7 @@ fn traced(tap: &Tap, passing: Passing<'_>, payloads: bool) -> TracedPacket {
         _ => false,
     };
     TracedPacket {
-        at_micros: u64::try_from(passing.moment.elapsed.as_micros()).unwrap_or(u64::MAX),
+        at_micros: micros(passing.moment.elapsed),
         connection: tap.connection,
         direction: passing.direction,
         peer: tap.peer,
@@ -407,6 +495,7 @@ fn traced(tap: &Tap, passing: Passing<'_>, payloads: bool) -> TracedPacket {
         topic: passing.topic.filter(|_| has_alias).map(Into::into),
         bytes: seen.excerpt(payloads),
         packet_bytes: u32::try_from(seen.len()).unwrap_or(u32::MAX),
+        malformed: None,
     }
 }
 
@@ -433,6 +522,7 @@ mod tests {
             peer: Peer::from(peer.parse::<std::net::SocketAddr>().unwrap()),
             client_id: "",
             has_part: false,
+            number: None,
         }
     }
 

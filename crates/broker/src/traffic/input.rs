@@ -19,7 +19,7 @@ use thrum_protocol::Violation;
 use super::{READ_BYTES, Traffic};
 use crate::connection::Phase;
 use crate::door::{challenged, is_at};
-use crate::edge::{Edge, Ending, trace_connect, trace_input};
+use crate::edge::{Edge, Ending, trace_connect, trace_input, trace_unsplit};
 use crate::partial::LeftBytes;
 use crate::read_gate::PauseReason;
 
@@ -177,6 +177,7 @@ impl Traffic {
                     break;
                 }
                 Err(error) => {
+                    trace_unsplit(&mut self.edge, &self.engine, key, rest, error);
                     self.edge.violated(&mut self.engine, key, error.into());
                     framed.next = Next::Stop;
                     break;

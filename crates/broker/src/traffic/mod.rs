@@ -24,7 +24,7 @@ use crate::door::{
     AnswerTo, Answered, Awaited, Challenge, Decided, Door, Outcome, Pending, Reauthentication,
     Recheck, Rechecking, SourceReviews, awaits_review, challenge, will_decided,
 };
-use crate::edge::{DisconnectNotice, Edge, Ending};
+use crate::edge::{DisconnectNotice, Edge, Ending, keep_tracing};
 use crate::mailbox::{Arrived, Handover, Mail};
 use crate::partial::LeftBytes;
 use crate::shell_mail::ShellMail;
@@ -256,8 +256,13 @@ impl Traffic {
             handshake,
             admitted,
             unread,
+            trace_number,
             ..
         } = handover;
+        if let Some(number) = trace_number {
+            let client_id = handshake.client_id();
+            keep_tracing(&mut self.edge, &self.engine, key, client_id, number);
+        }
         let next = self.door().attach(key, handshake, *admitted, &unread);
         self.engine.core.durable.end_unit();
         if next != Next::Frame {

@@ -53,8 +53,10 @@ use thrum_engine::events::publish_events;
 use thrum_engine::host::{Host, Surroundings};
 use thrum_engine::ids::ConnectionKey;
 use thrum_engine::node::metrics::Counter;
+use thrum_engine::observation::observation_is_due;
 use thrum_engine::settings::EngineSettings;
 use thrum_engine::stages;
+use thrum_engine::timeline::trim_timelines;
 use thrum_engine::timers::Target;
 use thrum_engine::workers::WorkerId;
 
@@ -412,6 +414,7 @@ impl Worker {
         self.traffic.engine.core.settings = Arc::new(settings.engine.own_copy());
         self.traffic.engine.core.set_memory_limit();
         stages::stamp_every(&mut self.traffic.engine.core, settings.engine.stamp_every);
+        trim_timelines(&mut self.traffic.engine.core);
         self.traffic.rechecking().access_changed(grants_otherwise);
     }
 
@@ -456,6 +459,8 @@ impl Worker {
                 .held
                 .are_due(&mut self.traffic.engine.core),
             Target::Stages => stages::sweep_is_due(&mut self.traffic.engine.core),
+            Target::Observation => observation_is_due(&mut self.traffic.engine.core),
+            Target::Timelines => trim_timelines(&mut self.traffic.engine.core),
             Target::Trim => self.client_peak.trim(&mut self.traffic),
             Target::Housekeeping => {
                 let core = &mut self.traffic.engine.core;

@@ -14,10 +14,11 @@ use super::tests::{bytes, connect, connect_v5, settle, subscriber, two_workers};
 use super::{WAKER, Worker};
 use crate::control::test_queries::{
     PAGE_BYTES_MAX, PendingPage, QUERIES_MAX, QUERY_UNITS, ROW_UNITS, connections, facets, kick,
-    queries, session, unsorted,
+    queries, receivers, session, unsorted, waiting,
 };
 use crate::control::{
     Cancellation, ConnectionCounts, Figure, Kicked, Presence, QueryError, SessionQuery, SortKey,
+    WaitingSubject,
 };
 use thrum_engine::node::metrics::Counter;
 use thrum_engine::timeline::SessionEnd;
@@ -121,6 +122,67 @@ fn facets_of_many_sessions_take_a_portion_of_each_turn() {
     assert!(turns >= MANY as u64 / QUERY_UNITS, "{turns} turns");
     assert_eq!(found.matching, MANY as u64 / 10);
     assert_eq!(found.without_user, MANY as u64 / 10);
+}
+
+/// Runs turns until the first worker has answered, none of which does more than a portion.
+fn in_portions<A>(workers: &mut [Worker; 2], most: u64, mut take: impl FnMut() -> Option<A>) -> A {
+    workers[1].run_turn();
+    let mut turns = 0;
+    loop {
+        let before = workers[0].traffic.engine.core.turn.work;
+        workers[0].run_turn();
+        turns += 1;
+        let units = workers[0].traffic.engine.core.turn.work - before;
+        assert!(units <= most, "turn {turns} did {units} units");
+        if let Some(found) = take() {
+            assert!(turns >= MANY as u64 / QUERY_UNITS, "{turns} turns");
+            return found;
+        }
+    }
+}
+
+#[test]
+fn a_look_at_what_waits_takes_a_portion_of_each_turn() {
+    let mut workers = two_workers();
+    for number in 0..MANY {
+        begin_session(&mut workers[0], &format!("s{number:06}"));
+    }
+    let queries = queries(&workers[0].node);
+    let mut pending = waiting(&queries, WaitingSubject::Node);
+    let most = QUERY_UNITS + REST_UNITS;
+    let found = in_portions(&mut workers, most, || pending.take());
+    let sessions: u64 = found.iter().map(|found| found.sessions).sum();
+    assert_eq!(sessions, MANY as u64);
+}
+
+#[test]
+fn the_receivers_of_a_message_are_searched_in_portions_and_counted_once() {
+    let mut workers = two_workers();
+    let subscribe = |filter: u8| [0x82, 6, 0, 1, 0, 1, filter, 0];
+    for number in 0..MANY {
+        let name = format!("s{number:06}");
+        begin_session(&mut workers[0], &name);
+        let engine = &mut workers[0].traffic.engine;
+        let slot = engine.core.sessions.find(&name).unwrap();
+        for bytes in [subscribe(b't'), subscribe(b'#')] {
+            let frame = frame::split(&bytes, 100).unwrap().unwrap();
+            let Ok(Packet::Subscribe(packet)) = decode(frame, Version::V311) else {
+                panic!("it is a SUBSCRIBE");
+            };
+            engine.subscribing().subscribe_from(slot, &packet);
+        }
+    }
+    settle(&mut workers);
+    let queries = queries(&workers[0].node);
+    let mut pending = receivers(&queries, "t");
+    // The last turn has those that are listed, too.
+    let most = QUERY_UNITS + 128 + 64 + 8 * 100 + REST_UNITS;
+    let found = in_portions(&mut workers, most, || pending.take());
+    let found: Vec<_> = found.iter().map(|one| &one.receivers).collect();
+    let listed: usize = found.iter().map(|one| one.sessions.len()).sum();
+    let more: usize = found.iter().map(|one| one.more).sum();
+    let subscriptions: usize = found.iter().map(|one| one.subscriptions).sum();
+    assert_eq!((listed, more, subscriptions), (100, MANY - 100, 2 * MANY));
 }
 
 /// A turn of each worker, and then another session in the place of one that ends.

@@ -116,7 +116,7 @@ impl Worker {
         if has_to_go {
             let notice = DisconnectNotice {
                 reason: ReasonCode::AdministrativeAction,
-                what: "the listener of this connection was removed from the broker's configuration",
+                what: "the operator has closed the listener of this connection",
             };
             let traffic = &mut self.traffic;
             traffic

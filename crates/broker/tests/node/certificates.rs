@@ -195,3 +195,45 @@ fn certificates_of_quic_are_read_again_without_a_fault() {
     broker.look_at_certificates();
     broker.stop();
 }
+
+#[test]
+fn the_operator_reads_certificates_again_and_stops_a_listener_whatever_its_files_are_like() {
+    let files = Files::new("operator");
+    files.hold(&Identity::new());
+    let (mut broker, _) = start_tls(&files, |_| {});
+    let serial = |broker: &Broker| {
+        let listeners = broker.queries().listeners();
+        let certificate = listeners[0].certificates[0].clone();
+        assert_eq!(certificate.identity.names, ["localhost"]);
+        assert_eq!(certificate.identity.subject, certificate.identity.issuer);
+        certificate.identity.serial
+    };
+    let first = serial(&broker);
+    files.hold(&Identity::new());
+    assert_eq!(serial(&broker), first, "nobody has looked yet");
+    assert!(broker.renew_certificates().is_empty());
+    let second = serial(&broker);
+    assert_ne!(second, first);
+    fs::write(files.cert(), "no certificate").expect("room on the disk");
+    let failures = broker.renew_certificates();
+    assert_eq!(failures.len(), 1, "{failures:?}");
+    assert!(failures[0].to_string().contains("cert.pem"), "{failures:?}");
+    assert_eq!(serial(&broker), second, "it keeps what it has");
+    let name = broker.queries().listeners()[0].name.clone();
+    let closed = broker.stop_listener(&name).expect("it is configured");
+    let answered = closed.wait(Duration::from_secs(20));
+    answered.expect("all workers answer");
+    assert!(broker.addresses().is_empty());
+    broker
+        .start_listener(&name)
+        .expect_err("its files cannot be used");
+    assert!(broker.queries().listeners()[0].is_stopped);
+    files.hold(&Identity::new());
+    assert!(
+        broker
+            .start_listener(&name)
+            .expect("its files can be used again")
+    );
+    assert_eq!(broker.addresses().len(), 1);
+    broker.stop();
+}

@@ -138,3 +138,109 @@ fn a_client_behind_a_mount_point_renews_its_last_subscription() {
     assert_eq!(answer, ReasonCode::QuotaExceeded);
     broker.stop();
 }
+
+/// Whether nobody accepts at an address, once the workers have had a turn.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test's own thread waits for the workers"
+)]
+fn is_closed(address: SocketAddr) -> bool {
+    (0..100).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::net::TcpStream::connect(address).is_err()
+    })
+}
+
+fn stop(broker: &mut Broker, name: &str) {
+    let closed = broker.stop_listener(name).expect("it is configured");
+    let answered = closed.wait(std::time::Duration::from_secs(20));
+    answered.expect("all workers answer");
+}
+
+#[test]
+fn a_listener_that_the_operator_stops_stays_closed_until_it_is_started() {
+    let (mut broker, mut config, first) = started();
+    let second = free_port();
+    config
+        .listeners
+        .insert("second".to_owned(), listener(second));
+    broker.reload(&config).expect("the port is free");
+    let mut stays = Peer::connect(second, "stays");
+    stop(&mut broker, "second");
+    assert!(broker.stop_listener("third").is_none());
+    assert!(is_closed(second));
+    assert_eq!(stays.subscribe("b", QoS::AtMostOnce), ReasonCode::Success);
+    let state = |broker: &Broker| {
+        let mut all = broker.queries().listeners().into_iter();
+        all.find(|listener| listener.name == "second")
+            .expect("it is configured")
+    };
+    let stopped = state(&broker);
+    assert!(stopped.is_stopped && stopped.addresses.is_empty());
+    assert_eq!((stopped.connections, stopped.config.bind.len()), (1, 1));
+    // A reload does not open it.
+    broker.reload(&config).expect("nothing to bind");
+    assert!(is_closed(second));
+    assert!(broker.start_listener("second").expect("the port is free"));
+    works(second);
+    works(first);
+    let started = state(&broker);
+    assert!(!started.is_stopped && started.addresses.len() == 1);
+    broker.disconnect_listener("second");
+    assert_eq!(stays.disconnect_reason(), ReasonCode::AdministrativeAction);
+    stays.assert_closed();
+    broker.stop();
+}
+
+#[test]
+fn a_listener_that_cannot_be_started_stays_stopped() {
+    let (mut broker, mut config, first) = started();
+    let second = free_port();
+    config
+        .listeners
+        .insert("second".to_owned(), listener(second));
+    broker.reload(&config).expect("the port is free");
+    stop(&mut broker, "second");
+    assert!(is_closed(second));
+    let taken = std::net::TcpListener::bind(second).expect("the port is free");
+    let refused = broker
+        .start_listener("second")
+        .expect_err("the port is taken");
+    assert!(refused.to_string().contains("second"), "{refused}");
+    let listeners = broker.queries().listeners();
+    assert!(
+        listeners
+            .iter()
+            .any(|one| one.name == "second" && one.is_stopped)
+    );
+    drop(taken);
+    broker
+        .start_listener("second")
+        .expect("the port is free again");
+    works(second);
+    works(first);
+    // One that is no longer configured is forgotten, and opens when it is there again.
+    stop(&mut broker, "second");
+    let with_second = config.clone();
+    config.listeners.remove("second");
+    broker.reload(&config).expect("nothing to bind");
+    broker.reload(&with_second).expect("the port is free");
+    works(second);
+    broker.stop();
+}
+
+#[test]
+fn a_configuration_that_is_only_tried_leaves_no_socket_behind() {
+    let (mut broker, mut config, _) = started();
+    let path = std::env::temp_dir().join(format!("thrum-tried-{}", std::process::id()));
+    let bind = Bind::Unix(path.clone());
+    config.listeners.insert("local".to_owned(), listener(bind));
+    drop(broker.prepare(&config).expect("the path is free"));
+    assert!(!path.exists());
+    broker.reload(&config).expect("the path is free");
+    assert!(path.exists());
+    // What is open already stays.
+    drop(broker.prepare(&config).expect("nothing to bind"));
+    assert!(path.exists());
+    broker.stop();
+}

@@ -19,6 +19,7 @@ mod quic;
 mod retained;
 mod rights;
 mod sinks;
+mod topics;
 mod wills;
 mod workers;
 

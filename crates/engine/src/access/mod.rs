@@ -172,6 +172,11 @@ impl ClientAccess {
         }
     }
 
+    /// Name of the backend that admitted the client; none if no backend did.
+    pub fn backend(&self) -> Option<&str> {
+        self.identity.backend.as_deref()
+    }
+
     /// Whether both grant the same rights, so that earlier grants need no second check.
     pub fn allows_the_same(&self, other: &Self) -> bool {
         self.mount == other.mount

@@ -13,7 +13,7 @@ use thrum_protocol::server::DropReason;
 
 pub use publish::{PublishAsked, PublishExplained, explain_publish};
 pub use receivers::{
-    GroupReceiver, RECEIVERS_MAX, Receivers, SessionReceiver, explain_groups, explain_receivers,
+    GroupReceiver, RECEIVERS_MAX, ReceiverSearch, Receivers, SessionReceiver, explain_groups,
 };
 pub use subscribe::{SubscribeAsked, SubscribeExplained, explain_subscribe};
 

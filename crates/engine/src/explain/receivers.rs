@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use thrum_codec::QoS;
-use thrum_protocol::Message;
 use thrum_protocol::server::GroupId;
+use thrum_protocol::{Message, Publication};
+use thrum_routing::FilterId;
 use thrum_routing::shared::{Choice, Cursor, Strategy, stable_hash};
 
 use super::{Foreseen, QueueState, foresee, queue_state};
@@ -13,9 +14,12 @@ use crate::engine::Engine;
 use crate::ids::Slot;
 use crate::interest::{Member, Route, SessionRef};
 use crate::shared::publisher_hash;
+use crate::subscriber::Subscriber;
 
 /// Sessions of one worker, and groups, that are listed; more are counted.
 pub const RECEIVERS_MAX: usize = 100;
+/// Sessions that one word of a set notes.
+const BITS: usize = u64::BITS as usize;
 
 /// The sessions of one worker that a message matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +28,8 @@ pub struct Receivers {
     pub sessions: Vec<SessionReceiver>,
     /// How many more there are.
     pub more: usize,
+    /// Subscriptions that match, of all of them: one session may have several.
+    pub subscriptions: usize,
 }
 
 /// A session that a message matches.
@@ -64,55 +70,137 @@ pub struct GroupReceiver {
 /// What is known of one session while its filters are collected.
 #[derive(Debug, Default)]
 struct Matching {
+    /// Its number.
+    session: u64,
     filters: Vec<Box<str>>,
     qos: QoS,
     passed_over: Option<&'static str>,
     is_taken: bool,
 }
 
-/// The sessions of this worker that a message matches; `publisher` is the number of the session
-/// that publishes it.
-pub fn explain_receivers(engine: &Engine, message: &Message, publisher: u64) -> Receivers {
-    let core = &engine.core;
-    let topics = &engine.router.topics;
-    let mut matched = Vec::new();
-    topics.index.matches(message.topic(), &mut matched);
-    let mut by_slot: BTreeMap<Slot, Matching> = BTreeMap::new();
-    let mut more = 0;
-    let mut published = message.publication();
-    published.publisher = publisher;
-    for filter in matched {
-        for subscriber in topics.subscribers(filter) {
-            let is_known = by_slot.contains_key(&subscriber.slot);
-            if !is_known && by_slot.len() >= RECEIVERS_MAX {
-                more += 1;
-                continue;
+/// The search for the sessions of one worker that a message matches, a portion at a time:
+/// subscriptions that begin or end meanwhile may be missed.
+#[derive(Debug)]
+pub struct ReceiverSearch {
+    /// The number of the session that publishes the message.
+    publisher: u64,
+    /// The filter that is looked at; those with lower numbers are done.
+    filter: Option<FilterId>,
+    /// Its subscribers that are done.
+    done: usize,
+    /// A bit for each place of a session: it is counted.
+    known: Vec<u64>,
+    sessions: usize,
+    subscriptions: usize,
+    listed: BTreeMap<Slot, Matching>,
+}
+
+impl ReceiverSearch {
+    /// Begins.
+    pub const fn new(publisher: u64) -> Self {
+        Self {
+            publisher,
+            filter: None,
+            done: 0,
+            known: Vec::new(),
+            sessions: 0,
+            subscriptions: 0,
+            listed: BTreeMap::new(),
+        }
+    }
+
+    /// Looks at that many further subscriptions at most; true if these were the last ones.
+    pub fn advance(&mut self, engine: &Engine, message: &Message, most: usize) -> bool {
+        let topics = &engine.router.topics;
+        let mut matched = Vec::new();
+        topics.index.matches(message.topic(), &mut matched);
+        matched.sort_unstable();
+        let mut published = message.publication();
+        published.publisher = self.publisher;
+        let mut left = most;
+        let at = self.filter;
+        for filter in matched.into_iter().filter(|filter| Some(*filter) >= at) {
+            if self.filter != Some(filter) {
+                (self.filter, self.done) = (Some(filter), 0);
             }
-            let matching = by_slot.entry(subscriber.slot).or_default();
-            let mut text = String::new();
-            topics.index.filter_text(filter, &mut text);
-            matching.filters.push(text.into());
-            match core.matched(subscriber, &published) {
-                Some(found) => {
-                    matching.is_taken = true;
-                    matching.qos = matching.qos.max(found.qos);
-                }
-                None if subscriber.options.no_local => {
-                    matching.passed_over = Some("it is the publisher, and has set No Local");
-                }
-                None => {
-                    matching.passed_over = Some("the rules do not allow it to receive this topic");
-                }
+            let subscribers = topics.subscribers(filter);
+            let rest = subscribers.get(self.done..).unwrap_or_default();
+            let portion = &rest[..rest.len().min(left)];
+            for subscriber in portion {
+                self.take(engine, filter, subscriber, &published);
+            }
+            self.done += portion.len();
+            left -= portion.len();
+            if portion.len() < rest.len() {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn take(
+        &mut self,
+        engine: &Engine,
+        filter: FilterId,
+        subscriber: &Subscriber,
+        published: &Publication<'_>,
+    ) {
+        self.subscriptions += 1;
+        let is_new = self.mark(engine, subscriber.slot);
+        self.sessions += usize::from(is_new);
+        let matching = if is_new && self.listed.len() < RECEIVERS_MAX {
+            self.listed.entry(subscriber.slot).or_default()
+        } else if let Some(matching) = self.listed.get_mut(&subscriber.slot) {
+            matching
+        } else {
+            return;
+        };
+        let mut text = String::new();
+        engine.router.topics.index.filter_text(filter, &mut text);
+        matching.filters.push(text.into());
+        matching.session = engine.core.sessions[subscriber.slot].session.id();
+        match engine.core.matched(subscriber, published) {
+            Some(found) => {
+                matching.is_taken = true;
+                matching.qos = matching.qos.max(found.qos);
+            }
+            None if subscriber.options.no_local => {
+                matching.passed_over = Some("it is the publisher, and has set No Local");
+            }
+            None => {
+                matching.passed_over = Some("the rules do not allow it to receive this topic");
             }
         }
     }
-    let sessions = by_slot.into_iter().map(|(slot, matching)| {
-        let client = &core.sessions[slot];
-        receiver(engine, client, matching, message)
-    });
-    Receivers {
-        sessions: sessions.collect(),
-        more,
+
+    /// Notes a session; false if it was noted before.
+    fn mark(&mut self, engine: &Engine, slot: Slot) -> bool {
+        let word = slot.index() / BITS;
+        if self.known.len() <= word {
+            let words = engine.core.sessions.capacity().div_ceil(BITS);
+            self.known.resize(words.max(word + 1), 0);
+        }
+        let bit = 1 << (slot.index() % BITS);
+        let is_new = self.known[word] & bit == 0;
+        self.known[word] |= bit;
+        is_new
+    }
+
+    /// What was found.
+    pub fn finish(&mut self, engine: &Engine, message: &Message) -> Receivers {
+        let listed = std::mem::take(&mut self.listed);
+        let more = self.sessions - listed.len();
+        let sessions = listed.into_iter().filter_map(|(slot, matching)| {
+            let client = engine.core.sessions.get(slot)?;
+            // Another client may have taken the place meanwhile.
+            let is_same = client.session.id() == matching.session;
+            is_same.then(|| receiver(engine, client, matching, message))
+        });
+        Receivers {
+            sessions: sessions.collect(),
+            more,
+            subscriptions: self.subscriptions,
+        }
     }
 }
 

@@ -260,9 +260,18 @@ pub enum Counter {
     QuestionsRefused,
     /// Requests of the operator that a worker abandoned because the requester no longer waited.
     QuestionsGivenUp,
+    /// Messages whose topic found no room among the observed ones.
+    TopicMessagesUntold,
+    /// Live streams that were refused because there were too many.
+    StreamsRefused,
+    /// Live streams that ended because their reader took nothing for too long.
+    StreamsCut,
+    /// States that a live stream did not send because its reader or its share was too slow: a newer
+    /// one followed.
+    StreamStatesSkipped,
 }
 
-const COUNTERS: usize = Counter::QuestionsGivenUp as usize + 1;
+const COUNTERS: usize = Counter::StreamStatesSkipped as usize + 1;
 
 /// The counters of one worker, on cache lines of their own.
 #[derive(Debug)]

@@ -27,8 +27,10 @@ use self::session_counts::SessionCounts;
 pub use self::wall_clock::WallClock;
 use crate::durable::{Divided, Journal, MessageIds, Part, divide};
 use crate::interest::Interest;
+use crate::observation::TopicMetrics;
 use crate::retained::{RetainedLimits, RetainedStore};
 use crate::sinks::{Places, Sinks};
+use crate::spans::SpanQueue;
 use crate::stages::NodeStages;
 use crate::workers::WorkerId;
 
@@ -66,6 +68,10 @@ pub struct NodeState {
     pub metrics: Metrics,
     /// The durations of the stages of stamped messages.
     pub stages: NodeStages,
+    /// The filters whose messages are counted.
+    pub topic_metrics: TopicMetrics,
+    /// Spans of traced messages that wait for their export.
+    pub spans: SpanQueue,
     /// Number of sessions that outlive their connection, by user and address.
     pub session_counts: SessionCounts,
     /// The bans in force.
@@ -115,6 +121,8 @@ impl NodeState {
             sinks: Sinks::default(),
             metrics: Metrics::new(workers),
             stages: NodeStages::new(workers),
+            topic_metrics: TopicMetrics::default(),
+            spans: SpanQueue::default(),
             session_counts: SessionCounts::default(),
             bans,
             wall,

@@ -9,7 +9,7 @@ use super::latencies::{Latencies, StageSeries, add};
 use crate::workers::WorkerId;
 
 /// Number of stages, with those that overlap.
-const COUNT: usize = 15;
+const COUNT: usize = 16;
 /// Number of counts of messages.
 const COUNTS: usize = 4;
 
@@ -51,6 +51,8 @@ pub enum MessageStage {
     Write,
     /// Part of `Answered`: while the PUBACK or PUBREC waits for the disk.
     AnswerSync,
+    /// Part of `Queued`: on the way to the worker of the receiver; no time on the same worker.
+    Mail,
 }
 
 /// The stages of `$SYS/broker/stages`, and their names.
@@ -107,6 +109,19 @@ impl StageFigures {
         Self {
             series: std::array::from_fn(|_| StageSeries::full(count)),
             ..Self::default()
+        }
+    }
+
+    /// What was entered since earlier figures of the same node.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let series = |stage: usize| self.series[stage].since(&earlier.series[stage]);
+        Self {
+            stamped: self.stamped.saturating_sub(earlier.stamped),
+            unreceived: self.unreceived.saturating_sub(earlier.unreceived),
+            table_full: self.table_full.saturating_sub(earlier.table_full),
+            unfinished: self.unfinished.saturating_sub(earlier.unfinished),
+            series: std::array::from_fn(series),
         }
     }
 
@@ -208,6 +223,15 @@ impl NodeStages {
         sum
     }
 
+    /// The durations of one stage on all workers since the start; none if no message is stamped.
+    pub fn merged_series(&self, stage: MessageStage) -> Option<StageSeries> {
+        let mut sum = None;
+        for figures in self.stamping() {
+            figures.series[stage as usize].add_to(sum.get_or_insert_with(StageSeries::default));
+        }
+        sum
+    }
+
     /// The figures of the workers that stamp messages.
     fn stamping(&self) -> impl Iterator<Item = &WorkerStages> {
         let all = self.workers.iter().map(|figures| &**figures);
@@ -225,7 +249,33 @@ mod tests {
         for (place, (_, stage)) in all.enumerate() {
             assert_eq!(*stage as usize, place);
         }
-        assert_eq!(MessageStage::AnswerSync as usize, COUNT - 1);
+        assert_eq!(MessageStage::AnswerSync as usize, COUNT - 2);
+        assert_eq!(MessageStage::Mail as usize, COUNT - 1);
+    }
+
+    #[test]
+    fn the_difference_of_two_readings_is_what_happened_between_them() {
+        let node = NodeStages::new(1);
+        node.switch(WorkerId::new(0), true);
+        let figures = node.of(WorkerId::new(0)).unwrap();
+        figures.count(Fate::Stamped, 2);
+        figures.enter(MessageStage::Broker, 1_000, 5);
+        let before = node.merged().unwrap();
+        figures.count(Fate::Stamped, 3);
+        figures.count(Fate::Unfinished, 1);
+        figures.enter(MessageStage::Broker, 1_000, 1);
+        figures.enter(MessageStage::Broker, 1_000_000, 2);
+        figures.enter(MessageStage::Sync, 7, 1);
+        let between = node.merged().unwrap().since(&before);
+        assert_eq!((between.stamped, between.unfinished), (3, 1));
+        let whole = between.series(MessageStage::Broker);
+        assert_eq!((whole.count(), whole.sum_ns), (3, 2_001_000));
+        assert!(
+            whole.quantile_ns(500) > 1_000,
+            "the five before do not count"
+        );
+        assert_eq!(between.series(MessageStage::Sync).count(), 1);
+        assert_eq!(between.series(MessageStage::Mail).count(), 0);
     }
 
     #[test]

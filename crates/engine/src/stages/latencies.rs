@@ -122,6 +122,30 @@ impl StageSeries {
         })
     }
 
+    /// What was entered since an earlier reading of the same series.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut rest = self.clone();
+        rest.sum_ns = self.sum_ns.wrapping_sub(earlier.sum_ns);
+        for (block, earlier) in zip(&mut rest.blocks, &earlier.blocks) {
+            let (Some(counts), Some(earlier)) = (block, earlier) else {
+                continue;
+            };
+            for (count, earlier) in zip(counts.iter_mut(), earlier.iter()) {
+                *count = count.saturating_sub(*earlier);
+            }
+        }
+        rest
+    }
+
+    /// Sum of the durations above a limit in nanoseconds, to 1 %.
+    pub fn sum_above_ns(&self, limit_ns: u64) -> u64 {
+        let above = self.cells().filter(|(ns, _)| *ns > limit_ns);
+        above.fold(0, |sum: u64, (ns, count)| {
+            sum.saturating_add(ns.saturating_mul(count))
+        })
+    }
+
     /// Number of durations.
     pub fn count(&self) -> u64 {
         self.cells().map(|(_, count)| count).sum()
@@ -194,6 +218,33 @@ mod tests {
         assert_eq!(quantiles, [100, 100, 1_003, 1_003, longest]);
         assert!((1_000_000..1_010_000).contains(&longest));
         assert_eq!(StageSeries::default().quantile_ns(990), 0);
+    }
+
+    #[test]
+    fn what_came_later_is_the_difference_of_two_moments() {
+        let latencies = Latencies::default();
+        let moment = |latencies: &Latencies| {
+            let mut series = StageSeries::default();
+            latencies.add_to(&mut series);
+            series
+        };
+        latencies.enter(100, 5);
+        let before = moment(&latencies);
+        latencies.enter(100, 2);
+        latencies.enter(1_000_000, 3);
+        let later = moment(&latencies).since(&before);
+        assert_eq!((later.count(), later.sum_ns), (5, 3_000_200));
+        assert_eq!(later.quantile_ns(400), 100);
+        assert!(later.quantile_ns(401) >= 1_000_000);
+        assert_eq!(before.since(&before).count(), 0);
+    }
+
+    #[test]
+    fn long_durations_are_summed_alone() {
+        let series = series(&[(1_000, 10), (2_000_000, 3)]);
+        let above = series.sum_above_ns(1_000_000);
+        assert!((6_000_000..6_060_000).contains(&above), "{above}");
+        assert_eq!(series.sum_above_ns(STAGE_NS_MAX), 0);
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub use self::figures::{MESSAGE_STAGES, MessageStage, NodeStages, STAGE_PARTS, S
 pub use self::latencies::{STAGE_NS_MAX, StageSeries};
 #[cfg(any(test, feature = "testing"))]
 pub use self::table::contradiction;
+use self::table::give_up_all;
 pub use self::table::{FOLLOWED_MAX, MovedBytes, sweep_is_due, written};
 pub(crate) use self::table::{acknowledged, held, left_queue, released};
 pub use self::watch::Stamp;
@@ -31,6 +32,7 @@ use self::figures::Fate;
 use self::table::{Followed, Kind, Place, follow};
 use crate::core::Core;
 use crate::ids::Slot;
+use crate::spans::Spans;
 
 /// Never reached: no message is stamped.
 const NEVER: u64 = u64::MAX;
@@ -59,6 +61,8 @@ pub struct Stages {
     /// When the stamped PUBLISH was read that is to be answered next; 0 if there is none.
     answer_ns: u64,
     followed: Vec<Followed>,
+    /// The deliveries of traced messages, which are followed in the same way.
+    pub(crate) spans: Spans,
     /// A timer is set for the next search for those that cannot arrive any longer.
     is_sweep_planned: bool,
 }
@@ -75,6 +79,7 @@ impl Default for Stages {
             woken: Duration::ZERO,
             answer_ns: 0,
             followed: Vec::new(),
+            spans: Spans::default(),
             is_sweep_planned: false,
         }
     }
@@ -112,6 +117,11 @@ impl Stages {
         self.read_ns = nanos(at);
     }
 
+    /// When the bytes were read that are handled now; 0 if that is unknown.
+    pub(crate) const fn read_ns(&self) -> u64 {
+        self.read_ns
+    }
+
     /// Records when the worker woke up.
     #[inline]
     pub const fn note_wake_up(&mut self, at: Duration) {
@@ -147,12 +157,13 @@ impl Stages {
     }
 }
 
-/// Stamps one of that many messages of this worker from now on; 0 turns it off and drops the
-/// figures.
+/// Stamps one of that many messages of this worker from now on; 0 turns it off. What is followed
+/// is given up.
 pub fn stamp_every(core: &mut Core, every: u32) {
     if core.stages.every == every {
         return;
     }
+    give_up_all(core);
     let is_on = every > 0;
     core.node.stages.switch(core.id, is_on);
     core.stages = Stages {
@@ -160,6 +171,7 @@ pub fn stamp_every(core: &mut Core, every: u32) {
         woken: core.stages.woken,
         is_sweep_planned: core.stages.is_sweep_planned,
         followed: Vec::with_capacity(if is_on { FOLLOWED_MAX } else { 0 }),
+        spans: std::mem::take(&mut core.stages.spans),
         ..Stages::default()
     };
     if is_on {
@@ -202,6 +214,15 @@ pub fn examined(core: &mut Core) {
 #[cold]
 pub fn authorized(core: &mut Core) {
     core.stages.authorized_ns = now_ns(core);
+}
+
+/// Watches a PUBLISH that is not stamped, because it is traced.
+#[cold]
+pub(crate) fn unstamped(core: &Core) -> Stamped {
+    Stamped::new(Stamp {
+        is_stamped: false,
+        ..first_times(core)
+    })
 }
 
 /// Stamps the PUBLISH at hand.
@@ -247,6 +268,8 @@ fn first_times(core: &Core) -> Stamp {
         handled_ns,
         authorized_ns,
         routed_ns: 0,
+        is_stamped: true,
+        trace: None,
     }
 }
 
@@ -286,7 +309,7 @@ fn schedule(core: &mut Core) {
 }
 
 /// The time since the start of the node.
-fn now_ns(core: &Core) -> u64 {
+pub(crate) fn now_ns(core: &Core) -> u64 {
     nanos(core.host.elapsed())
 }
 

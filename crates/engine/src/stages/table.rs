@@ -13,6 +13,7 @@ use super::figures::{Fate, MessageStage, WorkerStages};
 use super::{nanos, now_ns};
 use crate::core::Core;
 use crate::ids::{ConnectionId, ConnectionKey, Slot};
+use crate::spans;
 #[cfg(any(test, feature = "testing"))]
 use crate::stages::Stages;
 use crate::timers::Target;
@@ -50,6 +51,8 @@ pub(super) struct DeliveryTimes {
     pub(super) handled_ns: u64,
     pub(super) authorized_ns: u64,
     pub(super) routed_ns: u64,
+    /// When it arrived from another worker; 0 if it did not.
+    pub(super) arrived_ns: u64,
     pub(super) queued_ns: u64,
 }
 
@@ -140,10 +143,10 @@ pub(super) fn follow(core: &mut Core, mut followed: Followed) {
         sweep(core);
     }
     if core.stages.followed.len() >= FOLLOWED_MAX {
-        // Those that only wait for an acknowledgement are in the figures already.
+        // Any of those that only wait for an acknowledgement: their times are in the figures.
         let waits = |one: &Followed| matches!(one.place, Place::Receiver { .. });
-        if let Some(oldest) = core.stages.followed.iter().position(waits) {
-            core.stages.followed.swap_remove(oldest);
+        if let Some(waiting) = core.stages.followed.iter().position(waits) {
+            core.stages.followed.swap_remove(waiting);
         }
     }
     if core.stages.followed.len() >= FOLLOWED_MAX {
@@ -189,6 +192,14 @@ fn sweep(core: &mut Core) {
         stays
     });
     give_up(core, unfinished);
+}
+
+/// Gives up everything that is followed: stamping changes.
+pub(super) fn give_up_all(core: &mut Core) {
+    let followed = std::mem::take(&mut core.stages.followed);
+    let is_written = |one: &Followed| matches!(one.place, Place::Receiver { .. });
+    let unfinished = followed.iter().filter(|one| !is_written(one)).count();
+    give_up(core, unfinished as u64);
 }
 
 /// Counts what is followed no longer.
@@ -270,7 +281,8 @@ pub fn written(core: &mut Core, key: ConnectionKey, moved: MovedBytes) {
             }
         });
     }
-    core.outputs[key].is_followed = is_followed;
+    let is_traced = spans::written(core, connection, moved, now_ns);
+    core.outputs[key].is_followed = is_followed || is_traced;
 }
 
 /// A client has acknowledged a message: PUBACK, PUBCOMP, or a PUBREC that ends the exchange.
@@ -299,7 +311,7 @@ pub(crate) fn acknowledged(core: &mut Core, key: ConnectionKey, packet_id: Packe
     }
     let mut rest = core.stages.followed.iter();
     let is_followed = rest.any(|other| other.connection == connection);
-    core.outputs[key].is_followed = is_followed;
+    core.outputs[key].is_followed = is_followed || core.stages.spans.follow(connection);
 }
 
 /// Messages have left the queue of a session.
@@ -387,6 +399,7 @@ impl Followed {
             handled_ns,
             authorized_ns,
             routed_ns,
+            arrived_ns,
             queued_ns,
         } = times;
         for (stage, from, to) in [
@@ -397,6 +410,7 @@ impl Followed {
             (MessageStage::Read, self.read_ns, handled_ns),
             (MessageStage::Authorize, handled_ns, authorized_ns),
             (MessageStage::Route, authorized_ns, routed_ns),
+            (MessageStage::Mail, routed_ns, arrived_ns),
             (MessageStage::Queue, routed_ns, self.output_ns),
             (MessageStage::Write, self.output_ns + sync_ns, now_ns),
         ] {
@@ -463,6 +477,7 @@ mod tests {
                 handled_ns: 12,
                 authorized_ns: 15,
                 routed_ns: 20,
+                arrived_ns: 0,
                 queued_ns: 50,
             }),
             place: Place::Output {
@@ -570,6 +585,21 @@ mod tests {
             let expected = [2, 3, 5, 30, sync, write].map(|ns| (1, ns));
             assert_eq!(parts, expected);
             assert_eq!(sums(&node, [MessageStage::Broker]), [(1, 90)]);
+        }
+    }
+
+    #[test]
+    fn the_way_from_another_worker_is_a_part_of_the_time_until_it_is_queued() {
+        for (arrived_ns, mail) in [(45, 25), (0, 1)] {
+            let node = node();
+            let mut one = delivery(None);
+            one.deliveries = 1;
+            if let Kind::Delivery(times) = &mut one.kind {
+                times.arrived_ns = arrived_ns;
+            }
+            one.advance(moved(100), 100, node.of(WORKER).unwrap());
+            let of = [MessageStage::Mail, MessageStage::Queued];
+            assert_eq!(sums(&node, of), [(1, mail), (1, 30)]);
         }
     }
 

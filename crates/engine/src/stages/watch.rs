@@ -5,23 +5,27 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use thrum_codec::{PacketId, QoS};
-use thrum_protocol::Outgoing;
 use thrum_protocol::server::Delivered;
+use thrum_protocol::{Message, Outgoing};
 
 use super::figures::{Fate, MessageStage};
 use super::now_ns;
 use super::table::{DeliveryTimes, Followed, Kind, Place, count, follow};
 use crate::core::Core;
 use crate::ids::{ConnectionId, Slot};
+use crate::spans::{TraceContext, Traced};
 
 /// The times of a stamped message so far, in nanoseconds since the start of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_field_names, reason = "the unit is part of each name")]
 pub struct Stamp {
     pub(super) read_ns: NonZeroU64,
     pub(super) handled_ns: u64,
     pub(super) authorized_ns: u64,
     pub(super) routed_ns: u64,
+    /// False if the message is traced only.
+    pub(super) is_stamped: bool,
+    /// The span of a traced message.
+    pub(super) trace: Option<TraceContext>,
 }
 
 /// What the routing of a message tells about it.
@@ -60,11 +64,15 @@ impl Watch for Unwatched {
 #[derive(Debug)]
 pub(crate) struct Stamped {
     stamp: Stamp,
+    /// When it arrived from another worker; 0 if it is from this one.
+    arrived_ns: u64,
     /// Sessions of this worker that took the message so far.
     receivers: u32,
     /// One of them; each with the same probability.
     chosen: Option<Chosen>,
     is_with_others: bool,
+    /// None if the message is not traced.
+    traced: Option<Box<Traced>>,
 }
 
 /// The receiver that is followed.
@@ -89,10 +97,16 @@ impl Watch for Stamped {
         if self.stamp.routed_ns == 0 {
             self.stamp.routed_ns = now_ns(core);
         }
+        if let Some(traced) = &mut self.traced {
+            traced.set_routed(self.stamp.routed_ns);
+        }
     }
 
     fn delivered(&mut self, core: &mut Core, slot: Slot, qos: QoS, delivered: Delivered) {
-        if matches!(delivered, Delivered::Dropped(_)) {
+        if let Some(traced) = &mut self.traced {
+            traced.delivered(core, slot, qos, delivered);
+        }
+        if !self.stamp.is_stamped || matches!(delivered, Delivered::Dropped(_)) {
             return;
         }
         self.receivers = self.receivers.saturating_add(1);
@@ -126,9 +140,12 @@ impl Watch for Stamped {
     }
 
     /// Follows the message to one of its receivers on this worker.
-    fn finish(self, core: &mut Core, outgoing: &mut Outgoing<'_>) {
+    fn finish(mut self, core: &mut Core, outgoing: &mut Outgoing<'_>) {
+        if let Some(traced) = self.traced.take() {
+            traced.finish(core);
+        }
         let Some(chosen) = self.chosen else {
-            if !self.is_with_others {
+            if self.stamp.is_stamped && !self.is_with_others {
                 count(core, Fate::Unreceived);
             }
             return;
@@ -165,6 +182,7 @@ impl Watch for Stamped {
                 handled_ns,
                 authorized_ns,
                 routed_ns,
+                arrived_ns: self.arrived_ns,
                 queued_ns,
             }),
             output_ns: match place {
@@ -184,19 +202,36 @@ impl Stamped {
     /// A message of a publisher of this worker.
     pub(super) const fn new(stamp: Stamp) -> Self {
         Self {
+            stamp,
+            arrived_ns: 0,
+            receivers: 0,
+            chosen: None,
             is_with_others: false,
-            ..Self::from_worker(stamp)
+            traced: None,
         }
     }
 
-    /// A message that another worker has stamped.
-    pub(crate) const fn from_worker(stamp: Stamp) -> Self {
+    /// A message that is traced as well.
+    pub(crate) fn with_trace(mut self, traced: Traced) -> Self {
+        self.stamp.trace = Some(traced.context());
+        self.traced = Some(Box::new(traced));
+        self
+    }
+
+    /// A message that another worker has stamped, and that arrives now.
+    pub(crate) fn from_worker(core: &Core, stamp: Stamp, message: &Message) -> Self {
+        let traced = |context| {
+            let mut traced = Traced::from_worker(context, message.topic(), message.payload());
+            // The way to this worker is part of its deliveries.
+            traced.set_routed(stamp.routed_ns);
+            Box::new(traced)
+        };
         Self {
-            stamp,
-            receivers: 0,
-            chosen: None,
+            arrived_ns: now_ns(core),
             // Whoever stamped it tells whether it has receivers.
             is_with_others: true,
+            traced: stamp.trace.map(traced),
+            ..Self::new(stamp)
         }
     }
 

@@ -23,22 +23,27 @@ mod tell;
 mod tests;
 
 use std::hash::BuildHasher as _;
+use std::mem::discriminant;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use slab::Slab;
 use thrum_protocol::Time;
 
 use order::Orders;
+#[cfg(test)]
+use story::PLACE_BYTES;
 pub(crate) use story::REPEAT_TIME;
 use story::Story;
 pub(crate) use tell::{cut, tell_drops, tell_drops_over, tell_publish_denied};
 
 pub use event::{ClientEvent, EndCause, NewConnection, RefusalCause, SessionEnd};
 pub use story::{EVENTS_MAX, TimelineEntry};
-pub use tell::{tell, tell_refused, timeline_of};
+pub use tell::{tell, tell_refused, timeline_of, trim_timelines};
 
 /// The share of the memory that clients take of which only refused CONNECTs are known.
 const STRANGERS_SHARE: usize = 8;
+/// Stories that the table grows by at least.
+const STORIES_MIN: usize = 4;
 /// Longest client identifier with a timeline: that of a refused CONNECT may have 65,535 bytes.
 const CLIENT_ID_BYTES_MAX: usize = 1024;
 
@@ -67,31 +72,50 @@ impl Timelines {
     /// Records an event. The timelines take at most `bytes_max` bytes; with 0 there are none.
     /// Returns the number of events that are forgotten for it.
     fn record(&mut self, client_id: &str, entry: TimelineEntry, bytes_max: usize) -> u64 {
-        let is_same = |earlier: &ClientEvent| entry.event.repeats(earlier);
-        if entry.event.may_be_counted() && self.count(client_id, entry.at, is_same) {
+        let event = &entry.event;
+        let kind = discriminant(event);
+        let alike = Alike {
+            same: |earlier: &ClientEvent| event.repeats(earlier),
+            kind: |earlier: &ClientEvent| discriminant(earlier) == kind,
+            is_refusal: matches!(event, ClientEvent::Refused { .. }),
+        };
+        if event.may_be_counted() && self.count(client_id, entry.at, alike) {
             return 0;
         }
         self.add(client_id, entry, bytes_max)
     }
 
     /// Counts an event with an earlier one, if it does not need an entry of its own.
-    fn count(
-        &mut self,
-        client_id: &str,
-        now: Time,
-        is_same: impl Fn(&ClientEvent) -> bool,
-    ) -> bool {
+    fn count<S, K>(&mut self, client_id: &str, now: Time, alike: Alike<S, K>) -> bool
+    where
+        S: Fn(&ClientEvent) -> bool,
+        K: Fn(&ClientEvent) -> bool,
+    {
         let Some(number) = self.find(client_id) else {
             return false;
         };
         self.recent = Some(number);
-        self.stories[number as usize].count(now, is_same)
+        let Alike {
+            same,
+            kind,
+            is_refusal,
+        } = alike;
+        let story = &mut self.stories[number as usize];
+        let is_of_stranger = story.is_of_stranger;
+        let is_counted = story.count(now, same, kind);
+        // As with events that are added.
+        if is_counted && (!is_refusal || is_of_stranger) {
+            let order = self.orders.of(is_of_stranger);
+            order.remove(&mut self.stories, number);
+            order.push(&mut self.stories, number);
+        }
+        is_counted
     }
 
     /// Adds an entry. Returns the number of events that are forgotten for it.
     fn add(&mut self, client_id: &str, entry: TimelineEntry, bytes_max: usize) -> u64 {
         if bytes_max == 0 || client_id.len() > CLIENT_ID_BYTES_MAX {
-            return if bytes_max == 0 { self.clear() } else { 0 };
+            return 0;
         }
         let is_refusal = matches!(entry.event, ClientEvent::Refused { .. });
         let number = match self.find(client_id) {
@@ -115,8 +139,33 @@ impl Timelines {
         let bytes_now = story.bytes();
         self.orders.of(was_of_stranger).bytes -= bytes;
         self.orders.of(is_of_stranger).bytes += bytes_now;
+        forgotten + self.fit(bytes_max, usize::MAX).events
+    }
+
+    /// Forgets the first timelines until the others take at most that memory, but no more than that
+    /// many of them.
+    fn fit(&mut self, bytes_max: usize, stories_max: usize) -> Forgotten {
         let strangers_max = bytes_max / STRANGERS_SHARE;
-        forgotten + self.forget(true, strangers_max) + self.forget(false, bytes_max - strangers_max)
+        let mut forgotten = Forgotten::default();
+        self.forget(true, strangers_max, stories_max, &mut forgotten);
+        self.forget(
+            false,
+            bytes_max - strangers_max,
+            stories_max,
+            &mut forgotten,
+        );
+        if bytes_max == 0 && self.stories.is_empty() {
+            // Their memory is free, too.
+            *self = Self::default();
+        }
+        forgotten
+    }
+
+    /// Whether the timelines take at most that memory.
+    fn fits(&mut self, bytes_max: usize) -> bool {
+        let strangers_max = bytes_max / STRANGERS_SHARE;
+        self.orders.of(true).bytes <= strangers_max
+            && self.orders.of(false).bytes <= bytes_max - strangers_max
     }
 
     fn find(&self, client_id: &str) -> Option<u32> {
@@ -135,6 +184,11 @@ impl Timelines {
     fn begin(&mut self, client_id: &str, is_of_stranger: bool) -> u32 {
         let story = Story::new(client_id, is_of_stranger);
         let bytes = story.bytes();
+        if self.stories.len() == self.stories.capacity() {
+            // The room of a doubled table would not be within the limit.
+            let more = (self.stories.len() / 8).max(STORIES_MIN);
+            self.stories.reserve_exact(more);
+        }
         // A story takes over a hundred bytes: there are never 2^32 of them.
         let number = u32::try_from(self.stories.insert(story)).unwrap_or(u32::MAX);
         let (hasher, stories) = (&self.hasher, &self.stories);
@@ -148,17 +202,22 @@ impl Timelines {
         number
     }
 
-    /// Forgets the first timelines of a kind until the others take at most that memory; returns the
-    /// number of their events.
-    fn forget(&mut self, of_strangers: bool, bytes_max: usize) -> u64 {
-        let mut forgotten = 0;
-        while let order = self.orders.of(of_strangers)
+    /// Forgets the first timelines of a kind until the others take at most that memory.
+    fn forget(
+        &mut self,
+        of_strangers: bool,
+        bytes_max: usize,
+        stories_max: usize,
+        forgotten: &mut Forgotten,
+    ) {
+        while forgotten.stories < stories_max
+            && let order = self.orders.of(of_strangers)
             && order.bytes > bytes_max
             && let Some(first) = order.first
         {
-            forgotten += self.remove(first);
+            forgotten.stories += 1;
+            forgotten.events += self.remove(first);
         }
-        forgotten
     }
 
     fn remove(&mut self, number: u32) -> u64 {
@@ -173,14 +232,21 @@ impl Timelines {
         self.recent = self.recent.filter(|recent| *recent != number);
         story.events.len() as u64
     }
+}
 
-    /// Forgets everything and frees its memory: timelines have been turned off.
-    fn clear(&mut self) -> u64 {
-        let forgotten = self.stories.iter().map(|(_, story)| story.events.len());
-        let forgotten = forgotten.sum::<usize>() as u64;
-        if self.orders.bytes() > 0 {
-            *self = Self::default();
-        }
-        forgotten
-    }
+/// What an event is like, to be counted with earlier ones.
+struct Alike<S, K> {
+    /// Whether it repeats an earlier one.
+    same: S,
+    /// Whether an earlier one is of its kind.
+    kind: K,
+    /// It is a CONNECT that was refused.
+    is_refusal: bool,
+}
+
+/// What was forgotten.
+#[derive(Clone, Copy, Debug, Default)]
+struct Forgotten {
+    stories: usize,
+    events: u64,
 }

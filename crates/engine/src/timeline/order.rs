@@ -32,6 +32,7 @@ impl Orders {
     }
 
     /// Memory of all stories in bytes.
+    #[cfg(test)]
     pub(super) const fn bytes(&self) -> usize {
         self.known.bytes + self.strangers.bytes
     }

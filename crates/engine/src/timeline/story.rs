@@ -10,10 +10,15 @@ use super::ClientEvent;
 /// Events of one client; the oldest one is forgotten for another. They tell some days of a device
 /// that reconnects every hour.
 pub const EVENTS_MAX: usize = 200;
-/// An event that repeats one of so many before it is counted there, and of a series of
-/// subscriptions and refusals no more are listed: a client that subscribes to a thousand filters,
-/// or is refused on as many topics, does not fill its timeline with them.
-const REPEATS_OF: usize = 8;
+/// Of a series of subscriptions, or of refusals of one kind, no more are listed: a client that
+/// subscribes to a thousand filters, or is refused on as many topics, does not fill its timeline
+/// with them. The first refusal behind a series of subscriptions is listed.
+const SERIES_MAX: usize = 8;
+/// Events that are searched for one to count another with: those of eight such series.
+const SEARCHED_MAX: usize = 8 * SERIES_MAX;
+/// Bytes of a story in the table of stories, which grows by an eighth, and in the index, whose
+/// entries of five bytes are less than half of it right after it has grown.
+pub(super) const PLACE_BYTES: usize = size_of::<Story>() + size_of::<Story>() / 8 + 12;
 /// Repetitions are counted together while no more time passes between two of them.
 pub(crate) const REPEAT_TIME: Duration = Duration::from_mins(1);
 
@@ -80,31 +85,39 @@ impl Story {
         }
     }
 
-    /// Memory in bytes.
+    /// Memory in bytes, with its part of the tables that it is in.
     pub(super) fn bytes(&self) -> usize {
         let entries = self.events.capacity() * size_of::<TimelineEntry>();
-        size_of::<Self>() + self.client_id.len() + entries + self.text_bytes
+        PLACE_BYTES + self.client_id.len() + entries + self.text_bytes
     }
 
     /// Counts an event with the last ones: with the one that it repeats, or with the last of a
-    /// series of such events; false if it needs an entry.
-    pub(super) fn count(&mut self, now: Time, is_same: impl Fn(&ClientEvent) -> bool) -> bool {
-        let mut last = self.events.iter_mut().rev().take(REPEATS_OF);
+    /// series of its kind; false if it needs an entry.
+    pub(super) fn count(
+        &mut self,
+        now: Time,
+        is_same: impl Fn(&ClientEvent) -> bool,
+        is_of_kind: impl Fn(&ClientEvent) -> bool,
+    ) -> bool {
+        let mut last = self.events.iter_mut().rev().take(SEARCHED_MAX);
         if let Some(same) = last.find(|entry| entry.is_recent(now) && is_same(&entry.event)) {
             same.count += 1;
             same.last = now;
             return true;
         }
-        let mut last = self.events.iter().rev().take(REPEATS_OF);
-        let is_of_series =
-            |entry: &TimelineEntry| entry.is_recent(now) && entry.event.may_be_counted();
-        if self.events.len() < REPEATS_OF || !last.all(is_of_series) {
+        let last = self.events.iter().enumerate().rev().take(SEARCHED_MAX);
+        let recent =
+            last.take_while(|(_, entry)| entry.is_recent(now) && entry.event.may_be_counted());
+        let mut series = recent.filter(|(_, entry)| is_of_kind(&entry.event));
+        let Some((newest, _)) = series.next() else {
+            return false;
+        };
+        if 1 + series.count() < SERIES_MAX {
             return false;
         }
-        if let Some(last) = self.events.back_mut() {
-            last.others = last.others.saturating_add(1);
-            last.last = now;
-        }
+        let newest = &mut self.events[newest];
+        newest.others = newest.others.saturating_add(1);
+        newest.last = now;
         true
     }
 

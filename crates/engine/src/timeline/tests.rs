@@ -137,6 +137,87 @@ fn a_series_of_subscriptions_takes_eight_entries() {
 }
 
 #[test]
+fn a_series_of_subscriptions_does_not_hide_the_next_refusal() {
+    let mut timelines = Timelines::default();
+    for number in 0..50 {
+        timelines.told("client", subscribed(&format!("f/{number}")), at(number));
+    }
+    timelines.told("client", denied("a"), at(60));
+    let story = &timelines.stories[0];
+    let last = story.events.back().unwrap();
+    assert_eq!(last.event, denied("a"));
+    assert_eq!(timelines.events("client").len(), 9);
+    // The series goes on, in the entry of its last one.
+    timelines.told("client", subscribed("f/50"), at(61));
+    assert_eq!(timelines.events("client")[7..], [(1, 43), (1, 0)]);
+}
+
+#[test]
+fn series_of_several_kinds_that_take_turns_do_not_fill_a_timeline() {
+    let mut timelines = Timelines::default();
+    for number in 0..1000 {
+        timelines.told("client", subscribed(&format!("f/{number}")), at(number));
+        timelines.told("client", denied(&format!("t/{number}")), at(number));
+    }
+    let events = timelines.events("client");
+    assert_eq!(events.len(), 16);
+    let all: u64 = events
+        .iter()
+        .map(|(count, others)| count + u64::from(*others))
+        .sum();
+    assert_eq!(all, 2000);
+}
+
+#[test]
+fn an_event_that_is_counted_keeps_its_timeline_from_being_forgotten() {
+    let mut timelines = Timelines::default();
+    timelines.told("one", denied("a"), at(0));
+    timelines.told("two", LOST, at(1));
+    timelines.told("one", denied("a"), at(2));
+    assert_eq!(timelines.events("one"), [(2, 0)]);
+    let room = timelines.orders.bytes() * 8 / 7;
+    timelines.record_within("six", LOST, at(3), room);
+    let known = ["one", "two", "six"].map(|name| timelines.find(name).is_some());
+    assert_eq!(known, [true, false, true]);
+}
+
+#[test]
+fn the_tables_around_timelines_take_no_more_memory_than_is_counted() {
+    let mut timelines = Timelines::default();
+    for number in 0..20_000 {
+        timelines.told(&format!("client-{number}"), LOST, at(number));
+        // Of the texts of the client identifiers and the events nothing is known here.
+        let stories = timelines.stories.capacity() * size_of::<Story>();
+        let index = timelines.by_id.allocation_size();
+        let least = timelines.stories.len() * PLACE_BYTES;
+        assert!(
+            number < 100 || stories + index <= least,
+            "{number}: {stories} {index} {least}"
+        );
+    }
+}
+
+#[test]
+fn a_smaller_limit_forgets_timelines_in_portions() {
+    let mut timelines = Timelines::default();
+    for number in 0..100 {
+        timelines.told(&format!("client-{number}"), LOST, at(number));
+    }
+    let room = timelines.orders.bytes() / 2;
+    let first = timelines.fit(room, 10);
+    assert_eq!((first.stories, first.events), (10, 10));
+    assert!(!timelines.fits(room));
+    timelines.fit(room, 1000);
+    assert!(timelines.fits(room) && !timelines.stories.is_empty());
+    assert!(timelines.find("client-99").is_some() && timelines.find("client-0").is_none());
+    timelines.fit(0, 1000);
+    assert_eq!(
+        (timelines.stories.capacity(), timelines.orders.bytes()),
+        (0, 0)
+    );
+}
+
+#[test]
 fn a_client_has_its_last_200_events() {
     let mut timelines = Timelines::default();
     let mut forgotten = 0;
@@ -195,9 +276,10 @@ fn without_memory_nothing_is_recorded_and_what_was_is_forgotten() {
     let mut timelines = Timelines::default();
     timelines.told("client", LOST, at(0));
     timelines.told("client", LOST, at(0));
-    assert_eq!(timelines.record_within("other", LOST, at(1), 0), 2);
-    assert_eq!((timelines.stories.len(), timelines.orders.bytes()), (0, 0));
     assert_eq!(timelines.record_within("other", LOST, at(1), 0), 0);
+    assert!(timelines.find("other").is_none());
+    assert_eq!(timelines.fit(0, 10).events, 2);
+    assert_eq!((timelines.stories.len(), timelines.orders.bytes()), (0, 0));
 }
 
 #[test]

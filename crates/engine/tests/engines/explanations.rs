@@ -4,8 +4,8 @@
 use thrum_codec::{QoS, ReasonCode};
 use thrum_engine::access::DecidedBy;
 use thrum_engine::explain::{
-    Foreseen, PublishAsked, PublishExplained, Receivers, Step, StepCheck, StepOutcome,
-    SubscribeAsked, SubscribeExplained, explain_groups, explain_publish, explain_receivers,
+    Foreseen, PublishAsked, PublishExplained, ReceiverSearch, Receivers, Step, StepCheck,
+    StepOutcome, SubscribeAsked, SubscribeExplained, explain_groups, explain_publish,
     explain_subscribe,
 };
 use thrum_engine::node::metrics::Counter;
@@ -43,7 +43,10 @@ fn receivers(node: &mut Node, topic: &str, qos: QoS) -> Receivers {
     let (worker, slot) = node.shell.find("publisher").expect("it is there");
     let engine = node.shell.engine(worker);
     let publisher = engine.core.sessions[slot].session.id();
-    explain_receivers(engine, &message(topic, qos), publisher)
+    let mut search = ReceiverSearch::new(publisher);
+    // One subscription at a time.
+    while !search.advance(engine, &message(topic, qos), 1) {}
+    search.finish(engine, &message(topic, qos))
 }
 
 fn foreseen(node: &mut Node, qos: QoS) -> Foreseen {
@@ -247,7 +250,9 @@ fn receivers_are_named_with_their_filters_and_with_why_they_are_passed_over() {
     let two = node.join(0, "two");
     node.subscribe(two, "#", Q1);
     node.join(0, "publisher");
-    let found = receivers(&mut node, "t", Q1).sessions;
+    let found = receivers(&mut node, "t", Q1);
+    assert_eq!((found.subscriptions, found.more), (3, 0));
+    let found = found.sessions;
     assert_eq!(found.len(), 2, "{found:?}");
     let mut filters: Vec<&str> = found[0].filters.iter().map(|filter| &**filter).collect();
     filters.sort_unstable();
@@ -256,6 +261,24 @@ fn receivers_are_named_with_their_filters_and_with_why_they_are_passed_over() {
     assert_eq!(&*found[1].client_id, "two");
     let why = found[1].passed_over.expect("the rules forbid it");
     assert!(why.contains("rules"), "{why}");
+}
+
+#[test]
+fn a_receiver_with_several_filters_is_counted_once_whether_listed_or_not() {
+    let mut node = Node::new(1);
+    node.join(0, "publisher");
+    for number in 0..150 {
+        let peer = node.subscriber(0, &format!("receiver-{number}"), "t");
+        for filter in ["#", "+"] {
+            node.subscribe(peer, filter, Q1);
+        }
+    }
+    let found = receivers(&mut node, "t", Q1);
+    assert_eq!(
+        (found.sessions.len(), found.more, found.subscriptions),
+        (100, 50, 450)
+    );
+    assert!(found.sessions.iter().all(|one| one.filters.len() == 3));
 }
 
 #[test]

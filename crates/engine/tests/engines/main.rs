@@ -26,6 +26,7 @@ mod sessions;
 mod shell;
 mod sinks;
 mod sources;
+mod spans;
 mod stages;
 mod subscriptions;
 mod timelines;

@@ -33,6 +33,7 @@ pub(crate) struct ReceivedMessage {
     pub(crate) packet_id: Option<PacketId>,
     pub(crate) identifiers: Vec<u32>,
     pub(crate) message_expiry: Option<u32>,
+    pub(crate) user: Vec<(String, String)>,
 }
 
 /// Another packet that a client has received.
@@ -429,6 +430,7 @@ impl Node {
     fn take_publish(&mut self, peer: Peer, publish: &Publish<'_>) -> bool {
         let client = &mut self.clients[peer];
         let identifiers = &publish.properties.subscription_identifiers;
+        let user = publish.properties.user.iter();
         client.messages.push(ReceivedMessage {
             topic: publish.topic.to_owned(),
             payload: String::from_utf8(publish.payload.to_vec()).expect("it is text"),
@@ -438,6 +440,9 @@ impl Node {
             packet_id: publish.packet_id,
             identifiers: identifiers.iter().collect(),
             message_expiry: publish.properties.message_expiry,
+            user: user
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
         });
         let Some(packet_id) = publish.packet_id.filter(|_| client.acknowledges) else {
             return false;

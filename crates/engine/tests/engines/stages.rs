@@ -125,6 +125,7 @@ fn stamping_is_turned_on_and_off_while_messages_are_under_way() {
     // The figures go on; the second message was not stamped, and the first no longer followed.
     assert_eq!(figures(&node).stamped, 2);
     assert_eq!(counts(&node), [1, 1, 2]);
+    assert_eq!(figures(&node).unfinished, 1, "the first one is counted");
 }
 
 #[test]

@@ -163,6 +163,30 @@ fn a_message_that_is_delivered_changes_no_timeline() {
 }
 
 #[test]
+fn a_smaller_limit_acts_at_once_and_in_portions() {
+    let mut node = Node::planned(1, |plan| plan.settings.timeline_bytes = 1 << 20);
+    for number in 0..1500 {
+        node.subscriber(0, &format!("client-{number}"), "t");
+    }
+    let known = |node: &mut Node| {
+        let names = (0..1500).map(|number| format!("client-{number}"));
+        names.filter(|name| !events(node, name).is_empty()).count()
+    };
+    assert_eq!(known(&mut node), 1500);
+    let core = &mut node.shell.engine(0).core;
+    let mut settings = core.settings.own_copy();
+    settings.timeline_bytes = 0;
+    core.settings = std::sync::Arc::new(settings);
+    thrum_engine::timeline::trim_timelines(core);
+    let left = known(&mut node);
+    assert!((1..1500).contains(&left), "{left}: one portion");
+    for _ in 0..8 {
+        node.advance_time(Duration::from_secs(1));
+    }
+    assert_eq!(known(&mut node), 0);
+}
+
+#[test]
 fn events_that_are_forgotten_are_counted() {
     let mut node = Node::planned(1, |plan| plan.settings.timeline_bytes = 1 << 11);
     for number in 0..20 {

@@ -8,17 +8,19 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use super::entrance::Sender;
 use super::login::NO_STORE;
+use super::openapi::{Conflict, NotFound, Stored};
 use super::request::{Body, Named, SecretText, parsed};
-use super::{ApiState, Problem};
+use super::{ApiState, Problem, openapi};
 use crate::audit::Change;
-use crate::login::{AdministratorChange, AdministratorState, Role};
+use crate::login::{AdministratorChange, AdministratorState, NewPassword, Role};
 use crate::timestamp::timestamp;
 
 /// An administrator.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Administrator {
     /// Name.
     pub name: String,
@@ -33,29 +35,38 @@ pub struct Administrator {
     /// Its sessions.
     pub sessions: usize,
     /// Time of its creation.
+    #[schema(format = DateTime)]
     pub created_at: String,
 }
 
 /// Administrators by name.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AdministratorList {
     /// At most 1,000, because there are no more.
     pub administrators: Vec<Administrator>,
 }
 
 /// An administrator to add.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewAdministrator {
+    /// Name.
+    #[schema(pattern = "^[A-Za-z0-9._@-]{1,64}$")]
     name: String,
+    /// `viewer`, `operator` or `administrator`.
+    #[schema(schema_with = openapi::role)]
     role: String,
+    /// 12 to 1,024 characters.
+    #[schema(value_type = String, format = Password, min_length = 12, max_length = 1024)]
     password: SecretText,
 }
 
 /// Another password.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Password {
+    /// 12 to 1,024 characters.
+    #[schema(value_type = String, format = Password, min_length = 12, max_length = 1024)]
     password: SecretText,
     /// It logs in without a one-time code from now on.
     #[serde(default)]
@@ -63,21 +74,32 @@ pub(super) struct Password {
 }
 
 /// What changes of an administrator; null keeps it.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ChangeBody {
+    /// `viewer`, `operator` or `administrator`.
     role: Option<String>,
+    /// May not log in.
     disabled: Option<bool>,
+    /// It logs in without a one-time code from now on.
     remove_totp: bool,
 }
 
 /// The link of the first start.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SetupLink {
     /// `setup?t=…`, relative to the address of the broker's HTTP port.
     pub path: String,
 }
 
+/// Lists administrators.
+#[utoipa::path(
+    get,
+    path = "/admins",
+    operation_id = "list_administrators",
+    tag = "administrators",
+    responses((status = 200, body = AdministratorList)),
+)]
 pub(super) fn list(State(api): State<ApiState>) -> Ready<Json<AdministratorList>> {
     let login = &api.security.login;
     let accounts = login.current();
@@ -96,6 +118,15 @@ pub(super) fn list(State(api): State<ApiState>) -> Ready<Json<AdministratorList>
     }))
 }
 
+/// Adds an administrator.
+#[utoipa::path(
+    post,
+    path = "/admins",
+    operation_id = "add_administrator",
+    tag = "administrators",
+    request_body = NewAdministrator,
+    responses((status = 201), Conflict, Stored),
+)]
 pub(super) async fn add(
     State(api): State<ApiState>,
     sender: Sender,
@@ -113,6 +144,16 @@ pub(super) async fn add(
     Ok(StatusCode::CREATED)
 }
 
+/// Changes the role of an administrator, disables it, or removes its one-time codes.
+#[utoipa::path(
+    patch,
+    path = "/admins/{name}",
+    operation_id = "change_administrator",
+    tag = "administrators",
+    params(("name" = String, Path, description = "Name of the administrator")),
+    request_body = ChangeBody,
+    responses((status = 204), NotFound, Conflict, Stored),
+)]
 pub(super) async fn change(
     State(api): State<ApiState>,
     sender: Sender,
@@ -136,6 +177,15 @@ pub(super) async fn change(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Removes an administrator; its sessions end.
+#[utoipa::path(
+    delete,
+    path = "/admins/{name}",
+    operation_id = "remove_administrator",
+    tag = "administrators",
+    params(("name" = String, Path, description = "Name of the administrator")),
+    responses((status = 204), NotFound, Conflict, Stored),
+)]
 pub(super) async fn remove(
     State(api): State<ApiState>,
     sender: Sender,
@@ -149,6 +199,16 @@ pub(super) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Sets another password of an administrator; its sessions end.
+#[utoipa::path(
+    post,
+    path = "/admins/{name}/password",
+    operation_id = "reset_password",
+    tag = "administrators",
+    params(("name" = String, Path, description = "Name of the administrator")),
+    request_body = Password,
+    responses((status = 204), NotFound, Conflict, Stored),
+)]
 pub(super) async fn reset_password(
     State(api): State<ApiState>,
     sender: Sender,
@@ -165,19 +225,24 @@ pub(super) async fn reset_password(
     let change = change
         .before(shown(before))
         .after(shown(before.changed(asked)));
-    let make = async {
-        // Its sessions end, also the one of an administrator that resets its own password.
-        let reset = login.set_password(name.clone(), body.password.0, None);
-        reset.await?;
-        if body.remove_totp {
-            login.change_administrator(name, asked).await?;
-        }
-        Ok(())
+    // Its sessions end, also the one of an administrator that resets its own password.
+    let new = NewPassword {
+        session: None,
+        removes_totp: body.remove_totp,
     };
+    let make = async { Ok(login.set_password(name, body.password.0, new).await?) };
     api.audited(&sender.caller, change, make).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Makes a link that makes the first administrator, once.
+#[utoipa::path(
+    post,
+    path = "/setup-link",
+    operation_id = "renew_setup_link",
+    tag = "administrators",
+    responses((status = 200, body = SetupLink), Conflict, Stored),
+)]
 pub(super) async fn renew_setup(
     State(api): State<ApiState>,
     sender: Sender,

@@ -5,18 +5,21 @@ use axum::extract::State;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
+use super::openapi::Audited;
 use super::request::{Parameters, parsed, rows};
 use super::{ApiState, Problem};
 use crate::audit::{AuditQuery, Entry, Outcome};
 use crate::timestamp::timestamp;
 
 /// A line of the audit log.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AuditEntry {
     /// Its number; later ones are higher.
     pub number: u64,
     /// Time.
+    #[schema(format = DateTime)]
     pub at: String,
     /// Name of the administrator, `key:ID`, `local` or `anonymous`.
     pub who: String,
@@ -40,7 +43,7 @@ pub struct AuditEntry {
 }
 
 /// A page of the audit log, the newest entry first.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AuditPage {
     /// The entries; fewer than `limit`, or none, if the parameters match few of many.
     pub entries: Vec<AuditEntry>,
@@ -51,16 +54,32 @@ pub struct AuditPage {
 }
 
 /// Parameters of a page.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct AuditParameters {
+    /// Name of the caller.
     who: Option<String>,
+    /// What was done; `client.*` is every action on clients.
     action: Option<String>,
+    /// RFC 3339; older entries are left out.
     since: Option<String>,
+    /// Rows of the page; 100 if absent.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
+    /// `next` of the page before.
     cursor: Option<String>,
 }
 
+/// Lists changes, logins and refusals, the newest first.
+#[utoipa::path(
+    get,
+    path = "/audit",
+    operation_id = "list_audit",
+    tag = "status",
+    params(AuditParameters),
+    responses((status = 200, body = AuditPage), Audited),
+)]
 pub(super) async fn list(
     State(api): State<ApiState>,
     Parameters(parameters): Parameters<AuditParameters>,

@@ -34,6 +34,12 @@ impl ApiState {
         made
     }
 
+    /// Counts a login, and writes it down.
+    pub(super) async fn logged_in(&self, caller: &Caller, change: Change) {
+        self.security.counts.logged_in();
+        self.happened(caller, change).await;
+    }
+
     /// Writes down what has happened already, and goes on if that fails: nobody can log in and look
     /// for the cause otherwise.
     pub(super) async fn happened(&self, caller: &Caller, change: Change) {
@@ -46,6 +52,7 @@ impl ApiState {
 
     /// Writes down a refusal, unless there are too many of them.
     pub(super) async fn refused(&self, caller: &Caller, change: Change, refusal: &Refusal) {
+        self.security.counts.refused(refusal);
         let Some(left_out) = self.security.audit.admits_refusal() else {
             return;
         };

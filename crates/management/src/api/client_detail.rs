@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 use thrum_access::Certificate;
 use thrum_broker::{ConnectionDetail, SessionDetail, SessionLimits, TcpCounts, WillDetail};
 use tokio::time::sleep;
+use utoipa::ToSchema;
 
 use super::clients::Client;
+use super::openapi::{Asked, NotFound};
 use super::request::{ClientId, Parameters};
 use super::subscriptions::Subscription;
 use super::{ApiState, Problem};
@@ -18,7 +20,7 @@ use super::{ApiState, Problem};
 const SAMPLE_MILLIS_MAX: u64 = 5000;
 
 /// A client in full.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ClientDetail {
     /// Its row in a listing.
     #[serde(flatten)]
@@ -52,7 +54,7 @@ pub struct ClientDetail {
 }
 
 /// Limits of a client, beside that of its queue.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Limits {
     /// Subscriptions.
     pub subscriptions: u32,
@@ -70,7 +72,7 @@ pub struct Limits {
 }
 
 /// Messages and bytes in a second.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Rates {
     /// Milliseconds over which they were measured.
     pub millis: u64,
@@ -85,7 +87,7 @@ pub struct Rates {
 }
 
 /// Messages and bytes.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Queue {
     /// Messages.
     pub messages: u64,
@@ -94,7 +96,7 @@ pub struct Queue {
 }
 
 /// Messages that were dropped for one reason.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Dropped {
     /// The reason, as in `$SYS/broker/publish/messages/dropped`.
     pub reason: String,
@@ -103,7 +105,7 @@ pub struct Dropped {
 }
 
 /// The connection of a client.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Connection {
     /// `mqtt`, `mqtts`, `ws`, `wss` or `quic`; null if its listener was removed.
     pub scheme: Option<String>,
@@ -130,7 +132,7 @@ pub struct Connection {
 }
 
 /// The certificate of a client.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ClientCertificate {
     /// The subject as RFC 4514 writes it.
     pub subject: String,
@@ -145,7 +147,7 @@ pub struct ClientCertificate {
 }
 
 /// Counts of a socket, as the system knows them.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Tcp {
     /// Mean deviation of the round trip in microseconds.
     pub round_trip_deviation_micros: u32,
@@ -162,11 +164,12 @@ pub struct Tcp {
 }
 
 /// A will.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Will {
     /// Topic.
     pub topic: String,
     /// Quality of service.
+    #[schema(maximum = 2)]
     pub qos: u8,
     /// It will be retained.
     pub retain: bool,
@@ -177,13 +180,24 @@ pub struct Will {
 }
 
 /// Parameters of a client in full.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ShowParameters {
     /// Milliseconds over which rates are measured.
+    #[param(minimum = 1, maximum = 5000)]
     sample_ms: Option<u64>,
 }
 
+/// Shows a client in full.
+#[utoipa::path(
+    get,
+    path = "/clients/{id}",
+    operation_id = "show_client",
+    tag = "clients",
+    params(ClientId, ShowParameters),
+    responses((status = 200, body = ClientDetail), NotFound, Asked),
+)]
 pub(super) async fn show(
     State(api): State<ApiState>,
     ClientId(client_id): ClientId,

@@ -9,15 +9,17 @@ use thrum_broker::{
     SessionState, SortKey,
 };
 use thrum_codec::Version;
+use utoipa::ToSchema;
 
 use super::entrance::Sender;
+use super::openapi::{Asked, Audited, NotFound};
 use super::request::{ClientId, NoParameters, Parameters, page, parsed};
 use super::{ApiState, Problem};
 use crate::audit::Change;
 use crate::timestamp::timestamp;
 
 /// A client: its session, and its connection if it has one.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Client {
     /// Client identifier.
     pub client_id: String,
@@ -26,8 +28,10 @@ pub struct Client {
     /// It is connected.
     pub connected: bool,
     /// Start of the connection; null while it is disconnected.
+    #[schema(format = DateTime)]
     pub connected_at: Option<String>,
     /// End of its connection; null while it is connected.
+    #[schema(format = DateTime)]
     pub away_since: Option<String>,
     /// Address and port, or the kind of connection if it has none; null while it is disconnected.
     pub peer: Option<String>,
@@ -69,7 +73,7 @@ pub struct Client {
 }
 
 /// A page of clients.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ClientPage {
     /// The clients, in the order of `sort`.
     pub clients: Vec<Client>,
@@ -80,7 +84,7 @@ pub struct ClientPage {
 }
 
 /// The effect of a kick.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Kicked {
     /// It was connected and has been disconnected.
     pub disconnected: bool,
@@ -89,23 +93,38 @@ pub struct Kicked {
 }
 
 /// Parameters that select clients.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ClientFilter {
-    /// Terms such as `user=alice queue>100 state=connected`.
+    /// Terms that select clients, such as `user=alice queue>100 state=connected`.
     filter: Option<String>,
+    /// Client identifier; `*` stands for any text.
     client: Option<String>,
+    /// User; `*` stands for any text.
     user: Option<String>,
+    /// Address or network.
     address: Option<String>,
+    /// Name of the listener.
     listener: Option<String>,
+    /// Protocol version: `3.1`, `3.1.1` or `5.0`.
     version: Option<String>,
+    /// `connected`, `disconnected` or `persistent`.
     state: Option<String>,
+    /// `state=connected` or `state=disconnected`.
     connected: Option<bool>,
+    /// `queue`, `slow`, `dropping`, `limited` or `near_limit`.
     problem: Option<String>,
+    /// A topic or filter that the client has subscribed to.
     subscribed: Option<String>,
 }
 
 impl ClientFilter {
+    /// The filter of a text.
+    pub(super) fn of_text(text: &str) -> Result<SessionFilter, Problem> {
+        parsed("filter", text)
+    }
+
     pub(super) fn filter(&self) -> Result<SessionFilter, Problem> {
         let mut filter = match &self.filter {
             Some(text) => parsed("filter", text)?,
@@ -140,22 +159,38 @@ impl ClientFilter {
 }
 
 /// Parameters of a list of clients.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ListParameters {
+    /// Terms that select clients, such as `user=alice queue>100 state=connected`.
     filter: Option<String>,
+    /// Client identifier; `*` stands for any text.
     client: Option<String>,
+    /// User; `*` stands for any text.
     user: Option<String>,
+    /// Address or network.
     address: Option<String>,
+    /// Name of the listener.
     listener: Option<String>,
+    /// Protocol version: `3.1`, `3.1.1` or `5.0`.
     version: Option<String>,
+    /// `connected`, `disconnected` or `persistent`.
     state: Option<String>,
+    /// `state=connected` or `state=disconnected`.
     connected: Option<bool>,
+    /// `queue`, `slow`, `dropping`, `limited` or `near_limit`.
     problem: Option<String>,
+    /// A topic or filter that the client has subscribed to.
     subscribed: Option<String>,
+    /// Column, such as `queued_messages`; `client_id` if absent, `none` is the quickest.
     sort: Option<String>,
+    /// The largest first.
     descending: bool,
+    /// Rows of the page; 100 if absent.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
+    /// `next` of the page before.
     cursor: Option<String>,
 }
 
@@ -185,6 +220,15 @@ impl ListParameters {
     }
 }
 
+/// Lists clients, filtered and sorted.
+#[utoipa::path(
+    get,
+    path = "/clients",
+    operation_id = "list_clients",
+    tag = "clients",
+    params(ListParameters),
+    responses((status = 200, body = ClientPage), Asked),
+)]
 pub(super) async fn list(
     State(api): State<ApiState>,
     Parameters(parameters): Parameters<ListParameters>,
@@ -199,12 +243,23 @@ pub(super) async fn list(
 }
 
 /// Parameters of a kick: whether the session ends too.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct KickParameters {
+    /// The session ends too.
     session: bool,
 }
 
+/// Disconnects a client, and ends its session if it is asked to.
+#[utoipa::path(
+    delete,
+    path = "/clients/{id}",
+    operation_id = "kick_client",
+    tag = "clients",
+    params(ClientId, KickParameters),
+    responses((status = 200, body = Kicked), NotFound, Asked, Audited),
+)]
 pub(super) async fn kick(
     State(api): State<ApiState>,
     sender: Sender,
@@ -215,6 +270,14 @@ pub(super) async fn kick(
 }
 
 /// Ends the session of a client, which is disconnected.
+#[utoipa::path(
+    delete,
+    path = "/clients/{id}/session",
+    operation_id = "end_client_session",
+    tag = "clients",
+    params(ClientId),
+    responses((status = 200, body = Kicked), NotFound, Asked, Audited),
+)]
 pub(super) async fn end_session(
     State(api): State<ApiState>,
     sender: Sender,

@@ -4,13 +4,15 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use thrum_broker::{DropQuery, DropRow, WildcardText};
+use utoipa::ToSchema;
 
+use super::openapi::Asked;
 use super::request::{Parameters, page};
 use super::{ApiState, Problem};
 use crate::timestamp::timestamp;
 
 /// Messages that were dropped for one reason, for one client, of one topic.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Drops {
     /// The reason, as in `$SYS/broker/publish/messages/dropped`.
     pub reason: String,
@@ -24,11 +26,12 @@ pub struct Drops {
     /// How many fewer they may be: above 0 only if there are many combinations.
     pub at_most_less: u64,
     /// When the last one was dropped.
+    #[schema(format = DateTime)]
     pub last_at: String,
 }
 
 /// A page of dropped messages, the most frequent first.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DropPage {
     /// The combinations of reason, client and topic.
     pub drops: Vec<Drops>,
@@ -41,16 +44,32 @@ pub struct DropPage {
 }
 
 /// Parameters of a page.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct DropParameters {
+    /// The reason, as in `$SYS/broker/publish/messages/dropped`.
     reason: Option<String>,
+    /// Client identifier; `*` stands for any text.
     client: Option<String>,
+    /// A filter that the topic matches.
     topic: Option<String>,
+    /// Rows of the page; 100 if absent.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
+    /// `next` of the page before.
     cursor: Option<String>,
 }
 
+/// Lists dropped messages by reason, client and topic, the most frequent first.
+#[utoipa::path(
+    get,
+    path = "/drops",
+    operation_id = "list_drops",
+    tag = "diagnosis",
+    params(DropParameters),
+    responses((status = 200, body = DropPage), Asked),
+)]
 pub(super) async fn list(
     State(api): State<ApiState>,
     Parameters(parameters): Parameters<DropParameters>,

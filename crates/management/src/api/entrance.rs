@@ -11,7 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 
 use super::{ApiState, PREFIX, Problem};
 use crate::audit::Change;
-use crate::login::{Caller, CurrentSession, Identified, Refusal, Scope, Shows};
+use crate::login::{Caller, CurrentSession, Identified, Means, Refusal, Scope, Shows};
 
 /// Where requests come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,10 +45,23 @@ impl Sender {
     pub(super) fn administrator(&self) -> Result<(&str, &CurrentSession), Problem> {
         match &self.session {
             Some(session) => Ok((&self.caller.name, session)),
-            None if self.caller.means == crate::login::Means::Anonymous => {
-                Err(Refusal::NoProof.into())
-            }
+            None if self.caller.means == Means::Anonymous => Err(Refusal::NoProof.into()),
             None => Err(Refusal::NoSession.into()),
+        }
+    }
+
+    /// Whether it still has a scope: to be asked before each part of what takes long.
+    pub(super) fn check_still(&self, api: &ApiState, scope: Scope) -> Result<(), Problem> {
+        let login = &api.security.login;
+        match login.scopes_now(&self.caller, self.session.as_ref()) {
+            Some(scopes) if scopes.allows(scope) => Ok(()),
+            Some(_) => Err(Refusal::NoScope(scope).into()),
+            None => Err(Problem::new(
+                StatusCode::UNAUTHORIZED,
+                "login ended",
+                "the session or the key of this request has ended",
+                "log in again, or show another key, and repeat the request",
+            )),
         }
     }
 }
@@ -141,28 +154,55 @@ fn no_address() -> Problem {
     )
 }
 
-/// The scope of a route.
+/// What the sender of a request needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Right {
+    /// Nothing.
+    Nothing,
+    /// It is known who sends it.
+    Login,
+    /// The session of an administrator.
+    Session,
+    /// A scope.
+    Scope(Scope),
+}
+
+impl Right {
+    /// Why a sender does not have it.
+    fn refusal(self, sender: &Sender) -> Option<Refusal> {
+        let is_anonymous = sender.caller.means == Means::Anonymous;
+        let has_it = match self {
+            Self::Nothing => true,
+            Self::Login => !is_anonymous,
+            Self::Session => sender.session.is_some(),
+            Self::Scope(scope) => sender.caller.may(scope),
+        };
+        match self {
+            _ if has_it => None,
+            _ if is_anonymous => Some(Refusal::NoProof),
+            Self::Scope(scope) => Some(Refusal::NoScope(scope)),
+            Self::Nothing | Self::Login | Self::Session => Some(Refusal::NoSession),
+        }
+    }
+}
+
+/// The right that a route needs.
 #[derive(Clone, Debug)]
 pub(super) struct Permission {
     pub(super) api: ApiState,
-    pub(super) scope: Scope,
+    pub(super) right: Right,
 }
 
-/// Refuses who lacks the scope of a route.
+/// Refuses who lacks the right that a route needs.
 pub(super) async fn permit(
-    State(Permission { api, scope }): State<Permission>,
+    State(Permission { api, right }): State<Permission>,
     sender: Sender,
     request: Request,
     next: Next,
 ) -> Response {
     let caller = &sender.caller;
-    if caller.may(scope) {
+    let Some(refusal) = right.refusal(&sender) else {
         return next.run(request).await;
-    }
-    let refusal = if caller.means == crate::login::Means::Anonymous {
-        Refusal::NoProof
-    } else {
-        Refusal::NoScope(scope)
     };
     // The router has taken the prefix off.
     let asked = asked(&request, PREFIX);

@@ -4,14 +4,16 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use thrum_broker::{Facets, UserCount};
+use utoipa::ToSchema;
 
 use super::client_detail::Queue;
 use super::clients::{ClientFilter, version_text};
+use super::openapi::Asked;
 use super::request::Parameters;
 use super::{ApiState, Problem};
 
 /// Clients by kind, those that match the parameters.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ClientFacets {
     /// All of them.
     pub matching: u64,
@@ -42,7 +44,7 @@ pub struct ClientFacets {
 }
 
 /// A value and the number of its clients.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Facet {
     /// Value, as a filter names it.
     pub value: String,
@@ -51,7 +53,7 @@ pub struct Facet {
 }
 
 /// A user and the number of its clients.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UserFacet {
     /// User.
     pub user: String,
@@ -61,6 +63,15 @@ pub struct UserFacet {
     pub at_most_less: u64,
 }
 
+/// Counts clients by listener, version, state, problem and user.
+#[utoipa::path(
+    get,
+    path = "/clients/facets",
+    operation_id = "count_clients",
+    tag = "clients",
+    params(ClientFilter),
+    responses((status = 200, body = ClientFacets), Asked),
+)]
 pub(super) async fn show(
     State(api): State<ApiState>,
     Parameters(parameters): Parameters<ClientFilter>,

@@ -4,13 +4,15 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use thrum_broker::{GroupQuery, GroupRow, MemberRow, WildcardText};
+use utoipa::ToSchema;
 
 use super::clients::problem_names;
+use super::openapi::Asked;
 use super::request::{Parameters, page};
 use super::{ApiState, Problem};
 
 /// A shared group.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Group {
     /// Its name.
     pub group: String,
@@ -31,7 +33,7 @@ pub struct Group {
 }
 
 /// A member of a shared group. Its figures contain those of its other subscriptions.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Member {
     /// Client identifier.
     pub client_id: String,
@@ -56,7 +58,7 @@ pub struct Member {
 }
 
 /// A page of shared groups, in the order in which they began.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct GroupPage {
     /// The groups.
     pub groups: Vec<Group>,
@@ -65,15 +67,30 @@ pub struct GroupPage {
 }
 
 /// Parameters of a page.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct GroupParameters {
+    /// Name of the group; `*` stands for any text.
     group: Option<String>,
+    /// Its filter; `*` stands for any text.
     filter: Option<String>,
+    /// Rows of the page; 100 if absent.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
+    /// `next` of the page before.
     cursor: Option<String>,
 }
 
+/// Lists shared groups with the lag of each member.
+#[utoipa::path(
+    get,
+    path = "/groups",
+    operation_id = "list_groups",
+    tag = "subscriptions",
+    params(GroupParameters),
+    responses((status = 200, body = GroupPage), Asked),
+)]
 pub(super) async fn list(
     State(api): State<ApiState>,
     Parameters(parameters): Parameters<GroupParameters>,

@@ -6,8 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use thrum_broker::{DeliveryStage, HeldContent, HeldQuery, HeldRow};
+use utoipa::ToSchema;
 
 use super::entrance::Sender;
+use super::openapi::{Asked, NotFound};
 use super::request::{ClientId, Parameters, page};
 use super::{ApiState, Problem};
 use crate::login::{Refusal, Scope};
@@ -17,7 +19,7 @@ use crate::timestamp::timestamp;
 const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 
 /// A message that the broker holds for a client.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct HeldMessage {
     /// `queued`, `awaits_puback`, `awaits_pubrec` or `awaits_pubcomp`.
     pub stage: String,
@@ -28,19 +30,22 @@ pub struct HeldMessage {
 }
 
 /// A message and its delivery.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct HeldContents {
     /// Topic, with the mount point in front.
     pub topic: String,
     /// Quality of service of the delivery.
+    #[schema(maximum = 2)]
     pub qos: u8,
     /// Retain flag of the delivery.
     pub retain: bool,
     /// When it was queued, or sent if it was not queued, in whole seconds.
+    #[schema(format = DateTime)]
     pub since: String,
     /// Seconds since then.
     pub age_secs: u64,
     /// Time of expiry; null if it does not expire.
+    #[schema(format = DateTime)]
     pub expires_at: Option<String>,
     /// The shared filter that the client was chosen for, with `$share/GROUP/`; null if there is
     /// none.
@@ -52,7 +57,7 @@ pub struct HeldContents {
 }
 
 /// A page of messages: those in flight, then the queue in its order.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct HeldPage {
     /// The messages.
     pub messages: Vec<HeldMessage>,
@@ -61,15 +66,30 @@ pub struct HeldPage {
 }
 
 /// Parameters of a page.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct HeldParameters {
     /// Show payloads, which the caller must be allowed to read.
     pub(super) payload: bool,
+    /// Rows of the page; 100 if absent.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
+    /// `next` of the page before.
     cursor: Option<String>,
 }
 
+/// Lists the messages that the broker holds for a client: those in flight, then its queue.
+///
+/// Payloads need the scope `messages:read` as well.
+#[utoipa::path(
+    get,
+    path = "/clients/{id}/queue",
+    operation_id = "list_client_queue",
+    tag = "clients",
+    params(ClientId, HeldParameters),
+    responses((status = 200, body = HeldPage), NotFound, Asked),
+)]
 pub(super) async fn list(
     State(api): State<ApiState>,
     sender: Sender,

@@ -8,17 +8,19 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use utoipa::ToSchema;
 
 use super::entrance::Sender;
 use super::login::NO_STORE;
+use super::openapi::{Conflict, NotFound, Stored};
 use super::request::{Body, Named, parsed};
-use super::{ApiState, Problem};
+use super::{ApiState, Problem, openapi};
 use crate::audit::Change;
 use crate::login::{Key, NewKey, Scope, ScopeSet};
 use crate::timestamp::timestamp;
 
 /// An API key, without its secret.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ApiKey {
     /// Its identifier, the second part of the key.
     pub id: String,
@@ -29,37 +31,42 @@ pub struct ApiKey {
     /// Who made it.
     pub created_by: String,
     /// Time of its creation.
+    #[schema(format = DateTime)]
     pub created_at: String,
     /// Time from which on it is refused; null if it does not expire.
+    #[schema(format = DateTime)]
     pub expires_at: Option<String>,
     /// It has expired.
     pub expired: bool,
     /// Its last use: exact since the start of the broker, before that to an hour; null if it has
     /// not been used.
+    #[schema(format = DateTime)]
     pub used_at: Option<String>,
 }
 
 /// API keys by identifier.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct KeyList {
     /// At most 1,000, because there are no more.
     pub keys: Vec<ApiKey>,
 }
 
 /// An API key to add.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewApiKey {
     /// A text for people, such as the name of the program.
+    #[schema(min_length = 1, max_length = 100)]
     pub label: String,
     /// What it may do.
+    #[schema(schema_with = openapi::scopes)]
     pub scopes: Vec<String>,
     /// Seconds until it expires; null if it does not.
     pub expires_secs: Option<u64>,
 }
 
 /// An API key that was added.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CreatedKey {
     /// Its row in the list.
     #[serde(flatten)]
@@ -68,6 +75,14 @@ pub struct CreatedKey {
     pub key: String,
 }
 
+/// Lists API keys, without their secrets.
+#[utoipa::path(
+    get,
+    path = "/keys",
+    operation_id = "list_keys",
+    tag = "administrators",
+    responses((status = 200, body = KeyList)),
+)]
 pub(super) fn list(State(api): State<ApiState>) -> Ready<Json<KeyList>> {
     let accounts = api.security.login.current();
     let all = accounts.keys.iter();
@@ -76,6 +91,15 @@ pub(super) fn list(State(api): State<ApiState>) -> Ready<Json<KeyList>> {
     }))
 }
 
+/// Adds an API key, and shows it once.
+#[utoipa::path(
+    post,
+    path = "/keys",
+    operation_id = "add_key",
+    tag = "administrators",
+    request_body = NewApiKey,
+    responses((status = 201, body = CreatedKey), Conflict, Stored),
+)]
 pub(super) async fn add(
     State(api): State<ApiState>,
     sender: Sender,
@@ -112,6 +136,15 @@ pub(super) async fn add(
     Ok((StatusCode::CREATED, NO_STORE, Json(created)))
 }
 
+/// Removes an API key, which is refused from then on.
+#[utoipa::path(
+    delete,
+    path = "/keys/{id}",
+    operation_id = "remove_key",
+    tag = "administrators",
+    params(("id" = String, Path, description = "Identifier of the key")),
+    responses((status = 204), NotFound, Stored),
+)]
 pub(super) async fn remove(
     State(api): State<ApiState>,
     sender: Sender,

@@ -10,17 +10,19 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use thrum_access::Secret;
+use utoipa::ToSchema;
 
 use super::entrance::Sender;
+use super::openapi::{Audited, Conflict, NotFound, Stored};
 use super::request::{Body, Named, SecretText};
 use super::{ApiState, Problem};
 use crate::audit::Change;
 use crate::login::{AdministratorChange, Credentials, FirstAdministrator, LoggedIn, Refusal};
-use crate::login::{Caller, CurrentSession};
+use crate::login::{Caller, CurrentSession, NewPassword};
 use crate::timestamp::timestamp;
 
 /// Who the caller is.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Whoami {
     /// Name of the administrator, `key:ID`, `local` or `anonymous`.
     pub name: String,
@@ -39,48 +41,64 @@ pub struct Whoami {
 }
 
 /// Name, password and code of a login.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LoginBody {
+    /// Name of the administrator.
     name: String,
+    /// Password.
+    #[schema(value_type = String, format = Password)]
     password: SecretText,
+    /// A one-time code, or a recovery code.
     #[serde(default)]
     code: Option<String>,
 }
 
 /// The first administrator.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SetupBody {
+    /// `t` of the link.
+    #[schema(value_type = String, format = Password)]
     token: SecretText,
+    /// Name.
     name: String,
+    /// 12 to 1,024 characters.
+    #[schema(value_type = String, format = Password, min_length = 12, max_length = 1024)]
     password: SecretText,
 }
 
 /// The password before and after.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PasswordBody {
+    /// The one before.
+    #[schema(value_type = String, format = Password)]
     password: SecretText,
+    /// 12 to 1,024 characters.
+    #[schema(value_type = String, format = Password, min_length = 12, max_length = 1024)]
     new_password: SecretText,
 }
 
 /// The password, again.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AgainBody {
+    /// Password of the caller.
+    #[schema(value_type = String, format = Password)]
     password: SecretText,
 }
 
 /// A one-time code.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CodeBody {
+    /// A one-time code.
     code: String,
 }
 
 /// The secret of one-time codes, shown once; not in force before its first code.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TotpSecret {
     /// In base32, to be typed into an app.
     pub secret: String,
@@ -89,14 +107,14 @@ pub struct TotpSecret {
 }
 
 /// Codes for the loss of the app, shown once.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RecoveryCodes {
     /// Each is valid once.
     pub recovery_codes: Vec<String>,
 }
 
 /// A session.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Session {
     /// Its identifier, by which it can be ended.
     pub id: String,
@@ -105,15 +123,17 @@ pub struct Session {
     /// Address of the login; null over the control socket.
     pub address: Option<String>,
     /// Time of the login.
+    #[schema(format = DateTime)]
     pub began_at: String,
     /// Time of its last request.
+    #[schema(format = DateTime)]
     pub used_at: String,
     /// It is the session of this request.
     pub current: bool,
 }
 
 /// Sessions, by administrator and age.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SessionList {
     /// At most 2,000, because there are no more.
     pub sessions: Vec<Session>,
@@ -122,12 +142,29 @@ pub struct SessionList {
 /// A secret is in no cache.
 pub(super) const NO_STORE: [(HeaderName, &str); 1] = [(CACHE_CONTROL, "no-store")];
 
+/// Shows who the caller is, and what it may do.
+#[utoipa::path(
+    get,
+    path = "/login",
+    operation_id = "show_caller",
+    tag = "login",
+    responses((status = 200, body = Whoami)),
+)]
 #[expect(clippy::needless_pass_by_value, reason = "the signature of a handler")]
 pub(super) fn show(State(api): State<ApiState>, sender: Sender) -> Ready<Response> {
     let whoami = whoami(&api, &sender.caller, sender.session.as_ref());
     ready((NO_STORE, Json(whoami)).into_response())
 }
 
+/// Logs in with name and password; the answer sets the cookie of the session.
+#[utoipa::path(
+    post,
+    path = "/login",
+    operation_id = "log_in",
+    tag = "login",
+    request_body = LoginBody,
+    responses((status = 200, body = Whoami), Stored),
+)]
 pub(super) async fn log_in(
     State(api): State<ApiState>,
     sender: Sender,
@@ -152,10 +189,19 @@ pub(super) async fn log_in(
         }
     };
     let caller = Caller::session(&body.name, logged_in.role, from);
-    api.happened(&caller, change).await;
+    api.logged_in(&caller, change).await;
     Ok(welcome(&api, &caller, &logged_in, sender.is_tls))
 }
 
+/// Makes the first administrator with the token of the setup link, and logs it in.
+#[utoipa::path(
+    post,
+    path = "/login/setup",
+    operation_id = "set_up",
+    tag = "login",
+    request_body = SetupBody,
+    responses((status = 200, body = Whoami), Conflict, Stored),
+)]
 pub(super) async fn set_up(
     State(api): State<ApiState>,
     sender: Sender,
@@ -178,10 +224,19 @@ pub(super) async fn set_up(
     let change = change.after(json!({ "role": "administrator", "setup": "link" }));
     let make = async { Ok(login.set_up(first, from).await?) };
     let logged_in = api.audited(&sender.caller, change, make).await?;
+    api.security.counts.logged_in();
     let caller = Caller::session(&name, logged_in.role, from);
     Ok(welcome(&api, &caller, &logged_in, sender.is_tls))
 }
 
+/// Logs out.
+#[utoipa::path(
+    delete,
+    path = "/login",
+    operation_id = "log_out",
+    tag = "login",
+    responses((status = 204)),
+)]
 pub(super) async fn log_out(
     State(api): State<ApiState>,
     sender: Sender,
@@ -193,6 +248,15 @@ pub(super) async fn log_out(
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, removed)]).into_response())
 }
 
+/// Changes the password of the caller; its other sessions end.
+#[utoipa::path(
+    post,
+    path = "/login/password",
+    operation_id = "change_password",
+    tag = "login",
+    request_body = PasswordBody,
+    responses((status = 204), NotFound, Stored),
+)]
 pub(super) async fn change_password(
     State(api): State<ApiState>,
     sender: Sender,
@@ -203,15 +267,24 @@ pub(super) async fn change_password(
     verify_again(&api, &sender, change.clone(), body.password.0).await?;
     let new = body.new_password.0;
     let login = &api.security.login;
-    let make = async {
-        Ok(login
-            .set_password(name.to_owned(), new, Some(session))
-            .await?)
+    let with = NewPassword {
+        session: Some(session),
+        removes_totp: false,
     };
+    let make = async { Ok(login.set_password(name.to_owned(), new, with).await?) };
     api.audited(&sender.caller, change, make).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Makes a secret for one-time codes, which are in force when the first code is confirmed.
+#[utoipa::path(
+    post,
+    path = "/login/totp",
+    operation_id = "begin_totp",
+    tag = "login",
+    request_body = AgainBody,
+    responses((status = 200, body = TotpSecret), NotFound, Conflict, Stored),
+)]
 pub(super) async fn begin_totp(
     State(api): State<ApiState>,
     sender: Sender,
@@ -228,6 +301,15 @@ pub(super) async fn begin_totp(
     Ok((NO_STORE, Json(secret)))
 }
 
+/// Confirms the first one-time code; from then on each login needs one.
+#[utoipa::path(
+    post,
+    path = "/login/totp/confirm",
+    operation_id = "confirm_totp",
+    tag = "login",
+    request_body = CodeBody,
+    responses((status = 200, body = RecoveryCodes), NotFound, Conflict, Stored),
+)]
 pub(super) async fn confirm_totp(
     State(api): State<ApiState>,
     sender: Sender,
@@ -241,6 +323,15 @@ pub(super) async fn confirm_totp(
     Ok((NO_STORE, Json(RecoveryCodes { recovery_codes })))
 }
 
+/// Removes the one-time codes of the caller.
+#[utoipa::path(
+    post,
+    path = "/login/totp/remove",
+    operation_id = "remove_totp",
+    tag = "login",
+    request_body = AgainBody,
+    responses((status = 204), NotFound, Conflict, Stored),
+)]
 pub(super) async fn remove_totp(
     State(api): State<ApiState>,
     sender: Sender,
@@ -259,6 +350,14 @@ pub(super) async fn remove_totp(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Lists the sessions of the caller.
+#[utoipa::path(
+    get,
+    path = "/login/sessions",
+    operation_id = "list_own_sessions",
+    tag = "login",
+    responses((status = 200, body = SessionList)),
+)]
 #[expect(clippy::needless_pass_by_value, reason = "the signature of a handler")]
 pub(super) fn list_sessions(
     State(api): State<ApiState>,
@@ -268,6 +367,14 @@ pub(super) fn list_sessions(
     ready(own.map(|(name, _)| Json(sessions(&api, &sender, Some(name)))))
 }
 
+/// Lists the sessions of all administrators.
+#[utoipa::path(
+    get,
+    path = "/sessions",
+    operation_id = "list_sessions",
+    tag = "administrators",
+    responses((status = 200, body = SessionList)),
+)]
 #[expect(clippy::needless_pass_by_value, reason = "the signature of a handler")]
 pub(super) fn list_all_sessions(
     State(api): State<ApiState>,
@@ -276,6 +383,15 @@ pub(super) fn list_all_sessions(
     ready(Json(sessions(&api, &sender, None)))
 }
 
+/// Ends a session of the caller.
+#[utoipa::path(
+    delete,
+    path = "/login/sessions/{id}",
+    operation_id = "end_own_session",
+    tag = "login",
+    params(("id" = String, Path, description = "Identifier of the session")),
+    responses((status = 204), NotFound, Audited),
+)]
 pub(super) async fn end_session(
     State(api): State<ApiState>,
     sender: Sender,
@@ -285,6 +401,15 @@ pub(super) async fn end_session(
     end(&api, &sender, &id, Some(name)).await
 }
 
+/// Ends a session of any administrator.
+#[utoipa::path(
+    delete,
+    path = "/sessions/{id}",
+    operation_id = "end_session",
+    tag = "administrators",
+    params(("id" = String, Path, description = "Identifier of the session")),
+    responses((status = 204), NotFound, Audited),
+)]
 pub(super) async fn end_any_session(
     State(api): State<ApiState>,
     sender: Sender,

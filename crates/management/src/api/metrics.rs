@@ -10,12 +10,13 @@ use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 use thrum_broker::StorageFigures;
+use utoipa::ToSchema;
 
 use super::ApiState;
 use crate::metrics::{Format, exposition};
 
 /// Counters of the broker since its start.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Metrics {
     /// Counters and gauges by their names below `$SYS/broker/`.
     pub counters: BTreeMap<String, u64>,
@@ -27,7 +28,7 @@ pub struct Metrics {
 }
 
 /// The work of the storage.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Storage {
     /// `healthy`, `full` or `failing`.
     pub health: String,
@@ -40,7 +41,7 @@ pub struct Storage {
 }
 
 /// A class of commits by their time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CommitTime {
     /// Upper bound of the class, exclusive; null for the last class.
     pub micros_below: Option<u64>,
@@ -48,6 +49,14 @@ pub struct CommitTime {
     pub commits: u64,
 }
 
+/// Shows every counter of the broker since its start.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    operation_id = "show_metrics",
+    tag = "status",
+    responses((status = 200, body = Metrics)),
+)]
 pub(super) async fn show(State(api): State<ApiState>) -> Json<Metrics> {
     let figures = api.queries.figures();
     Json(Metrics {
@@ -61,7 +70,9 @@ pub(super) async fn show(State(api): State<ApiState>) -> Json<Metrics> {
 pub(super) async fn scrape(State(api): State<ApiState>, headers: HeaderMap) -> impl IntoResponse {
     let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
     let format = Format::from_accept(accept);
-    let body = exposition(&api.queries.figures(), format);
+    let interface = api.security.figures();
+    let alarms = api.managed.alarms.counts();
+    let body = exposition(&api.queries.figures(), Some(&interface), &alarms, format);
     ([(CONTENT_TYPE, format.content_type())], body)
 }
 

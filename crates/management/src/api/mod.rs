@@ -2,6 +2,7 @@
 //!
 //! The router does not depend on the socket.
 
+mod access;
 mod admins;
 mod audit;
 mod audited;
@@ -13,10 +14,13 @@ mod explain;
 mod facets;
 mod groups;
 mod held;
+mod history;
 mod keys;
 mod login;
 mod metrics;
 mod oidc;
+mod openapi;
+mod operating;
 mod problem;
 mod publish;
 mod refusals;
@@ -24,28 +28,43 @@ mod request;
 mod retained;
 mod retained_line;
 mod retained_transfer;
+mod routes;
 mod slow;
 mod status;
+mod stream;
 mod subscriptions;
+mod time_limit;
 mod timeline;
+mod topic_metrics;
+mod topics;
 mod trace;
+mod trace_stream;
+mod why;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::StatusCode;
-use axum::middleware::{self, Next};
-use axum::response::{IntoResponse as _, Response};
-use axum::routing::{MethodRouter, delete, get, patch, post};
+use axum::middleware;
+use axum::routing::get;
 use thrum_broker::{Cancellation, Queries, QueryError};
 use tokio::sync::Semaphore;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-use crate::Security;
 use crate::login::{HASHES_MAX, Scope};
-use entrance::Permission;
+use crate::program::{Program, ProgramError};
+use crate::{Managed, Security};
+use entrance::Right;
+use routes::Routes;
+use stream::Hub;
 
+pub use access::{
+    AccessTest, AccessToTest, Ban, BanAdded, BanPage, BanToAdd, ClientToBan, DecidingRule,
+    LoginTest, LoginTestStep, LoginToTest, NewUser, Role, RoleList, Rule, RulePage, TestedIdentity,
+    User, UserChange, UserChanged, UserGroup, UserGroupList, UserPage, UserPassword, UsersImported,
+};
 pub use admins::{Administrator, AdministratorList, SetupLink};
 pub use audit::{AuditEntry, AuditPage};
 pub use client_detail::{
@@ -55,15 +74,24 @@ pub use clients::{Client, ClientPage, Kicked};
 pub use drops::{DropPage, Drops};
 pub use entrance::{Entrance, Peer};
 pub use explain::{
-    DropsExplanation, DropsToExplain, ExplainedGroup, ExplainedQueue, ExplainedReceiver,
-    ExplainedStep, PublishExplanation, PublishToExplain, SubscribeExplanation, SubscribeToExplain,
+    DropsExplanation, DropsToExplain, ExplainedGroup, ExplainedLogin, ExplainedQueue,
+    ExplainedReceiver, ExplainedStep, PublishExplanation, PublishToExplain, SubscribeExplanation,
+    SubscribeToExplain,
 };
 pub use facets::{ClientFacets, Facet, UserFacet};
 pub use groups::{Group, GroupPage, Member};
 pub use held::{HeldContents, HeldMessage, HeldPage};
+pub use history::History;
 pub use keys::{ApiKey, CreatedKey, KeyList, NewApiKey};
 pub use login::{RecoveryCodes, Session, SessionList, TotpSecret, Whoami};
 pub use metrics::{CommitTime, Metrics, Storage};
+pub use operating::{
+    Alarm, AlarmHistory, AlarmList, Applied, Certificate, CertificateRenewal, Configuration,
+    ConfigurationKey, ConfigurationVersion, Difference, Host, LevelChange, LevelList,
+    ListenerDetail, ListenerLimits, ListenerList, ListenerTls, LogLine, LogPage, Node, NodeLimits,
+    PastAlarm, Plan, Process, RaisedLevel, Reloaded, StoppedListener, StorageDisk, StorageState,
+    VersionList, Worker,
+};
 pub use problem::{NO_CLIENT, Problem};
 pub use publish::{Batch, BatchItem, Message, Outcome, Published, PublishedBatch};
 pub use refusals::CODE_NEEDED;
@@ -73,6 +101,9 @@ pub use retained_transfer::{Imported, RetainedRemoval};
 pub use status::{Connections, Listener, Memory, Status};
 pub use subscriptions::{Subscription, SubscriptionPage};
 pub use timeline::{Cause, Event, NewConnection, Refusal, SessionEnding, Timeline, TimelineEvent};
+pub use topic_metrics::{NewTopicMetric, TopicMetric, TopicMetricList};
+pub use topics::{Topic, TopicInFull, TopicMessage, TopicPage, TopicPublisher};
+pub use why::{DropCauses, LatencyCauses, NotCause, Why, WhyCause, WhyQuestion, WhyWhat};
 
 /// The beginning of the path of every route.
 pub const PREFIX: &str = "/api/v1";
@@ -82,37 +113,23 @@ const QUERIES_MAX: usize = 8;
 /// Writes and reads of the audit log, each in a thread; more wait. They wait for each other anyway.
 pub(super) const LOG_TASKS_MAX: usize = 2;
 /// Threads that wait for workers, the disk, or a password hash; one more writes the accounts.
-pub(crate) const BLOCKING_MAX: usize = QUERIES_MAX + LOG_TASKS_MAX + HASHES_MAX + 1;
+pub(crate) const BLOCKING_MAX: usize =
+    QUERIES_MAX + LOG_TASKS_MAX + access::TASKS_MAX + operating::PROGRAM_TASKS_MAX + HASHES_MAX + 1;
 /// Bytes of the body of a request: a message with a payload, written as base64.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
-/// A request without an answer is given up after this time, also if its body is incomplete.
-const REQUEST_TIME: Duration = Duration::from_secs(15);
 /// Time of the broker for an answer: less, so that the error names the workers that did not answer.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
 /// Rows of a page without `limit`.
 const ROWS: usize = 100;
 
-/// All routes, answered by a broker.
-pub fn router(queries: Queries, security: Security, entrance: Entrance) -> Router {
-    let api = ApiState::new(queries, security, entrance);
-    let needs = |scope: Scope, methods: MethodRouter<ApiState>| {
-        let api = api.clone();
-        methods.route_layer(middleware::from_fn_with_state(
-            Permission { api, scope },
-            entrance::permit,
-        ))
-    };
-    let routes = Router::new()
-        .merge(client_routes(&needs))
-        .merge(message_routes(&needs))
-        .route("/status", needs(Scope::MetricsRead, get(status::show)))
-        .route("/metrics", needs(Scope::MetricsRead, get(metrics::show)))
-        .route("/audit", needs(Scope::AuditRead, get(audit::list)))
-        .merge(needs_admin(&needs))
-        .merge(login_routes());
+/// All routes, answered by a broker, and by the program around it if there is one.
+pub fn router(managed: impl Into<Managed>, security: Security, entrance: Entrance) -> Router {
+    let api = ApiState::new(managed, security, entrance);
+    let (documented, _) = all_routes(&api).split_for_parts();
+    let metrics = routes::guarded(&api, Right::Scope(Scope::MetricsRead), get(metrics::scrape));
     Router::new()
-        .nest(PREFIX, routes)
-        .route("/metrics", needs(Scope::MetricsRead, get(metrics::scrape)))
+        .nest(PREFIX, documented)
+        .route("/metrics", metrics)
         .layer(middleware::from_fn_with_state(
             api.clone(),
             entrance::identify,
@@ -120,7 +137,7 @@ pub fn router(queries: Queries, security: Security, entrance: Entrance) -> Route
         .with_state(api)
         .fallback(|request: Request| async move { problem::no_route(&request) })
         .method_not_allowed_fallback(no_method)
-        .layer(middleware::from_fn(in_time))
+        .layer(middleware::from_fn(time_limit::in_time))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
 }
 
@@ -129,125 +146,138 @@ pub(crate) async fn no_method(request: Request) -> Problem {
     problem::no_method(&request)
 }
 
+/// The routes below [`PREFIX`], with their document.
+fn all_routes(api: &ApiState) -> OpenApiRouter<ApiState> {
+    let routes = Routes::new(api.clone());
+    let routes = status_routes(routes);
+    let routes = client_routes(routes);
+    let routes = live_routes(routes);
+    let routes = message_routes(routes);
+    let routes = access::routes(routes);
+    let routes = operating::routes(routes);
+    let routes = admin_routes(routes);
+    let routes = login_routes(routes);
+    routes.finish()
+}
+
+/// Routes about the broker itself.
+fn status_routes(routes: Routes) -> Routes {
+    routes
+        .scoped(Scope::MetricsRead, routes!(status::show))
+        .scoped(Scope::MetricsRead, routes!(metrics::show))
+        .scoped(Scope::AuditRead, routes!(audit::list))
+        .logged_in(routes!(openapi::show))
+}
+
 /// Routes about clients and what they have.
-fn client_routes(
-    needs: &impl Fn(Scope, MethodRouter<ApiState>) -> MethodRouter<ApiState>,
-) -> Router<ApiState> {
-    let read = |methods| needs(Scope::ClientsRead, methods);
-    let write = |methods| needs(Scope::ClientsWrite, methods);
-    Router::new()
-        .route("/clients", read(get(clients::list)))
-        .route("/clients/facets", read(get(facets::show)))
-        .route(
-            "/clients/{id}",
-            read(get(client_detail::show)).merge(write(delete(clients::kick))),
+fn client_routes(routes: Routes) -> Routes {
+    let (read, write) = (Scope::ClientsRead, Scope::ClientsWrite);
+    routes
+        .scoped(read, routes!(clients::list))
+        .scoped(read, routes!(facets::show))
+        .scoped(read, routes!(client_detail::show))
+        .scoped(write, routes!(clients::kick))
+        .scoped(read, routes!(held::list))
+        .scoped(write, routes!(clients::end_session))
+        .scoped(read, routes!(subscriptions::of_client))
+        .scoped(read, routes!(timeline::show))
+        .scoped(read, routes!(trace::show))
+        .scoped(read, routes!(explain::publish))
+        .scoped(read, routes!(explain::subscribe))
+        .scoped(read, routes!(explain::drops))
+        .scoped(read, routes!(subscriptions::list))
+        .scoped(read, routes!(groups::list))
+        .scoped(read, routes!(drops::list))
+        .scoped(read, routes!(slow::list))
+        .scoped(read, routes!(why::show))
+}
+
+/// Routes about what moves. A stream needs the scopes of what it shows.
+fn live_routes(routes: Routes) -> Routes {
+    let (metrics, clients) = (Scope::MetricsRead, Scope::ClientsRead);
+    routes
+        .logged_in(routes!(stream::show))
+        .scoped(metrics, routes!(history::show))
+        .scoped(clients, routes!(topics::list))
+        .scoped(clients, routes!(topics::show))
+        .scoped(metrics, routes!(topic_metrics::list))
+        .scoped(
+            Scope::ConfigWrite,
+            routes!(topic_metrics::add, topic_metrics::remove),
         )
-        .route("/clients/{id}/queue", read(get(held::list)))
-        .route("/clients/{id}/session", write(delete(clients::end_session)))
-        .route(
-            "/clients/{id}/subscriptions",
-            read(get(subscriptions::of_client)),
-        )
-        .route("/clients/{id}/timeline", read(get(timeline::show)))
-        .route("/trace", read(get(trace::show)))
-        .route("/explain/publish", read(post(explain::publish)))
-        .route("/explain/subscribe", read(post(explain::subscribe)))
-        .route("/explain/drops", read(post(explain::drops)))
-        .route("/subscriptions", read(get(subscriptions::list)))
-        .route("/groups", read(get(groups::list)))
-        .route("/drops", read(get(drops::list)))
-        .route("/slow", read(get(slow::list)))
 }
 
 /// Routes about messages.
-fn message_routes(
-    needs: &impl Fn(Scope, MethodRouter<ApiState>) -> MethodRouter<ApiState>,
-) -> Router<ApiState> {
-    let read = |methods| needs(Scope::MessagesRead, methods);
-    let write = |methods| needs(Scope::MessagesWrite, methods);
-    Router::new()
-        .route(
-            "/retained",
-            read(get(retained::list)).merge(write(delete(retained_transfer::remove))),
-        )
-        .route("/retained/message", read(get(retained::show)))
-        .route("/retained/export", read(get(retained_transfer::export)))
-        .route("/retained/import", write(post(retained_transfer::import)))
-        .route("/publish", write(post(publish::publish)))
-        .route("/publish/batch", write(post(publish::batch)))
+fn message_routes(routes: Routes) -> Routes {
+    let (read, write) = (Scope::MessagesRead, Scope::MessagesWrite);
+    routes
+        .scoped(read, routes!(retained::list))
+        .scoped(write, routes!(retained_transfer::remove))
+        .scoped(read, routes!(retained::show))
+        .scoped(read, routes!(retained_transfer::export))
+        .scoped(write, routes!(retained_transfer::import))
+        .scoped(write, routes!(publish::publish))
+        .scoped(write, routes!(publish::batch))
 }
 
 /// Routes about administrators and keys.
-fn needs_admin(
-    needs: &impl Fn(Scope, MethodRouter<ApiState>) -> MethodRouter<ApiState>,
-) -> Router<ApiState> {
-    let admin = |methods| needs(Scope::Admin, methods);
-    Router::new()
-        .route("/admins", admin(get(admins::list).post(admins::add)))
-        .route(
-            "/admins/{name}",
-            admin(patch(admins::change).delete(admins::remove)),
-        )
-        .route(
-            "/admins/{name}/password",
-            admin(post(admins::reset_password)),
-        )
-        .route("/setup-link", admin(post(admins::renew_setup)))
-        .route("/sessions", admin(get(login::list_all_sessions)))
-        .route("/sessions/{id}", admin(delete(login::end_any_session)))
-        .route("/keys", admin(get(keys::list).post(keys::add)))
-        .route("/keys/{id}", admin(delete(keys::remove)))
+fn admin_routes(routes: Routes) -> Routes {
+    let admin = Scope::Admin;
+    routes
+        .scoped(admin, routes!(admins::list, admins::add))
+        .scoped(admin, routes!(admins::change, admins::remove))
+        .scoped(admin, routes!(admins::reset_password))
+        .scoped(admin, routes!(admins::renew_setup))
+        .scoped(admin, routes!(login::list_all_sessions))
+        .scoped(admin, routes!(login::end_any_session))
+        .scoped(admin, routes!(keys::list, keys::add))
+        .scoped(admin, routes!(keys::remove))
 }
 
 /// Routes about the caller itself, which need no scope.
-fn login_routes() -> Router<ApiState> {
-    Router::new()
-        .route(
-            "/login",
-            get(login::show).post(login::log_in).delete(login::log_out),
-        )
-        .route("/login/oidc", get(oidc::begin))
-        .route("/login/oidc/callback", get(oidc::finish))
-        .route("/login/setup", post(login::set_up))
-        .route("/login/password", post(login::change_password))
-        .route("/login/totp", post(login::begin_totp))
-        .route("/login/totp/confirm", post(login::confirm_totp))
-        .route("/login/totp/remove", post(login::remove_totp))
-        .route("/login/sessions", get(login::list_sessions))
-        .route("/login/sessions/{id}", delete(login::end_session))
-}
-
-async fn in_time(request: Request, next: Next) -> Response {
-    let answered = tokio::time::timeout(REQUEST_TIME, next.run(request)).await;
-    answered.unwrap_or_else(|_| {
-        let seconds = REQUEST_TIME.as_secs();
-        Problem::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "request took too long",
-            format!("the request was not read and answered within {seconds} s"),
-            "send the whole body at once, or ask again later",
-        )
-        .into_response()
-    })
+fn login_routes(routes: Routes) -> Routes {
+    routes
+        .open(routes!(login::show, login::log_in))
+        .own(routes!(login::log_out))
+        .open(routes!(oidc::begin))
+        .open(routes!(oidc::finish))
+        .open(routes!(login::set_up))
+        .own(routes!(login::change_password))
+        .own(routes!(login::begin_totp))
+        .own(routes!(login::confirm_totp))
+        .own(routes!(login::remove_totp))
+        .own(routes!(login::list_sessions))
+        .own(routes!(login::end_session))
 }
 
 /// Sends the queries of requests to the broker.
 #[derive(Clone, Debug)]
 struct ApiState {
     queries: Queries,
+    managed: Managed,
     permits: Arc<Semaphore>,
+    program_permits: Arc<Semaphore>,
     security: Security,
     log_permits: Arc<Semaphore>,
+    live: Arc<Hub>,
+    access_permits: Arc<Semaphore>,
+    why_permits: Arc<Semaphore>,
     entrance: Entrance,
 }
 
 impl ApiState {
-    fn new(queries: Queries, security: Security, entrance: Entrance) -> Self {
+    fn new(managed: impl Into<Managed>, security: Security, entrance: Entrance) -> Self {
+        let managed = managed.into();
         Self {
-            queries: queries.with_timeout(ANSWER_TIME),
+            queries: managed.queries.clone().with_timeout(ANSWER_TIME),
+            managed,
+            program_permits: Arc::new(Semaphore::new(operating::PROGRAM_TASKS_MAX)),
             permits: Arc::new(Semaphore::new(QUERIES_MAX)),
             security,
             log_permits: Arc::new(Semaphore::new(LOG_TASKS_MAX)),
+            live: Arc::default(),
+            access_permits: Arc::new(Semaphore::new(access::TASKS_MAX)),
+            why_permits: Arc::new(Semaphore::new(why::WHY_MAX)),
             entrance,
         }
     }
@@ -269,6 +299,25 @@ impl ApiState {
             answer
         });
         let answer = task.await.unwrap_or(Err(QueryError::Stopped));
+        answer.map_err(Problem::from)
+    }
+
+    /// Asks the program in another thread.
+    async fn program<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&dyn Program) -> Result<T, ProgramError> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let Some(program) = self.managed.program.clone() else {
+            return Err(operating::no_program());
+        };
+        // The semaphore is never closed.
+        let permit = Arc::clone(&self.program_permits).acquire_owned().await;
+        let task = tokio::task::spawn_blocking(move || {
+            let answer = ask(&*program);
+            drop(permit);
+            answer
+        });
+        let answer = task.await.unwrap_or(Err(ProgramError::Stopped));
         answer.map_err(Problem::from)
     }
 }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::entrance::Sender;
 use super::login::NO_STORE;
+use super::openapi::{AskedProvider, NotFound};
 use super::request::{Parameters, SecretText};
 use super::{ApiState, Problem};
 use crate::audit::Change;
@@ -20,14 +21,31 @@ const WELCOME: &str = "<!doctype html><meta charset=utf-8>\
     <a href=\"../../../../\">Logged in</a>";
 
 /// What the provider sends back with the browser. Others may be there as well.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(default)]
 pub(super) struct CallbackParameters {
+    /// What the broker shows the provider.
+    #[param(value_type = Option<String>)]
     code: Option<SecretText>,
+    /// What the broker gave the browser.
     state: String,
+    /// Why the provider refuses.
     error: Option<String>,
 }
 
+/// Sends a browser to the OpenID Connect provider.
+#[utoipa::path(
+    get,
+    path = "/login/oidc",
+    operation_id = "begin_oidc",
+    tag = "login",
+    responses(
+        (status = 303, description = "The address of the provider is in `Location`."),
+        NotFound,
+        AskedProvider,
+    ),
+)]
 pub(super) async fn begin(
     State(api): State<ApiState>,
     sender: Sender,
@@ -38,6 +56,24 @@ pub(super) async fn begin(
     Ok((StatusCode::SEE_OTHER, NO_STORE, headers).into_response())
 }
 
+/// Logs in a browser that comes back from the OpenID Connect provider.
+#[utoipa::path(
+    get,
+    path = "/login/oidc/callback",
+    operation_id = "finish_oidc",
+    tag = "login",
+    params(CallbackParameters),
+    responses(
+        (
+            status = 200,
+            description = "A page that leads to the first page.",
+            body = String,
+            content_type = "text/html",
+        ),
+        NotFound,
+        AskedProvider,
+    ),
+)]
 pub(super) async fn finish(
     State(api): State<ApiState>,
     sender: Sender,
@@ -66,7 +102,7 @@ pub(super) async fn finish(
         }
     };
     let change = Change::new("login", &found.caller.name);
-    api.happened(&found.caller, change).await;
+    api.logged_in(&found.caller, change).await;
     let session = found.logged_in.session.cookie(is_tls);
     let cookies = AppendHeaders([(SET_COOKIE, session), (SET_COOKIE, found.ended)]);
     Ok((NO_STORE, cookies, Html(WELCOME)).into_response())

@@ -7,9 +7,10 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use thrum_broker::QueryError;
+use utoipa::ToSchema;
 
 /// Media type of a problem.
-const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+pub(super) const PROBLEM_TYPE: &str = "application/problem+json";
 
 /// What a program has to send; browsers show no dialog for it.
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"thrum\"");
@@ -18,7 +19,7 @@ const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"thrum\""
 pub const NO_CLIENT: &str = "no such client";
 
 /// An error with its cause and its remedy.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
     /// Kind of the error.
     pub title: String,
@@ -55,7 +56,7 @@ impl Problem {
             StatusCode::BAD_REQUEST,
             "bad request",
             detail,
-            "correct the request; the guide of the interface lists the parameters of each route",
+            "correct the request; GET /api/v1/openapi.json describes each route",
         )
     }
 
@@ -90,8 +91,7 @@ pub(super) fn no_route(request: &Request) -> Problem {
         StatusCode::NOT_FOUND,
         "no such route",
         format!("there is no route {}", request.uri().path()),
-        "the routes are /api/v1/clients, subscriptions, groups, drops, slow, retained, trace, explain, publish, status, metrics, login, \
-         admins, keys and audit",
+        "GET /api/v1/openapi.json lists the routes",
     )
 }
 
@@ -105,7 +105,7 @@ pub(super) fn no_method(request: &Request) -> Problem {
             request.uri().path(),
             request.method()
         ),
-        "GET reads, POST adds or publishes, PATCH changes, DELETE removes or disconnects",
+        "GET reads, POST adds or publishes, PUT and PATCH change, DELETE removes or disconnects",
     )
 }
 
@@ -122,6 +122,16 @@ impl From<QueryError> for Problem {
                 "too many traces",
                 "ask again when one of them has ended",
             ),
+            QueryError::TooManyTopicMetrics => (
+                StatusCode::CONFLICT,
+                "too many topic metrics",
+                "remove one with DELETE /api/v1/topic-metrics?filter=FILTER",
+            ),
+            QueryError::NotSaved(_) => (
+                StatusCode::INSUFFICIENT_STORAGE,
+                "not written down",
+                "make room in the data directory, or correct its owner and mode, and ask again",
+            ),
             QueryError::TimedOut { .. } => (
                 StatusCode::GATEWAY_TIMEOUT,
                 "no answer in time",
@@ -131,6 +141,11 @@ impl From<QueryError> for Problem {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "the broker is stopping",
                 "start it again",
+            ),
+            QueryError::Failed(_) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "not done",
+                "mend what the error names; nothing was changed",
             ),
             QueryError::Cursor(_) | QueryError::Invalid(_) => {
                 return Self::bad_request(error.to_string());
@@ -152,7 +167,7 @@ impl IntoResponse for Problem {
         let retry_after = self.retry_after_secs.map(HeaderValue::from);
         let mut response = (status, Json(self)).into_response();
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, PROBLEM_JSON);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_TYPE));
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, CHALLENGE);
         }

@@ -9,14 +9,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use thrum_broker::{OperatorMessage, PublishOutcome};
 use thrum_codec::QoS;
+use utoipa::ToSchema;
 
 use super::entrance::Sender;
+use super::openapi::{Asked, Audited};
 use super::request::Body;
 use super::{ApiState, Problem};
 use crate::audit::Change;
 
 /// A message to publish.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Message {
     /// Topic name, with the mount point in front.
@@ -26,6 +28,7 @@ pub struct Message {
     /// The payload as base64, instead of text.
     pub payload_base64: Option<String>,
     /// Quality of service.
+    #[schema(maximum = 2)]
     pub qos: u8,
     /// It becomes the retained message of its topic; an empty payload removes that.
     pub retain: bool,
@@ -34,7 +37,7 @@ pub struct Message {
 }
 
 /// The outcome of a message.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Published {
     /// Whether it was delivered.
     pub outcome: Outcome,
@@ -43,7 +46,7 @@ pub struct Published {
 }
 
 /// Whether a message was delivered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// To at least one subscriber, or to the worker of one.
@@ -52,6 +55,15 @@ pub enum Outcome {
     NoSubscribers,
 }
 
+/// Publishes a message.
+#[utoipa::path(
+    post,
+    path = "/publish",
+    operation_id = "publish_message",
+    tag = "messages",
+    request_body = Message,
+    responses((status = 200, body = Published), Asked, Audited),
+)]
 pub(super) async fn publish(
     State(api): State<ApiState>,
     sender: Sender,
@@ -95,7 +107,7 @@ fn outcome(published: thrum_broker::Published) -> Result<Published, &'static str
 }
 
 /// Messages to publish in their order, at most 1,000.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Batch {
     /// The messages.
@@ -103,7 +115,7 @@ pub struct Batch {
 }
 
 /// The outcomes of the messages of a batch.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PublishedBatch {
     /// One for each message, in their order.
     pub outcomes: Vec<BatchItem>,
@@ -112,7 +124,7 @@ pub struct PublishedBatch {
 }
 
 /// The outcome of one message of a batch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BatchItem {
     /// Whether it was delivered; null if it was refused.
     pub outcome: Option<Outcome>,
@@ -122,7 +134,15 @@ pub struct BatchItem {
     pub refused: Option<String>,
 }
 
-/// Publishes several messages; none of them if one is invalid.
+/// Publishes several messages in their order; none of them if one is invalid.
+#[utoipa::path(
+    post,
+    path = "/publish/batch",
+    operation_id = "publish_batch",
+    tag = "messages",
+    request_body = Batch,
+    responses((status = 200, body = PublishedBatch), Asked, Audited),
+)]
 pub(super) async fn batch(
     State(api): State<ApiState>,
     sender: Sender,

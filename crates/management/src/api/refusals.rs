@@ -66,7 +66,7 @@ const fn describe(refusal: &Refusal) -> Description {
         Refusal::NoRole(_) => (
             Code::FORBIDDEN,
             "no role",
-            "ask an administrator to add one of your groups to management.oidc.roles",
+            "ask an administrator to name one of your groups in management.oidc.viewers, operators or administrators",
         ),
         Refusal::OtherLogin => (
             Code::FORBIDDEN,

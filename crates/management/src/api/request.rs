@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use axum::Json;
+use axum::body::{self, Bytes};
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::StatusCode;
@@ -37,17 +38,26 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Parameters<T> {
 pub(super) struct NoParameters {}
 
 /// Parameters of a page that a topic filter selects.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct FilterParameters {
+    /// A topic filter; everything if absent.
     pub(super) filter: Option<String>,
+    /// Rows of the page; 100 if absent.
+    #[param(minimum = 1, maximum = 1000)]
     pub(super) limit: Option<usize>,
+    /// `next` of the page before.
     pub(super) cursor: Option<String>,
 }
 
 /// The client identifier in the path.
-#[derive(Debug)]
-pub(super) struct ClientId(pub(super) String);
+#[derive(Debug, utoipa::IntoParams)]
+#[into_params(names("id"), parameter_in = Path)]
+pub(super) struct ClientId(
+    /// Client identifier.
+    pub(super) String,
+);
 
 impl<S: Send + Sync> FromRequestParts<S> for ClientId {
     type Rejection = Problem;
@@ -91,14 +101,24 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        match Json::from_request(request, state).await {
-            Ok(Json(body)) => Ok(Self(body)),
-            Err(JsonRejection::BytesRejection(error)) => Err(Problem::new(
+        let (parts, body) = request.into_parts();
+        let read = Request::from_parts(parts.clone(), body);
+        let bytes = Bytes::from_request(read, state).await;
+        let bytes = bytes.map_err(|error| {
+            Problem::new(
                 error.status(),
                 "body not read",
                 error.body_text(),
                 "send at most 1 MiB, the payload written as base64 among it",
-            )),
+            )
+        })?;
+        // Serde would take its values for the fields in their order.
+        if is_array(&bytes) {
+            return Err(Problem::bad_request("the body is an array, not an object"));
+        }
+        let request = Request::from_parts(parts, body::Body::from(bytes));
+        match Json::from_request(request, state).await {
+            Ok(Json(body)) => Ok(Self(body)),
             Err(JsonRejection::MissingJsonContentType(_)) => Err(Problem::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "no JSON",
@@ -110,11 +130,20 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     }
 }
 
+/// Whether a text is an array, if it is JSON.
+pub(super) fn is_array(text: &[u8]) -> bool {
+    text.trim_ascii_start().starts_with(b"[")
+}
+
 /// Parameters of a page.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PageParameters {
+    /// Rows of the page; 100 if absent.
+    #[param(minimum = 1, maximum = 1000)]
     pub(super) limit: Option<usize>,
+    /// `next` of the page before.
     pub(super) cursor: Option<String>,
 }
 

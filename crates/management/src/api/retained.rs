@@ -5,24 +5,29 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use thrum_broker::{RetainedQuery, RetainedRow};
+use utoipa::ToSchema;
 
+use super::openapi::{Asked, NotFound};
 use super::request::{FilterParameters, Parameters, page};
 use super::retained_line::RetainedLine;
 use super::{ApiState, Problem};
 use crate::timestamp::timestamp;
 
 /// A retained message.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Retained {
     /// Topic.
     pub topic: String,
     /// Quality of service as published.
+    #[schema(maximum = 2)]
     pub qos: u8,
     /// Bytes of the payload.
     pub payload_bytes: u64,
     /// Time of publication.
+    #[schema(format = DateTime)]
     pub published_at: String,
     /// Time of expiry; null if it does not expire.
+    #[schema(format = DateTime)]
     pub expires_at: Option<String>,
     /// Its publisher; null without `acl.check_retained_source`.
     pub publisher: Option<Publisher>,
@@ -31,7 +36,7 @@ pub struct Retained {
 }
 
 /// The publisher of a retained message.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Publisher {
     /// Client identifier.
     pub client_id: String,
@@ -42,7 +47,7 @@ pub struct Publisher {
 }
 
 /// A page of retained messages, in the order of the store.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RetainedPage {
     /// The messages; fewer than `limit`, or none, if the filter matches few of many topics.
     pub messages: Vec<Retained>,
@@ -50,6 +55,15 @@ pub struct RetainedPage {
     pub next: Option<String>,
 }
 
+/// Lists retained messages without their payloads, in the order of the store.
+#[utoipa::path(
+    get,
+    path = "/retained",
+    operation_id = "list_retained",
+    tag = "messages",
+    params(FilterParameters),
+    responses((status = 200, body = RetainedPage), Asked),
+)]
 pub(super) async fn list(
     State(api): State<ApiState>,
     Parameters(parameters): Parameters<FilterParameters>,
@@ -68,7 +82,7 @@ pub(super) async fn list(
 }
 
 /// A retained message with its payload and its properties.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RetainedDetail {
     /// Its row in a listing.
     pub message: Retained,
@@ -77,13 +91,23 @@ pub struct RetainedDetail {
 }
 
 /// Parameters of one message.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TopicParameters {
+    /// Topic, with the mount point in front.
     topic: String,
 }
 
-/// The retained message of a topic; its payload is for callers that may read messages.
+/// Shows the retained message of a topic with its payload and its properties.
+#[utoipa::path(
+    get,
+    path = "/retained/message",
+    operation_id = "show_retained",
+    tag = "messages",
+    params(TopicParameters),
+    responses((status = 200, body = RetainedDetail), NotFound, Asked),
+)]
 pub(super) async fn show(
     State(api): State<ApiState>,
     Parameters(TopicParameters { topic }): Parameters<TopicParameters>,

@@ -7,17 +7,19 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use thrum_broker::{RetainedMessage, RetainedRow};
 use thrum_codec::QoS;
+use utoipa::ToSchema;
 
 use crate::timestamp::timestamp;
 
 /// A retained message.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RetainedLine {
     /// Topic.
     pub topic: String,
     /// Quality of service.
     #[serde(default)]
+    #[schema(maximum = 2)]
     pub qos: u8,
     /// The payload in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,9 +29,11 @@ pub struct RetainedLine {
     pub text: Option<String>,
     /// Time of publication; none is the time of the import.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
     pub published_at: Option<String>,
     /// Time of expiry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
     pub expires_at: Option<String>,
     /// Properties of MQTT 5.0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,7 +41,7 @@ pub struct RetainedLine {
 }
 
 /// Properties of a retained message.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LineProperties {
     /// 1: the payload is UTF-8.

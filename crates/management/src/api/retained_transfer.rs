@@ -2,6 +2,8 @@
 //! ways, so that their number does not matter; and `DELETE /retained`.
 
 use std::io;
+use std::pin::Pin;
+use std::time::Duration;
 
 use axum::Json;
 use axum::body::{Body, BodyDataStream, Bytes};
@@ -12,12 +14,17 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use thrum_broker::{Cursor, RETAINED_BATCH_MAX, ROWS_MAX, RetainedMessage, RetainedQuery};
+use tokio::time::{Sleep, sleep};
+use utoipa::ToSchema;
 
 use super::entrance::Sender;
-use super::request::Parameters;
+use super::openapi::{Asked, Audited};
+use super::request::{Parameters, is_array};
 use super::retained_line::RetainedLine;
+use super::time_limit::TimeLimit;
 use super::{ApiState, Problem};
 use crate::audit::Change;
+use crate::login::Scope;
 
 /// Media type of lines of JSON.
 const JSON_LINES: &str = "application/jsonl";
@@ -25,29 +32,60 @@ const JSON_LINES: &str = "application/jsonl";
 const EXPORT_ROWS: usize = 250;
 /// Bytes of a line of an import: the largest payload that a client can send, as base64 and as text.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// A client has to send so many bytes of an import, or the rest of it, within [`PORTION_TIME`].
+const PORTION_BYTES: usize = 64 * 1024;
+/// Time for a portion of an import, without that in which messages are stored.
+const PORTION_TIME: Duration = Duration::from_secs(15);
+/// Lines after which other requests have their turn: all of them may be in one part of the body.
+const LINES_OF_TURN: usize = 1000;
 /// Bytes of messages that are stored at once.
 const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Parameters of an export.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ExportParameters {
+    /// A topic filter; everything if absent.
     filter: Option<String>,
 }
 
-/// Writes the messages that match a filter, portion by portion: the next one is read when the
-/// client has taken the last one.
+/// Writes the retained messages that match a filter, a line of JSON each.
+///
+/// The next ones are read when the client has taken the last ones. An answer that ends without its
+/// last chunk is not complete.
+#[utoipa::path(
+    get,
+    path = "/retained/export",
+    operation_id = "export_retained",
+    tag = "messages",
+    params(ExportParameters),
+    responses(
+        (
+            status = 200,
+            description = "A `RetainedLine` in each line.",
+            body = String,
+            content_type = "application/jsonl",
+        ),
+        Asked,
+    ),
+)]
 pub(super) async fn export(
     State(api): State<ApiState>,
+    sender: Sender,
     Parameters(parameters): Parameters<ExportParameters>,
 ) -> Result<Response, Problem> {
     let filter = parameters.filter.unwrap_or_else(|| "#".to_owned());
     // An invalid filter is a problem, and not the end of a stream.
     let first = portion(api.clone(), &filter, None).await?;
     let rest = stream::unfold(first.next.clone(), move |next| {
-        let (api, filter) = (api.clone(), filter.clone());
+        let (api, filter, sender) = (api.clone(), filter.clone(), sender.clone());
         async move {
-            let portion = portion(api, &filter, Some(next?)).await;
+            let cursor = Some(next?);
+            let portion = match sender.check_still(&api, Scope::MessagesRead) {
+                Ok(()) => portion(api, &filter, cursor).await,
+                Err(problem) => Err(problem),
+            };
             Some(match portion {
                 Ok(portion) => (Ok(portion.lines), portion.next),
                 Err(problem) => (Err(io::Error::other(problem.detail)), None),
@@ -87,47 +125,89 @@ async fn portion(api: ApiState, filter: &str, cursor: Option<Cursor>) -> Result<
 }
 
 /// The effect of an import.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Imported {
     /// Messages that were stored.
     pub imported: usize,
 }
 
-/// Stores the messages of the body, a line each, without a message to subscribers.
+/// Stores the retained messages of the body, a line of JSON each, without a message to subscribers.
+///
+/// Messages in front of a line that is refused may be stored.
+#[utoipa::path(
+    post,
+    path = "/retained/import",
+    operation_id = "import_retained",
+    tag = "messages",
+    request_body(
+        content = Option<String>,
+        content_type = "application/jsonl",
+        description = "A `RetainedLine` in each line.",
+    ),
+    responses((status = 200, body = Imported), Asked, Audited),
+)]
 pub(super) async fn import(
     State(api): State<ApiState>,
     sender: Sender,
+    limit: TimeLimit,
     request: Request,
 ) -> Result<Json<Imported>, Problem> {
+    // The lines have a limit of their own, and so has each question.
+    limit.lift();
     let change = Change::new("retained.import", "");
-    let make = import_all(api.clone(), request);
+    let make = import_all(api.clone(), &sender, request);
     Ok(Json(api.audited(&sender.caller, change, make).await?))
 }
 
-async fn import_all(api: ApiState, request: Request) -> Result<Imported, Problem> {
-    let mut lines = Lines::new(request.into_body());
-    let mut batch = Batch::default();
+async fn import_all(api: ApiState, sender: &Sender, request: Request) -> Result<Imported, Problem> {
     let mut imported = 0;
+    let lines = Lines::new(request.into_body());
+    match import_lines(api, sender, lines, &mut imported).await {
+        Ok(()) => Ok(Imported { imported }),
+        Err(problem) if imported > 0 => {
+            let detail = format!("{}; {imported} messages are imported", problem.detail);
+            Err(Problem { detail, ..problem })
+        }
+        Err(problem) => Err(problem),
+    }
+}
+
+/// Counts the messages that are stored, also those in front of an error.
+async fn import_lines(
+    api: ApiState,
+    sender: &Sender,
+    mut lines: Lines,
+    imported: &mut usize,
+) -> Result<(), Problem> {
+    let mut batch = Batch::default();
     while let Some(line) = lines.next().await? {
         batch.add(&line)?;
         if batch.is_full() {
-            imported += batch.store(api.clone(), imported).await?;
+            sender.check_still(&api, Scope::MessagesWrite)?;
+            batch.store(api.clone(), imported).await?;
+            lines.begin_portion();
         }
     }
-    imported += batch.store(api, imported).await?;
-    Ok(Imported { imported })
+    sender.check_still(&api, Scope::MessagesWrite)?;
+    batch.store(api, imported).await
 }
 
 /// The lines of a body.
 struct Lines {
     body: BodyDataStream,
-    /// Bytes that were read and belong to no returned line.
+    /// Bytes that were read; those of the lines that were returned go with the next reading.
     rest: Vec<u8>,
-    /// Bytes of the rest that are known to have no end of a line.
+    /// Where the first line begins that was not returned.
+    start: usize,
+    /// Up to here no further line ends.
     searched: usize,
     /// Number of the last line.
     number: usize,
     has_ended: bool,
+    /// Bytes of the portion that are there.
+    portion_bytes: usize,
+    /// Runs while the portion is read.
+    portion_time: Pin<Box<Sleep>>,
 }
 
 /// A line that is not empty.
@@ -141,10 +221,19 @@ impl Lines {
         Self {
             body: body.into_data_stream(),
             rest: Vec::new(),
+            start: 0,
             searched: 0,
             number: 0,
             has_ended: false,
+            portion_bytes: 0,
+            portion_time: Box::pin(sleep(PORTION_TIME)),
         }
+    }
+
+    /// The time for the next portion begins.
+    fn begin_portion(&mut self) {
+        self.portion_bytes = 0;
+        self.portion_time = Box::pin(sleep(PORTION_TIME));
     }
 
     /// The next line that is not empty.
@@ -154,6 +243,9 @@ impl Lines {
                 return Ok(None);
             };
             self.number += 1;
+            if self.number.is_multiple_of(LINES_OF_TURN) {
+                tokio::task::yield_now().await;
+            }
             if !bytes.trim_ascii().is_empty() {
                 let number = self.number;
                 return Ok(Some(NumberedLine { number, bytes }));
@@ -166,19 +258,21 @@ impl Lines {
         loop {
             let mut unseen = self.rest[self.searched..].iter();
             if let Some(end) = unseen.position(|byte| *byte == b'\n') {
-                let behind = self.rest.split_off(self.searched + end + 1);
-                self.searched = 0;
-                return Ok(Some(std::mem::replace(&mut self.rest, behind)));
+                let end = self.searched + end + 1;
+                let line = self.rest[self.start..end].to_vec();
+                (self.start, self.searched) = (end, end);
+                return Ok(Some(line));
             }
             self.searched = self.rest.len();
-            if self.rest.len() > LINE_BYTES_MAX {
+            let unfinished = &self.rest[self.start..];
+            if unfinished.len() > LINE_BYTES_MAX {
                 let number = self.number + 1;
                 let what = format!("line {number} has more than {LINE_BYTES_MAX} bytes");
                 return Err(Problem::bad_request(what));
             }
             if self.has_ended {
-                self.searched = 0;
-                let bytes = std::mem::take(&mut self.rest);
+                let bytes = unfinished.to_vec();
+                self.start = self.rest.len();
                 return Ok(Some(bytes).filter(|bytes| !bytes.is_empty()));
             }
             self.read().await?;
@@ -186,8 +280,21 @@ impl Lines {
     }
 
     async fn read(&mut self) -> Result<(), Problem> {
-        match self.body.next().await {
-            Some(Ok(bytes)) => self.rest.extend_from_slice(&bytes),
+        let next = tokio::select! {
+            next = self.body.next() => next,
+            () = self.portion_time.as_mut() => return Err(too_slow()),
+        };
+        match next {
+            Some(Ok(bytes)) => {
+                self.rest.drain(..self.start);
+                self.searched -= self.start;
+                self.start = 0;
+                self.rest.extend_from_slice(&bytes);
+                self.portion_bytes += bytes.len();
+                if self.portion_bytes >= PORTION_BYTES {
+                    self.begin_portion();
+                }
+            }
             Some(Err(error)) => {
                 let what = format!("the body ended early: {error}");
                 return Err(Problem::bad_request(what));
@@ -196,6 +303,16 @@ impl Lines {
         }
         Ok(())
     }
+}
+
+fn too_slow() -> Problem {
+    let (kib, seconds) = (PORTION_BYTES / 1024, PORTION_TIME.as_secs());
+    Problem::new(
+        StatusCode::REQUEST_TIMEOUT,
+        "import too slow",
+        format!("less than {kib} KiB of the body came within {seconds} s"),
+        "send the lines without pauses; an import that is repeated continues where it was",
+    )
 }
 
 /// Messages that are stored together.
@@ -207,8 +324,12 @@ struct Batch {
 
 impl Batch {
     fn add(&mut self, line: &NumberedLine) -> Result<(), Problem> {
-        let read = serde_json::from_slice::<RetainedLine>(&line.bytes);
-        let read = read.map_err(|error| error.to_string());
+        let read = if is_array(&line.bytes) {
+            Err("the line is an array, not an object".to_owned())
+        } else {
+            let read = serde_json::from_slice::<RetainedLine>(&line.bytes);
+            read.map_err(|error| error.to_string())
+        };
         let message = read.and_then(RetainedLine::read).map_err(|what| {
             let number = line.number;
             Problem::bad_request(format!("line {number}: {what}"))
@@ -222,40 +343,34 @@ impl Batch {
         self.messages.len() >= RETAINED_BATCH_MAX || self.bytes >= BATCH_BYTES_MAX
     }
 
-    /// Stores the messages; returns their number.
-    async fn store(&mut self, api: ApiState, before: usize) -> Result<usize, Problem> {
+    /// Stores the messages, and counts them.
+    async fn store(&mut self, api: ApiState, imported: &mut usize) -> Result<(), Problem> {
         self.bytes = 0;
         let messages = std::mem::take(&mut self.messages);
         let wanted = messages.len();
         if wanted == 0 {
-            return Ok(0);
+            return Ok(());
         }
         let stored = api
             .query(move |queries| queries.store_retained(&messages))
-            .await;
-        let stored = stored.map_err(|problem| {
-            let Problem { detail, .. } = &problem;
-            let detail = format!("{detail}; {before} messages are imported");
-            Problem { detail, ..problem }
-        })?;
+            .await?;
+        *imported += stored;
         if stored < wanted {
-            let done = before + stored;
             return Err(Problem::new(
                 StatusCode::INSUFFICIENT_STORAGE,
                 "import incomplete",
-                format!(
-                    "{done} messages are imported; for the next one there is no room \
-                     (limits.retained_messages, limits.retained_bytes, limits.memory or the disk)"
-                ),
+                "for the next message there is no room (limits.retained_messages, \
+                 limits.retained_bytes, limits.memory or the disk)",
                 "raise the limit or free space, and import again",
             ));
         }
-        Ok(stored)
+        Ok(())
     }
 }
 
 /// Parameters of a removal.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RemoveParameters {
     /// Filter that the topics match.
@@ -266,7 +381,7 @@ pub(super) struct RemoveParameters {
 }
 
 /// The effect of a removal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RetainedRemoval {
     /// Retained messages that match the filter.
     pub matching: u64,
@@ -281,7 +396,15 @@ pub struct RetainedRemoval {
 /// Topics that are named in an answer.
 const EXAMPLES: usize = 10;
 
-/// Removes the messages that match a filter, portion by portion, without a message to subscribers.
+/// Removes the retained messages that match a filter, without a message to subscribers.
+#[utoipa::path(
+    delete,
+    path = "/retained",
+    operation_id = "remove_retained",
+    tag = "messages",
+    params(RemoveParameters),
+    responses((status = 200, body = RetainedRemoval), Asked, Audited),
+)]
 pub(super) async fn remove(
     State(api): State<ApiState>,
     sender: Sender,
@@ -339,15 +462,19 @@ async fn remove_all(
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
 
     fn lines(chunks: &[&str]) -> Result<Vec<(usize, String)>, Problem> {
         let chunks: Vec<Result<String, Infallible>> =
             chunks.iter().map(|chunk| Ok((*chunk).to_owned())).collect();
-        let mut lines = Lines::new(Body::from_stream(stream::iter(chunks)));
-        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
         runtime.expect("a runtime").block_on(async {
+            let mut lines = Lines::new(Body::from_stream(stream::iter(chunks)));
             let mut found = Vec::new();
             while let Some(line) = lines.next().await? {
                 let text = String::from_utf8_lossy(&line.bytes);
@@ -364,6 +491,74 @@ mod tests {
         let expected = expected.map(|(number, text)| (number, text.to_owned()));
         assert_eq!(found, expected);
         assert_eq!(lines(&[]).expect("no lines"), []);
+    }
+
+    /// Reads all lines of a body whose parts come at this interval.
+    fn read_slowly(parts: usize, bytes: usize, interval: Duration) -> Result<usize, Problem> {
+        let part = format!("{}\n", "x".repeat(bytes - 1));
+        let parts = stream::iter(0..parts).then(move |_| {
+            let part = part.clone();
+            async move {
+                sleep(interval).await;
+                Ok::<_, Infallible>(part)
+            }
+        });
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build();
+        runtime.expect("a runtime").block_on(async {
+            let mut lines = Lines::new(Body::from_stream(parts.boxed()));
+            let mut found = 0;
+            while lines.next().await?.is_some() {
+                found += 1;
+            }
+            Ok(found)
+        })
+    }
+
+    #[test]
+    fn an_import_may_take_long_while_its_bytes_come() {
+        let interval = PORTION_TIME.mul_f64(0.9);
+        let read = read_slowly(100, PORTION_BYTES, interval);
+        assert_eq!(read.expect("all lines"), 100);
+        let refused = read_slowly(100, PORTION_BYTES - 1, interval).unwrap_err();
+        assert_eq!(refused.status, 408, "{refused:?}");
+        // A byte now and then is no progress.
+        let refused = read_slowly(100, 2, Duration::from_secs(1)).unwrap_err();
+        assert!(
+            refused.detail.starts_with("less than 64 KiB"),
+            "{refused:?}"
+        );
+    }
+
+    async fn count_turns(turns: Arc<AtomicUsize>) {
+        loop {
+            turns.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[test]
+    fn short_lines_leave_turns_to_other_requests() {
+        let part = "x\n".repeat(1 << 19);
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().build().expect("a runtime");
+        runtime.block_on(async {
+            let turns = Arc::new(AtomicUsize::new(0));
+            let other = tokio::spawn(count_turns(Arc::clone(&turns)));
+            let parts = [Ok::<_, Infallible>(part)];
+            let mut lines = Lines::new(Body::from_stream(stream::iter(parts)));
+            let mut found = 0;
+            while let Some(line) = lines.next().await.expect("a line") {
+                // What is left is not copied for each line.
+                assert_eq!(lines.rest.len(), 1 << 20);
+                assert_eq!(line.bytes, b"x\n");
+                found += 1;
+            }
+            other.abort();
+            assert_eq!(found, 1 << 19);
+            let turns = turns.load(Ordering::Relaxed);
+            assert!(turns >= found / LINES_OF_TURN, "{turns}");
+        });
     }
 
     #[test]

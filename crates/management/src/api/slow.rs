@@ -6,6 +6,7 @@ use serde::Deserialize;
 use thrum_broker::{ClientProblem, Condition, Figure, SessionFilter, SessionQuery, SortKey};
 
 use super::clients::{Client, ClientPage};
+use super::openapi::Asked;
 use super::request::{Parameters, page, parsed};
 use super::{ApiState, Problem};
 
@@ -18,15 +19,30 @@ const RANKINGS: [(&str, Figure); 4] = [
 ];
 
 /// Parameters of a page.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct SlowParameters {
+    /// `queue`, `bytes`, `oldest` or `unacknowledged`; `queue` if absent.
     by: Option<String>,
+    /// Terms that select clients, such as `user=alice queue>100`.
     filter: Option<String>,
+    /// Rows of the page; 100 if absent.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
+    /// `next` of the page before.
     cursor: Option<String>,
 }
 
+/// Lists clients that do not take their messages as fast as they come, the worst first.
+#[utoipa::path(
+    get,
+    path = "/slow",
+    operation_id = "list_slow_clients",
+    tag = "diagnosis",
+    params(SlowParameters),
+    responses((status = 200, body = ClientPage), Asked),
+)]
 pub(super) async fn list(
     State(api): State<ApiState>,
     Parameters(parameters): Parameters<SlowParameters>,

@@ -4,16 +4,19 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use thrum_broker::{ConnectionCounts, Listening, Queries};
+use utoipa::ToSchema;
 
+use super::openapi::Asked;
 use super::{ApiState, Problem};
 use crate::timestamp::timestamp;
 
 /// A summary of the broker.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Status {
     /// Version of the program.
     pub version: String,
     /// When the broker started.
+    #[schema(format = DateTime)]
     pub started_at: String,
     /// Seconds since then.
     pub uptime_secs: u64,
@@ -42,7 +45,7 @@ pub struct Status {
 }
 
 /// Connections by state.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Connections {
     /// The PROXY header or the handshake of TLS or WebSocket is not complete.
     pub in_handshake: u64,
@@ -57,7 +60,7 @@ pub struct Connections {
 }
 
 /// Memory of the process.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Memory {
     /// Resident bytes; null if the system does not report them.
     pub resident_bytes: Option<u64>,
@@ -66,7 +69,7 @@ pub struct Memory {
 }
 
 /// An address that accepts clients.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Listener {
     /// Name in the configuration.
     pub name: String,
@@ -74,6 +77,14 @@ pub struct Listener {
     pub address: String,
 }
 
+/// Summarizes the state of the broker.
+#[utoipa::path(
+    get,
+    path = "/status",
+    operation_id = "show_status",
+    tag = "status",
+    responses((status = 200, body = Status), Asked),
+)]
 pub(super) async fn show(State(api): State<ApiState>) -> Result<Json<Status>, Problem> {
     let status = api.query(Queries::status).await?;
     let listeners = status.listeners.iter();

@@ -4,18 +4,21 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use thrum_broker::{SubscriptionQuery, SubscriptionRow};
+use utoipa::ToSchema;
 
+use super::openapi::{Asked, NotFound};
 use super::request::{ClientId, FilterParameters, PageParameters, Parameters, page};
 use super::{ApiState, Problem};
 
 /// A subscription.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Subscription {
     /// Client identifier of its session.
     pub client_id: String,
     /// The filter with the mount point of the client, and with `$share/GROUP/` if it is shared.
     pub filter: String,
     /// Quality of service that was granted.
+    #[schema(maximum = 2)]
     pub qos: u8,
     /// The client does not receive its own messages.
     pub no_local: bool,
@@ -28,7 +31,7 @@ pub struct Subscription {
 }
 
 /// A page of subscriptions, by client identifier and then by filter.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SubscriptionPage {
     /// The subscriptions.
     pub subscriptions: Vec<Subscription>,
@@ -36,6 +39,15 @@ pub struct SubscriptionPage {
     pub next: Option<String>,
 }
 
+/// Lists subscriptions, by client identifier and then by filter.
+#[utoipa::path(
+    get,
+    path = "/subscriptions",
+    operation_id = "list_subscriptions",
+    tag = "subscriptions",
+    params(FilterParameters),
+    responses((status = 200, body = SubscriptionPage), Asked),
+)]
 pub(super) async fn list(
     State(api): State<ApiState>,
     Parameters(parameters): Parameters<FilterParameters>,
@@ -50,6 +62,15 @@ pub(super) async fn list(
     found(api, query).await
 }
 
+/// Lists the subscriptions of a client, by filter.
+#[utoipa::path(
+    get,
+    path = "/clients/{id}/subscriptions",
+    operation_id = "list_client_subscriptions",
+    tag = "clients",
+    params(ClientId, PageParameters),
+    responses((status = 200, body = SubscriptionPage), NotFound, Asked),
+)]
 pub(super) async fn of_client(
     State(api): State<ApiState>,
     ClientId(client_id): ClientId,

@@ -15,8 +15,6 @@ use super::entry::{End, Entry, Line};
 const FOLDER: &str = "audit";
 /// Bytes of a file: it is read whole for a page.
 pub(super) const FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// Files, together 64 MiB: about 150,000 changes.
-pub(super) const FILES_MAX: usize = 64;
 
 /// The files, and where the next line goes.
 #[derive(Debug)]
@@ -30,6 +28,8 @@ pub(super) struct Files {
     /// The last line has no end: a write failed, or the broker ended within it.
     is_torn: bool,
     next: u64,
+    /// Files at most; the oldest makes room.
+    most: usize,
 }
 
 /// Where to read.
@@ -52,7 +52,7 @@ pub(super) struct Contents {
 
 impl Files {
     /// Opens the log in a data directory.
-    pub(super) fn open(data_dir: &Path) -> io::Result<Self> {
+    pub(super) fn open(data_dir: &Path, most: usize) -> io::Result<Self> {
         let folder = Folder::open(data_dir)?.open_or_create_directory(FOLDER)?;
         let folder = Arc::new(folder);
         let names = folder.file_names()?;
@@ -65,6 +65,7 @@ impl Files {
             len: 0,
             is_torn: false,
             next: 1,
+            most,
         };
         if let Some(last) = files.firsts.last().copied() {
             files.continue_after(last)?;
@@ -124,12 +125,22 @@ impl Files {
         self.file = Some(file);
         (self.len, self.is_torn) = (0, false);
         self.firsts.push(self.next);
-        while self.firsts.len() > FILES_MAX {
+        self.make_room();
+        Ok(())
+    }
+
+    /// Keeps fewer files, or more, from now on.
+    pub(super) fn set_most(&mut self, most: usize) {
+        self.most = most;
+        self.make_room();
+    }
+
+    fn make_room(&mut self) {
+        while self.firsts.len() > self.most {
             let oldest = self.firsts.remove(0);
             // It may be gone.
             self.folder.remove(OsStr::new(&name_of(oldest))).ok();
         }
-        Ok(())
     }
 
     fn append(&mut self, mut line: Vec<u8>) -> io::Result<()> {

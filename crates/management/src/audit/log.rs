@@ -3,17 +3,20 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use thiserror::Error;
 
 use super::entry::{Change, End, Ended, Entry};
-use super::files::{Files, Reader};
+use super::files::{FILE_BYTES_MAX, Files, Reader};
 use super::flood::Flood;
 use super::ring::Ring;
 use crate::clock::Clock;
 use crate::login::Caller;
 
+/// Files without other settings.
+pub(super) const FILES_MAX: usize = 64;
 /// Files that are read for one page: with a filter that matches little a page may be short.
 const FILES_OF_PAGE: usize = 8;
 
@@ -35,7 +38,11 @@ pub(crate) struct Audit {
     /// Guards the place of the next line, also while that is written: waits for the disk.
     kept: Mutex<Kept>,
     flood: Mutex<Flood>,
+    /// Why the last write failed; none if it did not.
+    failure: Mutex<Option<String>>,
     clock: Clock,
+    failures: AtomicU64,
+    left_out: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -84,14 +91,25 @@ impl Audit {
     /// The files cannot be opened.
     pub(crate) fn open(data_dir: Option<&Path>, clock: Clock) -> io::Result<Self> {
         let kept = match data_dir {
-            Some(data_dir) => Kept::Files(Box::new(Files::open(data_dir)?)),
+            Some(data_dir) => Kept::Files(Box::new(Files::open(data_dir, FILES_MAX)?)),
             None => Kept::Memory(Ring::default()),
         };
         Ok(Self {
             kept: Mutex::new(kept),
             flood: Mutex::default(),
+            failure: Mutex::default(),
             clock,
+            failures: AtomicU64::new(0),
+            left_out: AtomicU64::new(0),
         })
+    }
+
+    /// Keeps so many bytes from now on, in whole files.
+    pub(crate) fn set_bytes_max(&self, bytes: u64) {
+        if let Kept::Files(files) = &mut *self.held() {
+            let files_max = usize::try_from(bytes / FILE_BYTES_MAX).unwrap_or(usize::MAX);
+            files.set_most(files_max.max(2));
+        }
     }
 
     /// Writes down that a change begins. Waits for the disk.
@@ -115,6 +133,7 @@ impl Audit {
             }
         };
         if let Err(error) = written {
+            self.failures.fetch_add(1, Ordering::Relaxed);
             tracing::error!(%error, number = pending.number, "the end of a change is not in the audit log");
         }
     }
@@ -139,7 +158,21 @@ impl Audit {
     pub(crate) fn admits_refusal(&self) -> Option<u64> {
         let now = self.clock.now().uptime;
         let mut flood = self.flood.lock().unwrap_or_else(PoisonError::into_inner);
-        flood.admit(now)
+        let admitted = flood.admit(now);
+        if admitted.is_none() {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+        }
+        admitted
+    }
+
+    /// Lines that could not be written.
+    pub(crate) fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    /// Refusals that were left out.
+    pub(crate) fn refusals_left_out(&self) -> u64 {
+        self.left_out.load(Ordering::Relaxed)
     }
 
     /// A page. Waits for the disk, and keeps nobody from writing.
@@ -154,11 +187,23 @@ impl Audit {
         Ok(query.page_of_files(&reader)?)
     }
 
+    /// Why it cannot be written; none if the last write succeeded.
+    pub(crate) fn failure(&self) -> Option<String> {
+        let failure = self.failure.lock();
+        failure.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn push(&self, entry: Entry) -> Result<u64, AuditError> {
-        match &mut *self.held() {
-            Kept::Files(files) => Ok(files.push(entry)?),
+        let pushed = match &mut *self.held() {
+            Kept::Files(files) => files.push(entry),
             Kept::Memory(ring) => Ok(ring.push(entry)),
+        };
+        if pushed.is_err() {
+            self.failures.fetch_add(1, Ordering::Relaxed);
         }
+        let failure = pushed.as_ref().err().map(ToString::to_string);
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+        Ok(pushed?)
     }
 
     fn held(&self) -> MutexGuard<'_, Kept> {

@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::json;
 
 use super::super::entry::Outcome;
-use super::super::files::{FILE_BYTES_MAX, FILES_MAX};
 use super::*;
 use crate::login::Role;
 
@@ -224,6 +223,25 @@ fn the_oldest_file_makes_room_and_pages_go_over_files() {
 }
 
 #[test]
+fn a_smaller_log_keeps_its_newest_files() {
+    let mut log = TestLog::new("smaller");
+    for _ in 0..6 {
+        let _pending = log.kick("full");
+        let last = log.files().pop().unwrap();
+        let mut file = fs::File::options().append(true).open(last).unwrap();
+        let rest = usize::try_from(FILE_BYTES_MAX - file.metadata().unwrap().len()).unwrap();
+        file.write_all("\n".repeat(rest).as_bytes()).unwrap();
+        log.restart();
+    }
+    let before = log.files();
+    log.audit.set_bytes_max(3 * FILE_BYTES_MAX);
+    assert_eq!(log.files(), before[3..]);
+    log.audit.set_bytes_max(0);
+    assert_eq!(log.files(), before[4..], "never less than two");
+    assert_eq!(log.all().len(), 2);
+}
+
+#[test]
 fn a_filter_that_matches_little_reads_a_few_files_for_a_page() {
     let mut log = TestLog::new("filtered");
     for number in 0..20 {
@@ -279,6 +297,11 @@ fn a_change_on_a_full_disk_is_refused_and_the_log_goes_on_afterwards() {
     let refused = log.audit.begin(&alice(), kick("refused")).unwrap_err();
     assert!(refused.to_string().contains("No space left"), "{refused}");
     log.audit.finish(&before, Ended::done());
+    assert_eq!(
+        log.audit.failures(),
+        2,
+        "the change, and the end of another"
+    );
     log.audit.mend_disk(healthy);
     let after = log.kick("after");
     log.audit.finish(&after, Ended::done());

@@ -64,6 +64,12 @@ impl Administrator {
         self.recovery.len()
     }
 
+    /// It logs in without a one-time code from now on.
+    pub(super) fn remove_totp(&mut self) {
+        self.totp = None;
+        self.recovery.clear();
+    }
+
     /// Takes away a recovery code; false if it is none.
     pub(super) fn use_recovery_code(&mut self, code: &str) -> bool {
         let code = code.replace('-', "").to_ascii_uppercase();

@@ -118,6 +118,8 @@ impl Backoff {
 struct Table<K> {
     limits: Limits,
     entries: BTreeMap<K, Backoff>,
+    /// Entries that have made room for others.
+    forgotten: u64,
 }
 
 impl<K: Ord + Clone> Table<K> {
@@ -125,6 +127,7 @@ impl<K: Ord + Clone> Table<K> {
         Self {
             limits,
             entries: BTreeMap::new(),
+            forgotten: 0,
         }
     }
 
@@ -138,6 +141,7 @@ impl<K: Ord + Clone> Table<K> {
             let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.last);
             if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
                 self.entries.remove(&oldest);
+                self.forgotten += 1;
             }
         }
         let limits = self.limits;
@@ -186,6 +190,8 @@ pub(super) struct Attempts {
     names: BTreeMap<Box<str>, Rate>,
     /// Where administrators have logged in, the latest last.
     logged_in: BTreeMap<Box<str>, Vec<Origin>>,
+    /// Names that have made room for others.
+    forgotten_names: u64,
 }
 
 impl Default for Attempts {
@@ -196,12 +202,15 @@ impl Default for Attempts {
             known: Table::new(KNOWN),
             names: BTreeMap::new(),
             logged_in: BTreeMap::new(),
+            forgotten_names: 0,
         }
     }
 }
 
 impl Attempts {
-    /// Charges an attempt to log in.
+    /// Charges an attempt to log in. One whose name nobody knows yet, because the provider tells it
+    /// in the end, has an empty one: it is charged to address and network alone, else strangers
+    /// could use up what all persons of the provider have together.
     ///
     /// # Errors
     /// The time until the next attempt is possible; this one is not charged.
@@ -226,6 +235,7 @@ impl Attempts {
         } else {
             let address = self.addresses.wait(&origin, now);
             let network = self.networks.wait(&origin.network(), now);
+            // None without a name.
             let rate = self.names.get(name).map(|rate| rate.wait(now));
             address.max(network).max(rate.unwrap_or_default())
         };
@@ -237,7 +247,9 @@ impl Attempts {
         } else {
             self.addresses.charge(origin, now);
             self.networks.charge(origin.network(), now);
-            self.charge_name(&attempt.name, now);
+            if !name.is_empty() {
+                self.charge_name(&attempt.name, now);
+            }
         }
         Ok(attempt)
     }
@@ -274,6 +286,14 @@ impl Attempts {
         }
     }
 
+    /// Entries of all tables that have made room for others.
+    pub(super) const fn forgotten(&self) -> u64 {
+        self.addresses.forgotten
+            + self.networks.forgotten
+            + self.known.forgotten
+            + self.forgotten_names
+    }
+
     /// Forgets where administrators that no longer exist have logged in.
     pub(super) fn keep_only(&mut self, names: &BTreeSet<&str>) {
         self.logged_in.retain(|name, _| names.contains(&**name));
@@ -285,6 +305,7 @@ impl Attempts {
             let oldest = self.names.iter().min_by_key(|(_, rate)| rate.due);
             if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
                 self.names.remove(&oldest);
+                self.forgotten_names += 1;
             }
         }
         let rate = self.names.entry(name.into()).or_insert(Rate { due: now });
@@ -452,6 +473,21 @@ mod tests {
     }
 
     #[test]
+    fn logins_without_a_name_do_not_use_up_those_of_others() {
+        let mut attempts = Attempts::default();
+        for number in 0..200_u32 {
+            let from = Ipv4Addr::from_bits(0x0B00_0000 + number * 256);
+            attempts.begin("", Some(from.into()), at(1)).unwrap();
+        }
+        assert!(attempts.begin("", ip("192.0.2.1"), at(1)).is_ok());
+        assert_eq!(
+            guesses(&mut attempts, "", "192.0.2.1", 60),
+            10,
+            "but slowed"
+        );
+    }
+
+    #[test]
     fn the_tables_are_bounded_and_old_entries_make_room() {
         let mut attempts = Attempts::default();
         for _ in 0..6 {
@@ -465,6 +501,8 @@ mod tests {
         assert_eq!(attempts.addresses.entries.len(), ADDRESS.entries_max);
         assert_eq!(attempts.networks.entries.len(), NETWORK.entries_max);
         assert_eq!(attempts.names.len(), NAMES_MAX);
+        // 5,001 addresses, networks and names, less those that are there.
+        assert_eq!(attempts.forgotten(), 3 * 5_001 - 4096 - 2 * 2048);
         for host in 0..100_u32 {
             let from = Some(Ipv4Addr::from_bits(0x0C00_0000 + host).into());
             if let Ok(attempt) = attempts.begin("alice", from, at(100 + u64::from(host) * 60)) {

@@ -6,7 +6,7 @@ use axum::http::header::COOKIE;
 use super::sessions::SessionSecret;
 
 /// Name of the cookie over plain HTTP.
-const NAME: &str = "thrum_session";
+pub(crate) const NAME: &str = "thrum_session";
 /// Name of the cookie over TLS: browsers take a cookie of this name only over TLS, for `/` and from
 /// this very host, so that neither a neighbour of the domain nor a page without TLS can plant one.
 const NAME_TLS: &str = "__Host-thrum_session";

@@ -13,6 +13,7 @@ use super::refusal::Refusal;
 use super::scope::Role;
 use super::service::{CurrentSession, Login, held};
 use super::sessions::{Owner, SessionSecret};
+use super::setup::UsedLink;
 use super::totp::Totp;
 
 /// Bytes of a name that are read: longer ones cannot exist.
@@ -128,22 +129,17 @@ impl Login {
         check_name(&name)?;
         check_password(&name, &password)?;
         let password = self.hashing.create(password, true).await?;
-        let used = held(&self.setup).take(token);
-        let used = used.ok_or(Refusal::WrongSetupLink)?;
+        let link = LinkInUse::take(self, token).ok_or(Refusal::WrongSetupLink)?;
         let created_at = self.now().wall_millis;
         let (added, hash) = (name.clone(), password.clone());
         let made = self.change(move |accounts| {
             if !accounts.administrators.is_empty() {
                 return Err(Refusal::IsSetUp);
             }
-            accounts.add(&added, administrator(Role::Administrator, hash, created_at))
+            accounts.add(&added, administrator(Role::Administrator, hash, created_at))?;
+            Ok(link)
         });
-        if let Err(error) = made.await {
-            if error != Refusal::IsSetUp {
-                held(&self.setup).put_back(used);
-            }
-            return Err(error);
-        }
+        drop(made.await?);
         let secret = SessionSecret::new(digest::random()?);
         self.begin_session(&name, &password, &secret, from)?;
         Ok(LoggedIn {
@@ -246,6 +242,33 @@ impl Login {
     }
 }
 
+/// The setup link while somebody uses it. It is valid again if that fails, or if the request ends
+/// early, because its client has gone or its time is over.
+struct LinkInUse {
+    login: Arc<Login>,
+    link: Option<UsedLink>,
+}
+
+impl LinkInUse {
+    fn take(login: &Arc<Login>, token: &str) -> Option<Self> {
+        let link = held(&login.setup).take(token)?;
+        Some(Self {
+            login: Arc::clone(login),
+            link: Some(link),
+        })
+    }
+}
+
+impl Drop for LinkInUse {
+    fn drop(&mut self) {
+        let mut setup = held(&self.login.setup);
+        match self.link.take() {
+            Some(link) if !self.login.is_set_up() => setup.put_back(link),
+            _ => setup.end(),
+        }
+    }
+}
+
 /// A new administrator without one-time codes.
 pub(super) const fn administrator(
     role: Role,
@@ -259,5 +282,61 @@ pub(super) const fn administrator(
         recovery: Vec::new(),
         is_disabled: false,
         created_at,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+
+    fn first(token: &str) -> FirstAdministrator {
+        FirstAdministrator {
+            token: Secret::from(token),
+            name: "alice".to_owned(),
+            password: Secret::from("correct horse battery"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_setup_link_whose_client_has_gone_is_valid_again() {
+        let (clock, _) = Clock::manual();
+        let login = Arc::new(Login::open(None, clock).unwrap());
+        let token = login.renew_setup().unwrap();
+        let link = || login.is_setup_link(&Secret::from(token.as_str()));
+        // Another change of the accounts is under way.
+        let other = Arc::clone(&login.writer).acquire_owned().await.unwrap();
+        let (asked, made) = (Arc::clone(&login), first(&token));
+        let request = tokio::spawn(async move { asked.set_up(made, None).await.map(drop) });
+        while link() {
+            tokio::task::yield_now().await;
+        }
+        request.abort();
+        assert!(request.await.unwrap_err().is_cancelled());
+        assert!(link() && !login.is_set_up());
+        drop(other);
+        login.set_up(first(&token), None).await.map(drop).unwrap();
+        assert!(!link() && login.is_set_up());
+    }
+
+    #[tokio::test]
+    async fn a_removed_administrator_has_no_sessions_although_the_client_has_gone() {
+        let (clock, _) = Clock::manual();
+        let login = Arc::new(Login::open(None, clock).unwrap());
+        let token = login.renew_setup().unwrap();
+        login.set_up(first(&token), None).await.map(drop).unwrap();
+        let password = Secret::from("correct horse battery");
+        let added = login.add_administrator("bob".to_owned(), Role::Administrator, password);
+        added.await.unwrap();
+        let asked = Arc::clone(&login);
+        let removal = async move { asked.remove_administrator("alice".to_owned()).await };
+        let request = tokio::spawn(removal);
+        while login.current().administrators.len() == 2 && !request.is_finished() {
+            tokio::task::yield_now().await;
+        }
+        request.abort();
+        drop(request.await);
+        let _after = Arc::clone(&login.writer).acquire_owned().await.unwrap();
+        assert!(login.list_sessions(None).is_empty());
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use thrum_access::Secret;
 use zeroize::Zeroizing;
 
-use super::accounts::KEYS_MAX;
+use super::accounts::{Accounts, KEYS_MAX};
 use super::administrator::{AdministratorState, check_name, check_password};
 use super::base32;
 use super::digest::{self, Digest};
@@ -46,6 +46,15 @@ impl AdministratorState {
             has_totp: self.has_totp && !change.removes_totp,
         }
     }
+}
+
+/// What comes with another password.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct NewPassword<'a> {
+    /// The session that goes on.
+    pub(crate) session: Option<&'a CurrentSession>,
+    /// It logs in without a one-time code from now on.
+    pub(crate) removes_totp: bool,
 }
 
 /// A new API key.
@@ -94,12 +103,12 @@ impl Login {
         check_password(&name, &password)?;
         let hash = self.hashing.create(password, true).await?;
         let created_at = self.now().wall_millis;
-        let added =
-            self.change(move |accounts| accounts.add(&name, administrator(role, hash, created_at)));
-        added.await?;
+        let add = move |accounts: &mut Accounts| {
+            accounts.add(&name, administrator(role, hash, created_at))
+        };
         // A link that nobody used would make another one.
-        held(&self.setup).end();
-        Ok(())
+        self.change_then(add, |login| held(&login.setup).end())
+            .await
     }
 
     /// Changes an administrator; one that may no longer log in loses its sessions.
@@ -112,24 +121,24 @@ impl Login {
         change: AdministratorChange,
     ) -> Result<(), Refusal> {
         let changed = name.clone();
-        let done = self.change(move |accounts| {
+        let make = move |accounts: &mut Accounts| {
             let one = accounts.administrator_mut(&changed)?;
             one.role = change.role.unwrap_or(one.role);
             one.is_disabled = change.is_disabled.unwrap_or(one.is_disabled);
             if change.removes_totp {
-                one.totp = None;
-                one.recovery.clear();
+                one.remove_totp();
             }
             accounts.check_somebody_is_left(&changed)
-        });
-        done.await?;
-        if change.is_disabled == Some(true) {
-            held(&self.sessions).end_all_of(&name, None);
-        }
-        if change.removes_totp {
-            held(&self.codes).forget(&name);
-        }
-        Ok(())
+        };
+        let then = move |login: &Self| {
+            if change.is_disabled == Some(true) {
+                held(&login.sessions).end_all_of(&name, None);
+            }
+            if change.removes_totp {
+                held(&login.codes).forget(&name);
+            }
+        };
+        self.change_then(make, then).await
     }
 
     /// Removes an administrator and its sessions. Keys that it made stay.
@@ -141,21 +150,25 @@ impl Login {
         name: String,
     ) -> Result<(), Refusal> {
         let removed = name.clone();
-        let done = self.change(move |accounts| {
+        let remove = move |accounts: &mut Accounts| {
             accounts.administrator(&removed)?;
             accounts.administrators.remove(&*removed);
             accounts.check_somebody_is_left(&removed)
-        });
-        done.await?;
-        held(&self.sessions).end_all_of(&name, None);
-        held(&self.codes).forget(&name);
-        let accounts = self.current();
-        let names: BTreeSet<&str> = accounts.administrators.keys().map(|name| &**name).collect();
-        held(&self.attempts).keep_only(&names);
-        Ok(())
+        };
+        let then = move |login: &Self| {
+            // One of the same name that is added later has none of its sessions.
+            held(&login.sessions).end_all_of(&name, None);
+            held(&login.codes).forget(&name);
+            let accounts = login.current();
+            let names = accounts.administrators.keys().map(|name| &**name);
+            let names: BTreeSet<&str> = names.collect();
+            held(&login.attempts).keep_only(&names);
+        };
+        self.change_then(remove, then).await
     }
 
-    /// Gives an administrator another password, and ends its sessions except one.
+    /// Gives an administrator another password, and ends its sessions except one; on demand it logs
+    /// in without a one-time code from now on.
     ///
     /// # Errors
     /// There is none of that name, the password is not accepted, or the disk fails.
@@ -163,20 +176,30 @@ impl Login {
         self: &Arc<Self>,
         name: String,
         password: Secret,
-        but: Option<&CurrentSession>,
+        new: NewPassword<'_>,
     ) -> Result<(), Refusal> {
         self.current().administrator(&name)?;
         check_password(&name, &password)?;
         let hash = self.hashing.create(password, true).await?;
         let changed = name.clone();
-        let done = self.change(move |accounts| {
-            accounts.administrator_mut(&changed)?.password = hash;
+        let removes_totp = new.removes_totp;
+        let set = move |accounts: &mut Accounts| {
+            let one = accounts.administrator_mut(&changed)?;
+            one.password = hash;
+            if removes_totp {
+                one.remove_totp();
+            }
             Ok(())
-        });
-        done.await?;
-        let but = but.map(|session| &session.0);
-        held(&self.sessions).end_all_of(&name, but);
-        Ok(())
+        };
+        let but = new.session.cloned();
+        let then = move |login: &Self| {
+            let but = but.as_ref().map(|session| &session.0);
+            held(&login.sessions).end_all_of(&name, but);
+            if removes_totp {
+                held(&login.codes).forget(&name);
+            }
+        };
+        self.change_then(set, then).await
     }
 
     /// Makes a secret of one-time codes, which is in force when its first code was entered.
@@ -272,14 +295,13 @@ impl Login {
     /// There is none of that identifier, or the disk fails.
     pub(crate) async fn remove_key(self: &Arc<Self>, id: String) -> Result<(), Refusal> {
         let removed = id.clone();
-        let done = self.change(move |accounts| {
+        let remove = move |accounts: &mut Accounts| {
             accounts.key(&removed)?;
             accounts.keys.remove(&*removed);
             Ok(())
-        });
-        done.await?;
-        self.forget_key(&id);
-        Ok(())
+        };
+        self.change_then(remove, move |login| login.forget_key(&id))
+            .await
     }
 }
 

@@ -21,6 +21,7 @@ mod hashing;
 mod key;
 mod key_use;
 mod logging_in;
+mod login_tests;
 mod managing;
 mod oidc;
 mod oidc_login;
@@ -41,14 +42,16 @@ pub use oidc::{OidcConfig, OidcError};
 pub use scope::{Role, Scope, ScopeSet, UnknownName};
 
 pub(crate) use administrator::AdministratorState;
+pub(crate) use cookie::NAME as COOKIE_NAME;
 #[cfg(test)]
 pub(crate) use totp::code_at;
 
 pub(crate) use hashing::HASHES_MAX;
 pub(crate) use key::Key;
 pub(crate) use logging_in::{Credentials, FirstAdministrator, LoggedIn};
-pub(crate) use managing::{AdministratorChange, NewKey};
-pub(crate) use oidc::Callback;
+pub(crate) use managing::{AdministratorChange, NewKey, NewPassword};
+pub(crate) use oidc::{Callback, Oidc, oidc_of};
 pub(crate) use oidc_login::LoginElsewhere;
 pub(crate) use refusal::Refusal;
 pub(crate) use service::{CurrentSession, Identified, Login, Shows};
+pub(crate) use sessions::SessionTimes;

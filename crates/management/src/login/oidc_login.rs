@@ -1,6 +1,7 @@
 //! How a person that has logged in at a provider gets a session.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use axum::http::HeaderMap;
 
@@ -12,8 +13,8 @@ use super::refusal::Refusal;
 use super::service::{CurrentSession, Login, held};
 use super::sessions::{Owner, SessionSecret};
 
-/// What wrong callbacks are charged to: see [`super::attempts`]. No administrator has this name.
-const ATTEMPTS: &str = "oidc:";
+/// Nobody knows who it is before the provider tells it: see [`super::attempts`].
+const NO_NAME: &str = "";
 
 /// A login at the provider that succeeded.
 #[derive(Clone)]
@@ -27,10 +28,10 @@ pub(crate) struct LoggedInElsewhere {
 }
 
 /// A login at the provider of a broker.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LoginElsewhere<'a> {
     login: &'a Login,
-    provider: &'a Oidc,
+    provider: Arc<Oidc>,
 }
 
 impl<'a> LoginElsewhere<'a> {
@@ -39,7 +40,7 @@ impl<'a> LoginElsewhere<'a> {
     /// # Errors
     /// It has no provider.
     pub(crate) fn of(login: &'a Login) -> Result<Self, Refusal> {
-        let provider = login.oidc.as_ref().ok_or_else(|| Refusal::Missing {
+        let provider = login.provider().ok_or_else(|| Refusal::Missing {
             kind: "provider",
             name: "management.oidc".to_owned(),
         })?;
@@ -69,7 +70,7 @@ impl<'a> LoginElsewhere<'a> {
         let Self { login, provider } = self;
         let now = login.now();
         // Each one makes the broker ask the provider.
-        let attempt = held(&login.attempts).begin(ATTEMPTS, from, now.uptime);
+        let attempt = held(&login.attempts).begin(NO_NAME, from, now.uptime);
         let attempt = attempt.map_err(Refusal::Slowed)?;
         let mut person = Err(Refusal::OtherLogin);
         for proof in proofs(headers, is_tls) {

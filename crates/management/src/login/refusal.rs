@@ -79,7 +79,7 @@ pub(crate) enum Refusal {
     #[error("the OpenID Connect provider: {0}")]
     Provider(String),
     /// No group of that person has a role.
-    #[error("no group of {0:?} has a role (management.oidc.roles)")]
+    #[error("no group of {0:?} has a role")]
     NoRole(String),
     /// Another browser has begun the login at the provider, or this one too long ago.
     #[error("this browser has not begun the login, or too long ago")]

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, Method, Uri};
@@ -14,16 +14,17 @@ use zeroize::Zeroizing;
 use super::TOKEN_HEADER;
 use super::accounts::{AccountStore, Accounts, AccountsError};
 use super::attempts::Attempts;
-use super::caller::Caller;
+use super::caller::{Caller, Means};
 use super::codes::Codes;
 use super::hashing::Hashing;
 use super::key::Shown;
 use super::key_use::KeyUses;
-use super::oidc::{Oidc, OidcConfig, OidcError};
+use super::login_tests::LoginTests;
+use super::oidc::Oidc;
 use super::origin::{SentBy, sent_by};
 use super::refusal::Refusal;
-use super::scope::Role;
-use super::sessions::{SessionRow, SessionSecret, Sessions};
+use super::scope::{Role, ScopeSet};
+use super::sessions::{SessionRow, SessionSecret, SessionTimes, Sessions};
 use super::setup::Setup;
 use super::{cookie, digest, setup};
 use crate::clock::{Clock, Now};
@@ -36,14 +37,16 @@ pub(crate) struct Login {
     /// taken, except that a login reads the accounts in force while it holds the sessions.
     pub(super) sessions: Mutex<Sessions>,
     pub(super) attempts: Mutex<Attempts>,
+    /// Tried logins of MQTT clients.
+    pub(crate) tests: LoginTests,
     pub(super) setup: Mutex<Setup>,
     pub(super) codes: Mutex<Codes>,
     key_uses: Mutex<KeyUses>,
     pub(super) hashing: Hashing,
-    /// None without a provider.
-    pub(super) oidc: Option<Oidc>,
+    /// None without a provider. Guards the pointer alone.
+    oidc: RwLock<Option<Arc<Oidc>>>,
     /// One writer of the accounts at a time; others wait without a thread.
-    writer: Arc<Semaphore>,
+    pub(super) writer: Arc<Semaphore>,
     clock: Clock,
 }
 
@@ -112,28 +115,34 @@ impl Login {
             accounts: AccountStore::open(data_dir)?,
             sessions: Mutex::default(),
             attempts: Mutex::default(),
+            tests: LoginTests::default(),
             setup: Mutex::default(),
             codes: Mutex::default(),
             key_uses: Mutex::default(),
             hashing: Hashing::new(),
-            oidc: None,
+            oidc: RwLock::default(),
             writer: Arc::new(Semaphore::new(1)),
             clock,
         })
     }
 
-    /// Lets people log in at a provider as well.
-    ///
-    /// # Errors
-    /// The settings cannot be used.
-    pub(crate) fn with_oidc(mut self, config: &OidcConfig) -> Result<Self, OidcError> {
-        self.oidc = Some(Oidc::new(config)?);
-        Ok(self)
+    /// Puts other settings in force.
+    pub(crate) fn apply(&self, oidc: Option<Oidc>, times: SessionTimes) {
+        let mut held_oidc = self.oidc.write().unwrap_or_else(PoisonError::into_inner);
+        *held_oidc = oidc.map(Arc::new);
+        drop(held_oidc);
+        held(&self.sessions).set_times(times);
+    }
+
+    /// The provider at which people can log in.
+    pub(super) fn provider(&self) -> Option<Arc<Oidc>> {
+        let oidc = self.oidc.read().unwrap_or_else(PoisonError::into_inner);
+        oidc.clone()
     }
 
     /// Whether people can log in at a provider.
-    pub(crate) const fn has_oidc(&self) -> bool {
-        self.oidc.is_some()
+    pub(crate) fn has_oidc(&self) -> bool {
+        self.provider().is_some()
     }
 
     /// Finds out who sent a request. One without proof is anonymous, also one whose session has
@@ -170,6 +179,33 @@ impl Login {
         })
     }
 
+    /// What a caller may ask now, whose request began earlier; none if its session or key has
+    /// ended. It is no use of the session: a page that only watches lets it end.
+    pub(crate) fn scopes_now(
+        &self,
+        caller: &Caller,
+        session: Option<&CurrentSession>,
+    ) -> Option<ScopeSet> {
+        let now = self.now();
+        match caller.means {
+            Means::Local => Some(ScopeSet::ALL),
+            Means::Anonymous => None,
+            Means::Session => {
+                let sessions = held(&self.sessions);
+                let owner = sessions.owner(&session?.0, now)?.clone();
+                drop(sessions);
+                let role = owner.role.or_else(|| self.role_of(&owner.administrator))?;
+                Some(role.scopes())
+            }
+            Means::Key => {
+                let id = caller.name.strip_prefix("key:")?;
+                let accounts = self.accounts.current();
+                let key = accounts.keys.get(id)?;
+                (!key.is_expired(now.wall_millis)).then_some(key.scopes)
+            }
+        }
+    }
+
     /// Writes down that a key is in use.
     pub(crate) async fn note_use(self: Arc<Self>, used: UsedKey) {
         let noted = self.change(move |accounts| {
@@ -181,6 +217,13 @@ impl Login {
         if let Err(error) = noted.await {
             tracing::warn!(%error, "the last use of an API key is not written down");
         }
+    }
+
+    /// Sessions, and how many entries have made room in the tables of sessions and of attempts.
+    pub(crate) fn table_figures(&self) -> [u64; 3] {
+        let attempts = held(&self.attempts).forgotten() + self.tests.forgotten();
+        let sessions = held(&self.sessions);
+        [sessions.len() as u64, sessions.forgotten(), attempts]
     }
 
     /// The last use of a key, in milliseconds of the Unix epoch.
@@ -252,11 +295,25 @@ impl Login {
         self: &Arc<Self>,
         change: impl FnOnce(&mut Accounts) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
+        self.change_then(change, |_| {}).await
+    }
+
+    /// The same, and then what belongs to the change, such as the end of sessions. The request may
+    /// end early, because its client has gone; a change that was made has its consequences also
+    /// then.
+    pub(super) async fn change_then<T: Send + 'static>(
+        self: &Arc<Self>,
+        change: impl FnOnce(&mut Accounts) -> Result<T, Refusal> + Send + 'static,
+        then: impl FnOnce(&Self) + Send + 'static,
+    ) -> Result<T, Refusal> {
         // The semaphore is never closed.
         let permit = Arc::clone(&self.writer).acquire_owned().await;
         let login = Arc::clone(self);
         let changed = spawn_blocking(move || {
             let changed = login.accounts.change(change);
+            if changed.is_ok() {
+                then(&login);
+            }
             drop(permit);
             changed
         });

@@ -13,11 +13,28 @@ use zeroize::Zeroizing;
 use super::digest::{Digest, is_same};
 use super::scope::Role;
 use crate::clock::Now;
+use crate::config::ManagementConfig;
 
-/// A session ends after this time without a request: NIST SP 800-63B-4 recommends at most 1 h.
-pub(super) const IDLE_TIME: Duration = Duration::from_hours(1);
-/// A session ends after this time: the same recommends at most 24 h.
-pub(super) const LIFE_TIME: Duration = Duration::from_hours(24);
+/// When sessions end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SessionTimes {
+    /// After this time without a request.
+    pub(crate) idle: Duration,
+    /// After this time.
+    pub(crate) life: Duration,
+}
+
+impl Default for SessionTimes {
+    fn default() -> Self {
+        let ManagementConfig {
+            session_idle: idle,
+            session_life: life,
+            ..
+        } = ManagementConfig::default();
+        Self { idle, life }
+    }
+}
+
 /// Sessions of one administrator; the one that is unused for longest makes room.
 const SESSIONS_OF_ONE_MAX: usize = 20;
 /// Sessions of all, likewise.
@@ -107,10 +124,10 @@ struct Session {
     used: Now,
 }
 
-impl Session {
-    fn is_over(&self, now: Now) -> bool {
-        now.uptime.saturating_sub(self.used.uptime) >= IDLE_TIME
-            || now.uptime.saturating_sub(self.began.uptime) >= LIFE_TIME
+impl SessionTimes {
+    fn is_over(&self, session: &Session, now: Now) -> bool {
+        now.uptime.saturating_sub(session.used.uptime) >= self.idle
+            || now.uptime.saturating_sub(session.began.uptime) >= self.life
     }
 }
 
@@ -136,9 +153,27 @@ pub(crate) struct SessionRow {
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     by_digest: BTreeMap<Digest, Session>,
+    times: SessionTimes,
+    /// Sessions that have made room for others.
+    forgotten: u64,
 }
 
 impl Sessions {
+    /// How many there are, those among them that are over and were not looked at since.
+    pub(super) fn len(&self) -> usize {
+        self.by_digest.len()
+    }
+
+    /// Sessions that have made room for others.
+    pub(super) const fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// Sessions end after other times from now on, also those that are there.
+    pub(super) const fn set_times(&mut self, times: SessionTimes) {
+        self.times = times;
+    }
+
     /// Begins a session, always with a new secret: one that somebody planted in the browser before
     /// the login never becomes valid.
     pub(super) fn begin(
@@ -148,7 +183,9 @@ impl Sessions {
         from: Option<IpAddr>,
         now: Now,
     ) {
-        self.by_digest.retain(|_, session| !session.is_over(now));
+        let times = self.times;
+        self.by_digest
+            .retain(|_, session| !times.is_over(session, now));
         self.make_room(SESSIONS_OF_ONE_MAX, |session| {
             session.owner.administrator == owner.administrator
         });
@@ -166,12 +203,18 @@ impl Sessions {
     pub(super) fn find(&mut self, secret: &SessionSecret, now: Now) -> Option<Owner> {
         let digest = secret.digest();
         let session = self.by_digest.get_mut(&digest)?;
-        if session.is_over(now) {
+        if self.times.is_over(session, now) {
             self.by_digest.remove(&digest);
             return None;
         }
         session.used = now;
         Some(session.owner.clone())
+    }
+
+    /// The owner of a session, which is not used by this.
+    pub(super) fn owner(&self, secret: &SessionSecret, now: Now) -> Option<&Owner> {
+        let session = self.by_digest.get(&secret.digest())?;
+        (!self.times.is_over(session, now)).then_some(&session.owner)
     }
 
     /// Ends the session of a secret.
@@ -203,7 +246,8 @@ impl Sessions {
     pub(super) fn list(&self, of: Option<&str>, now: Now) -> Vec<SessionRow> {
         let live = self.by_digest.iter();
         let live = live.filter(|(_, session)| {
-            !session.is_over(now) && of.is_none_or(|of| *session.owner.administrator == *of)
+            !self.times.is_over(session, now)
+                && of.is_none_or(|of| *session.owner.administrator == *of)
         });
         let mut rows: Vec<SessionRow> = live
             .map(|(digest, session)| SessionRow {
@@ -232,6 +276,7 @@ impl Sessions {
                 return;
             };
             self.by_digest.remove(&oldest);
+            self.forgotten += 1;
         }
     }
 }
@@ -271,6 +316,20 @@ mod tests {
         let mut used = (0..24 * 60).step_by(30);
         assert!(used.all(|at| sessions.find(&secret(2), minutes(at)).is_some()));
         assert_eq!(sessions.find(&secret(2), minutes(24 * 60)), None);
+    }
+
+    #[test]
+    fn other_times_are_in_force_for_the_sessions_that_are_there() {
+        let mut sessions = Sessions::default();
+        sessions.begin(&secret(1), Owner::of_broker("alice"), None, minutes(0));
+        sessions.set_times(SessionTimes {
+            idle: Duration::from_mins(5),
+            life: Duration::from_mins(8),
+        });
+        assert!(sessions.find(&secret(1), minutes(4)).is_some());
+        assert!(sessions.find(&secret(1), minutes(8)).is_none());
+        sessions.begin(&secret(2), Owner::of_broker("alice"), None, minutes(8));
+        assert!(sessions.find(&secret(2), minutes(13)).is_none());
     }
 
     #[test]
@@ -330,6 +389,7 @@ mod tests {
             sessions.begin(&secret(number), Owner::of_broker(&name), None, minutes(2));
         }
         assert_eq!(sessions.by_digest.len(), SESSIONS_MAX);
+        assert_eq!(sessions.forgotten(), 1 + 2120 - 2000);
     }
 
     #[test]

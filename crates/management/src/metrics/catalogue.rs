@@ -238,7 +238,7 @@ const MESSAGES: [Entry; 14] = [
     ),
 ];
 
-const PROTECTION: [Entry; 17] = [
+const PROTECTION: [Entry; 21] = [
     counter(
         "thrum_authorization_denied",
         "PUBLISH packets, filters and wills denied by the rules or a service, by action.",
@@ -351,6 +351,26 @@ const PROTECTION: [Entry; 17] = [
         "thrum_operator_queries_given_up",
         "Queries that a worker gave up because nobody waited for the answer.",
         Source::One("questions/given_up"),
+    ),
+    counter(
+        "thrum_topic_messages_untold",
+        "Messages whose topic found no room in the live tree of topics.",
+        Source::One("topics/messages_untold"),
+    ),
+    counter(
+        "thrum_live_streams_refused",
+        "Live streams and traces refused because too many were open.",
+        Source::One("streams/refused"),
+    ),
+    counter(
+        "thrum_live_streams_cut",
+        "Live streams and traces ended because their reader took nothing for too long.",
+        Source::One("streams/cut"),
+    ),
+    counter(
+        "thrum_live_states_skipped",
+        "States that a live stream left out because its reader or its share was too slow; a newer one followed.",
+        Source::One("streams/states_skipped"),
     ),
 ];
 

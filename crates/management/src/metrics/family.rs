@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// What the values of a metric mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// It only increases, from the start of the broker on.
     Counter,
     /// It goes up and down.
@@ -17,7 +17,7 @@ pub(super) enum Kind {
 
 /// The unit of a metric, the last word of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(crate) enum Unit {
     /// A number of things.
     None,
     /// Bytes.
@@ -28,28 +28,28 @@ pub(super) enum Unit {
 
 /// A metric; its name is without the `_total` or `_info` that its samples have.
 #[derive(Clone, Debug)]
-pub(super) struct Family {
-    pub(super) name: &'static str,
-    pub(super) kind: Kind,
-    pub(super) unit: Unit,
+pub(crate) struct Family {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) unit: Unit,
     /// One sentence.
-    pub(super) help: &'static str,
-    pub(super) samples: Vec<Sample>,
+    pub(crate) help: &'static str,
+    pub(crate) samples: Vec<Sample>,
 }
 
 /// A label and its value.
-pub(super) type Label = (&'static str, Cow<'static, str>);
+pub(crate) type Label = (&'static str, Cow<'static, str>);
 
 /// One series of a metric.
 #[derive(Clone, Debug)]
-pub(super) struct Sample {
-    pub(super) labels: Vec<Label>,
-    pub(super) value: Value,
+pub(crate) struct Sample {
+    pub(crate) labels: Vec<Label>,
+    pub(crate) value: Value,
 }
 
 /// The value of a series.
 #[derive(Clone, Debug)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Whole(u64),
     Real(f64),
     Histogram(Histogram),
@@ -57,20 +57,20 @@ pub(super) enum Value {
 
 /// The values of a histogram.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Histogram {
+pub(crate) struct Histogram {
     /// Upper bounds, and the number of values up to each of them.
-    pub(super) buckets: Vec<(f64, u64)>,
+    pub(crate) buckets: Vec<(f64, u64)>,
     /// Number of values.
-    pub(super) count: u64,
+    pub(crate) count: u64,
     /// Their sum.
-    pub(super) sum: f64,
+    pub(crate) sum: f64,
     /// Narrow cells: the highest value of each, and its number; none if only the buckets are known.
-    pub(super) cells: Option<Vec<(f64, u64)>>,
+    pub(crate) cells: Option<Vec<(f64, u64)>>,
 }
 
 impl Family {
     /// A metric without samples; its unit is the end of its name.
-    pub(super) fn new(name: &'static str, kind: Kind, help: &'static str) -> Self {
+    pub(crate) fn new(name: &'static str, kind: Kind, help: &'static str) -> Self {
         let unit = match name.rsplit('_').next() {
             Some("bytes") => Unit::Bytes,
             Some("seconds") => Unit::Seconds,
@@ -86,18 +86,18 @@ impl Family {
     }
 
     /// With one sample more, without labels.
-    pub(super) fn with(self, value: Value) -> Self {
+    pub(crate) fn with(self, value: Value) -> Self {
         self.with_labels(Vec::new(), value)
     }
 
     /// With one sample more.
-    pub(super) fn with_labels(mut self, labels: Vec<Label>, value: Value) -> Self {
+    pub(crate) fn with_labels(mut self, labels: Vec<Label>, value: Value) -> Self {
         self.samples.push(Sample { labels, value });
         self
     }
 
     /// With one sample more for each value that is known.
-    pub(super) fn with_each<T>(
+    pub(crate) fn with_each<T>(
         mut self,
         label: &'static str,
         all: impl IntoIterator<Item = T>,
@@ -114,7 +114,7 @@ impl Family {
 
 impl Value {
     /// A number, or none if it is not known.
-    pub(super) fn whole(number: Option<u64>) -> Option<Self> {
+    pub(crate) fn whole(number: Option<u64>) -> Option<Self> {
         number.map(Self::Whole)
     }
 }

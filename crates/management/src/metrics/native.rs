@@ -5,7 +5,7 @@
 //! a tenth of that, so each goes whole into the bucket of its middle.
 
 /// Three bits of a power of two: eight buckets.
-pub(super) const SCHEMA: i32 = 3;
+pub(crate) const SCHEMA: i32 = 3;
 /// Buckets of a power of two.
 const PER_POWER: f64 = 8.0;
 /// The middle of a cell of the broker, which is up to 0.8 % wide, below its highest value.
@@ -15,23 +15,23 @@ const LOWEST: i32 = -8 * 64;
 
 /// Buckets one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(crate) struct Span {
     /// Buckets without values in front of it; of the first span, the index of its first bucket.
-    pub(super) offset: i32,
+    pub(crate) offset: i32,
     /// Buckets.
-    pub(super) length: u32,
+    pub(crate) length: u32,
 }
 
 /// The buckets of a histogram: where they are, and the number of values in each as the difference
 /// to the bucket before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Buckets {
-    pub(super) spans: Vec<Span>,
-    pub(super) deltas: Vec<i64>,
+pub(crate) struct Buckets {
+    pub(crate) spans: Vec<Span>,
+    pub(crate) deltas: Vec<i64>,
 }
 
 /// The buckets of cells, the lowest first.
-pub(super) fn buckets(cells: &[(f64, u64)]) -> Buckets {
+pub(crate) fn buckets(cells: &[(f64, u64)]) -> Buckets {
     let mut all: Vec<(i32, i64)> = Vec::new();
     for (highest, count) in cells {
         let (index, count) = (

@@ -138,149 +138,180 @@ pub(super) fn of_node(figures: &Figures) -> Vec<Family> {
     ]
 }
 
-/// A metric with a series for each worker.
-fn of_each_worker(
-    figures: &Figures,
-    family: Family,
-    value: impl Fn(&WorkerFigures) -> u64,
-) -> Family {
-    let numbered: Vec<_> = figures.workers.iter().enumerate().collect();
-    family.with_each("worker", &numbered, |(number, worker)| {
-        Some((number.to_string().into(), value(worker)))
+/// Alarms that are raised, by name: a name has more than one if they are about several things.
+pub(super) fn of_alarms(alarms: &[(&'static str, u64)]) -> Family {
+    let family = Family::new(
+        "thrum_alarm",
+        Kind::Gauge,
+        "Alarms that are raised, by name; GET /api/v1/alarms says what they are about.",
+    );
+    family.with_each("name", alarms, |(name, count)| {
+        Some((Cow::Borrowed(*name), *count))
     })
+}
+
+/// A metric with a series for each of some things.
+struct Each<T> {
+    name: &'static str,
+    kind: Kind,
+    help: &'static str,
+    /// Of one of them; none if it has none.
+    value: fn(&T) -> Option<u64>,
+}
+
+const fn each_counts<T>(
+    name: &'static str,
+    help: &'static str,
+    value: fn(&T) -> Option<u64>,
+) -> Each<T> {
+    Each {
+        name,
+        kind: Kind::Counter,
+        help,
+        value,
+    }
+}
+
+const fn each_has<T>(
+    name: &'static str,
+    help: &'static str,
+    value: fn(&T) -> Option<u64>,
+) -> Each<T> {
+    Each {
+        name,
+        kind: Kind::Gauge,
+        help,
+        value,
+    }
+}
+
+/// The metrics of some things; the label has the name of each.
+fn of_each<T, const N: usize>(
+    label: &'static str,
+    things: &[T],
+    name: impl Fn(usize, &T) -> Cow<'static, str>,
+    metrics: [Each<T>; N],
+) -> Vec<Family> {
+    let family = |metric: Each<T>| {
+        let family = Family::new(metric.name, metric.kind, metric.help);
+        family.with_each(label, things.iter().enumerate(), |(number, thing)| {
+            Some((name(number, thing), (metric.value)(thing)?))
+        })
+    };
+    metrics.map(family).into()
 }
 
 /// The workers.
 pub(super) fn of_workers(figures: &Figures) -> Vec<Family> {
-    let gauge = |name, help, value: fn(&WorkerFigures) -> u64| {
-        of_each_worker(figures, Family::new(name, Kind::Gauge, help), value)
-    };
-    let counter = |name, help, value: fn(&WorkerFigures) -> u64| {
-        of_each_worker(figures, Family::new(name, Kind::Counter, help), value)
-    };
-    vec![
-        gauge(
-            "thrum_worker_sessions",
-            "Sessions that a worker owns.",
-            |worker| worker.sessions,
-        ),
-        gauge(
-            "thrum_worker_clients_connected",
-            "Clients that are connected to a worker.",
-            |worker| worker.clients,
-        ),
-        counter(
-            "thrum_worker_messages_received",
-            "PUBLISH packets that a worker received from clients.",
-            |worker| worker.messages_received,
-        ),
-        counter(
-            "thrum_worker_messages_sent",
-            "PUBLISH packets that a worker sent to clients.",
-            |worker| worker.messages_sent,
-        ),
-        counter(
-            "thrum_worker_turns",
-            "Turns of the event loop of a worker.",
-            |worker| worker.turns,
-        ),
-        gauge(
-            "thrum_worker_mailbox_messages",
-            "Mail of other workers that waits for a worker.",
-            |worker| worker.mailbox.messages,
-        ),
-        gauge(
-            "thrum_worker_mailbox_bytes",
-            "Bytes of the messages in that mail.",
-            |worker| worker.mailbox.bytes,
-        ),
-        gauge(
-            "thrum_worker_overload",
-            "How a worker defers work because of overload: 0 not at all, 1 it leaves new connections in the backlog, 2 it \
-             reads publishers less.",
-            |worker| match (worker.slows_publishers, worker.defers_connections) {
-                (true, _) => 2,
-                (false, true) => 1,
-                (false, false) => 0,
-            },
-        ),
-    ]
+    let number = |number: usize, _: &WorkerFigures| number.to_string().into();
+    of_each("worker", &figures.workers, number, OF_WORKER)
 }
+
+const OF_WORKER: [Each<WorkerFigures>; 8] = [
+    each_has(
+        "thrum_worker_sessions",
+        "Sessions that a worker owns.",
+        |worker| Some(worker.sessions),
+    ),
+    each_has(
+        "thrum_worker_clients_connected",
+        "Clients that are connected to a worker.",
+        |worker| Some(worker.clients),
+    ),
+    each_counts(
+        "thrum_worker_messages_received",
+        "PUBLISH packets that a worker received from clients.",
+        |worker| Some(worker.messages_received),
+    ),
+    each_counts(
+        "thrum_worker_messages_sent",
+        "PUBLISH packets that a worker sent to clients.",
+        |worker| Some(worker.messages_sent),
+    ),
+    each_counts(
+        "thrum_worker_turns",
+        "Turns of the event loop of a worker.",
+        |worker| Some(worker.turns),
+    ),
+    each_has(
+        "thrum_worker_mailbox_messages",
+        "Mail of other workers that waits for a worker.",
+        |worker| Some(worker.mailbox.messages),
+    ),
+    each_has(
+        "thrum_worker_mailbox_bytes",
+        "Bytes of the messages in that mail.",
+        |worker| Some(worker.mailbox.bytes),
+    ),
+    each_has(
+        "thrum_worker_overload",
+        "How a worker defers work because of overload: 0 not at all, 1 it leaves new connections in the backlog, 2 it \
+         reads publishers less.",
+        |worker| match (worker.slows_publishers, worker.defers_connections) {
+            (true, _) => Some(2),
+            (false, true) => Some(1),
+            (false, false) => Some(0),
+        },
+    ),
+];
 
 /// The listeners.
 pub(super) fn of_listeners(figures: &Figures) -> Vec<Family> {
-    let name = |listener: &ListenerFigures| Cow::Owned(listener.name.to_string());
-    vec![
-        Family::new(
-            "thrum_listener_connections",
-            Kind::Gauge,
-            "Open connections through a listener, those in their handshake among them.",
-        )
-        .with_each("listener", &figures.listeners, |listener| {
-            Some((name(listener), listener.connections))
-        }),
-        Family::new(
-            "thrum_listener_connections_limit",
-            Kind::Gauge,
-            "Limit of the connections through a listener (max_connections), if it has one.",
-        )
-        .with_each("listener", &figures.listeners, |listener| {
-            Some((name(listener), listener.connections_max?))
-        }),
-    ]
+    let name = |_, listener: &ListenerFigures| Cow::Owned(listener.name.to_string());
+    of_each("listener", &figures.listeners, name, OF_LISTENER)
 }
+
+const OF_LISTENER: [Each<ListenerFigures>; 2] = [
+    each_has(
+        "thrum_listener_connections",
+        "Open connections through a listener, those in their handshake among them.",
+        |listener| Some(listener.connections),
+    ),
+    each_has(
+        "thrum_listener_connections_limit",
+        "Limit of the connections through a listener (max_connections), if it has one.",
+        |listener| listener.connections_max,
+    ),
+];
 
 /// The sinks.
 pub(super) fn of_sinks(figures: &Figures) -> Vec<Family> {
-    let each = |family: Family, value: fn(&SinkFigures) -> u64| {
-        family.with_each("sink", &figures.sinks, |sink| {
-            Some((Cow::Owned(sink.name.clone()), value(sink)))
-        })
-    };
-    let counter = |name, help| Family::new(name, Kind::Counter, help);
-    let gauge = |name, help| Family::new(name, Kind::Gauge, help);
-    vec![
-        each(
-            counter("thrum_sink_messages_offered", "Messages that a sink got."),
-            |sink| sink.counts.offered,
-        ),
-        each(
-            counter(
-                "thrum_sink_messages_written",
-                "Messages that a sink has written.",
-            ),
-            |sink| sink.counts.written,
-        ),
-        each(
-            counter(
-                "thrum_sink_messages_dropped",
-                "Messages that a full sink did not get.",
-            ),
-            |sink| sink.counts.dropped,
-        ),
-        each(
-            counter(
-                "thrum_sink_failures",
-                "Writes of a sink that failed; each is tried again.",
-            ),
-            |sink| sink.counts.failures,
-        ),
-        each(
-            gauge(
-                "thrum_sink_messages_waiting",
-                "Messages in the queue of a sink.",
-            ),
-            |sink| sink.counts.waiting,
-        ),
-        each(
-            gauge(
-                "thrum_sink_waiting_bytes",
-                "Bytes of the messages in the queue of a sink.",
-            ),
-            |sink| sink.counts.waiting_bytes,
-        ),
-    ]
+    let name = |_, sink: &SinkFigures| Cow::Owned(sink.name.clone());
+    of_each("sink", &figures.sinks, name, OF_SINK)
 }
+
+const OF_SINK: [Each<SinkFigures>; 6] = [
+    each_counts(
+        "thrum_sink_messages_offered",
+        "Messages that a sink got.",
+        |sink| Some(sink.counts.offered),
+    ),
+    each_counts(
+        "thrum_sink_messages_written",
+        "Messages that a sink has written.",
+        |sink| Some(sink.counts.written),
+    ),
+    each_counts(
+        "thrum_sink_messages_dropped",
+        "Messages that a full sink did not get.",
+        |sink| Some(sink.counts.dropped),
+    ),
+    each_counts(
+        "thrum_sink_failures",
+        "Writes of a sink that failed; each is tried again.",
+        |sink| Some(sink.counts.failures),
+    ),
+    each_has(
+        "thrum_sink_messages_waiting",
+        "Messages in the queue of a sink.",
+        |sink| Some(sink.counts.waiting),
+    ),
+    each_has(
+        "thrum_sink_waiting_bytes",
+        "Bytes of the messages in the queue of a sink.",
+        |sink| Some(sink.counts.waiting_bytes),
+    ),
+];
 
 /// The name of a backend and of its figure, of `authentication/backends/NAME/FIGURE`.
 fn of_backend<'a>(topic: &'a str, part: &str) -> Option<(&'a str, &'a str)> {
@@ -331,15 +362,7 @@ pub(super) fn of_backends(figures: &[(String, u64)]) -> Vec<Family> {
         let value = plain(&format!("authentication/{outcome}"))?;
         Some(((*outcome).into(), value))
     });
-    let each = |family: Family, wanted: &'static str| {
-        family.with_each("backend", figures, |(topic, value)| {
-            let found = of_backend(topic, "authentication");
-            let (backend, _) = found.filter(|(_, figure)| *figure == wanted)?;
-            Some((Cow::Owned(backend.to_owned()), *value))
-        })
-    };
-    let counter = |name, help| Family::new(name, Kind::Counter, help);
-    vec![
+    let mut families = vec![
         logins,
         single(
             "thrum_logins_pending",
@@ -348,36 +371,40 @@ pub(super) fn of_backends(figures: &[(String, u64)]) -> Vec<Family> {
             Value::whole(plain("authentication/pending")),
         ),
         answers_of_backends(figures),
-        each(
-            counter(
-                "thrum_backend_errors",
-                "Questions that a backend could not answer, time-outs included; each is a denial.",
-            ),
-            "errors",
-        ),
-        each(
-            counter(
-                "thrum_backend_timeouts",
-                "Questions that a backend did not answer in time.",
-            ),
-            "timeouts",
-        ),
-        each(
-            counter(
-                "thrum_backend_cache_hits",
-                "Passwords of a backend that were found in the cache.",
-            ),
-            "cache/hits",
-        ),
-        each(
-            counter(
-                "thrum_backend_cache_misses",
-                "Passwords of a backend that had to be hashed.",
-            ),
-            "cache/misses",
-        ),
-    ]
+    ];
+    families.extend(OF_BACKEND.map(|(name, wanted, help)| {
+        Family::new(name, Kind::Counter, help).with_each("backend", figures, |(topic, value)| {
+            let found = of_backend(topic, "authentication");
+            let (backend, _) = found.filter(|(_, figure)| *figure == wanted)?;
+            Some((Cow::Owned(backend.to_owned()), *value))
+        })
+    }));
+    families
 }
+
+/// Metrics of each backend, and the figures that they are.
+const OF_BACKEND: [(&str, &str, &str); 4] = [
+    (
+        "thrum_backend_errors",
+        "errors",
+        "Questions that a backend could not answer, time-outs included; each is a denial.",
+    ),
+    (
+        "thrum_backend_timeouts",
+        "timeouts",
+        "Questions that a backend did not answer in time.",
+    ),
+    (
+        "thrum_backend_cache_hits",
+        "cache/hits",
+        "Passwords of a backend that were found in the cache.",
+    ),
+    (
+        "thrum_backend_cache_misses",
+        "cache/misses",
+        "Passwords of a backend that had to be hashed.",
+    ),
+];
 
 /// Counters of the storage and their metrics.
 const OF_STORAGE: [(&str, Kind, &str, &str); 9] = [

@@ -1,70 +1,11 @@
 //! The messages `io.prometheus.client.MetricFamily` of Prometheus, each behind its length.
-//!
-//! Six messages with a few fields each are written by hand: a library for protobuf would bring five
-//! crates and the same list of numbers.
 
 use super::family::{Family, Histogram, Kind, Sample, Value};
 use super::native::{SCHEMA, buckets};
+use crate::wire::Message;
 
 /// The width of the bucket of zero, in which no value of ours is.
 const ZERO_THRESHOLD: f64 = 2.938_735_877_055_719e-39;
-
-/// Bytes of a message.
-#[derive(Default)]
-struct Message(Vec<u8>);
-
-/// The type of a field on the wire.
-#[derive(Clone, Copy)]
-enum Wire {
-    Varint = 0,
-    Double = 1,
-    Bytes = 2,
-}
-
-impl Message {
-    fn varint(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.0.push(number.to_le_bytes()[0] | 0x80);
-            number >>= 7;
-        }
-        self.0.push(number.to_le_bytes()[0]);
-    }
-
-    fn key(&mut self, field: u64, wire: Wire) {
-        self.varint((field << 3) | wire as u64);
-    }
-
-    fn number(&mut self, field: u64, number: u64) {
-        self.key(field, Wire::Varint);
-        self.varint(number);
-    }
-
-    /// A number with a sign, in which small ones of both signs are short.
-    fn signed(&mut self, field: u64, number: i64) {
-        self.number(field, zigzag(number));
-    }
-
-    fn double(&mut self, field: u64, number: f64) {
-        self.key(field, Wire::Double);
-        self.0.extend_from_slice(&number.to_le_bytes());
-    }
-
-    fn bytes(&mut self, field: u64, bytes: &[u8]) {
-        self.key(field, Wire::Bytes);
-        self.varint(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-    }
-
-    fn message(&mut self, field: u64, write: impl FnOnce(&mut Self)) {
-        let mut inner = Self::default();
-        write(&mut inner);
-        self.bytes(field, &inner.0);
-    }
-}
-
-const fn zigzag(number: i64) -> u64 {
-    ((number << 1) ^ (number >> 63)).cast_unsigned()
-}
 
 /// Writes all families.
 pub(super) fn render(families: &[Family]) -> Vec<u8> {
@@ -158,6 +99,7 @@ fn histogram(histogram: &Histogram, out: &mut Message) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::zigzag;
 
     /// A field of a message: its number, and its value.
     #[derive(Debug, PartialEq)]
@@ -294,11 +236,5 @@ mod tests {
             assert_eq!(fields.contains(&Field::Number(5, zigzag(3))), schema);
             assert_eq!(fields.len(), if schema { 6 } else { 2 });
         }
-    }
-
-    #[test]
-    fn numbers_of_both_signs_are_short() {
-        let all = [0, -1, 1, -2, i64::MAX, i64::MIN].map(zigzag);
-        assert_eq!(all, [0, 1, 2, 3, u64::MAX - 1, u64::MAX]);
     }
 }

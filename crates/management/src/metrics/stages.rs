@@ -30,7 +30,7 @@ const BOUNDS_NS: [u64; 20] = [
 ];
 
 /// Stages with a metric of their own.
-const WHOLE: [(&str, MessageStage, &str); 6] = [
+const WHOLE: [(&str, MessageStage, &str); 7] = [
     (
         "thrum_message_seconds",
         MessageStage::Broker,
@@ -45,6 +45,11 @@ const WHOLE: [(&str, MessageStage, &str); 6] = [
         "thrum_message_fan_out_seconds",
         MessageStage::FannedOut,
         "Time from the match of stamped messages until the last receiver on a worker has them in its output.",
+    ),
+    (
+        "thrum_message_mail_seconds",
+        MessageStage::Mail,
+        "Part of the stage queue in which stamped deliveries are on the way to another worker.",
     ),
     (
         "thrum_message_acknowledge_seconds",

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use serde_json::Value as Json;
 use thrum_broker::config::Workers;
 use thrum_broker::{
-    Access, Broker, ClassOfTime, Config, ListenerFigures, SinkCounts, SinkFigures, StageFigures,
-    StorageFigures,
+    Access, Broker, ClassOfTime, CleaningFigures, Config, ExportFigures, ListenerFigures,
+    SinkCounts, SinkFigures, StageFigures, StorageFigures,
 };
 
 use super::family::{Kind, Unit};
@@ -20,6 +20,8 @@ pub(super) fn figures_of_a_broker() -> Figures {
     config.node.workers = Workers::Count(2);
     config.listeners.clear();
     let broker = Broker::start(config, Access::default()).expect("it needs no port");
+    let counted = broker.queries().add_topic_metric("site/#");
+    assert_eq!(counted, Ok(true));
     let figures = broker.queries().figures();
     broker.stop();
     figures
@@ -57,11 +59,18 @@ fn figures_of_everything() -> Figures {
     figures.node.memory_limit_bytes = Some(1 << 30);
     figures.process.open_files.get_or_insert(20);
     figures.backends = backends.zip(1..).collect();
+    figures.exports = ["metrics", "logs", "traces"]
+        .map(|signal| ExportFigures {
+            signal,
+            ..ExportFigures::default()
+        })
+        .to_vec();
     figures.storage = Some(StorageFigures {
         health: "healthy",
         counters: counters.into_iter().zip(1..).collect(),
         commit_times: vec![class(Some(1), 0), class(Some(2), 3), class(None, 4)],
         commit_micros: 12,
+        cleaning: CleaningFigures::default(),
     });
     figures.listeners = vec![ListenerFigures {
         name: "mqtt".into(),
@@ -83,8 +92,30 @@ fn figures_of_everything() -> Figures {
     figures
 }
 
+/// Figures of an interface that has just started.
+fn interface() -> InterfaceFigures {
+    let security = crate::Security::open(None, None).expect("it is in memory");
+    security.figures()
+}
+
+/// One alarm is raised.
+const ALARMS: [(&str, u64); 2] = [("overload", 1), ("storage_full", 0)];
+
+/// Every family that there can be.
+fn everything() -> Vec<Family> {
+    let mut all = families(&figures_of_everything(), Some(&interface()));
+    all.push(parts::of_alarms(&ALARMS));
+    all
+}
+
 fn text(format: Format) -> String {
-    String::from_utf8(exposition(&figures_of_everything(), format)).expect("text is UTF-8")
+    let bytes = exposition(
+        &figures_of_everything(),
+        Some(&interface()),
+        &ALARMS,
+        format,
+    );
+    String::from_utf8(bytes).expect("text is UTF-8")
 }
 
 /// The labels of a line, and what is in front of and behind them.
@@ -177,14 +208,15 @@ fn buckets_grow_up_to_the_count() {
             histograms += 1;
         }
     }
-    assert_eq!(histograms, 13);
+    assert_eq!(histograms, 14);
 }
 
 #[test]
 fn a_broker_without_parts_tells_nothing_about_them() {
     let mut figures = figures_of_a_broker();
     figures.stages = None;
-    let text = String::from_utf8(exposition(&figures, Format::Text)).unwrap();
+    let text = exposition(&figures, None, &[], Format::Text);
+    let text = String::from_utf8(text).unwrap();
     for absent in [
         "storage",
         "sink_messages_offered",
@@ -201,7 +233,7 @@ fn a_broker_without_parts_tells_nothing_about_them() {
 
 #[test]
 fn names_and_help_follow_the_conventions() {
-    for family in families(&figures_of_everything()) {
+    for family in everything() {
         let (name, help) = (family.name, family.help);
         let is_ours = name.starts_with("thrum_") || name.starts_with("process_");
         assert!(is_ours && !name.ends_with("_total"), "{name}");
@@ -219,8 +251,13 @@ fn names_and_help_follow_the_conventions() {
 
 #[test]
 fn the_protobuf_format_has_every_metric() {
-    let bytes = exposition(&figures_of_everything(), Format::Protobuf);
-    for family in families(&figures_of_everything()) {
+    let bytes = exposition(
+        &figures_of_everything(),
+        Some(&interface()),
+        &ALARMS,
+        Format::Protobuf,
+    );
+    for family in everything() {
         let name = family.name.as_bytes();
         assert!(bytes.windows(name.len()).any(|part| part == name));
     }
@@ -229,7 +266,7 @@ fn the_protobuf_format_has_every_metric() {
 /// The table of the guide.
 fn table() -> String {
     let mut table = "| metric | type | labels | meaning |\n|---|---|---|---|\n".to_owned();
-    for family in families(&figures_of_everything()) {
+    for family in everything() {
         let (suffix, kind) = match family.kind {
             Kind::Counter => ("_total", "counter"),
             Kind::Gauge => ("", "gauge"),

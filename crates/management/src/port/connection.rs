@@ -29,9 +29,9 @@ use tower::ServiceExt as _;
 
 use super::forwarded;
 use super::places::{Place, Places};
-use super::stalled::{Progress, Stalled};
 use super::websocket;
 use crate::api::{Peer, Problem};
+use crate::stalled::{Progress, Stalled};
 
 /// Time for TLS, and for the first line of a request.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
@@ -76,10 +76,7 @@ pub(super) struct Origin {
     pub(super) is_tls: bool,
     /// Its verified certificate.
     pub(super) certificate: Option<CertificateDer<'static>>,
-    #[expect(
-        dead_code,
-        reason = "it is taken for as long as a request or a WebSocket has it"
-    )]
+    /// It is taken for as long as a request has it.
     pub(super) place: Arc<Place>,
     pub(super) progress: Progress,
 }

@@ -14,7 +14,6 @@ mod headers;
 mod pages;
 mod places;
 mod probes;
-mod stalled;
 mod websocket;
 
 use std::collections::BTreeMap;
@@ -28,15 +27,17 @@ use thrum_broker::{HttpPort, Queries};
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::Security;
 use crate::api::{self, Entrance};
+use crate::{Managed, Security};
 use connection::Shared;
 use places::Places;
 
 /// Orders of the broker's thread that wait; each is carried out at once.
 const ORDERS_MAX: usize = 4;
+/// The figures of the history are read at this interval, while a port is open: some 50 µs.
+const HISTORY_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest time of requests that are under way at the end of the broker.
 const STOP_TIME: Duration = Duration::from_secs(1);
 
@@ -63,17 +64,23 @@ impl HttpServer {
     ///
     /// # Errors
     /// The system gives no thread or event queue.
-    pub fn start(ports: Vec<HttpPort>, queries: Queries, security: Security) -> io::Result<Self> {
+    pub fn start(
+        ports: Vec<HttpPort>,
+        managed: impl Into<Managed>,
+        security: Security,
+    ) -> io::Result<Self> {
         let runtime = Builder::new_current_thread()
             .max_blocking_threads(api::BLOCKING_MAX)
             .enable_all()
             .build()?;
-        let router = router(queries, security);
+        let managed = managed.into();
+        let queries = managed.queries.clone();
+        let router = router(managed, security);
         let (orders, received) = mpsc::channel(ORDERS_MAX);
         let thread = std::thread::Builder::new()
             .name("http".to_owned())
             .spawn(move || {
-                runtime.block_on(serve(ports, router, received));
+                runtime.block_on(serve(ports, router, queries, received));
                 // Threads that wait for an answer of the broker end with it.
                 runtime.shutdown_background();
             })?;
@@ -104,8 +111,9 @@ impl HttpServer {
     }
 }
 
-fn router(queries: Queries, security: Security) -> Router {
-    api::router(queries.clone(), security, Entrance::Port)
+fn router(managed: Managed, security: Security) -> Router {
+    let queries = managed.queries.clone();
+    api::router(managed, security, Entrance::Port)
         .merge(pages::router())
         .merge(probes::router(queries))
         .method_not_allowed_fallback(api::no_method)
@@ -113,7 +121,12 @@ fn router(queries: Queries, security: Security) -> Router {
 }
 
 /// Serves the ports until the order to stop.
-async fn serve(ports: Vec<HttpPort>, router: Router, mut orders: mpsc::Receiver<Order>) {
+async fn serve(
+    ports: Vec<HttpPort>,
+    router: Router,
+    queries: Queries,
+    mut orders: mpsc::Receiver<Order>,
+) {
     let (stop, stopping) = watch::channel(false);
     let shared = Arc::new(Shared {
         router,
@@ -122,8 +135,18 @@ async fn serve(ports: Vec<HttpPort>, router: Router, mut orders: mpsc::Receiver<
     });
     let mut open = BTreeMap::new();
     renew(&mut open, ports, &shared);
+    let mut seconds = interval(HISTORY_INTERVAL);
+    seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        match orders.recv().await {
+        let order = tokio::select! {
+            order = orders.recv() => order,
+            // Without a port nobody sees the history.
+            _ = seconds.tick(), if !open.is_empty() => {
+                queries.live().enter_second();
+                continue;
+            }
+        };
+        match order {
             Some(Order::Renew(ports)) => renew(&mut open, ports, &shared),
             Some(Order::Close) => {
                 renew(&mut open, Vec::new(), &shared);

@@ -9,6 +9,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Connections at a time. One with its buffers takes up to some 200 KiB.
 const CONNECTIONS_MAX: u32 = 1024;
+/// Clients of MQTT over TLS at a time, whose bytes are carried here: each takes two files and some
+/// 64 KiB. Limits by address are those of the listener, which counts them as its clients.
+const RELAYS_MAX: u32 = 8192;
 /// Connections of a network at a time, but for this machine and trusted proxies: a browser opens
 /// six, with a stream for each of its tabs.
 const OF_NETWORK_MAX: u32 = 64;
@@ -21,7 +24,12 @@ pub(super) struct Places {
     /// of each.
     taken: Arc<Mutex<HashMap<IpAddr, u32>>>,
     refused: AtomicU64,
+    relays: Arc<Semaphore>,
 }
+
+/// A place of a client of MQTT, until it is dropped.
+#[derive(Debug)]
+pub(super) struct RelayPlace(#[expect(dead_code, reason = "it is held")] OwnedSemaphorePermit);
 
 /// A place of one connection, until it is dropped.
 #[derive(Debug)]
@@ -29,6 +37,15 @@ pub(super) struct Place {
     network: Option<IpAddr>,
     taken: Arc<Mutex<HashMap<IpAddr, u32>>>,
     _permit: OwnedSemaphorePermit,
+    relays: Arc<Semaphore>,
+}
+
+impl Place {
+    /// A place for a client of MQTT instead of this one; none if there are too many.
+    pub(super) fn of_relay(&self) -> Option<RelayPlace> {
+        let permit = Arc::clone(&self.relays).try_acquire_owned();
+        permit.ok().map(RelayPlace)
+    }
 }
 
 impl Places {
@@ -37,6 +54,7 @@ impl Places {
             free: Arc::new(Semaphore::new(CONNECTIONS_MAX as usize)),
             taken: Arc::default(),
             refused: AtomicU64::new(0),
+            relays: Arc::new(Semaphore::new(RELAYS_MAX as usize)),
         }
     }
 
@@ -73,13 +91,15 @@ impl Places {
             network,
             taken: Arc::clone(&self.taken),
             _permit: permit,
+            relays: Arc::clone(&self.relays),
         })
     }
 
     /// Waits until all connections have ended.
     pub(super) async fn all_free(&self) {
-        // The semaphore is never closed.
+        // The semaphores are never closed.
         drop(self.free.acquire_many(CONNECTIONS_MAX).await);
+        drop(self.relays.acquire_many(RELAYS_MAX).await);
     }
 }
 
@@ -128,6 +148,20 @@ mod tests {
         drop(strangers);
         assert_eq!(taken(&places, "192.0.2.1", false).len(), 64);
         assert!(places.taken.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_client_of_mqtt_takes_a_place_of_its_own_kind_instead_of_the_first_one() {
+        let places = Places::new();
+        let mut relays = Vec::new();
+        for _ in 0..RELAYS_MAX {
+            let place = places.take("192.0.2.1".parse().unwrap(), false).unwrap();
+            relays.push(place.of_relay().unwrap());
+        }
+        let place = places.take("192.0.2.1".parse().unwrap(), false).unwrap();
+        assert!(place.of_relay().is_none());
+        relays.pop();
+        assert!(place.of_relay().is_some());
     }
 
     #[test]

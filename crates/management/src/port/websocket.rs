@@ -19,6 +19,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{sleep, timeout};
 
 use super::connection::Origin;
+use super::places::RelayPlace;
 use crate::api::Problem;
 
 /// Bytes that show the path of a request.
@@ -96,6 +97,10 @@ pub(super) async fn relay(
         )
         .into_response();
     }
+    let Some(place) = origin.place.of_relay() else {
+        port.count_over_limit();
+        return too_many();
+    };
     let asked = async {
         let (near, far) = UnixStream::pair()?;
         let mut near = near;
@@ -117,7 +122,14 @@ pub(super) async fn relay(
             let is_upgraded = answer.response.status() == StatusCode::SWITCHING_PROTOCOLS;
             if is_upgraded {
                 origin.progress.note_upgrade();
-                tokio::spawn(carry(request, near, answer.rest, origin));
+                // The place of the page's connection is free when the upgrade is done.
+                let carried = Carried {
+                    address: origin.address,
+                    near,
+                    rest: answer.rest,
+                    place,
+                };
+                tokio::spawn(carry(request, carried));
             }
             answer.response
         }
@@ -131,8 +143,33 @@ pub(super) async fn relay(
     }
 }
 
+fn too_many() -> Response {
+    Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "too many clients",
+        "too many clients of MQTT over TLS are connected here",
+        "connect again later, or to a listener of the broker for MQTT over WebSocket (transport = \"websocket\")",
+    )
+    .into_response()
+}
+
+/// A client of MQTT that is connected.
+struct Carried {
+    address: SocketAddr,
+    near: UnixStream,
+    /// The first bytes of the broker.
+    rest: Vec<u8>,
+    place: RelayPlace,
+}
+
 /// Carries bytes both ways until one side ends.
-async fn carry(request: Request<Incoming>, near: UnixStream, rest: Vec<u8>, origin: Origin) {
+async fn carry(request: Request<Incoming>, carried: Carried) {
+    let Carried {
+        address,
+        near,
+        rest,
+        place,
+    } = carried;
     let carried = async {
         let upgraded = hyper::upgrade::on(request)
             .await
@@ -142,8 +179,9 @@ async fn carry(request: Request<Incoming>, near: UnixStream, rest: Vec<u8>, orig
         carry_both_ways(client, near).await
     };
     if let Err(error) = carried.await {
-        tracing::debug!(address = %origin.address, %error, "a WebSocket at the HTTP port ended");
+        tracing::debug!(%address, %error, "a WebSocket at the HTTP port ended");
     }
+    drop(place);
 }
 
 /// When the broker has ended, the client has a moment to close: it may never do so.

@@ -97,6 +97,13 @@ pub enum TracedBody {
     Auth {
         reason_code: u8,
     },
+    /// Bytes that are no packet.
+    Malformed {
+        /// The first byte: type and flags.
+        first_byte: u8,
+        /// What is wrong with it, in words.
+        reason: String,
+    },
     /// A packet that is too long for a trace.
     Cut {
         /// Its first byte: type and flags.
@@ -184,12 +191,15 @@ fn packet_line(traced: &TracedPacket, has_payloads: bool) -> PacketLine {
         Direction::FromClient => "from_client",
         Direction::ToClient => "to_client",
     };
-    let body = packet(traced).map_or_else(
-        || TracedBody::Cut {
-            first_byte: traced.bytes.first().copied().unwrap_or_default(),
+    let first_byte = traced.bytes.first().copied().unwrap_or_default();
+    let body = match (&traced.malformed, packet(traced)) {
+        (Some(reason), _) => TracedBody::Malformed {
+            first_byte,
+            reason: reason.to_string(),
         },
-        |packet| body(traced, &packet, has_payloads),
-    );
+        (None, None) => TracedBody::Cut { first_byte },
+        (None, Some(packet)) => body(traced, &packet, has_payloads),
+    };
     PacketLine {
         at: timestamp_micros(traced.at_micros),
         direction: direction.to_owned(),

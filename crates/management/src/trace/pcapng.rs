@@ -109,12 +109,17 @@ impl Pcapng {
 
     fn comment(&mut self, packet: &TracedPacket) -> String {
         let client_id = &packet.client_id;
-        match std::mem::take(&mut self.left_out) {
+        let mut comment = match std::mem::take(&mut self.left_out) {
             0 => format!("client {client_id:?}"),
             left_out => {
                 format!("client {client_id:?}; {left_out} packets are missing before this one")
             }
+        };
+        if let Some(reason) = &packet.malformed {
+            comment.push_str("; ");
+            comment.push_str(reason);
         }
+        comment
     }
 
     /// Adds a block, whose length is a multiple of four.
@@ -266,7 +271,21 @@ mod tests {
             topic: None,
             bytes: bytes.into(),
             packet_bytes,
+            malformed: None,
         })
+    }
+
+    #[test]
+    fn a_malformed_packet_has_its_reason_in_the_comment() {
+        let mut pcapng = Pcapng::new();
+        let TraceItem::Packet(mut traced) = packet(Direction::FromClient, b"\x82\x02", 4) else {
+            panic!("it is a packet");
+        };
+        traced.malformed = Some("malformed packet: no filters".into());
+        pcapng.add(&TraceItem::Packet(traced));
+        let bytes = pcapng.take();
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(text.contains("; malformed packet: no filters"), "{text}");
     }
 
     /// Type and body of each block; both lengths of each agree.

@@ -10,20 +10,20 @@ use thrum_broker::config::QueuePolicy;
 use super::TestBroker;
 
 /// A queue of three messages and a window of two.
-fn narrow(config: &mut Config) {
+pub(super) fn narrow(config: &mut Config) {
     config.limits.client.queue = 3;
     config.limits.client.inflight = 2;
     config.limits.client.queue_policy = QueuePolicy::RejectNew;
 }
 
 /// Subscribes with QoS 1 to a filter of one letter.
-fn subscribe(stream: &mut TcpStream, filter: u8) {
+pub(super) fn subscribe(stream: &mut TcpStream, filter: u8) {
     stream.write_all(&[0x82, 6, 0, 1, 0, 1, filter, 1]).unwrap();
     stream.read_exact(&mut [0; 5]).unwrap();
 }
 
 /// Publishes messages with QoS 1, whose payloads are their numbers.
-fn publish(broker: &TestBroker, topic: &str, messages: usize) {
+pub(super) fn publish(broker: &TestBroker, topic: &str, messages: usize) {
     for number in 0..messages {
         let message = json!({ "topic": topic, "payload": number.to_string(), "qos": 1 });
         let answer = broker.post("/api/v1/publish", &message.to_string());
@@ -47,7 +47,7 @@ fn all(broker: &TestBroker, path: &str, list: &str, key: &str) -> Vec<Value> {
 }
 
 /// A slow client, one that is away with messages in its queue, and one without any.
-fn three_clients(broker: &TestBroker) -> Vec<TcpStream> {
+pub(super) fn three_clients(broker: &TestBroker) -> Vec<TcpStream> {
     let mut slow = broker.client(b's', 0);
     subscribe(&mut slow, b's');
     let mut away = broker.client(b'w', 0);

@@ -2,7 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a failed step of a test should panic")]
 
 mod lists;
+mod live;
+mod paging;
 mod retained;
+mod why;
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -50,6 +53,7 @@ impl TestBroker {
         let addresses = broker.addresses();
         let address = addresses.iter().find_map(Listening::socket_address);
         let security = Security::open(Some(&folder), None).unwrap();
+        let security = security.with_clients(paging::clients(&folder));
         let control = ControlSocket::start(&folder, broker.queries(), security.clone()).unwrap();
         Self {
             folder,

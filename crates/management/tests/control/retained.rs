@@ -194,9 +194,14 @@ fn a_wrong_line_of_an_import_is_refused_with_its_number() {
         ),
         ("no json", 400, "line 1: expected"),
         (
+            "[\"a\",0,null,\"x\"]",
+            400,
+            "line 1: the line is an array, not an object",
+        ),
+        (
             "{\"topic\":\"a\",\"text\":\"x\"}\n{\"topic\":\"b\",\"text\":\"x\"}\n{\"topic\":\"c\",\"text\":\"x\"}",
             507,
-            "2 messages are imported; for the next one there is no room",
+            "for the next message there is no room (limits.retained_messages, limits.retained_bytes, limits.memory or the disk); 2 messages are imported",
         ),
     ] {
         let answer = import(&broker, lines);

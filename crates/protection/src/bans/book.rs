@@ -114,7 +114,12 @@ impl BanBook {
         }
     }
 
-    /// The wall clock at a time of the node, in seconds of the Unix epoch.
+    /// The wall clock at a time of the node, in seconds of the Unix epoch, as ends of bans are
+    /// written.
+    pub fn wall_seconds(&self, at: Time) -> u64 {
+        self.seconds(at)
+    }
+
     fn seconds(&self, at: Time) -> u64 {
         let ahead = self.wall_ahead.load(Ordering::Relaxed);
         (at.as_millis() / 1000).saturating_add_signed(ahead)

@@ -1,18 +1,15 @@
 //! `thrum audit`: who changed what in a running broker.
 
-use std::io::Write as _;
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use thrum_management::api::{AuditEntry, AuditPage};
+use serde_json::Value;
+use thrum_storage::WallMillis;
 
-use super::running::{Form, Method, Output, Running, encoded};
-use super::shown::{NOTHING, json_line, name, now, parse_span, parse_time, table, time};
-
-/// Entries of a page: the limit of the broker.
-const PAGE: u64 = 1000;
-
-const HEADINGS: [&str; 6] = ["TIME", "WHO", "FROM", "ACTION", "TARGET", "OUTCOME"];
+use super::listing::{self, Cell, Column, ListArgs, Listing, Question};
+use super::running::Running;
+use super::shown::{now, parse_span, parse_time, time};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,7 +17,7 @@ Examples:
   thrum audit ls --since 7d --action 'client.*'
   thrum audit ls --who alice -o json
 
-Without --data-dir or -c the broker is that of /etc/thrum/thrum.toml.";
+Without --data-dir, -c, --url or --context the broker is that of thrum context, else that of /etc/thrum/thrum.toml.";
 
 const NOTES: &str = "\
 The newest entry comes first. OUTCOME is unknown if the request or the broker ended within the change. -o json also has the state before and after.";
@@ -54,13 +51,28 @@ struct LsArgs {
     /// Only entries since this time, or of this duration before now.
     #[arg(long, value_name = "TIME", value_parser = parse_since)]
     since: Option<u64>,
-    /// Most entries that are listed.
-    #[arg(long, value_name = "N", default_value_t = 50,
-          value_parser = clap::value_parser!(u64).range(1..))]
-    limit: u64,
     #[command(flatten)]
-    output: Output,
+    list: ListArgs,
 }
+
+static ENTRIES: Listing = Listing {
+    member: "entries",
+    columns: &[
+        Column::wide("number", "NUMBER", Cell::Text(0)),
+        Column::new("at", "TIME", Cell::Text(0)),
+        Column::new("who", "WHO", Cell::Text(0)),
+        Column::wide("means", "MEANS", Cell::Text(0)),
+        Column::new("address", "FROM", Cell::Text(0)),
+        Column::new("action", "ACTION", Cell::Text(0)),
+        Column::new("target", "TARGET", Cell::Text(0)),
+        Column::new("outcome", "OUTCOME", Cell::Own(outcome)),
+    ],
+    one: "entry",
+    many: "entries",
+    aliases: &[("time", "at"), ("from", "address")],
+    identity: "",
+    sum: "",
+};
 
 /// Runs a command.
 pub(crate) fn run(args: &AuditArgs) -> anyhow::Result<ExitCode> {
@@ -71,74 +83,30 @@ pub(crate) fn run(args: &AuditArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn list(args: &LsArgs) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    let mut rows = Vec::new();
-    let (mut listed, mut damaged, mut cursor) = (0, 0, None);
-    loop {
-        let path = args.path((args.limit - listed).min(PAGE), cursor.as_deref());
-        let page: AuditPage = args.running.ask(Method::Get, &path)?;
-        listed += page.entries.len() as u64;
-        damaged += page.damaged_lines;
-        for entry in &page.entries {
-            match args.output.form {
-                Form::Table => rows.push(columns(entry)),
-                Form::Json => writeln!(out, "{}", json_line(entry)?)?,
-            }
-        }
-        cursor = page.next;
-        if cursor.is_none() || listed >= args.limit {
-            break;
-        }
-    }
-    if !rows.is_empty() {
-        write!(out, "{}", table(&HEADINGS, &rows))?;
-    }
-    let mut errors = std::io::stderr();
-    if cursor.is_some() {
-        writeln!(errors, "there are older entries; --limit N lists N")?;
-    }
-    if damaged > 0 {
-        writeln!(errors, "{damaged} lines of the audit log cannot be read")?;
-    }
-    Ok(())
+    let question = Question::new("/audit")
+        .with("who", args.who.as_deref())
+        .with("action", args.action.as_deref())
+        .with("since", args.since.map(time))
+        .with_notes(damaged);
+    listing::run(&args.running, &ENTRIES, &question, &args.list)
 }
 
-impl LsArgs {
-    fn path(&self, rows: u64, cursor: Option<&str>) -> String {
-        let mut path = format!("/audit?limit={rows}");
-        let since = self.since.map(time);
-        for (name, value) in [
-            ("who", self.who.as_deref()),
-            ("action", self.action.as_deref()),
-            ("since", since.as_deref()),
-            ("cursor", cursor),
-        ] {
-            if let Some(value) = value {
-                path.extend(["&", name, "=", &encoded(value)]);
-            }
-        }
-        path
+fn damaged(numbers: &BTreeMap<String, u64>) -> Vec<String> {
+    let count = numbers.get("damaged_lines").copied().unwrap_or(0);
+    if count == 0 {
+        return Vec::new();
     }
+    vec![format!("{count} lines of the audit log cannot be read")]
 }
 
-fn columns(entry: &AuditEntry) -> Vec<String> {
-    let outcome = match &entry.detail {
-        Some(why) => format!("{}: {}", entry.outcome, name(why)),
-        None => entry.outcome.clone(),
-    };
-    let address = entry.address.as_deref().unwrap_or(NOTHING);
-    let target = match &*entry.target {
-        "" => NOTHING,
-        target => target,
-    };
-    vec![
-        entry.at.clone(),
-        name(&entry.who).into_owned(),
-        name(address).into_owned(),
-        name(&entry.action).into_owned(),
-        name(target).into_owned(),
-        outcome,
-    ]
+/// The outcome, and why.
+fn outcome(entry: &Value, _now: WallMillis) -> String {
+    let text = |key: &str| entry.get(key).and_then(Value::as_str);
+    let outcome = text("outcome").unwrap_or_default();
+    match text("detail") {
+        Some(why) => format!("{outcome}: {why}"),
+        None => outcome.to_owned(),
+    }
 }
 
 fn parse_since(text: &str) -> Result<u64, String> {

@@ -17,7 +17,7 @@ use super::shown::{counted, now};
 const STATE: &str = "state";
 
 /// Location of the data.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct DataDir {
     /// Data directory of the broker, as `node.data_dir` names it.
     #[arg(long = "data-dir", value_name = "DIR")]
@@ -34,6 +34,12 @@ pub(super) struct Opened {
 }
 
 impl DataDir {
+    /// The one at this path.
+    #[cfg(feature = "management")]
+    pub(super) const fn at(path: PathBuf) -> Self {
+        Self { path }
+    }
+
     /// The directory itself.
     pub(super) fn path(&self) -> &Path {
         &self.path

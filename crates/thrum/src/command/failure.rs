@@ -6,19 +6,43 @@ use std::fmt;
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,
+    code: u8,
 }
 
 impl Failure {
     /// Exit code of wrong usage and of a wrong configuration.
-    pub(crate) const EXIT_CODE: u8 = 2;
+    pub(crate) const USAGE: u8 = 2;
+    /// Exit code of something that is not there.
+    #[cfg(feature = "management")]
+    pub(crate) const NOT_FOUND: u8 = 3;
+    /// Exit code of a lack of rights.
+    #[cfg(feature = "management")]
+    pub(crate) const DENIED: u8 = 4;
+    /// Exit code of a broker that cannot be reached, or does not answer in time.
+    #[cfg(feature = "management")]
+    pub(crate) const UNREACHABLE: u8 = 5;
+    /// Exit code of a change that something else prevents.
+    #[cfg(feature = "management")]
+    pub(crate) const CONFLICT: u8 = 6;
+
+    /// The exit code of the program.
+    pub(crate) const fn code(&self) -> u8 {
+        self.code
+    }
+
+    /// A failure with this exit code.
+    pub(crate) fn with_code(code: u8, message: impl fmt::Display) -> anyhow::Error {
+        anyhow::Error::new(Self {
+            message: message.to_string(),
+            code,
+        })
+    }
 
     /// Wrong usage, a wrong configuration, or a machine that does not give what that asks for.
     ///
     /// An error with causes: use [`Failure::caused`].
     pub(crate) fn usage(message: impl fmt::Display) -> anyhow::Error {
-        anyhow::Error::new(Self {
-            message: message.to_string(),
-        })
+        Self::with_code(Self::USAGE, message)
     }
 
     /// The same for an error whose causes add information to its own text.

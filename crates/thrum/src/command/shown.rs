@@ -74,9 +74,13 @@ pub(super) fn name(text: &str) -> Cow<'_, str> {
 /// A value as JSON on one line, without characters that control the terminal or end a line: names
 /// that clients have chosen are among its texts.
 pub(super) fn json_line<T: Serialize>(value: &T) -> serde_json::Result<String> {
-    let text = serde_json::to_string(value)?;
+    serde_json::to_string(value).map(json_text)
+}
+
+/// The same of JSON that is text already.
+pub(super) fn json_text(text: String) -> String {
     if !text.chars().any(controls_the_terminal) {
-        return Ok(text);
+        return text;
     }
     let mut escaped = String::with_capacity(text.len() + 16);
     for one in text.chars() {
@@ -87,7 +91,7 @@ pub(super) fn json_line<T: Serialize>(value: &T) -> serde_json::Result<String> {
             escaped.push(one);
         }
     }
-    Ok(escaped)
+    escaped
 }
 
 /// Whether a character controls the terminal, the direction of the text around it, or the end of a

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use thrum_figures::{bytes, count, fraction};
-use thrum_management::api::Status;
+use thrum_management::api::{AlarmList, Status};
 
+use super::alarms;
 use super::running::{Form, Method, Output, Running};
 use super::shown::{NOTHING, json_line};
 
@@ -32,7 +33,16 @@ pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let status: Status = args.running.ask(Method::Get, "/status")?;
     let mut out = std::io::stdout().lock();
     match args.output.form {
-        Form::Table => write!(out, "{}", text(&status))?,
+        Form::Table => {
+            write!(out, "{}", text(&status))?;
+            let list: AlarmList = args.running.ask(Method::Get, "/alarms")?;
+            if !list.alarms.is_empty() {
+                writeln!(out, "\nalarms")?;
+            }
+            for alarm in &list.alarms {
+                writeln!(out, "  {}", alarms::line(alarm))?;
+            }
+        }
         Form::Json => writeln!(out, "{}", json_line(&status)?)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -41,12 +41,17 @@ fn every_command_and_flag_parses() {
         "thrum acl test meter-7 sub a/# -c thrum.toml",
         "thrum status --data-dir d -o json",
         "thrum status -c thrum.toml",
+        "thrum why --data-dir d",
+        "thrum why client meter-17 --seconds 5 -o json -c thrum.toml",
         "thrum clients ls --client meter-* --user u --address 192.0.2.0/24 --connected --subscribed a/# --sort queued-bytes --reverse",
         "thrum clients ls --away --limit 5000 --output table",
         "thrum clients ls --all -o json",
         "thrum clients get a --data-dir d",
         "thrum clients kick a --session -c thrum.toml",
         "thrum admin ls --data-dir d -o json",
+        "thrum admin add bob --role operator --data-dir d --password-stdin",
+        "thrum admin change bob --role viewer --disabled true --remove-totp -c thrum.toml",
+        "thrum admin rm bob --data-dir d",
         "thrum admin setup-url -c thrum.toml --url https://broker.example/thrum",
         "thrum admin reset-password alice --data-dir d --password-stdin --remove-totp",
         "thrum keys ls --data-dir d",
@@ -80,6 +85,75 @@ fn every_command_and_flag_parses() {
         "thrum completion bash",
         "thrum man",
         "thrum version",
+    ] {
+        assert!(Cli::try_parse_from(line.split(' ')).is_ok(), "{line}");
+    }
+}
+
+#[cfg(feature = "management")]
+#[test]
+fn every_command_for_a_broker_anywhere_parses() {
+    for line in [
+        "thrum clients ls --top 10 --sort queue --columns client_id,user -o csv -w",
+        "thrum clients ls --url https://b:8080 --token-file f --cafile c --watch 500ms",
+        "thrum clients watch --context prod --filter problem=any",
+        "thrum clients timeline a --url http://localhost:8080",
+        "thrum clients explain a",
+        "thrum clients trace a --seconds 3 --packets 5 --payloads --write f",
+        "thrum subs ls --exactly a/# --filter qos>0 -o yaml",
+        "thrum topics ls site/a --top 5 -o json",
+        "thrum topics watch",
+        "thrum topics tree site --depth 2 --width 5",
+        "thrum topics get a/b -o json",
+        "thrum clients ban a --by user --for 1h --reason noise -o json",
+        "thrum groups ls --group g --sort lag --reverse",
+        "thrum drops ls --reason queue_full --client a --topic b/#",
+        "thrum drops watch",
+        "thrum slow --by oldest --filter user=a --limit 5",
+        "thrum explain publish a t --qos 1 --retain --payload-bytes 5",
+        "thrum explain subscribe a t/# -q 2 -o json",
+        "thrum explain drops a",
+        "thrum trace --topic a/# --payloads",
+        "thrum api get /clients --paginate -q limit=5",
+        "thrum api POST /publish -d @f --type text/plain",
+        "thrum context add prod --url https://b --token-stdin --use --force",
+        "thrum context add here --data-dir d",
+        "thrum context use --none",
+        "thrum context show -o json",
+        "thrum top --lines 5 --interval 1s --sort queue --filter user=a",
+        "thrum top --lines",
+        "thrum doctor -c f --data-dir d --strict --quiet -o json",
+        "thrum probe mqtt://b:1883 -u me -o json --timeout 5",
+        "thrum probe -h b -p 1883",
+        "thrum cheat lost",
+        "thrum retained get a/b --payload",
+        "thrum retained rm a/# --dry-run -y -o json",
+        "thrum retained ls --url https://b -o wide --sort size",
+        "thrum retained export - --context prod",
+    ] {
+        assert!(Cli::try_parse_from(line.split(' ')).is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn every_command_and_flag_about_a_running_configuration_parses() {
+    for line in [
+        "thrum config explain limits.max_packet -c a.toml",
+        "thrum config set limits.max_packet 2MB --dry-run --data-dir d",
+        "thrum config set limits.max_packet --unset -c a.toml -o json",
+        "thrum config diff --data-dir d",
+        "thrum config reload --data-dir d -o json",
+        "thrum config schema",
+        "thrum listeners ls --data-dir d",
+        "thrum listeners stop mqtt --disconnect --data-dir d",
+        "thrum listeners start mqtt -c a.toml",
+        "thrum certs ls --data-dir d -o json",
+        "thrum certs reload --data-dir d",
+        "thrum logs tail -f -n 5 --level warn --target thrum_broker --text x --data-dir d",
+        "thrum logs level debug --for 5m --data-dir d",
+        "thrum logs level --data-dir d",
+        "thrum alarms ls --data-dir d",
+        "thrum alarms history --limit 5 --data-dir d",
     ] {
         assert!(Cli::try_parse_from(line.split(' ')).is_ok(), "{line}");
     }
@@ -161,9 +235,22 @@ fn wrong_usage_of_a_listing_is_refused_with_a_hint() {
             "expected a time such as 2026-11-22T09:00:00Z, or a duration such as 7d",
         ),
         (
-            "thrum clients ls --sort size",
-            "[possible values: client-id, connected-at,",
+            "thrum clients ls -o xml",
+            "[possible values: table, wide, json, jsonl, csv, yaml]",
         ),
+        ("thrum clients ls --top 5 --all", "cannot be used with"),
+        ("thrum clients ls -w 1ms", "at least 200ms"),
+        (
+            "thrum clients ls --url broker:8080",
+            "write https://HOST:8080",
+        ),
+        (
+            "thrum clients ls --url https://b --data-dir d",
+            "cannot be used with",
+        ),
+        ("thrum trace --client a --topic b", "cannot be used with"),
+        ("thrum api fetch /clients", "expected get, post, put"),
+        ("thrum context use", "<NAME>"),
     ] {
         let message = refused(line);
         assert!(message.contains(hint), "{line}: {message}");
@@ -196,6 +283,10 @@ fn help_about_a_running_broker_is_as_it_was_reviewed() {
     check_help("thrum keys -h", "keys.txt");
     check_help("thrum keys add -h", "keys-add.txt");
     check_help("thrum audit ls -h", "audit-ls.txt");
+    check_help("thrum subs ls -h", "subs-ls.txt");
+    check_help("thrum api -h", "api.txt");
+    check_help("thrum context -h", "context.txt");
+    check_help("thrum top -h", "top.txt");
 }
 
 #[test]
@@ -213,6 +304,7 @@ fn help_is_as_it_was_reviewed() {
         ("thrum sessions purge -h", "sessions-purge.txt"),
         ("thrum retained -h", "retained.txt"),
         ("thrum backup -h", "backup.txt"),
+        ("thrum doctor -h", "doctor.txt"),
         ("thrum users -h", "users.txt"),
         ("thrum users add -h", "users-add.txt"),
         ("thrum users import -h", "users-import.txt"),

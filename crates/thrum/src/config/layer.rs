@@ -21,6 +21,8 @@ pub(super) const SHARED_LOG_VARIABLE: &str = "RUST_LOG";
 pub(crate) enum Origin {
     /// The default.
     Default,
+    /// The file of the management interface, and the line in it.
+    Managed(PathBuf, usize),
     /// A file, and the line in it.
     File(PathBuf, usize),
     /// A file of mosquitto, which does so without a line.
@@ -35,6 +37,7 @@ impl std::fmt::Display for Origin {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Default => formatter.write_str("default"),
+            Self::Managed(path, line) => write!(formatter, "managed {}:{line}", path.display()),
             Self::File(path, line) => write!(formatter, "{}:{line}", path.display()),
             Self::Mosquitto(path) => write!(formatter, "{}, as mosquitto", path.display()),
             Self::Env(name) => write!(formatter, "env {name}"),
@@ -54,6 +57,28 @@ pub(crate) struct Setting {
     pub(crate) origin: Origin,
     /// The value's place, if it is in a file.
     pub(crate) place: Option<Place>,
+}
+
+impl Origin {
+    /// The kind of source: `default`, `managed`, `file`, `env` or `flag`.
+    #[cfg(feature = "management")]
+    pub(crate) const fn kind(&self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Managed(..) => "managed",
+            Self::File(..) | Self::Mosquitto(_) => "file",
+            Self::Env(_) => "env",
+            Self::Flag(_) => "flag",
+        }
+    }
+
+    /// Whether it overrides what the management interface sets.
+    pub(crate) const fn is_pinned(&self) -> bool {
+        match self {
+            Self::Default | Self::Managed(..) => false,
+            Self::File(..) | Self::Mosquitto(_) | Self::Env(_) | Self::Flag(_) => true,
+        }
+    }
 }
 
 impl Setting {
@@ -76,15 +101,37 @@ pub(crate) struct Reader<'a> {
     pub(crate) listeners: Vec<String>,
 }
 
+impl<'k> Reader<'k> {
+    /// Has read nothing.
+    pub(crate) const fn new(keys: &'k Key) -> Self {
+        Self {
+            keys,
+            settings: Vec::new(),
+            problems: Vec::new(),
+            listeners: Vec::new(),
+        }
+    }
+}
+
 impl Reader<'_> {
     /// Reads a file.
     pub(crate) fn file(&mut self, source: &Arc<Source>) {
+        self.source(source, Origin::File);
+    }
+
+    /// Reads the file of the management interface.
+    pub(crate) fn managed_file(&mut self, source: &Arc<Source>) {
+        self.source(source, Origin::Managed);
+    }
+
+    fn source(&mut self, source: &Arc<Source>, origin: fn(PathBuf, usize) -> Origin) {
         match Document::parse(source.text.as_str()) {
             Ok(document) => {
                 let keys = self.keys;
                 FileReader {
                     reader: self,
                     source,
+                    origin,
                 }
                 .table(keys, &mut Vec::new(), document.as_table());
             }
@@ -187,6 +234,8 @@ impl Reader<'_> {
 struct FileReader<'r, 'k> {
     reader: &'r mut Reader<'k>,
     source: &'r Arc<Source>,
+    /// The origin of a value on a line.
+    origin: fn(PathBuf, usize) -> Origin,
 }
 
 impl FileReader<'_, '_> {
@@ -255,7 +304,7 @@ impl FileReader<'_, '_> {
         match leaf.check(path, &value) {
             Ok(()) => {
                 let origin = match place.written_at() {
-                    (file, Some(line)) => Origin::File(file.clone(), line),
+                    (file, Some(line)) => (self.origin)(file.clone(), line),
                     (file, None) => Origin::Mosquitto(file.clone()),
                 };
                 let path = path.to_vec();

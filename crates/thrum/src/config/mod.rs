@@ -1,7 +1,8 @@
 //! Merges files, variables and flags to one configuration with the origin of each of its values.
 //!
-//! Layers, each over the one before: defaults, `thrum.toml`, `conf.d/*.toml` beside it, environment
-//! variables, flags. All errors are reported at once, each with its position.
+//! Layers, each over the one before: defaults, the file of the management interface, `thrum.toml`,
+//! `conf.d/*.toml` beside it, environment variables, flags. All errors are reported at once, each
+//! with its position.
 
 #[cfg(test)]
 mod converted;
@@ -10,9 +11,16 @@ mod guide;
 mod layer;
 #[cfg(test)]
 mod made_part;
+pub(crate) mod managed;
+#[cfg(feature = "management")]
+pub(crate) mod managed_changes;
+#[cfg(test)]
+mod managed_layer;
 mod reference;
 mod rules;
 mod schema;
+#[cfg(test)]
+mod secrets;
 mod settings;
 mod show;
 #[cfg(test)]
@@ -34,9 +42,10 @@ use tracing_subscriber::filter::LevelFilter;
 use layer::{Reader, SHARED_LOG_VARIABLE, Setting};
 
 pub(crate) use layer::Origin;
-pub(crate) use reference::commented_file;
+pub(crate) use reference::{commented_file, description};
+pub(crate) use schema::{Key, Kind, Leaf, json_schema, keys};
 pub(crate) use settings::Config;
-pub(crate) use show::{changed_keys, differences, listing};
+pub(crate) use show::{changed_keys, collected, differences, listing};
 pub(crate) use thrum_settings::problem::{Problems, Source};
 
 /// The file that is read if none is named.
@@ -67,10 +76,13 @@ pub(crate) struct Request {
     pub(crate) dev: bool,
     /// Keys set by flags: the key, its value as text, the flag.
     pub(crate) flags: Vec<(&'static str, String, &'static str)>,
+    /// The data directory of a broker that runs, which it keeps until its end; none before its
+    /// start.
+    pub(crate) data_dir: Option<PathBuf>,
 }
 
 /// A configuration and the origins of its values.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Loaded {
     /// The settings in force.
     pub(crate) config: Config,
@@ -80,6 +92,20 @@ pub(crate) struct Loaded {
     pub(crate) files: Vec<PathBuf>,
     /// The report about a file of mosquitto, if it was one.
     pub(crate) imported: Option<mosquitto::Report>,
+    /// Why the file of the management interface could not be read: this user may not look into the
+    /// data directory.
+    pub(crate) unread: Option<String>,
+}
+
+/// Where the keys of the management interface are taken from.
+#[derive(Clone, Copy, Debug)]
+enum ManagedLayer<'a> {
+    OnDisk,
+    #[cfg_attr(
+        not(any(feature = "management", test)),
+        expect(dead_code, reason = "only the management interface changes the file")
+    )]
+    Text(&'a str),
 }
 
 impl Loaded {
@@ -99,6 +125,19 @@ impl Loaded {
 /// # Errors
 /// All that is wrong with files, variables and flags.
 pub(crate) fn load(request: &Request) -> Result<Loaded, Problems> {
+    load_layers(request, ManagedLayer::OnDisk)
+}
+
+/// The same as if the file of the management interface had that text.
+///
+/// # Errors
+/// As [`load`].
+#[cfg(any(feature = "management", test))]
+pub(crate) fn load_with(request: &Request, managed: &str) -> Result<Loaded, Problems> {
+    load_layers(request, ManagedLayer::Text(managed))
+}
+
+fn load_layers(request: &Request, managed: ManagedLayer<'_>) -> Result<Loaded, Problems> {
     let mut sources = read_sources(request)?;
     let imported = match sources.first_mut() {
         Some(main) => of_mosquitto(main)?,
@@ -107,10 +146,90 @@ pub(crate) fn load(request: &Request) -> Result<Loaded, Problems> {
     // Names and values that are not UTF-8 are not thrum's.
     let variables = std::env::vars_os()
         .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)));
-    let loaded = compose(&sources, variables.collect(), request)?;
-    let mut loaded = Loaded { imported, ..loaded };
+    let mut variables: Vec<(String, String)> = variables.collect();
+    // The variable that all Rust programs share comes first, so that thrum's own name overrides it.
+    variables.sort_by_key(|(name, _)| (name != SHARED_LOG_VARIABLE, name.clone()));
+    let (managed, unread) = managed_source(&sources, &variables, request, managed)?;
+    let layers = Layers {
+        managed,
+        files: sources,
+        variables,
+    };
+    let loaded = compose_layers(&layers, request)?;
+    let mut loaded = Loaded {
+        imported,
+        unread,
+        ..loaded
+    };
     add_http(&mut loaded);
     Ok(loaded)
+}
+
+/// The file of the management interface in the data directory of the broker that runs, else in the
+/// one that the other layers name: another one waits for a restart. To a user that may not look
+/// there its absence is told.
+fn managed_source(
+    files: &[Arc<Source>],
+    variables: &[(String, String)],
+    request: &Request,
+    managed: ManagedLayer<'_>,
+) -> Result<(Option<Arc<Source>>, Option<String>), Problems> {
+    let named = || named_data_dir(files, variables, request);
+    let data_dir = request.data_dir.clone().or_else(named);
+    let Some(data_dir) = data_dir.filter(|folder| !folder.as_os_str().is_empty()) else {
+        return Ok((None, None));
+    };
+    let path = managed::path(&data_dir);
+    let read = match managed {
+        ManagedLayer::Text(text) => Ok(Some(managed::source(&data_dir, text.to_owned()))),
+        ManagedLayer::OnDisk => managed::read(&data_dir),
+    };
+    match read {
+        Ok(source) => Ok((source, None)),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            let path = path.display();
+            Ok((None, Some(format!("cannot read {path}: permission denied"))))
+        }
+        Err(error) => Err(unreadable(&path, &error)),
+    }
+}
+
+fn named_data_dir(
+    files: &[Arc<Source>],
+    variables: &[(String, String)],
+    request: &Request,
+) -> Option<PathBuf> {
+    let keys = keys();
+    let mut reader = Reader::new(&keys);
+    read_layers(&mut reader, files, variables);
+    read_flags(&mut reader, request);
+    let mut settings = reader.settings.iter().rev();
+    let named = settings.find(|setting| setting.path == ["node", "data_dir"]);
+    named.and_then(|setting| Some(PathBuf::from(setting.value.as_str()?)))
+}
+
+/// The sources of settings, but for the flags.
+#[derive(Debug, Default)]
+struct Layers {
+    managed: Option<Arc<Source>>,
+    files: Vec<Arc<Source>>,
+    /// In the order in which they are read.
+    variables: Vec<(String, String)>,
+}
+
+fn read_layers(reader: &mut Reader<'_>, files: &[Arc<Source>], variables: &[(String, String)]) {
+    for source in files {
+        reader.file(source);
+    }
+    for (name, text) in variables {
+        reader.variable(name, text);
+    }
+}
+
+fn read_flags(reader: &mut Reader<'_>, request: &Request) {
+    for (key, text, flag) in &request.flags {
+        reader.text(path(key), text, Origin::Flag(flag));
+    }
 }
 
 /// Replaces the configuration by one of mosquitto. Mosquitto does not start with an unknown option:
@@ -131,36 +250,39 @@ fn of_mosquitto(main: &mut Arc<Source>) -> Result<Option<mosquitto::Report>, Pro
     Ok(Some(imported.report))
 }
 
-/// Puts the layers together.
+/// The layers without a file of the management interface.
+#[cfg(test)]
 fn compose(
-    sources: &[Arc<Source>],
+    files: &[Arc<Source>],
     mut variables: Vec<(String, String)>,
     request: &Request,
 ) -> Result<Loaded, Problems> {
-    let keys = schema::keys();
-    let mut reader = Reader {
-        keys: &keys,
-        settings: Vec::new(),
-        problems: Vec::new(),
-        listeners: Vec::new(),
-    };
-    for source in sources {
-        reader.file(source);
-    }
-    // The variable that all Rust programs share comes first, so that thrum's own name overrides it.
     variables.sort_by_key(|(name, _)| (name != SHARED_LOG_VARIABLE, name.clone()));
-    for (name, text) in &variables {
-        reader.variable(name, text);
+    let layers = Layers {
+        managed: None,
+        files: files.to_vec(),
+        variables,
+    };
+    compose_layers(&layers, request)
+}
+
+/// Puts the layers together.
+fn compose_layers(layers: &Layers, request: &Request) -> Result<Loaded, Problems> {
+    let keys = keys();
+    let mut reader = Reader::new(&keys);
+    if let Some(source) = &layers.managed {
+        reader.managed_file(source);
+        let misplaced = managed::misplaced(&reader.settings);
+        reader.problems.extend(misplaced);
     }
+    read_layers(&mut reader, &layers.files, &layers.variables);
     if request.dev {
         reader.text(path("auth.anonymous"), "true", Origin::Flag("--dev"));
         if takes_default_address(&reader, DEFAULT_LISTENER) {
             reader.text(path(DEFAULT_BIND), "localhost:1883", Origin::Flag("--dev"));
         }
     }
-    for (key, text, flag) in &request.flags {
-        reader.text(path(key), text, Origin::Flag(flag));
-    }
+    read_flags(&mut reader, request);
     let Reader {
         mut settings,
         mut problems,
@@ -182,12 +304,14 @@ fn compose(
         .into_iter()
         .map(|(key, setting)| (key, setting.origin))
         .collect();
-    let files = sources.iter().map(|source| source.path.clone()).collect();
+    let sources = layers.managed.iter().chain(&layers.files);
+    let files = sources.map(|source| source.path.clone()).collect();
     Ok(Loaded {
         config,
         origins,
         files,
         imported: None,
+        unread: None,
     })
 }
 

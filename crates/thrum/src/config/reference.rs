@@ -55,7 +55,8 @@ fn is_named(keys: &Key, name: &str) -> bool {
         .is_some_and(|key| matches!(key.kind, Kind::Named(_)))
 }
 
-pub(super) fn description<'a>(keys: &'a Key, path: &str) -> &'a str {
+/// The text that explains a key; empty if there is none.
+pub(crate) fn description<'a>(keys: &'a Key, path: &str) -> &'a str {
     let path: Vec<String> = path.split('.').map(str::to_owned).collect();
     keys.at(&path).map_or("", |key| key.description.as_str())
 }

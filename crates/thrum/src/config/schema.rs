@@ -5,8 +5,16 @@ use std::time::Duration;
 use super::Config;
 use schemars::generate::SchemaSettings;
 use serde_json::Value as Json;
+use thrum_auth::config::ServerUrl;
 use thrum_broker::config::units;
 use toml_edit::{DocumentMut, InlineTable, Item, TableLike, Value};
+
+/// Format of texts with headers, whose values are secret.
+const SECRET_TEXTS: &str = "secret-texts";
+/// Format of URLs with a password.
+const SECRET_URL: &str = "secret-url";
+/// Stands for a secret.
+const MASK: &str = "***";
 
 /// A place in the tree of keys.
 #[derive(Debug)]
@@ -39,11 +47,16 @@ pub(crate) struct Leaf {
 
 /// The tree of all keys.
 pub(crate) fn keys() -> Key {
+    let order = document(&Config::default());
+    key(&json_schema(), Some(order.as_table()))
+}
+
+/// The schema of a configuration, as JSON Schema describes one.
+pub(crate) fn json_schema() -> Json {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let schema = settings.into_generator().into_root_schema_for::<Config>();
-    let order = document(&Config::default());
-    key(schema.as_value(), Some(order.as_table()))
+    schema.to_value()
 }
 
 /// A configuration as a document, its keys in the order of their definition.
@@ -164,17 +177,26 @@ impl Leaf {
     /// A value in a form without secrets.
     pub(crate) fn shown(&self, value: &Value) -> Value {
         match value {
-            Value::Array(texts) if self.is_secret() => {
+            Value::String(url) if self.format == SECRET_URL => {
+                ServerUrl::from(url.value().as_str()).redacted().into()
+            }
+            Value::Array(texts) if self.format == SECRET_TEXTS => {
                 texts.iter().map(|text| Value::from(masked(text))).collect()
             }
+            _ if self.format == SECRET_URL => MASK.into(),
             _ if self.is_secret() => masked(value).into(),
             value => value.clone(),
         }
     }
 
+    /// What its values are, in words.
+    pub(crate) fn expected(&self) -> &str {
+        &self.expected
+    }
+
     /// Its values may hold secrets.
     pub(crate) fn is_secret(&self) -> bool {
-        self.format == "secret-texts"
+        self.format == SECRET_TEXTS || self.format == SECRET_URL
     }
 
     fn number(&self, value: &Value) -> Option<u64> {
@@ -266,7 +288,7 @@ fn choices(schema: &Json) -> Option<String> {
 /// The name of a header without its value.
 fn masked(text: &Value) -> String {
     let name = text.as_str().and_then(|text| text.split_once(':'));
-    name.map_or_else(|| "***".to_owned(), |(name, _)| format!("{name}: ***"))
+    name.map_or_else(|| MASK.to_owned(), |(name, _)| format!("{name}: {MASK}"))
 }
 
 fn found(value: &Value) -> String {

@@ -7,9 +7,12 @@ use serde::{Deserialize, Serialize};
 use thrum_auth::config::{AclConfig, AuthConfig};
 use thrum_auth::{ListenerSettings, Settings};
 use thrum_broker::config::{
-    self as broker, LimitsConfig, ListenerConfig, LogConfig, NodeConfig, ProtectionConfig,
-    SharedConfig, SinkConfig, StorageConfig, SysConfig, TlsFilesConfig,
+    self as broker, AlarmsConfig, LimitsConfig, ListenerConfig, LogConfig, NodeConfig,
+    ProtectionConfig, SharedConfig, SinkConfig, StorageConfig, SysConfig, TelemetryConfig,
+    TlsFilesConfig,
 };
+#[cfg(feature = "management")]
+use thrum_management::config::ManagementConfig;
 
 /// Everything that can be set for a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,10 +42,17 @@ pub(crate) struct Config {
     pub(crate) protection: ProtectionConfig,
     /// Shared subscriptions (`$share/group/filter`).
     pub(crate) shared: SharedConfig,
+    /// The management interface: its sessions, its audit log, and where administrators log in.
+    #[cfg(feature = "management")]
+    pub(crate) management: ManagementConfig,
     /// The `$SYS/broker/…` topics.
     pub(crate) sys: SysConfig,
     /// The log, on standard error.
     pub(crate) log: LogConfig,
+    /// From when on something is an alarm.
+    pub(crate) alarms: AlarmsConfig,
+    /// Export of metrics, logs and traces by OTLP, the protocol of OpenTelemetry.
+    pub(crate) telemetry: TelemetryConfig,
 }
 
 impl Default for Config {
@@ -59,8 +69,12 @@ impl Default for Config {
             limits: broker.limits,
             protection: broker.protection,
             shared: broker.shared,
+            #[cfg(feature = "management")]
+            management: ManagementConfig::default(),
             sys: broker.sys,
             log: broker.log,
+            alarms: AlarmsConfig::default(),
+            telemetry: broker.telemetry,
         }
     }
 }
@@ -84,6 +98,7 @@ impl Config {
             shared: self.shared,
             sys: self.sys,
             log: self.log.clone(),
+            telemetry: self.telemetry.clone(),
         }
     }
 

@@ -111,7 +111,8 @@ fn shown(config: &Config) -> Vec<(String, String)> {
     collected(config).into_iter().map(texts).collect()
 }
 
-fn collected(config: &Config) -> Vec<(String, Value)> {
+/// Dotted keys and their values, in the order of their definition.
+pub(crate) fn collected(config: &Config) -> Vec<(String, Value)> {
     let mut found = Vec::new();
     collect(schema::document(config).as_table(), "", &mut found);
     found

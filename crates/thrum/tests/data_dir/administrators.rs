@@ -65,7 +65,7 @@ fn the_first_administrator_has_the_password_of_the_file_and_another_one_later() 
     );
     folder.check_fails(
         "admin setup-url --data-dir data --url http://x",
-        2,
+        6,
         "error: an administrator exists already; log in; thrum admin reset-password NAME on the broker's machine sets \
          another password\n",
     );
@@ -146,7 +146,7 @@ fn keys_are_added_listed_and_removed() {
     assert_eq!(folder.json("keys ls --data-dir data -o json").len(), 1);
     folder.check_fails(
         &format!("keys rm {id} --data-dir data"),
-        2,
+        3,
         &format!("error: there is no API key \"{id}\"; list what is there\n"),
     );
     let kept = std::fs::read_to_string(folder.path("data/administrators.jsonl")).unwrap();

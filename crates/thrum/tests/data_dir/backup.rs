@@ -1,5 +1,6 @@
 //! `thrum backup`.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ fn a_restore_equals_the_original() {
     let expected = |file| {
         json!({
             "file": file, "taken_at": null, "bytes": null, "sessions": 3, "subscriptions": 1, "queued": 1, "inflight": 2,
-            "messages": 4, "retained": 2, "damaged_places": 0, "gone_parts": 0,
+            "messages": 4, "retained": 2, "files": [], "damaged_places": 0, "gone_parts": 0,
         })
     };
     assert_eq!(
@@ -66,6 +67,56 @@ fn the_contents_are_printed() {
     assert!(
         printed.starts_with("b.tar is now in new: taken at 20"),
         "{printed}"
+    );
+}
+
+#[test]
+fn administrators_users_bans_and_the_audit_log_come_back() {
+    let folder = Folder::filled("backup-files");
+    let audit = "audit/00000000000000000001.jsonl";
+    let names = ["administrators.jsonl", "users.jsonl", "bans.jsonl", audit];
+    std::fs::create_dir(folder.path("data/audit")).unwrap();
+    for name in names {
+        std::fs::write(folder.path(&format!("data/{name}")), format!("{name}\n")).unwrap();
+    }
+    std::fs::write(folder.path("data/audit/other"), "not of the log").unwrap();
+    let created = folder
+        .json("backup create b.tar --data-dir data --json")
+        .remove(0);
+    assert_eq!(created["files"], json!(names));
+    let printed = folder.printed("backup restore b.tar --data-dir new");
+    let files =
+        "  files          administrators.jsonl, users.jsonl, bans.jsonl, 1 file of the audit log\n";
+    assert!(printed.ends_with(files), "{printed}");
+    for name in names {
+        let path = folder.path(&format!("new/{name}"));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{name}\n"));
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{name}");
+    }
+    // What happened to a directory stays in its log.
+    std::fs::write(folder.path(&format!("new/{audit}")), "later\n").unwrap();
+    std::fs::write(folder.path("new/users.jsonl"), "later\n").unwrap();
+    folder.printed("backup restore b.tar --data-dir new --force");
+    let read = |name: &str| std::fs::read_to_string(folder.path(&format!("new/{name}"))).unwrap();
+    assert_eq!(
+        (&*read(audit), &*read("users.jsonl")),
+        ("later\n", "users.jsonl\n")
+    );
+    // A changed file does not pass.
+    let mut bytes = std::fs::read(folder.path("b.tar")).unwrap();
+    let text = b"bans.jsonl\n";
+    let at = bytes
+        .windows(text.len())
+        .position(|found| found == text)
+        .unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(folder.path("c.tar"), bytes).unwrap();
+    let output = folder.thrum("backup check c.tar");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("the files beside the log do not pass"),
+        "{said}"
     );
 }
 

@@ -105,7 +105,7 @@ fn clients_are_listed_shown_and_kicked() {
     );
     folder.check_fails(
         "clients get away --data-dir data",
-        2,
+        3,
         "error: no session has the client identifier \"away\"; thrum clients ls lists the clients\n",
     );
 }
@@ -164,7 +164,7 @@ fn a_broker_that_cannot_be_reached_is_reported_with_a_remedy() {
     );
     folder.check_fails(
         "status --data-dir data",
-        2,
+        5,
         "error: no broker runs on data: there is no control.sock in it; start one with thrum serve --data-dir data\n",
     );
     std::fs::write(folder.path("thrum.toml"), "").unwrap();
@@ -177,7 +177,7 @@ fn a_broker_that_cannot_be_reached_is_reported_with_a_remedy() {
     drop(Server::start(&folder, "data"));
     folder.check_fails(
         "status --data-dir data",
-        2,
+        5,
         "error: no broker runs on data: its control.sock is from a broker that was killed; start one with thrum serve \
          --data-dir data\n",
     );

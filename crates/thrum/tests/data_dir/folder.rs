@@ -89,14 +89,23 @@ impl Folder {
         self.start_with(line, None)
     }
 
-    /// Starts it with a variable of the environment, and does not wait.
-    pub(crate) fn start_with(&self, line: &str, variable: Option<(&str, &str)>) -> Child {
+    /// Starts it with variables of the environment, and does not wait.
+    pub(crate) fn start_with<'a>(
+        &self,
+        line: &str,
+        variables: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Child {
         let mut command = Command::new(env!("CARGO_BIN_EXE_thrum"));
         command.args(line.split_whitespace()).current_dir(&self.0);
         command
             .env_remove("THRUM_ADMIN_PASSWORD_FILE")
             .env("THRUM_LISTENERS__HTTP__BIND", "[]")
-            .envs(variable);
+            // Contexts of this test only, and no broker of the surroundings.
+            .env("XDG_CONFIG_HOME", self.0.join("config"))
+            .env_remove("THRUM_URL")
+            .env_remove("THRUM_CONTEXT")
+            .env_remove("THRUM_TOKEN")
+            .envs(variables);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let _turn = SPAWN.lock().unwrap();
         command.stderr(Stdio::piped()).spawn().unwrap()

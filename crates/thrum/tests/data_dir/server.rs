@@ -18,10 +18,14 @@ impl Server {
         Self::start_with(folder, data, None)
     }
 
-    /// With a variable of the environment.
-    pub(crate) fn start_with(folder: &Folder, data: &str, variable: Option<(&str, &str)>) -> Self {
+    /// With variables of the environment.
+    pub(crate) fn start_with<'a>(
+        folder: &Folder,
+        data: &str,
+        variables: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Self {
         let line = format!("serve --dev --workers 2 --listen 127.0.0.1:0 --data-dir {data}");
-        let mut child = folder.start_with(&line, variable);
+        let mut child = folder.start_with(&line, variables);
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let address = lines.map_while(Result::ok).find_map(|line| {
             let (_, address) = line.split_once("mqtt://127.0.0.1:")?;

@@ -86,6 +86,32 @@ pub struct Validity {
     pub until_date: String,
 }
 
+/// Whose certificate it is, who signed it, and for which hosts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CertificateIdentity {
+    /// Subject, as RFC 4514 writes it.
+    pub subject: String,
+    /// Issuer, in the same form; that of a self-signed certificate is its subject.
+    pub issuer: String,
+    /// Host names in lower case, wildcards among them.
+    pub names: Vec<String>,
+    /// Serial number in lower-case hexadecimal.
+    pub serial: String,
+}
+
+/// The identity of a certificate; empty if it cannot be read.
+pub(crate) fn identity(der: &CertificateDer<'_>) -> CertificateIdentity {
+    let Some(parsed) = parse(der) else {
+        return CertificateIdentity::default();
+    };
+    CertificateIdentity {
+        subject: rfc4514(parsed.subject()),
+        issuer: rfc4514(parsed.issuer()),
+        names: host_names(der),
+        serial: serial(&parsed),
+    }
+}
+
 /// When a certificate is valid; none if it cannot be read.
 pub(crate) fn validity(der: &CertificateDer<'_>) -> Option<Validity> {
     let parsed = parse(der)?;

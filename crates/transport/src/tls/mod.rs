@@ -14,10 +14,12 @@ mod server_session;
 mod session;
 mod side;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustls::SupportedProtocolVersion;
 use rustls::version::{TLS12, TLS13};
+
+use crate::certificate::{self, Validity};
 
 pub(crate) use config::client_config;
 pub(crate) use pem::FileError;
@@ -150,4 +152,14 @@ impl ServerTlsOptions {
             session_tickets: true,
         }
     }
+}
+
+/// When the first certificate of a PEM file is valid: that of the server, in the file of one.
+///
+/// # Errors
+/// The file cannot be read, or begins with no certificate: why, as text.
+pub fn validity_of_file(path: &Path) -> Result<Validity, String> {
+    let found = pem::certificates(path).map_err(|error| error.cause)?;
+    let first = found.first().and_then(certificate::validity);
+    first.ok_or_else(|| "its certificate cannot be read".to_owned())
 }

@@ -11,7 +11,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{RootCertStore, ServerConfig};
 
 use crate::acceptor::{AcceptorError, ServerCertificate};
-use crate::certificate::{is_revocation_list, list_overdue, out_of_date, validity};
+use crate::certificate::{identity, is_revocation_list, list_overdue, out_of_date, validity};
 use crate::tls::chain::completed;
 use crate::tls::client_verifier::ClientVerifier;
 use crate::tls::pem::{
@@ -111,12 +111,13 @@ fn certified_key(
 ) -> Result<CertifiedKey, AcceptorError> {
     let chain = completed(certificates(&files.cert_file)?, more);
     let key = private_key(&files.key_file)?;
-    let validity = chain.first().and_then(validity);
+    let valid = chain.first().and_then(|own| Some((own, validity(own)?)));
     notes
         .certificates
-        .extend(validity.map(|validity| ServerCertificate {
+        .extend(valid.map(|(own, validity)| ServerCertificate {
             file: files.cert_file.clone(),
             validity,
+            identity: identity(own),
         }));
     if let Some(own) = chain.first()
         && let Some(cause) = out_of_date(own, UnixTime::now())

@@ -13,7 +13,7 @@ mod help;
 mod latency;
 mod marks;
 mod phrase;
-mod plain;
+pub(crate) mod plain;
 mod plot;
 mod rate;
 #[cfg(test)]
@@ -22,6 +22,8 @@ mod thresholds;
 
 use ratatui::Frame;
 use ratatui::layout::{Rect, Size};
+
+pub(crate) use plot::bars;
 
 use super::snapshot::Snapshot;
 use super::view::{Mode, ViewState};

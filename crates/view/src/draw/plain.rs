@@ -11,7 +11,7 @@ const ALL_DOTS: u32 = 0xff;
 /// First and last character with dots.
 const BRAILLE: (char, char) = ('\u{2800}', '\u{28ff}');
 
-pub(super) fn apply(buffer: &mut Buffer, look: Look) {
+pub(crate) fn apply(buffer: &mut Buffer, look: Look) {
     for cell in &mut buffer.content {
         if look.palette == Palette::Plain {
             cell.set_fg(Color::Reset).set_bg(Color::Reset);

@@ -19,7 +19,7 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 const GAP_MAX: f64 = 2.5;
 
 /// Bars of values from 0 to the greatest; every value above 0 is visible.
-pub(super) fn bars(values: &[f64]) -> String {
+pub(crate) fn bars(values: &[f64]) -> String {
     let most = values.iter().copied().fold(0.0, f64::max);
     values
         .iter()

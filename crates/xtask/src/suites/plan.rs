@@ -11,9 +11,10 @@ use super::built::{Built, TestProgram};
 use crate::workspace::Workspace;
 
 /// Long suites, which start first, with the approximate number of seconds of each on two cores.
-const LONG: [(&str, u32); 19] = [
+const LONG: [(&str, u32); 20] = [
     ("bench selfcheck", 70),
     ("interop", 60),
+    ("schema", 50),
     ("crash kill", 40),
     ("crash power", 40),
     ("thrum bench_tools", 31),
@@ -159,6 +160,7 @@ pub(super) fn suites(workspace: &Workspace, built: &Built) -> Result<Vec<Suite>>
     }
     for (name, script) in [
         ("interop", "tests/interop/run.sh"),
+        ("schema", "tests/schema/run.sh"),
         ("agents in namespaces", "tests/agents/netns.sh"),
     ] {
         let program = workspace.root.join(script);
@@ -214,6 +216,7 @@ mod tests {
         let own = [
             "check",
             "interop",
+            "schema",
             "agents in namespaces",
             "conformance normative, durable",
         ];

@@ -24,10 +24,12 @@ pub(super) enum Listing {
     Held = 5,
     Groups = 6,
     Drops = 7,
+    /// The number of the order and the direction follow.
+    Topics = 8,
 }
 
 /// The position in a listing where the next page begins. It is valid until the node ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cursor(Vec<u8>);
 
 /// The text is not a cursor, or the cursor belongs to another listing or order.

@@ -14,16 +14,19 @@ use super::sender::QuerySender;
 use super::tasks::{TaskProgress, WorkerTask};
 use crate::traffic::Traffic;
 use thrum_engine::explain::{
-    Foreseen, GroupReceiver, PublishAsked, PublishExplained, QueueState, RECEIVERS_MAX, Receivers,
-    SessionReceiver, Step, SubscribeAsked, SubscribeExplained, explain_groups, explain_publish,
-    explain_receivers, explain_subscribe, foresee, queue_state,
+    Foreseen, GroupReceiver, PublishAsked, PublishExplained, QueueState, RECEIVERS_MAX,
+    ReceiverSearch, Receivers, SessionReceiver, Step, SubscribeAsked, SubscribeExplained,
+    explain_groups, explain_publish, explain_subscribe, foresee, queue_state,
 };
 use thrum_engine::interest::SessionRef;
 
 /// Units of the steps up to the receivers.
 const STEPS_UNITS: u64 = 64;
-/// Units of a receiver.
+/// Units of a receiver that is listed.
 const RECEIVER_UNITS: u64 = 8;
+/// Subscriptions that are looked at before the time of the turn is: one takes up to a unit, the
+/// first hundred more.
+const SUBSCRIPTIONS_OF_PORTION: usize = 128;
 /// Bytes of the payload that queues are asked about: a larger one finds as much room.
 const PAYLOAD_BYTES_MAX: usize = 1024 * 1024;
 
@@ -55,6 +58,8 @@ pub struct PublishAnswer {
     pub receivers: Vec<SessionReceiver>,
     /// Sessions beyond them, which are not listed.
     pub more_receivers: usize,
+    /// Subscriptions that it matches, of all these sessions: one may have several.
+    pub subscriptions: usize,
     /// Shared groups that it matches.
     pub groups: Vec<GroupAnswer>,
 }
@@ -118,6 +123,7 @@ pub(super) fn publish(
         limited: first.limited,
         receivers: Vec::new(),
         more_receivers: 0,
+        subscriptions: 0,
         groups: Vec::new(),
     };
     let Some(topic) = &answer.topic else {
@@ -129,9 +135,10 @@ pub(super) fn publish(
         members: first.groups.iter().filter_map(|group| group.next).collect(),
     });
     let mut names = Vec::new();
-    for found in sender.query_all(|| FindReceivers(Arc::clone(&about)))? {
+    for found in sender.query_all(|| FindReceivers::new(&about))? {
         answer.receivers.extend(found.receivers.sessions);
         answer.more_receivers += found.receivers.more;
+        answer.subscriptions += found.receivers.subscriptions;
         names.extend(found.names);
     }
     let receivers = &mut answer.receivers;
@@ -233,16 +240,16 @@ impl WorkerTask for FirstSteps {
 
 /// A message, its publisher, and the sessions that are to be named.
 #[derive(Debug)]
-struct About {
-    message: Message,
-    publisher: u64,
-    members: Vec<SessionRef>,
+pub(super) struct About {
+    pub(super) message: Message,
+    pub(super) publisher: u64,
+    pub(super) members: Vec<SessionRef>,
 }
 
 /// The receivers of one worker.
 #[derive(Debug)]
 pub(crate) struct FoundReceivers {
-    receivers: Receivers,
+    pub(crate) receivers: Receivers,
     names: Vec<Name>,
 }
 
@@ -254,15 +261,39 @@ struct Name {
 }
 
 #[derive(Debug)]
-struct FindReceivers(Arc<About>);
+pub(super) struct FindReceivers {
+    about: Arc<About>,
+    search: ReceiverSearch,
+}
+
+impl FindReceivers {
+    pub(super) fn new(about: &Arc<About>) -> Self {
+        Self {
+            about: Arc::clone(about),
+            search: ReceiverSearch::new(about.publisher),
+        }
+    }
+}
 
 impl WorkerTask for FindReceivers {
     type Answer = FoundReceivers;
 
     fn advance(&mut self, traffic: &mut Traffic) -> TaskProgress<FoundReceivers> {
-        let about = &*self.0;
+        let about = &*self.about;
+        loop {
+            let engine = &mut traffic.engine;
+            let most = SUBSCRIPTIONS_OF_PORTION;
+            let is_over = self.search.advance(engine, &about.message, most);
+            engine.core.turn.work += SUBSCRIPTIONS_OF_PORTION as u64;
+            if is_over {
+                break;
+            }
+            if engine.core.turn.is_portion_over() {
+                return TaskProgress::More;
+            }
+        }
         let engine = &traffic.engine;
-        let receivers = explain_receivers(engine, &about.message, about.publisher);
+        let receivers = self.search.finish(engine, &about.message);
         let own = about.members.iter().filter(|member| {
             member.worker == engine.core.id && engine.core.sessions.is(member.slot, member.id)
         });
@@ -271,8 +302,8 @@ impl WorkerTask for FindReceivers {
             client_id: engine.core.sessions[member.slot].session.client_id().into(),
         });
         let names = names.collect();
-        let looked_at = receivers.sessions.len() + receivers.more;
-        traffic.engine.core.turn.work += STEPS_UNITS + RECEIVER_UNITS * looked_at as u64;
+        let listed = receivers.sessions.len() as u64;
+        traffic.engine.core.turn.work += STEPS_UNITS + RECEIVER_UNITS * listed;
         TaskProgress::Done(FoundReceivers { receivers, names })
     }
 }

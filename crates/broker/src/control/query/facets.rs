@@ -187,19 +187,10 @@ impl CountFacets {
     }
 
     fn visit(&mut self, traffic: &mut Traffic, slot: Slot, matcher: &Matcher) -> u64 {
-        let Traffic { edge, engine, .. } = traffic;
-        let Some(client) = engine.core.sessions.get(slot) else {
-            return 1;
-        };
-        let mut subject = Subject {
-            edge,
-            engine,
-            client,
-        };
-        let (is_match, units) = matcher.matches(&mut subject);
-        if !is_match {
+        let (subject, units) = Subject::select(traffic, slot, matcher);
+        let Some(mut subject) = subject else {
             return units;
-        }
+        };
         // Its name is known from here on.
         subject.listener();
         self.counts.count(&subject, &self.hasher);

@@ -14,9 +14,11 @@ use thrum_storage::{Health, MetricsSnapshot};
 
 use super::Backlog;
 use super::sender::QuerySender;
+use super::topic_metrics::{self, TopicMetric};
 use crate::listener::Gate;
 use crate::process::{ProcessFigures, process_figures};
 use crate::sys_topics;
+use crate::telemetry::{ExportFate, ExportFigures, Signal};
 
 /// The figures of the node at one moment; counts are since its start.
 #[derive(Clone, Debug)]
@@ -38,8 +40,12 @@ pub struct Figures {
     pub sinks: Vec<SinkFigures>,
     /// The stages of stamped messages; none if no message is stamped.
     pub stages: Option<StageFigures>,
+    /// The filters whose messages are counted.
+    pub topic_metrics: Vec<TopicMetric>,
     /// The process.
     pub process: ProcessFigures,
+    /// What was exported by OTLP; empty if nothing ever was.
+    pub exports: Vec<ExportFigures>,
 }
 
 /// What is true of the whole node.
@@ -113,6 +119,21 @@ pub struct StorageFigures {
     pub commit_times: Vec<ClassOfTime>,
     /// Sum of the times of all commits in microseconds.
     pub commit_micros: u64,
+    /// The files of the log, and their cleaning.
+    pub cleaning: CleaningFigures,
+}
+
+/// The files of the log, and their cleaning since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CleaningFigures {
+    /// Files of the log.
+    pub segments: u64,
+    /// Files that were reclaimed.
+    pub segments_cleaned: u64,
+    /// Records that were moved for that.
+    pub records_moved: u64,
+    /// Reads, renames and removals that failed; they are tried again.
+    pub failures: u64,
 }
 
 /// One class of a histogram.
@@ -153,8 +174,17 @@ pub(super) fn figures(sender: &QuerySender) -> Figures {
             .collect(),
         sinks: sinks.collect(),
         stages: state.stages.merged(),
+        topic_metrics: topic_metrics::list(sender),
         process: process_figures(),
+        exports: exports(sender),
     }
+}
+
+/// What was exported; the workers count the spans that found too many waiting.
+fn exports(sender: &QuerySender) -> Vec<ExportFigures> {
+    let (counts, spans) = (&sender.control.exports, &sender.node().state.spans);
+    counts.add(Signal::Traces, ExportFate::QueueFull, spans.take_dropped());
+    counts.figures()
 }
 
 /// Health and counters of the storage thread; none if there is no storage.
@@ -223,5 +253,11 @@ fn storage_figures(health: Health, metrics: &MetricsSnapshot) -> StorageFigures 
         counters: sys_topics::storage_counters(metrics).to_vec(),
         commit_times: classes.collect(),
         commit_micros: metrics.commit_micros,
+        cleaning: CleaningFigures {
+            segments: metrics.usage.segments as u64,
+            segments_cleaned: metrics.usage.reclaimed_segments,
+            records_moved: metrics.usage.moved_records,
+            failures: metrics.usage.reclaim_failures,
+        },
     }
 }

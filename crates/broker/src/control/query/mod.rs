@@ -5,6 +5,7 @@
 //! whose caller no longer waits is dropped. Without pending queries a turn costs one comparison
 //! more.
 
+mod bans;
 mod best;
 mod columns;
 mod committing;
@@ -13,11 +14,14 @@ mod cursor;
 mod detail;
 mod drops;
 mod explain;
+mod export;
 mod facets;
 mod figures;
 mod filter;
 mod groups;
 mod kick;
+mod listeners;
+mod login;
 mod publish;
 mod queue;
 mod rank;
@@ -32,22 +36,28 @@ mod tasks;
 #[cfg(test)]
 pub(crate) mod test_queries;
 mod timeline;
+mod topic_metrics;
+mod topics;
 mod trace;
 mod unsorted;
+mod waiting;
 mod wildcard;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use bans::{AddedBan, BansInForce, NewBan};
 pub use columns::SortKey;
 pub use connections::ConnectionCounts;
 pub use cursor::{Cursor, CursorError};
 pub use detail::{ConnectionDetail, Limited, SessionDetail, SessionLimits, WillDetail};
 pub use drops::{DropPage, DropQuery, DropRow};
 pub use explain::{DropsAnswer, GroupAnswer, PublishAnswer, PublishQuestion, SubscribeQuestion};
+pub use export::Export;
 pub use facets::{Facets, UserCount};
 pub use figures::{
-    ClassOfTime, Figures, ListenerFigures, NodeFigures, SinkFigures, StorageFigures, WorkerFigures,
+    ClassOfTime, CleaningFigures, Figures, ListenerFigures, NodeFigures, SinkFigures,
+    StorageFigures, WorkerFigures,
 };
 pub use filter::{
     ClientProblem, Comparison, Condition, Figure, FilterError, ProblemSet, SessionFilter,
@@ -55,28 +65,53 @@ pub use filter::{
 };
 pub use groups::{GroupQuery, GroupRow, MemberRow};
 pub use kick::Kicked;
+pub use listeners::ListenerState;
+pub use login::ClientLogin;
 pub use publish::{BATCH_MESSAGES_MAX, OperatorMessage, PublishOutcome, Published};
 pub use queue::{DeliveryStage, HeldContent, HeldQuery, HeldRow};
 pub use retained::{Publisher, RetainedQuery, RetainedRow};
 pub use retained_changes::{RETAINED_BATCH_MAX, RetainedMessage, RetainedRemoved};
 pub use row::{Backlog, Presence, SessionRow};
+use sender::QUERY_TIMEOUT;
 pub(crate) use sender::QueryLimit;
+pub(super) use sender::QuerySender;
 pub use sender::{Cancellation, QueryError};
-use sender::{QUERY_TIMEOUT, QuerySender};
 pub use sessions::{SessionPage, SessionQuery};
 pub use status::Status;
 pub use subscriptions::{SubscriptionQuery, SubscriptionRow};
 pub(crate) use tasks::{QueuedTask, TaskQueue};
 pub use timeline::{Timeline, TimelineEvent};
+pub use topic_metrics::TopicMetric;
+pub(crate) use topic_metrics::restore_topic_metrics;
+pub use topics::{
+    TOPIC_ROWS_OF_WORKER_MAX, TopicDetail, TopicFigures, TopicLast, TopicOrder, TopicPage,
+    TopicQuery, TopicRow,
+};
 pub(crate) use trace::end_trace;
+pub use waiting::{
+    ClientConnection, ClientTraffic, PlaceWait, WaitPlace, Waiting, WaitingClient, WaitingSubject,
+};
 pub use wildcard::WildcardText;
 
 use super::Control;
+use super::live::Live;
 use crate::trace::{LiveTrace, TraceRequest};
 use thrum_engine::explain::SubscribeExplained;
+use thrum_protection::Subject;
 
 /// Rows of a page at most.
 pub const ROWS_MAX: usize = 1000;
+
+/// What became of a live stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamNote {
+    /// It was refused: there were too many.
+    Refused,
+    /// Its reader took nothing for too long.
+    Cut,
+    /// A state was left out, and a newer one follows.
+    Skipped,
+}
 
 /// One page of a listing.
 #[derive(Clone, Debug)]
@@ -156,6 +191,11 @@ impl Queries {
         detail::session(&self.0, client_id)
     }
 
+    /// How a client was admitted; none if no session has that client identifier.
+    pub fn client_login(&self, client_id: &str) -> Result<Option<ClientLogin>, QueryError> {
+        login::client_login(&self.0, client_id)
+    }
+
     /// The last events of a client, also of one that has gone. After a restart of the broker there
     /// are none.
     pub fn timeline(&self, client_id: &str) -> Result<Timeline, QueryError> {
@@ -184,6 +224,40 @@ impl Queries {
     /// session has that client identifier.
     pub fn explain_drops(&self, client_id: &str) -> Result<Option<DropsAnswer>, QueryError> {
         explain::drops(&self.0, client_id)
+    }
+
+    /// Lists the children of a node of the tree of topics, and begins the tree: it ends by itself a
+    /// minute after the last call. In the order of names a whole listing is exact; in another one
+    /// each worker tells its first [`TOPIC_ROWS_OF_WORKER_MAX`] children.
+    pub fn topics(&self, query: &TopicQuery) -> Result<TopicPage, QueryError> {
+        topics::topics(&self.0, query)
+    }
+
+    /// A topic in full. Its values and publishers are kept from the first call on, for a minute
+    /// after the last one.
+    pub fn topic(&self, topic: &str) -> Result<TopicDetail, QueryError> {
+        topics::topic(&self.0, topic)
+    }
+
+    /// The filters whose messages are counted, in the order of their texts. No worker is asked.
+    pub fn topic_metrics(&self) -> Vec<TopicMetric> {
+        topic_metrics::list(&self.0)
+    }
+
+    /// Counts the messages that match a filter, from now on and after a restart too; false if they
+    /// are counted already.
+    pub fn add_topic_metric(&self, filter: &str) -> Result<bool, QueryError> {
+        topic_metrics::add(&self.0, filter)
+    }
+
+    /// Counts the messages of a filter no longer; false if they are not counted.
+    pub fn remove_topic_metric(&self, filter: &str) -> Result<bool, QueryError> {
+        topic_metrics::remove(&self.0, filter)
+    }
+
+    /// Whether the workers end, or are about to: no query is answered any longer.
+    pub fn is_stopping(&self) -> bool {
+        self.0.control.is_stopping()
     }
 
     /// Begins a trace of packets, which ends by itself. The query ends when every worker has begun.
@@ -230,6 +304,25 @@ impl Queries {
         kick::kick(&self.0, client_id, ends_session)
     }
 
+    /// Lists the bans in force.
+    pub fn bans(&self) -> BansInForce {
+        bans::bans(&self.0)
+    }
+
+    /// Bans a client, a user or an address, in place of an earlier ban of the same; it is in force
+    /// when this returns, and connected clients that it names are disconnected. The list is the
+    /// file that `thrum bans` changes; without a data directory it is in memory. Waits for the
+    /// disk.
+    pub fn ban(&self, new: NewBan) -> Result<AddedBan, QueryError> {
+        bans::ban(&self.0, new)
+    }
+
+    /// Lifts a ban of exactly this subject, also a temporary one; false if there is none. Waits for
+    /// the disk.
+    pub fn lift_ban(&self, subject: &Subject) -> Result<bool, QueryError> {
+        bans::lift(&self.0, subject)
+    }
+
     /// Publishes a message. The rules and rate limits of clients do not apply to it, but the
     /// limits of topics and payloads do.
     pub fn publish(&self, message: &OperatorMessage) -> Result<Published, QueryError> {
@@ -246,6 +339,32 @@ impl Queries {
     /// also on an overloaded node.
     pub fn figures(&self) -> Figures {
         figures::figures(&self.0)
+    }
+
+    /// The listeners of the configuration, by name. No worker is asked.
+    pub fn listeners(&self) -> Vec<ListenerState> {
+        listeners::listeners(&self.0)
+    }
+
+    /// What waits at this moment, by the place where it waits, and the clients for which most of it
+    /// waits.
+    pub fn waiting(&self, subject: &WaitingSubject) -> Result<Waiting, QueryError> {
+        waiting::waiting(&self.0, subject)
+    }
+
+    /// Time since the start of the node.
+    pub fn uptime(&self) -> Duration {
+        self.0.node().clock.elapsed()
+    }
+
+    /// What an exporter of metrics, logs and traces needs.
+    pub const fn export(&self) -> Export<'_> {
+        Export(&self.0)
+    }
+
+    /// The figures of the node as they change.
+    pub const fn live(&self) -> Live<'_> {
+        Live(&self.0)
     }
 
     /// A summary of the node.

@@ -15,6 +15,7 @@ use crate::node::Node;
 use crate::trace::TRACES_MAX;
 use crate::traffic::Traffic;
 use thrum_engine::node::metrics::Counter;
+use thrum_engine::observation::TOPIC_METRICS_MAX;
 use thrum_engine::workers::WorkerId;
 
 /// Pending queries on a node. Each may hold a page of [`ROWS_MAX`](super::ROWS_MAX) rows for
@@ -64,6 +65,15 @@ pub enum QueryError {
         TRACES_MAX
     )]
     TooManyTraces,
+    /// Too many filters are counted.
+    #[error("{} filters are counted already", TOPIC_METRICS_MAX)]
+    TooManyTopicMetrics,
+    /// The change cannot be written down, for this reason, and is not made, or not for long.
+    #[error("{0}")]
+    NotSaved(String),
+    /// A file or another part failed; the text says which, why, and what to do.
+    #[error("{0}")]
+    Failed(String),
     /// The query is invalid, for this reason.
     #[error("{0}")]
     Invalid(String),
@@ -217,16 +227,24 @@ impl<W: WorkerTask> QueuedTask for TaskWithReply<W> {
 
 /// Sends queries to the workers of a node.
 #[derive(Clone, Debug)]
-pub(super) struct QuerySender {
-    pub(super) control: Arc<Control>,
+pub(in crate::control) struct QuerySender {
+    pub(in crate::control) control: Arc<Control>,
     /// A query without an answer fails after this time.
     pub(super) timeout: Duration,
     pub(super) cancel: Cancellation,
 }
 
 impl QuerySender {
-    pub(super) fn node(&self) -> &Node {
+    pub(in crate::control) fn node(&self) -> &Node {
         self.control.node()
+    }
+
+    /// The same for a change that is made although its caller goes away.
+    pub(super) fn uncancelled(&self) -> Self {
+        Self {
+            cancel: Cancellation::default(),
+            ..self.clone()
+        }
     }
 
     pub(super) fn workers(&self) -> impl Iterator<Item = WorkerId> {

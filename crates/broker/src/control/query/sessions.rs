@@ -138,21 +138,13 @@ impl ListSessions {
     }
 
     fn visit(&mut self, traffic: &mut Traffic, slot: Slot, matcher: &Matcher) -> u64 {
-        let Traffic { edge, engine, .. } = traffic;
-        let Some(client) = engine.core.sessions.get(slot) else {
-            return 1;
-        };
-        let mut subject = Subject {
-            edge,
-            engine,
-            client,
-        };
-        let (is_match, units) = matcher.matches(&mut subject);
-        if !is_match {
+        let (subject, units) = Subject::select(traffic, slot, matcher);
+        let Some(mut subject) = subject else {
             return units;
-        }
+        };
         self.matching += 1;
         let value = ColumnValue::of(self.sort, &mut subject);
+        let client = subject.client;
         let rank = value.rank(client);
         let units = units + value.units(client);
         let compare = |other: &Rank| rank.compare(other);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 pub(crate) use super::best::PAGE_BYTES_MAX;
 use super::connections::CountConnections;
 use super::detail::ShowSession;
+use super::explain::{About, FindReceivers, FoundReceivers};
 use super::facets::{CountFacets, FacetCounts, merged as merged_facets};
 use super::kick::Kick;
 use super::sender::PendingQuery;
@@ -16,15 +17,18 @@ pub(crate) use super::tasks::QUERY_UNITS;
 use super::timeline::{FoundTimeline, ShowTimeline, merged as merged_timeline};
 use super::trace::{StartTrace, begin};
 use super::unsorted::test_pages;
+use super::waiting::{LookAtClients, MessageBytes};
 use super::{
     ConnectionCounts, Facets, Kicked, Queries, QueryError, SessionDetail, SessionFilter,
-    SessionPage, SessionQuery, Timeline,
+    SessionPage, SessionQuery, Timeline, Waiting, WaitingSubject,
 };
 use crate::config::Config;
 use crate::control::Control;
 use crate::node::Node;
 use crate::trace::{LiveTrace, TraceRequest};
+use thrum_codec::QoS;
 use thrum_engine::access::Shared;
+use thrum_protocol::{Message, Publication};
 
 pub(crate) use test_pages::PendingUnsortedPage;
 
@@ -139,6 +143,25 @@ pub(crate) fn start_trace(
         .0
         .send(queries.0.workers(), || StartTrace::new(&trace));
     Ok((live, PendingAnswers(started)))
+}
+
+/// Looks at what waits.
+pub(crate) fn waiting(queries: &Queries, subject: WaitingSubject) -> PendingAnswers<Waiting> {
+    let subject = Arc::new(subject);
+    let sizes = MessageBytes::of(&queries.0.node().state.metrics);
+    let look = || LookAtClients::new(&subject, sizes);
+    PendingAnswers(queries.0.send(queries.0.workers(), look))
+}
+
+/// Searches the receivers of a message of nobody.
+pub(crate) fn receivers(queries: &Queries, topic: &str) -> PendingAnswers<FoundReceivers> {
+    let about = Arc::new(About {
+        message: Message::new(&Publication::new(topic, b"x", QoS::AtMostOnce)),
+        publisher: 0,
+        members: Vec::new(),
+    });
+    let find = || FindReceivers::new(&about);
+    PendingAnswers(queries.0.send(queries.0.workers(), find))
 }
 
 /// Counts connections.

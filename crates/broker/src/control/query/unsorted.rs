@@ -125,19 +125,10 @@ impl WalkSessions {
     }
 
     fn visit(&mut self, traffic: &mut Traffic, slot: Slot, matcher: &Matcher) -> u64 {
-        let Traffic { edge, engine, .. } = traffic;
-        let Some(client) = engine.core.sessions.get(slot) else {
-            return 1;
-        };
-        let mut subject = Subject {
-            edge,
-            engine,
-            client,
-        };
-        let (is_match, units) = matcher.matches(&mut subject);
-        if !is_match {
+        let (subject, units) = Subject::select(traffic, slot, matcher);
+        let Some(mut subject) = subject else {
             return units;
-        }
+        };
         let row = row(&mut subject);
         self.found.bytes += row.text_bytes();
         self.found.rows.push(row);

@@ -11,7 +11,7 @@ impl WildcardText {
     }
 
     /// Whether it matches a text. Costs at most the product of both lengths.
-    pub(super) fn matches(&self, text: &str) -> bool {
+    pub(crate) fn matches(&self, text: &str) -> bool {
         let (pattern, text) = (self.0.as_bytes(), text.as_bytes());
         let (mut at, mut of) = (0, 0);
         // The position behind the last `*`, and the position in the text that it is compared with.

@@ -141,11 +141,13 @@ impl World {
             || longest >= STAGE_NS_MAX;
         let are_all = counts == [broker.0; 3] && parts.map(|part| part.0) == [broker.0; 6];
         let is_of_answer = of_answer[0].0 == of_answer[1].0 && of_answer[0].1 <= of_answer[1].1;
-        if are_all && is_sum && is_of_answer && acknowledged.0 <= written.0 {
+        let mail = of(MessageStage::Mail);
+        let is_of_queued = mail.0 == queued.0 && mail.1 <= queued.1;
+        if are_all && is_sum && is_of_answer && is_of_queued && acknowledged.0 <= written.0 {
             return Ok(());
         }
         Err(format!(
-            "the stages {counts:?} of {broker:?} take {sum} ns, their parts {parts:?} {sum_of_parts} ns; answers {of_answer:?}"
+            "the stages {counts:?} of {broker:?} take {sum} ns, their parts {parts:?} {sum_of_parts} ns; answers {of_answer:?}, mail {mail:?} of {queued:?}"
         ))
     }
 

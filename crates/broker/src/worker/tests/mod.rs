@@ -15,6 +15,7 @@ mod stages;
 mod stop;
 mod timelines;
 mod timers;
+mod topics;
 mod traces;
 
 use std::io::{ErrorKind, Read, Write};

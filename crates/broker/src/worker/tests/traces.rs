@@ -146,6 +146,56 @@ fn a_client_that_connects_to_another_worker_than_the_one_of_its_session_is_trace
     settle(&mut workers);
     let items = all(&mut live);
     assert_eq!(kinds(&items), "C> S> c< s< C> S> c< s<");
+    let packets = packets(&items);
+    let numbers: Vec<u64> = packets.iter().map(|packet| packet.connection).collect();
+    assert!(numbers[..4].iter().all(|number| *number == numbers[0]));
+    let second = &numbers[4..];
+    assert!(
+        second.iter().all(|number| *number == second[0]),
+        "{numbers:?}"
+    );
+    assert_ne!(numbers[0], second[0]);
+}
+
+#[test]
+fn a_malformed_packet_is_shown_with_the_reason_and_without_what_may_be_secret() {
+    let mut workers = two_workers();
+    let mut live = start(&mut workers, &of_client("client"));
+    let mut whole = start(&mut workers, &of(TraceSubject::Topic("#".into())));
+    let mut client = client(&mut workers, 0, "client");
+    // A SUBSCRIBE without filters.
+    client.write_all(b"\x82\x02\0\x01").unwrap();
+    settle(&mut workers);
+    let items = all(&mut live);
+    assert_eq!(kinds(&items), "C> c< S>");
+    let packets = packets(&items);
+    let malformed = packets[2];
+    let reason = malformed.malformed.as_deref().unwrap();
+    assert!(
+        reason.contains("malformed") || reason.contains("protocol error"),
+        "{reason}"
+    );
+    assert_eq!(
+        (&*malformed.bytes, malformed.packet_bytes),
+        (&b"\x82\x02"[..], 4)
+    );
+    assert!(packets[..2].iter().all(|packet| packet.malformed.is_none()));
+    assert_eq!(kinds(&all(&mut whole)), "left1", "its topic is not known");
+}
+
+#[test]
+fn bytes_without_a_length_are_shown_too() {
+    let mut workers = two_workers();
+    let mut live = start(&mut workers, &of_client("client"));
+    let mut client = client(&mut workers, 0, "client");
+    client.write_all(b"\x30\xff\xff\xff\xff\x7fsecret").unwrap();
+    settle(&mut workers);
+    let items = all(&mut live);
+    assert_eq!(kinds(&items), "C> c< P>");
+    let malformed = packets(&items)[2];
+    assert!(malformed.malformed.is_some());
+    assert_eq!(&*malformed.bytes, b"\x30\xff\xff\xff\xff");
+    assert_eq!(malformed.packet_bytes, 12);
 }
 
 #[test]

@@ -106,6 +106,7 @@ impl Plan {
 fn settings() -> EngineSettings {
     EngineSettings {
         stamp_every: 0,
+        spans: None,
         timeline_bytes: 1 << 20,
         session: Arc::default(),
         queue_hold: Duration::ZERO,

@@ -12,6 +12,7 @@ use thrum_engine::mail::EngineMail;
 use thrum_engine::node::metrics::Counter;
 use thrum_engine::packets::Handled;
 use thrum_engine::stages::{self, MovedBytes};
+use thrum_engine::timeline::trim_timelines;
 use thrum_engine::timers::{Target, TimedSession};
 use thrum_engine::workers::WorkerId;
 use thrum_protocol::Time;
@@ -70,6 +71,7 @@ impl Shell {
                     let engine = &mut self.workers[worker].engine;
                     engine.held.are_due(&mut engine.core);
                 }
+                Target::Timelines => trim_timelines(&mut self.workers[worker].engine.core),
                 Target::Stages => stages::sweep_is_due(&mut self.workers[worker].engine.core),
                 other => panic!("the engine sets no timer for {other:?}"),
             }

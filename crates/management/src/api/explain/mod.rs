@@ -1,6 +1,7 @@
 //! `/explain/…`: what would happen to a packet of a client, step by step, in words and as data.
 //! Nothing is done.
 
+mod login;
 mod words;
 
 use axum::Json;
@@ -11,8 +12,12 @@ use thrum_broker::{
     SessionReceiver, Step, StepOutcome, SubscribeExplained, SubscribeQuestion, drop_reason_name,
 };
 use thrum_codec::QoS;
+use utoipa::ToSchema;
+
+pub use login::ExplainedLogin;
 
 use super::client_detail::{Dropped, Queue};
+use super::openapi::{Asked, NotFound};
 use super::request::Body;
 use super::timeline::TimelineEvent;
 use super::{ApiState, Problem};
@@ -21,7 +26,7 @@ use super::{ApiState, Problem};
 const PAYLOAD_BYTES_MAX: usize = 268_435_455;
 
 /// A PUBLISH to be explained.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PublishToExplain {
     /// Client identifier.
@@ -30,6 +35,7 @@ pub struct PublishToExplain {
     pub topic: String,
     /// Quality of service; 0 if absent.
     #[serde(default)]
+    #[schema(maximum = 2)]
     pub qos: u8,
     /// It is to be retained.
     #[serde(default)]
@@ -40,7 +46,7 @@ pub struct PublishToExplain {
 }
 
 /// A filter to be explained.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SubscribeToExplain {
     /// Client identifier.
@@ -49,11 +55,12 @@ pub struct SubscribeToExplain {
     pub filter: String,
     /// Quality of service; 0 if absent.
     #[serde(default)]
+    #[schema(maximum = 2)]
     pub qos: u8,
 }
 
 /// A client whose drops are to be explained.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DropsToExplain {
     /// Client identifier.
@@ -61,7 +68,7 @@ pub struct DropsToExplain {
 }
 
 /// A step of a packet's way.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ExplainedStep {
     /// What is looked at: `access`, `name`, `limit`, `mount_point`, `reserved`, `disk`, `sinks`.
     pub check: String,
@@ -74,10 +81,13 @@ pub struct ExplainedStep {
 }
 
 /// What would happen to a PUBLISH.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PublishExplanation {
     /// It would be accepted; null if that depends on an answer that is not known now.
     pub accepted: Option<bool>,
+    /// How the client was admitted, and as whom.
+    #[serde(default)]
+    pub login: Option<ExplainedLogin>,
     /// The steps up to the receivers; the last one may refuse it.
     pub steps: Vec<ExplainedStep>,
     /// The topic by which receivers are found, with the mount point; null if it is refused.
@@ -88,18 +98,22 @@ pub struct PublishExplanation {
     pub receivers: Vec<ExplainedReceiver>,
     /// Sessions beyond them.
     pub more_receivers: usize,
+    /// Subscriptions that it matches, of all of these: one session may have several.
+    #[serde(default)]
+    pub matching_subscriptions: usize,
     /// Shared groups that it matches.
     pub groups: Vec<ExplainedGroup>,
 }
 
 /// A session that a PUBLISH matches.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ExplainedReceiver {
     /// Client identifier.
     pub client_id: String,
     /// Its filters that match, with the mount point.
     pub filters: Vec<String>,
     /// Quality of service of the delivery.
+    #[schema(maximum = 2)]
     pub qos: u8,
     /// `sent`, `queued`, `queued_for_older`, `held`, `dropped` or `passed_over`.
     pub outcome: String,
@@ -112,7 +126,7 @@ pub struct ExplainedReceiver {
 }
 
 /// The queue and the window of a session.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ExplainedQueue {
     /// The client is connected.
     pub connected: bool,
@@ -129,7 +143,7 @@ pub struct ExplainedQueue {
 }
 
 /// A shared group that a PUBLISH matches.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ExplainedGroup {
     /// The filter, with `$share/GROUP/`.
     pub filter: String,
@@ -147,15 +161,19 @@ pub struct ExplainedGroup {
 }
 
 /// What would happen to a filter.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SubscribeExplanation {
     /// It would be granted; null if that depends on an answer that is not known now.
     pub granted: Option<bool>,
+    /// How the client was admitted, and as whom.
+    #[serde(default)]
+    pub login: Option<ExplainedLogin>,
     /// The steps; the last one may refuse it.
     pub steps: Vec<ExplainedStep>,
     /// The filter with the mount point; null if it is refused before.
     pub filter: Option<String>,
     /// Granted quality of service; null if it is refused.
+    #[schema(maximum = 2)]
     pub qos: Option<u8>,
     /// The rules allow only some of its topics: each message is checked.
     pub in_part: bool,
@@ -164,7 +182,7 @@ pub struct SubscribeExplanation {
 }
 
 /// Which messages a client did not get, and what would happen to the next one.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DropsExplanation {
     /// Client identifier.
     pub client_id: String,
@@ -181,6 +199,15 @@ pub struct DropsExplanation {
     pub limited: Vec<String>,
 }
 
+/// Explains what would happen to a PUBLISH of a client, step by step. Nothing is done.
+#[utoipa::path(
+    post,
+    path = "/explain/publish",
+    operation_id = "explain_publish",
+    tag = "diagnosis",
+    request_body = PublishToExplain,
+    responses((status = 200, body = PublishExplanation), NotFound, Asked),
+)]
 pub(super) async fn publish(
     State(api): State<ApiState>,
     Body(asked): Body<PublishToExplain>,
@@ -197,12 +224,28 @@ pub(super) async fn publish(
         payload_bytes: asked.payload_bytes,
     };
     let answer = api
-        .query(move |queries| queries.explain_publish(&question))
+        .query(move |queries| {
+            let login = queries.client_login(&question.client_id)?;
+            Ok((queries.explain_publish(&question)?, login))
+        })
         .await?;
-    let answer = answer.ok_or_else(|| Problem::no_client(&asked.client_id))?;
-    Ok(Json(answer.into()))
+    let (Some(answer), login) = answer else {
+        return Err(Problem::no_client(&asked.client_id));
+    };
+    let mut explanation = PublishExplanation::from(answer);
+    explanation.login = login.map(ExplainedLogin::from);
+    Ok(Json(explanation))
 }
 
+/// Explains what would happen to a SUBSCRIBE of a client, step by step. Nothing is done.
+#[utoipa::path(
+    post,
+    path = "/explain/subscribe",
+    operation_id = "explain_subscribe",
+    tag = "diagnosis",
+    request_body = SubscribeToExplain,
+    responses((status = 200, body = SubscribeExplanation), NotFound, Asked),
+)]
 pub(super) async fn subscribe(
     State(api): State<ApiState>,
     Body(asked): Body<SubscribeToExplain>,
@@ -213,12 +256,28 @@ pub(super) async fn subscribe(
         qos: quality(asked.qos)?,
     };
     let answer = api
-        .query(move |queries| queries.explain_subscribe(&question))
+        .query(move |queries| {
+            let login = queries.client_login(&question.client_id)?;
+            Ok((queries.explain_subscribe(&question)?, login))
+        })
         .await?;
-    let answer = answer.ok_or_else(|| Problem::no_client(&asked.client_id))?;
-    Ok(Json(answer.into()))
+    let (Some(answer), login) = answer else {
+        return Err(Problem::no_client(&asked.client_id));
+    };
+    let mut explanation = SubscribeExplanation::from(answer);
+    explanation.login = login.map(ExplainedLogin::from);
+    Ok(Json(explanation))
 }
 
+/// Explains which messages a client did not get, and what would happen to the next one.
+#[utoipa::path(
+    post,
+    path = "/explain/drops",
+    operation_id = "explain_drops",
+    tag = "diagnosis",
+    request_body = DropsToExplain,
+    responses((status = 200, body = DropsExplanation), NotFound, Asked),
+)]
 pub(super) async fn drops(
     State(api): State<ApiState>,
     Body(asked): Body<DropsToExplain>,
@@ -305,6 +364,7 @@ impl From<PublishAnswer> for PublishExplanation {
     fn from(answer: PublishAnswer) -> Self {
         Self {
             accepted: accepted(&answer.steps),
+            login: None,
             steps: answer.steps.iter().map(ExplainedStep::from).collect(),
             topic: answer.topic.map(Into::into),
             limited: answer.limited.iter().map(ToString::to_string).collect(),
@@ -314,6 +374,7 @@ impl From<PublishAnswer> for PublishExplanation {
                 .map(ExplainedReceiver::from)
                 .collect(),
             more_receivers: answer.more_receivers,
+            matching_subscriptions: answer.subscriptions,
             groups: answer
                 .groups
                 .into_iter()
@@ -327,6 +388,7 @@ impl From<SubscribeExplained> for SubscribeExplanation {
     fn from(answer: SubscribeExplained) -> Self {
         Self {
             granted: accepted(&answer.steps),
+            login: None,
             steps: answer.steps.iter().map(ExplainedStep::from).collect(),
             filter: answer.filter.map(Into::into),
             qos: answer.granted.map(QoS::as_u8),

@@ -163,3 +163,22 @@ async fn payloads_need_a_scope_of_their_own_whatever_route_shows_them() {
     assert_eq!(found.status, 404, "{}", found.body);
     assert_eq!(api.get(&clients, "/clients/a/queue").await.status, 404);
 }
+
+#[tokio::test]
+async fn a_measurement_needs_the_scope_of_clients() {
+    let api = TestApi::with_admin("why-scope");
+    let admin = api.admin().await;
+    let question = || json!({ "seconds": 1 });
+    let scopes = json!({ "label": "m", "scopes": ["metrics:read"], "expires_secs": null });
+    let (key, _) = program(&api, &admin, scopes).await;
+    let refused = api.post(&key, "/why", question()).await;
+    assert_eq!(
+        (refused.status, &refused.body["title"]),
+        (403, &json!("not permitted"))
+    );
+    let scopes = json!({ "label": "c", "scopes": ["clients:read"], "expires_secs": null });
+    let (key, _) = program(&api, &admin, scopes).await;
+    let answer = api.post(&key, "/why", question()).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(answer.body["latency"]["causes"], json!([]));
+}

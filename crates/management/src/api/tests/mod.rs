@@ -1,11 +1,19 @@
 //! The routes about who may ask, through the whole router, with a clock that tests move.
 
+mod access;
 mod administrators;
+mod bans;
 mod changes;
 mod keys;
+mod live;
 mod logins;
+mod openapi;
+mod operating;
+mod operations;
 mod slowing;
 mod totp;
+mod transfers;
+mod users;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -13,12 +21,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::body::{Body, to_bytes};
-use axum::http::header::{CONTENT_TYPE, HOST, RETRY_AFTER, SET_COOKIE};
+use axum::http::header::{ALLOW, CONTENT_TYPE, HOST, RETRY_AFTER, SET_COOKIE};
+use axum::http::request::Builder;
 use axum::http::{HeaderName, HeaderValue, Method, Request};
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
 use thrum_access::Secret;
+use thrum_auth::AuthService;
 use thrum_broker::config::Workers;
 use thrum_broker::{Access, Broker, Config};
 
@@ -52,26 +62,62 @@ struct Answer {
     status: u16,
     cookie: Option<String>,
     retry_after: Option<u64>,
+    allow: Option<String>,
+    kind: Option<String>,
     body: Value,
 }
 
 impl TestApi {
     /// Of a test of this name, without administrators.
     fn new(name: &str) -> Self {
+        Self::of(name, Managed::from)
+    }
+
+    /// With what is managed beside a broker.
+    fn of(name: &str, managed: impl FnOnce(Queries) -> Managed) -> Self {
         let folder = std::env::temp_dir();
         let folder = folder.join(format!("thrum-api-{name}-{}", std::process::id()));
         std::fs::remove_dir_all(&folder).ok();
         std::fs::create_dir_all(&folder).unwrap();
+        Self::on(folder, None, managed)
+    }
+
+    /// With the administrator `admin`, and the user store of a broker in its data directory.
+    fn with_users(name: &str) -> Self {
+        let folder = Self::new(name).folder.clone();
+        std::fs::create_dir_all(&folder).unwrap();
+        let settings = thrum_auth::Settings {
+            data_dir: folder.clone(),
+            ..thrum_auth::Settings::default()
+        };
+        let api = Self::on(
+            folder,
+            Some(AuthService::start(&settings).unwrap()),
+            Managed::from,
+        );
+        let password = Secret::from(PASSWORD);
+        assert!(api.security.make_first_administrator(&password).unwrap());
+        api
+    }
+
+    fn on(
+        folder: PathBuf,
+        clients: Option<Arc<AuthService>>,
+        managed: impl FnOnce(Queries) -> Managed,
+    ) -> Self {
         let (clock, millis) = Clock::manual();
         let security = Security {
             login: Arc::new(Login::open(Some(&folder), clock.clone()).unwrap()),
             audit: Arc::new(Audit::open(Some(&folder), clock).unwrap()),
+            counts: Arc::default(),
+            clients,
         };
         let mut config = Config::default();
         config.node.workers = Workers::Count(1);
         config.listeners.clear();
         let broker = Broker::start(config, Access::default()).unwrap();
-        let router = router(broker.queries(), security.clone(), Entrance::Port);
+        let managed = managed(broker.queries());
+        let router = router(managed, security.clone(), Entrance::Port);
         Self {
             broker: Some(broker),
             security,
@@ -83,7 +129,11 @@ impl TestApi {
 
     /// With the administrator `admin`.
     fn with_admin(name: &str) -> Self {
-        let api = Self::new(name);
+        Self::new(name).and_admin()
+    }
+
+    fn and_admin(self) -> Self {
+        let api = self;
         let made = api
             .security
             .make_first_administrator(&Secret::from(PASSWORD));
@@ -92,24 +142,24 @@ impl TestApi {
     }
 
     async fn ask(&self, client: &Client, method: Method, path: &str, body: Value) -> Answer {
-        let mut request = Request::builder()
-            .method(method)
-            .uri(format!("{PREFIX}{path}"))
-            .header(HOST, "broker.example");
-        for (name, value) in &client.fields {
-            request = request.header(name, HeaderValue::from_str(value).unwrap());
-        }
-        let body = if body.is_null() {
-            Body::empty()
+        let request = client.request(method, path);
+        let request = if body.is_null() {
+            request.body(Body::empty())
         } else {
-            request = request.header(CONTENT_TYPE, "application/json");
-            Body::from(body.to_string())
+            let request = request.header(CONTENT_TYPE, "application/json");
+            request.body(Body::from(body.to_string()))
         };
-        let peer = Peer {
-            address: client.address,
-            is_tls: client.is_tls,
-        };
-        let request = request.extension(peer).body(body).unwrap();
+        self.answer(request.unwrap()).await
+    }
+
+    /// Sends a text.
+    async fn send(&self, client: &Client, method: Method, path: &str, body: &str) -> Answer {
+        let request = client.request(method, path);
+        let request = request.body(Body::from(body.to_owned()));
+        self.answer(request.unwrap()).await
+    }
+
+    async fn answer(&self, request: Request<Body>) -> Answer {
         let service = TowerToHyperService::new(self.router.clone());
         let answer = service.call(request).await.unwrap();
         let text = |name| {
@@ -119,14 +169,26 @@ impl TestApi {
                 .map(|one| one.to_str().unwrap().to_owned())
         };
         let (cookie, retry_after) = (text(SET_COOKIE), text(RETRY_AFTER));
+        let (allow, kind) = (text(ALLOW), text(CONTENT_TYPE));
         let status = answer.status().as_u16();
         let bytes = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
         Answer {
             status,
             cookie,
             retry_after: retry_after.map(|text| text.parse().unwrap()),
+            allow,
+            kind,
             body: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
         }
+    }
+
+    /// The document of the routes as the code has it.
+    fn document(&self) -> Value {
+        let queries = self.broker.as_ref().unwrap().queries();
+        let api = ApiState::new(queries, self.security.clone(), Entrance::Port);
+        let text = all_routes(&api).get_openapi().to_json().unwrap();
+        // The registry of formats has another name for what utoipa calls u-int64.
+        serde_json::from_str(&text.replace("\"u-int", "\"uint")).unwrap()
     }
 
     async fn get(&self, client: &Client, path: &str) -> Answer {
@@ -135,6 +197,14 @@ impl TestApi {
 
     async fn post(&self, client: &Client, path: &str, body: Value) -> Answer {
         self.ask(client, Method::POST, path, body).await
+    }
+
+    async fn patch(&self, client: &Client, path: &str, body: Value) -> Answer {
+        self.ask(client, Method::PATCH, path, body).await
+    }
+
+    async fn put(&self, client: &Client, path: &str, body: Value) -> Answer {
+        self.ask(client, Method::PUT, path, body).await
     }
 
     async fn delete(&self, client: &Client, path: &str) -> Answer {
@@ -164,6 +234,29 @@ impl TestApi {
         let body = json!({ "name": name, "role": role, "password": PASSWORD });
         let added = self.post(admin, "/admins", body).await;
         assert_eq!(added.status, 201, "{}", added.body);
+    }
+
+    /// A program with a key that has these scopes.
+    async fn key(&self, admin: &Client, scopes: &[&str]) -> Client {
+        let body = json!({ "label": "test", "scopes": scopes, "expires_secs": null });
+        let made = self.post(admin, "/keys", body).await;
+        assert_eq!(made.status, 201, "{}", made.body);
+        Client::program("192.0.2.7").with_key(made.body["key"].as_str().unwrap())
+    }
+
+    /// Every row of a list, by pages of `limit`.
+    async fn pages(&self, client: &Client, path: &str, rows: &str) -> Vec<Value> {
+        let mut all = Vec::new();
+        let mut cursor = String::new();
+        loop {
+            let page = self.get(client, &format!("{path}{cursor}")).await;
+            assert_eq!(page.status, 200, "{path}{cursor}: {}", page.body);
+            all.extend(page.body[rows].as_array().unwrap().clone());
+            let Some(next) = page.body["next"].as_str() else {
+                return all;
+            };
+            cursor = format!("&cursor={next}");
+        }
     }
 
     /// Action, target, outcome and detail of the newest entries of the audit log.
@@ -224,6 +317,20 @@ impl Client {
         let mut client = self.clone();
         client.fields.retain(|(other, _)| other != name);
         client
+    }
+
+    fn request(&self, method: Method, path: &str) -> Builder {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("{PREFIX}{path}"))
+            .header(HOST, "broker.example");
+        for (name, value) in &self.fields {
+            request = request.header(name, HeaderValue::from_str(value).unwrap());
+        }
+        request.extension(Peer {
+            address: self.address,
+            is_tls: self.is_tls,
+        })
     }
 
     fn with_session(&self, answer: &Answer) -> Self {

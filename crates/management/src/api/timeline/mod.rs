@@ -8,14 +8,16 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use thrum_broker::{ClientEvent, EndCause, RefusalCause, SessionEnd, drop_reason_name};
+use utoipa::ToSchema;
 
 use super::clients::version_text;
+use super::openapi::{Asked, NotFound};
 use super::request::ClientId;
 use super::{ApiState, Problem};
 use crate::timestamp::timestamp;
 
 /// The last events of a client.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Timeline {
     /// Client identifier.
     pub client_id: String,
@@ -26,11 +28,13 @@ pub struct Timeline {
 }
 
 /// An event, or several that repeat each other.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TimelineEvent {
     /// When it happened, or began to happen.
+    #[schema(format = DateTime)]
     pub at: String,
     /// When it happened last.
+    #[schema(format = DateTime)]
     pub last_at: String,
     /// How often it happened; messages, if they were dropped.
     pub count: u64,
@@ -44,7 +48,7 @@ pub struct TimelineEvent {
 }
 
 /// An event of a client.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// The broker accepted a CONNECT.
@@ -132,7 +136,7 @@ pub enum Event {
 }
 
 /// A connection that the broker has accepted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NewConnection {
     /// Address and port, or the kind of connection if it has none.
     pub peer: String,
@@ -149,7 +153,7 @@ pub struct NewConnection {
 }
 
 /// Why a connection ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Cause {
     /// The client sent DISCONNECT.
@@ -183,7 +187,7 @@ pub enum Cause {
 }
 
 /// Why a session ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum SessionEnding {
     /// Its client stayed away for too long.
@@ -198,7 +202,7 @@ pub enum SessionEnding {
 }
 
 /// Why the broker refused a packet or a part of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Refusal {
     /// The rules do not allow it.
@@ -218,6 +222,15 @@ pub enum Refusal {
     },
 }
 
+/// Shows the last events of a client with their causes, also of a client that has gone.
+#[utoipa::path(
+    get,
+    path = "/clients/{id}/timeline",
+    operation_id = "show_client_timeline",
+    tag = "diagnosis",
+    params(ClientId),
+    responses((status = 200, body = Timeline), NotFound, Asked),
+)]
 pub(super) async fn show(
     State(api): State<ApiState>,
     ClientId(client_id): ClientId,

@@ -43,23 +43,27 @@ impl Claims {
         if config.client_id.is_empty() || config.name_claim.is_empty() {
             return Err("client_id and name_claim are needed".to_owned());
         }
-        if config.roles.is_empty() {
+        let of = |groups: &[String], role: Role| {
+            let groups = groups.iter().map(move |group| (group.clone(), role));
+            groups.collect::<Vec<_>>()
+        };
+        // A group with several roles has the highest, which comes last.
+        let mut roles = of(&config.viewers, Role::Viewer);
+        roles.extend(of(&config.operators, Role::Operator));
+        roles.extend(of(&config.administrators, Role::Administrator));
+        if roles.is_empty() {
             return Err(
-                "roles is empty, so nobody could log in; name the role of a group".to_owned(),
+                "no group has a role, so nobody could log in; name groups in viewers, operators or \
+                 administrators"
+                    .to_owned(),
             );
         }
-        let roles = config.roles.iter().map(|(group, role)| {
-            let role = role
-                .parse::<Role>()
-                .map_err(|error| format!("roles: {error}"))?;
-            Ok((group.clone(), role))
-        });
         Ok(Self {
             issuer: config.issuer.clone(),
             client_id: config.client_id.clone(),
             name: config.name_claim.clone(),
             groups: config.groups_claim.clone(),
-            roles: roles.collect::<Result<_, String>>()?,
+            roles: roles.into_iter().collect(),
         })
     }
 
@@ -147,12 +151,11 @@ mod tests {
     const NOW: u64 = 2_000_000_000;
 
     fn claims() -> Claims {
-        let roles = [("ops", "operator"), ("all", "viewer")];
-        let roles = roles.map(|(group, role)| (group.to_owned(), role.to_owned()));
         Claims::new(&OidcConfig {
             issuer: "https://idp.example".to_owned(),
             client_id: "broker".to_owned(),
-            roles: roles.into(),
+            viewers: vec!["all".to_owned(), "ops".to_owned()],
+            operators: vec!["ops".to_owned()],
             ..OidcConfig::default()
         })
         .unwrap()
@@ -219,25 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn settings_without_roles_or_with_unknown_ones_are_refused() {
-        let config = |role: Option<&str>| OidcConfig {
+    fn settings_without_roles_are_refused() {
+        let config = |operators: &[&str]| OidcConfig {
             client_id: "broker".to_owned(),
-            roles: role
-                .map(|role| ("g".to_owned(), role.to_owned()))
-                .into_iter()
-                .collect(),
+            operators: operators.iter().map(|one| (*one).to_owned()).collect(),
             ..OidcConfig::default()
         };
-        assert!(
-            Claims::new(&config(None))
-                .unwrap_err()
-                .contains("roles is empty")
-        );
-        assert!(
-            Claims::new(&config(Some("king")))
-                .unwrap_err()
-                .contains("\"king\" is no role")
-        );
-        assert!(Claims::new(&config(Some("viewer"))).is_ok());
+        let refused = Claims::new(&config(&[])).unwrap_err();
+        assert!(refused.contains("no group has a role"), "{refused}");
+        assert!(Claims::new(&config(&["g"])).is_ok());
     }
 }

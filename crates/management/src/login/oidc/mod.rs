@@ -43,7 +43,7 @@ pub struct OidcError(String);
 
 /// A provider, and who may log in there.
 #[derive(Debug)]
-pub(super) struct Oidc {
+pub(crate) struct Oidc {
     provider: Provider,
     claims: Claims,
     exchanges: Semaphore,
@@ -67,9 +67,21 @@ pub(crate) struct Callback {
     pub(crate) state: String,
 }
 
+/// The provider of these settings; none if nothing is set.
+///
+/// # Errors
+/// They cannot be used.
+pub(crate) fn oidc_of(config: &OidcConfig) -> Result<Option<Oidc>, OidcError> {
+    config.is_set().then(|| Oidc::new(config)).transpose()
+}
+
 impl Oidc {
     /// Checks the settings; the provider is not asked yet.
-    pub(super) fn new(config: &OidcConfig) -> Result<Self, OidcError> {
+    fn new(config: &OidcConfig) -> Result<Self, OidcError> {
+        if config.issuer.is_empty() {
+            let what = "issuer is missing, the address of the provider".to_owned();
+            return Err(OidcError(what));
+        }
         Ok(Self {
             claims: Claims::new(config).map_err(OidcError)?,
             provider: Provider::new(config).map_err(OidcError)?,

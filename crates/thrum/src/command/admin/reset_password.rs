@@ -5,9 +5,11 @@ use std::io::Write as _;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
+use thrum_management::StoppedChange;
 
+use super::place::Asked;
 use crate::command::Failure;
-use crate::command::running::{Running, encoded};
+use crate::command::running::{Method, Running, encoded};
 use crate::command::users::PasswordArgs;
 
 /// Arguments of `thrum admin reset-password`.
@@ -31,9 +33,18 @@ pub(super) fn run(args: &ResetPasswordArgs) -> anyhow::Result<()> {
     let text = password.expose_str();
     let text = text.ok_or_else(|| Failure::usage("the password is not text in UTF-8"))?;
     let body = json!({ "password": text, "remove_totp": args.remove_totp });
-    let path = format!("/admins/{}/password", encoded(&args.name));
-    let () = args.running.send(&path, &body)?;
     let name = &args.name;
+    let asked = Asked {
+        method: Method::Post,
+        path: format!("/admins/{}/password", encoded(name)),
+        body,
+        stopped: StoppedChange::Password {
+            password: password.clone(),
+            remove_totp: args.remove_totp,
+        },
+        name,
+    };
+    asked.carry_out(&args.running)?;
     writeln!(
         std::io::stderr(),
         "{name} has a new password; its sessions have ended"

@@ -3,17 +3,16 @@
 use std::io::Write as _;
 
 use clap::Args;
-use serde_json::Value;
 use thrum_management::api::{SetupLink, Status};
 
 use crate::command::Failure;
-use crate::command::running::{Method, Running};
+use crate::command::running::{Broker, Local, Method};
 
 /// Arguments of `thrum admin setup-url`.
 #[derive(Debug, Args)]
 pub(super) struct SetupUrlArgs {
     #[command(flatten)]
-    running: Running,
+    local: Local,
     /// The address at which your browser reaches the broker. Default: that of its HTTP port.
     #[arg(long, value_name = "URL")]
     url: Option<String>,
@@ -21,19 +20,20 @@ pub(super) struct SetupUrlArgs {
 
 /// Makes a link and prints it.
 pub(super) fn run(args: &SetupUrlArgs) -> anyhow::Result<()> {
+    let broker = args.local.broker()?;
     let url = match &args.url {
         Some(url) => url.clone(),
-        None => of_port(&args.running)?,
+        None => of_port(&broker)?,
     };
-    let link: SetupLink = args.running.send("/setup-link", &Value::Null)?;
+    let link: SetupLink = broker.call(Method::Post, "/setup-link", "")?;
     let url = url.trim_end_matches('/');
     writeln!(std::io::stdout(), "{url}/{}", link.path)?;
     Ok(())
 }
 
 /// The address of the HTTP port of the broker; on this machine if it is on all addresses.
-fn of_port(running: &Running) -> anyhow::Result<String> {
-    let status: Status = running.ask(Method::Get, "/status")?;
+fn of_port(broker: &Broker) -> anyhow::Result<String> {
+    let status: Status = broker.call(Method::Get, "/status", "")?;
     let addresses = status.listeners.iter().map(|listener| &listener.address);
     let mut of_http = addresses.filter(|address| address.starts_with("http"));
     let address = of_http.next().ok_or_else(|| {

@@ -3,8 +3,11 @@
 //! ```text
 //!   state/00000000000000000017.log
 //!   state/00000000000000000018.log
+//!   files/administrators.jsonl
+//!   files/audit/00000000000000000001.jsonl
 //!   manifest.json
-//!     {"format": "thrum-backup/1", "taken_at": …, "segments": [{"name", "bytes", "crc32c"}]}
+//!     {"format": "thrum-backup/2", "taken_at": …, "segments": [{"name", "bytes", "crc32c"}],
+//!      "files": [the same]}
 //! ```
 //!
 //! A file without its manifest is an unfinished backup. `tar -x` unpacks it without thrum.
@@ -16,12 +19,18 @@ use serde::{Deserialize, Serialize};
 use tar::{Builder, Header};
 use thrum_storage::SnapshotTarget;
 
+use super::files::Copied;
+
 /// Folder of the segments.
 pub(super) const STATE: &str = "state/";
+/// Folder of the other files.
+pub(super) const FILES: &str = "files/";
 /// The last entry.
 pub(super) const MANIFEST: &str = "manifest.json";
 /// The format in the manifest; another format gets another number.
-pub(super) const FORMAT: &str = "thrum-backup/1";
+pub(super) const FORMAT: &str = "thrum-backup/2";
+/// The one before, without files, which is read as well.
+pub(super) const FORMAT_BEFORE: &str = "thrum-backup/1";
 
 /// The last entry.
 #[derive(Debug, Serialize, Deserialize)]
@@ -33,9 +42,12 @@ pub(super) struct Manifest {
     pub(super) taken_at: String,
     /// Oldest first.
     pub(super) segments: Vec<Segment>,
+    /// Other files of the data directory.
+    #[serde(default)]
+    pub(super) files: Vec<Segment>,
 }
 
-/// A segment in the manifest.
+/// A segment or a file in the manifest.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Segment {
     pub(super) name: String,
@@ -59,6 +71,7 @@ pub(super) struct Archive {
     file: File,
     builder: Builder<File>,
     segments: Vec<Segment>,
+    files: Vec<Segment>,
     /// Seconds for the times of the entries, which are informative.
     seconds: u64,
 }
@@ -70,8 +83,15 @@ impl Archive {
             builder: Builder::new(file.try_clone()?),
             file,
             segments: Vec::new(),
+            files: Vec::new(),
             seconds,
         })
+    }
+
+    /// Adds a file behind the segments.
+    pub(super) fn file(&mut self, file: &Copied) -> io::Result<()> {
+        self.files.push(Segment::of(&file.name, &file.bytes));
+        self.append(&format!("{FILES}{}", file.name), &file.bytes)
     }
 
     /// Adds the manifest and returns when all of it is safe.
@@ -81,6 +101,7 @@ impl Archive {
             thrum: env!("CARGO_PKG_VERSION").to_owned(),
             taken_at,
             segments: std::mem::take(&mut self.segments),
+            files: std::mem::take(&mut self.files),
         };
         let text = serde_json::to_vec_pretty(&manifest)?;
         self.append(MANIFEST, &text)?;

@@ -3,6 +3,7 @@
 mod archive;
 mod check;
 mod create;
+mod files;
 mod restore;
 mod summary;
 
@@ -52,7 +53,7 @@ pub(crate) fn run(args: &BackupArgs) -> anyhow::Result<ExitCode> {
     match &args.action {
         Action::Create(args) => create::run(args)?,
         Action::Check(args) => {
-            let summary = check::check(&args.file, &mut |_, _| Ok(()))?;
+            let summary = check::check(&args.file, &mut |_| Ok(()))?;
             let is_damaged = summary.report.is_damaged();
             let what = if is_damaged {
                 "is a true copy of a log that is damaged"

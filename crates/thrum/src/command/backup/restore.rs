@@ -10,8 +10,9 @@ use thrum_files::Folder;
 use thrum_storage::disk::{Disk as _, File as _, RealDisk, RealReader, write_all};
 use thrum_storage::{Contents, snapshot};
 
-use super::check::check;
+use super::check::{Part, check};
 use super::create::sync_folder_of;
+use super::files;
 use super::summary::Counts;
 use crate::command::Failure;
 use crate::command::data_dir::{DataDir, refusal};
@@ -57,8 +58,14 @@ pub(super) fn run(args: &RestoreArgs) -> anyhow::Result<()> {
     let beside = folder.join(BESIDE);
     let restored = RealDisk::open(&beside).map_err(refusal)?;
     clear(&restored)?;
-    let summary = check(&args.file, &mut |name, bytes| {
-        write(&restored, name, bytes).with_context(|| format!("cannot write {}", beside.display()))
+    let mut files = Vec::new();
+    let summary = check(&args.file, &mut |part| match part {
+        Part::Segment { name, bytes } => write(&restored, name, bytes)
+            .with_context(|| format!("cannot write {}", beside.display())),
+        Part::File(file) => {
+            files.push(file.clone());
+            Ok(())
+        }
     });
     let summary = match summary {
         Ok(summary) => summary,
@@ -78,6 +85,7 @@ pub(super) fn run(args: &RestoreArgs) -> anyhow::Result<()> {
     }
     take_place(folder, &beside, is_there)?;
     sync_folder_of(&state)?;
+    files::restore(folder, &files)?;
     drop(before);
     if is_there {
         fs::remove_dir_all(&beside).with_context(|| {

@@ -7,6 +7,7 @@ use thrum_figures::{bytes, count, fraction};
 use thrum_storage::{LogReport, Recovered};
 
 use crate::command::data_dir::warn_of_damage;
+use crate::command::shown::counted;
 
 /// Counts of a state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub(super) struct Summary {
     /// Bytes of its segments.
     pub(super) bytes: u64,
     pub(super) counts: Counts,
+    /// Names of the files beside the log.
+    pub(super) files: Vec<String>,
     pub(super) report: LogReport,
 }
 
@@ -65,6 +68,7 @@ impl Summary {
                 "inflight": counts.inflight,
                 "messages": counts.messages,
                 "retained": counts.retained,
+                "files": self.files,
                 "damaged_places": self.report.damaged_count,
                 "gone_parts": self.report.gone_count,
             });
@@ -84,6 +88,20 @@ impl Summary {
             number(counts.inflight),
             number(counts.messages),
             number(counts.retained),
-        )
+        )?;
+        let of_audit = self.files.iter().filter(|name| name.contains('/')).count();
+        let others = self.files.iter().filter(|name| !name.contains('/'));
+        let mut files: Vec<String> = others.cloned().collect();
+        if of_audit > 0 {
+            files.push(counted(
+                of_audit,
+                "file of the audit log",
+                "files of the audit log",
+            ));
+        }
+        if files.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "  files          {}", files.join(", "))
     }
 }

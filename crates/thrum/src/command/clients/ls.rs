@@ -1,27 +1,67 @@
-//! `thrum clients ls`.
+//! `thrum clients ls` and `watch`.
 
-use std::io::Write as _;
+use clap::Args;
+use serde_json::Value;
+use thrum_storage::WallMillis;
 
-use clap::{Args, ValueEnum};
-use thrum_figures::count;
-use thrum_management::api::{Client, ClientPage};
+use crate::command::listing::{self, Cell, Column, ListArgs, Listing, Question, span};
+use crate::command::running::Running;
+use crate::command::shown::parse_time;
 
-use super::row::{HEADINGS, columns};
-use super::whole::Whole;
-use crate::command::running::{Form, Method, Output, Running, encoded};
-use crate::command::shown::{json_line, now, table};
-
-/// Clients of a page: the limit of the broker.
-const PAGE: usize = 1000;
+/// Clients as a list.
+pub(in crate::command) static CLIENTS: Listing = Listing {
+    member: "clients",
+    columns: &[
+        Column::new("client_id", "CLIENT ID", Cell::Text(24)),
+        Column::new("user", "USER", Cell::Text(10)),
+        Column::new("connected", "STATE", Cell::Own(state)),
+        Column::new("peer", "PEER", Cell::Text(21)),
+        Column::wide("listener", "LISTENER", Cell::Text(0)),
+        Column::wide("protocol_version", "VERSION", Cell::Text(0)),
+        Column::new("subscriptions", "SUBS", Cell::Count),
+        Column::new("queued_messages", "QUEUED", Cell::Count),
+        Column::wide("queued_bytes", "QUEUED BYTES", Cell::Bytes),
+        Column::wide("inflight", "INFLIGHT", Cell::Count),
+        Column::new("messages_received", "IN", Cell::Count),
+        Column::new("messages_sent", "OUT", Cell::Count),
+        Column::wide("messages_dropped", "DROPPED", Cell::Count),
+        Column::wide("idle_secs", "IDLE", Cell::Seconds),
+        Column::wide("oldest_queued_secs", "OLDEST", Cell::Seconds),
+        Column::wide("problems", "PROBLEMS", Cell::Text(0)),
+    ],
+    one: "client",
+    many: "clients",
+    aliases: &[
+        ("id", "client_id"),
+        ("address", "peer"),
+        ("version", "protocol_version"),
+        ("state", "connected"),
+        ("subs", "subscriptions"),
+        ("queue", "queued_messages"),
+        ("queued", "queued_messages"),
+        ("queue_bytes", "queued_bytes"),
+        ("bytes", "queued_bytes"),
+        ("in", "messages_received"),
+        ("received", "messages_received"),
+        ("out", "messages_sent"),
+        ("sent", "messages_sent"),
+        ("dropped", "messages_dropped"),
+        ("idle", "idle_secs"),
+        ("oldest", "oldest_queued_secs"),
+        ("unacknowledged", "oldest_unacknowledged_secs"),
+        ("expiry", "session_expiry_secs"),
+    ],
+    identity: "client_id",
+    sum: "",
+};
 
 const NOTES: &str = "\
-IN and OUT are messages from and to the client on its connection, or the last one. -o json also has the protocol version, the expiry, bytes in the \
-queue and messages in flight.";
+IN and OUT are messages from and to the client on its connection, or the last one. --sort takes a key of -o json, or one of its short names: user, \
+address, queue, bytes, subs, in, out, dropped, idle, oldest, unacknowledged, expiry. -o wide has more columns.";
 
 /// Arguments of `thrum clients ls`.
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
-#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(super) struct LsArgs {
     #[command(flatten)]
     running: Running,
@@ -46,176 +86,89 @@ pub(super) struct LsArgs {
     /// Only clients with a subscription to exactly this filter.
     #[arg(long, value_name = "FILTER")]
     subscribed: Option<String>,
-    /// Order of the list.
-    #[arg(long, value_name = "KEY", value_enum, default_value_t)]
-    sort: Sort,
-    /// From the highest to the lowest.
-    #[arg(long)]
-    reverse: bool,
-    /// Most clients that are listed.
-    #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "all",
-          value_parser = clap::value_parser!(u64).range(1..))]
-    limit: u64,
-    /// List all of them.
-    #[arg(long)]
-    all: bool,
     #[command(flatten)]
-    output: Output,
-}
-
-/// Order of the list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Sort {
-    /// Client identifier.
-    #[default]
-    ClientId,
-    /// When the connection began; clients that are away come last.
-    ConnectedAt,
-    /// Messages in the queue.
-    QueuedMessages,
-    /// Bytes in the queue.
-    QueuedBytes,
-    /// Subscriptions.
-    Subscriptions,
-    /// Messages from the client.
-    MessagesReceived,
-    /// Messages to the client.
-    MessagesSent,
-}
-
-impl Sort {
-    const fn parameter(self) -> &'static str {
-        match self {
-            Self::ClientId => "client_id",
-            Self::ConnectedAt => "connected_at",
-            Self::QueuedMessages => "queued_messages",
-            Self::QueuedBytes => "queued_bytes",
-            Self::Subscriptions => "subscriptions",
-            Self::MessagesReceived => "messages_received",
-            Self::MessagesSent => "messages_sent",
-        }
-    }
+    list: ListArgs,
 }
 
 /// Lists.
 pub(super) fn run(args: &LsArgs) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    let mut rows = Vec::new();
-    let now = now();
-    let (listed, matching) = args.clients(|client| {
-        match args.output.form {
-            Form::Table => rows.push(columns(client, now)),
-            Form::Json => writeln!(out, "{}", json_line(client)?)?,
-        }
-        Ok(())
-    })?;
-    if args.output.form == Form::Json {
-        return Ok(());
-    }
-    if !rows.is_empty() {
-        writeln!(out, "{}", table(&HEADINGS, &rows))?;
-    }
-    writeln!(out, "{}", summary(listed, matching))?;
-    Ok(())
+    list(args, &args.list)
 }
 
-fn summary(listed: u64, matching: u64) -> String {
-    let clients = if matching == 1 { "client" } else { "clients" };
-    // New clients may be on the pages.
-    if listed >= matching {
-        return format!("{} {clients}", count(listed));
-    }
-    let (listed, matching) = (count(listed), count(matching));
-    format!("{listed} of {matching} {clients}; --all lists all, --limit N lists N")
+/// Lists again and again.
+pub(super) fn watch(args: &LsArgs) -> anyhow::Result<()> {
+    list(args, &args.list.watching())
+}
+
+fn list(args: &LsArgs, list: &ListArgs) -> anyhow::Result<()> {
+    // The highest of what, if nothing is said: the longest queues.
+    let usual = if list.has_top() {
+        "queued_messages"
+    } else {
+        "client_id"
+    };
+    let list = list.sorted_by(usual);
+    listing::run(&args.running, &CLIENTS, &args.question(&list), &list)
 }
 
 impl LsArgs {
-    /// Lists the clients in their order; returns their number, and that of all matching clients.
-    fn clients(
-        &self,
-        each: impl FnMut(&Client) -> anyhow::Result<()>,
-    ) -> anyhow::Result<(u64, u64)> {
-        if self.all {
-            self.all_clients(each)
-        } else {
-            self.first_clients(each)
-        }
-    }
-
-    /// Sorted here: with sorted pages the broker would visit all sessions for each page.
-    fn all_clients(
-        &self,
-        mut each: impl FnMut(&Client) -> anyhow::Result<()>,
-    ) -> anyhow::Result<(u64, u64)> {
-        let mut whole = Whole::default();
-        let mut cursor = None;
-        loop {
-            let path = self.path(PAGE, "none", cursor.as_deref());
-            let page: ClientPage = self.running.ask(Method::Get, &path)?;
-            whole.add(page.clients);
-            cursor = page.next;
-            if cursor.is_none() {
-                break;
-            }
-        }
-        let clients = whole.sorted(self.sort, self.reverse);
-        clients.iter().try_for_each(&mut each)?;
-        let listed = clients.len() as u64;
-        Ok((listed, listed))
-    }
-
-    fn first_clients(
-        &self,
-        mut each: impl FnMut(&Client) -> anyhow::Result<()>,
-    ) -> anyhow::Result<(u64, u64)> {
-        let (mut listed, mut cursor) = (0, None);
-        loop {
-            let rows = self.limit - listed;
-            let rows = usize::try_from(rows).unwrap_or(PAGE).min(PAGE);
-            let path = self.path(rows, self.sort.parameter(), cursor.as_deref());
-            let page: ClientPage = self.running.ask(Method::Get, &path)?;
-            page.clients.iter().try_for_each(&mut each)?;
-            listed += page.clients.len() as u64;
-            cursor = page.next;
-            if cursor.is_none() || listed >= self.limit {
-                return Ok((listed, page.matching.unwrap_or(listed)));
-            }
-        }
-    }
-
-    fn path(&self, rows: usize, sort: &str, cursor: Option<&str>) -> String {
-        let mut path = format!("/clients?limit={rows}&sort={sort}");
+    fn question(&self, list: &ListArgs) -> Question {
         let is_connected = match (self.connected, self.away) {
             (true, _) => Some("true"),
             (false, true) => Some("false"),
             (false, false) => None,
         };
-        for (name, value) in [
-            ("descending", (self.reverse && !self.all).then_some("true")),
-            ("filter", self.filter.as_deref()),
-            ("client", self.client.as_deref()),
-            ("user", self.user.as_deref()),
-            ("address", self.address.as_deref()),
-            ("connected", is_connected),
-            ("subscribed", self.subscribed.as_deref()),
-            ("cursor", cursor),
-        ] {
-            if let Some(value) = value {
-                path.extend(["&", name, "=", &encoded(value)]);
-            }
+        let question = Question::new("/clients")
+            .with("filter", self.filter.as_deref())
+            .with("client", self.client.as_deref())
+            .with("user", self.user.as_deref())
+            .with("address", self.address.as_deref())
+            .with("connected", is_connected)
+            .with("subscribed", self.subscribed.as_deref());
+        if list.wants_all() {
+            // Sorted here: with sorted pages the broker would visit all sessions for each page.
+            return question.with("sort", Some("none"));
         }
-        path
+        let key = list.sort_key(&CLIENTS).unwrap_or_default();
+        let key = match &*key {
+            "peer" => "address",
+            key => key,
+        };
+        question.sorted(key, list.is_descending())
     }
+}
+
+/// `up 3d` or `away 2h`.
+fn state(client: &Value, now: WallMillis) -> String {
+    let since = |key: &str| client.get(key).and_then(Value::as_str).and_then(parse_time);
+    let (word, since) = match client.get("connected") {
+        Some(Value::Bool(true)) => ("up", since("connected_at")),
+        _ => ("away", since("away_since")),
+    };
+    let span = since.map(|at| span(now.saturating_sub(at) / 1000));
+    span.map_or_else(|| word.to_owned(), |span| format!("{word} {span}"))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
-    fn the_summary_says_whether_the_list_is_complete() {
-        assert_eq!(summary(1, 1), "1 client");
-        assert_eq!(summary(0, 0), "0 clients");
-        assert!(summary(100, 1204).starts_with("100 of 1 204 clients; --all"));
+    fn the_state_says_since_when() {
+        let now = parse_time("2026-11-22T00:00:00Z").unwrap();
+        for (at, expected) in [
+            ("2026-11-22T00:00:00Z", "up 0s"),
+            ("2026-11-21T23:59:01.5Z", "up 58s"),
+            ("2026-11-21T22:00:01Z", "up 1h"),
+            ("2020-01-01T00:00:00Z", "up 2517d"),
+            // Clocks differ.
+            ("2026-11-23T00:00:00Z", "up 0s"),
+        ] {
+            let client = json!({"connected": true, "connected_at": at});
+            assert_eq!(state(&client, now), expected, "{at}");
+        }
+        assert_eq!(state(&json!({"connected": false}), now), "away");
     }
 }

@@ -1,25 +1,32 @@
 //! `thrum clients`: the clients of a running broker, and their queues.
 
+mod ban;
 mod detail;
 mod get;
 mod kick;
 mod ls;
-mod row;
-mod whole;
+mod timeline;
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+pub(super) use self::ls::CLIENTS;
+pub(super) use self::timeline::events;
+use super::{explain, trace};
+
 const EXAMPLES: &str = "\
 Examples:
-  thrum clients ls --data-dir /var/lib/thrum
-  thrum clients ls --sort queued-messages --reverse --limit 10     the longest queues
-  thrum clients ls --client 'meter-*' --away -o json
+  thrum clients ls --filter 'user=alice queue>100' --sort queue -o json
+  thrum clients ls --top 10 --sort queue           the longest queues
+  thrum clients watch --filter problem=any         again every 2 s
   thrum clients get meter-17
+  thrum clients timeline meter-17                  why it was disconnected
+  thrum clients explain meter-17                   why it does not get its messages
+  thrum clients trace meter-17 --seconds 10
   thrum clients kick meter-17 --session
 
-Without --data-dir or -c the broker is that of /etc/thrum/thrum.toml. A broker without a data directory has no control socket.";
+Without --data-dir, -c, --url or --context the broker is that of thrum context, else that of /etc/thrum/thrum.toml.";
 
 /// Arguments of `thrum clients`.
 #[derive(Debug, Args)]
@@ -35,8 +42,18 @@ enum Action {
     Ls(ls::LsArgs),
     /// Show one client with its connection, its queue and its subscriptions.
     Get(get::GetArgs),
+    /// List them again and again.
+    Watch(ls::LsArgs),
     /// Disconnect a client; it may reconnect at once unless it is banned.
     Kick(kick::KickArgs),
+    /// Disconnect a client and keep it out.
+    Ban(ban::BanArgs),
+    /// Show the last events of a client with their causes, also of one that has gone.
+    Timeline(timeline::TimelineArgs),
+    /// Show which messages a client did not get, and what would happen to the next one.
+    Explain(explain::DropsArgs),
+    /// Show the packets of a client while they pass.
+    Trace(trace::ClientArgs),
 }
 
 /// Runs a command.
@@ -44,7 +61,12 @@ pub(crate) fn run(args: &ClientsArgs) -> anyhow::Result<ExitCode> {
     match &args.action {
         Action::Ls(args) => ls::run(args)?,
         Action::Get(args) => get::run(args)?,
+        Action::Watch(args) => ls::watch(args)?,
         Action::Kick(args) => kick::run(args)?,
+        Action::Ban(args) => ban::run(args)?,
+        Action::Timeline(args) => timeline::run(args)?,
+        Action::Explain(args) => explain::drops(args)?,
+        Action::Trace(args) => trace::of_client(args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,12 @@
-//! `thrum config`: write, check and show the configuration of a broker, and import one of
-//! mosquitto.
+//! `thrum config`: write, check and show the configuration of a broker, change that of a running
+//! one, and import one of mosquitto.
 
+#[cfg(feature = "management")]
+mod change;
+#[cfg(not(feature = "management"))]
+#[path = "change_left_out.rs"]
+mod change;
+mod explain;
 mod import;
 
 use std::fs::OpenOptions;
@@ -22,6 +28,9 @@ Examples:
   thrum config check -c thrum.toml         errors, or the keys with other values
   thrum config check --strict              fail also where serve would only warn
   thrum config show --origin               every value in force and its origin
+  thrum config explain limits.max_packet   what a key is for, its value, its origin
+  thrum config set limits.max_packet 2MB --data-dir /var/lib/thrum
+                                           change a running broker, and keep that
   thrum config import mosquitto /etc/mosquitto/mosquitto.conf -o thrum.toml";
 
 /// Arguments of `thrum config`.
@@ -57,6 +66,16 @@ enum Action {
         #[command(flatten)]
         source: SourceArgs,
     },
+    /// Print what a key is for, its value and its origin; of a table, its keys.
+    Explain(explain::ExplainArgs),
+    /// Set a key of a running broker: at once, and for later starts.
+    Set(change::SetArgs),
+    /// Print what a reload of a running broker would change.
+    Diff(change::AskArgs),
+    /// Have a running broker read its files again, as SIGHUP does, and print the result.
+    Reload(change::AskArgs),
+    /// Print the schema of a configuration file, as JSON Schema.
+    Schema,
     /// Import the configuration of another broker.
     Import(import::ImportArgs),
 }
@@ -79,6 +98,11 @@ pub(crate) fn run(args: ConfigArgs) -> anyhow::Result<ExitCode> {
             let listing = config::listing(&load(source)?, origin);
             std::io::stdout().write_all(listing.as_bytes())?;
         }
+        Action::Explain(args) => explain::run(args)?,
+        Action::Set(args) => change::set(&args)?,
+        Action::Diff(args) => change::diff(&args)?,
+        Action::Reload(args) => change::reload(&args)?,
+        Action::Schema => explain::schema()?,
         Action::Import(args) => import::run(&args)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -89,7 +113,15 @@ fn load(source: SourceArgs) -> anyhow::Result<Loaded> {
         file: source.config,
         ..Request::default()
     };
-    config::load(&request).map_err(Failure::usage)
+    let loaded = config::load(&request).map_err(Failure::usage)?;
+    if let Some(unread) = &loaded.unread {
+        writeln!(
+            std::io::stderr(),
+            "warning: {unread}, so that keys set with thrum config set are missing here; run this as the user of the \
+             broker, or as root"
+        )?;
+    }
+    Ok(loaded)
 }
 
 fn init(file: Option<&Path>) -> anyhow::Result<()> {

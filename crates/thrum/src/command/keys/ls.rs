@@ -1,14 +1,11 @@
 //! `thrum keys ls`.
 
-use std::io::Write as _;
-
 use clap::Args;
-use thrum_management::api::{ApiKey, KeyList};
+use serde_json::Value;
+use thrum_storage::WallMillis;
 
-use crate::command::running::{Form, Method, Output, Running};
-use crate::command::shown::{NOTHING, counted, json_line, name, table};
-
-const HEADINGS: [&str; 6] = ["ID", "LABEL", "SCOPES", "USED", "EXPIRES", "MADE BY"];
+use crate::command::listing::{self, Cell, Column, ListArgs, Listing, Question};
+use crate::command::running::Running;
 
 /// Arguments of `thrum keys ls`.
 #[derive(Debug, Args)]
@@ -16,39 +13,37 @@ pub(super) struct LsArgs {
     #[command(flatten)]
     running: Running,
     #[command(flatten)]
-    output: Output,
+    list: ListArgs,
 }
+
+static KEYS: Listing = Listing {
+    member: "keys",
+    columns: &[
+        Column::new("id", "ID", Cell::Text(0)),
+        Column::new("label", "LABEL", Cell::Text(0)),
+        Column::new("scopes", "SCOPES", Cell::Text(0)),
+        Column::new("used_at", "USED", Cell::Text(0)),
+        Column::new("expires_at", "EXPIRES", Cell::Own(expires)),
+        Column::new("created_by", "MADE BY", Cell::Text(0)),
+        Column::wide("created_at", "MADE", Cell::Text(0)),
+    ],
+    one: "key",
+    many: "keys",
+    aliases: &[("used", "used_at"), ("expires", "expires_at")],
+    identity: "id",
+    sum: "",
+};
 
 /// Lists.
 pub(super) fn run(args: &LsArgs) -> anyhow::Result<()> {
-    let list: KeyList = args.running.ask(Method::Get, "/keys")?;
-    let mut out = std::io::stdout().lock();
-    if args.output.form == Form::Json {
-        for key in &list.keys {
-            writeln!(out, "{}", json_line(key)?)?;
-        }
-        return Ok(());
-    }
-    if !list.keys.is_empty() {
-        let rows: Vec<_> = list.keys.iter().map(columns).collect();
-        writeln!(out, "{}", table(&HEADINGS, &rows))?;
-    }
-    writeln!(out, "{}", counted(list.keys.len(), "key", "keys"))?;
-    Ok(())
+    let question = Question::new("/keys").whole();
+    listing::run(&args.running, &KEYS, &question, &args.list.unlimited())
 }
 
-fn columns(key: &ApiKey) -> Vec<String> {
-    let expires = match &key.expires_at {
-        Some(_) if key.expired => "expired".to_owned(),
-        Some(at) => at.clone(),
-        None => "never".to_owned(),
-    };
-    vec![
-        key.id.clone(),
-        name(&key.label).into_owned(),
-        key.scopes.join(","),
-        key.used_at.clone().unwrap_or_else(|| NOTHING.to_owned()),
-        expires,
-        name(&key.created_by).into_owned(),
-    ]
+fn expires(key: &Value, _now: WallMillis) -> String {
+    if key.get("expired") == Some(&Value::Bool(true)) {
+        return "expired".to_owned();
+    }
+    let at = key.get("expires_at").and_then(Value::as_str);
+    at.unwrap_or("never").to_owned()
 }

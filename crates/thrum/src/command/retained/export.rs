@@ -10,8 +10,10 @@ use thrum_storage::Recovered;
 
 use super::Topics;
 use super::line::Line;
+use super::place::{Place, Stored};
 use crate::command::Failure;
-use crate::command::data_dir::DataDir;
+#[cfg(feature = "management")]
+use crate::command::running::Broker;
 use crate::command::shown::counted;
 
 /// Arguments of `thrum retained export`.
@@ -20,25 +22,29 @@ pub(super) struct ExportArgs {
     /// The file to write; - is standard output.
     file: PathBuf,
     #[command(flatten)]
-    data_dir: DataDir,
+    stored: Stored,
     #[command(flatten)]
     topics: Topics,
 }
 
 /// Exports.
 pub(super) fn run(args: &ExportArgs) -> anyhow::Result<()> {
-    let state = args.data_dir.read()?;
+    let messages = match args.stored.place()? {
+        Place::Directory(data_dir) => Messages::Stored(Box::new(data_dir.read()?)),
+        #[cfg(feature = "management")]
+        Place::Broker(broker) => Messages::At(broker),
+    };
     let count = if args.file == Path::new("-") {
-        write(&state, &args.topics, std::io::stdout().lock())?
+        messages.write(&args.topics, std::io::stdout().lock())?
     } else {
-        to_file(&state, args)?
+        to_file(&messages, args)?
     };
     let count = counted(count, "retained message", "retained messages");
     writeln!(std::io::stderr(), "exported {count}")?;
     Ok(())
 }
 
-fn to_file(state: &Recovered, args: &ExportArgs) -> anyhow::Result<usize> {
+fn to_file(messages: &Messages, args: &ExportArgs) -> anyhow::Result<usize> {
     let shown = args.file.display();
     let opened = OpenOptions::new()
         .write(true)
@@ -50,7 +56,7 @@ fn to_file(state: &Recovered, args: &ExportArgs) -> anyhow::Result<usize> {
         )),
         _ => anyhow::Error::new(error).context(format!("cannot write {shown}")),
     })?;
-    let written = write(state, &args.topics, &file).and_then(|count| {
+    let written = messages.write(&args.topics, &file).and_then(|count| {
         file.sync_all()?;
         Ok(count)
     });
@@ -59,6 +65,28 @@ fn to_file(state: &Recovered, args: &ExportArgs) -> anyhow::Result<usize> {
         std::fs::remove_file(&args.file).ok();
     }
     written.with_context(|| format!("cannot write {shown}"))
+}
+
+/// Where the messages come from.
+enum Messages {
+    Stored(Box<Recovered>),
+    #[cfg(feature = "management")]
+    At(Broker),
+}
+
+impl Messages {
+    fn write(&self, topics: &Topics, out: impl Write) -> anyhow::Result<usize> {
+        match self {
+            Self::Stored(state) => Ok(write(state, topics, out)?),
+            #[cfg(feature = "management")]
+            Self::At(broker) => {
+                let mut out = BufWriter::new(out);
+                let count = super::remote::export(broker, topics.filter.as_deref(), &mut out)?;
+                out.flush()?;
+                Ok(count)
+            }
+        }
+    }
 }
 
 fn write(state: &Recovered, topics: &Topics, out: impl Write) -> std::io::Result<usize> {

@@ -10,8 +10,9 @@ use clap::Args;
 use thrum_storage::{Batch, Change, Message, Recovered, Retained, WallMillis};
 
 use super::line::{Line, Read};
+use super::place::{Place, Stored};
 use crate::command::Failure;
-use crate::command::data_dir::{DataDir, Opened};
+use crate::command::data_dir::Opened;
 use crate::command::shown::{counted, now};
 
 /// Bytes of changes after which they are committed.
@@ -24,7 +25,7 @@ pub(super) struct ImportArgs {
     /// it is wrong.
     file: PathBuf,
     #[command(flatten)]
-    data_dir: DataDir,
+    stored: Stored,
     /// Remove the retained messages of all topics that are not in the file.
     #[arg(long)]
     replace_all: bool,
@@ -42,7 +43,26 @@ struct Done {
 }
 
 /// Imports.
+#[cfg_attr(
+    not(feature = "management"),
+    expect(
+        clippy::infallible_destructuring_match,
+        reason = "a complete program has brokers elsewhere"
+    )
+)]
 pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
+    let data_dir = match args.stored.place_to_change()? {
+        Place::Directory(data_dir) => data_dir,
+        #[cfg(feature = "management")]
+        Place::Broker(_) if args.replace_all => {
+            return Err(Failure::usage(
+                "--replace-all works on the data directory of a broker that is stopped; remove the others with thrum \
+                 retained rm",
+            ));
+        }
+        #[cfg(feature = "management")]
+        Place::Broker(broker) => return super::remote::import(&broker, &args.file),
+    };
     let (messages, expired) = if args.file == Path::new("-") {
         read("standard input", std::io::stdin().lock(), now())?
     } else {
@@ -51,7 +71,7 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
             .map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
         read(&name, BufReader::new(file), now())?
     };
-    let opened = args.data_dir.open()?;
+    let opened = data_dir.open()?;
     let done = Writing::new(opened).write(&messages, args.replace_all)?;
     let mut errors = std::io::stderr().lock();
     write!(
@@ -74,6 +94,29 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
 fn read(name: &str, lines: impl BufRead, now: WallMillis) -> anyhow::Result<(Messages, usize)> {
     let mut messages = Messages::new();
     let mut expired = 0;
+    each(name, lines, now, |read| {
+        if read.expires_at.is_some_and(|at| at <= now) {
+            expired += 1;
+        } else {
+            messages.insert(read.message.topic().to_owned(), read);
+        }
+    })?;
+    Ok((messages, expired))
+}
+
+/// Looks for a line that is wrong.
+#[cfg(feature = "management")]
+pub(super) fn check(name: &str, lines: impl BufRead, now: WallMillis) -> anyhow::Result<()> {
+    each(name, lines, now, drop)
+}
+
+/// Reads all lines.
+fn each(
+    name: &str,
+    lines: impl BufRead,
+    now: WallMillis,
+    mut take: impl FnMut(Read),
+) -> anyhow::Result<()> {
     for (number, line) in lines.lines().enumerate() {
         let line = line.with_context(|| format!("cannot read {name}"))?;
         if line.trim().is_empty() {
@@ -85,13 +128,9 @@ fn read(name: &str, lines: impl BufRead, now: WallMillis) -> anyhow::Result<(Mes
         let read = read.map_err(|why| {
             Failure::usage(format!("{name}:{}: {why}; nothing was changed", number + 1))
         })?;
-        if read.expires_at.is_some_and(|at| at <= now) {
-            expired += 1;
-        } else {
-            messages.insert(read.message.topic().to_owned(), read);
-        }
+        take(read);
     }
-    Ok((messages, expired))
+    Ok(())
 }
 
 /// The store while messages go into it.
@@ -175,4 +214,23 @@ impl Writing {
 fn topics(state: &Recovered) -> Vec<Box<str>> {
     let retained = state.retained.iter();
     retained.map(|retained| retained.topic.clone()).collect()
+}
+
+#[cfg(all(test, feature = "management"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_line_is_found_before_one_is_sent() {
+        let good = r#"{"topic": "a", "text": "x"}"#;
+        assert!(check("f", format!("{good}\n\n{good}").as_bytes(), 1).is_ok());
+        for wrong in ["{", r#"{"topic": "a/#", "text": "x"}"#, r#"{"topic": "a"}"#] {
+            let lines = format!("{good}\n\n{wrong}\n");
+            let why = check("f", lines.as_bytes(), 1).unwrap_err().to_string();
+            assert!(
+                why.starts_with("f:3: ") && why.ends_with("nothing was changed"),
+                "{why}"
+            );
+        }
+    }
 }

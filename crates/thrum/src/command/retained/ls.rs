@@ -1,67 +1,80 @@
 //! `thrum retained ls`.
 
-use std::io::Write as _;
-
 use clap::Args;
 use serde_json::json;
-use thrum_storage::RecoveredMessage;
 
 use super::Topics;
+use super::place::{Place, Stored};
 use crate::command::data_dir::DataDir;
-use crate::command::shown::{NOTHING, counted, json_line, name, size, table, time};
-
-const HEADINGS: [&str; 5] = ["QOS", "SIZE", "PUBLISHED", "EXPIRES", "TOPIC"];
+use crate::command::listing::{
+    self, Cell, Column, ListArgs, ListForm, Listing, Question, Row, View,
+};
+use crate::command::shown::time;
 
 /// Arguments of `thrum retained ls`.
 #[derive(Debug, Args)]
 pub(super) struct LsArgs {
     #[command(flatten)]
-    data_dir: DataDir,
+    stored: Stored,
     #[command(flatten)]
     topics: Topics,
-    /// One line of JSON for each message.
-    #[arg(long)]
+    /// The same as -o json.
+    #[arg(long, conflicts_with = "form")]
     json: bool,
+    #[command(flatten)]
+    list: ListArgs,
 }
+
+static RETAINED: Listing = Listing {
+    member: "messages",
+    columns: &[
+        Column::new("qos", "QOS", Cell::Text(0)),
+        Column::new("payload_bytes", "SIZE", Cell::Bytes),
+        Column::new("published_at", "PUBLISHED", Cell::Text(0)),
+        Column::new("expires_at", "EXPIRES", Cell::Text(0)),
+        Column::wide("publisher.client_id", "PUBLISHER", Cell::Text(0)),
+        Column::new("topic", "TOPIC", Cell::Text(0)),
+    ],
+    one: "retained message",
+    many: "retained messages",
+    aliases: &[
+        ("size", "payload_bytes"),
+        ("published", "published_at"),
+        ("expires", "expires_at"),
+    ],
+    identity: "",
+    sum: "payload_bytes",
+};
 
 /// Lists.
 pub(super) fn run(args: &LsArgs) -> anyhow::Result<()> {
-    let state = args.data_dir.read()?;
-    let places = state.retained.iter().map(|retained| retained.message);
-    let messages = places.filter_map(|place| state.messages.get(place));
-    let messages: Vec<_> = messages
-        .filter(|message| args.topics.fit(message.content.topic()))
-        .collect();
-    let mut out = std::io::stdout().lock();
+    let mut list = args.list.unlimited();
     if args.json {
-        for message in &messages {
-            let line = json!({
-                "topic": message.content.topic(),
-                "qos": message.qos.as_u8(),
-                "payload_bytes": message.content.payload().len(),
-                "published_at": time(message.published_at),
-                "expires_at": message.expires_at.map(time),
-            });
-            writeln!(out, "{}", json_line(&line)?)?;
+        list = list.in_form(ListForm::Json);
+    }
+    let view = View::of(&RETAINED, &list);
+    match args.stored.place()? {
+        Place::Broker(broker) => {
+            let question = Question::new("/retained").with("filter", args.topics.filter.as_deref());
+            listing::run_at(&broker, &view, &question)
         }
-        return Ok(());
+        Place::Directory(data_dir) => listing::run_rows(&view, || rows(&data_dir, &args.topics)),
     }
-    if !messages.is_empty() {
-        let rows: Vec<_> = messages.iter().map(|message| columns(message)).collect();
-        writeln!(out, "{}", table(&HEADINGS, &rows))?;
-    }
-    let payloads = messages.iter().map(|one| one.content.payload().len());
-    let count = counted(messages.len(), "retained message", "retained messages");
-    writeln!(out, "{count}: {}", size(payloads.sum()))?;
-    Ok(())
 }
 
-fn columns(message: &RecoveredMessage) -> Vec<String> {
-    vec![
-        message.qos.as_u8().to_string(),
-        size(message.content.payload().len()),
-        time(message.published_at),
-        message.expires_at.map_or_else(|| NOTHING.to_owned(), time),
-        name(message.content.topic()).into_owned(),
-    ]
+fn rows(data_dir: &DataDir, topics: &Topics) -> anyhow::Result<Vec<Row>> {
+    let state = data_dir.read()?;
+    let places = state.retained.iter().map(|retained| retained.message);
+    let messages = places.filter_map(|place| state.messages.get(place));
+    let messages = messages.filter(|message| topics.fit(message.content.topic()));
+    let rows = messages.map(|message| {
+        Row::of(&json!({
+            "topic": message.content.topic(),
+            "qos": message.qos.as_u8(),
+            "payload_bytes": message.content.payload().len(),
+            "published_at": time(message.published_at),
+            "expires_at": message.expires_at.map(time),
+        }))
+    });
+    Ok(rows.collect::<serde_json::Result<_>>()?)
 }

@@ -1,9 +1,20 @@
-//! `thrum retained`: the retained messages of a data directory.
+//! `thrum retained`: the retained messages of a data directory, or of a running broker.
 
 mod export;
 mod import;
 mod line;
+#[cfg(feature = "management")]
 mod ls;
+#[cfg(not(feature = "management"))]
+#[path = "ls_of_directory.rs"]
+mod ls;
+#[cfg(feature = "management")]
+mod place;
+#[cfg(not(feature = "management"))]
+#[path = "place_left_out.rs"]
+mod place;
+#[cfg(feature = "management")]
+mod remote;
 
 use std::process::ExitCode;
 
@@ -16,8 +27,11 @@ Examples:
   thrum retained export --data-dir /var/lib/thrum retained.jsonl
   thrum retained export --data-dir /var/lib/thrum - | gzip > retained.jsonl.gz
   thrum retained import --data-dir /var/lib/thrum retained.jsonl
+  thrum retained get site/1/state --url https://broker.example:8080
+  thrum retained rm 'site/#' --dry-run
 
-ls and export also work while a broker has the directory; import needs it stopped.";
+ls and export read the data directory, also while a broker has it; with --url or --context they ask that broker. get and rm ask the running broker. \
+import asks a running one, and else writes into the directory.";
 
 /// Arguments of `thrum retained`.
 #[derive(Debug, Args)]
@@ -35,6 +49,12 @@ enum Action {
     Export(export::ExportArgs),
     /// Add the retained messages of such a file; existing ones of the same topics are replaced.
     Import(import::ImportArgs),
+    /// Show one retained message of a running broker with its payload.
+    #[cfg(feature = "management")]
+    Get(remote::GetArgs),
+    /// Remove retained messages of a running broker.
+    #[cfg(feature = "management")]
+    Rm(remote::RmArgs),
 }
 
 /// Runs one of them.
@@ -43,6 +63,10 @@ pub(crate) fn run(args: &RetainedArgs) -> anyhow::Result<ExitCode> {
         Action::Ls(args) => ls::run(args)?,
         Action::Export(args) => export::run(args)?,
         Action::Import(args) => import::run(args)?,
+        #[cfg(feature = "management")]
+        Action::Get(args) => remote::get(args)?,
+        #[cfg(feature = "management")]
+        Action::Rm(args) => remote::remove(args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,47 +1,82 @@
-//! A broker that runs on this machine, and requests over its control socket.
+//! A running broker, on this machine or elsewhere, and requests to it.
 
+mod broker;
 mod http;
+mod remote;
+#[cfg(test)]
+mod routes;
 
-use std::ffi::OsStr;
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt as _;
-use std::os::unix::net::UnixStream;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use thrum_files::Folder;
-use thrum_management::SOCKET;
-use thrum_management::api::{NO_CLIENT, PREFIX, Problem};
+use thrum_transport::TlsOptions;
 
-use self::http::{Answer, Request};
-pub(super) use self::http::{Method, encoded};
+use self::broker::Remote;
+pub(super) use self::broker::{Broker, JSON, OpenAnswer};
+pub(super) use self::http::{Method, Request, encoded};
+pub(super) use self::remote::Url;
 use super::Failure;
+use super::context::{Context, Contexts, read_token, token};
 use crate::config::{self, DEFAULT_FILE};
 
-/// The file with the names of users.
-const PASSWD: &str = "/etc/passwd";
+/// Name the broker without an option.
+const URL: &str = "THRUM_URL";
+const CONTEXT: &str = "THRUM_CONTEXT";
+/// The API key for it.
+const TOKEN: &str = "THRUM_TOKEN";
 
-/// Bytes of a path with its query: more does not fit into a request of HTTP.
-const PATH_BYTES_MAX: usize = 65_534;
-const TOO_LONG: &str = "the client identifier or filter is too long for a request: written with %, it exceeds 65,534 \
-    bytes; thrum clients ls --client 'BEGINNING*' lists the client, thrum bans add --user or --address keeps it out";
+/// The heading in the help of options that name the broker.
+const HEADING: &str = "Broker";
 
 /// The broker that a command asks.
-#[derive(Debug, Args)]
-#[group(multiple = false)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct Running {
+    #[command(flatten)]
+    local: Local,
+    /// URL of the broker's HTTP port, such as `https://broker.example:8080` [env: `THRUM_URL`].
+    #[arg(long, value_name = "URL", value_parser = Url::parse, help_heading = HEADING,
+          conflicts_with_all = ["data_dir", "config", "context"])]
+    url: Option<Url>,
+    /// Name of a broker that thrum context add has noted [env: `THRUM_CONTEXT`].
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(),
+          help_heading = HEADING, conflicts_with_all = ["data_dir", "config"])]
+    context: Option<String>,
+    /// File with the API key for it [env: `THRUM_TOKEN`, the key itself].
+    #[arg(long, value_name = "FILE", help_heading = HEADING,
+          conflicts_with_all = ["data_dir", "config"])]
+    token_file: Option<PathBuf>,
+    /// Certificates in PEM of the authorities that may have signed the broker's [default: those of
+    /// the system].
+    #[arg(long, value_name = "FILE", help_heading = HEADING,
+          conflicts_with_all = ["data_dir", "config"])]
+    cafile: Option<PathBuf>,
+    /// Name that the broker's certificate must contain [default: the host].
+    #[arg(long, value_name = "NAME", help_heading = HEADING, hide_short_help = true,
+          conflicts_with_all = ["data_dir", "config"])]
+    server_name: Option<String>,
+    /// Accept any certificate: encrypted, but the broker is not verified.
+    #[arg(long, help_heading = HEADING, hide_short_help = true,
+          conflicts_with_all = ["data_dir", "config", "cafile"])]
+    insecure: bool,
+}
+
+/// A broker on this machine.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Local {
     /// Data directory of the broker, as `node.data_dir` names it.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "config", help_heading = HEADING)]
     data_dir: Option<PathBuf>,
     /// Configuration of the broker, which names the data directory; without it
     /// /etc/thrum/thrum.toml.
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", help_heading = HEADING)]
     config: Option<PathBuf>,
 }
 
-/// Form of the output.
+/// Form of the output of one thing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
     /// A table or lines of text.
@@ -65,47 +100,174 @@ pub(super) struct Output {
     pub(super) form: Form,
 }
 
+/// What the surroundings say about the broker.
+#[derive(Debug, Default)]
+struct Surroundings {
+    url: Option<OsString>,
+    context: Option<OsString>,
+    token: Option<OsString>,
+}
+
 impl Running {
     /// Asks the broker; a refusal is a failure.
     pub(super) fn ask<T: DeserializeOwned>(&self, method: Method, path: &str) -> anyhow::Result<T> {
-        self.exchange(method, path, "")
+        self.broker()?.call(method, path, "")
     }
 
     /// Sends JSON to the broker, or nothing for null; a refusal is a failure.
     pub(super) fn send<T: DeserializeOwned>(&self, path: &str, body: &Value) -> anyhow::Result<T> {
-        let body = if body.is_null() {
-            String::new()
-        } else {
-            body.to_string()
-        };
-        self.exchange(Method::Post, path, &body)
+        self.broker()?.call(Method::Post, path, &text(body))
     }
 
-    fn exchange<T: DeserializeOwned>(
-        &self,
-        method: Method,
-        path: &str,
-        body: &str,
-    ) -> anyhow::Result<T> {
-        let data_dir = self.data_dir()?;
-        let stream = connect(&data_dir)?;
-        let path = format!("{PREFIX}{path}");
-        if path.len() > PATH_BYTES_MAX {
-            return Err(Failure::usage(TOO_LONG));
+    /// Changes something in the broker; a refusal is a failure.
+    pub(super) fn change(&self, method: Method, path: &str, body: &Value) -> anyhow::Result<()> {
+        self.broker()?.call(method, path, &text(body))
+    }
+
+    /// Sends JSON that replaces something; a refusal is a failure.
+    pub(super) fn put<T: DeserializeOwned>(&self, path: &str, body: &Value) -> anyhow::Result<T> {
+        self.broker()?.call(Method::Put, path, &text(body))
+    }
+
+    /// The data directory if the broker would be asked there and none runs on it; none if one does,
+    /// or is elsewhere.
+    pub(super) fn stopped(&self) -> anyhow::Result<Option<PathBuf>> {
+        match self.broker()? {
+            Broker::Local(data_dir) => Ok(broker::is_stopped(&data_dir)?.then_some(data_dir)),
+            Broker::Remote(_) => Ok(None),
         }
-        let request = Request {
-            method,
-            path: &path,
-            body,
+    }
+
+    /// The broker, which was not asked yet.
+    pub(super) fn broker(&self) -> anyhow::Result<Broker> {
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let surroundings = Surroundings {
+            url: variable(URL),
+            context: variable(CONTEXT),
+            token: variable(TOKEN),
         };
-        let answer = http::ask(stream, &request).map_err(|error| unanswered(&data_dir, &error))?;
-        read(&answer).map_err(|what| {
-            let shown = data_dir.display();
-            Failure::usage(format!(
-                "unexpected answer of the broker on {shown} ({what}); it may be of another version than this \
-                 program: use the program that the broker was started with"
-            ))
-        })?
+        let broker = self.choose(&surroundings, Contexts::read)?;
+        if let Broker::Remote(remote) = &broker {
+            remote.warn_if_readable()?;
+        }
+        Ok(broker)
+    }
+
+    /// An option names it, else a variable, else the current context; else it is that of the
+    /// configuration.
+    fn choose(
+        &self,
+        surroundings: &Surroundings,
+        contexts: impl FnOnce() -> anyhow::Result<Contexts>,
+    ) -> anyhow::Result<Broker> {
+        if self.local.is_given() {
+            return self.local.broker();
+        }
+        if let Some(url) = &self.url {
+            return self.remote(url.clone(), surroundings.token.as_ref());
+        }
+        if let Some(name) = &self.context {
+            return self.of_context(contexts()?.get(name)?, surroundings);
+        }
+        if let Some(url) = &surroundings.url {
+            let url = text_of(URL, url)?;
+            let url = Url::parse(url).map_err(|why| Failure::usage(format!("{URL}: {why}")))?;
+            return self.remote(url, surroundings.token.as_ref());
+        }
+        if let Some(name) = &surroundings.context {
+            return self.of_context(contexts()?.get(text_of(CONTEXT, name)?)?, surroundings);
+        }
+        let contexts = contexts()?;
+        match contexts.current()? {
+            Some(context) => self.of_context(context, surroundings),
+            None if self.has_remote_options() => Err(Failure::usage(
+                "which broker? --token-file, --cafile, --server-name and --insecure need --url URL or --context NAME",
+            )),
+            None => self.local.broker(),
+        }
+    }
+
+    fn has_remote_options(&self) -> bool {
+        self.token_file.is_some()
+            || self.cafile.is_some()
+            || self.server_name.is_some()
+            || self.insecure
+    }
+
+    fn remote(&self, url: Url, variable: Option<&OsString>) -> anyhow::Result<Broker> {
+        let token = match (&self.token_file, variable) {
+            (Some(file), _) => Some(read_token(file)?),
+            (None, Some(text)) => Some(token(TOKEN, text_of(TOKEN, text)?)?),
+            (None, None) => None,
+        };
+        Ok(Broker::Remote(Box::new(Remote {
+            url,
+            token,
+            tls: TlsOptions {
+                ca_file: self.cafile.clone(),
+                insecure: self.insecure,
+                server_name: self.server_name.clone(),
+                ..TlsOptions::default()
+            },
+        })))
+    }
+
+    /// What an option says counts before what the context says, and that before `THRUM_TOKEN`: the
+    /// key of one broker is not sent to another.
+    fn of_context(&self, context: &Context, surroundings: &Surroundings) -> anyhow::Result<Broker> {
+        if let Some(data_dir) = &context.data_dir {
+            return Ok(Broker::Local(data_dir.clone()));
+        }
+        let Some(url) = &context.url else {
+            return Err(Failure::usage(
+                "the context names neither a URL nor a data directory: add it again with thrum context add",
+            ));
+        };
+        let url = Url::parse(url).map_err(Failure::usage)?;
+        let with_context = Self {
+            token_file: self
+                .token_file
+                .clone()
+                .or_else(|| context.token_file.clone()),
+            cafile: self.cafile.clone().or_else(|| context.ca_file.clone()),
+            server_name: self
+                .server_name
+                .clone()
+                .or_else(|| context.server_name.clone()),
+            insecure: self.insecure || context.insecure,
+            ..self.clone()
+        };
+        with_context.remote(url, surroundings.token.as_ref())
+    }
+}
+
+fn text_of<'a>(variable: &str, value: &'a OsString) -> anyhow::Result<&'a str> {
+    let text = value.to_str();
+    text.ok_or_else(|| Failure::usage(format!("{variable} is not text in UTF-8")))
+}
+
+impl Remote {
+    fn warn_if_readable(&self) -> std::io::Result<()> {
+        use std::io::Write as _;
+        if self.token.is_some() && self.url.is_readable_on_the_way() {
+            let url = &self.url;
+            writeln!(
+                std::io::stderr(),
+                "warning: the API key goes to {url} without TLS, readable on the way; use https://"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Local {
+    fn is_given(&self) -> bool {
+        self.data_dir.is_some() || self.config.is_some()
+    }
+
+    /// The broker, which was not asked yet.
+    pub(super) fn broker(&self) -> anyhow::Result<Broker> {
+        Ok(Broker::Local(self.data_dir()?))
     }
 
     fn data_dir(&self) -> anyhow::Result<PathBuf> {
@@ -133,116 +295,134 @@ impl Running {
     }
 }
 
-/// The answer, or the error that the broker reports.
-fn read<T: DeserializeOwned>(answer: &Answer) -> Result<anyhow::Result<T>, String> {
-    let is_answer = (200..300).contains(&answer.status);
-    if is_answer {
-        let body = match &answer.body[..] {
-            [] => b"null",
-            body => body,
-        };
-        let answer = serde_json::from_slice(body);
-        return answer.map(Ok).map_err(|error| error.to_string());
-    }
-    let problem: Problem =
-        serde_json::from_slice(&answer.body).map_err(|_| format!("status {}", answer.status))?;
-    let Problem { detail, .. } = problem;
-    let remedy = if problem.title == NO_CLIENT {
-        "thrum clients ls lists the clients"
+/// A body; empty for null.
+fn text(body: &Value) -> String {
+    if body.is_null() {
+        String::new()
     } else {
-        &problem.remedy
-    };
-    Ok(Err(Failure::usage(format!("{detail}; {remedy}"))))
-}
-
-fn connect(data_dir: &Path) -> anyhow::Result<UnixStream> {
-    let folder = Folder::open(data_dir).map_err(|error| unreached(data_dir, &error, true))?;
-    let connected = folder.connect(OsStr::new(SOCKET));
-    connected.map_err(|error| unreached(data_dir, &error, false))
-}
-
-/// The reason why the broker cannot be reached.
-fn unreached(data_dir: &Path, error: &io::Error, is_folder: bool) -> anyhow::Error {
-    let shown = data_dir.display();
-    Failure::usage(match error.kind() {
-        ErrorKind::NotFound if is_folder => {
-            format!("there is no directory {shown}; name the directory that node.data_dir names")
-        }
-        ErrorKind::NotFound => format!(
-            "no broker runs on {shown}: there is no {SOCKET} in it; start one with thrum serve --data-dir {shown}"
-        ),
-        ErrorKind::ConnectionRefused => format!(
-            "no broker runs on {shown}: its {SOCKET} is from a broker that was killed; start one with \
-             thrum serve --data-dir {shown}"
-        ),
-        ErrorKind::PermissionDenied => {
-            let owner = owner(data_dir);
-            format!(
-                "permission denied: {shown} belongs to {owner}; run this as that user or as root"
-            )
-        }
-        _ => format!("cannot reach the broker on {shown}: {error}"),
-    })
-}
-
-fn unanswered(data_dir: &Path, error: &io::Error) -> anyhow::Error {
-    let shown = data_dir.display();
-    let why = match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => "it takes too long".to_owned(),
-        _ => error.to_string(),
-    };
-    anyhow::anyhow!("no answer from the broker on {shown}: {why}; look into its log")
-}
-
-/// The owner of a directory, if it is known.
-fn owner(path: &Path) -> String {
-    let Ok(found) = std::fs::metadata(path) else {
-        return "another user".to_owned();
-    };
-    let user = found.uid();
-    let names = std::fs::read_to_string(PASSWD).unwrap_or_default();
-    let name = names.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let (name, id) = (fields.next()?, fields.nth(1)?);
-        (id.parse() == Ok(user)).then(|| name.to_owned())
-    });
-    name.map_or_else(
-        || format!("user {user}"),
-        |name| format!("user {name} ({user})"),
-    )
+        body.to_string()
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
-    #[test]
-    fn an_unreached_broker_is_reported_with_a_remedy() {
-        let path = Path::new("data");
-        let said = |kind: ErrorKind, is_folder| {
-            unreached(path, &io::Error::from(kind), is_folder).to_string()
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        running: Running,
+    }
+
+    fn surroundings(url: &str, context: &str, token: &str) -> Surroundings {
+        let some = |text: &str| (!text.is_empty()).then(|| OsString::from(text));
+        Surroundings {
+            url: some(url),
+            context: some(context),
+            token: some(token),
+        }
+    }
+
+    fn contexts() -> anyhow::Result<Contexts> {
+        Ok(Contexts::parse(
+            r#"{"current": "here", "contexts": {
+                "here": {"data_dir": "/data"}, "prod": {"url": "https://prod:8080", "ca_file": "ca.pem"}}}"#,
+        )?)
+    }
+
+    /// The place of the broker, and the key for it.
+    fn chosen(line: &str, surroundings: &Surroundings) -> anyhow::Result<(String, Option<String>)> {
+        let words = std::iter::once("x").chain(line.split_whitespace());
+        let running = Line::try_parse_from(words)?.running;
+        let broker = running.choose(surroundings, contexts)?;
+        let token = match &broker {
+            Broker::Remote(remote) => remote.token.as_ref(),
+            Broker::Local(_) => None,
         };
-        assert!(said(ErrorKind::NotFound, true).starts_with("there is no directory data;"));
-        assert!(said(ErrorKind::NotFound, false).contains("start one with"));
-        assert!(said(ErrorKind::ConnectionRefused, false).contains("was killed"));
-        let denied = said(ErrorKind::PermissionDenied, true);
-        assert!(denied.contains("belongs to another user"), "{denied}");
-        assert!(owner(Path::new("/")).starts_with("user root (0)"));
+        let token = token.map(|token| token.expose_str().unwrap().to_owned());
+        Ok((broker.place(), token))
     }
 
     #[test]
-    fn a_refusal_is_a_failure_and_another_answer_an_error() {
-        let answer = |status, body: &str| Answer {
-            status,
-            body: body.into(),
+    fn an_option_comes_before_a_variable_and_that_before_the_current_context() {
+        let nothing = Surroundings::default();
+        for (line, surroundings, place) in [
+            ("", &nothing, "on /data"),
+            (
+                "--data-dir d",
+                &surroundings("https://b", "prod", "k"),
+                "on d",
+            ),
+            ("--context prod", &nothing, "at https://prod:8080"),
+            (
+                "--context prod",
+                &surroundings("https://b", "here", ""),
+                "at https://prod:8080",
+            ),
+            (
+                "--url http://a",
+                &surroundings("https://b", "prod", ""),
+                "at http://a:80",
+            ),
+            (
+                "",
+                &surroundings("https://b", "prod", ""),
+                "at https://b:443",
+            ),
+            ("", &surroundings("", "prod", ""), "at https://prod:8080"),
+        ] {
+            assert_eq!(chosen(line, surroundings).unwrap().0, place, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_key_of_the_surroundings_goes_to_the_broker_that_is_named() {
+        let key = |line: &str, url: &str| chosen(line, &surroundings(url, "", "secret")).unwrap().1;
+        assert_eq!(key("--url https://a", ""), Some("secret".to_owned()));
+        assert_eq!(key("", "https://a"), Some("secret".to_owned()));
+        assert_eq!(key("--data-dir d", "https://a"), None);
+    }
+
+    #[test]
+    fn the_key_of_a_context_comes_before_that_of_the_surroundings() {
+        let file = std::env::temp_dir().join(format!("thrum-key-{}", std::process::id()));
+        std::fs::write(&file, "own_key\n").unwrap();
+        let context = |token_file| Context {
+            url: Some("https://b".to_owned()),
+            token_file,
+            ..Context::default()
         };
-        let read = |answer: &Answer| read::<Vec<u8>>(answer);
-        assert_eq!(read(&answer(200, "[1]")).unwrap().unwrap(), [1]);
-        super::read::<()>(&answer(204, "")).unwrap().unwrap();
-        let problem = r#"{"title":"t","status":404,"detail":"not there","remedy":"look"}"#;
-        let refused = read(&answer(404, problem)).unwrap().unwrap_err();
-        assert_eq!(refused.to_string(), "not there; look");
-        assert!(read(&answer(200, "{}")).is_err());
-        assert_eq!(read(&answer(502, "<html>")).unwrap_err(), "status 502");
+        let running = Line::try_parse_from(["x"]).unwrap().running;
+        let key = |context: &Context| {
+            let broker = running.of_context(context, &surroundings("", "", "secret"));
+            match broker.unwrap() {
+                Broker::Remote(remote) => remote.token.unwrap().expose().to_owned(),
+                Broker::Local(_) => Vec::new(),
+            }
+        };
+        assert_eq!(key(&context(Some(file.clone()))), b"own_key");
+        assert_eq!(key(&context(None)), b"secret");
+        std::fs::remove_file(file).unwrap();
+    }
+
+    #[test]
+    fn options_that_exclude_each_other_or_name_nothing_are_refused() {
+        for line in [
+            "--url https://a --data-dir d",
+            "--url https://a --context prod",
+            "--context prod -c f",
+            "--data-dir d -c f",
+            "--data-dir d --token-file f",
+            "--url https://a --cafile f --insecure",
+            "--url a:8080",
+            "--context none",
+        ] {
+            assert!(chosen(line, &Surroundings::default()).is_err(), "{line}");
+        }
+        let broken = surroundings("https://a", "", "se\ncret");
+        let why = chosen("", &broken).unwrap_err().to_string();
+        assert!(why.contains(TOKEN) && !why.contains("cret"), "{why}");
     }
 }

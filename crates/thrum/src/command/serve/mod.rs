@@ -1,15 +1,22 @@
 //! `thrum serve`: run a broker until a signal ends it.
 
 mod announce;
+#[cfg(feature = "management")]
+mod configuring;
 mod host;
 mod preflight;
+#[cfg(feature = "management")]
+mod program;
 mod reload;
 mod signals;
+mod tasks;
+#[cfg(feature = "management")]
+mod versions;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use thrum_broker::config::LogFormat;
@@ -17,12 +24,16 @@ use thrum_broker::config::units;
 
 use super::Failure;
 use crate::assemble;
-use crate::config::{self, Request};
+use crate::config::{self, Config, Request};
 use crate::logging;
 use announce::Start;
 use host::Host;
+#[cfg(feature = "management")]
+pub(crate) use program::Operated;
 use reload::Reload;
+pub(crate) use reload::needs_restart;
 use signals::{Event, Signals};
+pub(crate) use tasks::{Around, Serving};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -100,8 +111,15 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let prepared = assemble::prepare(&loaded.config).map_err(Failure::usage)?;
     let host = Host::new(&loaded).map_err(Failure::usage)?;
     host.fit(&mut loaded);
-    let mut broker =
-        assemble::start(&mut loaded, prepared).map_err(|error| Failure::caused(error.as_ref()))?;
+    #[cfg(feature = "management")]
+    let around = Around {
+        ask: signals.ask(),
+        level: level.clone(),
+    };
+    #[cfg(not(feature = "management"))]
+    let around = Around;
+    let broker = assemble::start(&mut loaded, prepared, &around)
+        .map_err(|error| Failure::caused(error.as_ref()))?;
     let addresses = broker.addresses();
     let start = Start {
         config: &loaded.config,
@@ -114,17 +132,77 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         LogFormat::Text => start.print(began.elapsed())?,
         LogFormat::Json => start.log(began.elapsed()),
     }
-    let mut reload = Reload::new(request, host, loaded.config, level);
-    signals.serve(reload.look_interval(), |event| {
+    let mut serving = Serving {
+        broker,
+        reload: Reload::new(request, host, loaded, level),
+    };
+    let mut due = Due::default();
+    let pause = due.pause(&serving, began.elapsed());
+    signals.serve(pause, |event| {
         match event {
-            Event::Reload => reload.run(&mut broker),
-            Event::Quiet => broker.look_at_certificates(),
+            Event::Reload => drop(serving.reload.run(&mut serving.broker)),
+            #[cfg(feature = "management")]
+            Event::Task(task) => task.run(&mut serving),
+            Event::Quiet => {}
         }
-        reload.look_interval()
+        due.look(&mut serving, began.elapsed());
+        due.pause(&serving, began.elapsed())
     });
-    broker.stop();
+    serving.broker.stop();
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Alarms are looked at at this interval: often enough for a person, and no more wake-ups than
+/// `$SYS` has.
+const ALARM_INTERVAL: Duration = Duration::from_secs(10);
+
+/// When files and alarms were looked at last, as times since the start.
+#[derive(Debug, Default)]
+struct Due {
+    certificates: Duration,
+    alarms: Duration,
+    /// The last reload had failed then.
+    has_failed: bool,
+}
+
+impl Due {
+    /// Does what is due, however many signals and tasks have arrived meanwhile.
+    fn look(&mut self, serving: &mut Serving, now: Duration) {
+        let interval = serving.reload.look_interval();
+        if !interval.is_zero() && now >= self.certificates + interval {
+            self.certificates = now;
+            serving.broker.look_at_certificates();
+        }
+        let has_failed = serving.reload.failure.is_some();
+        let is_due = now >= self.alarms + ALARM_INTERVAL || has_failed != self.has_failed;
+        if serving.broker.has_alarms() && is_due {
+            (self.alarms, self.has_failed) = (now, has_failed);
+            serving.reload.look_at_alarms(&serving.broker);
+        }
+    }
+
+    /// Time until something is due; zero if nothing ever is.
+    fn pause(&self, serving: &Serving, now: Duration) -> Duration {
+        let interval = serving.reload.look_interval();
+        let certificates = (!interval.is_zero()).then_some(self.certificates + interval);
+        let alarms = self.alarms + ALARM_INTERVAL;
+        let alarms = serving.broker.has_alarms().then_some(alarms);
+        let next = certificates.into_iter().chain(alarms).min();
+        let pause = next.map(|next| next.saturating_sub(now));
+        // Zero would wait without a limit.
+        pause.map_or(Duration::ZERO, |pause| pause.max(Duration::from_millis(1)))
+    }
+}
+
+/// Tries every address of a configuration for a moment; `optional` names a listener that the broker
+/// starts without.
+///
+/// # Errors
+/// The addresses that cannot be listened on, as text.
+pub(super) fn try_addresses(config: &Config, optional: Option<&str>) -> Result<(), String> {
+    let tried = preflight::check(config, optional);
+    tried.map(drop).map_err(|refused| refused.to_string())
 }
 
 impl ServeArgs {
@@ -165,6 +243,7 @@ impl ServeArgs {
             file: self.config.clone(),
             dev: self.dev,
             flags,
+            data_dir: None,
         }
     }
 }

@@ -106,7 +106,7 @@ fn make(folder: &Path) -> anyhow::Result<()> {
 /// A damaged line can be mended, a disk cannot.
 fn unusable(error: StoreError) -> anyhow::Error {
     match error {
-        StoreError::Line { .. } => Failure::usage(error),
+        StoreError::Line { .. } | StoreError::TooLarge { .. } => Failure::usage(error),
         StoreError::Read { .. } | StoreError::Write { .. } => error.into(),
     }
 }

@@ -22,8 +22,11 @@ use super::QueryError;
 use super::row::{address_of, connection_of};
 use super::wildcard::WildcardText;
 use crate::edge::Edge;
+use crate::traffic::Traffic;
 use thrum_engine::Engine;
+use thrum_engine::access::ClientAccess;
 use thrum_engine::client::Client;
+use thrum_engine::ids::Slot;
 
 /// Conditions of one filter: each is checked for every session.
 const CONDITIONS_MAX: usize = 16;
@@ -54,6 +57,8 @@ pub enum Condition {
     ClientId(WildcardText),
     /// User name; sessions without a verified user have none.
     User(WildcardText),
+    /// Exact name of the backend that admitted its client; not written as text.
+    Backend(Box<str>),
     /// Network of the client's connection, or of the last one, if it is known.
     Network(Network),
     /// Listener of the client's connection; no disconnected client has one.
@@ -222,6 +227,10 @@ impl Matcher {
                 let user = client.owner().user();
                 user.is_some_and(|user| is_like(pattern, user))
             }
+            Condition::Backend(name) => {
+                let access = client.access.as_deref();
+                access.and_then(ClientAccess::backend) == Some(&**name)
+            }
             Condition::Listener(pattern) => {
                 let listener = subject.listener();
                 listener.is_some_and(|listener| is_like(pattern, listener))
@@ -253,7 +262,26 @@ pub(super) struct Subject<'a> {
     pub(super) client: &'a Client,
 }
 
-impl Subject<'_> {
+impl<'a> Subject<'a> {
+    /// The session in a slot, if there is one and it matches, and the units of the look at it.
+    pub(super) fn select(
+        traffic: &'a mut Traffic,
+        slot: Slot,
+        matcher: &Matcher,
+    ) -> (Option<Self>, u64) {
+        let Traffic { edge, engine, .. } = traffic;
+        let Some(client) = engine.core.sessions.get(slot) else {
+            return (None, 1);
+        };
+        let mut subject = Self {
+            edge,
+            engine,
+            client,
+        };
+        let (is_match, units) = matcher.matches(&mut subject);
+        (is_match.then_some(subject), units)
+    }
+
     /// Name of the listener of its connection.
     pub(super) fn listener(&mut self) -> Option<&str> {
         let gate = connection_of(self.edge, self.client)?.gate;

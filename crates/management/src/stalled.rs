@@ -18,21 +18,28 @@ const STALLED_TIME: Duration = Duration::from_secs(30);
 
 /// How far a connection is.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Progress(Arc<AtomicU8>);
+pub(crate) struct Progress(Arc<AtomicU8>);
 
 const NO_REQUEST: u8 = 0;
 const ASKED: u8 = 1;
 const UPGRADED: u8 = 2;
 
 impl Progress {
+    /// That of a connection whose heads are read in a limited time by somebody else.
+    pub(crate) fn after_head() -> Self {
+        let progress = Self::default();
+        progress.note_request();
+        progress
+    }
+
     /// A request has come.
-    pub(super) fn note_request(&self) {
+    pub(crate) fn note_request(&self) {
         self.0.fetch_max(ASKED, Ordering::Relaxed);
     }
 
     /// It is a WebSocket from now on: the broker has limits of its own for clients that do not
     /// read.
-    pub(super) fn note_upgrade(&self) {
+    pub(crate) fn note_upgrade(&self) {
         self.0.fetch_max(UPGRADED, Ordering::Relaxed);
     }
 
@@ -42,7 +49,7 @@ impl Progress {
 }
 
 /// A stream that fails when its peer does not go on.
-pub(super) struct Stalled<S> {
+pub(crate) struct Stalled<S> {
     stream: S,
     progress: Progress,
     /// Runs until the first request is there.
@@ -52,7 +59,7 @@ pub(super) struct Stalled<S> {
 }
 
 impl<S> Stalled<S> {
-    pub(super) fn new(stream: S, progress: Progress) -> Self {
+    pub(crate) fn new(stream: S, progress: Progress) -> Self {
         Self {
             stream,
             progress,

@@ -1,0 +1,120 @@
+//! The operator lists, adds and lifts bans. No worker is asked: they see a new list by themselves.
+
+use std::time::Duration;
+
+use thrum_protection::{Ban, BanList, Subject};
+
+use super::QueryError;
+use super::sender::QuerySender;
+use crate::control::Settling;
+use crate::protection::BanFileError;
+
+/// Bans that the operator may add: more belong into a firewall, and the file is rewritten with each
+/// change.
+const BANS_MAX: usize = 1_000_000;
+/// Longest wait for the workers.
+const WAKE_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// The bans in force, each part ordered by kind and name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BansInForce {
+    /// Of the list, which outlives the broker.
+    pub listed: Vec<Ban>,
+    /// Made by the broker for a time.
+    pub temporary: Vec<Ban>,
+}
+
+/// A ban to add; it begins now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewBan {
+    /// Whom it keeps out.
+    pub subject: Subject,
+    /// The reason as a text; may be empty.
+    pub reason: Box<str>,
+    /// Its author.
+    pub by: Box<str>,
+    /// Seconds until it ends; none if it never does.
+    pub secs: Option<u64>,
+}
+
+/// A ban that was added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddedBan {
+    /// As it is listed.
+    pub ban: Ban,
+    /// An earlier one of the same subject, whose place it takes.
+    pub replaced: Option<Ban>,
+}
+
+/// See [`Queries::bans`](super::Queries::bans).
+pub(super) fn bans(sender: &QuerySender) -> BansInForce {
+    let now = sender.node().clock.now();
+    let [listed, temporary] = sender.control.bans.all(now);
+    BansInForce { listed, temporary }
+}
+
+/// See [`Queries::ban`](super::Queries::ban).
+pub(super) fn ban(sender: &QuerySender, new: NewBan) -> Result<AddedBan, QueryError> {
+    refuse_at_the_end(sender)?;
+    let now = sender.node().clock.now();
+    let since = sender.control.bans.wall_seconds(now);
+    let ban = Ban {
+        subject: new.subject,
+        reason: new.reason,
+        by: new.by,
+        since,
+        until: new.secs.map(|secs| since.saturating_add(secs)),
+    };
+    let added = ban.clone();
+    let insert = move |list: &mut BanList| {
+        list.remove_ended(since);
+        let is_there = list.find(ban.subject.as_ref(), since).is_some();
+        if list.len() >= BANS_MAX && !is_there {
+            return (false, None);
+        }
+        (true, Some(list.insert(ban)))
+    };
+    let replaced = sender.control.bans.edit(now, insert).map_err(failed)?;
+    let replaced = replaced.ok_or_else(|| {
+        let what = format!("there are {BANS_MAX} bans already; lift some, or ban networks");
+        QueryError::Invalid(what)
+    })?;
+    wake(sender);
+    Ok(AddedBan {
+        ban: added,
+        replaced,
+    })
+}
+
+/// See [`Queries::lift_ban`](super::Queries::lift_ban).
+pub(super) fn lift(sender: &QuerySender, subject: &Subject) -> Result<bool, QueryError> {
+    refuse_at_the_end(sender)?;
+    let now = sender.node().clock.now();
+    let since = sender.control.bans.wall_seconds(now);
+    let lifted = sender.control.bans.edit(now, |list| {
+        let ended = list.remove_ended(since);
+        let is_lifted = list.remove(subject).is_some();
+        (is_lifted || ended > 0, is_lifted)
+    });
+    let was_temporary = sender.control.bans.lift_temporary(subject);
+    Ok(lifted.map_err(failed)? || was_temporary)
+}
+
+fn refuse_at_the_end(sender: &QuerySender) -> Result<(), QueryError> {
+    if sender.control.is_stopping() {
+        return Err(QueryError::Stopped);
+    }
+    Ok(())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the argument of map_err")]
+fn failed(error: BanFileError) -> QueryError {
+    QueryError::Failed(error.to_string())
+}
+
+/// Wakes the workers, which disconnect whom a new ban names; one that is busy does it later.
+fn wake(sender: &QuerySender) {
+    if let Err(workers) = Settling::begin(sender.node()).wait(WAKE_TIME_MAX) {
+        tracing::debug!(?workers, "busy workers see a new ban with their next turn");
+    }
+}

@@ -1,0 +1,257 @@
+//! `/roles` and `/user-groups`: rules that users have in common.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use thrum_auth::users::{Group as StoredGroup, Role as StoredRole};
+use utoipa::ToSchema;
+
+use super::super::entrance::Sender;
+use super::super::openapi::{Asked, Audited, Conflict, NotFound};
+use super::super::request::{Body, Named, NoParameters, PageParameters, Parameters, rows};
+use super::super::{ApiState, Problem};
+use super::{behind, check_name, cursor_of, missing, names, rules, texts};
+use crate::audit::Change;
+
+/// A role: rules with a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Role {
+    /// Name.
+    pub name: String,
+    /// Its rules.
+    pub rules: Vec<String>,
+}
+
+/// A page of roles in the order of their names.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct RoleList {
+    /// The roles.
+    pub roles: Vec<Role>,
+    /// The `cursor` of the next page; null on the last one.
+    pub next: Option<String>,
+}
+
+/// A group: what its members have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UserGroup {
+    /// Name.
+    pub name: String,
+    /// Roles of its members.
+    pub roles: Vec<String>,
+    /// Rules of its members.
+    pub rules: Vec<String>,
+}
+
+/// A page of groups in the order of their names.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct UserGroupList {
+    /// The groups.
+    pub groups: Vec<UserGroup>,
+    /// The `cursor` of the next page; null on the last one.
+    pub next: Option<String>,
+}
+
+/// The rules of a role.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RoleBody {
+    /// Its rules.
+    rules: Vec<String>,
+}
+
+/// The roles and rules of a group.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct GroupBody {
+    /// Roles of its members.
+    roles: Vec<String>,
+    /// Rules of its members.
+    rules: Vec<String>,
+}
+
+/// The rows behind a name, and the name of the last one if there are more.
+fn paged<'a, T: 'a, R>(
+    all: impl Iterator<Item = (&'a str, &'a T)>,
+    limit: usize,
+    behind: Option<&str>,
+    row: impl Fn(&str, &T) -> R,
+) -> (Vec<R>, Option<String>) {
+    let mut rest = all.filter(|(name, _)| behind.is_none_or(|behind| *name > behind));
+    let page: Vec<(&str, &T)> = rest.by_ref().take(limit).collect();
+    let last = page.last().map(|(name, _)| cursor_of(name));
+    let has_more = rest.next().is_some();
+    let rows = page.into_iter().map(|(name, one)| row(name, one));
+    (rows.collect(), last.filter(|_| has_more))
+}
+
+/// Lists roles of users in the order of their names.
+#[utoipa::path(
+    get,
+    path = "/roles",
+    operation_id = "list_roles",
+    tag = "access",
+    params(PageParameters),
+    responses((status = 200, body = RoleList), Conflict, Asked),
+)]
+pub(super) async fn list_roles(
+    State(api): State<ApiState>,
+    Parameters(PageParameters { limit, cursor }): Parameters<PageParameters>,
+) -> Result<Json<RoleList>, Problem> {
+    let limit = rows(limit)?;
+    let behind = behind(cursor.as_deref())?;
+    let list = api.in_store(move |store| {
+        let row = |name: &str, role: &StoredRole| Role {
+            name: name.to_owned(),
+            rules: role.rules.texts().to_vec(),
+        };
+        let (roles, next) = paged(store.roles(), limit, behind.as_deref(), row);
+        Ok(RoleList { roles, next })
+    });
+    Ok(Json(list.await?))
+}
+
+/// Lists groups of users in the order of their names.
+#[utoipa::path(
+    get,
+    path = "/user-groups",
+    operation_id = "list_user_groups",
+    tag = "access",
+    params(PageParameters),
+    responses((status = 200, body = UserGroupList), Conflict, Asked),
+)]
+pub(super) async fn list_groups(
+    State(api): State<ApiState>,
+    Parameters(PageParameters { limit, cursor }): Parameters<PageParameters>,
+) -> Result<Json<UserGroupList>, Problem> {
+    let limit = rows(limit)?;
+    let behind = behind(cursor.as_deref())?;
+    let list = api.in_store(move |store| {
+        let row = |name: &str, group: &StoredGroup| UserGroup {
+            name: name.to_owned(),
+            roles: texts(&group.roles),
+            rules: group.rules.texts().to_vec(),
+        };
+        let (groups, next) = paged(store.groups(), limit, behind.as_deref(), row);
+        Ok(UserGroupList { groups, next })
+    });
+    Ok(Json(list.await?))
+}
+
+/// Sets a role, in place of one of the same name.
+#[utoipa::path(
+    put,
+    path = "/roles/{name}",
+    operation_id = "set_role",
+    tag = "access",
+    params(("name" = String, Path, description = "Name of the role.")),
+    request_body = RoleBody,
+    responses((status = 200, body = Role), Conflict, Asked, Audited),
+)]
+pub(super) async fn set_role(
+    State(api): State<ApiState>,
+    sender: Sender,
+    Named(name): Named,
+    Body(body): Body<RoleBody>,
+) -> Result<Json<Role>, Problem> {
+    check_name("role", &name)?;
+    let change = Change::new("role.set", &name).after(json!({ "rules": body.rules }));
+    let role = Role {
+        name: name.clone(),
+        rules: body.rules.clone(),
+    };
+    let stored = StoredRole {
+        rules: rules(body.rules, &format!("role {name}"))?,
+    };
+    let set = api.change_store(move |store| {
+        store.set_role(&name, stored);
+        Ok(())
+    });
+    api.audited(&sender.caller, change, set).await?;
+    Ok(Json(role))
+}
+
+/// Sets a group, in place of one of the same name.
+#[utoipa::path(
+    put,
+    path = "/user-groups/{name}",
+    operation_id = "set_user_group",
+    tag = "access",
+    params(("name" = String, Path, description = "Name of the group.")),
+    request_body = GroupBody,
+    responses((status = 200, body = UserGroup), Conflict, Asked, Audited),
+)]
+pub(super) async fn set_group(
+    State(api): State<ApiState>,
+    sender: Sender,
+    Named(name): Named,
+    Body(body): Body<GroupBody>,
+) -> Result<Json<UserGroup>, Problem> {
+    check_name("group", &name)?;
+    let change = Change::new("user-group.set", &name);
+    let change = change.after(json!({ "roles": body.roles, "rules": body.rules }));
+    let group = UserGroup {
+        name: name.clone(),
+        roles: body.roles.clone(),
+        rules: body.rules.clone(),
+    };
+    let stored = StoredGroup {
+        roles: names("role", &body.roles)?,
+        rules: rules(body.rules, &format!("group {name}"))?,
+    };
+    let set = api.change_store(move |store| {
+        store.set_group(&name, stored);
+        Ok(())
+    });
+    api.audited(&sender.caller, change, set).await?;
+    Ok(Json(group))
+}
+
+/// Removes a role; users keep its name, without its rules.
+#[utoipa::path(
+    delete,
+    path = "/roles/{name}",
+    operation_id = "remove_role",
+    tag = "access",
+    params(("name" = String, Path, description = "Name of the role.")),
+    responses((status = 204), NotFound, Conflict, Asked, Audited),
+)]
+pub(super) async fn remove_role(
+    State(api): State<ApiState>,
+    sender: Sender,
+    Named(name): Named,
+    Parameters(NoParameters {}): Parameters<NoParameters>,
+) -> Result<StatusCode, Problem> {
+    let change = Change::new("role.remove", &name);
+    let remove = api.change_store(move |store| match store.remove_role(&name) {
+        Some(_) => Ok(()),
+        None => Err(missing("role", &name)),
+    });
+    api.audited(&sender.caller, change, remove).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Removes a group; users keep its name, without its rules.
+#[utoipa::path(
+    delete,
+    path = "/user-groups/{name}",
+    operation_id = "remove_user_group",
+    tag = "access",
+    params(("name" = String, Path, description = "Name of the group.")),
+    responses((status = 204), NotFound, Conflict, Asked, Audited),
+)]
+pub(super) async fn remove_group(
+    State(api): State<ApiState>,
+    sender: Sender,
+    Named(name): Named,
+    Parameters(NoParameters {}): Parameters<NoParameters>,
+) -> Result<StatusCode, Problem> {
+    let change = Change::new("user-group.remove", &name);
+    let remove = api.change_store(move |store| match store.remove_group(&name) {
+        Some(_) => Ok(()),
+        None => Err(missing("group", &name)),
+    });
+    api.audited(&sender.caller, change, remove).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

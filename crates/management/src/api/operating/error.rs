@@ -1,0 +1,74 @@
+//! Refusals of the program as problems.
+
+use axum::http::StatusCode;
+
+use crate::api::Problem;
+use crate::program::ProgramError;
+
+/// Nobody has told the interface what runs the broker.
+pub(in crate::api) fn no_program() -> Problem {
+    Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "not available",
+        "this broker runs inside another program, which manages its configuration itself",
+        "use the program thrum, or that other program",
+    )
+}
+
+impl From<ProgramError> for Problem {
+    fn from(error: ProgramError) -> Self {
+        let (status, title, remedy) = match &error {
+            ProgramError::Busy => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "too many requests",
+                "ask again in a second",
+            ),
+            ProgramError::TimedOut => (
+                StatusCode::GATEWAY_TIMEOUT,
+                "not done in time",
+                "look at GET /api/v1/config and at the log in some seconds",
+            ),
+            ProgramError::Stopped => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the broker is stopping",
+                "start it again",
+            ),
+            ProgramError::Refused(_) => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "configuration refused",
+                "correct the key or the value; GET /api/v1/config/KEY and thrum config explain KEY describe it",
+            ),
+            ProgramError::Pinned(_) => (
+                StatusCode::CONFLICT,
+                "pinned elsewhere",
+                "change it there and reload (thrum config reload, SIGHUP), or take it out there and set it here",
+            ),
+            ProgramError::Changed => (
+                StatusCode::CONFLICT,
+                "changed meanwhile",
+                "plan again (POST /api/v1/config/plan), look at the differences, and apply with the new fingerprint",
+            ),
+            ProgramError::NoDataDirectory => (
+                StatusCode::CONFLICT,
+                "no data directory",
+                "set node.data_dir, or change the configuration file and reload",
+            ),
+            ProgramError::Missing { .. } => (
+                StatusCode::NOT_FOUND,
+                "not found",
+                "GET /api/v1/config, /config/versions and /listeners list what there is",
+            ),
+            ProgramError::Conflict(_) => (
+                StatusCode::CONFLICT,
+                "not now",
+                "ask over the control socket in the data directory, or change the configuration",
+            ),
+            ProgramError::Io(_) => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "a file cannot be used",
+                "read the log of the broker; nothing was changed",
+            ),
+        };
+        Self::new(status, title, error.to_string(), remedy)
+    }
+}

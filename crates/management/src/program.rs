@@ -1,0 +1,180 @@
+//! What the program around a broker does for its operator: it has the configuration, from which the
+//! broker was started, and the log.
+//!
+//! The crate that starts the broker implements it; the interface knows no setting of it. Without
+//! it, as in a test of the interface alone, the routes about these things answer 503.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+use thiserror::Error;
+use thrum_broker::Queries;
+
+use crate::alarms::Alarms;
+use crate::api::{Applied, Configuration, ConfigurationVersion, Difference, Plan, Reloaded};
+use crate::logs::Logs;
+
+/// Keys and their new values; null takes a key back.
+pub type ConfigurationChanges = BTreeMap<String, Value>;
+
+/// Changes to put in force.
+#[derive(Clone, Debug)]
+pub struct ChangeOrder {
+    /// The keys.
+    pub changes: ConfigurationChanges,
+    /// That of the plan: if anything has changed since, nothing is done.
+    pub fingerprint: String,
+    /// Who asks.
+    pub by: String,
+}
+
+/// A listener to open or close.
+#[derive(Clone, Debug)]
+pub struct ListenerOrder {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Whether it is to accept connections.
+    pub opens: bool,
+    /// Whether its clients are disconnected as well.
+    pub disconnects: bool,
+}
+
+/// A version to go back to.
+#[derive(Clone, Debug)]
+pub struct RollbackOrder {
+    /// Its number.
+    pub version: u64,
+    /// Who asks.
+    pub by: String,
+}
+
+/// Why a request about the program is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ProgramError {
+    /// Too many requests wait.
+    #[error("too many requests about the configuration wait for each other")]
+    Busy,
+    /// It is not done in time, and goes on.
+    #[error("it is not done yet, and goes on")]
+    TimedOut,
+    /// The broker is stopping.
+    #[error("the broker is stopping")]
+    Stopped,
+    /// A key or a value is wrong, or the broker cannot take it over.
+    #[error("{0}")]
+    Refused(String),
+    /// Keys that the file, a variable or a flag sets.
+    #[error("{}", pinned_words(.0))]
+    Pinned(Vec<PinnedKey>),
+    /// Something has changed since the plan.
+    #[error("the configuration has changed since it was planned")]
+    Changed,
+    /// There is nowhere to keep a change.
+    #[error("the broker has no data directory, and so no file for keys that are set here")]
+    NoDataDirectory,
+    /// Nothing has that name.
+    #[error("there is no {what} {name:?}")]
+    Missing {
+        /// What.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// It would cut off whoever asks.
+    #[error("{0}")]
+    Conflict(String),
+    /// A file cannot be read or written.
+    #[error("{0}")]
+    Io(String),
+}
+
+/// A key that is set elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinnedKey {
+    /// Its name.
+    pub key: String,
+    /// Where: `thrum.toml:3`, `env THRUM_NODE__NAME`, `flag --listen`.
+    pub at: String,
+}
+
+fn pinned_words(keys: &[PinnedKey]) -> String {
+    let keys = keys.iter().map(|pinned| {
+        let PinnedKey { key, at } = pinned;
+        format!("{key} is set by {at}, which wins over what is set here")
+    });
+    keys.collect::<Vec<_>>().join("; ")
+}
+
+/// The program around a broker. Every call may wait for some seconds.
+///
+/// # Errors
+/// Every call may fail, for the reasons in [`ProgramError`].
+#[expect(
+    clippy::missing_errors_doc,
+    reason = "the trait documents the errors of all of them"
+)]
+pub trait Program: fmt::Debug + Send + Sync {
+    /// Every key with its value and its origin.
+    fn configuration(&self) -> Result<Configuration, ProgramError>;
+    /// The schema of a configuration, as JSON Schema.
+    fn schema(&self) -> Value;
+    /// What a change would do, without doing it.
+    fn plan(&self, changes: ConfigurationChanges) -> Result<Plan, ProgramError>;
+    /// Makes a change, all of it or nothing.
+    fn apply(&self, order: ChangeOrder) -> Result<Applied, ProgramError>;
+    /// The versions that can be returned to, the newest first.
+    fn versions(&self) -> Result<Vec<ConfigurationVersion>, ProgramError>;
+    /// What a return to a version would change.
+    fn plan_rollback(&self, version: u64) -> Result<Vec<Difference>, ProgramError>;
+    /// Returns to a version, as a new version.
+    fn roll_back(&self, order: RollbackOrder) -> Result<Applied, ProgramError>;
+    /// Reads files and variables again.
+    fn reload(&self) -> Result<Reloaded, ProgramError>;
+    /// Opens or closes a listener until the broker is started again.
+    fn set_listener(&self, order: ListenerOrder) -> Result<(), ProgramError>;
+    /// Reads the files of TLS again; returns what cannot be used, a line each.
+    fn renew_certificates(&self) -> Result<Vec<String>, ProgramError>;
+    /// Adds directives to the level of the log, in place of those before.
+    fn set_log_directives(&self, directives: Vec<String>) -> Result<(), ProgramError>;
+    /// The level of the log in the configuration.
+    fn log_level(&self) -> String;
+}
+
+/// What the interface answers for: a broker, and the program around it.
+#[derive(Clone, Debug)]
+pub struct Managed {
+    pub(crate) queries: Queries,
+    pub(crate) program: Option<Arc<dyn Program>>,
+    pub(crate) logs: Arc<Logs>,
+    pub(crate) alarms: Arc<Alarms>,
+}
+
+impl From<Queries> for Managed {
+    fn from(queries: Queries) -> Self {
+        Self {
+            queries,
+            program: None,
+            logs: Arc::default(),
+            alarms: Arc::default(),
+        }
+    }
+}
+
+impl Managed {
+    /// With the program around the broker, and its log.
+    #[must_use]
+    pub fn with_program(self, program: Arc<dyn Program>, logs: Arc<Logs>) -> Self {
+        Self {
+            program: Some(program),
+            logs,
+            ..self
+        }
+    }
+
+    /// The alarms, which somebody has to look at from time to time.
+    pub fn alarms(&self) -> Arc<Alarms> {
+        Arc::clone(&self.alarms)
+    }
+}

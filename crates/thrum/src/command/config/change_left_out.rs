@@ -1,0 +1,16 @@
+//! `thrum config set`, `diff` and `reload` of a program that was built without them.
+
+use crate::command::left_out::{self, AnyArgs};
+
+/// Arguments of `thrum config set`: anything.
+pub(super) type SetArgs = AnyArgs;
+/// Arguments of `thrum config diff` and `reload`: anything.
+pub(super) type AskArgs = AnyArgs;
+
+/// Refuses.
+pub(super) fn set(_args: &AnyArgs) -> anyhow::Result<()> {
+    left_out::refuse("management").map(drop)
+}
+
+pub(super) use set as diff;
+pub(super) use set as reload;

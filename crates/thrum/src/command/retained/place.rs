@@ -1,0 +1,40 @@
+//! Where retained messages are: in a data directory, or at a broker elsewhere.
+
+use clap::Args;
+
+use crate::command::data_dir::DataDir;
+use crate::command::running::{Broker, Running};
+
+/// Where they are.
+#[derive(Debug, Args)]
+pub(super) struct Stored {
+    #[command(flatten)]
+    running: Running,
+}
+
+/// What holds them.
+pub(super) enum Place {
+    /// A directory of this machine, whether a broker has it or not.
+    Directory(DataDir),
+    /// A broker elsewhere.
+    Broker(Broker),
+}
+
+impl Stored {
+    /// Finds it out.
+    pub(super) fn place(&self) -> anyhow::Result<Place> {
+        Ok(match self.running.broker()? {
+            Broker::Local(path) => Place::Directory(DataDir::at(path)),
+            broker @ Broker::Remote(_) => Place::Broker(broker),
+        })
+    }
+
+    /// A broker that runs on a directory is preferred to the directory, which it has locked.
+    pub(super) fn place_to_change(&self) -> anyhow::Result<Place> {
+        let broker = self.running.broker()?;
+        if broker.is_reachable() {
+            return Ok(Place::Broker(broker));
+        }
+        self.place()
+    }
+}

@@ -1,0 +1,233 @@
+//! The file of the keys that the management interface sets, and the versions before it.
+//!
+//! ```text
+//!   DATA_DIR/managed.toml              in force
+//!   DATA_DIR/managed.versions/7.toml   as it was before the next one, at most 20
+//! ```
+//!
+//! A version is kept when it is replaced, so that at every moment the files are complete.
+
+use std::ffi::OsStr;
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::path::Path;
+
+use thrum_files::Folder;
+
+use crate::command::shown::{now, time};
+use crate::config::managed::{self, BYTES_MAX};
+
+/// Folder of the versions that were replaced.
+const FOLDER: &str = "managed.versions";
+/// Versions that are kept: a person looks for a mistake of the last days.
+const KEPT_MAX: usize = 20;
+/// The beginning of the line that says which version a file is.
+const VERSION: &str = "# version ";
+/// Lines at the beginning of a file among which that line is.
+const HEAD_LINES: usize = 6;
+/// Longest name of who made a version.
+const BY_LEN_MAX: usize = 100;
+
+/// What a file says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Head {
+    /// Its number; 0 of a file that was not written here.
+    pub(super) version: u64,
+    pub(super) at: Option<String>,
+    pub(super) by: Option<String>,
+}
+
+/// A version and its text.
+#[derive(Clone, Debug)]
+pub(super) struct Version {
+    pub(super) head: Head,
+    pub(super) text: String,
+}
+
+impl Version {
+    fn of(text: String) -> Self {
+        Self {
+            head: Head::of(&text),
+            text,
+        }
+    }
+}
+
+impl Head {
+    fn of(text: &str) -> Self {
+        let mut lines = text.lines().take(HEAD_LINES);
+        let line = lines.find_map(|line| line.strip_prefix(VERSION));
+        let mut parts = line.unwrap_or_default().splitn(3, ", ");
+        let Some(version) = parts.next().and_then(|number| number.parse().ok()) else {
+            return Self::default();
+        };
+        let at = parts.next().map(str::to_owned);
+        let by = parts.next().and_then(|by| by.strip_prefix("by "));
+        Self {
+            version,
+            at,
+            by: by.map(str::to_owned),
+        }
+    }
+
+    /// That of a new version, made now.
+    pub(super) fn new(version: u64, by: &str) -> Self {
+        let letters = by.chars().filter(|letter| !letter.is_control());
+        Self {
+            version,
+            at: Some(time(now())),
+            by: Some(letters.take(BY_LEN_MAX).collect()),
+        }
+    }
+
+    /// Its lines, without `#`.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let at = self.at.as_deref().unwrap_or_default();
+        let by = self.by.as_deref().unwrap_or_default();
+        vec![
+            "Keys that are set over the management interface: thrum config set, /api/v1/config/apply.".to_owned(),
+            "It writes this file as a whole: comments are lost. thrum.toml, conf.d, variables and flags win over it."
+                .to_owned(),
+            format!("version {}, {at}, by {by}", self.version),
+        ]
+    }
+}
+
+/// The file in force; empty if there is none.
+pub(super) fn current(data_dir: &Path) -> io::Result<Option<Version>> {
+    let source = managed::read(data_dir)?;
+    Ok(source.map(|source| Version::of(source.text.clone())))
+}
+
+/// All versions, the newest first, the one in force among them.
+pub(super) fn all(data_dir: &Path) -> io::Result<Vec<Version>> {
+    let mut all: Vec<Version> = current(data_dir)?.into_iter().collect();
+    let folder = Folder::open(data_dir)?;
+    let folder = match folder.open_directory(FOLDER) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(all),
+        opened => opened?,
+    };
+    for number in numbers(&folder)? {
+        if all.iter().all(|version| version.head.version != number) {
+            let version = Version::of(read(&folder, number)?);
+            all.push(version);
+        }
+    }
+    all.sort_by_key(|version| std::cmp::Reverse(version.head.version));
+    Ok(all)
+}
+
+/// The number that the next version gets.
+pub(super) fn next(data_dir: &Path) -> io::Result<u64> {
+    let all = all(data_dir)?;
+    Ok(all.first().map_or(1, |version| version.head.version + 1))
+}
+
+/// Replaces the file in force, which becomes a version that can be returned to.
+pub(super) fn put(data_dir: &Path, text: &str) -> io::Result<()> {
+    let folder = Folder::open(data_dir)?;
+    if let Some(before) = current(data_dir)? {
+        keep(&folder, &before)?;
+    }
+    write(&folder, managed::FILE, text)
+}
+
+/// The file is as it was before [`put`].
+pub(super) fn take_back(data_dir: &Path, before: Option<&Version>) -> io::Result<()> {
+    let folder = Folder::open(data_dir)?;
+    match before {
+        Some(before) => write(&folder, managed::FILE, &before.text),
+        None => folder.remove(OsStr::new(managed::FILE)),
+    }
+}
+
+fn keep(folder: &Folder, version: &Version) -> io::Result<()> {
+    let kept = folder.open_or_create_directory(FOLDER)?;
+    write(&kept, &name(version.head.version), &version.text)?;
+    let mut numbers = numbers(&kept)?;
+    numbers.sort_unstable();
+    let too_many = numbers.len().saturating_sub(KEPT_MAX);
+    for number in &numbers[..too_many] {
+        kept.remove(OsStr::new(&name(*number)))?;
+    }
+    Ok(())
+}
+
+fn name(version: u64) -> String {
+    format!("{version}.toml")
+}
+
+fn numbers(folder: &Folder) -> io::Result<Vec<u64>> {
+    let names = folder.file_names()?;
+    let numbers = names
+        .iter()
+        .filter_map(|name| name.strip_suffix(".toml")?.parse().ok());
+    Ok(numbers.collect())
+}
+
+fn read(folder: &Folder, version: u64) -> io::Result<String> {
+    let mut text = String::new();
+    let file = folder.read(OsStr::new(&name(version)))?;
+    file.take(BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn write(folder: &Folder, name: &str, text: &str) -> io::Result<()> {
+    folder.replace(OsStr::new(name), |to| to.write_all(text.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir();
+        let folder = folder.join(format!("thrum-versions-{name}-{}", std::process::id()));
+        std::fs::remove_dir_all(&folder).ok();
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn text(head: &Head) -> String {
+        let lines = head.lines().join("\n# ");
+        format!("# {lines}\n")
+    }
+
+    #[test]
+    fn a_head_is_read_as_it_is_written() {
+        let head = Head::new(7, "key:a, b\n# version 9");
+        assert_eq!(Head::of(&text(&head)), head);
+        assert_eq!(head.by.as_deref(), Some("key:a, b# version 9"));
+        assert_eq!(Head::of("[node]\nname = \"x\"\n"), Head::default());
+    }
+
+    #[test]
+    fn versions_are_kept_up_to_a_number_and_the_newest_comes_first() {
+        let folder = folder("kept");
+        assert_eq!(next(&folder).unwrap(), 1);
+        for _ in 0..30 {
+            let head = Head::new(next(&folder).unwrap(), "a");
+            put(&folder, &text(&head)).unwrap();
+        }
+        let all = all(&folder).unwrap();
+        let numbers: Vec<u64> = all.iter().map(|version| version.head.version).collect();
+        let expected: Vec<u64> = (10..=30).rev().collect();
+        assert_eq!(numbers, expected);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_taken_back_is_as_before() {
+        let folder = folder("back");
+        put(&folder, "a").unwrap();
+        take_back(&folder, None).unwrap();
+        assert!(current(&folder).unwrap().is_none());
+        put(&folder, "# version 1, t, by x\n").unwrap();
+        let before = current(&folder).unwrap();
+        put(&folder, "# version 2, t, by x\n").unwrap();
+        take_back(&folder, before.as_ref()).unwrap();
+        assert_eq!(current(&folder).unwrap().unwrap().head.version, 1);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

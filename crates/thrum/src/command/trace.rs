@@ -1,0 +1,244 @@
+//! `thrum trace` and `thrum clients trace`: the packets of some seconds.
+
+use std::fs::OpenOptions;
+use std::io::{self, BufRead as _, BufReader, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+use serde_json::Value;
+
+use super::Failure;
+use super::running::{Form, Method, Output, Request, Running, encoded};
+use super::shown::{json_text, name};
+
+const EXAMPLES: &str = "\
+Examples:
+  thrum trace --client meter-17
+  thrum trace --topic 'site/+/alarm' --payloads --seconds 10
+  thrum trace --address 192.0.2.0/24 --write trace.pcapng      for Wireshark
+
+-> is a packet from the client, <- one to it. The packets are shown when the trace has ended.";
+
+/// Media type of lines of JSON.
+const JSON_LINES: &str = "application/jsonl";
+
+/// Arguments of `thrum trace`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct TraceArgs {
+    #[command(flatten)]
+    subject: Subject,
+    #[command(flatten)]
+    bounds: Bounds,
+    #[command(flatten)]
+    running: Running,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// What is traced.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Subject {
+    /// Packets of the client with this identifier.
+    #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
+    client: Option<String>,
+    /// PUBLISH packets, from and to all clients, whose topic matches this filter.
+    #[arg(long, value_name = "FILTER")]
+    topic: Option<String>,
+    /// Packets of clients at this address or in this network.
+    #[arg(long, value_name = "ADDRESS")]
+    address: Option<String>,
+}
+
+/// Arguments of `thrum clients trace`.
+#[derive(Debug, Args)]
+pub(super) struct ClientArgs {
+    /// Client identifier.
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    client_id: String,
+    #[command(flatten)]
+    bounds: Bounds,
+    #[command(flatten)]
+    running: Running,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// How much of it.
+#[derive(Debug, Args)]
+struct Bounds {
+    /// The trace ends after so many seconds, at most 10.
+    #[arg(long, value_name = "N", default_value_t = 5,
+          value_parser = clap::value_parser!(u64).range(1..=10))]
+    seconds: u64,
+    /// The trace ends after so many packets, at most 10000.
+    #[arg(long, value_name = "N", default_value_t = 1000,
+          value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    packets: u64,
+    /// With payloads; needs the scope messages:read.
+    #[arg(long)]
+    payloads: bool,
+    /// Write the packets to this new file, in the format of Wireshark (pcapng).
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &TraceArgs) -> anyhow::Result<ExitCode> {
+    let Subject {
+        client,
+        topic,
+        address,
+    } = &args.subject;
+    let subjects = [("client", client), ("topic", topic), ("address", address)];
+    let mut named = subjects.into_iter();
+    let subject = named.find_map(|(name, value)| Some((name, value.as_deref()?)));
+    let (name, value) = subject.ok_or_else(|| Failure::usage("a trace of what?"))?;
+    let path = args.bounds.path(name, value);
+    args.bounds.trace(&args.running, &path, args.output.form)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Traces a client.
+pub(super) fn of_client(args: &ClientArgs) -> anyhow::Result<()> {
+    let path = args.bounds.path("client", &args.client_id);
+    args.bounds.trace(&args.running, &path, args.output.form)
+}
+
+impl Bounds {
+    fn path(&self, name: &str, value: &str) -> String {
+        let Self {
+            seconds,
+            packets,
+            payloads,
+            write,
+        } = self;
+        let format = if write.is_some() { "pcapng" } else { "jsonl" };
+        let value = encoded(value);
+        format!(
+            "/trace?{name}={value}&seconds={seconds}&packets={packets}&payloads={payloads}&format={format}"
+        )
+    }
+
+    fn trace(&self, running: &Running, path: &str, form: Form) -> anyhow::Result<()> {
+        let broker = running.broker()?;
+        // Before the trace: an existing file is a mistake that costs no ten seconds.
+        let file = self.write.as_deref().map(create).transpose()?;
+        let answer = broker.open(&Request {
+            method: Method::Get,
+            path,
+            accept: JSON_LINES,
+            body: b"",
+            body_type: "",
+        });
+        let answer = answer.inspect_err(|_| self.forget_file())?;
+        let mut body = answer.body;
+        if let (Some(mut file), Some(path)) = (file, &self.write) {
+            let copied = io::copy(&mut body, &mut file).and_then(|count| {
+                file.sync_all()?;
+                Ok(count)
+            });
+            let shown = path.display();
+            let count = copied
+                .inspect_err(|_| self.forget_file())
+                .with_context(|| format!("cannot write {shown}"))?;
+            writeln!(io::stderr(), "{count} bytes are in {shown}")?;
+            return Ok(());
+        }
+        let mut out = io::stdout().lock();
+        for line in BufReader::new(body).lines() {
+            let line = line.map_err(|error| broker.unanswered(&error))?;
+            match form {
+                Form::Json => writeln!(out, "{}", json_text(line))?,
+                Form::Table => writeln!(out, "{}", words(&line))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A partial file would look complete.
+    fn forget_file(&self) {
+        if let Some(path) = &self.write {
+            std::fs::remove_file(path).ok();
+        }
+    }
+}
+
+fn create(path: &Path) -> anyhow::Result<std::fs::File> {
+    let created = OpenOptions::new().write(true).create_new(true).open(path);
+    let shown = path.display();
+    created.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Failure::usage(format!(
+            "cannot write {shown}: it exists; choose another name, or move it away"
+        )),
+        _ => anyhow::Error::new(error).context(format!("cannot write {shown}")),
+    })
+}
+
+/// Members of a packet that are shown in another way, or not.
+const NOT_LISTED: [&str; 6] = [
+    "at",
+    "direction",
+    "connection",
+    "client_id",
+    "peer",
+    "packet",
+];
+
+/// A line of a trace in words.
+fn words(line: &str) -> String {
+    let Ok(value) = serde_json::from_str::<Value>(line) else {
+        return name(line).into_owned();
+    };
+    if let Some(count) = value.get("left_out") {
+        return format!("… {count} packets are missing here");
+    }
+    if let Some(why) = value.get("ended").and_then(Value::as_str) {
+        return format!("the trace ended: {why}");
+    }
+    let packet = value.get("packet").unwrap_or(&value);
+    let text = |key: &str| packet.get(key).and_then(Value::as_str).unwrap_or_default();
+    let arrow = if text("direction") == "from_client" {
+        "->"
+    } else {
+        "<-"
+    };
+    let members = packet.as_object().into_iter().flatten();
+    let shown = members.filter(|(key, value)| {
+        let is_default = value.is_null() || **value == Value::Bool(false);
+        !NOT_LISTED.contains(&key.as_str()) && !is_default
+    });
+    let shown: Vec<String> = shown
+        .map(|(key, value)| format!("{}={}", name(key), json_text(value.to_string())))
+        .collect();
+    let line = format!(
+        "{}  {} {arrow} {:<11} {}",
+        name(text("at")),
+        name(text("client_id")),
+        name(text("packet")),
+        shown.join(" ")
+    );
+    line.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_is_one_line_with_what_it_says() {
+        let line = r#"{"packet":{"at":"T","direction":"from_client","connection":1,"client_id":"m\u001b",
+            "peer":"p","packet_bytes":19,"packet":"PUBLISH","topic":"a/b","qos":1,"retain":false,
+            "payload":null}}"#;
+        assert_eq!(
+            words(line),
+            "T  m\\u{1b} -> PUBLISH     packet_bytes=19 qos=1 topic=\"a/b\""
+        );
+        assert_eq!(words(r#"{"left_out":3}"#), "… 3 packets are missing here");
+        assert_eq!(words(r#"{"ended":"time"}"#), "the trace ended: time");
+    }
+}

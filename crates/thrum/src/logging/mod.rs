@@ -1,0 +1,139 @@
+//! The log: text for people or JSON for machines, on standard error, with a level that can change
+//! while it runs. The management interface has the last events of it, and levels for a time.
+
+use std::io::IsTerminal as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thrum_broker::config::{LogConfig, LogFormat};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt, reload};
+
+use crate::management;
+
+#[cfg(feature = "management")]
+mod kept;
+
+/// Changes the level of the log.
+#[derive(Clone, Debug)]
+pub(crate) struct Level {
+    handle: reload::Handle<EnvFilter, Registry>,
+    /// Guards the parts of the level in force, which are set by different threads.
+    parts: Arc<Mutex<Parts>>,
+    /// The last events.
+    #[cfg(feature = "management")]
+    pub(crate) logs: Arc<thrum_management::Logs>,
+}
+
+/// What the level is made of.
+#[derive(Debug, Default)]
+struct Parts {
+    /// That of the configuration.
+    configured: String,
+    /// Directives that hold for a time.
+    added: Vec<String>,
+}
+
+impl Level {
+    /// Sets another level, in the notation of the configuration.
+    ///
+    /// # Errors
+    /// It is not a level.
+    pub(crate) fn set(&self, level: &str) -> anyhow::Result<()> {
+        self.change(|parts| level.clone_into(&mut parts.configured))
+    }
+
+    /// Adds directives to the level of the configuration, in place of those before.
+    ///
+    /// # Errors
+    /// One of them is none.
+    #[cfg(feature = "management")]
+    pub(crate) fn add(&self, directives: Vec<String>) -> anyhow::Result<()> {
+        self.change(|parts| parts.added = directives)
+    }
+
+    /// The level of the configuration.
+    #[cfg(feature = "management")]
+    pub(crate) fn configured(&self) -> String {
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        parts.configured.clone()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Parts)) -> anyhow::Result<()> {
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut parts);
+        Ok(self.handle.reload(filter(&parts.directives())?)?)
+    }
+}
+
+impl Parts {
+    /// Later directives win over earlier ones for the same target.
+    fn directives(&self) -> String {
+        let configured = std::iter::once(self.configured.as_str());
+        let added = self.added.iter().map(String::as_str);
+        let all = configured.chain(added).filter(|part| !part.is_empty());
+        all.collect::<Vec<_>>().join(",")
+    }
+}
+
+/// Starts the log.
+///
+/// # Errors
+/// The level is invalid, or a log exists already.
+pub(crate) fn init(config: &LogConfig) -> anyhow::Result<Level> {
+    let (filter, handle) = reload::Layer::new(filter(&config.level)?);
+    let lines = fmt::layer().with_writer(std::io::stderr);
+    let lines = match config.format {
+        LogFormat::Text => lines.with_ansi(is_colour_wanted()).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+    };
+    let log = tracing_subscriber::registry()
+        .with(filter)
+        .with(lines)
+        .with(management::log_layer());
+    #[cfg(feature = "management")]
+    let logs = Arc::<thrum_management::Logs>::default();
+    #[cfg(feature = "management")]
+    let log = {
+        let logs = Arc::clone(&logs);
+        log.with(kept::Kept(move |event| logs.push(event)))
+    };
+    log.try_init()?;
+    let parts = Parts {
+        configured: config.level.clone(),
+        added: Vec::new(),
+    };
+    Ok(Level {
+        handle,
+        parts: Arc::new(Mutex::new(parts)),
+        #[cfg(feature = "management")]
+        logs,
+    })
+}
+
+fn filter(level: &str) -> anyhow::Result<EnvFilter> {
+    Ok(EnvFilter::builder().parse(level)?)
+}
+
+/// See <https://no-color.org>.
+fn is_colour_wanted() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    std::io::stderr().is_terminal() && !refused
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_for_a_time_wins_over_that_of_the_configuration() {
+        let parts = Parts {
+            configured: "info,thrum_broker=warn".to_owned(),
+            added: vec!["debug".to_owned(), "thrum_broker=trace".to_owned()],
+        };
+        let text = filter(&parts.directives()).unwrap().to_string();
+        assert!(text.contains("thrum_broker=trace"), "{text}");
+        assert!(text.contains("debug") && !text.contains("info"), "{text}");
+        assert!(!text.contains("warn"), "{text}");
+    }
+}
