@@ -1,6 +1,7 @@
 /* A load generator that shares nothing with `thrum bench` but the clock: pairs of libmosquitto clients, one thread that
- * sends on a schedule, one that receives. It prints quantiles of the latency in nanoseconds, as a user would see it
- * (from the intended send) and without its own late sends (from the actual one).
+ * sends on a schedule, one that receives. It prints quantiles of the latency in nanoseconds: `seen` by a user (from the
+ * intended send), `service` without its own late sends (from the actual one), and `arrived` without the time in which
+ * it read the message too (until the kernel said that there is something to read).
  *
  *   generator PORT PAIRS MESSAGES_PER_SECOND SECONDS
  */
@@ -25,7 +26,8 @@ struct times {
 
 static struct mosquitto *publishers[PAIRS_MAX], *subscribers[PAIRS_MAX];
 static int pairs;
-static uint64_t *seen_ns, *service_ns;
+static uint64_t *seen_ns, *service_ns, *arrived_ns;
+static uint64_t readable_ns;
 static size_t received, wanted, subscribed;
 static uint64_t counts_from_ns;
 
@@ -55,6 +57,7 @@ static void on_message(struct mosquitto *client, void *user, const struct mosqui
         return;
     seen_ns[received] = at_ns - times.due_ns;
     service_ns[received] = at_ns - times.sent_ns;
+    arrived_ns[received] = readable_ns > times.sent_ns ? readable_ns - times.sent_ns : 0;
     received++;
 }
 
@@ -87,6 +90,7 @@ static void *receive(void *until)
             sockets[pair] = (struct pollfd){mosquitto_socket(subscribers[pair]), POLLIN, 0};
         if (poll(sockets, (nfds_t)pairs, 20) <= 0)
             continue;
+        readable_ns = now_ns();
         for (int pair = 0; pair < pairs; pair++)
             if (sockets[pair].revents & POLLIN)
                 mosquitto_loop_read(subscribers[pair], 100);
@@ -121,6 +125,7 @@ int main(int count, char **words)
     wanted = (size_t)(rate * seconds);
     seen_ns = calloc(wanted, sizeof *seen_ns);
     service_ns = calloc(wanted, sizeof *service_ns);
+    arrived_ns = calloc(wanted, sizeof *arrived_ns);
     mosquitto_lib_init();
     for (int pair = 0; pair < pairs; pair++) {
         char topic[32];
@@ -160,5 +165,6 @@ int main(int count, char **words)
     }
     print("seen", seen_ns);
     print("service", service_ns);
+    print("arrived", arrived_ns);
     return 0;
 }

@@ -17,6 +17,7 @@ mod audit;
 mod clock;
 pub mod config;
 mod counts;
+mod in_thread;
 pub mod login;
 mod logs;
 pub mod metrics;

@@ -177,7 +177,7 @@ fn listener(socket: &ListeningSocket) -> io::Result<UnixListener> {
     UnixListener::from_std(listener)
 }
 
-async fn serve_one(stream: UnixStream, router: Router, mut stopping: watch::Receiver<bool>) {
+async fn serve_one(stream: UnixStream, router: Router, stopping: watch::Receiver<bool>) {
     // A client that does not read its answers cannot occupy a place for long.
     let stream = Stalled::new(stream, Progress::after_head());
     let connection = http1::Builder::new()
@@ -189,7 +189,7 @@ async fn serve_one(stream: UnixStream, router: Router, mut stopping: watch::Rece
     let mut connection = pin!(connection);
     let served = tokio::select! {
         served = connection.as_mut() => served,
-        () = until_stop(&mut stopping) => {
+        () = until_stop(stopping) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -200,7 +200,7 @@ async fn serve_one(stream: UnixStream, router: Router, mut stopping: watch::Rece
 }
 
 /// Waits for the end of the broker.
-async fn until_stop(stopping: &mut watch::Receiver<bool>) {
+pub(crate) async fn until_stop(mut stopping: watch::Receiver<bool>) {
     // The sender is dropped at the end, too.
     stopping.wait_for(|is_stopping| *is_stopping).await.ok();
 }

@@ -54,7 +54,8 @@ pub struct TelemetryConfig {
 #[serde(default, deny_unknown_fields)]
 pub struct MessageTracesConfig {
     /// One of this many messages that match `filters` and `clients` is traced; 1 traces all of
-    /// them. Default `0`: none.
+    /// them. A traced message grows by up to 71 bytes, and is dropped for receivers with a smaller
+    /// maximum packet size. Default `0`: none.
     #[schemars(range(max = 1_000_000_000))]
     pub every: u32,
     /// A message with the user property `traceparent` is traced if its publisher traces it, and

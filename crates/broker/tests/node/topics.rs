@@ -254,7 +254,7 @@ fn messages_that_a_full_queue_drops_are_counted_for_their_filter() {
 fn filters_that_are_counted_are_bounded_and_plain() {
     let (broker, _) = start(1, |_| {});
     let queries = broker.queries();
-    for wrong in ["", "a/#/b", "$share/g/a", "a\nb"] {
+    for wrong in ["", "a/#/b", "$share/g/a", "a\nb", "a\r"] {
         let error = queries.add_topic_metric(wrong).unwrap_err();
         assert!(matches!(error, QueryError::Invalid(_)), "{wrong:?} {error}");
     }

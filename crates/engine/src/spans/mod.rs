@@ -17,8 +17,8 @@ use thrum_protocol::Publication;
 
 pub use self::context::TraceContext;
 pub(crate) use self::hop::{Hop, Traced};
-pub(crate) use self::open::written;
 pub use self::open::{OPEN_MAX, Spans};
+pub(crate) use self::open::{sweep, written};
 pub use self::queue::{Span, SpanKind, SpanOutcome, SpanQueue, WAITING_MAX};
 
 use self::context::Parent;

@@ -3,10 +3,13 @@
 use super::queue::{Span, SpanOutcome};
 use crate::core::Core;
 use crate::ids::ConnectionId;
-use crate::stages::{MovedBytes, now_ns};
+use crate::stages::{MovedBytes, now_ns, plan_sweep};
 
 /// Deliveries that one worker follows at a time; the spans of others end in the output.
 pub const OPEN_MAX: usize = 64;
+
+/// A delivery that is not written after this time makes room for others.
+const OPEN_NS_MAX: u64 = 60_000_000_000;
 
 /// A delivery whose span has not ended.
 #[derive(Debug)]
@@ -25,6 +28,11 @@ pub struct Spans {
 }
 
 impl Spans {
+    /// Whether no delivery is followed.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// Whether a delivery to a connection is followed.
     pub(crate) fn follow(&self, connection: ConnectionId) -> bool {
         self.open.iter().any(|one| one.connection == connection)
@@ -43,6 +51,19 @@ pub(super) fn follow(core: &mut Core, mut open: Open) {
     } else {
         core.outputs[open.connection.key].is_followed = true;
         core.stages.spans.open.push(open);
+        plan_sweep(core);
+    }
+}
+
+/// Ends the spans of deliveries that can no longer be written, and of those that take too long.
+pub(crate) fn sweep(core: &mut Core) {
+    end_lost(core);
+    let now_ns = now_ns(core);
+    let is_late = |one: &mut Open| now_ns.saturating_sub(one.span.begin_ns) >= OPEN_NS_MAX;
+    for mut one in core.stages.spans.open.extract_if(.., is_late) {
+        one.span.end_ns = now_ns;
+        one.span.outcome = SpanOutcome::Unfollowed;
+        core.node.spans.pass(one.span);
     }
 }
 

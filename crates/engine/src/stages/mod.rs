@@ -24,7 +24,7 @@ pub use self::latencies::{STAGE_NS_MAX, StageSeries};
 pub use self::table::contradiction;
 use self::table::give_up_all;
 pub use self::table::{FOLLOWED_MAX, MovedBytes, sweep_is_due, written};
-pub(crate) use self::table::{acknowledged, held, left_queue, released};
+pub(crate) use self::table::{acknowledged, held, left_queue, plan_sweep, released};
 pub use self::watch::Stamp;
 pub(crate) use self::watch::{Stamped, Unwatched, Watch};
 

@@ -159,7 +159,7 @@ pub(super) fn follow(core: &mut Core, mut followed: Followed) {
 }
 
 /// Sets the timer of the next sweep, unless it is set.
-fn plan_sweep(core: &mut Core) {
+pub(crate) fn plan_sweep(core: &mut Core) {
     if !std::mem::replace(&mut core.stages.is_sweep_planned, true) {
         let at = core.turn.now.plus(SWEEP_INTERVAL);
         core.timers.insert(at, Target::Stages);
@@ -170,7 +170,8 @@ fn plan_sweep(core: &mut Core) {
 pub fn sweep_is_due(core: &mut Core) {
     core.stages.is_sweep_planned = false;
     sweep(core);
-    if core.stages.are_followed() {
+    spans::sweep(core);
+    if core.stages.are_followed() || !core.stages.spans.is_empty() {
         plan_sweep(core);
     }
 }

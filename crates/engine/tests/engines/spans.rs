@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use thrum_codec::QoS;
 use thrum_codec::packet::Publish;
@@ -278,6 +279,33 @@ fn deliveries_beyond_the_limit_end_in_the_output() {
     let written = spans(&node).into_iter();
     let written = written.filter(|span| span.outcome == SpanOutcome::Written);
     assert_eq!(written.count(), OPEN_MAX);
+}
+
+#[test]
+fn deliveries_that_are_not_written_end_by_themselves() {
+    let mut node = Node::planned(1, traced(|_| ()));
+    let [receiver, publisher] = peers(&mut node);
+    node.set_slow(receiver, true);
+    for _ in 0..OPEN_MAX {
+        node.publish(publisher, "t", "m", Q0);
+    }
+    let outcomes = |node: &Node| -> Vec<SpanOutcome> {
+        let deliveries = spans(node).into_iter();
+        let deliveries = deliveries.filter(|span| span.kind == SpanKind::Delivered);
+        deliveries.map(|span| span.outcome).collect()
+    };
+    assert_eq!(outcomes(&node), []);
+    for _ in 0..20 {
+        node.advance_time(Duration::from_secs(5));
+    }
+    assert_eq!(outcomes(&node), [SpanOutcome::Unfollowed; OPEN_MAX]);
+    // There is room for others, and their end is noticed although nothing more is delivered.
+    node.publish(publisher, "t", "m", Q0);
+    node.cut(receiver);
+    for _ in 0..20 {
+        node.advance_time(Duration::from_secs(5));
+    }
+    assert_eq!(outcomes(&node), [SpanOutcome::ConnectionEnded]);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{ApiState, Problem};
 use crate::audit::{Audit, AuditError, Change, Ended};
+use crate::in_thread::in_thread;
 use crate::login::{Caller, Refusal};
 
 impl ApiState {
@@ -73,13 +74,7 @@ impl ApiState {
         work: impl FnOnce(&Audit) -> Result<T, AuditError> + Send + 'static,
     ) -> Result<T, AuditError> {
         let audit = Arc::clone(&self.security.audit);
-        // The semaphore is never closed.
-        let permit = Arc::clone(&self.log_permits).acquire_owned().await;
-        let task = tokio::task::spawn_blocking(move || {
-            let done = work(&audit);
-            drop(permit);
-            done
-        });
-        task.await.unwrap_or_else(|_| Err(AuditError::stopped()))
+        let done = in_thread(&self.log_permits, move || work(&audit)).await;
+        done.unwrap_or_else(|| Err(AuditError::stopped()))
     }
 }

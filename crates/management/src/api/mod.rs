@@ -53,6 +53,7 @@ use tokio::sync::Semaphore;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::in_thread::in_thread;
 use crate::login::{HASHES_MAX, Scope};
 use crate::program::{Program, ProgramError};
 use crate::{Managed, Security};
@@ -94,7 +95,6 @@ pub use operating::{
 };
 pub use problem::{NO_CLIENT, Problem};
 pub use publish::{Batch, BatchItem, Message, Outcome, Published, PublishedBatch};
-pub use refusals::CODE_NEEDED;
 pub use retained::{Publisher, Retained, RetainedDetail, RetainedPage};
 pub use retained_line::{LineProperties, RetainedLine};
 pub use retained_transfer::{Imported, RetainedRemoval};
@@ -289,17 +289,12 @@ impl ApiState {
         self,
         query: impl FnOnce(&Queries) -> Result<T, QueryError> + Send + 'static,
     ) -> Result<T, Problem> {
-        // The semaphore is never closed.
-        let permit = self.permits.acquire_owned().await;
         let cancel = CancelOnDrop(Cancellation::default());
         let queries = self.queries.with_cancellation(cancel.0.clone());
-        let task = tokio::task::spawn_blocking(move || {
-            let answer = query(&queries);
-            drop(permit);
-            answer
-        });
-        let answer = task.await.unwrap_or(Err(QueryError::Stopped));
-        answer.map_err(Problem::from)
+        let answer = in_thread(&self.permits, move || query(&queries)).await;
+        answer
+            .unwrap_or(Err(QueryError::Stopped))
+            .map_err(Problem::from)
     }
 
     /// Asks the program in another thread.
@@ -310,15 +305,10 @@ impl ApiState {
         let Some(program) = self.managed.program.clone() else {
             return Err(operating::no_program());
         };
-        // The semaphore is never closed.
-        let permit = Arc::clone(&self.program_permits).acquire_owned().await;
-        let task = tokio::task::spawn_blocking(move || {
-            let answer = ask(&*program);
-            drop(permit);
-            answer
-        });
-        let answer = task.await.unwrap_or(Err(ProgramError::Stopped));
-        answer.map_err(Problem::from)
+        let answer = in_thread(&self.program_permits, move || ask(&*program)).await;
+        answer
+            .unwrap_or(Err(ProgramError::Stopped))
+            .map_err(Problem::from)
     }
 }
 

@@ -3,11 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
-use thrum_broker::config::Workers;
-use thrum_broker::{Access, Broker, Config};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
+use super::stream::tests::broker_and_api;
 use super::*;
 
 /// Much longer than the broker takes for an answer.
@@ -15,17 +14,6 @@ const LONG: Duration = Duration::from_secs(30);
 
 /// More answers than a broker gives before a request that has ended is noticed.
 const ANSWERS_MAX: u32 = 100_000;
-
-/// A broker without listeners, and the state of its interface.
-fn broker_and_api() -> (Broker, ApiState) {
-    let mut config = Config::default();
-    config.node.workers = Workers::Count(1);
-    config.listeners.clear();
-    let broker = Broker::start(config, Access::default()).expect("it needs no port");
-    let security = Security::open(None, None).expect("it is in memory");
-    let api = ApiState::new(broker.queries(), security, Entrance::Local);
-    (broker, api)
-}
 
 fn runtime() -> Runtime {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();

@@ -7,7 +7,7 @@ use crate::audit::AuditError;
 use crate::login::Refusal;
 
 /// Title of the problem that a login needs a one-time code.
-pub const CODE_NEEDED: &str = "code needed";
+pub(super) const CODE_NEEDED: &str = "code needed";
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {

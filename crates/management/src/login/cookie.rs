@@ -2,6 +2,9 @@
 
 use axum::http::HeaderMap;
 use axum::http::header::COOKIE;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use zeroize::Zeroizing;
 
 use super::sessions::SessionSecret;
 
@@ -12,6 +15,21 @@ pub(crate) const NAME: &str = "thrum_session";
 const NAME_TLS: &str = "__Host-thrum_session";
 /// Cookies of that name that are tried: a neighbour of the domain may have planted one in front.
 pub(super) const COOKIES_MAX: usize = 4;
+
+/// Random bytes of a secret in a cookie.
+pub(super) const SECRET_BYTES: usize = 32;
+/// Bytes of its text in base64.
+const TEXT_BYTES: usize = 43;
+
+/// The secret that is the value of a cookie.
+pub(super) fn secret_of(text: &str) -> Option<Zeroizing<[u8; SECRET_BYTES]>> {
+    if text.len() != TEXT_BYTES {
+        return None;
+    }
+    let bytes = Zeroizing::new(URL_SAFE_NO_PAD.decode(text).ok()?);
+    let bytes: [u8; SECRET_BYTES] = bytes.as_slice().try_into().ok()?;
+    Some(Zeroizing::new(bytes))
+}
 
 /// The name of the cookie.
 const fn name(is_tls: bool) -> &'static str {

@@ -8,7 +8,6 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, Method, Uri};
 use thrum_access::Secret;
 use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
 use zeroize::Zeroizing;
 
 use super::TOKEN_HEADER;
@@ -28,6 +27,7 @@ use super::sessions::{SessionRow, SessionSecret, SessionTimes, Sessions};
 use super::setup::Setup;
 use super::{cookie, digest, setup};
 use crate::clock::{Clock, Now};
+use crate::in_thread::in_thread;
 
 /// Who may ask a broker, and who is asking.
 #[derive(Debug)]
@@ -306,20 +306,17 @@ impl Login {
         change: impl FnOnce(&mut Accounts) -> Result<T, Refusal> + Send + 'static,
         then: impl FnOnce(&Self) + Send + 'static,
     ) -> Result<T, Refusal> {
-        // The semaphore is never closed.
-        let permit = Arc::clone(&self.writer).acquire_owned().await;
         let login = Arc::clone(self);
-        let changed = spawn_blocking(move || {
+        let changed = in_thread(&self.writer, move || {
             let changed = login.accounts.change(change);
             if changed.is_ok() {
                 then(&login);
             }
-            drop(permit);
             changed
         });
         changed
             .await
-            .unwrap_or_else(|_| Err(Refusal::Broken("the broker is stopping".to_owned())))
+            .unwrap_or_else(|| Err(Refusal::Broken("the broker is stopping".to_owned())))
     }
 
     /// Forgets the uses of a key that was removed.

@@ -10,6 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use zeroize::Zeroizing;
 
+use super::cookie::{SECRET_BYTES, secret_of};
 use super::digest::{Digest, is_same};
 use super::scope::Role;
 use crate::clock::Now;
@@ -39,11 +40,6 @@ impl Default for SessionTimes {
 const SESSIONS_OF_ONE_MAX: usize = 20;
 /// Sessions of all, likewise.
 const SESSIONS_MAX: usize = 2000;
-/// Random bytes of the secret.
-pub(super) const SECRET_BYTES: usize = 32;
-
-/// Bytes of its text in base64.
-const TEXT_BYTES: usize = 43;
 
 /// The secret in a cookie.
 #[derive(Clone)]
@@ -57,12 +53,7 @@ impl SessionSecret {
 
     /// Reads the value of a cookie.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        if text.len() != TEXT_BYTES {
-            return None;
-        }
-        let bytes = Zeroizing::new(URL_SAFE_NO_PAD.decode(text).ok()?);
-        let bytes: [u8; SECRET_BYTES] = bytes.as_slice().try_into().ok()?;
-        Some(Self(Zeroizing::new(bytes)))
+        secret_of(text).map(Self)
     }
 
     /// The value of the cookie.

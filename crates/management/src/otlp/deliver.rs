@@ -121,8 +121,8 @@ impl Deliverer {
     }
 
     /// Sends a request until the collector has it or refuses it, or the end comes. `make` makes it
-    /// again for each repetition.
-    pub(super) async fn deliver(&mut self, make: impl Fn() -> Batch) {
+    /// again for each repetition. False if the end came first.
+    pub(super) async fn deliver(&mut self, make: impl Fn() -> Batch) -> bool {
         let collector = Arc::clone(&self.collector);
         let counts = &collector.counts;
         let mut under_way = UnderWay {
@@ -144,7 +144,7 @@ impl Deliverer {
                     self.pauses.reset();
                     collector.note_accepted();
                     collector.note_rejected(self.signal, rejected, &message);
-                    return;
+                    return true;
                 }
                 Outcome::Refused(why) => {
                     under_way.items = 0;
@@ -152,7 +152,7 @@ impl Deliverer {
                     counts.add(self.signal, ExportFate::Refused, batch.items);
                     self.pauses.reset();
                     collector.note_refused(self.signal, &why);
-                    return;
+                    return true;
                 }
                 Outcome::Later { why, pause } => {
                     counts.add_failed_request(self.signal);
@@ -162,7 +162,7 @@ impl Deliverer {
                 }
             }
             if is_last {
-                return;
+                return false;
             }
         }
     }

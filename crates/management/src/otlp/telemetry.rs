@@ -154,11 +154,13 @@ impl Exports {
         let mut deliverer = self.deliverer(Signal::Metrics);
         let mut ticks = interval(self.settings.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        while !deliverer.is_stopping() {
+        let mut is_last = false;
+        while !is_last {
             let tick = async {
                 ticks.tick().await;
             };
             deliverer.wait(tick).await;
+            is_last = deliverer.is_stopping();
             // Those of now, also in a repetition: sums contain what the request before had.
             deliverer.deliver(|| self.metrics_of_now()).await;
         }
@@ -190,15 +192,25 @@ impl Exports {
         while !is_last {
             deliverer.wait(sleep(SPANS_INTERVAL)).await;
             is_last = deliverer.is_stopping();
-            let mut found = self.queries.export().take_spans(SPANS_MAX);
-            while !found.is_empty() {
-                let batch = Batch {
-                    bytes: Arc::new(spans::request(&self.resource, &found, started_at)),
-                    items: found.len() as u64,
-                };
-                drop(found);
-                deliverer.deliver(|| batch.clone()).await;
-                found = self.queries.export().take_spans(SPANS_MAX);
+            self.deliver_spans(&mut deliverer, started_at).await;
+        }
+    }
+
+    /// Sends the spans that have ended. Those that are not sent when the end comes wait for the
+    /// next export.
+    async fn deliver_spans(&self, deliverer: &mut Deliverer, started_at: u64) {
+        loop {
+            let found = self.queries.export().take_spans(SPANS_MAX);
+            if found.is_empty() {
+                return;
+            }
+            let batch = Batch {
+                bytes: Arc::new(spans::request(&self.resource, &found, started_at)),
+                items: found.len() as u64,
+            };
+            drop(found);
+            if !deliverer.deliver(|| batch.clone()).await {
+                return;
             }
         }
     }

@@ -31,6 +31,7 @@ use super::forwarded;
 use super::places::{Place, Places};
 use super::websocket;
 use crate::api::{Peer, Problem};
+use crate::service::until_stop;
 use crate::stalled::{Progress, Stalled};
 
 /// Time for TLS, and for the first line of a request.
@@ -194,12 +195,6 @@ where
     if let Err(error) = served {
         tracing::debug!(%address, %error, "a connection to the HTTP port ended");
     }
-}
-
-/// Waits for the end of the broker.
-async fn until_stop(mut stopping: watch::Receiver<bool>) {
-    // The sender is dropped at the end, too.
-    stopping.wait_for(|is_stopping| *is_stopping).await.ok();
 }
 
 /// A reload has taken the address away: its connections end with the next request.

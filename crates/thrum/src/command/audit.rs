@@ -1,13 +1,12 @@
 //! `thrum audit`: who changed what in a running broker.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use thrum_storage::WallMillis;
 
-use super::listing::{self, Cell, Column, ListArgs, Listing, Question};
+use super::listing::{self, Cell, Column, Fetched, ListArgs, Listing, Question};
 use super::running::Running;
 use super::shown::{now, parse_span, parse_time, time};
 
@@ -91,8 +90,8 @@ fn list(args: &LsArgs) -> anyhow::Result<()> {
     listing::run(&args.running, &ENTRIES, &question, &args.list)
 }
 
-fn damaged(numbers: &BTreeMap<String, u64>) -> Vec<String> {
-    let count = numbers.get("damaged_lines").copied().unwrap_or(0);
+fn damaged(fetched: &Fetched) -> Vec<String> {
+    let count = fetched.others.get("damaged_lines").copied().unwrap_or(0);
     if count == 0 {
         return Vec::new();
     }

@@ -131,6 +131,12 @@ pub(crate) fn run_certs(args: &CertsArgs) -> anyhow::Result<ExitCode> {
         CertificateAction::Ls(args) => {
             let mut list: ListenerList = args.running.ask(Method::Get, "/listeners")?;
             list.listeners.retain(|listener| listener.tls.is_some());
+            if list.listeners.is_empty() {
+                writeln!(
+                    std::io::stderr(),
+                    "no listener has a certificate: listeners.NAME.tls gives it one"
+                )?;
+            }
             args.print(&list.listeners, &CERTIFICATE_HEADINGS, certificates)?;
         }
         CertificateAction::Reload(args) => {

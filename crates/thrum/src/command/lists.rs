@@ -1,13 +1,12 @@
 //! `thrum subs`, `groups`, `drops` and `slow`: lists of a running broker that need no more than
 //! their columns.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::clients::CLIENTS;
-use super::listing::{self, Cell, Column, FilterArgs, ListArgs, Listing, Question};
+use super::listing::{self, Cell, Column, Fetched, FilterArgs, ListArgs, Listing, Question};
 use super::running::Running;
 
 /// Arguments of a command whose only action is a list.
@@ -64,13 +63,13 @@ static SUBSCRIPTIONS: Listing = Listing {
 pub(crate) fn subs(args: &SubsArgs) -> anyhow::Result<ExitCode> {
     let SubsAction::Ls(args) = &args.action;
     let question = Question::new("/subscriptions").with("filter", args.exactly.as_deref());
-    let SubsLsArgs {
-        running,
-        filter,
-        list,
-        ..
-    } = args;
-    listing::run_filtered(running, &SUBSCRIPTIONS, &question, list, filter)?;
+    listing::run_filtered(
+        &args.running,
+        &SUBSCRIPTIONS,
+        &question,
+        &args.list,
+        &args.filter,
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -124,13 +123,7 @@ static GROUPS: Listing = Listing {
 pub(crate) fn groups(args: &GroupsArgs) -> anyhow::Result<ExitCode> {
     let GroupsAction::Ls(args) = &args.action;
     let question = Question::new("/groups").with("group", args.group.as_deref());
-    let GroupsLsArgs {
-        running,
-        filter,
-        list,
-        ..
-    } = args;
-    listing::run_filtered(running, &GROUPS, &question, list, filter)?;
+    listing::run_filtered(&args.running, &GROUPS, &question, &args.list, &args.filter)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -206,8 +199,8 @@ pub(crate) fn drops(args: &DropsArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Counters that made room for others.
-fn left_out(numbers: &BTreeMap<String, u64>) -> Vec<String> {
-    let count = numbers.get("left_out").copied().unwrap_or(0);
+fn left_out(fetched: &Fetched) -> Vec<String> {
+    let count = fetched.others.get("left_out").copied().unwrap_or(0);
     let note = format!(
         "{count} rarer combinations had to make room; MESSAGES may be too high by AT MOST LESS (-o wide)"
     );

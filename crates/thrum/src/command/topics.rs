@@ -1,6 +1,5 @@
 //! `thrum topics`: the topics that messages have now, as a tree with figures.
 
-use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -9,7 +8,7 @@ use serde_json::Value;
 use thrum_figures::{bytes, count, figure, fraction};
 use thrum_storage::WallMillis;
 
-use super::listing::{self, Cell, Column, ListArgs, Listing, Question};
+use super::listing::{self, Cell, Column, Fetched, ListArgs, Listing, Question};
 use super::running::{Broker, Form, Method, Output, Running, encoded};
 use super::shown::{NOTHING, json_line, name};
 
@@ -87,6 +86,10 @@ struct GetArgs {
     output: Output,
 }
 
+/// The observation begins with the first look, and ends a minute after the last.
+const NOT_SEEN: &str =
+    "no message was seen there since this look or the one before: ask again while messages come";
+
 static TOPICS: Listing = Listing {
     member: "topics",
     columns: &[
@@ -140,20 +143,24 @@ fn list(args: &LsArgs, list: &ListArgs) -> anyhow::Result<()> {
     let question = Question::new("/topics")
         .with("under", args.under.as_deref())
         .sorted(key, list.is_descending())
-        .with_notes(others);
+        .with_notes(notes);
     listing::run(&args.running, &TOPICS, &question, &list)
 }
 
-/// Messages whose topics found no room.
-fn others(numbers: &BTreeMap<String, u64>) -> Vec<String> {
-    let messages = numbers.get("others").copied().unwrap_or(0);
-    if messages == 0 {
-        return Vec::new();
+/// Messages whose topics found no room, and why there may be no topic.
+fn notes(fetched: &Fetched) -> Vec<String> {
+    let mut notes = Vec::new();
+    if fetched.rows.is_empty() {
+        notes.push(NOT_SEEN.to_owned());
     }
-    vec![format!(
-        "{} messages had topics that found no room in the tree",
-        count(messages)
-    )]
+    let messages = fetched.others.get("others").copied().unwrap_or(0);
+    if messages > 0 {
+        notes.push(format!(
+            "{} messages had topics that found no room in the tree",
+            count(messages)
+        ));
+    }
+    notes
 }
 
 fn rate(topic: &Value, _now: WallMillis) -> String {
@@ -182,10 +189,7 @@ fn tree(args: &TreeArgs) -> anyhow::Result<()> {
     };
     tree.print(args.under.as_deref(), 0)?;
     if tree.printed == 0 {
-        writeln!(
-            std::io::stderr(),
-            "no message was seen there yet: the broker observes topics since this look"
-        )?;
+        writeln!(std::io::stderr(), "{NOT_SEEN}")?;
     }
     Ok(())
 }

@@ -186,7 +186,8 @@ fn managed_source(
     };
     match read {
         Ok(source) => Ok((source, None)),
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+        // A broker that runs has read it before, and would lose its keys.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied && request.data_dir.is_none() => {
             let path = path.display();
             Ok((None, Some(format!("cannot read {path}: permission denied"))))
         }

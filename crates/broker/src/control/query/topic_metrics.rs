@@ -100,7 +100,7 @@ fn check(filter: &str) -> Result<(), String> {
         Ok(parsed) if parsed.shared().is_some() => Err(format!(
             "{filter:?} is the filter of a shared group; leave $share/GROUP/ out"
         )),
-        Ok(_) if filter.contains('\n') => {
+        Ok(_) if filter.contains(['\n', '\r']) => {
             Err("a filter that is counted is one line of a file; it has no line break".to_owned())
         }
         Ok(_) => Ok(()),

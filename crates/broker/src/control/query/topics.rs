@@ -23,6 +23,8 @@ use crate::traffic::Traffic;
 pub const TOPIC_ROWS_OF_WORKER_MAX: usize = 2048;
 /// Longest topic that is asked for: that of the protocol.
 const TOPIC_BYTES_MAX: usize = 65_535;
+/// How often a walk begins again that has lost its place.
+const RESTARTS_MAX: u8 = 3;
 
 /// The order of topics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -157,6 +159,7 @@ pub(super) fn topics(sender: &QuerySender, query: &TopicQuery) -> Result<TopicPa
         next: None,
         parent: None,
         resumes_at: None,
+        restarts: 0,
         found: TopicsFound::default(),
     };
     let mut found = TopicsFound::default();
@@ -441,6 +444,8 @@ struct ListTopics {
     next: Option<TopicNodeId>,
     /// The name of the next child, which goes on in the next turn.
     resumes_at: Option<Box<str>>,
+    /// How often it has begun again.
+    restarts: u8,
     found: TopicsFound,
 }
 
@@ -474,6 +479,15 @@ impl ListTopics {
             }
             _ => true,
         }
+    }
+
+    /// Whether it must begin again: which children were not visited is unknown then, as they have
+    /// no order.
+    fn is_lost(&mut self, traffic: &Traffic) -> bool {
+        let began = self.found.began;
+        let tree = traffic.engine.core.observation.tree();
+        let tree = tree.filter(|tree| Some(tree.began()) == began);
+        !self.is_found_again(tree)
     }
 
     /// Takes a child, if it comes behind the cursor: a worker alone knows that for names only.
@@ -514,7 +528,13 @@ impl WorkerTask for ListTopics {
     type Answer = TopicsFound;
 
     fn advance(&mut self, traffic: &mut Traffic) -> TaskProgress<TopicsFound> {
-        if self.parent.is_none() && !self.begin(traffic) {
+        if self.is_lost(traffic) {
+            self.found = TopicsFound::default();
+            self.parent = None;
+            self.restarts += 1;
+        }
+        if self.parent.is_none() && (self.restarts > RESTARTS_MAX || !self.begin(traffic)) {
+            self.found.is_cut |= self.restarts > RESTARTS_MAX;
             return TaskProgress::Done(std::mem::take(&mut self.found));
         }
         let core = &mut traffic.engine.core;
@@ -524,10 +544,6 @@ impl WorkerTask for ListTopics {
         // The observation may have ended meanwhile.
         let tree = core.observation.tree();
         let tree = tree.filter(|tree| tree.began() == began);
-        if !self.is_found_again(tree) {
-            self.next = None;
-            self.found.is_cut = true;
-        }
         while let (Some(tree), Some(parent), Some(child)) = (tree, self.parent, self.next) {
             self.next = tree.next_child(parent, child);
             let name = |next: TopicNodeId| tree.show(next).name.into();

@@ -352,6 +352,9 @@ impl Shell {
     /// Advances the time in one step.
     pub(crate) fn advance_time(&mut self, time: Duration) {
         self.now = self.now.plus(time);
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let process = &self.plan.process;
+        process.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
     /// Sets the memory of the process.

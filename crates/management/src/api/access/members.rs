@@ -12,7 +12,7 @@ use super::super::entrance::Sender;
 use super::super::openapi::{Asked, Audited, Conflict, NotFound};
 use super::super::request::{Body, Named, NoParameters, PageParameters, Parameters, rows};
 use super::super::{ApiState, Problem};
-use super::{behind, check_name, cursor_of, missing, names, rules, texts};
+use super::{behind, check_name, missing, names, paged, rules, texts};
 use crate::audit::Change;
 
 /// A role: rules with a name.
@@ -69,21 +69,6 @@ pub(super) struct GroupBody {
     roles: Vec<String>,
     /// Rules of its members.
     rules: Vec<String>,
-}
-
-/// The rows behind a name, and the name of the last one if there are more.
-fn paged<'a, T: 'a, R>(
-    all: impl Iterator<Item = (&'a str, &'a T)>,
-    limit: usize,
-    behind: Option<&str>,
-    row: impl Fn(&str, &T) -> R,
-) -> (Vec<R>, Option<String>) {
-    let mut rest = all.filter(|(name, _)| behind.is_none_or(|behind| *name > behind));
-    let page: Vec<(&str, &T)> = rest.by_ref().take(limit).collect();
-    let last = page.last().map(|(name, _)| cursor_of(name));
-    let has_more = rest.next().is_some();
-    let rows = page.into_iter().map(|(name, one)| row(name, one));
-    (rows.collect(), last.filter(|_| has_more))
 }
 
 /// Lists roles of users in the order of their names.

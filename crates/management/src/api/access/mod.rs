@@ -20,6 +20,7 @@ use utoipa_axum::routes;
 
 use super::routes::Routes;
 use super::{ApiState, Problem};
+use crate::in_thread::in_thread;
 use crate::login::Scope;
 
 pub use bans::{Ban, BanAdded, BanPage, BanToAdd, ClientToBan};
@@ -84,14 +85,8 @@ impl ApiState {
         work: impl FnOnce(&AuthService) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
         let clients = Arc::clone(self.clients()?);
-        // The semaphore is never closed.
-        let permit = Arc::clone(&self.access_permits).acquire_owned().await;
-        let task = tokio::task::spawn_blocking(move || {
-            let done = work(&clients);
-            drop(permit);
-            done
-        });
-        task.await.unwrap_or_else(|_| Err(stopping()))
+        let done = in_thread(&self.access_permits, move || work(&clients)).await;
+        done.unwrap_or_else(|| Err(stopping()))
     }
 
     /// Looks into the user store.
@@ -111,6 +106,21 @@ impl ApiState {
         self.in_access(|clients| clients.edit_users(change).map_err(edit_problem))
             .await
     }
+}
+
+/// The rows behind a name, and the name of the last one if there are more.
+fn paged<'a, T: 'a, R>(
+    all: impl Iterator<Item = (&'a str, &'a T)>,
+    limit: usize,
+    behind: Option<&str>,
+    row: impl Fn(&str, &T) -> R,
+) -> (Vec<R>, Option<String>) {
+    let mut rest = all.filter(|(name, _)| behind.is_none_or(|behind| *name > behind));
+    let page: Vec<(&str, &T)> = rest.by_ref().take(limit).collect();
+    let last = page.last().map(|(name, _)| cursor_of(name));
+    let has_more = rest.next().is_some();
+    let rows = page.into_iter().map(|(name, one)| row(name, one));
+    (rows.collect(), last.filter(|_| has_more))
 }
 
 fn edit_problem(error: EditError<Problem>) -> Problem {

@@ -17,7 +17,7 @@ use super::super::entrance::Sender;
 use super::super::openapi::{Asked, Audited, Conflict, NotFound};
 use super::super::request::{Body, Named, NoParameters, Parameters, SecretText, rows};
 use super::super::{ApiState, Problem};
-use super::{behind, check_name, cursor_of, missing, names, rules, texts};
+use super::{behind, check_name, missing, names, paged, rules, texts};
 use crate::audit::Change;
 
 /// Most bytes of a password: as many as a CONNECT can hold.
@@ -187,18 +187,13 @@ pub(super) async fn list(
     let behind = behind(parameters.cursor.as_deref())?;
     let page = api.in_store(move |store| {
         let found = store.users_behind(behind.as_deref());
-        let mut found = found.filter(|(name, user)| parameters.fits(name, user));
-        let users = found
-            .by_ref()
-            .take(limit)
-            .map(|(name, user)| shown(name, user));
-        let users: Vec<User> = users.collect();
-        let next = users.last().map(|user| cursor_of(&user.name));
-        let has_more = found.next().is_some();
+        let found = found.filter(|(name, user)| parameters.fits(name, user));
+        // They begin behind it already.
+        let (users, next) = paged(found, limit, None, shown);
         Ok(UserPage {
             users,
             total: store.users().len(),
-            next: next.filter(|_| has_more),
+            next,
         })
     });
     Ok(Json(page.await?))

@@ -172,15 +172,20 @@ pub(super) struct RollbackRequest {
 
 /// Names of keys, and of tables with keys, that decide who may do what, which files are read and
 /// written, and where figures, messages and logs go: who sets them could do everything.
-const ADMINS_KEYS: [&str; 8] = [
+const ADMINS_KEYS: [&str; 13] = [
     "acl",
     "anonymous",
     "auth",
+    "bans",
     "management",
+    "mount_point",
     "node",
+    "proxy_from",
+    "proxy_protocol",
     "sinks",
     "telemetry",
     "tls",
+    "tls_from",
 ];
 
 /// Origins by name.
@@ -256,8 +261,9 @@ pub(super) async fn schema(State(api): State<ApiState>) -> Result<Json<Value>, P
 
 /// Plans a change: checks it, and shows what would differ, without doing it.
 ///
-/// A change of `management`, `auth`, `acl`, `sinks`, `telemetry`, `tls` or `node`, and of `tls`,
-/// `auth` or `anonymous` of a listener, needs the scope `admin`.
+/// A change of `management`, `auth`, `acl`, `sinks`, `telemetry`, `tls`, `node` or
+/// `protection.bans`, and of `tls`, `tls_from`, `auth`, `anonymous`, `mount_point`,
+/// `proxy_protocol` or `proxy_from` of a listener, needs the scope `admin`.
 #[utoipa::path(
     post,
     path = "/config/plan",

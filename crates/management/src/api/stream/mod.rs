@@ -11,10 +11,11 @@
 
 mod declared;
 mod hub;
+mod looks;
 mod part;
 mod state;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod viewer;
 mod watcher;
 
@@ -23,10 +24,12 @@ use axum::http::{HeaderMap, HeaderName};
 use axum::response::Response;
 
 pub(super) use self::hub::Hub;
-pub(super) use self::watcher::{Live, Share, Watcher, answer, wants_events};
+pub(super) use self::looks::{Looker, Source, events_of};
+pub(super) use self::watcher::{Watcher, wants_events};
 
 use self::declared::{Declared, StreamParameters, check_scopes};
 use self::viewer::Viewer;
+use self::watcher::answer;
 use super::entrance::Sender;
 use super::openapi::Asked;
 use super::{ApiState, Problem};

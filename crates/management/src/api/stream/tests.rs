@@ -18,7 +18,7 @@ use crate::api::{ApiState, Problem};
 use crate::login::Caller;
 
 /// A broker without listeners, and the state of its interface.
-pub(super) fn broker_and_api() -> (Broker, ApiState) {
+pub(in crate::api) fn broker_and_api() -> (Broker, ApiState) {
     let mut config = Config::default();
     config.node.workers = Workers::Count(1);
     config.listeners.clear();

@@ -82,7 +82,7 @@ impl Watcher {
     }
 
     /// Its reader has taken what it was given; returns how long that took.
-    pub(in crate::api) fn took(&mut self) -> Duration {
+    pub(super) fn took(&mut self) -> Duration {
         let now = self.now();
         let given_at = self.given_at.take();
         given_at.map_or(Duration::ZERO, |at| now.saturating_sub(at))
@@ -107,7 +107,7 @@ impl Watcher {
     }
 
     /// The event that ends the stream: the caller may no longer watch, or the broker stops.
-    pub(in crate::api) fn end(&self) -> Option<String> {
+    pub(super) fn end(&self) -> Option<String> {
         if self.api.queries.is_stopping() {
             return Some(ended("stopping", "the broker is stopping"));
         }
@@ -125,7 +125,7 @@ impl Watcher {
 }
 
 /// What is sent to a watcher, piece by piece.
-pub(in crate::api) trait Live: Send + 'static {
+pub(super) trait Live: Send + 'static {
     /// The next piece; none behind the end. It may be dropped while it waits.
     fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
 
@@ -135,7 +135,7 @@ pub(in crate::api) trait Live: Send + 'static {
 
 /// The answer of a watcher. A task gives the pieces, so that a reader that takes none is noticed on
 /// every kind of connection.
-pub(in crate::api) fn answer(live: impl Live) -> Response {
+pub(super) fn answer(live: impl Live) -> Response {
     let (sender, receiver) = mpsc::channel(PIECES_MAX);
     tokio::spawn(give_all(live, sender));
     let pieces = unfold(receiver, |mut receiver: mpsc::Receiver<Bytes>| async {
@@ -197,7 +197,7 @@ impl Default for Share {
 
 impl Share {
     /// So much time has passed.
-    pub(in crate::api) fn grow(&mut self, time: Duration) {
+    pub(super) fn grow(&mut self, time: Duration) {
         let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         let more = millis.saturating_mul(BYTES_PER_SECOND) / 1000;
         self.bytes = self.bytes.saturating_add(more).min(BURST_BYTES);

@@ -1,6 +1,7 @@
 //! One-time codes and recovery codes.
 
 use super::*;
+use crate::api::refusals::CODE_NEEDED;
 use crate::login::code_at;
 
 /// Adds one-time codes; returns the secret and the recovery codes.

@@ -12,13 +12,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use zeroize::Zeroizing;
 
-use super::super::cookie::{COOKIES_MAX, values};
+use super::super::cookie::{COOKIES_MAX, SECRET_BYTES, secret_of, values};
 use super::super::digest::is_same;
 
-/// Random bytes of the secret.
-const SECRET_BYTES: usize = 32;
-/// Bytes of its text in base64.
-const TEXT_BYTES: usize = 43;
 /// Name of the cookie over plain HTTP.
 const NAME: &str = "thrum_oidc";
 /// Name of the cookie over TLS: see the cookie of a session.
@@ -34,12 +30,7 @@ impl Proof {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        if text.len() != TEXT_BYTES {
-            return None;
-        }
-        let bytes = Zeroizing::new(URL_SAFE_NO_PAD.decode(text).ok()?);
-        let bytes: [u8; SECRET_BYTES] = bytes.as_slice().try_into().ok()?;
-        Some(Self(Zeroizing::new(bytes)))
+        secret_of(text).map(Self)
     }
 
     /// What the provider hands back with the code.

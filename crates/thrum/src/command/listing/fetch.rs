@@ -24,8 +24,8 @@ pub(in crate::command) struct Question {
     is_whole: bool,
     /// The broker sorts, as the parameters say.
     pub(super) is_sorted: bool,
-    /// Notes on numbers beside the rows, summed over the pages.
-    pub(super) notes: fn(&BTreeMap<String, u64>) -> Vec<String>,
+    /// Notes on what was found.
+    pub(super) notes: fn(&Fetched) -> Vec<String>,
 }
 
 impl Question {
@@ -61,12 +61,9 @@ impl Question {
         self.with("sort", Some(key)).with("descending", descending)
     }
 
-    /// With notes on numbers beside the rows.
+    /// With notes on what was found.
     #[must_use]
-    pub(in crate::command) fn with_notes(
-        mut self,
-        notes: fn(&BTreeMap<String, u64>) -> Vec<String>,
-    ) -> Self {
+    pub(in crate::command) fn with_notes(mut self, notes: fn(&Fetched) -> Vec<String>) -> Self {
         self.notes = notes;
         self
     }
@@ -95,14 +92,14 @@ impl Question {
 
 /// The rows of a list.
 #[derive(Debug, Default)]
-pub(super) struct Fetched {
-    pub(super) rows: Vec<Row>,
+pub(in crate::command) struct Fetched {
+    pub(in crate::command) rows: Vec<Row>,
     /// Rows on all pages, as the broker says.
     pub(super) matching: Option<u64>,
     /// There are further rows.
     pub(super) has_more: bool,
     /// Other numbers of the pages, summed.
-    pub(super) others: BTreeMap<String, u64>,
+    pub(in crate::command) others: BTreeMap<String, u64>,
 }
 
 /// Reads so many rows, or all.

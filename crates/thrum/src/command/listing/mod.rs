@@ -20,8 +20,7 @@ use clap::{Args, ValueEnum};
 use thrum_figures::{bytes, count, fraction};
 use thrum_settings::nearest;
 
-use self::fetch::Fetched;
-pub(super) use self::fetch::Question;
+pub(super) use self::fetch::{Fetched, Question};
 use self::order::Order;
 pub(super) use self::row::Row;
 pub(super) use self::sheet::{Cell, Column, cut, span};
@@ -244,7 +243,7 @@ pub(super) fn run_at(broker: &Broker, view: &View<'_>, question: &Question) -> a
     let interval = view.args.watch;
     show(interval, || {
         let fetched = fetch::fetch(broker, view.listing, question, view.wanted(question))?;
-        for note in (question.notes)(&fetched.others) {
+        for note in (question.notes)(&fetched) {
             writeln!(std::io::stderr(), "{note}")?;
         }
         view.text(fetched, question.is_sorted)

@@ -103,6 +103,11 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let request = args.request();
     let mut loaded = config::load(&request).map_err(Failure::usage)?;
+    if let Some(unread) = &loaded.unread {
+        return Err(Failure::usage(format!(
+            "{unread}, and the keys set with thrum config set are in it; give the file to the user of the broker"
+        )));
+    }
     let level = logging::init(&loaded.config.log).map_err(Failure::usage)?;
     if let Some(report) = &loaded.imported {
         announce::imported(report, loaded.config.log.format)?;
