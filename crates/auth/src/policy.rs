@@ -117,13 +117,8 @@ fn read_mosquitto(path: &Path) -> Result<Rules, String> {
 }
 
 fn text(path: &Path) -> Result<String, String> {
-    let shown = path.display();
-    let unreadable = |error: std::io::Error| format!("cannot read {shown}: {error}");
-    let bytes = std::fs::metadata(path).map_err(unreadable)?.len();
-    if bytes > FILE_BYTES_MAX {
-        return Err(format!("{shown} has more than {FILE_BYTES_MAX} bytes"));
-    }
-    std::fs::read_to_string(path).map_err(unreadable)
+    let read = thrum_files::read_named_text(path, FILE_BYTES_MAX);
+    read.map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
 fn lines(errors: &[impl Display]) -> String {

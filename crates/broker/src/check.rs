@@ -69,7 +69,32 @@ const fn is_small(limit: u64, own: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use crate::config::{Bind, ListenerConfig};
+
     use super::*;
+
+    #[test]
+    fn a_socket_in_the_data_directory_prevents_a_start() {
+        let mut config = Config::default();
+        config.node.data_dir = "/nonexistent/data".into();
+        let is_refused = |config: &Config| {
+            let mut refused = check(config).refused.into_iter();
+            refused.any(|error| error.to_string().contains("is in the data directory"))
+        };
+        let bind = |path: &str| vec![Bind::Unix(path.into())];
+        config.listeners.clear();
+        for (path, expected) in [
+            ("/nonexistent/data/users.jsonl", true),
+            ("/nonexistent/run/mqtt.sock", false),
+        ] {
+            let listener = ListenerConfig {
+                bind: bind(path),
+                ..ListenerConfig::default()
+            };
+            config.listeners.insert("local".to_owned(), listener);
+            assert_eq!(is_refused(&config), expected, "{path}");
+        }
+    }
 
     #[test]
     fn a_limit_of_memory_that_the_program_fills_by_itself_is_warned_of() {

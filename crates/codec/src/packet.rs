@@ -255,6 +255,25 @@ pub struct Auth<'a> {
     pub properties: AuthProperties<'a>,
 }
 
+impl Version {
+    /// All versions, in the order of publication.
+    pub const ALL: [Self; 3] = [Self::V31, Self::V311, Self::V5];
+
+    /// Its name without `MQTT` in front: `3.1`, `3.1.1`, `5.0`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V31 => "3.1",
+            Self::V311 => "3.1.1",
+            Self::V5 => "5.0",
+        }
+    }
+
+    /// The version of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|version| version.name() == name)
+    }
+}
+
 impl QoS {
     /// The quality of service of two wire bits; `None` for 3 and above.
     #[inline]

@@ -1,11 +1,12 @@
 //! Handling of a PUBLISH of a client, up to its PUBACK or PUBREC.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use thrum_codec::packet::Publish;
 use thrum_codec::properties::{PublishProperties, UserProperties};
 use thrum_codec::{QoS, ReasonCode, Version};
-use thrum_protocol::{Outgoing, Publication};
+use thrum_protocol::{Message, Outgoing, Publication};
 
 use super::core::Core;
 use super::reach::{Clearance, Cleared, Publisher, Source};
@@ -258,7 +259,7 @@ impl Publishing<'_> {
         {
             return self.publish_traced(publication, clearance, publisher, hop);
         }
-        self.publish_as_is(publication, clearance, publisher, None)
+        self.publish_as_is(publication, clearance, publisher)
     }
 
     /// Routes a message with the span of this node in its user properties.
@@ -273,43 +274,59 @@ impl Publishing<'_> {
     ) -> ReasonCode {
         let traceparent = hop.traceparent();
         let properties = hop.properties(publication.properties.user, &traceparent);
-        let publication = Publication {
+        let mut message = Message::new(&Publication {
             properties: PublishProperties {
                 user: UserProperties::Listed(&properties),
                 ..publication.properties
             },
             ..*publication
-        };
-        self.publish_as_is(&publication, clearance, publisher, Some(hop))
+        });
+        if hop.begins_trace() {
+            message = message.with_last_property_added();
+        }
+        let message = Arc::new(message);
+        let mut frames = std::mem::take(&mut self.core.frames);
+        let mut outgoing = Outgoing::from_message(&message, &mut frames);
+        let outcome = self.publish_outgoing(&mut outgoing, clearance, publisher, Some(hop));
+        self.core.frames = frames;
+        outcome
     }
 
-    /// Routes a message. A message that cannot be retained is refused as a whole if its publisher
-    /// can be told.
+    /// Routes a message as it came in.
     #[inline]
     fn publish_as_is(
         &mut self,
         publication: &Publication<'_>,
         clearance: Clearance,
         publisher: Publisher,
-        hop: Option<Box<Hop>>,
     ) -> ReasonCode {
         let mut frames = std::mem::take(&mut self.core.frames);
         let mut outgoing = Outgoing::new(*publication, &mut frames);
-        let outcome = if !publication.retain || self.retain(publisher, &mut outgoing) {
-            let source = Source::Publisher(clearance);
-            let is_due = self.core.stages.is_due();
-            if is_due || hop.is_some() || self.core.observation.is_on() {
-                let stamped = self.stamped(outgoing.publication(), is_due, hop);
-                self.route_watched(&mut outgoing, source, publisher.slot, stamped)
-            } else {
-                self.router
-                    .route(self.core, &mut outgoing, source, Unwatched)
-            }
-        } else {
-            ReasonCode::QuotaExceeded
-        };
+        let outcome = self.publish_outgoing(&mut outgoing, clearance, publisher, None);
         self.core.frames = frames;
         outcome
+    }
+
+    /// Routes a message. A message that cannot be retained is refused as a whole if its publisher
+    /// can be told.
+    #[inline]
+    fn publish_outgoing(
+        &mut self,
+        outgoing: &mut Outgoing<'_>,
+        clearance: Clearance,
+        publisher: Publisher,
+        hop: Option<Box<Hop>>,
+    ) -> ReasonCode {
+        if outgoing.publication().retain && !self.retain(publisher, outgoing) {
+            return ReasonCode::QuotaExceeded;
+        }
+        let source = Source::Publisher(clearance);
+        let is_due = self.core.stages.is_due();
+        if is_due || hop.is_some() || self.core.observation.is_on() {
+            let stamped = self.stamped(outgoing.publication(), is_due, hop);
+            return self.route_watched(outgoing, source, publisher.slot, stamped);
+        }
+        self.router.route(self.core, outgoing, source, Unwatched)
     }
 
     /// Stamps a message whose turn it is, and traces one that is traced; none if it is neither.

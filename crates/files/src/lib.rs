@@ -5,13 +5,17 @@
 //! by the owner) can have created there, are opened for writing, replaced, chowned or removed; no
 //! link is followed, and every new file is accessible to its owner only.
 
+mod errors;
 mod folder;
+mod named;
 mod replace;
 mod socket;
 mod stamp;
 #[cfg(test)]
 mod tests;
 
+pub use errors::is_no_room;
 pub use folder::{Folder, is_open_to_others};
+pub use named::{open_named, read_named, read_named_text};
 pub use socket::ListeningSocket;
 pub use stamp::Stamp;

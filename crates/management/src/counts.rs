@@ -44,6 +44,8 @@ pub struct InterfaceFigures {
     pub audit_failures: u64,
     /// Refusals that the audit log left out because there were too many.
     pub audit_left_out: u64,
+    /// Looks at payloads that were refused, as the audit log would have had too many.
+    pub audit_looks_refused: u64,
 }
 
 /// A figure with its label.
@@ -109,6 +111,7 @@ const fn reason(refusal: &Refusal) -> &'static str {
         | Refusal::Full { .. }
         | Refusal::Invalid(_)
         | Refusal::NoSession
+        | Refusal::NoRoom(_)
         | Refusal::Broken(_) => "other",
     }
 }

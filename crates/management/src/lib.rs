@@ -24,6 +24,7 @@ pub mod metrics;
 pub mod otlp;
 mod port;
 mod program;
+mod rest;
 mod security;
 mod service;
 mod stalled;
@@ -37,8 +38,8 @@ pub use counts::{Figure, InterfaceFigures};
 pub use logs::{LogEvent, LogLevel, Logs};
 pub use port::HttpServer;
 pub use program::{
-    ChangeOrder, ConfigurationChanges, ListenerOrder, Managed, PinnedKey, Program, ProgramError,
-    RollbackOrder,
+    BackupEnded, ChangeOrder, ConfigurationChanges, ListenerOrder, Managed, OpenBackup, PinnedKey,
+    Program, ProgramError, RollbackOrder,
 };
 pub use security::{PreparedSettings, Security, SecurityError};
 pub use service::{ControlSocket, SOCKET, StartError};

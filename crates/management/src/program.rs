@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::File;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -13,7 +14,9 @@ use thiserror::Error;
 use thrum_broker::Queries;
 
 use crate::alarms::Alarms;
-use crate::api::{Applied, Configuration, ConfigurationVersion, Difference, Plan, Reloaded};
+use crate::api::{
+    Applied, Backup, Configuration, ConfigurationVersion, Difference, Plan, Reloaded,
+};
 use crate::logs::Logs;
 
 /// Keys and their new values; null takes a key back.
@@ -48,6 +51,18 @@ pub struct RollbackOrder {
     pub version: u64,
     /// Who asks.
     pub by: String,
+}
+
+/// Is told the end of a backup: why it failed, if it did.
+pub type BackupEnded = Box<dyn FnOnce(Result<(), String>) + Send>;
+
+/// A complete backup.
+#[derive(Debug)]
+pub struct OpenBackup {
+    /// Its file, to be read from its beginning. It stays readable when it is removed.
+    pub file: File,
+    /// Bytes of it.
+    pub bytes: u64,
 }
 
 /// Why a request about the program is refused.
@@ -85,6 +100,17 @@ pub enum ProgramError {
     /// It would cut off whoever asks.
     #[error("{0}")]
     Conflict(String),
+    /// No backup can be made now.
+    #[error("{why}")]
+    BackupConflict {
+        /// Why.
+        why: String,
+        /// What helps.
+        remedy: &'static str,
+    },
+    /// The disk has no room for it.
+    #[error("{0}")]
+    NoRoom(String),
     /// A file cannot be read or written.
     #[error("{0}")]
     Io(String),
@@ -140,6 +166,16 @@ pub trait Program: fmt::Debug + Send + Sync {
     fn set_log_directives(&self, directives: Vec<String>) -> Result<(), ProgramError>;
     /// The level of the log in the configuration.
     fn log_level(&self) -> String;
+    /// Begins a backup, and returns at once.
+    fn begin_backup(&self, ended: BackupEnded) -> Result<Backup, ProgramError>;
+    /// The complete backups, the newest first.
+    fn backups(&self) -> Result<Vec<Backup>, ProgramError>;
+    /// The backup that is made, or the last one if it failed.
+    fn unfinished_backup(&self) -> Option<Backup>;
+    /// Opens a complete backup.
+    fn open_backup(&self, name: &str) -> Result<OpenBackup, ProgramError>;
+    /// Removes a backup; one that is made is ended.
+    fn remove_backup(&self, name: &str) -> Result<(), ProgramError>;
 }
 
 /// What the interface answers for: a broker, and the program around it.

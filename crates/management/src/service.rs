@@ -9,9 +9,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use thrum_files::{Folder, ListeningSocket};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::Builder;
@@ -21,6 +24,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::api::{self, Entrance};
 use crate::program::Managed;
+use crate::rest;
 use crate::security::Security;
 use crate::stalled::{Progress, Stalled};
 
@@ -180,12 +184,15 @@ fn listener(socket: &ListeningSocket) -> io::Result<UnixListener> {
 async fn serve_one(stream: UnixStream, router: Router, stopping: watch::Receiver<bool>) {
     // A client that does not read its answers cannot occupy a place for long.
     let stream = Stalled::new(stream, Progress::after_head());
+    let service = service_fn(move |request: Request<Incoming>| {
+        rest::answer(router.clone(), request.map(Body::new))
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE_TIME)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(FIELDS_MAX)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let served = tokio::select! {
         served = connection.as_mut() => served,
@@ -208,6 +215,7 @@ pub(crate) async fn until_stop(mut stopping: watch::Receiver<bool>) {
 #[cfg(test)]
 mod tests {
     use axum::routing::get;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::sync::Notify;
 
     use super::*;
@@ -232,6 +240,26 @@ mod tests {
             let served = timeout(LONG, serve_one(server, router, stopping)).await;
             assert!(served.is_ok(), "the connection stays open");
         });
+    }
+
+    #[tokio::test]
+    async fn a_client_that_sends_a_body_that_nobody_reads_sees_the_answer() {
+        let refuse = || async { "it is too long" };
+        let router = Router::new().route("/", axum::routing::post(refuse));
+        for _ in 0..20 {
+            let (mut client, server) = UnixStream::pair().expect("a pair of sockets");
+            let (_stop, stopping) = watch::channel(false);
+            let served = tokio::spawn(serve_one(server, router.clone(), stopping));
+            let head = "POST / HTTP/1.1\r\nHost: thrum\r\nConnection: close\r\n\
+                Content-Length: 4000000\r\n\r\n";
+            client.write_all(head.as_bytes()).await.expect("a reader");
+            let sent = client.write_all(&vec![b'x'; 4_000_000]).await;
+            sent.expect("a reader of the rest");
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.expect("an answer");
+            assert!(answer.ends_with("it is too long"), "{answer}");
+            served.await.expect("it does not panic");
+        }
     }
 
     /// Reads to the end, something each 20 s; returns the number of bytes.

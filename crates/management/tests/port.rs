@@ -521,3 +521,57 @@ fn a_live_stream_outlives_a_request_and_ends_with_the_broker() {
     assert!(ended);
     broker.server.stop();
 }
+
+#[test]
+fn a_live_stream_ends_with_its_address_and_says_so() {
+    let mut test = TestBroker::new();
+    let cookie = test.set_up();
+    let mut stream = test.connect();
+    write!(
+        stream,
+        "GET /api/v1/stream?figures=clients&every=250ms HTTP/1.1\r\nHost: thrum\r\n{cookie}\r\n"
+    )
+    .unwrap();
+    assert!(head(&mut stream).starts_with("HTTP/1.1 200 "));
+    let mut text = String::new();
+    event(&mut stream, &mut text);
+    let mut other = config(|_| {});
+    let elsewhere = SocketAddr::from(([127, 0, 0, 2], 0));
+    other.listeners.get_mut("http").unwrap().bind = vec![elsewhere.into()];
+    let (_, settling) = test.broker.reload(&other).unwrap();
+    settling.wait(Duration::from_secs(5)).unwrap();
+    test.server.renew(test.broker.http_ports());
+    let ended = (0..20).any(|_| event(&mut stream, &mut text).contains("\"listener_removed\""));
+    assert!(ended, "it goes on");
+    test.stop();
+}
+
+#[test]
+fn a_stranger_sends_no_long_body() {
+    let broker = TestBroker::new();
+    let of_len = |len| {
+        let body = json!({ "name": "x".repeat(len), "password": "wrong wrong wrong" });
+        broker.post("/api/v1/login", "", &body).status
+    };
+    assert_eq!(of_len(17 * 1024), 413);
+    assert!([400, 401].contains(&of_len(15 * 1024)));
+    broker.stop();
+}
+
+#[test]
+fn a_request_over_http_1_1_names_its_host_once() {
+    let broker = TestBroker::new();
+    let status = |head: &str| {
+        let mut stream = broker.connect();
+        write!(stream, "{head}Connection: close\r\n\r\n").unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        Answer::read(&bytes).status
+    };
+    assert_eq!(status("GET /livez HTTP/1.1\r\n"), 400);
+    let twice = "GET /livez HTTP/1.1\r\nHost: a\r\nHost: b\r\n";
+    assert_eq!(status(twice), 400);
+    assert_eq!(status("GET /livez HTTP/1.1\r\nHost: a\r\n"), 200);
+    assert_eq!(status("GET /livez HTTP/1.0\r\n"), 200);
+    broker.stop();
+}

@@ -55,7 +55,8 @@ pub struct Measured {
 pub struct Overload {
     lag: Lag,
     long_lag: Lag,
-    has_many_handshakes: bool,
+    /// None if there are few.
+    many_handshakes_since: Option<Time>,
 }
 
 impl Overload {
@@ -72,7 +73,7 @@ impl Overload {
         self.lag.observe(limits.turn, limits, measured.turn, now);
         self.long_lag
             .observe(limits.publish_turn, limits, measured.turn, now);
-        self.observe_handshakes(measured.handshakes, limits.handshakes);
+        self.observe_handshakes(measured.handshakes, limits.handshakes, now);
         for cause in OverloadCause::ALL {
             if self.has(cause) != before.has(cause) {
                 changed(cause, self.has(cause));
@@ -85,7 +86,7 @@ impl Overload {
         match cause {
             OverloadCause::Lag => self.lag.is_on,
             OverloadCause::LongLag => self.long_lag.is_on,
-            OverloadCause::Handshakes => self.has_many_handshakes,
+            OverloadCause::Handshakes => self.many_handshakes_since.is_some(),
         }
     }
 
@@ -100,14 +101,20 @@ impl Overload {
         self.has(OverloadCause::LongLag)
     }
 
-    fn observe_handshakes(&mut self, open: u32, handshakes_max: u32) {
+    /// The time from which on too many handshakes are unfinished, without a break until now.
+    pub const fn many_handshakes_since(&self) -> Option<Time> {
+        self.many_handshakes_since
+    }
+
+    fn observe_handshakes(&mut self, open: u32, handshakes_max: u32, now: Time) {
         // At three quarters, so that the state does not change with each handshake.
-        let bound = if self.has_many_handshakes {
+        let bound = if self.many_handshakes_since.is_some() {
             (handshakes_max / 4 * 3).max(1)
         } else {
             handshakes_max
         };
-        self.has_many_handshakes = handshakes_max > 0 && open >= bound;
+        let are_many = handshakes_max > 0 && open >= bound;
+        self.many_handshakes_since = are_many.then(|| self.many_handshakes_since.unwrap_or(now));
     }
 }
 
@@ -240,9 +247,14 @@ mod tests {
         let open = |handshakes| Measured { handshakes, ..CALM };
         bench.observe(open(99));
         assert!(!bench.overload.defers_connections());
-        bench.observe(open(100)).observe(open(75));
+        bench.sleep(7).observe(open(100));
+        let since = bench.overload.many_handshakes_since();
+        assert_eq!(since, Some(Time::from_millis(bench.now)));
+        bench.sleep(50).observe(open(75));
         assert!(bench.overload.defers_connections());
+        assert_eq!(bench.overload.many_handshakes_since(), since);
         bench.observe(open(74));
+        assert_eq!(bench.overload.many_handshakes_since(), None);
         assert_eq!(
             bench.told,
             [

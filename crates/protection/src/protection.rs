@@ -287,6 +287,7 @@ mod tests {
             by: "".into(),
             since: 0,
             until: None,
+            disconnects: true,
         };
         let protection = Protection::default();
         protection.bans().replace(BanList::from_iter([ban]), NOW);

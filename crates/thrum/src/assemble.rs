@@ -117,7 +117,7 @@ pub(crate) fn start(
             return Err(error);
         }
     };
-    management.export(prepared.exported, &config.node.name, &broker);
+    management.export(prepared.exported, &config.node.name);
     let node = Node {
         management,
         acl: Arc::new(Mutex::new(config.acl.clone())),
@@ -186,8 +186,7 @@ impl Node {
         self.auth.put_in_force(rights);
         let (waiting, _) = self.broker.put_in_force(listeners);
         self.management.renew(interface, &self.broker);
-        self.management
-            .export(exported, &config.node.name, &self.broker);
+        self.management.export(exported, &config.node.name);
         // Listeners decide as well about clients that are here. Once this is settled all of it is.
         let handle = self.broker.access_handle();
         settle(handle.set(access(&self.auth, &config.acl)));

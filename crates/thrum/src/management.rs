@@ -20,7 +20,7 @@ use thrum_management::{
 };
 
 use crate::command::failure::with_causes;
-use crate::command::{Around, Operated};
+use crate::command::{Around, KeptBackups, Operated};
 use crate::config::Config;
 
 /// Names a file with the password of the first administrator, for containers.
@@ -50,8 +50,7 @@ pub(crate) fn exported(config: &TelemetryConfig) -> Result<Exported, String> {
 /// The management interface of a broker.
 #[derive(Debug)]
 pub(crate) struct Management {
-    /// None if the files in the data directory cannot be used: then nobody may ask.
-    security: Option<Security>,
+    security: Security,
     /// None without a data directory.
     socket: Option<ControlSocket>,
     /// None without a port.
@@ -75,8 +74,9 @@ impl Management {
     /// Opens the control socket in the data directory, and answers at the HTTP ports.
     ///
     /// # Errors
-    /// Another process listens there, or the password of the first administrator cannot be used.
-    /// Any other failure is logged, and the broker runs without.
+    /// Another process listens there; the password of the first administrator, the administrators
+    /// or the audit log cannot be used: nobody would answer at the ports. Any other failure is
+    /// logged, and the broker runs without.
     pub(crate) fn start(
         config: &Config,
         broker: &Broker,
@@ -84,56 +84,50 @@ impl Management {
         around: &Around,
     ) -> anyhow::Result<Self> {
         let data_dir = config.node.data_dir.as_path();
+        let operated = Operated {
+            around: around.clone(),
+            backups: KeptBackups::new(data_dir),
+        };
         let data_dir = (!data_dir.as_os_str().is_empty()).then_some(data_dir);
+        let security = Security::open(data_dir, Some(&config.management))?;
+        let security = security.with_clients(Arc::clone(auth));
+        make_first_administrator(&security, std::env::var_os(PASSWORD_FILE).as_deref())?;
         let mut management = Self {
-            security: None,
+            security,
             socket: None,
             server: None,
-            managed: Managed::from(broker.queries()).with_program(
-                Arc::new(Operated(around.clone())),
-                Arc::clone(&around.level.logs),
-            ),
+            managed: Managed::from(broker.queries())
+                .with_program(Arc::new(operated), Arc::clone(&around.level.logs)),
             telemetry: None,
             ending: None,
         };
-        let security = match Security::open(data_dir, Some(&config.management)) {
-            Ok(security) => security.with_clients(Arc::clone(auth)),
-            Err(error) => {
-                let error = with_causes(&error);
-                tracing::error!(error, "there is no management interface");
-                return Ok(management);
-            }
-        };
-        make_first_administrator(&security, std::env::var_os(PASSWORD_FILE).as_deref())?;
+        // Before the ports answer: who waits for their answer finds it.
         if let Some(data_dir) = data_dir {
-            let opened =
-                ControlSocket::start(data_dir, management.managed.clone(), security.clone());
+            let opened = ControlSocket::start(
+                data_dir,
+                management.managed.clone(),
+                management.security.clone(),
+            );
             management.socket = as_opened(opened)?;
         }
-        management.security = Some(security);
         management.renew_ports(broker);
         Ok(management)
     }
 
     /// Puts other settings in force, and answers at the ports that the broker has now.
     pub(crate) fn renew(&mut self, settings: Prepared, broker: &Broker) {
-        if let Some(security) = &self.security {
-            security.put_in_force(settings);
-        }
+        self.security.put_in_force(settings);
         self.renew_ports(broker);
     }
 
     /// Answers at the ports that the broker has now.
     pub(crate) fn renew_ports(&mut self, broker: &Broker) {
         let ports = broker.http_ports();
-        let Some(security) = &self.security else {
-            return;
-        };
         match &self.server {
             // Clients that came in there stay, as those of other listeners do.
             Some(server) => server.renew(ports),
             None if ports.is_empty() => {}
-            None => match HttpServer::start(ports, self.managed.clone(), security.clone()) {
+            None => match HttpServer::start(ports, self.managed.clone(), self.security.clone()) {
                 Ok(server) => self.server = Some(server),
                 Err(error) => tracing::error!(%error, "nobody answers at the HTTP port"),
             },
@@ -155,19 +149,18 @@ impl Management {
         let data_dir = &config.node.data_dir;
         let has_data = !data_dir.as_os_str().is_empty();
         let folder = has_data.then(|| Folder::open(data_dir).ok()).flatten();
-        let security = self.security.as_ref();
         let outside = Outside {
             thresholds: &config.alarms,
             connections_max: config.limits.connections.into(),
             disk_free: folder.and_then(|folder| folder.free_bytes().ok()),
             reload_failure: reload_failure.map(str::to_owned),
-            audit_failure: security.and_then(Security::audit_failure),
+            audit_failure: self.security.audit_failure(),
         };
         self.managed.alarms().look(&broker.queries(), &outside);
     }
 
     /// Exports this from now on, under the name of the node.
-    pub(crate) fn export(&mut self, exported: Exported, node: &str, broker: &Broker) {
+    pub(crate) fn export(&mut self, exported: Exported, node: &str) {
         if self.telemetry.as_ref().map(Telemetry::settings) == exported.as_ref() {
             return;
         }
@@ -179,7 +172,8 @@ impl Management {
             before.wait();
         }
         let Some(settings) = exported else { return };
-        match Telemetry::start(settings, node, broker.queries(), &LOG_TAP) {
+        let security = self.security.clone();
+        match Telemetry::start(settings, node, &self.managed, security, &LOG_TAP) {
             Ok(telemetry) => self.telemetry = Some(telemetry),
             Err(error) => tracing::error!(%error, "nothing is exported"),
         }
@@ -188,8 +182,8 @@ impl Management {
     /// A link that makes the first administrator, relative to the address of a port; none if there
     /// is an administrator, or no port.
     pub(crate) fn setup_link(&self) -> Option<String> {
-        let security = self.security.as_ref().filter(|_| self.server.is_some())?;
-        security.setup_link().unwrap_or_else(|error| {
+        self.server.as_ref()?;
+        self.security.setup_link().unwrap_or_else(|error| {
             tracing::error!(%error, "there is no setup link");
             None
         })

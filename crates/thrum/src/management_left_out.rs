@@ -105,7 +105,7 @@ impl Management {
         clippy::needless_pass_by_ref_mut,
         reason = "a complete program exports"
     )]
-    pub(crate) const fn export(&mut self, _exported: Exported, _node: &str, _broker: &Broker) {}
+    pub(crate) const fn export(&mut self, _exported: Exported, _node: &str) {}
 
     /// There is nobody to set up.
     #[expect(

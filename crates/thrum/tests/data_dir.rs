@@ -6,6 +6,9 @@
 #[path = "data_dir/access.rs"]
 mod access;
 #[cfg(feature = "management")]
+#[path = "data_dir/access_commands.rs"]
+mod access_commands;
+#[cfg(feature = "management")]
 #[path = "data_dir/administrators.rs"]
 mod administrators;
 #[cfg(feature = "management")]
@@ -14,6 +17,9 @@ mod administrators;
 mod authority;
 #[path = "data_dir/backup.rs"]
 mod backup;
+#[cfg(feature = "management")]
+#[path = "data_dir/backup_running.rs"]
+mod backup_running;
 #[path = "data_dir/bans.rs"]
 mod bans;
 #[cfg(feature = "management")]

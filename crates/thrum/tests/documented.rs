@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const DOCUMENTS: [&str; 44] = [
+const DOCUMENTS: [&str; 45] = [
     "README.md",
     "docs/guide/getting-started.md",
     "docs/guide/clients.md",
@@ -18,6 +18,7 @@ const DOCUMENTS: [&str; 44] = [
     "docs/guide/from-mosquitto.md",
     "docs/guide/durability.md",
     "docs/guide/durability-tools.md",
+    "docs/guide/backup.md",
     "docs/guide/operating.md",
     "docs/guide/alarms.md",
     "docs/guide/administrators.md",

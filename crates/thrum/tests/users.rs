@@ -62,10 +62,15 @@ impl Folder {
             .collect()
     }
 
-    /// The output of a failing line.
+    /// The output of a line that is wrong usage.
     fn fails(&self, args: &[&str]) -> String {
+        self.fails_with(2, args)
+    }
+
+    /// The output of a line that fails with this exit code.
+    fn fails_with(&self, code: i32, args: &[&str]) -> String {
         let output = self.run_with(args, "");
-        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert_eq!(output.status.code(), Some(code), "{args:?}");
         let (printed, said) = texts(&output);
         assert_eq!(printed, "");
         said
@@ -165,7 +170,7 @@ fn change_changes_only_the_named_values() {
     assert_eq!(
         folder.listed(),
         [json!({
-            "user": "alice", "password": "argon2id", "scram": false, "superuser": true, "disabled": true,
+            "name": "alice", "password": "argon2id", "scram": false, "superuser": true, "disabled": true,
             "roles": [], "groups": ["night"], "rules": ["allow sub a", "allow sub b"],
         })]
     );
@@ -177,12 +182,55 @@ fn change_changes_only_the_named_values() {
 }
 
 #[test]
+fn lists_have_every_form_and_are_filtered_and_sorted() {
+    let folder = Folder::new("lists");
+    folder.add(&[
+        "alice", "--role", "ops", "--allow", "sub a", "--deny", "pub b",
+    ]);
+    folder.add(&["bob", "--superuser"]);
+    folder.run(&["roles", "set", "ops", "--allow", "sub #"]);
+    folder.run(&["groups", "set", "night", "--role", "ops"]);
+    let listed = |line: &str| folder.run(&line.split(' ').collect::<Vec<_>>()).0;
+    assert_eq!(
+        listed("ls"),
+        "NAME   PASSWORD  STATE      ROLES  GROUPS  RULES\n\
+         alice  argon2id  -          ops    -       deny pub b; allow sub a\n\
+         bob    argon2id  superuser  -      -       -\n\n2 users\n"
+    );
+    assert_eq!(
+        listed("ls --sort name --reverse --columns name,superuser -o csv"),
+        "name,superuser\nbob,true\nalice,false\n"
+    );
+    assert_eq!(
+        listed("ls --filter roles=ops --columns name -o jsonl"),
+        "{\"name\":\"alice\"}\n"
+    );
+    assert_eq!(
+        listed("ls --filter lic --columns name -o yaml"),
+        "- name: \"alice\"\n"
+    );
+    assert_eq!(
+        listed("roles ls"),
+        "NAME  RULES\nops   allow sub #\n\n1 role\n"
+    );
+    assert_eq!(
+        listed("groups ls -o wide"),
+        "NAME   ROLES  RULES\nnight  ops    -\n\n1 group\n"
+    );
+    let said = folder.fails(&["ls", "--sort", "nam"]);
+    assert!(
+        said.contains("users have no nam; did you mean name?"),
+        "{said}"
+    );
+}
+
+#[test]
 fn rm_removes_all_of_them_or_none() {
     let folder = Folder::new("rm");
     for name in ["alice", "bob"] {
         folder.add(&[name]);
     }
-    let said = folder.fails(&["rm", "alice", "bobb"]);
+    let said = folder.fails_with(3, &["rm", "alice", "bobb"]);
     assert_eq!(
         said,
         "error: there is no user 'bobb'; did you mean 'bob'?\n"
@@ -210,7 +258,7 @@ fn import_takes_the_users_of_others() {
     let listed = folder.listed();
     let users: Vec<(&Value, &Value)> = listed
         .iter()
-        .map(|user| (&user["user"], &user["password"]))
+        .map(|user| (&user["name"], &user["password"]))
         .collect();
     assert_eq!(
         users,
@@ -243,20 +291,25 @@ fn import_takes_the_users_of_others() {
 fn invalid_changes_are_refused_and_change_nothing() {
     let folder = Folder::new("refused");
     folder.add(&["alice"]);
-    let add =
-        |rest: &[&str]| folder.fails(&[&["add"], rest, &["--password-file", "password"]].concat());
-    assert!(add(&["alice"]).contains("there is a user 'alice' already"));
+    let line = |rest: &[&str]| {
+        [&["add"], rest, &["--password-file", "password"]]
+            .concat()
+            .join("|")
+    };
+    let add = |rest: &[&str]| folder.fails(&line(rest).split('|').collect::<Vec<_>>());
+    let taken = folder.fails_with(6, &line(&["alice"]).split('|').collect::<Vec<_>>());
+    assert!(taken.contains("there is a user 'alice' already"), "{taken}");
     assert!(add(&["b", "--allow", "everything"]).contains("rule \"allow everything\": user b: "));
     assert!(add(&["b", "--role", ""]).contains("a name is empty"));
     assert!(add(&["b\n"]).contains("control characters"));
     assert!(
         folder
-            .fails(&["roles", "rm", "ops"])
-            .contains("there is no 'ops'")
+            .fails_with(3, &["roles", "rm", "ops"])
+            .contains("there is no role \"ops\"")
     );
     assert!(
         folder
-            .fails(&["passwd", "bob"])
+            .fails_with(3, &["passwd", "bob"])
             .contains("thrum users add bob adds it")
     );
     assert_eq!(folder.listed().len(), 1);

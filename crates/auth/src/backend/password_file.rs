@@ -115,12 +115,8 @@ impl Backend for PasswordFile {
 
 fn load(path: &Path) -> Result<Hashes, String> {
     let shown = path.display();
-    let unreadable = |error: std::io::Error| format!("cannot read {shown}: {error}");
-    let bytes = std::fs::metadata(path).map_err(unreadable)?.len();
-    if bytes > FILE_BYTES_MAX {
-        return Err(format!("{shown} has more than {FILE_BYTES_MAX} bytes"));
-    }
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let text = thrum_files::read_named_text(path, FILE_BYTES_MAX)
+        .map_err(|error| format!("cannot read {shown}: {error}"))?;
     parse_password_file(&text).map_err(|(line, what)| format!("{shown}:{line}: {what}"))
 }
 

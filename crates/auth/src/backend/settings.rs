@@ -11,6 +11,8 @@ use crate::template::TemplateError;
 
 /// Longest secret in a file.
 const SECRET_BYTES_MAX: usize = 4096;
+/// Most bytes of a file of keys, certificates or a statement.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Why a backend cannot be set up: the error in the configuration, and its remedy.
 #[derive(Debug, Error)]
@@ -92,7 +94,7 @@ pub(super) fn secret_of(key: &'static str, path: &Path) -> Result<Option<Secret>
 
 /// Reads a file.
 pub(super) fn read_file(key: &'static str, path: &Path) -> Result<Vec<u8>, SetupError> {
-    std::fs::read(path).map_err(|source| SetupError::File {
+    thrum_files::read_named(path, FILE_BYTES_MAX).map_err(|source| SetupError::File {
         key,
         path: path.to_owned(),
         source,

@@ -43,3 +43,13 @@ pub enum StoreError {
         what: String,
     },
 }
+
+impl StoreError {
+    /// Whether the file was not written because the disk has no room for it.
+    pub fn is_no_room(&self) -> bool {
+        match self {
+            Self::Write { source, .. } => thrum_files::is_no_room(source),
+            Self::Read { .. } | Self::TooLarge { .. } | Self::Line { .. } => false,
+        }
+    }
+}

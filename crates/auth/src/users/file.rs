@@ -1,11 +1,10 @@
 //! The store on disk: read line by line, replaced as a whole.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use thrum_files::Folder;
+use thrum_files::{Folder, open_named};
 
 use super::error::StoreError;
 use super::record::read_line;
@@ -21,7 +20,7 @@ pub const LINES_MAX: usize = 2_000_000;
 /// # Errors
 /// The file cannot be read, or a line is damaged.
 pub fn read(path: &Path) -> Result<UserStore, StoreError> {
-    match File::open(path) {
+    match open_named(path) {
         Ok(file) => read_from(BufReader::new(file), path),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(UserStore::default()),
         Err(source) => Err(StoreError::Read {
@@ -81,7 +80,7 @@ pub struct LockedStore {
     folder: Folder,
     name: OsString,
     /// Locked until it is closed.
-    _lock: File,
+    _lock: std::fs::File,
 }
 
 impl LockedStore {

@@ -18,8 +18,9 @@ use super::{Anonymous, units};
 pub struct ListenerConfig {
     /// Addresses of the listener: `"address:port"`, a list of them, or a port alone for every IPv4
     /// and IPv6 address of this machine. `"localhost:1883"` is both loopback addresses,
-    /// `"unix:/run/thrum.sock"` a Unix socket. Port 0 takes a free port, printed at start. A
-    /// listener needs an address; only `mqtt` has a default, port 1883 of every address.
+    /// `"unix:/run/thrum.sock"` a Unix socket, outside `node.data_dir`. Port 0 takes a free port,
+    /// printed at start. A listener needs an address; only `mqtt` has a default, port 1883 of every
+    /// address.
     #[serde(with = "units::bind")]
     #[schemars(with = "units::BindSchema")]
     pub bind: Vec<Bind>,

@@ -9,7 +9,7 @@ use thrum_engine::access::{Access, Shared};
 use thrum_engine::workers::WorkerId;
 
 use super::live::History;
-use super::query::QueryLimit;
+use super::query::{QueryLimit, SettingLater};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::listener::{Gate, HttpPort, Listening, OpenListeners};
@@ -32,8 +32,9 @@ pub(crate) struct Control {
     gates: Mutex<Vec<Arc<Gate>>>,
     /// The seconds of the last minutes; locked to enter one, and for a copy of them.
     history: Mutex<History>,
-    /// Held by whoever changes the filters of topic metrics, also while it writes.
-    topic_metrics_file: Mutex<()>,
+    /// Held by whoever changes the filters of topic metrics, also while it writes and waits for the
+    /// workers.
+    topic_metrics: Mutex<SettingLater>,
     /// The HTTP listeners among them, without their sockets; locked in the same way.
     http: Mutex<Vec<HttpPort>>,
     /// Names of the listeners that the operator has stopped; locked in the same way.
@@ -55,7 +56,7 @@ impl Control {
             listening: Mutex::default(),
             gates: Mutex::default(),
             history: Mutex::default(),
-            topic_metrics_file: Mutex::default(),
+            topic_metrics: Mutex::default(),
             http: Mutex::default(),
             stopped: Mutex::default(),
             query_limit: Arc::default(),
@@ -106,9 +107,9 @@ impl Control {
     }
 
     /// Waits until nobody else changes the filters of topic metrics.
-    pub(super) fn topic_metrics_file(&self) -> MutexGuard<'_, ()> {
-        let file = &self.topic_metrics_file;
-        file.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn topic_metrics(&self) -> MutexGuard<'_, SettingLater> {
+        let metrics = &self.topic_metrics;
+        metrics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Addresses that accept clients.

@@ -20,14 +20,14 @@ pub use query::{
     ClientConnection, ClientLogin, ClientProblem, ClientTraffic, Comparison, Condition,
     ConnectionCounts, ConnectionDetail, Cursor, CursorError, DeliveryStage, DropPage, DropQuery,
     DropRow, DropsAnswer, Export, Facets, Figure, Figures, FilterError, GroupAnswer, GroupQuery,
-    GroupRow, HeldContent, HeldQuery, HeldRow, Kicked, Limited, ListenerFigures, ListenerState,
-    MemberRow, NewBan, NodeFigures, OperatorMessage, Page, PlaceWait, Presence, ProblemSet,
-    PublishAnswer, PublishOutcome, PublishQuestion, Published, Publisher, Queries, QueryError,
-    RETAINED_BATCH_MAX, ROWS_MAX, RetainedMessage, RetainedQuery, RetainedRemoved, RetainedRow,
-    SessionDetail, SessionFilter, SessionLimits, SessionPage, SessionQuery, SessionRow,
-    SessionState, SinkFigures, SortKey, Status, StorageFigures, SubscribeQuestion,
-    SubscriptionQuery, SubscriptionRow, Timeline, TimelineEvent, UserCount, WaitPlace, Waiting,
-    WaitingClient, WaitingSubject, WildcardText, WillDetail, WorkerFigures,
+    GroupRow, HandshakesNow, HeldContent, HeldQuery, HeldRow, Kicked, Limited, ListenerFigures,
+    ListenerState, MemberRow, NewBan, NodeFigures, OperatorMessage, Page, PlaceWait, Presence,
+    ProblemSet, PublishAnswer, PublishOutcome, PublishQuestion, Published, Publisher, Queries,
+    QueryError, RETAINED_BATCH_MAX, ROWS_MAX, RetainedMessage, RetainedQuery, RetainedRemoved,
+    RetainedRow, SessionDetail, SessionFilter, SessionLimits, SessionPage, SessionQuery,
+    SessionRow, SessionState, SinkFigures, SortKey, SpanTaker, Status, StorageFigures,
+    SubscribeQuestion, SubscriptionQuery, SubscriptionRow, Timeline, TimelineEvent, UserCount,
+    WaitPlace, Waiting, WaitingClient, WaitingSubject, WildcardText, WillDetail, WorkerFigures,
 };
 pub(crate) use query::{QueuedTask, TaskQueue, end_trace, restore_topic_metrics};
 pub use query::{

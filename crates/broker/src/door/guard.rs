@@ -136,8 +136,8 @@ impl Guard<'_> {
     }
 }
 
-/// Whether the client of a connection is banned.
-pub(crate) fn is_banned(
+/// Whether a ban disconnects the client of a connection.
+pub(crate) fn is_disconnected_by_ban(
     edge: &Edge,
     engine: &Engine,
     key: ConnectionKey,
@@ -151,7 +151,10 @@ pub(crate) fn is_banned(
         return false;
     }
     let from = connection.peer.address();
-    if from.is_some_and(|address| list.find_address(address, seconds).is_some()) {
+    let mut of_address = from
+        .into_iter()
+        .flat_map(|from| list.of_address(from, seconds));
+    if of_address.any(|ban| ban.disconnects) {
         return true;
     }
     let Some(slot) = connection.session() else {
@@ -170,5 +173,8 @@ pub(crate) fn is_banned(
     let mut subjects = [Some(client_id), Some(who.subject()), username]
         .into_iter()
         .flatten();
-    subjects.any(|subject| list.find(subject, seconds).is_some())
+    subjects.any(|subject| {
+        let ban = list.find(subject, seconds);
+        ban.is_some_and(|ban| ban.disconnects)
+    })
 }

@@ -27,7 +27,7 @@ pub(crate) use self::authorizing::{Authorizing, Decided};
 use self::checks::Checks;
 pub(crate) use self::enhanced::{Challenge, challenge, challenged};
 use self::guard::Guard;
-pub(crate) use self::guard::is_banned;
+pub(crate) use self::guard::is_disconnected_by_ban;
 #[cfg(test)]
 pub(crate) use self::reauthentication::ask_again;
 pub(crate) use self::reauthentication::{Reauthentication, is_at};

@@ -97,7 +97,7 @@ impl ClientLines {
             client_id,
             user = arrival.user,
             peer = %arrival.peer,
-            version = written(arrival.version),
+            version = arrival.version.name(),
             listener = %arrival.listener,
             session_present = arrival.session_present,
             "client connected"
@@ -123,14 +123,6 @@ impl ClientLines {
             sent = traffic.sent,
             "client disconnected"
         );
-    }
-}
-
-const fn written(version: Version) -> &'static str {
-    match version {
-        Version::V31 => "3.1",
-        Version::V311 => "3.1.1",
-        Version::V5 => "5.0",
     }
 }
 

@@ -6,7 +6,7 @@ use thrum_transport::{
     Acceptor, ClientCertificate, KeyPairFiles, ServerTlsOptions, WebSocketOptions,
 };
 
-use super::{NamedListener, StartError};
+use super::{NamedListener, StartError, unix};
 use crate::config::{
     CertificateName, ClientCert, Config, ListenerConfig, TlsConfig, TlsVersion, Transport,
 };
@@ -39,6 +39,7 @@ pub(super) fn acceptor(
         cause,
     };
     check_certificates(config, listener).map_err(refused)?;
+    unix::check(&listener.bind, &config.node.data_dir).map_err(refused)?;
     if listener.accept_protocol_versions.is_empty() {
         let cause = "accept_protocol_versions names no version; leave it out to accept all of them";
         return Err(refused(cause.to_owned()));

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use thrum_files::{Folder, Stamp};
+use thrum_files::{Folder, Stamp, open_named};
 use thrum_protection::{BanLineError, BanList};
 
 /// Longest file that is read, and written: several hundred thousand bans take 20 MiB.
@@ -80,7 +80,7 @@ impl BanFile {
     /// # Errors
     /// A file that cannot be read, or the first line that is not a ban.
     pub fn load(&self) -> Result<BanList, BanFileError> {
-        self.read_from(|| self.read(&File::open(&self.path)?))
+        self.read_from(|| self.read(&open_named(&self.path)?))
     }
 
     fn read_from(
@@ -198,6 +198,7 @@ mod tests {
             by: "jo".into(),
             since: 1_790_000_000,
             until: Some(1_790_003_600),
+            disconnects: true,
         }
     }
 

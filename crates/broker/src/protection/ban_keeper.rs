@@ -488,6 +488,7 @@ mod tests {
             by: "".into(),
             since: 0,
             until: None,
+            disconnects: true,
         }
     }
 

@@ -10,11 +10,11 @@ use thrum_codec::{ReasonCode, Version, decode, frame};
 use thrum_protocol::Limits;
 use thrum_protocol::server::Handshake;
 
-use super::tests::{bytes, connect, connect_v5, settle, subscriber, two_workers};
+use super::tests::{bytes, connect, connect_v5, publish, settle, subscriber, two_workers};
 use super::{WAKER, Worker};
 use crate::control::test_queries::{
-    PAGE_BYTES_MAX, PendingPage, QUERIES_MAX, QUERY_UNITS, ROW_UNITS, connections, facets, kick,
-    queries, receivers, session, unsorted, waiting,
+    PAGE_BYTES_MAX, PendingPage, QUERIES_MAX, QUERY_UNITS, ROW_UNITS, connections,
+    count_topics_in_vain, facets, kick, queries, receivers, session, unsorted, waiting,
 };
 use crate::control::{
     Cancellation, ConnectionCounts, Figure, Kicked, Presence, QueryError, SessionQuery, SortKey,
@@ -489,4 +489,43 @@ fn an_order_needs_its_own_cursor() {
         let refused = PendingPage::send(&queries, &other).unwrap_err();
         assert!(matches!(refused, QueryError::Cursor(_)), "{refused:?}");
     }
+}
+
+#[test]
+fn a_filter_that_only_some_workers_have_taken_is_counted_by_none_in_the_end() {
+    let mut workers = two_workers();
+    let queries = queries(&workers[0].node);
+    let mut clients = [0, 1].map(|number| {
+        let mut client = workers[number].accepted();
+        client
+            .write_all(&connect(&format!("p{number}"), None))
+            .unwrap();
+        client
+    });
+    settle(&mut workers);
+    let mut metric = None;
+    // Twice, as the tasks of the first time may still be under way.
+    for _ in 0..2 {
+        count_topics_in_vain(&queries, "t", || {
+            metric = workers[0]
+                .node
+                .state
+                .topic_metrics
+                .current()
+                .first()
+                .cloned();
+            workers[0].run_turn();
+            clients[0].write_all(&publish(b"x")).unwrap();
+            workers[0].run_turn();
+        });
+    }
+    let metric = metric.unwrap();
+    let now = workers[0].node.clock.now();
+    assert_eq!(metric.figures(now).received, [1, 0, 0]);
+    settle(&mut workers);
+    for client in &mut clients {
+        client.write_all(&publish(b"x")).unwrap();
+    }
+    settle(&mut workers);
+    assert_eq!(metric.figures(now).received, [1, 0, 0], "nobody counts it");
 }

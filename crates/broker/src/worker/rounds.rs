@@ -10,7 +10,7 @@ use thrum_engine::workers::WorkerId;
 
 use super::Worker;
 use crate::control::settled;
-use crate::door::is_banned;
+use crate::door::is_disconnected_by_ban;
 use crate::edge::{DisconnectNotice, Ending};
 
 /// The task of a round.
@@ -129,7 +129,7 @@ impl Worker {
         let list = self.node.protection.bans().list();
         let now = self.traffic.engine.core.turn.now;
         let seconds = self.node.state.wall.millis(now) / 1000;
-        if is_banned(
+        if is_disconnected_by_ban(
             &self.traffic.edge,
             &self.traffic.engine,
             key,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use thrum_access::{Admission, Answer, Denial, Gatekeeper, Identity, Login, Reply};
 use thrum_broker::config::{Config, Rate, Transport};
-use thrum_broker::{Access, BanFile, Broker};
+use thrum_broker::{Access, BanFile, Broker, NewBan};
 use thrum_codec::{QoS, ReasonCode, Version};
 use thrum_protection::{Ban, Subject};
 
@@ -377,12 +377,18 @@ impl Bans {
     }
 
     fn add(&self, subject: Subject) {
+        self.insert(subject, true);
+    }
+
+    /// Bans, and says whether that disconnects.
+    fn insert(&self, subject: Subject, disconnects: bool) {
         let ban = Ban {
             subject,
             reason: "a test".into(),
             by: "".into(),
             since: 0,
             until: None,
+            disconnects,
         };
         let file = BanFile::at(self.file());
         let added = file.edit(|list| {
@@ -424,6 +430,28 @@ fn a_ban_that_is_added_disconnects_the_client_and_keeps_it_out() {
 }
 
 #[test]
+fn a_ban_may_keep_connected_clients_and_keeps_out_those_that_come() {
+    let bans = Bans::new("kept");
+    let (broker, address) = start_with_users(|config| config.protection.bans = bans.file());
+    let (mut kept, _) = log_in(address, "198.51.100.1", "jo", b"right");
+    let (mut banned, _) = log_in(address, "198.51.100.2", "al", b"right");
+    bans.insert(Subject::Username("jo".into()), false);
+    bans.insert(
+        Subject::Network("198.51.100.1".parse().expect("a network")),
+        false,
+    );
+    // All clients are compared with the list.
+    bans.add(Subject::Username("al".into()));
+    assert_eq!(banned.disconnect_reason(), ReasonCode::AdministrativeAction);
+    assert_eq!(kept.subscribe("t", QoS::AtMostOnce), ReasonCode::Success);
+    let (_, reason) = log_in(address, "198.51.100.3", "jo", b"right");
+    assert_eq!(reason, ReasonCode::Banned);
+    bans.add(Subject::Username("jo".into()));
+    assert_eq!(kept.disconnect_reason(), ReasonCode::AdministrativeAction);
+    broker.stop();
+}
+
+#[test]
 fn bans_of_users_and_addresses_disconnect_all_their_clients() {
     let bans = Bans::new("user");
     let (broker, address) = start_with_users(|config| config.protection.bans = bans.file());
@@ -445,6 +473,44 @@ fn bans_of_users_and_addresses_disconnect_all_their_clients() {
     assert_eq!(reason, ReasonCode::Banned);
     Peer::open_for(address, "198.51.100.2").assert_closed();
     assert_eq!(stays.subscribe("t", QoS::AtMostOnce), ReasonCode::Success);
+    broker.stop();
+}
+
+#[test]
+fn a_ban_of_the_interface_is_answered_when_its_clients_are_disconnected() {
+    let bans = Bans::new("answered");
+    let (broker, address) = start_with_users(|config| config.protection.bans = bans.file());
+    let queries = broker.queries();
+    let disconnected = || {
+        let figures = queries.figures();
+        let mut counters = figures.counters.into_iter();
+        let counter = counters.find(|(name, _)| name == "protection/bans/disconnected");
+        counter.expect("the counter").1
+    };
+    let network = "198.51.100.3".parse().expect("a network");
+    let sources = [("1", "jo"), ("2", "al"), ("3", "mo")];
+    let peers = sources
+        .map(|(number, user)| log_in(address, &format!("198.51.100.{number}"), user, b"right").0);
+    // Only client identifiers have an index: for others all clients are compared.
+    for (subject, disconnects, expected) in [
+        (Subject::Username("jo".into()), false, 0),
+        (Subject::Username("jo".into()), true, 1),
+        (Subject::ClientId("of al".into()), true, 2),
+        (Subject::Network(network), true, 3),
+    ] {
+        let new = NewBan {
+            subject,
+            reason: "".into(),
+            by: "test".into(),
+            secs: None,
+            disconnects,
+        };
+        queries.ban(new).expect("a ban");
+        assert_eq!(disconnected(), expected);
+    }
+    for mut peer in peers {
+        assert_eq!(peer.disconnect_reason(), ReasonCode::AdministrativeAction);
+    }
     broker.stop();
 }
 

@@ -6,3 +6,4 @@ mod refused;
 mod round_trip;
 mod topics;
 mod unwritable;
+mod versions;

@@ -1,11 +1,11 @@
 //! A message that is traced, while it is routed.
 
-use thrum_codec::QoS;
 use thrum_codec::properties::UserProperties;
+use thrum_codec::{PacketId, QoS};
 use thrum_protocol::server::Delivered;
 
 use super::context::{NEW_FLAGS, Parent, TRACEPARENT, TRACESTATE, TraceContext};
-use super::open::{Open, follow};
+use super::open::{Open, Place, follow};
 use super::queue::{Span, SpanKind, SpanOutcome};
 use crate::core::Core;
 use crate::ids::Slot;
@@ -51,6 +51,11 @@ impl Hop {
         self.context.text(flags)
     }
 
+    /// Whether the trace begins here, so that the message had no `traceparent` that counts.
+    pub(crate) const fn begins_trace(&self) -> bool {
+        self.parent.is_none()
+    }
+
     /// The user properties that go out: those that came in, with another `traceparent`. Where the
     /// trace begins here, a state belongs to no trace.
     pub(crate) fn properties<'a>(
@@ -58,7 +63,7 @@ impl Hop {
         received: UserProperties<'a>,
         traceparent: &'a str,
     ) -> Vec<(&'a str, &'a str)> {
-        let is_new = self.parent.is_none();
+        let is_new = self.begins_trace();
         let stays = |name: &str| name != TRACEPARENT && !(is_new && name == TRACESTATE);
         let received = received.iter().filter(|(name, _)| stays(name));
         let mut properties: Vec<_> = received.collect();
@@ -133,6 +138,7 @@ impl Traced {
             },
             end_ns: now_ns,
             routed_ns: 0,
+            written_ns: 0,
             client_id: cut(core.sessions[slot].session.client_id()),
             topic: self.topic.clone(),
             qos,
@@ -142,10 +148,16 @@ impl Traced {
         match key {
             None => core.node.spans.pass(span),
             Some(key) => {
+                let outbound = core.sessions[slot].session.outbound();
                 let open = Open {
                     connection: core.outputs.id(key),
-                    behind: core.outputs[key].waiting(),
-                    is_in_layers: false,
+                    place: Place::Output(core.outputs[key].waiting()),
+                    packet_id: match qos {
+                        QoS::AtMostOnce => None,
+                        QoS::AtLeastOnce | QoS::ExactlyOnce => {
+                            PacketId::new(outbound.last_packet_id())
+                        }
+                    },
                     span,
                 };
                 follow(core, open);
@@ -165,6 +177,7 @@ impl Traced {
             begin_ns: hop.begin_ns,
             end_ns: now_ns(core),
             routed_ns: self.routed_ns,
+            written_ns: 0,
             client_id: hop.client_id,
             topic: self.topic,
             qos,

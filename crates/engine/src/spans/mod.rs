@@ -2,7 +2,8 @@
 //! publisher and are continued by receivers, as W3C Trace Context has it.
 //!
 //! A message that is traced has one span for the hop, from its read until every receiver of the
-//! worker has it in its output or queue, and one for each delivery, until its last byte is written.
+//! worker has it in its output or queue, and one for each delivery, until its last byte is written,
+//! or with QoS 1 and 2 until its receiver has acknowledged it.
 //! The user property `traceparent` that goes out names the span of the hop. Other messages pass
 //! unaltered; where nothing is traced, a message costs a comparison.
 
@@ -18,7 +19,7 @@ use thrum_protocol::Publication;
 pub use self::context::TraceContext;
 pub(crate) use self::hop::{Hop, Traced};
 pub use self::open::{OPEN_MAX, Spans};
-pub(crate) use self::open::{sweep, written};
+pub(crate) use self::open::{acknowledged, sweep, written};
 pub use self::queue::{Span, SpanKind, SpanOutcome, SpanQueue, WAITING_MAX};
 
 use self::context::Parent;

@@ -61,6 +61,8 @@ pub struct Stages {
     /// When the stamped PUBLISH was read that is to be answered next; 0 if there is none.
     answer_ns: u64,
     followed: Vec<Followed>,
+    /// Stamped or traced messages are followed; it may last a little longer than they do.
+    are_followed: bool,
     /// The deliveries of traced messages, which are followed in the same way.
     pub(crate) spans: Spans,
     /// A timer is set for the next search for those that cannot arrive any longer.
@@ -79,6 +81,7 @@ impl Default for Stages {
             woken: Duration::ZERO,
             answer_ns: 0,
             followed: Vec::new(),
+            are_followed: false,
             spans: Spans::default(),
             is_sweep_planned: false,
         }
@@ -150,10 +153,15 @@ impl Stages {
         self.is_sweep_planned
     }
 
-    /// Whether messages are followed.
+    /// Whether stamped or traced messages may be followed.
     #[inline]
     pub(crate) const fn are_followed(&self) -> bool {
-        !self.followed.is_empty()
+        self.are_followed
+    }
+
+    /// Messages are followed, or no longer.
+    pub(crate) const fn note_followed(&mut self) {
+        self.are_followed = !(self.followed.is_empty() && self.spans.is_empty());
     }
 }
 
@@ -174,6 +182,7 @@ pub fn stamp_every(core: &mut Core, every: u32) {
         spans: std::mem::take(&mut core.stages.spans),
         ..Stages::default()
     };
+    core.stages.note_followed();
     if is_on {
         schedule(core);
     }

@@ -155,6 +155,7 @@ pub(super) fn follow(core: &mut Core, mut followed: Followed) {
     }
     core.outputs[followed.connection.key].is_followed = true;
     core.stages.followed.push(followed);
+    core.stages.note_followed();
     plan_sweep(core);
 }
 
@@ -171,7 +172,8 @@ pub fn sweep_is_due(core: &mut Core) {
     core.stages.is_sweep_planned = false;
     sweep(core);
     spans::sweep(core);
-    if core.stages.are_followed() || !core.stages.spans.is_empty() {
+    core.stages.note_followed();
+    if core.stages.are_followed() {
         plan_sweep(core);
     }
 }
@@ -284,6 +286,7 @@ pub fn written(core: &mut Core, key: ConnectionKey, moved: MovedBytes) {
     }
     let is_traced = spans::written(core, connection, moved, now_ns);
     core.outputs[key].is_followed = is_followed || is_traced;
+    core.stages.note_followed();
 }
 
 /// A client has acknowledged a message: PUBACK, PUBCOMP, or a PUBREC that ends the exchange.
@@ -298,21 +301,29 @@ pub(crate) fn acknowledged(core: &mut Core, key: ConnectionKey, packet_id: Packe
         core.stages.followed.iter().position(|one| {
             one.connection == connection && one.place.packet_id() == Some(packet_id)
         });
-    let Some(found) = found else { return };
-    let one = core.stages.followed.swap_remove(found);
-    if let Some(figures) = core.node.stages.of(core.id) {
-        match one.place {
-            Place::Receiver { written_ns, .. } => {
-                let ns = now_ns.saturating_sub(written_ns);
-                figures.enter(MessageStage::Acknowledged, ns, one.deliveries);
-            }
-            // What stands behind it in the output is not written yet, so when it was is not known.
-            _ => figures.count(Fate::Unfinished, 1),
-        }
+    if let Some(found) = found {
+        let one = core.stages.followed.swap_remove(found);
+        enter_acknowledged(core, &one, now_ns);
     }
+    spans::acknowledged(core, connection, packet_id, now_ns);
     let mut rest = core.stages.followed.iter();
     let is_followed = rest.any(|other| other.connection == connection);
     core.outputs[key].is_followed = is_followed || core.stages.spans.follow(connection);
+    core.stages.note_followed();
+}
+
+fn enter_acknowledged(core: &Core, one: &Followed, now_ns: u64) {
+    let Some(figures) = core.node.stages.of(core.id) else {
+        return;
+    };
+    match one.place {
+        Place::Receiver { written_ns, .. } => {
+            let ns = now_ns.saturating_sub(written_ns);
+            figures.enter(MessageStage::Acknowledged, ns, one.deliveries);
+        }
+        // What stands behind it in the output is not written yet, so when it was is not known.
+        _ => figures.count(Fate::Unfinished, 1),
+    }
 }
 
 /// Messages have left the queue of a session.

@@ -128,6 +128,7 @@ fn the_will_of_a_banned_client_is_dropped() {
         by: "".into(),
         since: 0,
         until: None,
+        disconnects: true,
     };
     let mut node = Node::planned(1, |plan| {
         let bans = BanBook::default();

@@ -7,15 +7,17 @@ use std::time::Duration;
 use thrum_codec::QoS;
 use thrum_codec::packet::Publish;
 use thrum_codec::properties::{PublishProperties, UserProperties};
+use thrum_engine::node::metrics::Counter;
 use thrum_engine::spans::{
     OPEN_MAX, PublisherFilter, Span, SpanKind, SpanOutcome, SpanRules, TraceContext,
 };
 
-use crate::node::{Node, Peer, publish};
+use crate::node::{Node, Peer, connect, publish};
 use crate::shell::Plan;
 
 const Q0: QoS = QoS::AtMostOnce;
 const Q1: QoS = QoS::AtLeastOnce;
+const Q2: QoS = QoS::ExactlyOnce;
 
 const TRACE: u128 = 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736;
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -255,13 +257,123 @@ fn spans_tell_when_a_message_waits_or_cannot_arrive() {
     let expected = [
         ("away", SpanOutcome::Queued),
         ("publisher", SpanOutcome::Routed),
-        ("queueing", SpanOutcome::Written),
         ("receiver", SpanOutcome::ConnectionEnded),
     ];
     assert_eq!(
         outcomes,
         expected.map(|(name, outcome)| (name.into(), outcome))
     );
+    // The other one is written, and its acknowledgement is awaited for a minute.
+    for _ in 0..20 {
+        node.advance_time(Duration::from_secs(5));
+    }
+    let written = spans(&node);
+    assert_eq!(written.len(), 1);
+    assert_eq!(
+        (&*written[0].client_id, written[0].outcome),
+        ("queueing", SpanOutcome::Written)
+    );
+    assert!(written[0].end_ns - written[0].begin_ns < 1_000_000_000);
+}
+
+#[test]
+fn the_span_of_a_delivery_ends_with_its_acknowledgement() {
+    for (qos, at) in [(Q1, 0), (Q1, 1), (Q2, 0), (Q2, 1)] {
+        let mut node = Node::planned(2, traced(|_| ()));
+        let receiver = node.join(at, "receiver");
+        node.subscribe(receiver, "t", qos);
+        let publisher = node.join(0, "publisher");
+        node.publish(publisher, "t", "m", qos);
+        let (_, deliveries) = divided(spans(&node));
+        let [delivery] = &deliveries[..] else {
+            panic!("{deliveries:?}");
+        };
+        assert_eq!(delivery.outcome, SpanOutcome::Acknowledged, "{qos:?}");
+        let Span {
+            begin_ns,
+            written_ns,
+            end_ns,
+            ..
+        } = *delivery;
+        assert!(begin_ns < written_ns && written_ns < end_ns, "{delivery:?}");
+    }
+}
+
+#[test]
+fn deliveries_that_only_wait_for_acknowledgements_make_room_for_others() {
+    let mut node = Node::planned(1, traced(|_| ()));
+    let receiver = node.subscriber(0, "receiver", "t");
+    let publisher = node.join(0, "publisher");
+    let deliveries = |node: &Node| -> Vec<SpanOutcome> {
+        let all = spans(node).into_iter();
+        let all = all.filter(|span| span.kind == SpanKind::Delivered);
+        all.map(|span| span.outcome).collect()
+    };
+    for _ in 0..OPEN_MAX + 3 {
+        node.publish(publisher, "t", "m", Q1);
+    }
+    assert_eq!(deliveries(&node), [SpanOutcome::Written; 3]);
+    node.drain(receiver);
+    assert_eq!(deliveries(&node), [SpanOutcome::Acknowledged; OPEN_MAX]);
+    // A connection that ends ends what waits, as it was written.
+    node.publish(publisher, "t", "m", Q1);
+    node.cut(receiver);
+    for _ in 0..2 {
+        node.advance_time(Duration::from_secs(5));
+    }
+    assert_eq!(deliveries(&node), [SpanOutcome::Written]);
+}
+
+/// A client that accepts packets of 50 bytes: a short message, but none with `traceparent`. One of
+/// the second worker takes topic aliases.
+fn join_small(node: &mut Node, worker: usize, client_id: &str) -> Peer {
+    let mut small = connect(client_id);
+    small.properties.maximum_packet_size = Some(50);
+    small.properties.topic_alias_maximum = (worker == 1).then_some(4);
+    node.join_as(worker, &small)
+}
+
+#[test]
+fn a_receiver_without_room_for_the_trace_gets_the_message_without_it() {
+    let mut node = Node::planned(2, traced(|_| ()));
+    let receivers = [(0, "near"), (1, "far")].map(|(worker, name)| {
+        let receiver = join_small(&mut node, worker, name);
+        node.subscribe(receiver, "t", Q1);
+        receiver
+    });
+    let away = join_small(&mut node, 1, "away");
+    node.subscribe(away, "t", Q1);
+    node.cut(away);
+    let large = node.join(0, "large");
+    node.subscribe(large, "t", Q1);
+    let publisher = node.join(0, "publisher");
+    let message = Publish {
+        retain: true,
+        ..publish("t", "m", Q1)
+    };
+    node.post(publisher, message);
+    node.settle();
+    let back = join_small(&mut node, 1, "away");
+    let later = join_small(&mut node, 0, "later");
+    node.subscribe(later, "t", Q1);
+    for receiver in receivers.into_iter().chain([back, later]) {
+        assert_eq!(user(&mut node, receiver), []);
+    }
+    assert_eq!(user(&mut node, large)[0].0, "traceparent");
+    assert_eq!(node.count(Counter::DroppedTooLarge), 0);
+    let (_, deliveries) = divided(spans(&node));
+    assert_eq!(deliveries.len(), 4);
+}
+
+#[test]
+fn a_trace_of_the_publisher_is_not_left_out_for_want_of_room() {
+    let mut node = Node::planned(1, traced(|_| ()));
+    let receiver = join_small(&mut node, 0, "receiver");
+    node.subscribe(receiver, "t", Q0);
+    let publisher = node.join(0, "publisher");
+    post(&mut node, publisher, "t", &[("traceparent", PARENT)]);
+    assert!(node.messages(receiver).is_empty());
+    assert_eq!(node.count(Counter::DroppedTooLarge), 1);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use thrum_figures::{count, figure, span};
 use toml_edit::Value;
 
-use super::words::{per_second, qos_text, version_text};
+use super::words::{per_second, qos_text};
 use super::{Overrides, Scenario};
 
 /// Before the changes in a summary.
@@ -77,7 +77,7 @@ impl Overrides {
                 .map(|rate| format!("{} connections/s", count(rate.into()))),
             addresses,
             self.version
-                .map(|version| format!("MQTT {}", version_text(version))),
+                .map(|version| format!("MQTT {}", version.name())),
             stage(self.warm_up, "warm-up"),
             stage(self.hold, "hold"),
             stage(self.drain, "drain"),

@@ -4,22 +4,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thrum_codec::{QoS, Version};
 use thrum_report::Threshold;
 
-const VERSIONS: [(Version, &str); 3] = [
-    (Version::V31, "3.1"),
-    (Version::V311, "3.1.1"),
-    (Version::V5, "5.0"),
-];
-
-fn version_text(version: Version) -> &'static str {
-    let found = VERSIONS.iter().find(|(known, _)| *known == version);
-    found.map_or("", |(_, text)| text)
-}
-
 fn version_of<E: serde::de::Error>(text: &str) -> Result<Version, E> {
-    let found = VERSIONS.iter().find(|(_, known)| *known == text);
-    found
-        .map(|(version, _)| *version)
-        .ok_or_else(|| E::custom("unknown version of MQTT"))
+    Version::named(text).ok_or_else(|| E::custom("unknown version of MQTT"))
 }
 
 /// A quality of service as its number.
@@ -49,7 +35,7 @@ pub(super) mod qos {
 
 /// A version as people write it.
 pub(super) mod version {
-    use super::{Deserialize as _, Deserializer, Serializer, Version, version_of, version_text};
+    use super::{Deserialize as _, Deserializer, Serializer, Version, version_of};
 
     #[expect(
         clippy::trivially_copy_pass_by_ref,
@@ -59,7 +45,7 @@ pub(super) mod version {
         version: &Version,
         out: S,
     ) -> Result<S::Ok, S::Error> {
-        out.serialize_str(version_text(*version))
+        out.serialize_str(version.name())
     }
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
@@ -71,10 +57,7 @@ pub(super) mod version {
 
 /// A version that may be missing.
 pub(super) mod version_if_any {
-    use super::{
-        Deserialize as _, Deserializer, Serialize as _, Serializer, Version, version_of,
-        version_text,
-    };
+    use super::{Deserialize as _, Deserializer, Serialize as _, Serializer, Version, version_of};
 
     #[expect(
         clippy::trivially_copy_pass_by_ref,
@@ -85,7 +68,7 @@ pub(super) mod version_if_any {
         version: &Option<Version>,
         out: S,
     ) -> Result<S::Ok, S::Error> {
-        version.map(version_text).serialize(out)
+        version.map(Version::name).serialize(out)
     }
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
@@ -148,7 +131,7 @@ mod tests {
     fn unknown_values_are_refused() {
         let scenario = &find("p2p-1K").unwrap();
         let text = serde_json::to_string(scenario).unwrap();
-        let version = format!("\"version\":\"{}\"", version_text(scenario.version));
+        let version = format!("\"version\":\"{}\"", scenario.version.name());
         assert!(text.contains(&version), "{text}");
         let changed = text.replace(&version, "\"version\":\"6.0\"");
         assert!(serde_json::from_str::<Scenario>(&changed).is_err());

@@ -12,7 +12,7 @@ impl Scenario {
             .groups
             .iter()
             .map(|group| group.client.version.unwrap_or(self.version));
-        let mut texts: Vec<&str> = versions.map(version_text).collect();
+        let mut texts: Vec<&str> = versions.map(Version::name).collect();
         texts.sort_unstable();
         texts.dedup();
         texts.join(", ")
@@ -196,14 +196,6 @@ fn publish_text(publish: &PublishSpec, payload_bytes: u32) -> String {
 
 pub(super) fn per_second(rate: Rate) -> String {
     format!("{}/s", figure(rate.messages_per_second()))
-}
-
-pub(super) const fn version_text(version: Version) -> &'static str {
-    match version {
-        Version::V31 => "3.1",
-        Version::V311 => "3.1.1",
-        Version::V5 => "5.0",
-    }
 }
 
 pub(super) const fn qos_text(qos: QoS) -> &'static str {

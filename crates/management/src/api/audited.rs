@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use axum::http::StatusCode;
+
 use super::{ApiState, Problem};
-use crate::audit::{Audit, AuditError, Change, Ended};
+use crate::audit::{Audit, AuditError, Change, Ended, Look, Watch};
 use crate::in_thread::in_thread;
 use crate::login::{Caller, Refusal};
 
@@ -51,6 +53,18 @@ impl ApiState {
         }
     }
 
+    /// Writes down that a caller looks at payloads, before it does.
+    ///
+    /// # Errors
+    /// It cannot be written down, or the caller looks at too many things: it must not see them.
+    pub(super) async fn looks(&self, caller: &Caller, look: Look) -> Result<(), Problem> {
+        let who = caller.clone();
+        match self.in_log(move |audit| audit.watch(&who, &look)).await? {
+            Watch::New | Watch::Known => Ok(()),
+            Watch::TooMany => Err(too_many_looks()),
+        }
+    }
+
     /// Writes down a refusal, unless there are too many of them.
     pub(super) async fn refused(&self, caller: &Caller, change: Change, refusal: &Refusal) {
         self.security.counts.refused(refusal);
@@ -77,4 +91,16 @@ impl ApiState {
         let done = in_thread(&self.log_permits, move || work(&audit)).await;
         done.unwrap_or_else(|| Err(AuditError::stopped()))
     }
+}
+
+fn too_many_looks() -> Problem {
+    let mut problem = Problem::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "too many looks at payloads",
+        "each look at payloads of something else is a line of the audit log, and a caller adds 60 \
+         at once and then one in 10 s",
+        "wait, look at what you have looked at in the last 10 minutes, or ask without payloads",
+    );
+    problem.retry_after_secs = Some(10);
+    problem
 }

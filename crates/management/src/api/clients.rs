@@ -8,7 +8,6 @@ use thrum_broker::{
     ClientProblem, Condition, Figure, Presence, SessionFilter, SessionQuery, SessionRow,
     SessionState, SortKey,
 };
-use thrum_codec::Version;
 use utoipa::ToSchema;
 
 use super::entrance::Sender;
@@ -334,14 +333,6 @@ pub(super) fn sort(name: &str) -> Result<SortKey, Problem> {
     })
 }
 
-pub(super) fn version_text(version: Version) -> &'static str {
-    match version {
-        Version::V31 => "3.1",
-        Version::V311 => "3.1.1",
-        Version::V5 => "5.0",
-    }
-}
-
 /// Problems as they are listed.
 pub(super) fn problem_names(problems: impl Iterator<Item = ClientProblem>) -> Vec<String> {
     problems.map(|problem| problem.name().to_owned()).collect()
@@ -365,7 +356,7 @@ impl From<SessionRow> for Client {
             away_since: away_since.map(timestamp),
             peer,
             listener,
-            protocol_version: version_text(row.version).to_owned(),
+            protocol_version: row.version.name().to_owned(),
             session_expiry_secs: Some(row.expiry_secs).filter(|secs| *secs != u32::MAX),
             queued_messages: row.queued.messages,
             queued_bytes: row.queued.bytes,

@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use thrum_broker::HttpPort;
 
 use super::{ApiState, PREFIX, Problem};
 use crate::audit::Change;
@@ -38,6 +39,8 @@ pub(super) struct Sender {
     pub(super) caller: Caller,
     pub(super) session: Option<CurrentSession>,
     pub(super) is_tls: bool,
+    /// The address that it came in at; none of the control socket.
+    pub(super) port: Option<HttpPort>,
 }
 
 impl Sender {
@@ -87,6 +90,7 @@ pub(super) async fn identify(
             caller: Caller::local(),
             session: None,
             is_tls: false,
+            port: None,
         }),
         Entrance::Port => match request.extensions().get::<Peer>().copied() {
             Some(peer) => identify_peer(&api, &request, peer),
@@ -142,6 +146,7 @@ fn identify_peer(api: &ApiState, request: &Request, peer: Peer) -> Result<Sender
         caller,
         session,
         is_tls: peer.is_tls,
+        port: request.extensions().get().cloned(),
     })
 }
 

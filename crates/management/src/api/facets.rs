@@ -7,7 +7,7 @@ use thrum_broker::{Facets, UserCount};
 use utoipa::ToSchema;
 
 use super::client_detail::Queue;
-use super::clients::{ClientFilter, version_text};
+use super::clients::ClientFilter;
 use super::openapi::Asked;
 use super::request::Parameters;
 use super::{ApiState, Problem};
@@ -84,7 +84,7 @@ pub(super) async fn show(
 impl From<Facets> for ClientFacets {
     fn from(facets: Facets) -> Self {
         let versions = facets.versions.into_iter();
-        let versions = versions.map(|(version, count)| (version_text(version).to_owned(), count));
+        let versions = versions.map(|(version, count)| (version.name().to_owned(), count));
         let states = facets.states.into_iter();
         let states = states.map(|(state, count)| (state.name().to_owned(), count));
         let problems = facets.problems.into_iter();

@@ -13,7 +13,7 @@ use thrum_broker::StorageFigures;
 use utoipa::ToSchema;
 
 use super::ApiState;
-use crate::metrics::{Format, exposition};
+use crate::metrics::{Format, Measured};
 
 /// Counters of the broker since its start.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -70,9 +70,12 @@ pub(super) async fn show(State(api): State<ApiState>) -> Json<Metrics> {
 pub(super) async fn scrape(State(api): State<ApiState>, headers: HeaderMap) -> impl IntoResponse {
     let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
     let format = Format::from_accept(accept);
-    let interface = api.security.figures();
-    let alarms = api.managed.alarms.counts();
-    let body = exposition(&api.queries.figures(), Some(&interface), &alarms, format);
+    let measured = Measured {
+        queries: api.queries.clone(),
+        alarms: api.managed.alarms(),
+        security: api.security,
+    };
+    let body = measured.exposition(format);
     ([(CONTENT_TYPE, format.content_type())], body)
 }
 

@@ -87,11 +87,11 @@ pub use keys::{ApiKey, CreatedKey, KeyList, NewApiKey};
 pub use login::{RecoveryCodes, Session, SessionList, TotpSecret, Whoami};
 pub use metrics::{CommitTime, Metrics, Storage};
 pub use operating::{
-    Alarm, AlarmHistory, AlarmList, Applied, Certificate, CertificateRenewal, Configuration,
-    ConfigurationKey, ConfigurationVersion, Difference, Host, LevelChange, LevelList,
-    ListenerDetail, ListenerLimits, ListenerList, ListenerTls, LogLine, LogPage, Node, NodeLimits,
-    PastAlarm, Plan, Process, RaisedLevel, Reloaded, StoppedListener, StorageDisk, StorageState,
-    VersionList, Worker,
+    Alarm, AlarmHistory, AlarmList, Applied, Backup, BackupPage, Certificate, CertificateRenewal,
+    Configuration, ConfigurationKey, ConfigurationVersion, Difference, Host, LevelChange,
+    LevelList, ListenerDetail, ListenerLimits, ListenerList, ListenerTls, LogLine, LogPage, Node,
+    NodeLimits, PastAlarm, Plan, Process, RaisedLevel, Reloaded, StoppedListener, StorageDisk,
+    StorageState, VersionList, Worker,
 };
 pub use problem::{NO_CLIENT, Problem};
 pub use publish::{Batch, BatchItem, Message, Outcome, Published, PublishedBatch};

@@ -39,7 +39,7 @@ the cursor of the next page, and null on the last one. Fields may be added to an
 and optional parameters to the interface; nothing else changes below `/api/v1`.";
 
 /// Groups of routes.
-const TAGS: [(&str, &str); 14] = [
+const TAGS: [(&str, &str); 15] = [
     (
         "status",
         "The state of the broker, its figures and its audit log",
@@ -63,6 +63,10 @@ const TAGS: [(&str, &str); 14] = [
     ("listeners", "Listeners and their certificates"),
     ("logs", "The log of the broker"),
     ("alarms", "What somebody has to do something about"),
+    (
+        "backups",
+        "Copies of all that the broker has stored, made while it runs",
+    ),
     (
         "administrators",
         "Administrators, their sessions and API keys",

@@ -18,6 +18,10 @@ const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"thrum\""
 /// Title of the problem that no session has the client identifier.
 pub const NO_CLIENT: &str = "no such client";
 
+/// What to do when the disk is full.
+pub(super) const NO_ROOM_REMEDY: &str =
+    "free space in the data directory, and ask again; nothing was changed";
+
 /// An error with its cause and its remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {

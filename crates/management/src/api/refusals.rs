@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 
 use super::Problem;
+use super::problem::NO_ROOM_REMEDY;
 use crate::audit::AuditError;
 use crate::login::Refusal;
 
@@ -53,6 +54,11 @@ const fn describe(refusal: &Refusal) -> Description {
         ),
         Refusal::Full { .. } => (Code::CONFLICT, "too many", "remove some first"),
         Refusal::Invalid(_) => (Code::BAD_REQUEST, "bad request", "correct the value"),
+        Refusal::NoRoom(_) => (
+            Code::INSUFFICIENT_STORAGE,
+            "no room on the disk",
+            NO_ROOM_REMEDY,
+        ),
         Refusal::Broken(_) => (
             Code::SERVICE_UNAVAILABLE,
             "not done",

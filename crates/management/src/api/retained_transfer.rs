@@ -13,7 +13,9 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
-use thrum_broker::{Cursor, RETAINED_BATCH_MAX, ROWS_MAX, RetainedMessage, RetainedQuery};
+use thrum_broker::{
+    Cursor, Page, RETAINED_BATCH_MAX, ROWS_MAX, RetainedMessage, RetainedQuery, RetainedRow,
+};
 use tokio::time::{Sleep, sleep};
 use utoipa::ToSchema;
 
@@ -28,8 +30,10 @@ use crate::login::Scope;
 
 /// Media type of lines of JSON.
 const JSON_LINES: &str = "application/jsonl";
-/// Messages of one portion of an export: some hundred kilobytes with usual payloads.
+/// Messages that an export asks the broker for at once. They stay where the broker has them.
 const EXPORT_ROWS: usize = 250;
+/// Bytes of lines that an export makes at once; one line may be longer.
+const EXPORT_BYTES: usize = 256 * 1024;
 /// Bytes of a line of an import: the largest payload that a client can send, as base64 and as text.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// A client has to send so many bytes of an import, or the rest of it, within [`PORTION_TIME`].
@@ -77,51 +81,76 @@ pub(super) async fn export(
 ) -> Result<Response, Problem> {
     let filter = parameters.filter.unwrap_or_else(|| "#".to_owned());
     // An invalid filter is a problem, and not the end of a stream.
-    let first = portion(api.clone(), &filter, None).await?;
-    let rest = stream::unfold(first.next.clone(), move |next| {
-        let (api, filter, sender) = (api.clone(), filter.clone(), sender.clone());
-        async move {
-            let cursor = Some(next?);
-            let portion = match sender.check_still(&api, Scope::MessagesRead) {
-                Ok(()) => portion(api, &filter, cursor).await,
-                Err(problem) => Err(problem),
-            };
-            Some(match portion {
-                Ok(portion) => (Ok(portion.lines), portion.next),
-                Err(problem) => (Err(io::Error::other(problem.detail)), None),
-            })
+    let export = Export::begin(api, sender, filter).await?;
+    let lines = stream::unfold(Some(export), |export| async move {
+        let mut export = export?;
+        match export.lines().await {
+            Ok(lines) if lines.is_empty() => None,
+            Ok(lines) => Some((Ok(lines), Some(export))),
+            Err(problem) => Some((Err(io::Error::other(problem.detail)), None)),
         }
     });
-    let lines = stream::once(async move { Ok::<_, io::Error>(first.lines) }).chain(rest);
     let kind = [(CONTENT_TYPE, JSON_LINES)];
     Ok((kind, Body::from_stream(lines)).into_response())
 }
 
-/// Some lines of an export, and where the next ones begin.
-struct Portion {
-    lines: Bytes,
+/// An export under way.
+struct Export {
+    api: ApiState,
+    sender: Sender,
+    filter: String,
+    rows: std::vec::IntoIter<RetainedRow>,
+    /// Where the rows after these begin.
     next: Option<Cursor>,
 }
 
-async fn portion(api: ApiState, filter: &str, cursor: Option<Cursor>) -> Result<Portion, Problem> {
+impl Export {
+    async fn begin(api: ApiState, sender: Sender, filter: String) -> Result<Self, Problem> {
+        let page = page(api.clone(), &filter, None).await?;
+        Ok(Self {
+            api,
+            sender,
+            filter,
+            rows: page.rows.into_iter(),
+            next: page.next,
+        })
+    }
+
+    /// The next lines, up to [`EXPORT_BYTES`] but at least one; empty at the end.
+    async fn lines(&mut self) -> Result<Bytes, Problem> {
+        self.sender.check_still(&self.api, Scope::MessagesRead)?;
+        while self.rows.as_slice().is_empty() {
+            let Some(next) = self.next.take() else {
+                return Ok(Bytes::new());
+            };
+            let page = page(self.api.clone(), &self.filter, Some(next)).await?;
+            (self.rows, self.next) = (page.rows.into_iter(), page.next);
+        }
+        let mut lines = Vec::new();
+        while lines.len() < EXPORT_BYTES
+            && let Some(row) = self.rows.next()
+        {
+            serde_json::to_writer(&mut lines, &RetainedLine::new(&row)).map_err(|error| {
+                let status = StatusCode::INTERNAL_SERVER_ERROR;
+                Problem::new(status, "not written", error.to_string(), "report this")
+            })?;
+            lines.push(b'\n');
+        }
+        Ok(lines.into())
+    }
+}
+
+async fn page(
+    api: ApiState,
+    filter: &str,
+    cursor: Option<Cursor>,
+) -> Result<Page<RetainedRow>, Problem> {
     let query = RetainedQuery {
         filter: filter.to_owned(),
         limit: EXPORT_ROWS,
         cursor,
     };
-    let page = api.query(move |queries| queries.retained(&query)).await?;
-    let mut lines = Vec::new();
-    for row in &page.rows {
-        serde_json::to_writer(&mut lines, &RetainedLine::new(row)).map_err(|error| {
-            let status = StatusCode::INTERNAL_SERVER_ERROR;
-            Problem::new(status, "not written", error.to_string(), "report this")
-        })?;
-        lines.push(b'\n');
-    }
-    Ok(Portion {
-        lines: lines.into(),
-        next: page.next,
-    })
+    api.query(move |queries| queries.retained(&query)).await
 }
 
 /// The effect of an import.

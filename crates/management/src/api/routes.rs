@@ -1,6 +1,7 @@
 //! Routes below [`PREFIX`](super::PREFIX): handlers with their documentation, and the right that
 //! each of them needs. A handler without documentation does not compile here.
 
+use axum::extract::DefaultBodyLimit;
 use axum::middleware;
 use axum::routing::MethodRouter;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
@@ -8,6 +9,9 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use super::entrance::{self, Permission, Right};
 use super::{ApiState, openapi};
 use crate::login::Scope;
+
+/// Bytes of a body that anybody may send without a right: a name, a password, a code.
+const OPEN_BODY_BYTES_MAX: usize = 16 * 1024;
 
 /// Handlers of one path, as [`routes!`](utoipa_axum::routes) makes them of `#[utoipa::path]`.
 pub(super) type Handlers = UtoipaMethodRouter<ApiState>;
@@ -41,6 +45,9 @@ impl Routes {
 
     /// Adds handlers that anybody may use, because nobody can log in without them.
     pub(super) fn open(self, handlers: Handlers) -> Self {
+        let (schemas, paths, methods) = handlers;
+        let methods = methods.layer(DefaultBodyLimit::max(OPEN_BODY_BYTES_MAX));
+        let handlers = (schemas, paths, methods);
         self.add(Right::Nothing, handlers)
     }
 

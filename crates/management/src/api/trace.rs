@@ -14,11 +14,12 @@ use tokio::time::sleep;
 use utoipa::ToSchema;
 
 use super::entrance::Sender;
-use super::openapi::Asked;
+use super::openapi::{Asked, Audited};
 use super::request::{Parameters, parsed};
 use super::stream::{Watcher, wants_events};
 use super::{ApiState, Problem, trace_stream};
-use crate::login::{Refusal, Scope};
+use crate::audit::Look;
+use crate::login::{Caller, Refusal, Scope};
 use crate::trace::{Pcapng, line};
 
 /// Seconds of a trace without `seconds`.
@@ -130,7 +131,8 @@ const STREAMED: Bounds = Bounds {
 /// Traces packets of a client, of an address or about a topic for some seconds.
 ///
 /// The answer follows when the trace has ended; with `Accept: text/event-stream` it begins at once,
-/// and may take an hour and 1,000,000 packets. Payloads need the scope `messages:read` as well.
+/// and may take an hour and 1,000,000 packets. Payloads need the scope `messages:read` as well, and
+/// are a line of the audit log.
 #[utoipa::path(
     get,
     path = "/trace",
@@ -144,6 +146,7 @@ const STREAMED: Bounds = Bounds {
             (String = "text/event-stream"),
         )),
         Asked,
+        Audited,
     ),
 )]
 pub(super) async fn show(
@@ -155,26 +158,46 @@ pub(super) async fn show(
     if parameters.payloads && !sender.caller.may(Scope::MessagesRead) {
         return Err(Refusal::NoScope(Scope::MessagesRead).into());
     }
-    if wants_events(&headers) {
+    let is_stream = wants_events(&headers);
+    let request = parameters.request(if is_stream { STREAMED } else { WHOLE })?;
+    if is_stream {
         if parameters.format == Format::Pcapng {
             let what = "a stream of events has no format pcapng; ask without \
                         Accept: text/event-stream";
             return Err(Problem::bad_request(what));
         }
-        let request = parameters.request(STREAMED)?;
         let mut needed = vec![Scope::ClientsRead];
         needed.extend(parameters.payloads.then_some(Scope::MessagesRead));
+        let caller = sender.caller.clone();
         let watcher = Watcher::begin(&api, sender, needed)?;
+        note_look(&api, &caller, &request).await?;
         let live = api.query(move |queries| queries.trace(&request)).await?;
         return Ok(trace_stream::events_of(live, watcher, parameters.payloads));
     }
-    let request = parameters.request(WHOLE)?;
+    note_look(&api, &sender.caller, &request).await?;
     let live = api.query(move |queries| queries.trace(&request)).await?;
     let (kind, bytes) = match parameters.format {
         Format::Jsonl => ("application/jsonl", lines(live, parameters.payloads).await?),
         Format::Pcapng => ("application/x-pcapng", capture(live).await),
     };
     Ok(([(CONTENT_TYPE, kind)], bytes).into_response())
+}
+
+/// Writes down whose payloads a trace shows, before it does.
+async fn note_look(api: &ApiState, caller: &Caller, request: &TraceRequest) -> Result<(), Problem> {
+    if !request.payloads {
+        return Ok(());
+    }
+    let subject = match &request.subject {
+        TraceSubject::Client(client_id) => format!("client {client_id}"),
+        TraceSubject::Topic(filter) => format!("topic {filter}"),
+        TraceSubject::Address(network) => format!("address {network}"),
+    };
+    let look = Look {
+        by: "trace",
+        subjects: vec![subject],
+    };
+    api.looks(caller, look).await
 }
 
 /// The lines of a trace, up to its end. The trace ends early if the request does.

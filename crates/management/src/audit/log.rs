@@ -1,17 +1,20 @@
 //! The log: what is written before, after and instead of a change, and pages of it.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use serde_json::json;
 use thiserror::Error;
 
 use super::entry::{Change, End, Ended, Entry};
 use super::files::{FILE_BYTES_MAX, Files, Reader};
 use super::flood::Flood;
 use super::ring::Ring;
+use super::watches::{Look, Watch, Watches};
 use crate::clock::Clock;
 use crate::login::Caller;
 
@@ -38,11 +41,15 @@ pub(crate) struct Audit {
     /// Guards the place of the next line, also while that is written: waits for the disk.
     kept: Mutex<Kept>,
     flood: Mutex<Flood>,
+    watches: Mutex<Watches>,
+    /// Of what is looked at: nobody can look for another thing with the same digest.
+    digests: RandomState,
     /// Why the last write failed; none if it did not.
     failure: Mutex<Option<String>>,
     clock: Clock,
     failures: AtomicU64,
     left_out: AtomicU64,
+    looks_refused: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -97,10 +104,13 @@ impl Audit {
         Ok(Self {
             kept: Mutex::new(kept),
             flood: Mutex::default(),
+            watches: Mutex::default(),
+            digests: RandomState::new(),
             failure: Mutex::default(),
             clock,
             failures: AtomicU64::new(0),
             left_out: AtomicU64::new(0),
+            looks_refused: AtomicU64::new(0),
         })
     }
 
@@ -165,6 +175,33 @@ impl Audit {
         admitted
     }
 
+    /// Writes down that a caller looks at payloads, unless it has lines about all that it looks at.
+    /// Waits for the disk.
+    ///
+    /// # Errors
+    /// The disk is full or fails: the payloads must not be shown.
+    pub(crate) fn watch(&self, caller: &Caller, look: &Look) -> Result<Watch, AuditError> {
+        let who = &*caller.name;
+        let subjects = look.subjects.iter().map(|one| self.digests.hash_one(one));
+        let subjects: Vec<u64> = subjects.collect();
+        let now = self.clock.now().uptime;
+        let watch = self.watches().watch(who, &subjects, now);
+        if watch == Watch::TooMany {
+            self.looks_refused.fetch_add(1, Ordering::Relaxed);
+        }
+        if watch == Watch::New {
+            let change = Change::new("messages.watched", &look.target());
+            let change = change.after(json!({ "by": look.by, "subjects": look.subjects }));
+            let written = self.record(caller, change, Ended::done());
+            written.inspect_err(|_| self.watches().forget(who, &subjects))?;
+        }
+        Ok(watch)
+    }
+
+    fn watches(&self) -> MutexGuard<'_, Watches> {
+        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Lines that could not be written.
     pub(crate) fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
@@ -173,6 +210,11 @@ impl Audit {
     /// Refusals that were left out.
     pub(crate) fn refusals_left_out(&self) -> u64 {
         self.left_out.load(Ordering::Relaxed)
+    }
+
+    /// Looks at payloads that were refused because there were too many.
+    pub(crate) fn looks_refused(&self) -> u64 {
+        self.looks_refused.load(Ordering::Relaxed)
     }
 
     /// A page. Waits for the disk, and keeps nobody from writing.

@@ -1,7 +1,8 @@
 //! The audit log: who changed what, from where, and with which outcome.
 //!
 //! ```text
-//!   begin (on the disk) -> the change -> finish (on the disk)        record: a login, a refusal
+//!   begin (on the disk) -> the change -> finish (on the disk)        record: a login, a refusal,
+//!                                                                    a look at payloads
 //!     files of JSON lines in DATA_DIR/audit, or a ring in memory without a data directory
 //! ```
 //!
@@ -15,6 +16,8 @@ mod flood;
 mod log;
 mod mask;
 mod ring;
+mod watches;
 
 pub(crate) use entry::{Change, Ended, Entry, Outcome};
 pub(crate) use log::{Audit, AuditError, AuditQuery};
+pub(crate) use watches::{Look, Watch};

@@ -7,14 +7,14 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use thrum_auth::users::PasswordHash;
-use thrum_files::Folder;
+use thrum_files::{Folder, is_no_room};
 
 use super::administrator::{Administrator, name_problem};
 use super::digest::Digest;
@@ -41,7 +41,7 @@ pub enum AccountsError {
         /// Which file.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A line is damaged.
     #[error("{}:{line}: {what}; correct the line, or move the file away and set the broker up again", path.display())]
@@ -172,12 +172,20 @@ impl AccountStore {
         let mut accounts = Accounts::clone(&self.current());
         let done = change(&mut accounts)?;
         if let Some(folder) = &*folder {
-            save(folder, &accounts)
-                .map_err(|error| Refusal::Broken(format!("cannot write {FILE}: {error}")))?;
+            save(folder, &accounts).map_err(|error| not_written(&error))?;
         }
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         *current = Arc::new(accounts);
         Ok(done)
+    }
+}
+
+fn not_written(error: &io::Error) -> Refusal {
+    let what = format!("cannot write {FILE}: {error}");
+    if is_no_room(error) {
+        Refusal::NoRoom(what)
+    } else {
+        Refusal::Broken(what)
     }
 }
 
@@ -213,7 +221,7 @@ fn read(folder: &Folder, path: &Path) -> Result<Accounts, AccountsError> {
     Ok(accounts)
 }
 
-fn save(folder: &Folder, accounts: &Accounts) -> std::io::Result<()> {
+fn save(folder: &Folder, accounts: &Accounts) -> io::Result<()> {
     folder.replace(OsStr::new(FILE), |to| {
         let administrators = accounts.administrators.iter();
         let administrators = administrators.map(|(name, one)| Line::of_administrator(name, one));
@@ -351,5 +359,18 @@ fn read_line(bytes: &[u8], accounts: &mut Accounts) -> Result<(), String> {
         Ok(())
     } else {
         Err("this administrator or key is there twice".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_apart_from_other_errors() {
+        let full = not_written(&ErrorKind::StorageFull.into());
+        assert!(matches!(full, Refusal::NoRoom(_)), "{full:?}");
+        let denied = not_written(&ErrorKind::PermissionDenied.into());
+        assert!(matches!(denied, Refusal::Broken(_)), "{denied:?}");
     }
 }

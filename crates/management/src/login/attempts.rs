@@ -174,7 +174,7 @@ impl Rate {
 /// An attempt that is charged.
 #[derive(Clone, Debug)]
 pub(super) struct Attempt {
-    name: Box<str>,
+    pub(super) name: Box<str>,
     /// None over the control socket, where nothing is charged.
     origin: Option<Origin>,
     /// That administrator has logged in from there before.

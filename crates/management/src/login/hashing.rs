@@ -1,8 +1,11 @@
 //! Argon2 at most so many times at once: each takes 19 MiB and some 20 ms of a core.
+//!
+//! Each has a thread of its own. Allocators keep memory for each thread that has had some: in the
+//! threads of a pool, which take turns, a flood of logins would leave 19 MiB in each of them.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::thread::available_parallelism;
+use std::thread::{Builder, JoinHandle, available_parallelism};
 
 use thrum_access::Secret;
 use thrum_auth::hash;
@@ -19,7 +22,7 @@ const CORES_PER_HASH: usize = 2;
 /// Hashes at once for addresses from which the administrator has logged in before: a flood of
 /// strangers does not keep it out.
 const KNOWN_MAX: usize = 1;
-/// Most threads of all.
+/// Most at once.
 pub(crate) const HASHES_MAX: usize = STRANGERS_MAX + KNOWN_MAX;
 
 /// A hash that no password has, with the parameters of ours: a name that does not exist takes as
@@ -57,15 +60,10 @@ impl Hashing {
         let permit = self.permit(is_known)?;
         let is_somebody = hash.is_some();
         let stored = hash.map_or(NOBODY, PasswordHash::expose).to_owned();
-        let verified = spawn_blocking(move || {
-            let verified = hash::verify(&stored, password.expose());
-            drop(permit);
-            verified
-        });
-        match verified.await {
-            Ok(Ok(is_right)) => Ok(is_right && is_somebody),
-            Ok(Err(error)) => Err(Refusal::Broken(error.to_string())),
-            Err(_) => Err(ended()),
+        let verify = move || hash::verify(&stored, password.expose());
+        match in_own_thread(permit, verify).await? {
+            Ok(is_right) => Ok(is_right && is_somebody),
+            Err(error) => Err(Refusal::Broken(error.to_string())),
         }
     }
 
@@ -79,12 +77,8 @@ impl Hashing {
         is_known: bool,
     ) -> Result<PasswordHash, Refusal> {
         let permit = self.permit(is_known)?;
-        let hashed = spawn_blocking(move || {
-            let hashed = PasswordHash::of(password.expose());
-            drop(permit);
-            hashed
-        });
-        let hashed = hashed.await.map_err(|_| ended())?;
+        let hash = move || PasswordHash::of(password.expose());
+        let hashed = in_own_thread(permit, hash).await?;
         hashed.map_err(|error| Refusal::Broken(error.to_string()))
     }
 
@@ -96,8 +90,28 @@ impl Hashing {
     }
 }
 
-fn ended() -> Refusal {
-    Refusal::Broken("the broker is stopping".to_owned())
+/// Hashes in a thread that ends with it.
+///
+/// # Errors
+/// The system gives no thread.
+async fn in_own_thread<T: Send + 'static>(
+    permit: OwnedSemaphorePermit,
+    hash: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Refusal> {
+    let begin = move || {
+        let thread = Builder::new().name("hash".to_owned()).spawn(hash);
+        let hashed = thread.map(JoinHandle::join);
+        // The next thread may begin, with the memory of this one.
+        drop(permit);
+        hashed
+    };
+    match spawn_blocking(begin).await {
+        Ok(Ok(Ok(value))) => Ok(value),
+        Ok(Err(error)) => Err(Refusal::Broken(format!(
+            "there is no thread for a hash: {error}"
+        ))),
+        Ok(Ok(Err(_))) | Err(_) => Err(Refusal::Broken("the broker is stopping".to_owned())),
+    }
 }
 
 #[cfg(test)]
@@ -137,5 +151,16 @@ mod tests {
         assert_eq!(hashing.permit(true).err(), Some(Refusal::Busy));
         drop((known, taken));
         assert!(hashing.permit(false).is_ok());
+    }
+
+    #[tokio::test]
+    async fn each_hash_has_a_thread_that_ends_with_it() {
+        let hashing = Hashing::new();
+        let thread = async || {
+            let permit = hashing.permit(true).unwrap();
+            let id = in_own_thread(permit, || std::thread::current().id()).await;
+            id.unwrap()
+        };
+        assert_ne!(thread().await, thread().await);
     }
 }

@@ -87,6 +87,9 @@ pub(crate) enum Refusal {
     /// Only an administrator with a session can ask that about itself.
     #[error("only an administrator with a session can do this")]
     NoSession,
+    /// The disk has no room for the change.
+    #[error("{0}")]
+    NoRoom(String),
     /// The disk, the memory or the random numbers fail.
     #[error("{0}")]
     Broken(String),

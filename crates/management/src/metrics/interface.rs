@@ -39,5 +39,10 @@ pub(super) fn families(figures: &InterfaceFigures) -> Vec<Family> {
             "Refusals that are not in the audit log because there were too many.",
         )
         .with(Value::Whole(figures.audit_left_out)),
+        counter(
+            "thrum_audit_looks_refused",
+            "Streams and traces without the payloads that were asked for, because their caller would have filled the audit log.",
+        )
+        .with(Value::Whole(figures.audit_looks_refused)),
     ]
 }

@@ -23,31 +23,62 @@ mod tests;
 mod text;
 mod topics;
 
-use thrum_broker::Figures;
+use std::sync::Arc;
 
+use thrum_broker::{Figures, Queries};
+
+use crate::alarms::Alarms;
 use crate::counts::InterfaceFigures;
+use crate::security::Security;
 pub use accept::Format;
 use family::Family;
 
-/// All metrics of a broker and its management interface, with the number of alarms that are raised
-/// by name, in a format that [`Format::from_accept`] has chosen.
+/// What has metrics: a broker, and the management interface around it.
+#[derive(Clone, Debug)]
+pub(crate) struct Measured {
+    pub(crate) queries: Queries,
+    pub(crate) alarms: Arc<Alarms>,
+    pub(crate) security: Security,
+}
+
+impl Measured {
+    /// All metrics of this moment, for whoever reads or gets them.
+    pub(crate) fn families(&self) -> Vec<Family> {
+        let interface = self.security.figures();
+        let alarms = self.alarms.counts();
+        families(&self.queries.figures(), Some(&interface), &alarms)
+    }
+
+    /// The same in a format that [`Format::from_accept`] has chosen.
+    pub(crate) fn exposition(&self, format: Format) -> Vec<u8> {
+        render(&self.families(), format)
+    }
+}
+
+/// The metrics of figures, with the number of alarms that are raised by name, in a format.
 pub fn exposition(
     figures: &Figures,
     interface: Option<&InterfaceFigures>,
     alarms: &[(&'static str, u64)],
     format: Format,
 ) -> Vec<u8> {
-    let mut families = families(figures, interface);
-    families.push(parts::of_alarms(alarms));
+    render(&families(figures, interface, alarms), format)
+}
+
+fn render(families: &[Family], format: Format) -> Vec<u8> {
     match format {
-        Format::Text => text::render(&families, text::Dialect::Prometheus).into_bytes(),
-        Format::OpenMetrics => text::render(&families, text::Dialect::OpenMetrics).into_bytes(),
-        Format::Protobuf => protobuf::render(&families),
+        Format::Text => text::render(families, text::Dialect::Prometheus).into_bytes(),
+        Format::OpenMetrics => text::render(families, text::Dialect::OpenMetrics).into_bytes(),
+        Format::Protobuf => protobuf::render(families),
     }
 }
 
 /// All families that have samples, in the order of the guide.
-pub(crate) fn families(figures: &Figures, interface: Option<&InterfaceFigures>) -> Vec<Family> {
+fn families(
+    figures: &Figures,
+    interface: Option<&InterfaceFigures>,
+    alarms: &[(&'static str, u64)],
+) -> Vec<Family> {
     let mut families = parts::of_process(figures);
     families.extend(parts::of_node(figures));
     families.extend(stages::families(figures.stages.as_ref()));
@@ -60,6 +91,7 @@ pub(crate) fn families(figures: &Figures, interface: Option<&InterfaceFigures>) 
     families.extend(exports::families(&figures.exports));
     families.extend(figures.storage.iter().flat_map(parts::of_storage));
     families.extend(interface.into_iter().flat_map(interface::families));
+    families.push(parts::of_alarms(alarms));
     families.retain(|family| !family.samples.is_empty());
     families
 }

@@ -94,7 +94,7 @@ fn figures_of_everything() -> Figures {
 
 /// Figures of an interface that has just started.
 fn interface() -> InterfaceFigures {
-    let security = crate::Security::open(None, None).expect("it is in memory");
+    let security = Security::open(None, None).expect("it is in memory");
     security.figures()
 }
 
@@ -103,9 +103,7 @@ const ALARMS: [(&str, u64); 2] = [("overload", 1), ("storage_full", 0)];
 
 /// Every family that there can be.
 fn everything() -> Vec<Family> {
-    let mut all = families(&figures_of_everything(), Some(&interface()));
-    all.push(parts::of_alarms(&ALARMS));
-    all
+    families(&figures_of_everything(), Some(&interface()), &ALARMS)
 }
 
 fn text(format: Format) -> String {

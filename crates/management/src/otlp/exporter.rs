@@ -10,6 +10,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http_body_util::{BodyExt as _, Limited};
+use jiff::fmt::rfc2822::DateTimeParser;
 use reqwest::header::{
     CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, TE,
 };
@@ -18,6 +19,7 @@ use thrum_broker::Signal;
 use thrum_broker::config::TelemetryProtocol;
 
 use super::settings::{TelemetryError, TelemetrySettings};
+use crate::clock::Clock;
 use crate::wire::{Field, Fields};
 
 /// Bytes of an answer: it has a few counts and a text.
@@ -33,6 +35,7 @@ const EXHAUSTED: u64 = 8;
 /// Sends requests to a collector.
 #[derive(Debug)]
 pub(super) struct Exporter {
+    clock: Clock,
     client: Client,
     protocol: TelemetryProtocol,
     endpoint: Url,
@@ -66,6 +69,7 @@ impl Exporter {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         headers.insert(encoding, HeaderValue::from_static("gzip"));
         Ok(Self {
+            clock: Clock::start(),
             client: settings.client()?,
             protocol: settings.protocol,
             endpoint: settings.endpoint.clone(),
@@ -102,10 +106,11 @@ impl Exporter {
         };
         let trailers = collected.trailers().cloned();
         let bytes = collected.to_bytes();
+        let pause = pause(&head.headers, self.clock.now().wall_millis);
         match self.protocol {
-            TelemetryProtocol::Http => of_http(head.status, &head.headers, &bytes),
+            TelemetryProtocol::Http => of_http(head.status, pause, &bytes),
             TelemetryProtocol::Grpc if head.status != StatusCode::OK => {
-                of_http(head.status, &head.headers, &[])
+                of_http(head.status, pause, &[])
             }
             TelemetryProtocol::Grpc => {
                 // An answer without messages has the status in its head.
@@ -164,20 +169,43 @@ fn unreachable(error: &reqwest::Error) -> Outcome {
         why = format!("{why}: {inner}");
         cause = inner.source();
     }
-    Outcome::Later { why, pause: None }
+    Outcome::Later {
+        why: with_remedy(why),
+        pause: None,
+    }
+}
+
+/// With what to do where the words of the library do not tell.
+fn with_remedy(why: String) -> String {
+    if !why.contains("CaUsedAsEndEntity") {
+        return why;
+    }
+    format!(
+        "{why}: the collector shows the certificate of an authority (CA:TRUE) as its own; give it one that this \
+         authority has signed, or a self-signed one without CA:TRUE (openssl req -x509 -addext \
+         basicConstraints=critical,CA:FALSE)"
+    )
+}
+
+/// The pause that `Retry-After` asks for: seconds, or a date. [RFC 9110, 10.2.3]
+fn pause(headers: &HeaderMap, wall_millis: u64) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let until = DateTimeParser::new().parse_timestamp(text).ok()?;
+    let until = u64::try_from(until.as_millisecond()).unwrap_or(0);
+    Some(Duration::from_millis(until.saturating_sub(wall_millis)))
 }
 
 /// An answer of HTTP. [OTLP 1.9, "OTLP/HTTP Response"]
-fn of_http(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Outcome {
+fn of_http(status: StatusCode, pause: Option<Duration>, body: &[u8]) -> Outcome {
     if status.is_success() {
         return accepted(body);
     }
     // The body is a `google.rpc.Status`, or the text of a proxy.
     let told = Fields(body).bytes_of(2).map_or_else(String::new, text);
     let why = format!("it answers {status}{}", with_colon(&told));
-    let pause = headers.get(RETRY_AFTER);
-    let pause = pause.and_then(|seconds| seconds.to_str().ok()?.trim().parse().ok());
-    let pause = pause.map(Duration::from_secs);
     match status.as_u16() {
         429 | 502 | 503 | 504 => Outcome::Later { why, pause },
         _ => Outcome::Refused(why),
@@ -278,16 +306,43 @@ mod tests {
     }
 
     #[test]
+    fn the_certificate_of_an_authority_is_refused_with_what_to_do() {
+        let told = with_remedy("Other(OtherError(CaUsedAsEndEntity))".to_owned());
+        assert!(told.contains("CaUsedAsEndEntity"), "{told}");
+        assert!(told.contains("this authority has signed"), "{told}");
+        let other = "connection refused".to_owned();
+        assert_eq!(with_remedy(other.clone()), other);
+    }
+
+    #[test]
+    fn a_pause_is_named_in_seconds_or_by_its_end() {
+        // 2026-11-26T23:00:00Z
+        let now = 1_795_734_000_000;
+        for (text, expected) in [
+            ("7", Some(7)),
+            ("Thu, 26 Nov 2026 23:01:30 GMT", Some(90)),
+            ("Thu, 26 Nov 2026 22:00:00 GMT", Some(0)),
+            ("soon", None),
+            ("-1", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(text));
+            let expected = expected.map(Duration::from_secs);
+            assert_eq!(pause(&headers, now), expected, "{text}");
+        }
+        assert_eq!(pause(&HeaderMap::new(), now), None);
+    }
+
+    #[test]
     fn only_four_answers_of_http_let_a_request_be_repeated() {
-        let mut headers = HeaderMap::new();
-        headers.insert(RETRY_AFTER, HeaderValue::from_static("7"));
+        let pause = Some(Duration::from_secs(7));
         for code in [400, 401, 404, 413, 500] {
             let status = StatusCode::from_u16(code).unwrap();
-            assert_eq!(later(&of_http(status, &headers, &[])), None, "{code}");
+            assert_eq!(later(&of_http(status, pause, &[])), None, "{code}");
         }
         for code in [429, 502, 503, 504] {
             let status = StatusCode::from_u16(code).unwrap();
-            assert_eq!(later(&of_http(status, &headers, &[])), Some(7), "{code}");
+            assert_eq!(later(&of_http(status, pause, &[])), Some(7), "{code}");
         }
     }
 

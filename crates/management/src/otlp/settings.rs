@@ -1,7 +1,6 @@
 //! What is exported, and where to, with the files that the configuration names.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,10 +9,25 @@ use reqwest::{Certificate, Client, Url, redirect};
 use thiserror::Error;
 use thrum_broker::config::{TelemetryConfig, TelemetryProtocol};
 use thrum_codec::topic::TopicFilter;
+use thrum_files::read_named;
 use zeroize::Zeroizing;
 
 /// Bytes of a file that the settings name: far more than headers or a bundle of authorities have.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
+/// Headers that say where a request begins and ends, and for which host it is: another value would
+/// cut requests off, or send them elsewhere.
+const FRAMING: [&str; 10] = [
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
 /// Pause before the first repetition of a request.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
@@ -47,6 +61,18 @@ pub enum TelemetryError {
         path: PathBuf,
         /// Number of the line.
         line: usize,
+    },
+    /// A header that the framing of a request needs for itself.
+    #[error(
+        "telemetry.headers_file: line {line} of {}: the broker sets the header {name} itself; take the line out", .path.display()
+    )]
+    Framing {
+        /// The path of the file.
+        path: PathBuf,
+        /// Number of the line.
+        line: usize,
+        /// The header.
+        name: String,
     },
     /// The file has no certificates.
     #[error("telemetry.ca: expected certificates in PEM in {}", .0.display())]
@@ -171,6 +197,13 @@ fn headers(path: &Path) -> Result<HeaderMap, TelemetryError> {
             path: path.to_owned(),
             line: number + 1,
         })?;
+        if FRAMING.contains(&name.as_str()) {
+            return Err(TelemetryError::Framing {
+                path: path.to_owned(),
+                line: number + 1,
+                name: name.to_string(),
+            });
+        }
         headers.append(name, value);
     }
     Ok(headers)
@@ -197,15 +230,11 @@ fn authorities(path: &Path) -> Result<Vec<u8>, TelemetryError> {
 }
 
 fn read(key: &'static str, path: &Path) -> Result<Vec<u8>, TelemetryError> {
-    let mut bytes = Vec::new();
-    let opened = File::open(path);
-    let read = opened.and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
-    read.map_err(|source| TelemetryError::File {
+    read_named(path, FILE_BYTES_MAX).map_err(|source| TelemetryError::File {
         key,
         path: path.to_owned(),
         source,
-    })?;
-    Ok(bytes)
+    })
 }
 
 fn attributes(configured: &[String]) -> Result<Vec<(String, String)>, TelemetryError> {
@@ -326,6 +355,21 @@ mod tests {
         assert!(complaint.contains("line 2"), "{complaint}");
         assert!(!complaint.contains("geheim"), "{complaint}");
         std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn headers_that_the_broker_sets_itself_are_refused() {
+        for name in ["Content-Length", "transfer-encoding", "Host", "te"] {
+            let path = file("framing", &format!("x-a: b\n{name}: 3\n"));
+            let complaint = complaint(&TelemetryConfig {
+                headers_file: path.clone(),
+                ..config("http://127.0.0.1:4318")
+            });
+            std::fs::remove_file(path).unwrap();
+            let expected = format!("sets the header {} itself", name.to_lowercase());
+            assert!(complaint.contains("line 2"), "{complaint}");
+            assert!(complaint.contains(&expected), "{complaint}");
+        }
     }
 
     #[test]

@@ -54,11 +54,16 @@ fn span(span: &Span, started_at: u64, out: &mut Message) {
     attributes::whole(out, 9, "mqtt.qos", span.qos.as_u8().into());
     let (outcome, is_failure) = outcome(span.outcome);
     attributes::text(out, 9, "thrum.outcome", outcome);
-    if span.routed_ns > 0 {
-        out.message(11, |out| {
-            out.fixed(1, at(span.routed_ns));
-            out.text(2, "receivers known");
-        });
+    for (ns, event) in [
+        (span.routed_ns, "receivers known"),
+        (span.written_ns, "written"),
+    ] {
+        if ns > 0 {
+            out.message(11, |out| {
+                out.fixed(1, at(ns));
+                out.text(2, event);
+            });
+        }
     }
     if is_failure {
         out.message(15, |out| {
@@ -73,6 +78,7 @@ const fn outcome(outcome: SpanOutcome) -> (&'static str, bool) {
     match outcome {
         SpanOutcome::Routed => ("routed", false),
         SpanOutcome::Written => ("written", false),
+        SpanOutcome::Acknowledged => ("acknowledged", false),
         SpanOutcome::Queued => ("queued", false),
         SpanOutcome::Unfollowed => ("in_output", false),
         SpanOutcome::ConnectionEnded => ("connection_ended", true),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use thrum_broker::{Queries, Signal};
+use thrum_broker::{NodeFigures, Signal, SpanTaker};
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -19,7 +19,9 @@ use super::settings::{TelemetryError, TelemetrySettings};
 use super::spans;
 use super::tap::{Lines, LogTap, silence_this_thread};
 use crate::clock::Clock;
-use crate::metrics::families;
+use crate::metrics::Measured;
+use crate::program::Managed;
+use crate::security::Security;
 
 /// Time for what waits at the end.
 const FLUSH_TIME: Duration = Duration::from_secs(2);
@@ -47,8 +49,12 @@ pub struct Ending(JoinHandle<()>);
 /// What is exported.
 struct Exports {
     settings: TelemetrySettings,
-    queries: Queries,
+    measured: Measured,
+    /// None without traces.
+    spans: Option<SpanTaker>,
     resource: Vec<u8>,
+    /// The start of the broker, in nanoseconds of the Unix epoch.
+    started_ns: u64,
     clock: Clock,
     collector: Arc<Collector>,
     stopping: watch::Receiver<bool>,
@@ -62,21 +68,33 @@ impl Telemetry {
     pub fn start(
         settings: TelemetrySettings,
         node: &str,
-        queries: Queries,
+        managed: &Managed,
+        security: Security,
         tap: &'static LogTap,
     ) -> Result<Self, TelemetryError> {
+        let queries = managed.queries.clone();
         let counts = queries.export().counts();
         counts.turn_on();
         let (stop, stopping) = watch::channel(false);
-        let version = queries.figures().node.version;
+        let NodeFigures {
+            version,
+            started_at,
+            ..
+        } = queries.figures().node;
         let collector = Collector::new(Exporter::new(&settings)?, Arc::clone(&counts));
         let exports = Exports {
             resource: attributes::resource(node, version, &settings.resource),
             settings: settings.clone(),
-            queries,
+            spans: settings.traces.then(|| queries.export().span_taker()),
+            measured: Measured {
+                queries,
+                alarms: managed.alarms(),
+                security,
+            },
             clock: Clock::start(),
             collector: Arc::new(collector),
             stopping,
+            started_ns: nanos(started_at),
         };
         let lines = settings.logs.then(|| tap.open(counts));
         let thread = spawn(exports, lines).inspect_err(|_| tap.close())?;
@@ -108,6 +126,11 @@ impl Ending {
             tracing::error!("the thread that exports telemetry ended by a panic");
         }
     }
+}
+
+/// Milliseconds as nanoseconds.
+const fn nanos(millis: u64) -> u64 {
+    millis.saturating_mul(1_000_000)
 }
 
 fn spawn(exports: Exports, lines: Option<Lines>) -> io::Result<JoinHandle<()>> {
@@ -167,13 +190,12 @@ impl Exports {
     }
 
     fn metrics_of_now(&self) -> Batch {
-        let figures = self.queries.figures();
-        let nanos = |millis: u64| millis.saturating_mul(1_000_000);
         let period = Period {
-            start: nanos(figures.node.started_at),
+            start: self.started_ns,
             now: nanos(self.clock.now().wall_millis),
         };
-        let (bytes, items) = metrics::request(&self.resource, &families(&figures, None), period);
+        let families = self.measured.families();
+        let (bytes, items) = metrics::request(&self.resource, &families, period);
         Batch {
             bytes: Arc::new(bytes),
             items,
@@ -182,30 +204,26 @@ impl Exports {
 
     /// Exports the spans of messages each second, and at the end.
     async fn spans(&self) {
-        if !self.settings.traces {
-            return;
-        }
+        let Some(spans) = &self.spans else { return };
         let mut deliverer = self.deliverer(Signal::Traces);
-        let started_at = self.queries.figures().node.started_at;
-        let started_at = started_at.saturating_mul(1_000_000);
         let mut is_last = false;
         while !is_last {
             deliverer.wait(sleep(SPANS_INTERVAL)).await;
             is_last = deliverer.is_stopping();
-            self.deliver_spans(&mut deliverer, started_at).await;
+            self.deliver_spans(spans, &mut deliverer).await;
         }
     }
 
-    /// Sends the spans that have ended. Those that are not sent when the end comes wait for the
-    /// next export.
-    async fn deliver_spans(&self, deliverer: &mut Deliverer, started_at: u64) {
+    /// Sends the spans that have ended. Those that are not sent when the end comes go out with the
+    /// next export, if that has begun and has traces.
+    async fn deliver_spans(&self, spans: &SpanTaker, deliverer: &mut Deliverer) {
         loop {
-            let found = self.queries.export().take_spans(SPANS_MAX);
+            let found = spans.take(SPANS_MAX);
             if found.is_empty() {
                 return;
             }
             let batch = Batch {
-                bytes: Arc::new(spans::request(&self.resource, &found, started_at)),
+                bytes: Arc::new(spans::request(&self.resource, &found, self.started_ns)),
                 items: found.len() as u64,
             };
             drop(found);

@@ -8,9 +8,11 @@
 //! It has a thread of its own, so that a flood of requests delays no client of the broker.
 
 mod accept;
+mod answers;
 mod connection;
 mod forwarded;
 mod headers;
+mod held;
 mod pages;
 mod places;
 mod probes;
@@ -32,6 +34,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use crate::api::{self, Entrance};
 use crate::{Managed, Security};
 use connection::Shared;
+use held::Room;
 use places::Places;
 
 /// Orders of the broker's thread that wait; each is carried out at once.
@@ -114,6 +117,8 @@ impl HttpServer {
 fn router(managed: Managed, security: Security) -> Router {
     let queries = managed.queries.clone();
     api::router(managed, security, Entrance::Port)
+        // Pages and probes are small, or not in memory of their own.
+        .layer(middleware::from_fn(held::hold))
         .merge(pages::router())
         .merge(probes::router(queries))
         .method_not_allowed_fallback(api::no_method)
@@ -131,6 +136,7 @@ async fn serve(
     let shared = Arc::new(Shared {
         router,
         places: Places::new(),
+        room: Room::default(),
         stopping,
     });
     let mut open = BTreeMap::new();

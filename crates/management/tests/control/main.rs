@@ -5,6 +5,7 @@ mod lists;
 mod live;
 mod paging;
 mod retained;
+mod scrapes;
 mod why;
 
 use std::io::{Read as _, Write as _};
@@ -411,6 +412,13 @@ fn the_packets_of_some_seconds_are_traced_as_lines_and_for_wireshark() {
     let capture = capture.join().unwrap();
     let body = &capture[end_of_head(&capture)..];
     assert_eq!(body[..4], [0x0A, 0x0D, 0x0D, 0x0A], "a section of pcapng");
+    let looks = broker.get_ok("/api/v1/audit?action=messages.watched");
+    let looks = looks["entries"].as_array().unwrap();
+    assert_eq!(looks.len(), 1, "only one of them shows payloads: {looks:?}");
+    assert_eq!(
+        (&looks[0]["who"], &looks[0]["target"]),
+        (&json!("local"), &json!("client c"))
+    );
     for (query, what) in [
         ("", "one of client, topic and address"),
         ("client=c&topic=t", "one of client, topic and address"),
@@ -684,15 +692,4 @@ fn a_scrape_has_the_format_that_its_reader_accepts() {
     let (head, body) = scrape(&broker, accept);
     assert!(head.contains("proto=io.prometheus.client.MetricFamily; encoding=delimited"));
     assert!(body.contains("thrum_message_stage_seconds"));
-}
-
-#[test]
-fn a_scrape_needs_no_answer_of_the_workers() {
-    let mut broker = TestBroker::new("without-workers", 2);
-    broker.inner.take().unwrap().stop();
-    assert_eq!(broker.get("/api/v1/status").status, 503);
-    let (head, body) = scrape(&broker, "text/plain");
-    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
-    assert!(body.contains("\nthrum_worker_sessions{worker=\"1\"} 0\n"));
-    assert_eq!(broker.get("/api/v1/metrics").status, 200);
 }

@@ -119,8 +119,8 @@ const LISTS: &[List] = &[
     },
 ];
 
-/// Lists whose rows the program around the broker makes; `api/tests/operating.rs` reads them.
-const OF_THE_PROGRAM: [&str; 2] = ["list_logs", "list_past_alarms"];
+/// Lists whose rows the program around the broker makes; `api/tests/operating/` reads them.
+const OF_THE_PROGRAM: [&str; 3] = ["list_logs", "list_past_alarms", "list_backups"];
 
 /// The operations of the document that have a cursor.
 fn documented() -> BTreeSet<String> {

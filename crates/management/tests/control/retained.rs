@@ -93,7 +93,7 @@ fn an_export_is_streamed_and_imported_by_another_broker() {
     let one = TestBroker::new("export", 2);
     retain(&one, (0..1200).map(|number| format!("r/{number}")));
     let line = json!({
-        "topic": "p", "qos": 2, "payload": "AP8=", "published_at": "2020-11-22T09:12:03Z",
+        "topic": "p", "qos": 2, "payload": "AP8=", "published_at": "2020-11-22T09:12:03.000Z",
         "properties": { "content_type": "x", "user": [["k", "v"]], "correlation_data": "AQ==" },
     });
     assert_eq!(

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use thrum_broker::config::{QueuePolicy, Rate};
+use thrum_broker::Listening;
+use thrum_broker::config::{QueuePolicy, Rate, Transport};
 
 use super::{TestBroker, request};
 
@@ -85,6 +86,12 @@ fn a_client_that_does_not_acknowledge_is_named_with_its_window() {
         let cause = first(&found);
         assert_eq!(cause["name"], "full_windows", "{found}");
         assert!(cause["share"].as_f64().unwrap() > 0.9, "{cause}");
+        let verdict = found["latency"]["verdict"].as_str().unwrap();
+        assert!(
+            verdict.starts_with("no message has moved in 1"),
+            "{verdict}"
+        );
+        assert!(verdict.contains("19 messages wait"), "{verdict}");
         let sentence = cause["sentence"].as_str().unwrap();
         assert!(
             sentence.contains("s (window 1, 19 messages wait"),
@@ -164,6 +171,39 @@ fn a_publisher_that_waits_for_a_full_queue_is_named_as_such() {
         .collect();
     assert!(names.contains(&&json!("full_queues")), "{found}");
     assert!(names.contains(&&json!("full_windows")), "{found}");
+}
+
+#[test]
+fn half_open_handshakes_that_keep_new_clients_out_are_named() {
+    let broker = TestBroker::with("why-handshakes", 1, |config| {
+        config.limits.handshakes = 2;
+        config.limits.handshake_timeout = Duration::from_mins(5);
+        let mut web = config.listeners["mqtt"].clone();
+        web.transport = Transport::WebSocket;
+        config.listeners.insert("ws".to_owned(), web);
+    });
+    let addresses = broker.inner.as_ref().unwrap().addresses();
+    let mut sockets = addresses.iter().filter(|one| one.scheme == "ws");
+    let web = sockets.find_map(Listening::socket_address).unwrap();
+    let half_open: Vec<TcpStream> = (0..3)
+        .map(|_| {
+            let mut stream = TcpStream::connect(web).unwrap();
+            stream.write_all(b"GET /mqtt HTTP/1.1\r\n").unwrap();
+            stream
+        })
+        .collect();
+    let found = why(&broker, &json!({}));
+    let cause = first(&found);
+    assert_eq!(cause["name"], "handshakes", "{found}");
+    assert_eq!(cause["evidence"]["workers_without_place"], 1, "{cause}");
+    let open = cause["evidence"]["handshakes_unfinished"].as_u64().unwrap();
+    assert!((2..=3).contains(&open), "{cause}");
+    let verdict = found["latency"]["verdict"].as_str().unwrap();
+    assert!(
+        verdict.starts_with("new connections wait: 1 worker has accepted none"),
+        "{verdict}"
+    );
+    drop(half_open);
 }
 
 #[test]

@@ -82,7 +82,8 @@ impl BanBook {
 
     /// The bans that are new since the list with the number `seen`, which becomes the present
     /// number; `None` if the list is the same. Cheap enough for every turn of a worker. Connected
-    /// clients that are newly banned are to be disconnected (0x98).
+    /// clients that are newly banned are to be disconnected (0x98); bans that disconnect nobody are
+    /// not among them.
     pub fn changes(&self, seen: &mut u64) -> Option<BanChanges> {
         if self.generation.load(Ordering::Acquire) == *seen {
             return None;
@@ -111,6 +112,8 @@ impl BanBook {
             by: "flapping".into(),
             since: self.seconds(ban.since),
             until: Some(self.seconds(ban.until.plus(ROUND_UP))),
+            // Only the list is compared with connected clients.
+            disconnects: false,
         }
     }
 
@@ -277,6 +280,7 @@ mod tests {
                 by: "".into(),
                 since: 0,
                 until: None,
+                disconnects: true,
             });
         }
         list
@@ -353,6 +357,7 @@ mod tests {
             by: "".into(),
             since: 0,
             until: Some(1000),
+            disconnects: true,
         };
         let book = BanBook::default();
         book.replace(BanList::from_iter([ban]), at(5));
@@ -383,6 +388,7 @@ mod tests {
                 by: "".into(),
                 since: 0,
                 until: Some(10),
+                disconnects: true,
             };
             book.replace(BanList::from_iter([ban]), at(6));
             assert!(book.is_listed(&asked, at(9)));

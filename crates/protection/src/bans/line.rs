@@ -72,6 +72,9 @@ struct BanLine {
     since: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     until: Option<u64>,
+    /// Absent in the lines of earlier versions, which disconnect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    disconnect: Option<bool>,
 }
 
 impl BanLine {
@@ -81,6 +84,7 @@ impl BanLine {
             by: ban.by.clone(),
             since: ban.since,
             until: ban.until,
+            disconnect: (!ban.disconnects).then_some(false),
             ..Self::default()
         };
         match &ban.subject {
@@ -142,6 +146,7 @@ impl BanLine {
             by: self.by,
             since: self.since,
             until: self.until,
+            disconnects: self.disconnect.unwrap_or(true),
         })
     }
 }
@@ -172,6 +177,7 @@ mod tests {
             by: "jo".into(),
             since: 1_790_000_000,
             until: Some(1_790_003_600),
+            disconnects: false,
         });
         let mut text = Vec::new();
         BanList::from_iter(bans.clone())
@@ -188,6 +194,7 @@ mod tests {
         let mut written = Vec::new();
         list.write_to(&mut written).unwrap();
         assert_eq!(written, text.as_bytes());
+        assert!(list.sorted()[0].disconnects);
     }
 
     #[test]

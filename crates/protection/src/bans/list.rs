@@ -137,6 +137,9 @@ pub struct Ban {
     pub since: u64,
     /// The end of the ban, in seconds of the Unix epoch; `None` if it never ends.
     pub until: Option<u64>,
+    /// Connected clients that it names are disconnected; otherwise it only keeps out those that
+    /// connect later.
+    pub disconnects: bool,
 }
 
 impl Ban {
@@ -233,12 +236,18 @@ impl BanList {
     /// A ban in force of a network that contains the address: one look-up for each prefix length in
     /// use.
     pub fn find_address(&self, address: IpAddr, now: u64) -> Option<&Ban> {
+        self.of_address(address, now).next()
+    }
+
+    /// Every ban in force of a network that contains the address; the cost is that of
+    /// [`BanList::find_address`].
+    pub fn of_address(&self, address: IpAddr, now: u64) -> impl Iterator<Item = &Ban> {
         let address = address.to_canonical();
         let lengths = match address {
             IpAddr::V4(_) => &self.lengths_v4,
             IpAddr::V6(_) => &self.lengths_v6,
         };
-        lengths.iter().find_map(|length| {
+        lengths.iter().filter_map(move |length| {
             let network = Network::new(address, length.bits)?;
             self.find(SubjectRef::Network(network), now)
         })
@@ -251,10 +260,13 @@ impl BanList {
         bans
     }
 
-    /// Subjects with a ban in force here and none in `before`.
+    /// Subjects with a ban in force here that disconnects, and none in `before`.
     pub(crate) fn new_subjects(&self, before: &Self, now: u64) -> Vec<Subject> {
-        let in_force = self.bans.values().filter(|ban| ban.is_in_force(now));
-        let new = in_force.filter(|ban| before.find(ban.subject.as_ref(), now).is_none());
+        let disconnects = |ban: &&Ban| ban.disconnects && ban.is_in_force(now);
+        let new = self.bans.values().filter(disconnects).filter(|ban| {
+            let earlier = before.find(ban.subject.as_ref(), now);
+            !earlier.is_some_and(|earlier| earlier.disconnects)
+        });
         new.map(|ban| ban.subject.clone()).collect()
     }
 
@@ -284,6 +296,7 @@ mod tests {
             by: "".into(),
             since: 0,
             until,
+            disconnects: true,
         }
     }
 
@@ -333,6 +346,23 @@ mod tests {
         after.insert(ban(subject("comes back"), None));
         after.insert(ban(subject("has ended"), Some(9)));
         assert_eq!(after.new_subjects(&before, 10), [subject("comes back")]);
+    }
+
+    #[test]
+    fn a_ban_that_disconnects_nobody_is_new_when_it_does() {
+        let quiet = Ban {
+            disconnects: false,
+            ..ban(Subject::ClientId("a".into()), None)
+        };
+        let (before, quiet) = (BanList::default(), BanList::from_iter([quiet]));
+        let loud = BanList::from_iter([ban(Subject::ClientId("a".into()), None)]);
+        assert_eq!(quiet.new_subjects(&before, 10), []);
+        assert_eq!(
+            loud.new_subjects(&quiet, 10),
+            [Subject::ClientId("a".into())]
+        );
+        assert_eq!(quiet.new_subjects(&loud, 10), []);
+        assert!(quiet.find(SubjectRef::ClientId("a"), 10).is_some());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use thrum_codec::QoS;
-use thrum_codec::properties::PublishProperties;
+use thrum_codec::properties::{PublishProperties, UserProperties};
 
 pub(crate) use outgoing::Form;
 pub use outgoing::{FrameCache, Outgoing};
@@ -134,6 +134,20 @@ impl Message {
             qos: publication.qos,
             retain: publication.retain,
         }
+    }
+
+    /// The same, with the mark that the node has added the last user property: a receiver whose
+    /// Maximum Packet Size leaves no room for it gets the message without.
+    #[must_use]
+    pub fn with_last_property_added(mut self) -> Self {
+        let block = self.topic_end()..self.payload_start();
+        properties::mark_last_as_added(&mut self.bytes[block]);
+        self
+    }
+
+    /// The user properties without the one that the node has added; none if it has added none.
+    pub(crate) fn user_properties_without_added(&self) -> Option<UserProperties<'_>> {
+        properties::without_added(self.properties_block())
     }
 
     /// Builds a message from its persisted parts. A length that exceeds the bytes is truncated to
@@ -270,8 +284,6 @@ fn short(len: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use thrum_codec::properties::UserProperties;
-
     use super::*;
 
     fn publication<'a>(user: &'a [(&'a str, &'a str)]) -> Publication<'a> {
@@ -316,6 +328,35 @@ mod tests {
             (message.publisher(), message.expires_at()),
             (again.publisher, again.expires_at)
         );
+    }
+
+    #[test]
+    fn a_property_that_the_node_has_added_can_be_left_out() {
+        fn listed(user: UserProperties<'_>) -> Vec<(&str, &str)> {
+            user.iter().collect()
+        }
+        let user = [("a", "1"), ("traceparent", "2")];
+        for count in [1, 2] {
+            let sent = &user[2 - count..];
+            let plain = Message::new(&publication(sent));
+            assert!(plain.user_properties_without_added().is_none());
+            let added = plain.with_last_property_added();
+            check(&added.publication());
+            assert_eq!(listed(added.publication().properties.user).len(), count);
+            let stored = Message::from_parts(MessageParts {
+                bytes: added.bytes.clone(),
+                topic_len: added.topic().len(),
+                properties_len: added.properties_block().len(),
+                publisher: 0,
+                expires_at: None,
+                qos: QoS::AtMostOnce,
+                retain: false,
+            });
+            for message in [&added, &stored, &added.copy_unstored()] {
+                let rest = message.user_properties_without_added().unwrap();
+                assert_eq!(listed(rest), &[("a", "1")][..count - 1]);
+            }
+        }
     }
 
     #[test]

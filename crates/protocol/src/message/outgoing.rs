@@ -173,6 +173,27 @@ impl<'a> Outgoing<'a> {
         frames.copy(place, form, out)
     }
 
+    /// As [`Outgoing::append_behind`] when the copy is too long for the receiver: without the user
+    /// property that the node has added.
+    ///
+    /// # Errors
+    /// As [`Outgoing::append`]; also if the node has added none.
+    #[cold]
+    pub(crate) fn append_without_added(
+        &self,
+        cut: usize,
+        form: &Form<'_>,
+        out: &mut Output,
+    ) -> Result<usize, EncodeError> {
+        // Only an owned message has such a property.
+        let message = self.given.ok_or(EncodeError::PacketTooLong)?;
+        let publication = Publication {
+            topic: self.publication.topic.get(cut..).unwrap_or_default(),
+            ..self.publication
+        };
+        form.append_without_added(message, &publication, out)
+    }
+
     /// As [`Outgoing::append`], without the first `cut` bytes of the topic.
     pub(crate) fn append_behind(
         &mut self,
@@ -334,6 +355,26 @@ impl<'a> Form<'a> {
         let len = self.append_head(publication, out.own())?;
         out.share(message);
         Ok(len)
+    }
+
+    /// As [`Self::append_owned`], without the user property that the node has added.
+    #[cold]
+    pub(crate) fn append_without_added(
+        &self,
+        message: &Arc<Message>,
+        publication: &Publication<'_>,
+        out: &mut Output,
+    ) -> Result<usize, EncodeError> {
+        let user = message.user_properties_without_added();
+        let properties = PublishProperties {
+            user: user.ok_or(EncodeError::PacketTooLong)?,
+            ..publication.properties
+        };
+        let publication = Publication {
+            properties,
+            ..*publication
+        };
+        self.append_owned(message, &publication, out)
     }
 
     fn packet<'p>(&self, publication: &Publication<'p>) -> Publish<'p>

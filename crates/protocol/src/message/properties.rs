@@ -12,6 +12,9 @@ const FORMAT_IS_TEXT: u8 = 1 << 1;
 const CONTENT_TYPE: u8 = 1 << 2;
 const RESPONSE_TOPIC: u8 = 1 << 3;
 const CORRELATION_DATA: u8 = 1 << 4;
+/// The node has added the last user property, and a receiver that has no room for it gets the
+/// message without.
+const LAST_IS_ADDED: u8 = 1 << 5;
 
 /// Identifier of a user property on the wire.
 const USER_PROPERTY: u8 = 0x26;
@@ -19,7 +22,7 @@ const USER_PROPERTY: u8 = 0x26;
 /// Number of bytes that [`write`] appends; 0 without properties.
 pub(super) fn block_len(properties: &PublishProperties<'_>) -> usize {
     let user_len: usize = pairs(properties)
-        .map(|(name, value)| 5 + name.len() + value.len())
+        .map(|(name, value)| user_property_len(name, value))
         .sum();
     let fields_len: usize = fields(properties).map(|(_, field)| 2 + field.len()).sum();
     match (presence(properties), user_len) {
@@ -61,6 +64,32 @@ pub(super) fn read(block: &[u8]) -> PublishProperties<'_> {
         user: UserProperties::Wire(rest),
         ..PublishProperties::default()
     }
+}
+
+/// Marks the last user property of a block as one that the node has added.
+pub(super) fn mark_last_as_added(block: &mut [u8]) {
+    if let Some(presence) = block.first_mut() {
+        *presence |= LAST_IS_ADDED;
+    }
+}
+
+/// The user properties of a block without the one that the node has added; none if it has added
+/// none.
+pub(super) fn without_added(block: &[u8]) -> Option<UserProperties<'_>> {
+    let is_added = block
+        .first()
+        .is_some_and(|presence| presence & LAST_IS_ADDED != 0);
+    let UserProperties::Wire(all) = read(block).user else {
+        return None;
+    };
+    let (name, value) = UserProperties::Wire(all).iter().last()?;
+    let rest = all.len().checked_sub(user_property_len(name, value))?;
+    is_added.then(|| UserProperties::Wire(&all[..rest]))
+}
+
+/// Bytes of a user property.
+fn user_property_len(name: &str, value: &str) -> usize {
+    5 + name.len() + value.len()
 }
 
 fn presence(properties: &PublishProperties<'_>) -> u8 {

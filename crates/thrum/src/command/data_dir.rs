@@ -11,10 +11,11 @@ use thrum_storage::{
 };
 
 use super::Failure;
+use super::backup::finish_restore;
 use super::shown::{counted, now};
 
 /// Folder of the log in the data directory.
-const STATE: &str = "state";
+pub(super) const STATE: &str = "state";
 
 /// Location of the data.
 #[derive(Clone, Debug, Args)]
@@ -69,6 +70,7 @@ impl DataDir {
 
     /// Takes the directory to change what is in it; refused while a broker has it.
     pub(super) fn open(&self) -> anyhow::Result<Opened> {
+        finish_restore(&self.path)?;
         // Nothing is made where there was nothing.
         self.reader()?;
         let disk = RealDisk::open(&self.state()).map_err(refusal)?;

@@ -13,7 +13,6 @@ impl Failure {
     /// Exit code of wrong usage and of a wrong configuration.
     pub(crate) const USAGE: u8 = 2;
     /// Exit code of something that is not there.
-    #[cfg(feature = "management")]
     pub(crate) const NOT_FOUND: u8 = 3;
     /// Exit code of a lack of rights.
     #[cfg(feature = "management")]
@@ -22,7 +21,6 @@ impl Failure {
     #[cfg(feature = "management")]
     pub(crate) const UNREACHABLE: u8 = 5;
     /// Exit code of a change that something else prevents.
-    #[cfg(feature = "management")]
     pub(crate) const CONFLICT: u8 = 6;
 
     /// The exit code of the program.

@@ -34,7 +34,10 @@ mod keys;
 mod left_out;
 #[cfg(feature = "management")]
 mod listeners;
-#[cfg(feature = "management")]
+#[cfg_attr(
+    not(feature = "management"),
+    allow(dead_code, reason = "the rest is for lists of a running broker")
+)]
 mod listing;
 #[cfg(feature = "management")]
 mod lists;
@@ -44,15 +47,24 @@ mod man;
 #[cfg(not(feature = "management"))]
 #[path = "management_left_out.rs"]
 mod management;
+mod output;
 mod retained;
 mod root_alone;
 #[cfg(feature = "management")]
+mod running;
+#[cfg(not(feature = "management"))]
+#[path = "running_left_out.rs"]
 mod running;
 mod serve;
 mod sessions;
 mod shown;
 #[cfg(feature = "management")]
 mod status;
+#[cfg(feature = "management")]
+mod stored;
+#[cfg(not(feature = "management"))]
+#[path = "stored_left_out.rs"]
+mod stored;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "management")]
@@ -71,6 +83,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use thrum_client::{probe, publish, request, subscribe};
 
+#[cfg(feature = "management")]
+pub(crate) use backup::KeptBackups;
 pub(crate) use failure::Failure;
 #[cfg(not(feature = "management"))]
 use management::{
@@ -175,9 +189,11 @@ pub(crate) enum Command {
     Retained(retained::RetainedArgs),
     /// Add, change, list, remove and import users, roles and groups.
     Users(users::UsersArgs),
-    /// Test what a client may publish and subscribe to, and show the deciding rule.
+    /// List, set and remove roles of users: short for thrum users roles.
+    Roles(users::RolesArgs),
+    /// List the rules, test what a client may do, and show the deciding rule.
     Acl(acl::AclArgs),
-    /// Copy a data directory while its broker runs, and restore it.
+    /// Copy what a broker has stored while it runs, and restore it.
     Backup(backup::BackupArgs),
     /// Show examples for a topic, or the topics.
     Cheat(cheat::CheatArgs),
@@ -228,6 +244,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Sessions(args) => sessions::run(&args),
         Command::Retained(args) => retained::run(&args),
         Command::Users(args) => users::run(args),
+        Command::Roles(args) => users::run_roles(&args),
         Command::Backup(args) => backup::run(&args),
         Command::Cheat(args) => cheat::run(&args),
         Command::Completion(args) => completion::run(&args),

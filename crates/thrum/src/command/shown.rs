@@ -8,7 +8,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 use thrum_broker::config::units;
-use thrum_codec::Version;
 use thrum_figures::{bytes, fraction};
 use thrum_storage::WallMillis;
 
@@ -22,12 +21,12 @@ pub(super) fn now() -> WallMillis {
     WallMillis::try_from(Timestamp::now().as_millisecond()).unwrap_or(0)
 }
 
-/// A time as `2026-11-22T09:12:03.25Z`; later times show the last representable one.
+/// A time as `2026-11-22T09:12:03.250Z`, as the management interface writes it; later times show
+/// the last representable one.
 pub(super) fn time(at: WallMillis) -> String {
     let millis = i64::try_from(at).unwrap_or(i64::MAX);
-    Timestamp::from_millisecond(millis)
-        .unwrap_or(Timestamp::MAX)
-        .to_string()
+    let time = Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX);
+    format!("{time:.3}")
 }
 
 /// A time as [`time`] writes it, or with an offset from UTC.
@@ -51,15 +50,6 @@ pub(super) fn parse_span(text: &str) -> Result<Duration, String> {
 /// A size as `12 KiB`.
 pub(super) fn size(len: usize) -> String {
     bytes(fraction(len as u64))
-}
-
-/// The name of a version of the protocol.
-pub(super) fn version(version: Version) -> &'static str {
-    match version {
-        Version::V31 => "3.1",
-        Version::V311 => "3.1.1",
-        Version::V5 => "5.0",
-    }
 }
 
 /// A name that a client has chosen, escaped if it would control the terminal.
@@ -156,6 +146,7 @@ mod tests {
         for millis in [0, 1_700_000_000_000, 1_700_000_000_250] {
             assert_eq!(parse_time(&time(millis)), Some(millis));
         }
+        assert_eq!(time(1_700_000_000_000), "2023-11-14T22:13:20.000Z");
         assert_eq!(
             parse_time("2026-11-22T01:00:00+01:00"),
             parse_time("2026-11-22T00:00:00Z")

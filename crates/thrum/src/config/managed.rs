@@ -13,6 +13,8 @@ use super::layer::Setting;
 
 /// Its name in the data directory.
 pub(crate) const FILE: &str = "managed.toml";
+/// Folder beside it with the versions that were replaced.
+pub(crate) const VERSIONS: &str = "managed.versions";
 
 /// Most bytes of it: every key of a large configuration has some 20 KiB.
 pub(crate) const BYTES_MAX: u64 = 256 * 1024;
@@ -22,8 +24,30 @@ const DATA_DIR: &str = "node.data_dir";
 /// Reads the file of a data directory; none if there is none.
 ///
 /// # Errors
-/// The directory or the file cannot be read.
+/// The directory or the file cannot be read, or the file is no text.
 pub(crate) fn read(data_dir: &Path) -> io::Result<Option<Arc<Source>>> {
+    let Some(bytes) = bytes(data_dir)? else {
+        return Ok(None);
+    };
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let what = format!("byte {at} is no UTF-8: correct it, or remove the file to begin anew");
+        io::Error::new(ErrorKind::InvalidData, what)
+    })?;
+    Ok(Some(source(data_dir, text)))
+}
+
+/// Reads the file of a data directory, with a sign for each byte that is no text.
+///
+/// # Errors
+/// As [`read`].
+#[cfg(feature = "management")]
+pub(crate) fn read_damaged(data_dir: &Path) -> io::Result<Option<String>> {
+    let bytes = bytes(data_dir)?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+fn bytes(data_dir: &Path) -> io::Result<Option<Vec<u8>>> {
     let folder = match Folder::open(data_dir) {
         // Whoever needs the directory says what is wrong with it.
         Err(error) if is_no_directory(&error) => return Ok(None),
@@ -33,13 +57,13 @@ pub(crate) fn read(data_dir: &Path) -> io::Result<Option<Arc<Source>>> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
-    let mut text = String::new();
-    file.take(BYTES_MAX + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > BYTES_MAX {
+    let mut bytes = Vec::new();
+    file.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > BYTES_MAX {
         let what = format!("it is larger than {BYTES_MAX} bytes, so that it was not written here");
         return Err(io::Error::new(ErrorKind::InvalidData, what));
     }
-    Ok(Some(source(data_dir, text)))
+    Ok(Some(bytes))
 }
 
 fn is_no_directory(error: &io::Error) -> bool {

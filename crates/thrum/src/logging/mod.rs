@@ -14,6 +14,11 @@ use crate::management;
 #[cfg(feature = "management")]
 mod kept;
 
+/// Levels of parts that write a line for what any stranger sends them, such as a reset of HTTP/2:
+/// that would fill the disk. They stand first, so that `log.level` or a level for a time can name
+/// these targets.
+const QUIET: &str = "h2=error,hyper=error,hyper_util=error,rustls=error";
+
 /// Changes the level of the log.
 #[derive(Clone, Debug)]
 pub(crate) struct Level {
@@ -69,7 +74,7 @@ impl Level {
 impl Parts {
     /// Later directives win over earlier ones for the same target.
     fn directives(&self) -> String {
-        let configured = std::iter::once(self.configured.as_str());
+        let configured = [QUIET, self.configured.as_str()].into_iter();
         let added = self.added.iter().map(String::as_str);
         let all = configured.chain(added).filter(|part| !part.is_empty());
         all.collect::<Vec<_>>().join(",")
@@ -81,7 +86,11 @@ impl Parts {
 /// # Errors
 /// The level is invalid, or a log exists already.
 pub(crate) fn init(config: &LogConfig) -> anyhow::Result<Level> {
-    let (filter, handle) = reload::Layer::new(filter(&config.level)?);
+    let parts = Parts {
+        configured: config.level.clone(),
+        added: Vec::new(),
+    };
+    let (filter, handle) = reload::Layer::new(filter(&parts.directives())?);
     let lines = fmt::layer().with_writer(std::io::stderr);
     let lines = match config.format {
         LogFormat::Text => lines.with_ansi(is_colour_wanted()).boxed(),
@@ -99,10 +108,6 @@ pub(crate) fn init(config: &LogConfig) -> anyhow::Result<Level> {
         log.with(kept::Kept(move |event| logs.push(event)))
     };
     log.try_init()?;
-    let parts = Parts {
-        configured: config.level.clone(),
-        added: Vec::new(),
-    };
     Ok(Level {
         handle,
         parts: Arc::new(Mutex::new(parts)),
@@ -124,6 +129,36 @@ fn is_colour_wanted() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The lines of a level that reach the log, of a warning of this broker and one of HTTP/2.
+    #[cfg(feature = "management")]
+    fn lines(configured: &str, added: &[&str]) -> Vec<String> {
+        let parts = Parts {
+            configured: configured.to_owned(),
+            added: added.iter().map(|one| (*one).to_owned()).collect(),
+        };
+        let kept = Arc::<Mutex<Vec<String>>>::default();
+        let log = Arc::clone(&kept);
+        let keep = move |event: thrum_management::LogEvent| log.lock().unwrap().push(event.text);
+        let log = tracing_subscriber::registry()
+            .with(filter(&parts.directives()).unwrap())
+            .with(kept::Kept(keep));
+        tracing::subscriber::with_default(log, || {
+            tracing::warn!(target: "thrum_broker::worker", "ours");
+            tracing::warn!(target: "h2::proto::streams::recv", "reset");
+        });
+        std::mem::take(&mut *kept.lock().unwrap())
+    }
+
+    #[cfg(feature = "management")]
+    #[test]
+    fn strangers_cannot_fill_the_log_by_parts_that_warn_of_each_of_their_frames() {
+        assert_eq!(lines("info", &[]), ["ours"]);
+        assert_eq!(lines("trace", &[]), ["ours"]);
+        assert_eq!(lines("info,h2=warn", &[]), ["ours", "reset"]);
+        assert_eq!(lines("info", &["h2=debug"]), ["ours", "reset"]);
+        assert_eq!(lines("error", &[]), [""; 0]);
+    }
 
     #[test]
     fn a_level_for_a_time_wins_over_that_of_the_configuration() {

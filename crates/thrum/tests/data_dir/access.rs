@@ -111,7 +111,7 @@ fn a_user_of_the_interface_logs_in_at_once_and_is_disconnected_with_its_removal(
     );
     // The command sees the user, and changes it too.
     let listed = folder.json("users ls --data-dir data --json");
-    assert_eq!(listed[0]["user"], "alice");
+    assert_eq!(listed[0]["name"], "alice");
     let (_, removed) = ask(&folder, "DELETE", "/users/alice", &Value::Null);
     assert_eq!(removed["disconnected"], 1);
     let said = ended(client);
@@ -169,7 +169,7 @@ fn a_ban_of_the_interface_disconnects_and_is_one_with_those_of_the_command() {
     let listed = folder.json("bans ls --data-dir data --json");
     let shown: Vec<_> = listed
         .iter()
-        .map(|ban| [&ban["client_id"], &ban["username"], &ban["by"]])
+        .map(|ban| [&ban["client_id"], &ban["user"], &ban["by"]])
         .collect();
     let by_user = std::env::var("USER").unwrap_or_default();
     assert_eq!(shown.len(), 2, "{by_user}: {listed:?}");

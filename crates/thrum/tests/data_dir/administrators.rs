@@ -1,5 +1,6 @@
 //! `thrum admin`, `keys` and `audit` beside a real broker.
 
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
@@ -23,7 +24,7 @@ fn a_setup_link_is_made_while_there_is_no_administrator() {
     let _server = Server::start_with(&folder, "data", Some(port));
     assert_eq!(
         folder.printed("admin ls --data-dir data"),
-        "0 administrators; thrum admin setup-url makes a link for the first one\n"
+        "0 administrators\n"
     );
     let link = folder.printed("admin setup-url --data-dir data");
     // The address is that of the port that the broker got.
@@ -42,6 +43,31 @@ fn a_setup_link_is_made_while_there_is_no_administrator() {
     assert!(!other.contains(token));
     let made = json!(["local", "setup-link.add", "", "done"]);
     assert_eq!(audit(&folder, ""), [made.clone(), made]);
+}
+
+#[test]
+fn a_broker_does_not_start_without_its_administrators() {
+    let folder = Folder::empty("admin-damaged");
+    std::fs::create_dir(folder.path("data")).unwrap();
+    std::fs::write(folder.path("data/administrators.jsonl"), "garbage\n").unwrap();
+    let line = "serve --dev --workers 2 --listen 127.0.0.1:0 --data-dir data";
+    let mut child = folder.start_with(line, []);
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let started = lines
+        .map_while(Result::ok)
+        .find(|line| line.contains("ready"));
+    child.kill().ok();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(started, None);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("error: data/administrators.jsonl:1: "),
+        "{said}"
+    );
+    assert!(
+        said.contains("; correct the line, or move the file away"),
+        "{said}"
+    );
 }
 
 #[test]

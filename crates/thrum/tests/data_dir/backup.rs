@@ -71,11 +71,22 @@ fn the_contents_are_printed() {
 }
 
 #[test]
-fn administrators_users_bans_and_the_audit_log_come_back() {
+fn administrators_users_bans_settings_and_the_audit_log_come_back() {
     let folder = Folder::filled("backup-files");
     let audit = "audit/00000000000000000001.jsonl";
-    let names = ["administrators.jsonl", "users.jsonl", "bans.jsonl", audit];
-    std::fs::create_dir(folder.path("data/audit")).unwrap();
+    let version = "managed.versions/7.toml";
+    let names = [
+        "administrators.jsonl",
+        "users.jsonl",
+        "bans.jsonl",
+        "managed.toml",
+        "topic-metrics.txt",
+        version,
+        audit,
+    ];
+    for below in ["data/audit", "data/managed.versions"] {
+        std::fs::create_dir(folder.path(below)).unwrap();
+    }
     for name in names {
         std::fs::write(folder.path(&format!("data/{name}")), format!("{name}\n")).unwrap();
     }
@@ -85,8 +96,8 @@ fn administrators_users_bans_and_the_audit_log_come_back() {
         .remove(0);
     assert_eq!(created["files"], json!(names));
     let printed = folder.printed("backup restore b.tar --data-dir new");
-    let files =
-        "  files          administrators.jsonl, users.jsonl, bans.jsonl, 1 file of the audit log\n";
+    let files = "  files          administrators.jsonl, users.jsonl, bans.jsonl, managed.toml, topic-metrics.txt, 1 \
+                 version of managed.toml, 1 file of the audit log\n";
     assert!(printed.ends_with(files), "{printed}");
     for name in names {
         let path = folder.path(&format!("new/{name}"));
@@ -94,6 +105,7 @@ fn administrators_users_bans_and_the_audit_log_come_back() {
         let mode = std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o600, "{name}");
     }
+    assert!(!folder.path("new/restore").exists());
     // What happened to a directory stays in its log.
     std::fs::write(folder.path(&format!("new/{audit}")), "later\n").unwrap();
     std::fs::write(folder.path("new/users.jsonl"), "later\n").unwrap();
@@ -118,6 +130,89 @@ fn administrators_users_bans_and_the_audit_log_come_back() {
         said.contains("the files beside the log do not pass"),
         "{said}"
     );
+}
+
+#[test]
+fn a_directory_with_files_of_a_broker_is_not_empty_and_loses_those_that_a_backup_has_not() {
+    let folder = Folder::filled("backup-other-files");
+    folder.printed("backup create b.tar --data-dir data");
+    let names = ["users.jsonl", "managed.toml", "managed.versions/1.toml"];
+    std::fs::create_dir_all(folder.path("new/managed.versions")).unwrap();
+    for name in names {
+        std::fs::write(folder.path("new").join(name), "old").unwrap();
+        folder.check_fails(
+            "backup restore b.tar --data-dir new",
+            2,
+            "error: new is not empty; name another directory, or add --force, which removes its contents\n",
+        );
+    }
+    assert!(!folder.path("new/state").exists() && !folder.path("new/restore").exists());
+    folder.printed("backup restore b.tar --data-dir new --force");
+    for name in names {
+        assert!(!folder.path("new").join(name).exists(), "{name}");
+    }
+    assert_eq!(folder.state("new"), folder.state("data"));
+}
+
+/// A data directory whose restore was cut off when all was unpacked.
+fn cut_off(name: &str) -> Folder {
+    let folder = Folder::filled(name);
+    folder.printed("backup create b.tar --data-dir data");
+    folder.printed("backup restore b.tar --data-dir other");
+    folder.printed("sessions purge --all -y --data-dir data");
+    std::fs::write(folder.path("data/users.jsonl"), "old").unwrap();
+    std::fs::create_dir_all(folder.path("data/restore/files")).unwrap();
+    std::fs::write(folder.path("data/restore/files/users.jsonl"), "new").unwrap();
+    std::fs::write(folder.path("data/restore/files/managed.toml"), "").unwrap();
+    std::fs::rename(
+        folder.path("other/state"),
+        folder.path("data/state.restore"),
+    )
+    .unwrap();
+    std::fs::write(folder.path("data/state.restore/restored"), "").unwrap();
+    std::fs::write(folder.path("data/restore/whole"), "").unwrap();
+    folder
+}
+
+#[test]
+fn a_restore_that_was_cut_off_is_finished_wherever_it_was() {
+    // Nothing was in its place yet, or all of it was.
+    for exchanged in [false, true] {
+        let folder = cut_off(&format!("backup-cut-off-{exchanged}"));
+        if exchanged {
+            std::fs::rename(folder.path("data/state"), folder.path("x")).unwrap();
+            std::fs::rename(folder.path("data/state.restore"), folder.path("data/state")).unwrap();
+            std::fs::rename(folder.path("x"), folder.path("data/state.restore")).unwrap();
+        }
+        let output = folder.thrum("backup restore b.tar --data-dir data");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(
+            said,
+            "note: a restore of data was cut off when all was unpacked; it is finished now\n\
+             error: data is not empty; name another directory, or add --force, which removes its contents\n"
+        );
+        assert_eq!(folder.state("data").sessions.len(), 3, "{exchanged}");
+        let users = std::fs::read_to_string(folder.path("data/users.jsonl")).unwrap();
+        assert_eq!(users, "new");
+        for gone in ["restore", "state.restore", "state/restored"] {
+            assert!(!folder.path("data").join(gone).exists(), "{gone}");
+        }
+    }
+}
+
+#[test]
+fn what_a_restore_left_before_all_was_unpacked_changes_nothing() {
+    let folder = cut_off("backup-not-whole");
+    std::fs::remove_file(folder.path("data/restore/whole")).unwrap();
+    let before = folder.state("data");
+    folder.check_fails(
+        "backup restore b.tar --data-dir data",
+        2,
+        "error: data is not empty; name another directory, or add --force, which removes its contents\n",
+    );
+    assert_eq!(folder.state("data"), before);
+    let users = std::fs::read_to_string(folder.path("data/users.jsonl")).unwrap();
+    assert_eq!(users, "old");
 }
 
 #[test]
@@ -260,6 +355,8 @@ fn a_backup_beside_a_broker_at_full_speed_has_all_that_was_durable_and_nothing_b
 #[test]
 fn a_restore_that_is_killed_leaves_the_old_state_or_the_new_one() {
     let folder = Folder::filled("backup-killed");
+    let users = folder.path("data/users.jsonl");
+    std::fs::write(&users, "old").unwrap();
     folder.printed("backup create old.tar --data-dir data");
     let old = folder.state("data");
     let mut store = folder.open("data");
@@ -267,6 +364,7 @@ fn a_restore_that_is_killed_leaves_the_old_state_or_the_new_one() {
         store.apply(&publish(number)).unwrap();
     }
     store.close().unwrap();
+    std::fs::write(&users, "new").unwrap();
     folder.printed("backup create new.tar --data-dir data");
     let new = folder.state("data");
     let mut seen = [0, 0];
@@ -276,10 +374,14 @@ fn a_restore_that_is_killed_leaves_the_old_state_or_the_new_one() {
         std::thread::park_timeout(Duration::from_micros(700 * round));
         child.kill().unwrap();
         child.wait().unwrap();
+        // It finishes what was cut off, and refuses the rest.
+        let output = folder.thrum("backup restore old.tar --data-dir data");
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
         let state = folder.state("data");
+        let users = std::fs::read_to_string(&users).unwrap();
         assert!(
-            state == old || state == new,
-            "neither the old state nor the new one"
+            (state == old && users == "old") || (state == new && users == "new"),
+            "neither the old state nor the new one, with {users}"
         );
         seen[usize::from(state == new)] += 1;
     }

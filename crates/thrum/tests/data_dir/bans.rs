@@ -24,8 +24,10 @@ fn added_bans_are_listed_and_lifted() {
     folder.printed("bans add --user jo --data-dir .");
     folder.printed("bans add --address 192.0.2.7/24 --for never --data-dir .");
     let line = |key: &str, who: &str, until: Value, reason: &str| {
-        let mut line =
-            json!({ "since": null, "until": until, "reason": reason, "temporary": false });
+        let mut line = json!({
+            "client_id": null, "user": null, "address": null, "since": null, "until": until,
+            "reason": reason, "disconnect": true, "temporary": false,
+        });
         line[key] = who.into();
         line
     };
@@ -33,16 +35,19 @@ fn added_bans_are_listed_and_lifted() {
         bans(&folder),
         [
             line("client_id", "meter-7", "some time".into(), "noise"),
-            line("username", "jo", Value::Null, ""),
+            line("user", "jo", Value::Null, ""),
             line("address", "192.0.2.0/24", Value::Null, ""),
         ]
     );
     let printed = folder.printed("bans ls --data-dir .");
     assert!(
-        printed.starts_with("WHO                   SINCE "),
+        printed.starts_with("CLIENT ID  USER  ADDRESS       SINCE "),
         "{printed}"
     );
-    assert!(printed.contains("\naddress 192.0.2.0/24  2"), "{printed}");
+    assert!(
+        printed.contains("\n-          -     192.0.2.0/24  2") && printed.contains("Z  for good  "),
+        "{printed}"
+    );
     assert!(printed.ends_with("\n\n3 bans\n"), "{printed}");
     folder.printed("bans rm --address 192.0.2.0/24 --data-dir .");
     folder.printed("bans rm --client-id meter-7 --data-dir .");
@@ -56,8 +61,7 @@ fn one_client_of_a_user_or_of_an_address_is_banned_and_lifted() {
         folder.printed(&format!("bans add --client-id meter-7 {who} --data-dir ."));
     }
     let found = bans(&folder);
-    let who =
-        |ban: &Value| [&ban["client_id"], &ban["username"], &ban["address"]].map(Clone::clone);
+    let who = |ban: &Value| [&ban["client_id"], &ban["user"], &ban["address"]].map(Clone::clone);
     assert_eq!(
         found.iter().map(who).collect::<Vec<_>>(),
         [
@@ -105,6 +109,35 @@ fn bans_that_the_broker_made_are_listed_and_lifted() {
 }
 
 #[test]
+fn a_ban_may_keep_connected_clients_until_it_is_replaced() {
+    let folder = Folder::empty("bans-kept");
+    folder.printed("bans add --user jo --keep-connected --data-dir .");
+    let line = std::fs::read_to_string(folder.path("bans.jsonl")).unwrap();
+    assert!(line.contains("\"disconnect\":false"), "{line}");
+    assert_eq!(bans(&folder)[0]["disconnect"], json!(false));
+    folder.printed("bans add --user jo --data-dir .");
+    assert_eq!(bans(&folder)[0]["disconnect"], json!(true));
+}
+
+#[test]
+fn bans_are_listed_in_every_form_and_found_by_the_configuration() {
+    let folder = Folder::empty("bans-forms");
+    std::fs::create_dir(folder.path("data")).unwrap();
+    let config = "node.data_dir = \"data\"\nprotection.bans = \"own.jsonl\"\n";
+    std::fs::write(folder.path("thrum.toml"), config).unwrap();
+    for line in ["--user jo --for 1h", "--client-id b", "--client-id a"] {
+        folder.printed(&format!("bans add {line} -c thrum.toml"));
+    }
+    assert!(folder.path("own.jsonl").exists());
+    let csv = folder.printed("bans ls -c thrum.toml -o csv --columns client,user --sort client");
+    assert_eq!(csv, "client_id,user\na,\nb,\n,jo\n");
+    let filtered = folder.json("bans ls -c thrum.toml -o json --filter user=jo");
+    assert_eq!((filtered.len(), &filtered[0]["user"]), (1, &json!("jo")));
+    folder.printed("bans rm --user jo -c thrum.toml");
+    assert_eq!(folder.json("bans ls -c thrum.toml -o json").len(), 2);
+}
+
+#[test]
 fn a_file_of_another_name_may_be_meant() {
     let folder = Folder::empty("bans-file");
     folder.printed("bans add --user jo --file other.jsonl");
@@ -122,10 +155,10 @@ fn impossible_changes_are_refused_with_the_reason() {
     }
     assert!(!folder.path("none").exists());
     let unknown = "error: user jo is not banned in ./bans.jsonl; thrum bans ls lists the bans\n";
-    folder.check_fails("bans rm --user jo --data-dir .", 2, unknown);
+    folder.check_fails("bans rm --user jo --data-dir .", 3, unknown);
     folder.printed("bans add --address 192.0.2.0/24 --data-dir .");
     let wider = "error: address 192.0.2.7 is not banned in ./bans.jsonl; address 192.0.2.0/24 is: lift that\n";
-    folder.check_fails("bans rm --address 192.0.2.7 --data-dir .", 2, wider);
+    folder.check_fails("bans rm --address 192.0.2.7 --data-dir .", 3, wider);
     let short = "error: --for: a ban takes at least a second\n";
     folder.check_fails("bans add --user jo --for 1ms --data-dir .", 2, short);
     std::fs::write(folder.path("bans.jsonl"), "{}\n").unwrap();

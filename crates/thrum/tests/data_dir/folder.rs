@@ -84,6 +84,20 @@ impl Folder {
         child.wait_with_output().unwrap()
     }
 
+    /// What a line with these arguments, which may have spaces, says when it ends with this code.
+    pub(crate) fn said(&self, words: &[&str], code: i32) -> String {
+        let child = self.spawn(words.iter().copied(), None);
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{words:?}: {said}{printed}"
+        );
+        said
+    }
+
     /// Starts it and does not wait.
     pub(crate) fn start(&self, line: &str) -> Child {
         self.start_with(line, None)
@@ -95,8 +109,16 @@ impl Folder {
         line: &str,
         variables: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Child {
+        self.spawn(line.split_whitespace(), variables)
+    }
+
+    fn spawn<'a, 'b>(
+        &self,
+        words: impl Iterator<Item = &'b str>,
+        variables: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Child {
         let mut command = Command::new(env!("CARGO_BIN_EXE_thrum"));
-        command.args(line.split_whitespace()).current_dir(&self.0);
+        command.args(words).current_dir(&self.0);
         command
             .env_remove("THRUM_ADMIN_PASSWORD_FILE")
             .env("THRUM_LISTENERS__HTTP__BIND", "[]")

@@ -126,12 +126,12 @@ fn a_state_that_is_a_link_is_not_entered() {
 #[test]
 fn files_that_root_creates_belong_to_the_owner_of_the_directory() {
     let folder = laid("links-owner");
-    folder.printed(ADD);
-    folder.printed("bans add --user jo --data-dir data");
     let source = Folder::filled("links-owner-source");
     source.printed("backup create b.tar --data-dir data");
     fs::copy(source.path("b.tar"), folder.path("b.tar")).unwrap();
     folder.printed("backup restore b.tar --data-dir data");
+    folder.printed(ADD);
+    folder.printed("bans add --user jo --data-dir data");
     let owner = fs::metadata(folder.path("data")).unwrap().uid();
     for (name, mode) in [
         ("users.jsonl", 0o600),

@@ -57,7 +57,7 @@ fn clients_are_listed_in_every_form() {
     folder.check_fails(
         "clients ls --data-dir data --columns colour",
         2,
-        "error: a client has no colour; the keys are away_since, client_id, connected, connected_at, idle_secs, inflight, \
+        "error: clients have no colour; the keys are away_since, client_id, connected, connected_at, idle_secs, inflight, \
          listener, messages_dropped, messages_received, messages_sent, oldest_queued_secs, oldest_unacknowledged_secs, peer, \
          problems, protocol_version, queued_bytes, queued_messages, session_expiry_secs, subscriptions, user\n",
     );

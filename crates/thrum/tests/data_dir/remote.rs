@@ -9,7 +9,7 @@ use crate::folder::Folder;
 use crate::server::Server;
 
 /// The URL of the HTTP port of the broker on `data`.
-fn url(folder: &Folder, server: &Server) -> String {
+pub(crate) fn url(folder: &Folder, server: &Server) -> String {
     // It is asked by its socket.
     assert!(!server.port.is_empty());
     let status = &folder.json("status --data-dir data -o json")[0];
@@ -20,7 +20,7 @@ fn url(folder: &Folder, server: &Server) -> String {
 }
 
 /// A file with a new key of these scopes.
-fn key(folder: &Folder, name: &str, scopes: &str) -> String {
+pub(crate) fn key(folder: &Folder, name: &str, scopes: &str) -> String {
     let made = folder.printed(&format!("keys add {name} {scopes} --data-dir data"));
     let path = folder.path(name);
     std::fs::write(&path, made).unwrap();

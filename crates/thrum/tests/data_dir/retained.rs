@@ -9,16 +9,16 @@ fn ls_prints_a_table_and_its_sum() {
     let folder = Folder::filled("retained-ls");
     assert_eq!(
         folder.printed("retained ls --data-dir data"),
-        "QOS  SIZE  PUBLISHED             EXPIRES  TOPIC\n\
-         1    2 B   2023-11-14T22:13:20Z  -        site/1/state\n\
-         1    2 B   2023-11-14T22:13:20Z  -        site/2/state\n\n\
+        "QOS  SIZE  PUBLISHED                 EXPIRES  TOPIC\n\
+         1    2 B   2023-11-14T22:13:20.000Z  -        site/1/state\n\
+         1    2 B   2023-11-14T22:13:20.000Z  -        site/2/state\n\n\
          2 retained messages: 4 B\n"
     );
     let rows = folder.json("retained ls --data-dir data --json --filter site/1/#");
     assert_eq!(
         rows,
         [json!({
-            "topic": "site/1/state", "qos": 1, "payload_bytes": 2, "published_at": "2023-11-14T22:13:20Z", "expires_at": null,
+            "topic": "site/1/state", "qos": 1, "payload_bytes": 2, "published_at": "2023-11-14T22:13:20.000Z", "expires_at": null,
         })]
     );
 }
@@ -27,7 +27,7 @@ fn ls_prints_a_table_and_its_sum() {
 fn a_line_of_an_export_has_everything_and_text_where_it_is_text() {
     let folder = Folder::filled("retained-export");
     let properties = json!({ "payload_format_indicator": 1, "content_type": "text" });
-    let published_at = "2023-11-14T22:13:20Z";
+    let published_at = "2023-11-14T22:13:20.000Z";
     assert_eq!(
         folder.json("retained export - --data-dir data"),
         [

@@ -9,10 +9,10 @@ fn ls_prints_a_table_and_its_sum() {
     let folder = Folder::filled("sessions-ls");
     assert_eq!(
         folder.printed("sessions ls --data-dir data"),
-        "CLIENT ID  VERSION  EXPIRY  AWAY SINCE            SUBSCRIPTIONS  QUEUED  INFLIGHT  BYTES\n\
-         desk       5.0      7d      -                     0              0       0         0 B\n\
-         meter-1    5.0      7d      2023-11-14T22:13:20Z  1              1       2         30 B\n\n\
-         2 sessions: 1 queued, 2 inflight, 30 B\n"
+        "CLIENT ID  VERSION  EXPIRY  AWAY SINCE                SUBSCRIPTIONS  QUEUED  INFLIGHT  BYTES\n\
+         desk       5.0      7d      -                         0              0       0         0 B\n\
+         meter-1    5.0      7d      2023-11-14T22:13:20.000Z  1              1       2         30 B\n\n\
+         2 sessions: 30 B\n"
     );
 }
 
@@ -31,7 +31,11 @@ fn ls_lists_those_that_are_meant() {
     assert_eq!(ids("--away-for 36500d"), [""; 0]);
     assert_eq!(ids("--filter es"), ["desk"]);
     let printed = folder.printed("sessions ls --data-dir data --filter none");
-    assert_eq!(printed, "0 sessions: 0 queued, 0 inflight, 0 B\n");
+    assert_eq!(printed, "0 sessions: 0 B\n");
+    assert_eq!(ids("--filter queued>0"), ["meter-1"]);
+    assert_eq!(ids("--top 1 --sort bytes"), ["meter-1"]);
+    let csv = folder.printed("sessions ls --data-dir data -o csv --columns id,queue");
+    assert_eq!(csv, "client_id,queued\ndesk,0\nmeter-1,1\n");
 }
 
 #[test]
@@ -41,7 +45,7 @@ fn a_line_of_json_has_every_column() {
     assert_eq!(
         rows[1],
         json!({
-            "client_id": "meter-1", "version": "5.0", "expiry_secs": 604_800, "away_since": "2023-11-14T22:13:20Z",
+            "client_id": "meter-1", "version": "5.0", "expiry_secs": 604_800, "away_since": "2023-11-14T22:13:20.000Z",
             "subscriptions": 1, "queued": 1, "inflight": 2, "bytes": 30,
         })
     );
@@ -57,7 +61,7 @@ fn get_prints_all_of_one_session() {
          user             fleet\n\
          version          5.0\n\
          expiry           7d\n\
-         away since       2023-11-14T22:13:20Z\n\
+         away since       2023-11-14T22:13:20.000Z\n\
          last packet id   17\n\
          awaits PUBREL    9\n\
          will             state/meter-1, qos 1, retained, 17 B, due 30s after leaving\n\n\

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use rustls::pki_types::pem::{Error, PemObject};
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::{InconsistentKeys, RootCertStore};
+use thrum_files::read_named;
 
+/// Most bytes of a file: large revocation lists have some ten megabytes.
+const FILE_BYTES_MAX: u64 = 64 << 20;
 /// The first byte of DER: a sequence.
 const SEQUENCE: u8 = 0x30;
 
@@ -110,5 +113,5 @@ fn is_encrypted(text: &[u8]) -> bool {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, FileError> {
-    std::fs::read(path).map_err(|error| FileError::new(path, &error))
+    read_named(path, FILE_BYTES_MAX).map_err(|error| FileError::new(path, &error))
 }

@@ -42,6 +42,8 @@ pub enum TopAction {
     Kick(String),
     /// End.
     Quit,
+    /// Ctrl-C.
+    Interrupt,
 }
 
 /// State of the screen.
@@ -97,7 +99,7 @@ impl TopState {
         self.notice.clear();
         let is_c = matches!(key.code, KeyCode::Char('c' | 'C'));
         if is_c && key.modifiers.contains(KeyModifiers::CONTROL) {
-            return TopAction::Quit;
+            return TopAction::Interrupt;
         }
         match std::mem::take(&mut self.mode) {
             TopMode::Watch => self.watch_key(key.code, snapshot),
@@ -227,6 +229,6 @@ mod tests {
         assert_eq!(press(&mut state, KeyCode::Char('q')), TopAction::Redraw);
         assert_eq!(press(&mut state, KeyCode::Char('q')), TopAction::Quit);
         let key = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(state.handle_key(key, &snapshot()), TopAction::Quit);
+        assert_eq!(state.handle_key(key, &snapshot()), TopAction::Interrupt);
     }
 }

@@ -7,19 +7,13 @@ use crate::violation::Violation;
 use crate::workspace::Package;
 
 /// Rows from bottom to top; each entry is the folder of a crate.
-const ROWS: [(&str, &[&str]); 9] = [
+const ROWS: [(&str, &[&str]); 10] = [
     ("wire", &["codec"]),
     ("pure", &["access", "figures", "protocol", "routing"]),
+    ("system", &["files"]),
     (
         "library",
-        &[
-            "files",
-            "protection",
-            "report",
-            "scram",
-            "settings",
-            "transport",
-        ],
+        &["protection", "report", "scram", "settings", "transport"],
     ),
     ("edge", &["storage", "quic"]),
     ("machine", &["engine", "load"]),

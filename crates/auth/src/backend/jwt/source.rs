@@ -97,9 +97,7 @@ fn file(
 /// Reads a file of keys.
 pub(super) fn read(path: &Path) -> Result<zeroize::Zeroizing<Vec<u8>>, String> {
     let shown = path.display();
-    let unreadable = |error: std::io::Error| format!("cannot read {shown}: {error}");
-    if std::fs::metadata(path).map_err(unreadable)?.len() > KEYS_BYTES_MAX {
-        return Err(format!("{shown} has more than {KEYS_BYTES_MAX} bytes"));
-    }
-    std::fs::read(path).map(Into::into).map_err(unreadable)
+    let read = thrum_files::read_named(path, KEYS_BYTES_MAX);
+    read.map(Into::into)
+        .map_err(|error| format!("cannot read {shown}: {error}"))
 }

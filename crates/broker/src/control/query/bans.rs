@@ -1,19 +1,20 @@
-//! The operator lists, adds and lifts bans. No worker is asked: they see a new list by themselves.
+//! The operator lists, adds and lifts bans. Workers are told of a new ban at once, as they look at
+//! the list once a second only.
 
-use std::time::Duration;
+use std::sync::Arc;
 
-use thrum_protection::{Ban, BanList, Subject};
+use thrum_files::is_no_room;
+use thrum_protection::{Ban, BanChanges, BanList, Subject};
 
 use super::QueryError;
 use super::sender::QuerySender;
 use crate::control::Settling;
+use crate::mailbox::Mail;
 use crate::protection::BanFileError;
 
 /// Bans that the operator may add: more belong into a firewall, and the file is rewritten with each
 /// change.
 const BANS_MAX: usize = 1_000_000;
-/// Longest wait for the workers.
-const WAKE_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// The bans in force, each part ordered by kind and name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub struct NewBan {
     pub by: Box<str>,
     /// Seconds until it ends; none if it never does.
     pub secs: Option<u64>,
+    /// Connected clients that it names are disconnected.
+    pub disconnects: bool,
 }
 
 /// A ban that was added.
@@ -64,6 +67,7 @@ pub(super) fn ban(sender: &QuerySender, new: NewBan) -> Result<AddedBan, QueryEr
         by: new.by,
         since,
         until: new.secs.map(|secs| since.saturating_add(secs)),
+        disconnects: new.disconnects,
     };
     let added = ban.clone();
     let insert = move |list: &mut BanList| {
@@ -79,7 +83,9 @@ pub(super) fn ban(sender: &QuerySender, new: NewBan) -> Result<AddedBan, QueryEr
         let what = format!("there are {BANS_MAX} bans already; lift some, or ban networks");
         QueryError::Invalid(what)
     })?;
-    wake(sender);
+    if added.disconnects {
+        disconnect(sender, &added.subject)?;
+    }
     Ok(AddedBan {
         ban: added,
         replaced,
@@ -107,14 +113,43 @@ fn refuse_at_the_end(sender: &QuerySender) -> Result<(), QueryError> {
     Ok(())
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the argument of map_err")]
 fn failed(error: BanFileError) -> QueryError {
-    QueryError::Failed(error.to_string())
+    let what = error.to_string();
+    match error {
+        BanFileError::Write { source, .. } if is_no_room(&source) => QueryError::NotSaved(what),
+        _ => QueryError::Failed(what),
+    }
 }
 
-/// Wakes the workers, which disconnect whom a new ban names; one that is busy does it later.
-fn wake(sender: &QuerySender) {
-    if let Err(workers) = Settling::begin(sender.node()).wait(WAKE_TIME_MAX) {
-        tracing::debug!(?workers, "busy workers see a new ban with their next turn");
+/// Has the workers disconnect the clients that a new ban names; returns when they have done it.
+fn disconnect(sender: &QuerySender, subject: &Subject) -> Result<(), QueryError> {
+    let added: Arc<[Subject]> = [subject.clone()].into();
+    let node = sender.node();
+    node.send_all(|| Mail::Banned(BanChanges::Added(Arc::clone(&added))));
+    let settled = Settling::begin(node).wait(sender.timeout);
+    settled.map_err(|workers| QueryError::TimedOut {
+        workers,
+        seconds: sender.timeout.as_secs(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_apart_from_other_errors() {
+        let error = |kind: ErrorKind| {
+            failed(BanFileError::Write {
+                path: "bans.jsonl".into(),
+                source: kind.into(),
+            })
+        };
+        let full = error(ErrorKind::QuotaExceeded);
+        assert!(matches!(full, QueryError::NotSaved(_)), "{full:?}");
+        let denied = error(ErrorKind::PermissionDenied);
+        assert!(matches!(denied, QueryError::Failed(_)), "{denied:?}");
     }
 }

@@ -17,8 +17,26 @@ impl Export<'_> {
         Arc::clone(&self.0.control.exports)
     }
 
-    /// Takes spans of traced messages, the oldest ones, so many at most.
-    pub fn take_spans(&self, max: usize) -> Vec<Span> {
+    /// Takes the spans of traced messages from now on.
+    pub fn span_taker(&self) -> SpanTaker {
+        self.0.node().state.spans.begin_taking();
+        SpanTaker(self.0.clone())
+    }
+}
+
+/// Takes spans of traced messages. Without one they are dropped and counted.
+#[derive(Debug)]
+pub struct SpanTaker(QuerySender);
+
+impl SpanTaker {
+    /// Takes the oldest spans, so many at most.
+    pub fn take(&self, max: usize) -> Vec<Span> {
         self.0.node().state.spans.take(max)
+    }
+}
+
+impl Drop for SpanTaker {
+    fn drop(&mut self) {
+        self.0.node().state.spans.end_taking();
     }
 }

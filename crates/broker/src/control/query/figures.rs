@@ -180,10 +180,12 @@ pub(super) fn figures(sender: &QuerySender) -> Figures {
     }
 }
 
-/// What was exported; the workers count the spans that found too many waiting.
+/// What was exported; the workers count the spans that found too many waiting, or nobody to take
+/// them.
 fn exports(sender: &QuerySender) -> Vec<ExportFigures> {
     let (counts, spans) = (&sender.control.exports, &sender.node().state.spans);
     counts.add(Signal::Traces, ExportFate::QueueFull, spans.take_dropped());
+    counts.add(Signal::Traces, ExportFate::Stopped, spans.take_untaken());
     counts.figures()
 }
 

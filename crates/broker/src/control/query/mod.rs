@@ -53,7 +53,7 @@ pub use cursor::{Cursor, CursorError};
 pub use detail::{ConnectionDetail, Limited, SessionDetail, SessionLimits, WillDetail};
 pub use drops::{DropPage, DropQuery, DropRow};
 pub use explain::{DropsAnswer, GroupAnswer, PublishAnswer, PublishQuestion, SubscribeQuestion};
-pub use export::Export;
+pub use export::{Export, SpanTaker};
 pub use facets::{Facets, UserCount};
 pub use figures::{
     ClassOfTime, CleaningFigures, Figures, ListenerFigures, NodeFigures, SinkFigures,
@@ -81,6 +81,7 @@ pub use status::Status;
 pub use subscriptions::{SubscriptionQuery, SubscriptionRow};
 pub(crate) use tasks::{QueuedTask, TaskQueue};
 pub use timeline::{Timeline, TimelineEvent};
+pub(super) use topic_metrics::SettingLater;
 pub use topic_metrics::TopicMetric;
 pub(crate) use topic_metrics::restore_topic_metrics;
 pub use topics::{
@@ -89,7 +90,8 @@ pub use topics::{
 };
 pub(crate) use trace::end_trace;
 pub use waiting::{
-    ClientConnection, ClientTraffic, PlaceWait, WaitPlace, Waiting, WaitingClient, WaitingSubject,
+    ClientConnection, ClientTraffic, HandshakesNow, PlaceWait, WaitPlace, Waiting, WaitingClient,
+    WaitingSubject,
 };
 pub use wildcard::WildcardText;
 
@@ -310,9 +312,9 @@ impl Queries {
     }
 
     /// Bans a client, a user or an address, in place of an earlier ban of the same; it is in force
-    /// when this returns, and connected clients that it names are disconnected. The list is the
-    /// file that `thrum bans` changes; without a data directory it is in memory. Waits for the
-    /// disk.
+    /// when this returns, and connected clients that it names are disconnected unless it keeps
+    /// them. The list is the file that `thrum bans` changes; without a data directory it is in
+    /// memory. Waits for the disk.
     pub fn ban(&self, new: NewBan) -> Result<AddedBan, QueryError> {
         bans::ban(&self.0, new)
     }

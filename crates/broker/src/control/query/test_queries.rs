@@ -15,6 +15,7 @@ pub(crate) use super::sessions::ROW_UNITS;
 use super::sessions::{ListSessions, SessionsFound, merged};
 pub(crate) use super::tasks::QUERY_UNITS;
 use super::timeline::{FoundTimeline, ShowTimeline, merged as merged_timeline};
+use super::topic_metrics::add_in_vain;
 use super::trace::{StartTrace, begin};
 use super::unsorted::test_pages;
 use super::waiting::{LookAtClients, MessageBytes};
@@ -143,6 +144,11 @@ pub(crate) fn start_trace(
         .0
         .send(queries.0.workers(), || StartTrace::new(&trace));
     Ok((live, PendingAnswers(started)))
+}
+
+/// Adds a filter of topic metrics, which fails when some workers have had their turn.
+pub(crate) fn count_topics_in_vain(queries: &Queries, filter: &str, turn: impl FnOnce()) {
+    add_in_vain(&queries.0, filter, turn);
 }
 
 /// Looks at what waits.

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::Path;
+use std::sync::{Arc, Weak};
 
 use thrum_codec::TopicFilter;
 use thrum_engine::observation::{TOPIC_METRICS_MAX, TopicMetricFigures};
@@ -10,7 +11,8 @@ use thrum_files::Folder;
 
 use super::QueryError;
 use super::sender::QuerySender;
-use super::tasks::{TaskProgress, WorkerTask};
+use super::tasks::{QueuedTask, TaskProgress, TaskStatus, WorkerTask};
+use crate::mailbox::Mail;
 use crate::node::Node;
 use crate::traffic::Traffic;
 
@@ -48,7 +50,7 @@ pub(super) fn add(sender: &QuerySender, filter: &str) -> Result<bool, QueryError
     check(filter).map_err(QueryError::Invalid)?;
     // It is listed and saved by then: a caller that goes away does not stop it half-way.
     let sender = &sender.uncancelled();
-    let _guard = sender.control.topic_metrics_file();
+    let mut later = sender.control.topic_metrics();
     let node = sender.node();
     let metrics = &node.state.topic_metrics;
     let is_there = metrics.current().iter().any(|one| one.filter() == filter);
@@ -64,7 +66,7 @@ pub(super) fn add(sender: &QuerySender, filter: &str) -> Result<bool, QueryError
     }
     if let Err(error) = sender.query_all(|| SetTopicMetrics) {
         // No worker has to count it, so that it is not listed, and can be added again.
-        metrics.remove(filter);
+        take_back(sender, &mut later, filter);
         if let Err(unsaved) = save(sender) {
             let error = unsaved.to_string();
             tracing::warn!(
@@ -81,14 +83,39 @@ pub(super) fn add(sender: &QuerySender, filter: &str) -> Result<bool, QueryError
 /// See [`Queries::remove_topic_metric`](super::Queries::remove_topic_metric).
 pub(super) fn remove(sender: &QuerySender, filter: &str) -> Result<bool, QueryError> {
     let sender = &sender.uncancelled();
-    let _guard = sender.control.topic_metrics_file();
+    let mut later = sender.control.topic_metrics();
     if !sender.node().state.topic_metrics.remove(filter) {
         return Ok(false);
     }
     // It is no longer counted in any case.
     let saved = save(sender);
-    sender.query_all(|| SetTopicMetrics)?;
+    let set = sender.query_all(|| SetTopicMetrics);
+    set.inspect_err(|_| set_later(sender, &mut later))?;
     saved.map(|()| true)
+}
+
+/// Counts a filter no longer, which some workers count already.
+fn take_back(sender: &QuerySender, under_way: &mut SettingLater, filter: &str) {
+    sender.node().state.topic_metrics.remove(filter);
+    set_later(sender, under_way);
+}
+
+/// The tasks of [`set_later`] under way, by worker.
+pub(in crate::control) type SettingLater = Vec<Weak<()>>;
+
+/// Makes all workers count the filters of the node as soon as they can: the tasks of a query that
+/// failed are abandoned by those that have not begun. A worker with such a task under way needs no
+/// other one, so that there is one for each at most.
+fn set_later(sender: &QuerySender, under_way: &mut SettingLater) {
+    under_way.resize(sender.node().workers(), Weak::new());
+    for (worker, task) in sender.workers().zip(under_way) {
+        if task.strong_count() == 0 {
+            let mark = Arc::new(());
+            *task = Arc::downgrade(&mark);
+            let later = Box::new(SetLater { mark: Some(mark) });
+            sender.node().mailbox(worker).push(Mail::Query(later));
+        }
+    }
 }
 
 /// The reason why a filter cannot be counted.
@@ -180,9 +207,46 @@ impl WorkerTask for SetTopicMetrics {
     type Answer = ();
 
     fn advance(&mut self, traffic: &mut Traffic) -> TaskProgress<()> {
-        let core = &mut traffic.engine.core;
-        let metrics = core.node.topic_metrics.current();
-        core.observation.set_metrics(metrics);
+        set(traffic);
         TaskProgress::Done(())
     }
+}
+
+fn set(traffic: &mut Traffic) {
+    let core = &mut traffic.engine.core;
+    let metrics = core.node.topic_metrics.current();
+    core.observation.set_metrics(metrics);
+}
+
+/// The same without a caller.
+#[derive(Debug)]
+struct SetLater {
+    /// Tells that the task has not begun.
+    mark: Option<Arc<()>>,
+}
+
+impl QueuedTask for SetLater {
+    fn is_abandoned(&self) -> bool {
+        false
+    }
+
+    fn advance(&mut self, traffic: &mut Traffic) -> TaskStatus {
+        // A change from here on has a task of its own.
+        self.mark = None;
+        set(traffic);
+        TaskStatus::Done
+    }
+}
+
+/// Adds a filter whose addition fails when some workers have had their turn.
+#[cfg(test)]
+pub(super) fn add_in_vain(sender: &QuerySender, filter: &str, turn: impl FnOnce()) {
+    let node = sender.node();
+    let mut later = sender.control.topic_metrics();
+    let metrics = &node.state.topic_metrics;
+    assert!(metrics.add(filter, node.workers(), node.clock.now()));
+    let asked = sender.send(sender.workers(), || SetTopicMetrics);
+    turn();
+    drop(asked);
+    take_back(sender, &mut later, filter);
 }

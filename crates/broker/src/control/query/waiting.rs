@@ -2,6 +2,7 @@
 //! most of it waits.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use thrum_codec::{TopicFilter, topic};
 use thrum_engine::Engine;
@@ -171,6 +172,37 @@ pub struct Waiting {
     pub away: PlaceWait,
     /// Those for which most waits, the first one most.
     pub worst: Vec<WaitingClient>,
+    /// Connections before their CONNECT.
+    pub handshakes: HandshakesNow,
+}
+
+/// The unfinished handshakes of TLS, WebSocket and the PROXY protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HandshakesNow {
+    /// Their number on all workers.
+    pub open: u64,
+    /// Workers that have as many as `limits.handshakes`, and leave all new connections in the
+    /// backlog.
+    pub full_workers: u64,
+    /// The longest time that one of these workers has left them there without a break.
+    pub full_for: Duration,
+}
+
+impl HandshakesNow {
+    fn of(edge: &Edge, engine: &Engine) -> Self {
+        let since = edge.overload.many_handshakes_since();
+        Self {
+            open: edge.handshakes.open().into(),
+            full_workers: since.is_some().into(),
+            full_for: since.map_or(Duration::ZERO, |since| engine.core.turn.now.since(since)),
+        }
+    }
+
+    fn join(&mut self, other: Self) {
+        self.open += other.open;
+        self.full_workers += other.full_workers;
+        self.full_for = self.full_for.max(other.full_for);
+    }
 }
 
 impl Waiting {
@@ -185,6 +217,7 @@ impl Waiting {
         self.sockets += other.sockets;
         self.traffic.extend(other.traffic);
         self.away.add(other.away);
+        self.handshakes.join(other.handshakes);
         for (place, more) in self.places.iter_mut().zip(other.places) {
             place.add(more);
         }
@@ -426,6 +459,9 @@ impl WorkerTask for LookAtClients {
 
     fn advance(&mut self, traffic: &mut Traffic) -> TaskProgress<Waiting> {
         let Traffic { edge, engine, .. } = traffic;
+        if self.end.is_none() {
+            self.found.handshakes = HandshakesNow::of(edge, engine);
+        }
         if let WaitingSubject::Client(client_id) = &*self.subject {
             let slot = engine.core.sessions.find(client_id);
             let units = slot.map_or(1, |slot| self.visit(edge, engine, slot));

@@ -128,6 +128,9 @@ impl Shell {
             wall: Arc::new(wall),
             identity: 1,
         }));
+        if plan.settings.spans.is_some() {
+            node.spans.begin_taking();
+        }
         for sink in &plan.sinks {
             let opened = node.sinks.open(sink.name, sink.limits);
             let opened = opened.expect("there are few");

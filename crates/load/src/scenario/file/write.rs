@@ -300,11 +300,7 @@ fn byte_rate(bytes: u64) -> String {
 }
 
 fn version(version: Version) -> String {
-    quoted(match version {
-        Version::V31 => "3.1",
-        Version::V311 => "3.1.1",
-        Version::V5 => "5.0",
-    })
+    quoted(version.name())
 }
 
 fn qos(qos: QoS) -> String {

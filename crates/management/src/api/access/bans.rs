@@ -47,6 +47,9 @@ pub struct Ban {
     pub since: String,
     /// When it ends; null if it never does.
     pub until: Option<String>,
+    /// Connected clients that it names were disconnected; false: it keeps out only those that
+    /// connect later.
+    pub disconnect: bool,
     /// The broker made it for a time; it ends with the broker.
     pub temporary: bool,
 }
@@ -79,6 +82,9 @@ pub struct BanToAdd {
     pub secs: Option<u64>,
     /// When it ends, such as `2030-01-01T00:00:00Z`.
     pub until: Option<String>,
+    /// False keeps connected clients, and keeps out those that connect later; they are disconnected
+    /// if it is absent.
+    pub disconnect: Option<bool>,
 }
 
 /// What of a client to ban.
@@ -93,6 +99,9 @@ pub struct ClientToBan {
     pub secs: Option<u64>,
     /// When it ends.
     pub until: Option<String>,
+    /// False keeps connected clients, and keeps out those that connect later; they are disconnected
+    /// if it is absent.
+    pub disconnect: Option<bool>,
 }
 
 /// A ban that was added.
@@ -275,7 +284,7 @@ pub(super) async fn list(
 /// Bans a client, a user or an address.
 ///
 /// A ban of the same takes the place of the one before. It is in force at once, and connected
-/// clients that it names are disconnected.
+/// clients that it names are disconnected, unless `disconnect` is false.
 #[utoipa::path(
     post,
     path = "/bans",
@@ -295,6 +304,7 @@ pub(super) async fn add(
         reason: body.reason,
         secs: body.secs,
         until: body.until,
+        disconnects: body.disconnect.unwrap_or(true),
     };
     added(&api, &sender, subject, about).await
 }
@@ -336,6 +346,7 @@ pub(super) async fn ban_client(
         reason: body.reason,
         secs: body.secs,
         until: body.until,
+        disconnects: body.disconnect.unwrap_or(true),
     };
     added(&api, &sender, subject, about).await
 }
@@ -379,11 +390,12 @@ pub(super) async fn lift(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Why, and how long.
+/// Why, how long, and what becomes of connected clients.
 struct About {
     reason: String,
     secs: Option<u64>,
     until: Option<String>,
+    disconnects: bool,
 }
 
 async fn added(
@@ -394,13 +406,20 @@ async fn added(
 ) -> Result<(StatusCode, Json<BanAdded>), Problem> {
     let now = api.security.login.now().wall_millis / 1000;
     let secs = about.secs(now)?;
+    if parts(&subject).0.is_some_and(|id| id.contains('\0')) {
+        let what = "client_id has no character U+0000: no client can have such an identifier";
+        return Err(Problem::bad_request(what));
+    }
     let change = Change::new("ban.add", &subject.to_string());
-    let change = change.after(json!({ "reason": about.reason, "secs": secs }));
+    let disconnects = about.disconnects;
+    let after = json!({ "reason": about.reason, "secs": secs, "disconnect": disconnects });
+    let change = change.after(after);
     let new = NewBan {
         subject,
         reason: about.reason.into(),
         by: (&*sender.caller.name).into(),
         secs,
+        disconnects,
     };
     let asked = api.clone();
     let ban = async move { asked.query(move |queries| queries.ban(new)).await };
@@ -425,7 +444,7 @@ impl About {
             }
             (Some(secs), None) => Some(secs),
             (None, Some(until)) => {
-                let until = parsed::<Timestamp>("until", until)?.as_second();
+                let until = end_of(until)?.as_second();
                 Some(u64::try_from(until).unwrap_or(0).saturating_sub(now))
             }
             (None, None) => None,
@@ -437,6 +456,17 @@ impl About {
         }
         Ok(secs)
     }
+}
+
+/// The time in `until`. Times have the years that the list can show in any time zone.
+fn end_of(until: &str) -> Result<Timestamp, Problem> {
+    until.parse().map_err(|_| {
+        Problem::bad_request(format!(
+            "until: expected a time such as 2027-01-31T12:00:00Z, before {}, not {until:?}; without secs and until \
+             the ban never ends",
+            Timestamp::MAX.strftime("%Y-%m-%d")
+        ))
+    })
 }
 
 /// The subject of a ban.
@@ -558,6 +588,7 @@ fn shown(ban: Listed, temporary: bool) -> Ban {
         until: ban.until.map(time),
         reason: ban.reason.into(),
         by: ban.by.into(),
+        disconnect: ban.disconnects,
         temporary,
     }
 }

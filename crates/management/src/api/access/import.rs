@@ -19,7 +19,8 @@ use super::super::request::Parameters;
 use super::super::{ApiState, Problem};
 use crate::audit::Change;
 
-/// Bytes of a file: some hundred thousand users; `thrum users import` takes larger ones.
+/// Bytes of a file: some hundred thousand users; `thrum users import --users FILE` takes larger
+/// ones.
 pub(super) const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Passwords in clear text, each of which is hashed: all of them within the time of a request.
 const PLAIN_MAX: usize = 200;
@@ -140,7 +141,7 @@ pub(super) async fn import(
             error.status(),
             "body not read",
             error.body_text(),
-            "send at most 16 MiB; thrum users import takes larger files",
+            "send at most 16 MiB; thrum users import --users FILE takes larger files",
         )
     })?;
     if !(1..=10_000_000).contains(&parameters.iterations) {
@@ -194,8 +195,8 @@ fn read(parameters: &ImportParameters, body: &[u8]) -> Result<Users, Problem> {
     let is_plain = |user: &&Imported| matches!(user.password, ImportedPassword::Plain(_));
     if users.iter().filter(is_plain).count() > PLAIN_MAX {
         return Err(Problem::bad_request(format!(
-            "more than {PLAIN_MAX} passwords are in clear text, and have to be hashed first; import \
-             the file with thrum users import"
+            "more than {PLAIN_MAX} passwords are in clear text, and have to be hashed first: import the file in parts, \
+             or into the file of the store with thrum users import --users FILE"
         )));
     }
     let hashed = users.into_iter().map(|user| {

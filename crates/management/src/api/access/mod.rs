@@ -18,6 +18,7 @@ use thrum_auth::users::{RuleList, StoreError, UserStore, name_problem};
 use thrum_auth::{AuthService, EditError};
 use utoipa_axum::routes;
 
+use super::problem::NO_ROOM_REMEDY;
 use super::routes::Routes;
 use super::{ApiState, Problem};
 use crate::in_thread::in_thread;
@@ -138,6 +139,12 @@ fn edit_problem(error: EditError<Problem>) -> Problem {
             "too large for the user store",
             error.to_string(),
             "ask for less; nothing was changed",
+        ),
+        EditError::Store(error) if error.is_no_room() => Problem::new(
+            StatusCode::INSUFFICIENT_STORAGE,
+            "no room on the disk",
+            error.to_string(),
+            NO_ROOM_REMEDY,
         ),
         EditError::Store(error) => {
             let remedy = match &error {

@@ -502,7 +502,7 @@ async fn clients_of(api: &ApiState, name: &str) -> Result<(u64, u64), Problem> {
         limit: 1,
         ..SessionQuery::default()
     };
-    let (own, all) = (query(own_of(name)?), query(connected_of(name)?));
+    let (own, all) = (query(own_of(name)), query(connected_of(name)));
     let counts = api.clone().query(move |queries| {
         let count = |query| queries.sessions(query).map(|found| found.matching);
         Ok((count(&own)?.unwrap_or(0), count(&all)?.unwrap_or(0)))
@@ -515,7 +515,7 @@ async fn clients_of(api: &ApiState, name: &str) -> Result<(u64, u64), Problem> {
 /// its name are left.
 async fn disconnect(api: &ApiState, name: &str) -> Result<(u64, u64), Problem> {
     let query = SessionQuery {
-        filter: own_of(name)?,
+        filter: own_of(name),
         sort: SortKey::ClientId,
         limit: DISCONNECTED_MAX,
         ..SessionQuery::default()
@@ -540,14 +540,14 @@ async fn disconnect(api: &ApiState, name: &str) -> Result<(u64, u64), Problem> {
 }
 
 /// Clients that the store admitted with the name of a user.
-fn own_of(name: &str) -> Result<SessionFilter, Problem> {
-    Ok(connected_of(name)?.and(Condition::Backend(USERS.into())))
+fn own_of(name: &str) -> SessionFilter {
+    connected_of(name).and(Condition::Backend(USERS.into()))
 }
 
-fn connected_of(name: &str) -> Result<SessionFilter, Problem> {
-    let user = Condition::named("user", name).map_err(Problem::bad_request)?;
+fn connected_of(name: &str) -> SessionFilter {
     let connected = Condition::State(SessionState::Connected);
-    Ok(SessionFilter::default().and(user).and(connected))
+    let filter = SessionFilter::default().and(Condition::UserNamed(name.into()));
+    filter.and(connected)
 }
 
 fn exists(name: &str) -> Problem {

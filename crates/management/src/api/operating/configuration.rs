@@ -263,7 +263,8 @@ pub(super) async fn schema(State(api): State<ApiState>) -> Result<Json<Value>, P
 ///
 /// A change of `management`, `auth`, `acl`, `sinks`, `telemetry`, `tls`, `node` or
 /// `protection.bans`, and of `tls`, `tls_from`, `auth`, `anonymous`, `mount_point`,
-/// `proxy_protocol` or `proxy_from` of a listener, needs the scope `admin`.
+/// `proxy_protocol` or `proxy_from` of a listener, needs the scope `admin`. So does a new listener:
+/// what it leaves out decides who may connect there, and to which topics.
 #[utoipa::path(
     post,
     path = "/config/plan",
@@ -279,7 +280,9 @@ pub(super) async fn plan(
 ) -> Result<Json<Plan>, Problem> {
     check_keys(&api, &sender, admins_key(&body.changes)).await?;
     let plan = api.program(move |program| program.plan(body.changes));
-    Ok(Json(plan.await?))
+    let plan = plan.await?;
+    check_keys(&api, &sender, new_listener(&plan.differences)).await?;
+    Ok(Json(plan))
 }
 
 /// Makes a planned change, all of it or nothing, and keeps it for later starts.
@@ -306,6 +309,7 @@ pub(super) async fn apply(
     let planned = changes.clone();
     // What is wrong is refused before it is in the audit log as a change.
     let plan = api.program(move |program| program.plan(planned)).await?;
+    check_keys(&api, &sender, new_listener(&plan.differences)).await?;
     let change = audited("config.apply", "", &plan.differences);
     let order = ChangeOrder {
         changes,
@@ -349,7 +353,8 @@ pub(super) async fn roll_back(
     let differences = api.program(move |program| program.plan_rollback(version));
     let differences = differences.await?;
     let mut keys = differences.iter().map(|difference| &difference.key);
-    check_keys(&api, &sender, keys.find(|key| is_admins(key))).await?;
+    let key = keys.find(|key| is_admins(key));
+    check_keys(&api, &sender, key.or_else(|| new_listener(&differences))).await?;
     let change = audited("config.rollback", &version.to_string(), &differences);
     let order = RollbackOrder {
         version,
@@ -385,6 +390,21 @@ fn admins_key(changes: &BTreeMap<String, Value>) -> Option<&String> {
 
 fn is_admins(key: &str) -> bool {
     key.split('.').any(|name| ADMINS_KEYS.contains(&name))
+}
+
+/// The address of a listener that is new: without a mount point, for example, its clients would see
+/// the topics of all others.
+fn new_listener(differences: &[Difference]) -> Option<&String> {
+    let mut differences = differences.iter();
+    let found = differences.find(|difference| {
+        let Difference {
+            key, before, after, ..
+        } = difference;
+        let name = key.strip_prefix("listeners.");
+        let is_address = name.is_some_and(|name| name.split('.').next_back() == Some("bind"));
+        is_address && before.is_none() && after.is_some()
+    });
+    found.map(|difference| &difference.key)
 }
 
 /// A table may be the value of a change; it is not deep, because a request is read so.

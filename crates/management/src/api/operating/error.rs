@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 
 use crate::api::Problem;
+use crate::api::problem::NO_ROOM_REMEDY;
 use crate::program::ProgramError;
 
 /// Nobody has told the interface what runs the broker.
@@ -56,12 +57,20 @@ impl From<ProgramError> for Problem {
             ProgramError::Missing { .. } => (
                 StatusCode::NOT_FOUND,
                 "not found",
-                "GET /api/v1/config, /config/versions and /listeners list what there is",
+                "GET /api/v1/config, /config/versions, /listeners and /backups list what there is",
             ),
             ProgramError::Conflict(_) => (
                 StatusCode::CONFLICT,
                 "not now",
                 "ask over the control socket in the data directory, or change the configuration",
+            ),
+            ProgramError::BackupConflict { remedy, .. } => {
+                (StatusCode::CONFLICT, "no backup now", *remedy)
+            }
+            ProgramError::NoRoom(_) => (
+                StatusCode::INSUFFICIENT_STORAGE,
+                "no room on the disk",
+                NO_ROOM_REMEDY,
             ),
             ProgramError::Io(_) => (
                 StatusCode::INTERNAL_SERVER_ERROR,

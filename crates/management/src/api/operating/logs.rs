@@ -99,6 +99,10 @@ pub struct LevelChange {
 const TEXT_LEN_MAX: usize = 256;
 /// Seconds of a level without `seconds`.
 const LEVEL_SECS: u64 = 600;
+/// First and longest wait before a level is taken back again that could not be: a forgotten level
+/// fills the disk, and the log says each time that it is still there.
+const RETRY_TIME_MIN: Duration = Duration::from_secs(1);
+const RETRY_TIME_MAX: Duration = Duration::from_mins(1);
 
 /// Which events are listed.
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
@@ -297,21 +301,29 @@ pub(super) async fn set_level(
 
 async fn take_back_after(api: ApiState, time: Duration) {
     tokio::time::sleep(time).await;
-    take_back(&api).await;
+    let mut wait = RETRY_TIME_MIN;
+    while let Err(problem) = take_back(&api).await {
+        tracing::error!(
+            error = problem.detail,
+            retry_secs = wait.as_secs(),
+            "a level of the log cannot be taken back"
+        );
+        tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(RETRY_TIME_MAX);
+    }
 }
 
-/// Ends levels whose time is over.
-async fn take_back(api: &ApiState) {
+/// Ends levels whose time is over. If that fails they stay, and are ended by the next call.
+async fn take_back(api: &ApiState) -> Result<(), Problem> {
     let _change = api.managed.logs.change_levels().await;
     let now = api.security.login.now().uptime;
     let mut levels = api.managed.logs.levels().clone();
     if !levels.expire(now) {
-        return;
+        return Ok(());
     }
-    match put_in_force(api, levels).await {
-        Ok(()) => tracing::info!("a level of the log has returned to that of the configuration"),
-        Err(problem) => tracing::error!(error = problem.detail, "a level of the log stays"),
-    }
+    put_in_force(api, levels).await?;
+    tracing::info!("a level of the log has returned to that of the configuration");
+    Ok(())
 }
 
 async fn put_in_force(api: &ApiState, levels: Levels) -> Result<(), Problem> {

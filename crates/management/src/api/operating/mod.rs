@@ -1,7 +1,8 @@
 //! Routes about the program around the broker: its configuration, listeners, log and alarms, the
-//! node and its storage.
+//! node, its storage and backups.
 
 mod alarms;
+mod backups;
 mod configuration;
 mod error;
 mod listeners;
@@ -18,6 +19,7 @@ use crate::login::Scope;
 pub(super) use error::no_program;
 
 pub use alarms::{Alarm, AlarmHistory, AlarmList, PastAlarm};
+pub use backups::{Backup, BackupPage};
 pub use configuration::{
     Applied, Configuration, ConfigurationKey, ConfigurationVersion, Difference, Plan, Reloaded,
     VersionList,
@@ -58,4 +60,7 @@ pub(in crate::api) fn routes(routes: Routes) -> Routes {
         .scoped(Scope::MetricsRead, routes!(alarms::history))
         .scoped(Scope::MetricsRead, routes!(node::show))
         .scoped(Scope::MetricsRead, routes!(storage::show))
+        .scoped(Scope::Admin, routes!(backups::list, backups::make))
+        .scoped(Scope::Admin, routes!(backups::show, backups::remove))
+        .scoped(Scope::Admin, routes!(backups::fetch))
 }

@@ -10,6 +10,7 @@ use super::super::clients::ClientFilter;
 use super::super::entrance::Sender;
 use super::super::history::figures_named;
 use super::super::{Problem, clients, topics};
+use crate::audit::Look;
 use crate::login::{Refusal, Scope};
 
 /// Rows of a list at most.
@@ -162,6 +163,33 @@ impl Declared {
             read.take(&name, value.into_owned())?;
         }
         read.declared(sender.caller.may(Scope::MessagesRead))
+    }
+
+    /// The look at payloads that the log has; none if there are no payloads.
+    pub(super) fn look(&self) -> Option<Look> {
+        let subjects = self.parts.iter().filter_map(|part| match part {
+            Part::Topics(query, true) => Some(match &query.under {
+                Some(level) => format!("level {level}/"),
+                None => "the top level".to_owned(),
+            }),
+            Part::Topic(topic, true) => Some(format!("topic {topic}")),
+            _ => None,
+        });
+        let subjects: Vec<String> = subjects.collect();
+        let look = Look {
+            by: "stream",
+            subjects,
+        };
+        (!look.subjects.is_empty()).then_some(look)
+    }
+
+    /// Shows topics without payloads.
+    pub(super) fn leave_payloads_out(&mut self) {
+        for part in &mut self.parts {
+            if let Part::Topics(_, payloads) | Part::Topic(_, payloads) = part {
+                *payloads = false;
+            }
+        }
     }
 
     /// The scopes without which the viewer would see nothing of a part.
@@ -372,6 +400,7 @@ mod tests {
             caller,
             session: None,
             is_tls: false,
+            port: None,
         };
         Declared::read(query, &sender)
     }

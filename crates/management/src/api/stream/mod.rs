@@ -34,7 +34,7 @@ use super::entrance::Sender;
 use super::openapi::Asked;
 use super::{ApiState, Problem};
 use crate::audit::Change;
-use crate::login::Refusal;
+use crate::login::{Caller, Refusal};
 
 /// What a browser sends when it connects again.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -42,7 +42,8 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Sends what the query declares, as it changes, as server-sent events.
 ///
 /// Each part needs its scope: `figures` needs `metrics:read`, the others `clients:read`; payloads
-/// are sent to callers with `messages:read`. The events are described in docs/guide/live.md.
+/// are sent to callers with `messages:read`, and are a line of the audit log. The events are
+/// described in docs/guide/live.md.
 #[utoipa::path(
     get,
     path = "/stream",
@@ -70,11 +71,29 @@ pub(super) async fn show(
     if let Err(refusal) = check_scopes(&sender, &scopes) {
         return Err(refused(&api, &sender, refusal).await);
     }
+    let caller = sender.caller.clone();
     let watcher = Watcher::begin(&api, sender, scopes)?;
+    let declared = noted(&api, &caller, declared).await;
     let last_id = headers.get(LAST_EVENT_ID);
     let last_id = last_id.and_then(|id| id.to_str().ok()?.parse().ok());
     let viewer = Viewer::begin(&api, watcher, declared, last_id).await?;
     Ok(answer(viewer))
+}
+
+/// Writes down whose payloads a stream shows, before it does. One that cannot be written down has
+/// no payloads: a page with nothing at all would not help to find the cause.
+async fn noted(api: &ApiState, caller: &Caller, mut declared: Declared) -> Declared {
+    if let Some(look) = declared.look()
+        && let Err(problem) = api.looks(caller, look).await
+    {
+        tracing::debug!(
+            caller = %caller.name,
+            error = problem.detail,
+            "a live stream has no payloads: it is not in the audit log"
+        );
+        declared.leave_payloads_out();
+    }
+    declared
 }
 
 /// Writes down that a stream was refused.

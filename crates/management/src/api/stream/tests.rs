@@ -33,6 +33,7 @@ pub(super) async fn viewer(api: &ApiState, query: &str) -> Result<Viewer, Proble
         caller: Caller::local(),
         session: None,
         is_tls: false,
+        port: None,
     };
     let declared = Declared::read(query, &sender)?;
     let watcher = Watcher::begin(api, sender, declared.scopes())?;
@@ -101,6 +102,7 @@ async fn one_caller_cannot_take_all_parts() {
         caller: Caller::local(),
         session: None,
         is_tls: false,
+        port: None,
     };
     let every = Declared::read("clients=", &sender).expect("right").every;
     let subscribe = |number: usize, caller: &str| {

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::stream::unfold;
 use serde_json::json;
-use thrum_broker::StreamNote;
+use thrum_broker::{HttpPort, StreamNote};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -110,6 +110,10 @@ impl Watcher {
     pub(super) fn end(&self) -> Option<String> {
         if self.api.queries.is_stopping() {
             return Some(ended("stopping", "the broker is stopping"));
+        }
+        if self.sender.port.as_ref().is_some_and(HttpPort::is_closed) {
+            let why = "the broker no longer listens at this address; connect to another one";
+            return Some(ended("listener_removed", why));
         }
         let login = &self.api.security.login;
         let scopes = login.scopes_now(&self.sender.caller, self.sender.session.as_ref());

@@ -113,7 +113,18 @@ async fn a_wrong_ban_is_refused_with_what_is_wrong() {
             json!({ "client_id": "a", "secs": 5, "until": "2099-01-01T00:00:00Z" }),
             "not both",
         ),
-        (json!({ "client_id": "a", "until": "soon" }), "until: "),
+        (
+            json!({ "client_id": "a", "until": "soon" }),
+            "until: expected",
+        ),
+        (
+            json!({ "client_id": "a", "until": "9999-12-31T00:00:00Z" }),
+            "before 9999-12-30",
+        ),
+        (
+            json!({ "client_id": "a\u{0}" }),
+            "client_id has no character",
+        ),
         (
             json!({ "client_id": "a", "reason": "x".repeat(1025) }),
             "at most 1024 bytes",
@@ -140,6 +151,41 @@ async fn a_wrong_ban_is_refused_with_what_is_wrong() {
         );
     }
     assert_eq!(api.get(&admin, "/bans").await.body["matching"], 0);
+}
+
+#[tokio::test]
+async fn a_ban_disconnects_unless_it_says_no() {
+    let api = TestApi::with_admin("bans-kept");
+    let admin = api.admin().await;
+    for (path, body, expected) in [
+        ("/bans", json!({ "client_id": "a" }), true),
+        (
+            "/bans",
+            json!({ "client_id": "b", "disconnect": true }),
+            true,
+        ),
+        (
+            "/bans",
+            json!({ "client_id": "c", "disconnect": false }),
+            false,
+        ),
+        ("/clients/d/ban", json!({}), true),
+        ("/clients/e/ban", json!({ "disconnect": false }), false),
+    ] {
+        let added = api.post(&admin, path, body.clone()).await;
+        assert_eq!(added.status, 201, "{}", added.body);
+        assert_eq!(added.body["ban"]["disconnect"], expected, "{path} {body}");
+    }
+    let list = api.get(&admin, "/bans").await;
+    let kept: Vec<_> = list.body["bans"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|ban| ban["disconnect"].clone())
+        .collect();
+    assert_eq!(json!(kept), json!([true, true, false, true, false]));
+    let wrong = json!({ "client_id": "a", "disconnect": "no" });
+    assert_eq!(api.post(&admin, "/bans", wrong).await.status, 400);
 }
 
 #[tokio::test]

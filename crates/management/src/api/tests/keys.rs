@@ -117,10 +117,10 @@ async fn keys_are_listed_without_secrets_and_with_their_last_use() {
     assert!(before["used_at"].is_null());
     api.move_on(Duration::from_mins(10));
     api.get(&key, "/status").await;
-    assert_eq!(list().await["used_at"], "2033-05-18T03:43:20Z");
+    assert_eq!(list().await["used_at"], "2033-05-18T03:43:20.000Z");
     api.move_on(Duration::from_mins(20));
     api.get(&key, "/status").await;
-    assert_eq!(list().await["used_at"], "2033-05-18T04:03:20Z");
+    assert_eq!(list().await["used_at"], "2033-05-18T04:03:20.000Z");
     let text = std::fs::read_to_string(api.folder.join("administrators.jsonl")).unwrap();
     assert!(!text.contains(&secret), "{text}");
     let kept = || {

@@ -569,3 +569,89 @@ impl Events {
 pub(super) fn pause(time: Duration) {
     std::thread::sleep(time);
 }
+
+/// The looks at payloads that the audit log has, the newest first.
+async fn looks(api: &TestApi, admin: &Client) -> Vec<(String, String)> {
+    let page = api.get(admin, "/audit?action=messages.watched").await;
+    let entries = page.body["entries"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    entries
+        .map(|entry| (text(&entry["who"]), text(&entry["target"])))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_looks_at_payloads_is_in_the_audit_log_once_for_each_thing() {
+    let api = TestApi::with_admin("looks");
+    let admin = api.admin().await;
+    let (reader, _) = api.program(&admin, &["clients:read"]).await;
+    for (client, query) in [
+        (&reader, "topic=a"),
+        (&admin, "figures=all&clients=&client=a"),
+        (&admin, "topic=a&topics=b/"),
+        // A page that connects again.
+        (&admin, "topics=b/"),
+        (&admin, "topics="),
+    ] {
+        drop(api.open(client, query).await);
+    }
+    let by_trace = [
+        "?client=a",
+        "?client=a&payloads=true",
+        "?topic=%23&payloads=true",
+    ];
+    for query in by_trace {
+        let events = [("accept", "text/event-stream")];
+        let path = format!("/trace{query}");
+        let answer = api.stream(&admin, &path, &events).await;
+        assert_eq!(answer.status(), 200);
+    }
+    let expected = [
+        "topic #",
+        "client a",
+        "the top level",
+        "level b/ and 1 more",
+    ];
+    let expected = expected.map(|target| ("admin".to_owned(), target.to_owned()));
+    assert_eq!(looks(&api, &admin).await, expected);
+    api.move_on(Duration::from_mins(10));
+    drop(api.open(&admin, "topics=b/").await);
+    assert_eq!(looks(&api, &admin).await[0].1, "level b/");
+}
+
+#[tokio::test(start_paused = true)]
+async fn payloads_that_are_not_in_the_audit_log_are_not_shown() {
+    let api = TestApi::with_admin("looks-refused");
+    let admin = api.admin().await;
+    let mut kept = api.open(&admin, "topic=t&every=250ms").await;
+    kept.of("topic").await;
+    api.publish("t", "secret");
+    let healthy = api.security.audit.break_disk();
+    let refused = api.get(&admin, "/trace?client=a&payloads=true").await;
+    assert_eq!(refused.status, 507, "{}", refused.body);
+    let mut events = api.open(&admin, "topic=t&topic=u&every=250ms").await;
+    let topic = events.of("topic").await;
+    assert_eq!(topic["detail"]["values"][0]["payload_bytes"], 6, "{topic}");
+    assert!(!topic.to_string().contains("secret"), "{topic}");
+    api.security.audit.mend_disk(healthy);
+    drop(api.open(&admin, "topic=t&every=250ms").await);
+    // Another thing each time: the log would be full of them.
+    for number in 0..70 {
+        let path = format!("/trace?client={number}&payloads=true&seconds=1&packets=0");
+        assert_eq!(api.get(&admin, &path).await.status, 400, "no look");
+        drop(api.open(&admin, &format!("topics=n/{number}/")).await);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    // 60 at once, less the two that could not be written.
+    assert_eq!(looks(&api, &admin).await.len(), 58);
+    let refused = api.get(&admin, "/trace?client=a&payloads=true").await;
+    assert_eq!((refused.status, refused.retry_after), (429, Some(10)));
+    assert_eq!(refused.body["title"], "too many looks at payloads");
+    assert!(api.security.figures().audit_looks_refused > 9);
+    // It is known.
+    let mut again = api.open(&admin, "topic=t&every=250ms").await;
+    again.of("topic").await;
+    api.publish("t", "secret");
+    let topic = again.of("topic").await;
+    assert!(topic.to_string().contains("secret"), "{topic}");
+}

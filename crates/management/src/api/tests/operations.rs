@@ -168,6 +168,11 @@ static CASES: &[Case] = &[
     case("list_past_alarms", "/alarms/history", 200),
     case("show_node", "/node", 200),
     case("show_storage", "/storage", 200),
+    case("list_backups", "/backups", 503),
+    case("make_backup", "/backups", 503),
+    case("show_backup", "/backups/a", 503),
+    case("fetch_backup", "/backups/a/file", 503),
+    case("remove_backup", "/backups/a", 503),
     case("list_administrators", "/admins", 200),
     with_body(
         "add_administrator",

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::ops::Range;
 
+use axum::body::BodyDataStream;
 use futures_util::{StreamExt as _, stream};
 use thrum_broker::RETAINED_BATCH_MAX;
 use tokio::sync::mpsc;
@@ -30,6 +31,15 @@ impl TestApi {
         (program, format!("/keys/{id}"))
     }
 
+    async fn export(&self, program: &Client) -> BodyDataStream {
+        let request = program.request(Method::GET, "/retained/export");
+        let service = TowerToHyperService::new(self.router.clone());
+        let answer = service.call(request.body(Body::empty()).unwrap()).await;
+        let answer = answer.unwrap();
+        assert_eq!(answer.status(), 200);
+        answer.into_body().into_data_stream()
+    }
+
     async fn retained(&self, admin: &Client) -> u64 {
         let status = self.get(admin, "/status").await;
         status.body["retained_messages"].as_u64().unwrap()
@@ -46,12 +56,7 @@ async fn an_export_ends_with_the_key_that_began_it() {
         .await;
     assert_eq!(stored.body, json!({ "imported": 600 }));
     let (program, path) = api.removable_key(&admin, "messages:read").await;
-    let request = program.request(Method::GET, "/retained/export");
-    let service = TowerToHyperService::new(api.router.clone());
-    let answer = service.call(request.body(Body::empty()).unwrap()).await;
-    let answer = answer.unwrap();
-    assert_eq!(answer.status(), 200);
-    let mut body = answer.into_body().into_data_stream();
+    let mut body = api.export(&program).await;
     let first = body.next().await.unwrap().unwrap();
     assert_eq!(std::str::from_utf8(&first).unwrap().lines().count(), 250);
     let removed = api.delete(&admin, &path).await;
@@ -62,6 +67,27 @@ async fn an_export_ends_with_the_key_that_began_it() {
         "{error}"
     );
     assert!(body.next().await.is_none(), "and nothing follows");
+}
+
+#[tokio::test]
+async fn an_export_holds_few_large_messages_at_once() {
+    let api = TestApi::with_admin("export-large");
+    let admin = api.admin().await;
+    let payload = "x".repeat(100_000);
+    for number in 0..8 {
+        let line = json!({ "topic": format!("r/{number}"), "text": payload }).to_string();
+        let path = "/retained/import";
+        let stored = api.send(&admin, Method::POST, path, &line).await;
+        assert_eq!(stored.body, json!({ "imported": 1 }));
+    }
+    let (program, _) = api.removable_key(&admin, "messages:read").await;
+    let mut body = api.export(&program).await;
+    let mut counts = Vec::new();
+    while let Some(lines) = body.next().await {
+        let lines = lines.unwrap();
+        counts.push(std::str::from_utf8(&lines).unwrap().lines().count());
+    }
+    assert_eq!(counts, [2; 4]);
 }
 
 #[tokio::test]

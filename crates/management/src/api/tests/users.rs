@@ -143,6 +143,12 @@ async fn clients_that_another_backend_admitted_stay_and_are_counted_as_left() {
     let password = json!({ "password": SECRET, "disconnect": true });
     let ended = api.post(&admin, "/users/alice/password", password).await;
     assert_eq!(counts(&ended), (json!(1), json!(1)));
+    // The name of a user is no pattern.
+    let body = json!({ "name": "al*" });
+    assert_eq!(api.post(&admin, "/users", body).await.status, 201);
+    let disabled = json!({ "disabled": true });
+    let other = api.patch(&admin, "/users/al%2A", disabled).await;
+    assert_eq!(counts(&other), (json!(0), json!(0)));
     let removed = api.delete(&admin, path).await;
     assert_eq!(counts(&removed), (json!(0), json!(1)));
 }

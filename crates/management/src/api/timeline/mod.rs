@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use thrum_broker::{ClientEvent, EndCause, RefusalCause, SessionEnd, drop_reason_name};
 use utoipa::ToSchema;
 
-use super::clients::version_text;
 use super::openapi::{Asked, NotFound};
 use super::request::ClientId;
 use super::{ApiState, Problem};
@@ -330,7 +329,7 @@ impl From<thrum_broker::NewConnection> for NewConnection {
         Self {
             peer: connection.peer.to_string(),
             listener: connection.listener.to_string(),
-            protocol_version: version_text(connection.version).to_owned(),
+            protocol_version: connection.version.name().to_owned(),
             session_present: connection.session_present,
             keep_alive_secs: connection.keep_alive_secs,
             session_expiry_secs: Some(expiry_secs).filter(|secs| *secs != u32::MAX),

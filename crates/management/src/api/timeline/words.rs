@@ -4,8 +4,6 @@ use thrum_broker::{
     ClientEvent, DropReason, EndCause, NewConnection, RefusalCause, SessionEnd, TimelineEvent,
 };
 
-use super::version_text;
-
 /// An event in words, without its time.
 pub(super) fn words(event: &TimelineEvent) -> String {
     let within = match event.last.saturating_sub(event.at) {
@@ -106,7 +104,7 @@ fn connected(connection: &NewConnection) -> String {
         keep_alive_secs,
         expiry_secs,
     } = connection;
-    let version = version_text(*version);
+    let version = version.name();
     let session = if *session_present {
         "its session goes on"
     } else {

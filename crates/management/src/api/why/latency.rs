@@ -161,7 +161,8 @@ impl Weights {
         // Before a message is read its worker has to get a CPU.
         let cpu = measured.work.cpu_wait_millis * fraction(measured.received.max(measured.sent));
         let worker = (times.waited + times.read + write - fan_out) * scale + cpu;
-        let cause = if measured.count("limits/handshakes") > 0 {
+        let are_many = measured.handshakes.full_workers > 0;
+        let cause = if are_many || measured.count("limits/handshakes") > 0 {
             LatencyCause::Handshakes
         } else {
             LatencyCause::Cpu
@@ -209,7 +210,8 @@ pub(super) fn causes(measured: &Measured) -> LatencyCauses {
     let weights = Weights::of(measured);
     let total = weights.total();
     let times = measured.times.unwrap_or_default();
-    let messages = messages(measured, &times);
+    let moved = moved(measured, &times);
+    let messages = (moved + measured.waiting()).max(1.0);
     let mut ranked = LatencyCause::ALL;
     ranked.sort_by(|one, other| weights.get(*other).total_cmp(&weights.get(*one)));
     let (mut causes, mut not_causes) = (Vec::new(), Vec::new());
@@ -217,7 +219,8 @@ pub(super) fn causes(measured: &Measured) -> LatencyCauses {
         let weight = weights.get(cause);
         let share = if total > 0.0 { weight / total } else { 0.0 };
         let is_long = total / messages >= MEAN_MILLIS_MIN && weight / messages >= PART_MILLIS_MIN;
-        if share >= SHARE_MIN && (is_long || is_felt(cause, measured)) {
+        let is_part = share >= SHARE_MIN && (is_long || is_felt(cause, measured));
+        if is_part || stops_others(cause, measured) {
             causes.push(WhyCause {
                 name: cause.name().to_owned(),
                 share,
@@ -235,8 +238,8 @@ pub(super) fn causes(measured: &Measured) -> LatencyCauses {
     }
     let mean_millis = total / messages;
     LatencyCauses {
-        verdict: verdict(&causes, &times, mean_millis),
-        messages: whole(messages),
+        verdict: verdict(&causes, measured, &Moved { moved, mean_millis }),
+        messages: whole(moved),
         measured_deliveries: times.deliveries,
         mean_ms: mean_millis,
         p50_ms: fraction(times.p50_ns) / 1e6,
@@ -246,11 +249,23 @@ pub(super) fn causes(measured: &Measured) -> LatencyCauses {
     }
 }
 
-/// The messages that the time is divided by: those that were delivered.
-fn messages(measured: &Measured, times: &MessageTimes) -> f64 {
+/// The messages that were delivered. The time is divided by them and by those that wait: of the
+/// latter it is not known how long they will.
+fn moved(measured: &Measured, times: &MessageTimes) -> f64 {
     let stamped = fraction(times.deliveries) * times.every * measured.part;
     let counted = fraction(measured.sent.max(measured.received));
-    stamped.max(counted).max(1.0)
+    stamped.max(counted)
+}
+
+/// Whether somebody is kept from what is not yet a message of the broker, whatever part of the time
+/// of messages the cause has: a publisher that is held publishes nothing, and a client that is not
+/// accepted neither.
+fn stops_others(cause: LatencyCause, measured: &Measured) -> bool {
+    match cause {
+        LatencyCause::FullQueues => measured.at(WaitPlace::Room).clients >= PAUSED_MIN,
+        LatencyCause::Handshakes => measured.handshakes.full_workers > 0,
+        _ => false,
+    }
 }
 
 /// Whether some clients, or a worker, wait long because of it, though most messages do not.
@@ -279,9 +294,25 @@ fn is_felt(cause: LatencyCause, measured: &Measured) -> bool {
     })
 }
 
-fn verdict(causes: &[WhyCause], times: &MessageTimes, mean_millis: f64) -> String {
-    let mean = latency(whole(mean_millis * 1e6));
-    let Some(first) = causes.first() else {
+/// How many messages were delivered, and the mean time of these and of those that wait.
+struct Moved {
+    moved: f64,
+    mean_millis: f64,
+}
+
+fn verdict(causes: &[WhyCause], measured: &Measured, of: &Moved) -> String {
+    let messages = verdict_of_messages(causes, measured, of);
+    if measured.handshakes.full_workers == 0 {
+        return messages;
+    }
+    let newcomers = words::newcomers(measured);
+    format!("new connections wait: {newcomers}; of messages: {messages}")
+}
+
+fn verdict_of_messages(causes: &[WhyCause], measured: &Measured, of: &Moved) -> String {
+    let mean = latency(whole(of.mean_millis * 1e6));
+    let times = measured.times.unwrap_or_default();
+    let Some(first) = causes.iter().find(|cause| cause.share > 0.0) else {
         return match times.deliveries {
             0 => "nothing is slow: no message waits".to_owned(),
             _ => format!(
@@ -290,8 +321,13 @@ fn verdict(causes: &[WhyCause], times: &MessageTimes, mean_millis: f64) -> Strin
             ),
         };
     };
+    let begin = if of.moved < 1.0 {
+        words::none_moved(measured)
+    } else {
+        format!("a message takes {mean} on average")
+    };
     format!(
-        "a message takes {mean} on average; {} of it: {}",
+        "{begin}; {} of it: {}",
         percent(first.share),
         words::title(&first.name)
     )
@@ -299,6 +335,10 @@ fn verdict(causes: &[WhyCause], times: &MessageTimes, mean_millis: f64) -> Strin
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use thrum_broker::HandshakesNow;
+
     use super::super::measured::{DiskWork, MeanWait, SlowClient};
     use super::*;
 
@@ -478,6 +518,68 @@ mod tests {
         let quiet = causes(&Measured::default());
         assert_eq!(quiet.verdict, "nothing is slow: no message waits");
         assert!(quiet.not_causes.iter().all(|one| one.share == 0.0));
+    }
+
+    #[test]
+    fn where_nothing_has_moved_no_mean_is_told() {
+        let mut stuck = waits(WaitPlace::Window, 1.0, 1804.0);
+        (stuck.sent, stuck.received, stuck.times) = (0, 0, None);
+        let found = causes(&stuck);
+        assert_eq!(
+            found.verdict,
+            "no message has moved in 10s: 1 804 messages wait, the oldest for 12 s; 100 % of it: clients that do not acknowledge"
+        );
+        assert_eq!(found.messages, 0);
+        assert!((found.mean_ms - 10_000.0).abs() < 1e-6, "{found:?}");
+        stuck.worst.clear();
+        assert!(causes(&stuck).verdict.contains("messages wait; 100 %"));
+        // With one that moved, no message takes longer than it was looked at.
+        stuck.sent = 1;
+        let found = causes(&stuck);
+        assert_eq!(found.messages, 1);
+        assert!((9_990.0..10_000.0).contains(&found.mean_ms), "{found:?}");
+        assert!(found.verdict.starts_with("a message takes 10s on average"));
+    }
+
+    #[test]
+    fn publishers_that_are_held_are_a_cause_beside_the_queue_that_is_full() {
+        let mut measured = waits(WaitPlace::Socket, 1.0, 5000.0);
+        measured.waits[WaitPlace::Room as usize] = MeanWait {
+            clients: 1.0,
+            messages: 18.0,
+        };
+        let names = |measured: &Measured| -> Vec<String> {
+            let causes = causes(measured).causes.into_iter();
+            causes.map(|cause| cause.name).collect()
+        };
+        assert_eq!(names(&measured), ["slow_readers", "full_queues"]);
+        measured.waits[WaitPlace::Room as usize].clients = 0.3;
+        assert_eq!(names(&measured), ["slow_readers"]);
+    }
+
+    #[test]
+    fn workers_without_a_place_for_handshakes_are_told_though_no_message_waits() {
+        let mut measured = Measured {
+            handshakes: HandshakesNow {
+                open: 100,
+                full_workers: 1,
+                full_for: Duration::from_secs(15),
+            },
+            ..Measured::default()
+        };
+        let found = causes(&measured);
+        assert_eq!(found.causes[0].name, "handshakes");
+        assert_eq!(
+            found.verdict,
+            "new connections wait: 1 worker has accepted none for 15 s, as 100 handshakes are unfinished; of messages: \
+             nothing is slow: no message waits"
+        );
+        let sentence = &found.causes[0].sentence;
+        assert!(sentence.contains("accepted none for 15 s"), "{sentence}");
+        assert!(found.causes[0].remedy.contains("limits.handshakes"));
+        assert_eq!(found.causes[0].evidence["handshakes_unfinished"], 100);
+        measured.handshakes.full_workers = 0;
+        assert_eq!(causes(&measured).causes.len(), 0);
     }
 
     #[test]

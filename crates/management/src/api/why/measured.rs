@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use thrum_broker::{
-    ClientConnection, ClientTraffic, DropRow, Figures, MachineFigures, MessageStage, ROWS_MAX,
-    StageFigures, ThreadTimes, WaitPlace, Waiting, WaitingClient,
+    ClientConnection, ClientTraffic, DropRow, Figures, HandshakesNow, MachineFigures, MessageStage,
+    ROWS_MAX, StageFigures, ThreadTimes, WaitPlace, Waiting, WaitingClient,
 };
 use thrum_figures::{fraction, ratio};
 
@@ -52,6 +52,8 @@ pub(super) struct Measured {
     pub(super) sent: u64,
     /// PUBLISH packets from them.
     pub(super) received: u64,
+    /// As of the last reading.
+    pub(super) handshakes: HandshakesNow,
     pub(super) work: Work,
     /// Differences of counters by their names below `$SYS/broker/`.
     pub(super) counters: BTreeMap<String, u64>,
@@ -247,6 +249,7 @@ impl Measured {
     /// What waited, and for whom.
     fn look(&mut self, before: &Waiting, after: &Waiting, looks: &[&Waiting]) {
         self.away = after.away.messages;
+        self.handshakes = after.handshakes;
         let number = fraction(looks.len() as u64);
         for (place, mean) in WaitPlace::ALL.into_iter().zip(&mut self.waits) {
             let clients: u64 = looks.iter().map(|look| look.at(place).clients).sum();
@@ -268,6 +271,11 @@ impl Measured {
     /// What waited at a place.
     pub(super) const fn at(&self, place: WaitPlace) -> MeanWait {
         self.waits[place as usize]
+    }
+
+    /// Messages that waited somewhere, as a mean of the readings.
+    pub(super) fn waiting(&self) -> f64 {
+        self.waits.iter().map(|wait| wait.messages).sum()
     }
 
     /// How much a counter has grown.

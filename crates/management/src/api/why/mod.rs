@@ -85,7 +85,8 @@ pub struct LatencyCauses {
     pub messages: u64,
     /// Deliveries whose time was measured.
     pub measured_deliveries: u64,
-    /// Mean time of a message, with that of messages that still wait, in milliseconds.
+    /// Mean time of a message within the measurement, of those that were delivered and those that
+    /// still wait, in milliseconds.
     pub mean_ms: f64,
     /// Median of the measured deliveries, in milliseconds.
     pub p50_ms: f64,

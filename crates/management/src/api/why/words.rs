@@ -37,12 +37,11 @@ pub(super) fn title(name: &str) -> &str {
 
 /// The sentence of a cause.
 pub(super) fn because(cause: LatencyCause, share: f64, measured: &Measured) -> String {
-    format!(
-        "{} of the time: {}: {}",
-        percent(share),
-        title(cause.name()),
-        fact(cause, measured)
-    )
+    let (title, fact) = (title(cause.name()), fact(cause, measured));
+    if share == 0.0 {
+        return format!("{title}: {fact}");
+    }
+    format!("{} of the time: {title}: {fact}", percent(share))
 }
 
 /// The figures of a cause in words, whether it is one or not.
@@ -60,7 +59,7 @@ pub(super) fn fact(cause: LatencyCause, measured: &Measured) -> String {
             measured,
             WaitPlace::Room,
             "no publisher waits for room in a queue",
-            "publishers wait for room in the queue of a receiver",
+            "publishers are stopped until there is room in the queue of a receiver",
         ),
         LatencyCause::Overload => overload(measured),
         LatencyCause::Handshakes => handshakes(measured),
@@ -357,7 +356,35 @@ fn overload(measured: &Measured) -> String {
     format!("{waits}; {memory}{late}")
 }
 
+/// How long new connections wait, and why.
+pub(super) fn newcomers(measured: &Measured) -> String {
+    let now = &measured.handshakes;
+    let workers = counted(now.full_workers, "worker has", "workers have");
+    let open = counted(now.open, "handshake is", "handshakes are");
+    format!(
+        "{workers} accepted none for {} s, as {open} unfinished",
+        now.full_for.as_secs()
+    )
+}
+
+/// That no message was delivered, how many wait, and how long.
+pub(super) fn none_moved(measured: &Measured) -> String {
+    let seconds = latency(whole(measured.millis * 1e6));
+    let waiting = whole(measured.waiting().max(1.0));
+    let waiting = counted(waiting, "message waits", "messages wait");
+    let oldest = measured
+        .worst
+        .iter()
+        .filter_map(|client| client.oldest_secs);
+    let oldest = oldest.max().filter(|secs| *secs > 0);
+    let oldest = oldest.map_or_else(String::new, |secs| format!(", the oldest for {secs} s"));
+    format!("no message has moved in {seconds}: {waiting}{oldest}")
+}
+
 fn handshakes(measured: &Measured) -> String {
+    if measured.handshakes.full_workers > 0 {
+        return newcomers(measured);
+    }
     let opened = figure(measured.per_second(measured.count("connections/opened")));
     let deferred = measured.count("limits/handshakes");
     if deferred == 0 {
@@ -435,12 +462,10 @@ pub(super) fn evidence(
         LatencyCause::NetworkLoss => put("machine_resent_share", json!(measured.work.resent)),
         LatencyCause::Disk => {
             if let Some(disk) = measured.work.disk {
+                let longest = json!(disk.longest_micros_below);
                 put("commits", json!(disk.commits));
                 put("commit_micros", json!(disk.commit_micros));
-                put(
-                    "longest_commit_micros_below",
-                    json!(disk.longest_micros_below),
-                );
+                put("longest_commit_micros_below", longest);
             }
         }
         LatencyCause::Routing => {
@@ -458,11 +483,12 @@ pub(super) fn evidence(
         }
         LatencyCause::Overload => put("memory_level", json!(measured.work.memory_level)),
         LatencyCause::Handshakes | LatencyCause::Cpu => {
-            let work = &measured.work;
-            put(
-                "connections_opened",
-                json!(measured.count("connections/opened")),
-            );
+            let (work, now) = (&measured.work, &measured.handshakes);
+            put("handshakes_unfinished", json!(now.open));
+            put("workers_without_place", json!(now.full_workers));
+            put("without_place_secs", json!(now.full_for.as_secs()));
+            let opened = json!(measured.count("connections/opened"));
+            put("connections_opened", opened);
             put("worker_running_share", json!(work.worker_running));
             put("worker_ready_share", json!(work.worker_ready));
             put("machine_busy_share", json!(work.cpu_busy));
@@ -536,6 +562,11 @@ pub(super) fn remedy(cause: LatencyCause, measured: &Measured) -> String {
         LatencyCause::Overload => {
             "more memory (limits.memory) or more cores (node.workers), or fewer messages; the guide \
              about protection explains the steps"
+        }
+        LatencyCause::Handshakes if measured.handshakes.full_workers > 0 => {
+            "connections that begin a handshake and go no further keep their places for \
+             limits.handshake_timeout: lower it, raise limits.handshakes, and bound what one address opens with \
+             limits.address.connects; the log names addresses whose handshake took too long"
         }
         LatencyCause::Handshakes => {
             "let clients reconnect with a random wait; limits.connect_rate spreads them"

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 use thrum_access::Secret;
+use thrum_files::read_named;
 use tokio::sync::Semaphore;
 
 pub use config::OidcConfig;
@@ -33,6 +34,8 @@ use provider::Provider;
 const EXCHANGES_MAX: usize = 4;
 /// Bytes of a code or state that are read.
 const PARAMETER_BYTES_MAX: usize = 4096;
+/// Most bytes of a file of the configuration.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Time for the login at the provider, after which the browser forgets its cookie.
 const LOGIN_TIME: Duration = Duration::from_mins(15);
 
@@ -127,7 +130,8 @@ impl Oidc {
 
 /// Reads a file of the configuration.
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+    read_named(path, FILE_BYTES_MAX)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
 pub(super) use proof::{proofs, remove_cookie};

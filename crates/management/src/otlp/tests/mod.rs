@@ -15,6 +15,8 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 use self::collector::{Script, TestCollector, free_address};
 use super::*;
+use crate::metrics::{Format, Measured};
+use crate::{Managed, Security};
 
 /// Far longer than anything here takes.
 const TIME: Duration = Duration::from_secs(30);
@@ -22,6 +24,8 @@ const TIME: Duration = Duration::from_secs(30);
 /// A broker that exports.
 struct Exporting {
     broker: Option<Broker>,
+    managed: Managed,
+    security: Security,
     telemetry: Option<Telemetry>,
     tap: &'static LogTap,
 }
@@ -48,12 +52,22 @@ impl Exporting {
         let mut settings = settings.expect("something is exported");
         settings.first_pause = Duration::from_millis(20);
         let tap: &'static LogTap = Box::leak(Box::default());
-        let telemetry = Telemetry::start(settings, "node-7", broker.queries(), tap);
-        Self {
+        let mut exporting = Self {
+            managed: Managed::from(broker.queries()),
+            security: Security::open(None, None).expect("it is in memory"),
             broker: Some(broker),
-            telemetry: Some(telemetry.expect("it starts")),
+            telemetry: None,
             tap,
-        }
+        };
+        exporting.start(settings);
+        exporting
+    }
+
+    /// Begins to export.
+    fn start(&mut self, settings: TelemetrySettings) {
+        let security = self.security.clone();
+        let telemetry = Telemetry::start(settings, "node-7", &self.managed, security, self.tap);
+        self.telemetry = Some(telemetry.expect("it starts"));
     }
 
     /// A client of MQTT 5.0.
@@ -226,6 +240,41 @@ fn metrics_arrive_over_grpc() {
     metrics_arrive(&collector, TelemetryProtocol::Grpc);
 }
 
+#[test]
+fn what_is_exported_is_what_is_at_metrics() {
+    let collector = TestCollector::http(free_address(), &[]);
+    let exporting = Exporting::to(collector.address, only_metrics);
+    let (_, request) = collector.metrics();
+    let exported = &request.resource_metrics[0].scope_metrics[0].metrics;
+    let mut exported: Vec<_> = exported.iter().map(|metric| metric.name.clone()).collect();
+    let measured = Measured {
+        queries: exporting.managed.queries.clone(),
+        alarms: exporting.managed.alarms(),
+        security: exporting.security.clone(),
+    };
+    let text = String::from_utf8(measured.exposition(Format::OpenMetrics)).expect("it is text");
+    // OpenMetrics has the names of families without the end of their samples, as OTLP has them but
+    // for constants.
+    let families = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let mut families: Vec<_> = families
+        .map(|family| match family.split_once(' ') {
+            Some((name, "info")) => format!("{name}_info"),
+            Some((name, _)) => name.to_owned(),
+            None => panic!("{family}"),
+        })
+        .collect();
+    exported.sort();
+    families.sort();
+    assert_eq!(exported, families);
+    for name in [
+        "thrum_alarm",
+        "thrum_management_logins",
+        "thrum_audit_failures",
+    ] {
+        assert!(families.iter().any(|family| family == name), "{name}");
+    }
+}
+
 /// The sentences of lines.
 fn sentences(collector: &TestCollector) -> Vec<String> {
     let request = collector.logs();
@@ -361,9 +410,7 @@ fn an_export_that_ends_does_not_hold_up_the_one_behind_it() {
     let settings = telemetry.settings().clone();
     let ending = telemetry.end();
     assert_eq!(exporting.counts(Signal::Logs).stopped, 0, "it still tries");
-    let broker = exporting.broker.as_ref().expect("it runs");
-    let next = Telemetry::start(settings, "node-7", broker.queries(), exporting.tap);
-    exporting.telemetry = Some(next.expect("it starts"));
+    exporting.start(settings);
     ending.wait();
     assert_eq!(exporting.counts(Signal::Logs).stopped, 1);
 }
@@ -502,4 +549,41 @@ fn a_collector_that_hangs_does_not_slow_messages() {
         .expect("it is counted");
     assert_eq!(traces.exported, 0);
     assert!(traces.queue_full >= 2 * 3_072 - 2_048 - 512, "{traces:?}");
+}
+
+#[test]
+fn spans_that_end_while_nothing_is_exported_are_counted_and_never_come_out() {
+    let collector = TestCollector::http(free_address(), &[]);
+    let mut exporting = Exporting::to(collector.address, |config| {
+        only_logs(config);
+        config.traces.every = 1;
+    });
+    let settings = exporting.telemetry.as_ref().expect("it runs").settings();
+    let settings = settings.clone();
+    exporting.stop();
+    let mut publisher = exporting.client("publisher");
+    let publish = |publisher: &mut TcpStream, topic: &str| {
+        let message = [&text(topic)[..], &[0, 1, 0], b"payload"].concat();
+        send(publisher, 0x32, &message);
+        assert_eq!(packet(publisher).0, 0x40);
+    };
+    publish(&mut publisher, "early");
+    let queries = exporting.managed.queries.clone();
+    let stopped = exporting.until(Signal::Traces, |counts| {
+        // The figures fetch the counts of the workers.
+        queries.figures();
+        counts.stopped > 0
+    });
+    assert_eq!((stopped.stopped, stopped.queue_full), (1, 0));
+    exporting.start(settings);
+    publish(&mut publisher, "late");
+    let request = collector.traces();
+    let spans = &request.resource_spans[0].scope_spans[0].spans;
+    let topics = spans.iter().map(|span| {
+        let mut attributes = span.attributes.iter();
+        let topic = attributes.find(|one| one.key == "messaging.destination.name");
+        topic.and_then(|topic| topic.value.clone()?.value)
+    });
+    let late = Some(Value::StringValue("late".to_owned()));
+    assert_eq!(topics.collect::<Vec<_>>(), [late]);
 }

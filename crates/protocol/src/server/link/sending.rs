@@ -68,7 +68,10 @@ impl Link {
         if !self.sends_plain_topics {
             return self.send_renamed(outgoing, form, out);
         }
-        let sent = outgoing.append(&form, out);
+        let sent = match outgoing.append(&form, out) {
+            Err(_) => outgoing.append_without_added(0, &form, out),
+            sent => sent,
+        };
         self.carried.sent(sent.is_ok());
         sent.map_or(Err(DropReason::TooLarge), |_| Ok(()))
     }
@@ -90,6 +93,7 @@ impl Link {
         } else {
             outgoing.append_behind(cut, &form, out)
         };
+        let sent = sent.or_else(|_| outgoing.append_without_added(cut, &form, out));
         self.aliases.sent(topic, form.alias, sent.is_ok());
         self.carried.sent(sent.is_ok());
         sent.map_or(Err(DropReason::TooLarge), |_| Ok(()))
@@ -121,6 +125,7 @@ impl Link {
             now,
         };
         let sent = form.append_owned(&held.message, &publication, out);
+        let sent = sent.or_else(|_| form.append_without_added(&held.message, &publication, out));
         self.aliases.sent(publication.topic, alias, sent.is_ok());
         if sent.is_err() {
             return Err(Cause::TooLarge);

@@ -1,14 +1,14 @@
 //! `thrum admin ls`.
 
-use std::io::Write as _;
-
 use clap::Args;
-use thrum_management::api::{Administrator, AdministratorList};
+use serde_json::Value;
+use thrum_storage::WallMillis;
 
-use crate::command::running::{Form, Method, Output, Running};
-use crate::command::shown::{NOTHING, counted, json_line, name, table};
-
-const HEADINGS: [&str; 6] = ["NAME", "ROLE", "STATE", "CODES", "SESSIONS", "CREATED"];
+use crate::command::listing::{
+    self, Cell, Column, Fetched, FilterArgs, ListArgs, Listing, Question,
+};
+use crate::command::running::Running;
+use crate::command::shown::NOTHING;
 
 /// Arguments of `thrum admin ls`.
 #[derive(Debug, Args)]
@@ -16,46 +16,61 @@ pub(super) struct LsArgs {
     #[command(flatten)]
     running: Running,
     #[command(flatten)]
-    output: Output,
+    filter: FilterArgs,
+    #[command(flatten)]
+    list: ListArgs,
 }
+
+static ADMINISTRATORS: Listing = Listing {
+    member: "administrators",
+    columns: &[
+        Column::new("name", "NAME", Cell::Text(0)),
+        Column::new("role", "ROLE", Cell::Text(0)),
+        Column::new("disabled", "STATE", Cell::Own(state)),
+        Column::new("totp", "CODES", Cell::Own(codes)),
+        Column::new("sessions", "SESSIONS", Cell::Count),
+        Column::new("created_at", "CREATED", Cell::Text(0)),
+    ],
+    one: "administrator",
+    many: "administrators",
+    aliases: &[
+        ("state", "disabled"),
+        ("codes", "totp"),
+        ("created", "created_at"),
+    ],
+    identity: "name",
+    sum: "",
+};
 
 /// Lists.
 pub(super) fn run(args: &LsArgs) -> anyhow::Result<()> {
-    let list: AdministratorList = args.running.ask(Method::Get, "/admins")?;
-    let list = list.administrators;
-    let mut out = std::io::stdout().lock();
-    if args.output.form == Form::Json {
-        for one in &list {
-            writeln!(out, "{}", json_line(one)?)?;
-        }
-        return Ok(());
-    }
-    if !list.is_empty() {
-        let rows: Vec<_> = list.iter().map(columns).collect();
-        writeln!(out, "{}", table(&HEADINGS, &rows))?;
-    }
-    let count = counted(list.len(), "administrator", "administrators");
-    let hint = if list.is_empty() {
-        "; thrum admin setup-url makes a link for the first one"
-    } else {
-        ""
-    };
-    writeln!(out, "{count}{hint}")?;
-    Ok(())
+    let question = Question::new("/admins").whole().with_notes(first);
+    listing::run_filtered(
+        &args.running,
+        &ADMINISTRATORS,
+        &question,
+        &args.list.unlimited(),
+        &args.filter,
+    )
 }
 
-fn columns(one: &Administrator) -> Vec<String> {
-    let codes = if one.totp {
-        format!("app, {} recovery", one.recovery_codes_left)
-    } else {
-        NOTHING.to_owned()
-    };
-    vec![
-        name(&one.name).into_owned(),
-        one.role.clone(),
-        if one.disabled { "disabled" } else { NOTHING }.to_owned(),
-        codes,
-        one.sessions.to_string(),
-        one.created_at.clone(),
-    ]
+/// How to make the first one.
+fn first(fetched: &Fetched) -> Vec<String> {
+    if !fetched.rows.is_empty() {
+        return Vec::new();
+    }
+    vec!["thrum admin setup-url makes a link for the first administrator".to_owned()]
+}
+
+fn state(one: &Value, _now: WallMillis) -> String {
+    let is_disabled = one.get("disabled") == Some(&Value::Bool(true));
+    if is_disabled { "disabled" } else { NOTHING }.to_owned()
+}
+
+fn codes(one: &Value, _now: WallMillis) -> String {
+    if one.get("totp") != Some(&Value::Bool(true)) {
+        return NOTHING.to_owned();
+    }
+    let left = one.get("recovery_codes_left").and_then(Value::as_u64);
+    format!("app, {} recovery", left.unwrap_or(0))
 }

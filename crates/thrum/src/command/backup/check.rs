@@ -1,12 +1,16 @@
 //! Reads a backup from its beginning to its end and compares all of it with its manifest.
 
 use std::fs::File;
+#[cfg(feature = "management")]
+use std::io::Seek as _;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use thrum_storage::Contents;
 
+#[cfg(feature = "management")]
+use super::archive::CHUNK_BYTES;
 use super::archive::{FILES, FORMAT, FORMAT_BEFORE, MANIFEST, Manifest, STATE, Segment};
 use super::files::{Copied, is_known};
 use super::summary::{Counts, Summary};
@@ -90,8 +94,46 @@ fn read(name: &str, file: File, visit: &mut Visit<'_>) -> anyhow::Result<Summary
         bytes: segments.iter().map(|segment| segment.bytes).sum(),
         counts: Counts::of(&state),
         files: files.into_iter().map(|file| file.name).collect(),
+        has_files: manifest.format != FORMAT_BEFORE,
         report,
     })
+}
+
+/// Reads a file that was just written, and compares it with its manifest. Memory: a chunk.
+#[cfg(feature = "management")]
+pub(super) fn verify(mut file: &File) -> anyhow::Result<()> {
+    file.rewind()?;
+    let (mut segments, mut files) = (Vec::new(), Vec::new());
+    let mut archive = tar::Archive::new(BufReader::new(file));
+    for entry in archive.entries().context(DAMAGED)? {
+        let mut entry = entry.context(DAMAGED)?;
+        let path = entry.path().context(DAMAGED)?.display().to_string();
+        if path == MANIFEST {
+            let manifest = serde_json::from_reader(entry).context(DAMAGED)?;
+            return compare(&manifest, &segments, &files);
+        }
+        let (name, list) = match (path.strip_prefix(STATE), path.strip_prefix(FILES)) {
+            (Some(name), _) => (name, &mut segments),
+            (None, Some(name)) => (name, &mut files),
+            (None, None) => bail!("{path} is in it, which no backup of thrum has"),
+        };
+        list.push(measured(name, &mut entry).context(DAMAGED)?);
+    }
+    bail!("it has no manifest at its end; {DAMAGED}");
+}
+
+#[cfg(feature = "management")]
+fn measured(name: &str, from: &mut impl Read) -> std::io::Result<Segment> {
+    let mut found = Segment::of(name, &[]);
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        let count = from.read(&mut chunk)?;
+        if count == 0 {
+            return Ok(found);
+        }
+        found.bytes += count as u64;
+        found.crc32c = crc32c::crc32c_append(found.crc32c, &chunk[..count]);
+    }
 }
 
 fn compare(manifest: &Manifest, segments: &[Segment], files: &[Segment]) -> anyhow::Result<()> {
@@ -118,4 +160,41 @@ fn compare(manifest: &Manifest, segments: &[Segment], files: &[Segment]) -> anyh
         );
     }
     Ok(())
+}
+
+#[cfg(all(test, feature = "management"))]
+mod tests {
+    use std::sync::Arc;
+
+    use thrum_storage::SnapshotTarget as _;
+
+    use super::super::archive::Archive;
+    use super::*;
+
+    #[test]
+    fn a_written_file_is_as_its_manifest_says_or_it_is_refused() {
+        let path = std::env::temp_dir().join(format!("thrum-verify-{}", std::process::id()));
+        let create = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&path);
+        let file = create.unwrap();
+        let watch = Arc::new(|_| Ok(()));
+        let mut archive = Archive::new(file.try_clone().unwrap(), 0, watch).unwrap();
+        archive
+            .segment("00000000000000000001.log", &vec![7; 100_000])
+            .unwrap();
+        archive.finish("now".to_owned()).unwrap();
+        verify(&file).unwrap();
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[90_000] ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        let refused = verify(&file).unwrap_err().to_string();
+        assert!(refused.contains("does not pass its check"), "{refused}");
+        std::fs::write(&path, &bytes[..50_000]).unwrap();
+        assert!(verify(&file).is_err());
+        std::fs::remove_file(&path).unwrap();
+    }
 }

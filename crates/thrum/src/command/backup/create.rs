@@ -4,19 +4,21 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
 use thrum_files::Folder;
 use thrum_storage::{SnapshotError, snapshot};
 
-use super::archive::Archive;
+use super::archive::{Archive, Watch};
 use super::check::check;
-use super::files::read_all;
+use super::files::visit_all;
 use super::summary::Summary;
 use crate::command::Failure;
 use crate::command::data_dir::DataDir;
 use crate::command::shown::{now, time};
+use crate::command::stored::{Place, Stored};
 
 /// Arguments of `thrum backup create`.
 #[derive(Debug, Args)]
@@ -24,7 +26,7 @@ pub(super) struct CreateArgs {
     /// The file to write; while it is written it is called FILE.part.
     file: PathBuf,
     #[command(flatten)]
-    data_dir: DataDir,
+    stored: Stored,
     /// Write over a file that exists.
     #[arg(long)]
     force: bool,
@@ -35,91 +37,107 @@ pub(super) struct CreateArgs {
 
 /// Writes a backup, reads it back and prints what is in it.
 pub(super) fn run(args: &CreateArgs) -> anyhow::Result<()> {
-    let shown = args.file.display();
-    if !args.force && args.file.exists() {
-        return Err(Failure::usage(format!(
-            "cannot write {shown}: it exists; choose another name, or add --force"
-        )));
-    }
-    let part = Part::new(&args.file)?;
-    let summary = write(args, &part);
-    if summary.is_err() {
-        part.folder.remove(&part.name).ok();
-    }
-    let summary = summary?;
-    let name = args.file.file_name().unwrap_or_default();
-    let renamed = part.folder.rename(&part.name, name);
-    renamed.with_context(|| format!("cannot write {shown}"))?;
-    sync_folder_of(&args.file)?;
-    Summary {
-        name: shown.to_string(),
-        ..summary
-    }
-    .print("was written", args.json)?;
+    let target = Target::new(&args.file, args.force)?;
+    let summary = match args.stored.place()? {
+        Place::Directory(data_dir) => {
+            target.fill(|file| write(&data_dir, file, Arc::new(|_| Ok(()))))?
+        }
+        #[cfg(feature = "management")]
+        Place::Broker(broker) => super::remote::create(&broker, &target)?,
+    };
+    summary.print("was written", args.json)?;
     Ok(())
 }
 
-/// The file while it is written.
-struct Part {
+/// A file that is to be written as a whole.
+pub(super) struct Target {
+    /// As it was named.
+    file: PathBuf,
+    /// Its directory.
     folder: Folder,
-    name: OsString,
-    path: PathBuf,
+    /// Its name while it is written.
+    part: OsString,
 }
 
-impl Part {
-    fn new(file: &Path) -> anyhow::Result<Self> {
-        let mut name = file.file_name().unwrap_or_default().to_owned();
-        name.push(".part");
-        let path = file.with_file_name(&name);
+impl Target {
+    /// Refuses a file that exists, unless it is to be replaced.
+    pub(super) fn new(file: &Path, force: bool) -> anyhow::Result<Self> {
+        if !force && file.exists() {
+            return Err(Failure::usage(format!(
+                "cannot write {}: it exists; choose another name, or add --force",
+                file.display()
+            )));
+        }
+        let mut part = file.file_name().unwrap_or_default().to_owned();
+        part.push(".part");
+        let shown = file.with_file_name(&part);
         let folder = Folder::containing(file).map_err(|error| match error.kind() {
             ErrorKind::NotFound => Failure::usage(format!(
                 "cannot write {}: there is no such directory; make it with mkdir -p",
-                path.display()
+                shown.display()
             )),
-            _ => anyhow::Error::new(error).context(format!("cannot write {}", path.display())),
+            _ => unwritten(error, &shown),
         })?;
-        Ok(Self { folder, name, path })
+        Ok(Self {
+            file: file.to_owned(),
+            folder,
+            part,
+        })
+    }
+
+    /// Has it written, checks it, and gives it its name.
+    pub(super) fn fill(
+        &self,
+        write: impl FnOnce(File) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Summary> {
+        let part = self.file.with_file_name(&self.part);
+        let written = self
+            .create()
+            .map_err(|error| unwritten(error, &part))
+            .and_then(write)
+            // A backup that was never read is a hope.
+            .and_then(|()| check(&part, &mut |_| Ok(())));
+        if written.is_err() {
+            self.folder.remove(&self.part).ok();
+        }
+        let summary = written?;
+        let name = self.file.file_name().unwrap_or_default();
+        let renamed = self.folder.rename(&self.part, name);
+        let renamed = renamed.and_then(|()| self.folder.sync());
+        renamed.map_err(|error| unwritten(error, &self.file))?;
+        Ok(Summary {
+            name: self.file.display().to_string(),
+            ..summary
+        })
     }
 
     /// A new file that only its owner can read, because it contains payloads in clear text. An
     /// existing file may be a link placed by another user.
     fn create(&self) -> std::io::Result<File> {
-        match self.folder.remove(&self.name) {
+        match self.folder.remove(&self.part) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
-        self.folder.create_new(&self.name)
+        self.folder.create_new(&self.part)
     }
 }
 
-fn write(args: &CreateArgs, part: &Part) -> anyhow::Result<Summary> {
-    let reader = args.data_dir.reader()?;
-    let file = part.create();
-    let part = &part.path;
-    let file = file.with_context(|| format!("cannot write {}", part.display()))?;
+fn unwritten(error: std::io::Error, file: &Path) -> anyhow::Error {
+    anyhow::Error::new(error).context(format!("cannot write {}", file.display()))
+}
+
+const UNWRITTEN: &str = "cannot write the backup";
+
+/// Writes a data directory into an empty file, as it is at one moment.
+pub(super) fn write(data_dir: &DataDir, file: File, watch: Watch) -> anyhow::Result<()> {
+    let reader = data_dir.reader()?;
     let taken_at = now();
-    let mut archive = Archive::new(file, taken_at / 1000)?;
+    let mut archive = Archive::new(file, taken_at / 1000, watch)?;
     match snapshot(&reader, &mut archive) {
         Ok(()) => {}
-        Err(SnapshotError::Target(error)) => {
-            return Err(error).with_context(|| format!("cannot write {}", part.display()));
-        }
-        Err(error) => return Err(args.data_dir.unread(error)),
+        Err(SnapshotError::Target(error)) => return Err(error).context(UNWRITTEN),
+        Err(error) => return Err(data_dir.unread(error)),
     }
-    read_all(args.data_dir.path(), |file| archive.file(&file))?;
-    archive
-        .finish(time(taken_at))
-        .with_context(|| format!("cannot write {}", part.display()))?;
-    // A backup that was never read is a hope.
-    check(part, &mut |_| Ok(()))
-}
-
-/// Makes the name of a file safe.
-pub(super) fn sync_folder_of(path: &Path) -> anyhow::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.with_context(|| format!("cannot make {} safe on the disk", path.display()))
+    visit_all(data_dir.path(), |name, file| archive.file(name, file))?;
+    archive.finish(time(taken_at)).context(UNWRITTEN)
 }

@@ -1,7 +1,17 @@
-//! `thrum backup restore`: unpacks beside the state, syncs, and only then replaces the state.
+//! `thrum backup restore`: unpacks beside what is there, syncs, and only then takes its place.
+//!
+//! ```text
+//!   DIR/state.restore/…    the log
+//!   DIR/restore/files/…    the other files
+//!   DIR/restore/whole      all of it is there and safe: from here on a restore only goes forward
+//! ```
+//!
+//! A restore that ends before `whole` has changed nothing. One that ends later is finished by the
+//! next restore, or by the next start of a broker.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -11,17 +21,23 @@ use thrum_storage::disk::{Disk as _, File as _, RealDisk, RealReader, write_all}
 use thrum_storage::{Contents, snapshot};
 
 use super::check::{Part, check};
-use super::create::sync_folder_of;
-use super::files;
-use super::summary::Counts;
+use super::files::{self, Copied, FOLDERS, NAMES};
+use super::summary::{Counts, Summary};
 use crate::command::Failure;
-use crate::command::data_dir::{DataDir, refusal};
+use crate::command::data_dir::{DataDir, STATE, refusal};
 
-/// Folder in the data directory that becomes the state when all of it is safe.
+/// Folder in the data directory that becomes the log.
 const BESIDE: &str = "state.restore";
-/// Folder of the log in the data directory.
-const STATE: &str = "state";
-/// The lock file of the directory.
+/// Folder in the data directory with what else is to take its place.
+const STAGE: &str = "restore";
+/// Folder in it with the files beside the log.
+const FILES: &str = "files";
+/// File in it that says that it is complete.
+const WHOLE: &str = "whole";
+/// File in a log that has taken its place. The exchange of two directories is one step, and is not
+/// to be done twice.
+const IN_PLACE: &str = "restored";
+/// The lock file of a log.
 const LOCK: &str = "lock";
 
 /// Arguments of `thrum backup restore`.
@@ -31,7 +47,7 @@ pub(super) struct RestoreArgs {
     file: PathBuf,
     #[command(flatten)]
     data_dir: DataDir,
-    /// Take the place of the state that is there; it is lost.
+    /// Take the place of what is there, which is lost, but for the audit log.
     #[arg(long)]
     force: bool,
     /// One JSON object.
@@ -39,83 +55,171 @@ pub(super) struct RestoreArgs {
     json: bool,
 }
 
-/// Restores. Killed at any moment it leaves the previous state, or the restored one.
+/// Restores all of it, or nothing.
 pub(super) fn run(args: &RestoreArgs) -> anyhow::Result<()> {
-    let (folder, state) = (args.data_dir.path(), args.data_dir.state());
-    if !args.force && has_state(&state)? {
-        return Err(Failure::usage(format!(
-            "{} is not empty; name another directory, or add --force, which removes its contents",
-            folder.display()
-        )));
-    }
+    let (data_dir, state) = (args.data_dir.path(), args.data_dir.state());
     // An invalid file must not leave a directory behind.
     File::open(&args.file)
         .map_err(|error| Failure::usage(format!("cannot read {}: {error}", args.file.display())))?;
-    let is_there = state.is_dir();
+    refuse_if_in_use(data_dir)?;
+    finish(data_dir)?;
+    if !args.force && !is_empty(data_dir, &state)? {
+        return Err(Failure::usage(format!(
+            "{} is not empty; name another directory, or add --force, which removes its contents",
+            data_dir.display()
+        )));
+    }
     // Held to the end, so that no broker starts in between.
-    let before = is_there.then(|| RealDisk::open(&state).map_err(refusal));
-    let before = before.transpose()?;
-    let beside = folder.join(BESIDE);
-    let restored = RealDisk::open(&beside).map_err(refusal)?;
-    clear(&restored)?;
-    let mut files = Vec::new();
-    let summary = check(&args.file, &mut |part| match part {
-        Part::Segment { name, bytes } => write(&restored, name, bytes)
-            .with_context(|| format!("cannot write {}", beside.display())),
-        Part::File(file) => {
-            files.push(file.clone());
-            Ok(())
-        }
-    });
-    let summary = match summary {
+    let before = open_if_there(&state)?;
+    if let Some(before) = &before {
+        remove_if_there(before.remove(IN_PLACE))?;
+    }
+    let log = RealDisk::open(&data_dir.join(BESIDE)).map_err(refusal)?;
+    let folder = Folder::open(data_dir)?;
+    let stage = folder.open_or_create_directory(STAGE)?;
+    let staged = check_exchange(&stage, before.is_some()).and_then(|()| unpack(args, &stage, &log));
+    let summary = match staged {
         Ok(summary) => summary,
         Err(error) => {
-            fs::remove_dir_all(&beside).ok();
+            remove_stage(data_dir).ok();
             return Err(error);
         }
     };
-    restored.sync_dir()?;
-    let mut contents = Contents::counted();
-    snapshot(&RealReader::open(&beside)?, &mut contents)?;
-    if Counts::of(&contents.finish().0) != summary.counts {
-        bail!(
-            "the data written to {} differs from the backup; check the disk",
-            beside.display()
-        );
-    }
-    take_place(folder, &beside, is_there)?;
-    sync_folder_of(&state)?;
-    files::restore(folder, &files)?;
+    take_place(&folder, &stage, before.is_some())?;
     drop(before);
-    if is_there {
-        fs::remove_dir_all(&beside).with_context(|| {
-            format!("restored, but the old state stays in {}", beside.display())
-        })?;
-    }
-    summary.print(&format!("is now in {}", folder.display()), args.json)?;
+    remove_stage(data_dir)?;
+    summary.print(&format!("is now in {}", data_dir.display()), args.json)?;
     Ok(())
 }
 
-/// Whether the directory contains segments.
-fn has_state(state: &Path) -> anyhow::Result<bool> {
+/// Finishes a restore that was ended when all was there; true if there was one.
+///
+/// # Errors
+/// A broker or a restore uses the directory; the disk fails.
+pub(crate) fn finish(data_dir: &Path) -> anyhow::Result<bool> {
+    let whole = data_dir.join(STAGE).join(WHOLE);
+    if data_dir.as_os_str().is_empty() || !whole.exists() {
+        return Ok(false);
+    }
+    let before = open_if_there(&data_dir.join(STATE))?;
+    let _log = open_if_there(&data_dir.join(BESIDE))?;
+    // Whoever had it until now may have done it.
+    if whole.exists() {
+        let folder = Folder::open(data_dir)?;
+        take_place(&folder, &folder.open_directory(STAGE)?, before.is_some())?;
+    }
+    remove_stage(data_dir)?;
+    let shown = data_dir.display();
+    writeln!(
+        io::stderr(),
+        "note: a restore of {shown} was cut off when all was unpacked; it is finished now"
+    )?;
+    Ok(true)
+}
+
+/// A broker that keeps no log has no lock, but answers.
+#[cfg(feature = "management")]
+fn refuse_if_in_use(data_dir: &Path) -> anyhow::Result<()> {
+    use crate::command::running::Broker;
+    if Broker::Local(data_dir.to_owned()).is_reachable() {
+        return Err(Failure::usage(format!(
+            "a broker runs on {}; stop it, or name another directory",
+            data_dir.display()
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "management"))]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the same as in a complete program"
+)]
+fn refuse_if_in_use(_data_dir: &Path) -> anyhow::Result<()> {
+    Ok(())
+}
+
+/// Whether the directory has nothing that a backup would replace.
+fn is_empty(data_dir: &Path, state: &Path) -> anyhow::Result<bool> {
+    if NAMES.iter().any(|name| data_dir.join(name).exists()) {
+        return Ok(false);
+    }
     let entries = match fs::read_dir(state) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
         entries => entries.with_context(|| format!("cannot read {}", state.display()))?,
     };
     for entry in entries {
         if entry?.path().extension().is_some_and(|end| end == "log") {
-            return Ok(true);
+            return Ok(false);
         }
     }
-    Ok(false)
+    Ok(true)
+}
+
+fn open_if_there(state: &Path) -> anyhow::Result<Option<RealDisk>> {
+    let is_there = state.is_dir();
+    let opened = is_there.then(|| RealDisk::open(state).map_err(refusal));
+    opened.transpose()
+}
+
+fn remove_if_there(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Unpacks the backup while it is checked, and notes at the end that all of it is there.
+fn unpack(args: &RestoreArgs, stage: &Folder, log: &RealDisk) -> anyhow::Result<Summary> {
+    clear(stage, log)?;
+    let files = stage.open_or_create_directory(FILES)?;
+    // What happened to a directory is not forgotten.
+    let keeps_audit = files::has_audit(args.data_dir.path())?;
+    let mut left_out = false;
+    let cannot = || format!("cannot write beside {}", args.data_dir.state().display());
+    let summary = check(&args.file, &mut |part| match part {
+        Part::Segment { name, bytes } => write(log, name, bytes).with_context(cannot),
+        Part::File(file) if keeps_audit && file.name.starts_with(files::AUDIT) => {
+            left_out = true;
+            Ok(())
+        }
+        Part::File(file) => put(&files, file).with_context(cannot),
+    })?;
+    let mut contents = Contents::counted();
+    snapshot(&RealReader::open(log.path())?, &mut contents)?;
+    if Counts::of(&contents.finish().0) != summary.counts {
+        bail!(
+            "the data written to {} differs from the backup; check the disk",
+            log.path().display()
+        );
+    }
+    if !summary.has_files {
+        fs::remove_dir_all(files.path())?;
+    }
+    log.create(IN_PLACE)?.sync()?;
+    log.sync_dir()?;
+    stage.sync()?;
+    stage.create_new(OsStr::new(WHOLE))?.sync_all()?;
+    stage.sync()?;
+    if left_out {
+        writeln!(
+            io::stderr(),
+            "the audit log of {} stays, that of the backup is not restored",
+            args.data_dir.path().display()
+        )?;
+    }
+    Ok(summary)
 }
 
 /// Removes what a restore left that was killed.
-fn clear(disk: &RealDisk) -> anyhow::Result<()> {
-    for name in disk.list()?.iter().filter(|name| *name != LOCK) {
-        disk.remove(name)?;
+fn clear(stage: &Folder, log: &RealDisk) -> anyhow::Result<()> {
+    for name in log.list()?.iter().filter(|name| *name != LOCK) {
+        log.remove(name)?;
     }
-    Ok(())
+    match fs::remove_dir_all(stage.path().join(FILES)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 fn write(disk: &RealDisk, name: &str, bytes: &[u8]) -> io::Result<()> {
@@ -124,25 +228,121 @@ fn write(disk: &RealDisk, name: &str, bytes: &[u8]) -> io::Result<()> {
     file.sync()
 }
 
-/// In one step, so that there is always a state.
-fn take_place(folder: &Path, beside: &Path, is_there: bool) -> anyhow::Result<()> {
-    let state = folder.join(STATE);
-    let renamed = Folder::open(folder).and_then(|folder| {
-        if is_there {
-            folder.exchange(BESIDE.as_ref(), STATE.as_ref())
-        } else {
-            folder.rename(BESIDE.as_ref(), STATE.as_ref())
+/// Puts a file of a backup below a folder.
+fn put(folder: &Folder, file: &Copied) -> io::Result<()> {
+    let write = |to: &mut io::BufWriter<File>| to.write_all(&file.bytes);
+    match file.name.split_once('/') {
+        Some((below, name)) => {
+            let below = folder.open_or_create_directory(below)?;
+            below.replace(OsStr::new(name), write)
         }
-    });
-    let Err(error) = renamed else {
-        return Ok(());
-    };
-    fs::remove_dir_all(beside).ok();
-    if is_there && error.kind() == io::ErrorKind::InvalidInput {
-        return Err(Failure::usage(format!(
-            "the file system of {} cannot swap two directories; restore into a new data directory",
-            state.display()
-        )));
+        None => folder.replace(OsStr::new(&file.name), write),
     }
-    Err(error).with_context(|| format!("cannot rename {} to {}", beside.display(), state.display()))
+}
+
+/// Puts what is staged in the place of what is there. May be repeated from its beginning until the
+/// stage is no longer whole.
+fn take_place(folder: &Folder, stage: &Folder, is_there: bool) -> anyhow::Result<()> {
+    let placed = place_all(folder, stage, is_there);
+    placed.with_context(|| {
+        format!(
+            "the restore into {} is not finished; repeat it when this is cured, or start the broker",
+            folder.path().display()
+        )
+    })
+}
+
+fn place_all(folder: &Folder, stage: &Folder, is_there: bool) -> anyhow::Result<()> {
+    match stage.open_directory(FILES) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        files => place_files(folder, &files?)?,
+    }
+    let (beside, state) = (OsStr::new(BESIDE), OsStr::new(STATE));
+    // In one step, so that there is always a log.
+    if !is_there {
+        folder.rename(beside, state)?;
+    } else if !folder.path().join(STATE).join(IN_PLACE).exists() {
+        folder.exchange(beside, state)?;
+    }
+    folder.sync()?;
+    stage.remove(OsStr::new(WHOLE))?;
+    stage.sync()?;
+    let log = folder.open_directory(STATE)?;
+    remove_if_there(log.remove(OsStr::new(IN_PLACE)))?;
+    Ok(())
+}
+
+/// Finds out whether the file system can swap two directories, before anything is changed.
+fn check_exchange(stage: &Folder, is_there: bool) -> anyhow::Result<()> {
+    if !is_there {
+        return Ok(());
+    }
+    let names = ["one", "other"];
+    for name in names {
+        stage.open_or_create_directory(name)?;
+    }
+    let [one, other] = names.map(OsStr::new);
+    let exchanged = stage.exchange(one, other);
+    for name in names {
+        fs::remove_dir(stage.path().join(name))?;
+    }
+    match exchanged {
+        Err(error) if error.kind() == ErrorKind::InvalidInput => Err(Failure::usage(format!(
+            "the file system of {} cannot swap two directories; restore into a new data directory",
+            stage.path().display()
+        ))),
+        exchanged => Ok(exchanged?),
+    }
+}
+
+/// Replaces the files of the data directory, and removes those that the backup does not have: the
+/// broker is to be the one of the backup.
+fn place_files(folder: &Folder, staged: &Folder) -> anyhow::Result<()> {
+    for name in NAMES {
+        place_file(folder, staged, name)?;
+    }
+    for (name, _) in FOLDERS {
+        let from = match staged.open_directory(name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            opened => Some(opened?),
+        };
+        let to = match (&from, folder.open_directory(name)) {
+            (None, Err(error)) if error.kind() == ErrorKind::NotFound => continue,
+            (Some(_), Err(error)) if error.kind() == ErrorKind::NotFound => {
+                folder.open_or_create_directory(name)?
+            }
+            (_, opened) => opened?,
+        };
+        let mut names = from.as_ref().map_or(Ok(Vec::new()), files::numbered)?;
+        if name != files::AUDIT {
+            names.extend(files::numbered(&to)?);
+        }
+        for name in names {
+            match &from {
+                Some(from) => place_file(&to, from, &name)?,
+                None => to.remove(OsStr::new(&name))?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn place_file(folder: &Folder, staged: &Folder, name: &str) -> anyhow::Result<()> {
+    let placed = match staged.read(OsStr::new(name)) {
+        Ok(mut from) => folder.replace(OsStr::new(name), |to| io::copy(&mut from, to).map(drop)),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            remove_if_there(folder.remove(OsStr::new(name)))
+        }
+        Err(error) => Err(error),
+    };
+    placed.with_context(|| format!("cannot restore {name}"))
+}
+
+fn remove_stage(data_dir: &Path) -> anyhow::Result<()> {
+    for name in [STAGE, BESIDE] {
+        let path = data_dir.join(name);
+        remove_if_there(fs::remove_dir_all(&path))
+            .with_context(|| format!("restored, but {} stays", path.display()))?;
+    }
+    Ok(())
 }

@@ -6,8 +6,10 @@ use serde_json::json;
 use thrum_figures::{bytes, count, fraction};
 use thrum_storage::{LogReport, Recovered};
 
+use super::files::AUDIT;
 use crate::command::data_dir::warn_of_damage;
 use crate::command::shown::counted;
+use crate::config::managed;
 
 /// Counts of a state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub(super) struct Summary {
     pub(super) counts: Counts,
     /// Names of the files beside the log.
     pub(super) files: Vec<String>,
+    /// Its format has files beside the log.
+    pub(super) has_files: bool,
     pub(super) report: LogReport,
 }
 
@@ -89,15 +93,22 @@ impl Summary {
             number(counts.messages),
             number(counts.retained),
         )?;
-        let of_audit = self.files.iter().filter(|name| name.contains('/')).count();
         let others = self.files.iter().filter(|name| !name.contains('/'));
         let mut files: Vec<String> = others.cloned().collect();
-        if of_audit > 0 {
-            files.push(counted(
-                of_audit,
-                "file of the audit log",
-                "files of the audit log",
-            ));
+        for (folder, one, many) in [
+            (
+                managed::VERSIONS,
+                "version of managed.toml",
+                "versions of managed.toml",
+            ),
+            (AUDIT, "file of the audit log", "files of the audit log"),
+        ] {
+            let of_folder =
+                |name: &&String| name.split_once('/').is_some_and(|(of, _)| of == folder);
+            match self.files.iter().filter(of_folder).count() {
+                0 => {}
+                count => files.push(counted(count, one, many)),
+            }
         }
         if files.is_empty() {
             return Ok(());

@@ -6,7 +6,9 @@ use std::time::Duration;
 use clap::Args;
 use thrum_protection::Ban;
 
-use super::place::{Place, failure};
+use super::place::{BanFiles, Bans, Place, failure};
+#[cfg(feature = "management")]
+use super::remote;
 use super::subject::{SubjectArgs, shown};
 use crate::command::Failure;
 use crate::command::shown::{now, parse_span, time};
@@ -32,6 +34,9 @@ pub(super) struct AddArgs {
         hide_default_value = true
     )]
     reason: String,
+    /// Keep clients that are connected now; keep out those that connect later.
+    #[arg(long)]
+    keep_connected: bool,
 }
 
 /// Adds a ban and prints the ban in force.
@@ -53,29 +58,42 @@ pub(super) fn run(args: &AddArgs) -> anyhow::Result<()> {
         by: whoami().into(),
         since,
         until: span.map(|span| since + span.as_secs()),
+        disconnects: !args.keep_connected,
     };
     let until = ban.until.map_or_else(
         || "for good".to_owned(),
         |until| format!("until {}", time(until * 1000)),
     );
     let subject = shown(&ban.subject);
-    let file = args.place.bans()?;
-    let for_root_alone = args.place.for_root_alone();
-    let replaced = file.edit(|list| {
-        list.remove_ended(since);
-        (true, list.insert(ban).is_some())
-    });
-    let before = if replaced.map_err(failure)? {
+    let (is_replaced, warning) = match args.place.bans()? {
+        Bans::Files(files) => {
+            let warning = files.for_root_alone();
+            (add_to_file(ban, &files)?, warning)
+        }
+        #[cfg(feature = "management")]
+        Bans::Broker(broker) => (remote::add(&broker, &ban)?, None),
+    };
+    let before = if is_replaced {
         ", in place of an earlier ban"
     } else {
         ""
     };
     let mut errors = std::io::stderr();
     writeln!(errors, "{subject} is banned {until}{before}")?;
-    if let Some(warning) = for_root_alone {
+    if let Some(warning) = warning {
         writeln!(errors, "{warning}")?;
     }
     Ok(())
+}
+
+/// True if it takes the place of another one.
+fn add_to_file(ban: Ban, files: &BanFiles) -> anyhow::Result<bool> {
+    let since = ban.since;
+    let replaced = files.listed.edit(|list| {
+        list.remove_ended(since);
+        (true, list.insert(ban).is_some())
+    });
+    replaced.map_err(failure)
 }
 
 /// The current user of this machine, according to the environment.

@@ -1,19 +1,20 @@
 //! `thrum bans ls`.
 
-use std::io::Write as _;
-
 use clap::Args;
 use serde_json::{Value, json};
-use thrum_protection::{Ban, Subject};
+use thrum_protection::Ban;
+use thrum_storage::WallMillis;
 
-use super::place::{Place, load};
-use super::subject::shown;
-use crate::command::shown::{NOTHING, counted, json_line, name, now, table, time};
-
-const HEADINGS: [&str; 5] = ["WHO", "SINCE", "UNTIL", "BY", "REASON"];
+use super::place::{BanFiles, Bans, Place, load};
+use super::subject::parts;
+use crate::command::listing::{
+    self, Cell, Column, FilterArgs, ListArgs, ListForm, Listing, Row, View,
+};
+use crate::command::shown::{now, time};
 
 const TEMPORARY: &str = "\
-Bans by flapping were made by the broker for a time; they are gone when it stops.";
+Bans by flapping were made by the broker for a time; they are gone when it stops. A ban with two names is of one client: of this user, or without user \
+name from this address.";
 
 /// Arguments of `thrum bans ls`.
 #[derive(Debug, Args)]
@@ -21,86 +22,81 @@ Bans by flapping were made by the broker for a time; they are gone when it stops
 pub(super) struct LsArgs {
     #[command(flatten)]
     place: Place,
-    /// One line of JSON for each ban.
-    #[arg(long)]
+    /// The same as -o json.
+    #[arg(long, conflicts_with = "form")]
     json: bool,
+    #[command(flatten)]
+    filter: FilterArgs,
+    #[command(flatten)]
+    list: ListArgs,
 }
+
+static BANS: Listing = Listing {
+    member: "bans",
+    columns: &[
+        Column::new("client_id", "CLIENT ID", Cell::Text(24)),
+        Column::new("user", "USER", Cell::Text(16)),
+        Column::new("address", "ADDRESS", Cell::Text(0)),
+        Column::new("since", "SINCE", Cell::Text(0)),
+        Column::new("until", "UNTIL", Cell::Own(until)),
+        Column::new("by", "BY", Cell::Text(0)),
+        Column::wide("disconnect", "DISCONNECTS", Cell::Text(0)),
+        Column::wide("temporary", "TEMPORARY", Cell::Text(0)),
+        Column::new("reason", "REASON", Cell::Text(0)),
+    ],
+    one: "ban",
+    many: "bans",
+    aliases: &[("client", "client_id"), ("username", "user")],
+    identity: "",
+    sum: "",
+};
 
 /// Lists what is in force.
 pub(super) fn run(args: &LsArgs) -> anyhow::Result<()> {
-    let listed = load(&args.place.bans()?)?;
-    let temporary = args.place.temporary().map(|file| load(&file)).transpose()?;
+    let mut list = args.list.unlimited();
+    if args.json {
+        list = list.in_form(ListForm::Json);
+    }
+    let view = View::filtered(&BANS, &list, &args.filter);
+    match args.place.bans()? {
+        Bans::Files(files) => listing::run_rows(&view, || rows(&files)),
+        #[cfg(feature = "management")]
+        Bans::Broker(broker) => listing::run_at(&broker, &view, &listing::Question::new("/bans")),
+    }
+}
+
+fn rows(files: &BanFiles) -> anyhow::Result<Vec<Row>> {
+    let listed = load(&files.listed)?;
+    let temporary = files.temporary.as_ref().map(load).transpose()?;
     let temporary = temporary.unwrap_or_default();
     let now = now() / 1000;
     let bans = listed.sorted().into_iter().map(|ban| (ban, false));
     let bans = bans.chain(temporary.sorted().into_iter().map(|ban| (ban, true)));
-    let bans: Vec<(&Ban, bool)> = bans.filter(|(ban, _)| ban.is_in_force(now)).collect();
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        for (ban, is_temporary) in &bans {
-            writeln!(out, "{}", json_line(&line(ban, *is_temporary))?)?;
-        }
-        return Ok(());
-    }
-    if !bans.is_empty() {
-        let rows: Vec<_> = bans.iter().map(|(ban, _)| columns(ban)).collect();
-        writeln!(out, "{}", table(&HEADINGS, &rows))?;
-    }
-    writeln!(out, "{}", counted(bans.len(), "ban", "bans"))?;
-    Ok(())
+    let bans = bans.filter(|(ban, _)| ban.is_in_force(now));
+    let rows = bans.map(|(ban, is_temporary)| Row::of(&row(ban, is_temporary)));
+    Ok(rows.collect::<serde_json::Result<_>>()?)
 }
 
-/// One value for each of [`HEADINGS`].
-fn columns(ban: &Ban) -> Vec<String> {
-    let text = |text: &str| {
-        if text.is_empty() {
-            NOTHING.to_owned()
-        } else {
-            name(text).into_owned()
-        }
-    };
-    vec![
-        shown(&ban.subject),
-        time(ban.since.saturating_mul(1000)),
-        ban.until.map_or_else(
-            || "for good".to_owned(),
-            |until| time(until.saturating_mul(1000)),
-        ),
-        text(&ban.by),
-        text(&ban.reason),
-    ]
-}
-
-fn line(ban: &Ban, is_temporary: bool) -> Value {
-    let mut line = json!({
+/// As a running broker shows it.
+fn row(ban: &Ban, is_temporary: bool) -> Value {
+    let mut row = json!({
+        "client_id": null,
+        "user": null,
+        "address": null,
         "reason": ban.reason,
         "by": ban.by,
         "since": time(ban.since.saturating_mul(1000)),
         "until": ban.until.map(|until| time(until.saturating_mul(1000))),
+        "disconnect": ban.disconnects,
         "temporary": is_temporary,
     });
-    for (key, name) in names(&ban.subject) {
-        line[key] = name.into();
+    for (key, name) in parts(&ban.subject) {
+        row[key] = name.into();
     }
-    line
+    row
 }
 
-/// The subject, under the names of the file's fields.
-fn names(subject: &Subject) -> Vec<(&'static str, String)> {
-    match subject {
-        Subject::ClientId(id) => vec![("client_id", id.to_string())],
-        Subject::Username(user) => vec![("username", user.to_string())],
-        Subject::Network(network) => vec![("address", network.to_string())],
-        Subject::ClientOfUser {
-            client_id,
-            username,
-        } => vec![
-            ("client_id", client_id.to_string()),
-            ("username", username.to_string()),
-        ],
-        Subject::ClientFrom { client_id, network } => vec![
-            ("client_id", client_id.to_string()),
-            ("address", network.to_string()),
-        ],
-    }
+fn until(ban: &Value, _now: WallMillis) -> String {
+    let until = ban.get("until").and_then(Value::as_str);
+    until.unwrap_or("for good").to_owned()
 }

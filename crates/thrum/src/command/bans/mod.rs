@@ -3,6 +3,8 @@
 mod add;
 mod ls;
 mod place;
+#[cfg(feature = "management")]
+mod remote;
 mod rm;
 mod subject;
 
@@ -15,9 +17,11 @@ Examples:
   thrum bans add --client-id meter-17 --for 1h --reason 'sends garbage' --data-dir /var/lib/thrum
   thrum bans add --address 192.0.2.0/24 --data-dir /var/lib/thrum
   thrum bans ls --data-dir /var/lib/thrum
+  thrum bans ls --filter by=flapping --sort until --url https://broker.example:8080
   thrum bans rm --user guest --data-dir /var/lib/thrum
 
-A running broker applies a change within a second and disconnects banned clients.";
+A running broker is asked, applies a change at once and disconnects banned clients, unless --keep-connected says no; while none runs, its file is \
+changed. Without --data-dir, -c, --url, --context or --file the broker is that of thrum context, else that of /etc/thrum/thrum.toml.";
 
 /// Arguments of `thrum bans`.
 #[derive(Debug, Args)]

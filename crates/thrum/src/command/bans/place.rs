@@ -1,4 +1,4 @@
-//! The location of the bans.
+//! Where bans are: at a broker that runs, or in the file of one that does not.
 
 use std::path::{Path, PathBuf};
 
@@ -6,49 +6,105 @@ use clap::Args;
 use thrum_broker::{BanFile, BanFileError};
 use thrum_protection::BanList;
 
-use crate::command::Failure;
-use crate::command::root_alone;
+#[cfg(feature = "management")]
+use crate::command::running::Broker;
+use crate::command::running::{OPTIONS, Reached, Running};
+use crate::command::{Failure, root_alone};
+use crate::config::{self, Request};
 
-/// A data directory or a file.
+/// Where bans are.
 #[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
 pub(super) struct Place {
-    /// Data directory of the broker, as `node.data_dir` names it.
-    #[arg(long, value_name = "DIR")]
-    data_dir: Option<PathBuf>,
-    /// File of bans, if `protection.bans` names one.
-    #[arg(long, value_name = "FILE")]
+    /// File of bans, whether a broker runs or not, if `protection.bans` names one.
+    #[arg(long, value_name = "FILE", conflicts_with_all = OPTIONS)]
     file: Option<PathBuf>,
+    #[command(flatten)]
+    running: Running,
+}
+
+/// What has the bans.
+pub(super) enum Bans {
+    /// Files: no broker runs, or a running one looks into them each second.
+    Files(BanFiles),
+    /// A running broker.
+    #[cfg(feature = "management")]
+    Broker(Broker),
+}
+
+/// The files of a broker.
+pub(super) struct BanFiles {
+    /// The bans of the administrator.
+    pub(super) listed: BanFile,
+    /// Those that the broker made for a time, if it has a data directory.
+    pub(super) temporary: Option<BanFile>,
+    /// Not in a data directory, in which a file is given to the broker.
+    named: Option<PathBuf>,
 }
 
 impl Place {
-    /// The file of the bans of the administrator.
-    pub(super) fn bans(&self) -> anyhow::Result<BanFile> {
-        match (&self.data_dir, &self.file) {
-            (Some(data_dir), _) if !data_dir.is_dir() => Err(missing(data_dir, "node.data_dir")),
-            (Some(data_dir), _) => Ok(BanFile::in_data_dir(data_dir)),
-            (None, Some(file)) => {
-                let folder = file
-                    .parent()
-                    .filter(|folder| !folder.as_os_str().is_empty());
-                match folder.filter(|folder| !folder.is_dir()) {
-                    Some(folder) => Err(missing(folder, "protection.bans")),
-                    None => Ok(BanFile::at(file.clone())),
-                }
-            }
-            (None, None) => Err(Failure::usage("name a data directory with --data-dir")),
+    /// A broker that runs is asked: it knows its file, and its audit log says who changed what.
+    pub(super) fn bans(&self) -> anyhow::Result<Bans> {
+        if let Some(file) = &self.file {
+            return BanFiles::named(file.clone(), None).map(Bans::Files);
+        }
+        match self.running.reach()? {
+            #[cfg(feature = "management")]
+            Reached::Running(broker) => Ok(Bans::Broker(broker)),
+            Reached::DataDir(data_dir) => BanFiles::in_data_dir(&data_dir).map(Bans::Files),
+            Reached::Configuration(file) => BanFiles::of_configuration(file).map(Bans::Files),
+        }
+    }
+}
+
+impl BanFiles {
+    fn in_data_dir(data_dir: &Path) -> anyhow::Result<Self> {
+        if !data_dir.is_dir() {
+            return Err(missing(data_dir, "node.data_dir"));
+        }
+        Ok(Self {
+            listed: BanFile::in_data_dir(data_dir),
+            temporary: Some(BanFile::temporary_in(data_dir)),
+            named: None,
+        })
+    }
+
+    fn named(file: PathBuf, data_dir: Option<&Path>) -> anyhow::Result<Self> {
+        let folder = file.parent();
+        let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+            return Err(missing(folder, "protection.bans"));
+        }
+        Ok(Self {
+            listed: BanFile::at(file.clone()),
+            temporary: data_dir.map(BanFile::temporary_in),
+            named: Some(file),
+        })
+    }
+
+    fn of_configuration(file: Option<PathBuf>) -> anyhow::Result<Self> {
+        let request = Request {
+            file,
+            ..Request::default()
+        };
+        let loaded = config::load(&request).map_err(Failure::usage)?;
+        let broker = loaded.config.broker();
+        let is_set = |path: &&PathBuf| !path.as_os_str().is_empty();
+        let data_dir = Some(&broker.node.data_dir).filter(is_set);
+        let bans = Some(&broker.protection.bans).filter(is_set);
+        match (bans, data_dir) {
+            (Some(file), data_dir) => Self::named(file.clone(), data_dir.map(|dir| &**dir)),
+            (None, Some(data_dir)) => Self::in_data_dir(data_dir),
+            (None, None) => Err(Failure::usage(
+                "where are the bans? name the broker's data directory with --data-dir DIR, its configuration with -c FILE, \
+                 or the file itself with --file FILE",
+            )),
         }
     }
 
     /// The warning about a new file that the broker may not be able to read. In its data directory
     /// the file is given to the broker.
     pub(super) fn for_root_alone(&self) -> Option<String> {
-        root_alone::warning(self.file.as_deref()?)
-    }
-
-    /// The file in which the broker shows the bans that it made for a time.
-    pub(super) fn temporary(&self) -> Option<BanFile> {
-        self.data_dir.as_deref().map(BanFile::temporary_in)
+        root_alone::warning(self.named.as_deref()?)
     }
 }
 

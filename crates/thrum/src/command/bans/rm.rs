@@ -6,7 +6,9 @@ use clap::Args;
 use thrum_broker::BanFile;
 use thrum_protection::{BanList, Subject};
 
-use super::place::{Place, failure, load};
+use super::place::{BanFiles, Bans, Place, failure, load};
+#[cfg(feature = "management")]
+use super::remote;
 use super::subject::{SubjectArgs, shown};
 use crate::command::Failure;
 use crate::command::shown::now;
@@ -23,19 +25,27 @@ pub(super) struct RmArgs {
 /// Lifts a ban of any origin.
 pub(super) fn run(args: &RmArgs) -> anyhow::Result<()> {
     let subject = args.subject.subject()?;
-    let bans = args.place.bans()?;
-    let mut is_lifted = lift(&bans, &subject)?;
-    if let Some(temporary) = args.place.temporary() {
-        is_lifted |= lift(&temporary, &subject)?;
-    }
-    if !is_lifted {
-        return Err(unknown(&subject, &bans, &load(&bans)?));
+    match args.place.bans()? {
+        Bans::Files(files) => remove_from_files(&subject, &files)?,
+        #[cfg(feature = "management")]
+        Bans::Broker(broker) => remote::lift(&broker, &subject)?,
     }
     writeln!(
         std::io::stderr(),
         "{} is not banned any more",
         shown(&subject)
     )?;
+    Ok(())
+}
+
+fn remove_from_files(subject: &Subject, files: &BanFiles) -> anyhow::Result<()> {
+    let mut is_lifted = lift(&files.listed, subject)?;
+    if let Some(temporary) = &files.temporary {
+        is_lifted |= lift(temporary, subject)?;
+    }
+    if !is_lifted {
+        return Err(unknown(subject, &files.listed, &load(&files.listed)?));
+    }
     Ok(())
 }
 
@@ -63,8 +73,6 @@ fn unknown(subject: &Subject, file: &BanFile, list: &BanList) -> anyhow::Error {
         || "thrum bans ls lists the bans".to_owned(),
         |ban| format!("{} is: lift that", shown(&ban.subject)),
     );
-    Failure::usage(format!(
-        "{} is not banned in {path}; {hint}",
-        shown(subject)
-    ))
+    let what = format!("{} is not banned in {path}; {hint}", shown(subject));
+    Failure::with_code(Failure::NOT_FOUND, what)
 }

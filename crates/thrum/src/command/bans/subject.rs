@@ -63,6 +63,26 @@ pub(super) fn shown(subject: &Subject) -> String {
     }
 }
 
+/// The names of a subject, by the keys of a running broker.
+pub(super) fn parts(subject: &Subject) -> Vec<(&'static str, String)> {
+    match subject {
+        Subject::ClientId(id) => vec![("client_id", id.to_string())],
+        Subject::Username(user) => vec![("user", user.to_string())],
+        Subject::Network(network) => vec![("address", network.to_string())],
+        Subject::ClientOfUser {
+            client_id,
+            username,
+        } => vec![
+            ("client_id", client_id.to_string()),
+            ("user", username.to_string()),
+        ],
+        Subject::ClientFrom { client_id, network } => vec![
+            ("client_id", client_id.to_string()),
+            ("address", network.to_string()),
+        ],
+    }
+}
+
 /// The broker's unit for a single client's address.
 fn site(network: Network) -> anyhow::Result<Network> {
     let site = Network::of_client(network.address());

@@ -31,6 +31,9 @@ pub(super) struct BanArgs {
         hide_default_value = true
     )]
     reason: String,
+    /// Keep clients that are connected now; keep out those that connect later.
+    #[arg(long)]
+    keep_connected: bool,
     #[command(flatten)]
     running: Running,
     #[command(flatten)]
@@ -63,6 +66,7 @@ pub(super) fn run(args: &BanArgs) -> anyhow::Result<()> {
         "by": by,
         "reason": args.reason,
         "secs": args.span.map(|span| span.as_secs()),
+        "disconnect": !args.keep_connected,
     });
     let path = format!("/clients/{}/ban", encoded(&args.client_id));
     let added: Value = args.running.send(&path, &body)?;

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::Value;
 use thrum_storage::WallMillis;
 
-use crate::command::listing::{self, Cell, Column, ListArgs, Listing, Question};
+use crate::command::listing::{self, Cell, Column, FilterArgs, ListArgs, Listing, Question};
 use crate::command::running::Running;
 
 /// Arguments of `thrum keys ls`.
@@ -12,6 +12,8 @@ use crate::command::running::Running;
 pub(super) struct LsArgs {
     #[command(flatten)]
     running: Running,
+    #[command(flatten)]
+    filter: FilterArgs,
     #[command(flatten)]
     list: ListArgs,
 }
@@ -37,7 +39,8 @@ static KEYS: Listing = Listing {
 /// Lists.
 pub(super) fn run(args: &LsArgs) -> anyhow::Result<()> {
     let question = Question::new("/keys").whole();
-    listing::run(&args.running, &KEYS, &question, &args.list.unlimited())
+    let list = args.list.unlimited();
+    listing::run_filtered(&args.running, &KEYS, &question, &list, &args.filter)
 }
 
 fn expires(key: &Value, _now: WallMillis) -> String {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-use super::{Listing, Row};
+use super::{Fetched, Listing, Row};
 use crate::command::Failure;
 use crate::command::running::{Broker, Method, encoded};
 
@@ -90,18 +90,6 @@ impl Question {
     }
 }
 
-/// The rows of a list.
-#[derive(Debug, Default)]
-pub(in crate::command) struct Fetched {
-    pub(in crate::command) rows: Vec<Row>,
-    /// Rows on all pages, as the broker says.
-    pub(super) matching: Option<u64>,
-    /// There are further rows.
-    pub(super) has_more: bool,
-    /// Other numbers of the pages, summed.
-    pub(in crate::command) others: BTreeMap<String, u64>,
-}
-
 /// Reads so many rows, or all.
 pub(super) fn fetch(
     broker: &Broker,
@@ -134,15 +122,6 @@ pub(super) fn fetch(
     Ok(fetched)
 }
 
-impl From<Vec<Row>> for Fetched {
-    fn from(rows: Vec<Row>) -> Self {
-        Self {
-            rows,
-            ..Self::default()
-        }
-    }
-}
-
 impl Fetched {
     /// Takes a page; returns the cursor of the next one.
     fn add(
@@ -165,10 +144,12 @@ impl Fetched {
         Ok(cursor)
     }
 
-    /// A member that is no number has no place here.
+    /// A member that is neither a number nor a text has no place here.
     fn note(&mut self, name: String, value: &str) {
         if let Ok(number) = serde_json::from_str::<u64>(value) {
             *self.others.entry(name).or_default() += number;
+        } else if let Ok(text) = serde_json::from_str(value) {
+            self.texts.insert(name, text);
         }
     }
 

@@ -6,7 +6,9 @@
 //!
 //! A row is the JSON of the broker: what a newer broker adds is in `-o json` too.
 
+#[cfg(feature = "management")]
 mod fetch;
+mod fetched;
 mod order;
 mod row;
 mod sheet;
@@ -20,13 +22,18 @@ use clap::{Args, ValueEnum};
 use thrum_figures::{bytes, count, fraction};
 use thrum_settings::nearest;
 
-pub(super) use self::fetch::{Fetched, Question};
+#[cfg(feature = "management")]
+pub(super) use self::fetch::Question;
+pub(super) use self::fetched::Fetched;
 use self::order::Order;
 pub(super) use self::row::Row;
-pub(super) use self::sheet::{Cell, Column, cut, span};
+pub(super) use self::sheet::{Cell, Column};
+#[cfg(feature = "management")]
+pub(super) use self::sheet::{cut, span};
 use self::terms::Terms;
 use self::watch::Screen;
 use super::Failure;
+#[cfg(feature = "management")]
 use super::running::{Broker, Running};
 use super::shown::{counted, now, parse_span};
 
@@ -205,8 +212,8 @@ impl Listing {
         let near = nearest(given, keys.iter().map(String::as_str).chain(short));
         let hint = near.map(|near| format!("did you mean {near}? "));
         Failure::usage(format!(
-            "a {} has no {}; {}the keys are {}",
-            self.one,
+            "{} have no {}; {}the keys are {}",
+            self.many,
             given.escape_debug(),
             hint.unwrap_or_default(),
             keys.join(", ")
@@ -215,6 +222,7 @@ impl Listing {
 }
 
 /// Lists, once or again and again.
+#[cfg(feature = "management")]
 pub(super) fn run(
     running: &Running,
     listing: &Listing,
@@ -226,6 +234,7 @@ pub(super) fn run(
 }
 
 /// The same with the filter of this program.
+#[cfg(feature = "management")]
 pub(super) fn run_filtered(
     running: &Running,
     listing: &Listing,
@@ -234,11 +243,12 @@ pub(super) fn run_filtered(
     filter: &FilterArgs,
 ) -> anyhow::Result<()> {
     let broker = running.broker()?;
-    let view = View::new(listing, args, filter.filter.as_ref());
+    let view = View::filtered(listing, args, filter);
     run_at(&broker, &view, question)
 }
 
 /// The same of a broker that is known.
+#[cfg(feature = "management")]
 pub(super) fn run_at(broker: &Broker, view: &View<'_>, question: &Question) -> anyhow::Result<()> {
     let interval = view.args.watch;
     show(interval, || {
@@ -297,7 +307,17 @@ impl<'a> View<'a> {
         Self::new(listing, args, None)
     }
 
+    /// A list with it.
+    pub(super) fn filtered(
+        listing: &'a Listing,
+        args: &'a ListArgs,
+        filter: &'a FilterArgs,
+    ) -> Self {
+        Self::new(listing, args, filter.filter.as_ref())
+    }
+
     /// Rows to ask for, none for all: what is filtered and sorted here has to be here.
+    #[cfg(feature = "management")]
     fn wanted(&self, question: &Question) -> Option<u64> {
         let args = self.args;
         let sorts = args.sort.is_some() || args.reverse || args.has_top();

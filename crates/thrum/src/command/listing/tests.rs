@@ -82,7 +82,7 @@ fn a_key_may_be_written_short_or_with_hyphens() {
     let why = LISTING.unknown("extar", row.first()).to_string();
     assert!(
         why.starts_with(
-            "a row has no extar; did you mean extra? the keys are at.size, extra, id, n"
+            "rows have no extar; did you mean extra? the keys are at.size, extra, id, n"
         ),
         "{why}"
     );

@@ -10,11 +10,11 @@ use thrum_storage::Recovered;
 
 use super::Topics;
 use super::line::Line;
-use super::place::{Place, Stored};
 use crate::command::Failure;
 #[cfg(feature = "management")]
 use crate::command::running::Broker;
 use crate::command::shown::counted;
+use crate::command::stored::{Place, Stored};
 
 /// Arguments of `thrum retained export`.
 #[derive(Debug, Args)]

@@ -10,10 +10,10 @@ use clap::Args;
 use thrum_storage::{Batch, Change, Message, Recovered, Retained, WallMillis};
 
 use super::line::{Line, Read};
-use super::place::{Place, Stored};
 use crate::command::Failure;
 use crate::command::data_dir::Opened;
 use crate::command::shown::{counted, now};
+use crate::command::stored::{Place, Stored};
 
 /// Bytes of changes after which they are committed.
 const COMMIT_BYTES: usize = 1 << 20;

@@ -4,12 +4,10 @@ use clap::Args;
 use serde_json::json;
 
 use super::Topics;
-use super::place::{Place, Stored};
 use crate::command::data_dir::DataDir;
-use crate::command::listing::{
-    self, Cell, Column, ListArgs, ListForm, Listing, Question, Row, View,
-};
+use crate::command::listing::{self, Cell, Column, ListArgs, ListForm, Listing, Row, View};
 use crate::command::shown::time;
+use crate::command::stored::{Place, Stored};
 
 /// Arguments of `thrum retained ls`.
 #[derive(Debug, Args)]
@@ -54,8 +52,10 @@ pub(super) fn run(args: &LsArgs) -> anyhow::Result<()> {
     }
     let view = View::of(&RETAINED, &list);
     match args.stored.place()? {
+        #[cfg(feature = "management")]
         Place::Broker(broker) => {
-            let question = Question::new("/retained").with("filter", args.topics.filter.as_deref());
+            let question = listing::Question::new("/retained");
+            let question = question.with("filter", args.topics.filter.as_deref());
             listing::run_at(&broker, &view, &question)
         }
         Place::Directory(data_dir) => listing::run_rows(&view, || rows(&data_dir, &args.topics)),

@@ -3,16 +3,7 @@
 mod export;
 mod import;
 mod line;
-#[cfg(feature = "management")]
 mod ls;
-#[cfg(not(feature = "management"))]
-#[path = "ls_of_directory.rs"]
-mod ls;
-#[cfg(feature = "management")]
-mod place;
-#[cfg(not(feature = "management"))]
-#[path = "place_left_out.rs"]
-mod place;
 #[cfg(feature = "management")]
 mod remote;
 

@@ -65,13 +65,18 @@ impl Broker {
         path: &str,
         body: &str,
     ) -> anyhow::Result<T> {
-        let answer = self.open(&Request {
+        self.ask(&Request {
             method,
             path,
             accept: JSON,
             body: body.as_bytes(),
             body_type: JSON,
-        })?;
+        })
+    }
+
+    /// Asks with a body of any kind for an answer in JSON; a refusal is a failure.
+    pub(crate) fn ask<T: DeserializeOwned>(&self, request: &Request<'_>) -> anyhow::Result<T> {
+        let answer = self.open(request)?;
         let bytes = answer.read().map_err(|error| self.unanswered(&error))?;
         let bytes: &[u8] = if bytes.is_empty() { b"null" } else { &bytes };
         serde_json::from_slice(bytes).map_err(|error| self.not_understood(&error.to_string()))
@@ -218,6 +223,14 @@ pub(super) fn is_stopped(data_dir: &Path) -> anyhow::Result<bool> {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused
         )
     }))
+}
+
+/// Whether a broker runs on a data directory, which need not be there.
+pub(super) fn is_running(data_dir: &Path) -> anyhow::Result<bool> {
+    if !data_dir.exists() {
+        return Ok(false);
+    }
+    is_stopped(data_dir).map(|is_stopped| !is_stopped)
 }
 
 /// The reason why the broker cannot be reached.

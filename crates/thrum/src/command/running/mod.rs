@@ -9,8 +9,8 @@ mod routes;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use clap::{Args, ValueEnum};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thrum_transport::TlsOptions;
@@ -21,6 +21,7 @@ pub(super) use self::http::{Method, Request, encoded};
 pub(super) use self::remote::Url;
 use super::Failure;
 use super::context::{Context, Contexts, read_token, token};
+pub(super) use super::output::{Form, Output};
 use crate::config::{self, DEFAULT_FILE};
 
 /// Name the broker without an option.
@@ -31,6 +32,17 @@ const TOKEN: &str = "THRUM_TOKEN";
 
 /// The heading in the help of options that name the broker.
 const HEADING: &str = "Broker";
+/// The options that name the broker.
+pub(super) const OPTIONS: [&str; 8] = [
+    "data_dir",
+    "config",
+    "url",
+    "context",
+    "token_file",
+    "cafile",
+    "server_name",
+    "insecure",
+];
 
 /// The broker that a command asks.
 #[derive(Clone, Debug, Args)]
@@ -76,28 +88,16 @@ pub(super) struct Local {
     config: Option<PathBuf>,
 }
 
-/// Form of the output of one thing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Form {
-    /// A table or lines of text.
-    #[default]
-    Table,
-    /// One JSON object a line.
-    Json,
-}
-
-/// `-o`.
-#[derive(Debug, Args)]
-pub(super) struct Output {
-    /// Form of the output.
-    #[arg(
-        short = 'o',
-        long = "output",
-        value_name = "FORM",
-        value_enum,
-        default_value_t
-    )]
-    pub(super) form: Form,
+/// A broker to ask, or where its files are.
+#[derive(Debug)]
+pub(super) enum Reached {
+    /// It runs, or is elsewhere.
+    Running(Broker),
+    /// No broker runs on this data directory.
+    DataDir(PathBuf),
+    /// No broker runs on the data directory of this configuration, or of that of the system; it may
+    /// name none.
+    Configuration(Option<PathBuf>),
 }
 
 /// What the surroundings say about the broker.
@@ -140,6 +140,35 @@ impl Running {
 
     /// The broker, which was not asked yet.
     pub(super) fn broker(&self) -> anyhow::Result<Broker> {
+        let named = self.named()?;
+        named.map_or_else(|| self.local.broker(), Ok)
+    }
+
+    /// The broker to ask, or where its files are if it is one of this machine that does not run: a
+    /// change goes to the broker that will not overwrite it.
+    pub(super) fn reach(&self) -> anyhow::Result<Reached> {
+        let (broker, is_of_configuration) = match self.named()? {
+            Some(broker) => (broker, false),
+            None => match self.local.data_dir()? {
+                Some(data_dir) => (Broker::Local(data_dir), self.local.data_dir.is_none()),
+                None => return Ok(Reached::Configuration(self.local.config.clone())),
+            },
+        };
+        Ok(match broker {
+            Broker::Local(data_dir) if !broker::is_running(&data_dir)? => {
+                if is_of_configuration {
+                    Reached::Configuration(self.local.config.clone())
+                } else {
+                    Reached::DataDir(data_dir)
+                }
+            }
+            broker => Reached::Running(broker),
+        })
+    }
+
+    /// The broker that is named; none if it is that of the options of this machine, or of the
+    /// configuration.
+    fn named(&self) -> anyhow::Result<Option<Broker>> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let surroundings = Surroundings {
             url: variable(URL),
@@ -147,43 +176,48 @@ impl Running {
             token: variable(TOKEN),
         };
         let broker = self.choose(&surroundings, Contexts::read)?;
-        if let Broker::Remote(remote) = &broker {
+        if let Some(Broker::Remote(remote)) = &broker {
             remote.warn_if_readable()?;
         }
         Ok(broker)
     }
 
-    /// An option names it, else a variable, else the current context; else it is that of the
-    /// configuration.
+    /// An option names it, else a variable, else the current context; none if it is that of the
+    /// options of this machine, or of the configuration.
     fn choose(
         &self,
         surroundings: &Surroundings,
         contexts: impl FnOnce() -> anyhow::Result<Contexts>,
-    ) -> anyhow::Result<Broker> {
+    ) -> anyhow::Result<Option<Broker>> {
         if self.local.is_given() {
-            return self.local.broker();
+            return Ok(None);
         }
         if let Some(url) = &self.url {
-            return self.remote(url.clone(), surroundings.token.as_ref());
+            return self
+                .remote(url.clone(), surroundings.token.as_ref())
+                .map(Some);
         }
         if let Some(name) = &self.context {
-            return self.of_context(contexts()?.get(name)?, surroundings);
+            return self
+                .of_context(contexts()?.get(name)?, surroundings)
+                .map(Some);
         }
         if let Some(url) = &surroundings.url {
             let url = text_of(URL, url)?;
             let url = Url::parse(url).map_err(|why| Failure::usage(format!("{URL}: {why}")))?;
-            return self.remote(url, surroundings.token.as_ref());
-        }
-        if let Some(name) = &surroundings.context {
-            return self.of_context(contexts()?.get(text_of(CONTEXT, name)?)?, surroundings);
+            return self.remote(url, surroundings.token.as_ref()).map(Some);
         }
         let contexts = contexts()?;
+        if let Some(name) = &surroundings.context {
+            let context = contexts.get(text_of(CONTEXT, name)?)?;
+            return self.of_context(context, surroundings).map(Some);
+        }
         match contexts.current()? {
-            Some(context) => self.of_context(context, surroundings),
+            Some(context) => self.of_context(context, surroundings).map(Some),
             None if self.has_remote_options() => Err(Failure::usage(
                 "which broker? --token-file, --cafile, --server-name and --insecure need --url URL or --context NAME",
             )),
-            None => self.local.broker(),
+            None => Ok(None),
         }
     }
 
@@ -267,12 +301,21 @@ impl Local {
 
     /// The broker, which was not asked yet.
     pub(super) fn broker(&self) -> anyhow::Result<Broker> {
-        Ok(Broker::Local(self.data_dir()?))
+        if let Some(data_dir) = self.data_dir()? {
+            return Ok(Broker::Local(data_dir));
+        }
+        let file = self.config.as_deref();
+        let file = file.unwrap_or_else(|| Path::new(DEFAULT_FILE)).display();
+        Err(Failure::usage(format!(
+            "{file} names no data directory (node.data_dir), and only a broker with a data directory has a control \
+             socket: name it with --data-dir DIR, or its configuration with -c FILE"
+        )))
     }
 
-    fn data_dir(&self) -> anyhow::Result<PathBuf> {
-        if let Some(data_dir) = &self.data_dir {
-            return Ok(data_dir.clone());
+    /// None if the configuration names none.
+    fn data_dir(&self) -> anyhow::Result<Option<PathBuf>> {
+        if self.data_dir.is_some() {
+            return Ok(self.data_dir.clone());
         }
         let request = config::Request {
             file: self.config.clone(),
@@ -280,18 +323,7 @@ impl Local {
         };
         let loaded = config::load(&request).map_err(Failure::usage)?;
         let data_dir = loaded.config.node.data_dir;
-        if data_dir.as_os_str().is_empty() {
-            let file = self
-                .config
-                .as_deref()
-                .unwrap_or_else(|| Path::new(DEFAULT_FILE));
-            let file = file.display();
-            return Err(Failure::usage(format!(
-                "{file} names no data directory (node.data_dir), and only a broker with a data directory has a control \
-                 socket: name it with --data-dir DIR, or its configuration with -c FILE"
-            )));
-        }
-        Ok(data_dir)
+        Ok(Some(data_dir).filter(|data_dir| !data_dir.as_os_str().is_empty()))
     }
 }
 
@@ -337,6 +369,7 @@ mod tests {
         let words = std::iter::once("x").chain(line.split_whitespace());
         let running = Line::try_parse_from(words)?.running;
         let broker = running.choose(surroundings, contexts)?;
+        let broker = broker.map_or_else(|| running.local.broker(), Ok)?;
         let token = match &broker {
             Broker::Remote(remote) => remote.token.as_ref(),
             Broker::Local(_) => None,

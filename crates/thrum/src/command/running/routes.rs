@@ -8,7 +8,9 @@ use serde_json::Value;
 use super::Method;
 
 /// What commands ask for; `thrum api` asks for anything.
-const USED: [(Method, &str); 45] = [
+const USED: [(Method, &str); 68] = [
+    (Method::Get, "/access/rules"),
+    (Method::Post, "/access/test"),
     (Method::Get, "/admins"),
     (Method::Post, "/admins"),
     (Method::Delete, "/admins/{}"),
@@ -17,6 +19,14 @@ const USED: [(Method, &str); 45] = [
     (Method::Get, "/alarms"),
     (Method::Get, "/alarms/history"),
     (Method::Get, "/audit"),
+    (Method::Get, "/backups"),
+    (Method::Post, "/backups"),
+    (Method::Delete, "/backups/{}"),
+    (Method::Get, "/backups/{}"),
+    (Method::Get, "/backups/{}/file"),
+    (Method::Delete, "/bans"),
+    (Method::Get, "/bans"),
+    (Method::Post, "/bans"),
     (Method::Get, "/clients"),
     (Method::Delete, "/clients/{}"),
     (Method::Get, "/clients/{}"),
@@ -30,6 +40,7 @@ const USED: [(Method, &str); 45] = [
     (Method::Post, "/explain/publish"),
     (Method::Post, "/explain/subscribe"),
     (Method::Get, "/groups"),
+    (Method::Post, "/import/users"),
     (Method::Get, "/keys"),
     (Method::Post, "/keys"),
     (Method::Delete, "/keys/{}"),
@@ -46,6 +57,9 @@ const USED: [(Method, &str); 45] = [
     (Method::Get, "/retained/export"),
     (Method::Post, "/retained/import"),
     (Method::Get, "/retained/message"),
+    (Method::Get, "/roles"),
+    (Method::Delete, "/roles/{}"),
+    (Method::Put, "/roles/{}"),
     (Method::Post, "/setup-link"),
     (Method::Get, "/slow"),
     (Method::Get, "/status"),
@@ -53,6 +67,15 @@ const USED: [(Method, &str); 45] = [
     (Method::Get, "/topics"),
     (Method::Get, "/topics/topic"),
     (Method::Get, "/trace"),
+    (Method::Get, "/user-groups"),
+    (Method::Delete, "/user-groups/{}"),
+    (Method::Put, "/user-groups/{}"),
+    (Method::Get, "/users"),
+    (Method::Post, "/users"),
+    (Method::Delete, "/users/{}"),
+    (Method::Get, "/users/{}"),
+    (Method::Patch, "/users/{}"),
+    (Method::Post, "/users/{}/password"),
     (Method::Post, "/why"),
 ];
 
@@ -117,7 +140,8 @@ fn every_path_in_the_code_of_a_command_is_among_them() {
         let text = std::fs::read_to_string(&file).unwrap();
         // Tests are at the end of a file, and have files of their own.
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-        let asks = code.contains("running::") && !file.ends_with("running/routes.rs");
+        let asks = code.contains("running::") || code.contains("listing::");
+        let asks = asks && !file.ends_with("running/routes.rs");
         let literals = code.split('"').skip(1).step_by(2);
         for literal in literals.filter(|_| asks) {
             let path = without_names(literal.split('?').next().unwrap_or_default());

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value as Json;
 use thrum_broker::config::Transport;
+use thrum_files::is_no_room;
 use thrum_management::api::{
     Applied, Configuration, ConfigurationKey, ConfigurationVersion, Difference, Plan, Reloaded,
 };
@@ -211,17 +212,16 @@ impl Serving {
 
     fn prepare_rollback(&mut self, version: u64, by: &str) -> Result<Prepared, ProgramError> {
         let data_dir = self.data_dir()?;
-        let all = versions::all(&data_dir).map_err(|error| failed(&error))?;
-        let mut all = all.into_iter();
-        let text = match all.find(|one| one.head.version == version) {
-            Some(found) => found.text,
-            None if version == 0 => String::new(),
-            None => {
-                return Err(ProgramError::Missing {
-                    what: "version",
-                    name: version.to_string(),
-                });
-            }
+        let text = if version == 0 {
+            String::new()
+        } else {
+            let all = versions::all(&data_dir).map_err(|error| failed(&error))?;
+            let found = all.into_iter().find(|one| one.head.version == version);
+            let found = found.ok_or_else(|| ProgramError::Missing {
+                what: "version",
+                name: version.to_string(),
+            })?;
+            found.text
         };
         let before = versions::current(&data_dir).map_err(|error| failed(&error))?;
         self.prepared(before, by, |head| {
@@ -269,7 +269,7 @@ impl Serving {
             fresh,
             differences,
         } = prepared;
-        versions::put(&data_dir, &text).map_err(|error| failed(&error))?;
+        versions::put(&data_dir, &text).map_err(|error| not_written(&error))?;
         if let Err(error) = self.reload.take_over(fresh, &mut self.broker) {
             let back = versions::take_back(&data_dir, before.as_ref());
             if let Err(error) = back {
@@ -379,4 +379,25 @@ fn refused(problems: &config::Problems) -> ProgramError {
 
 fn failed(error: &io::Error) -> ProgramError {
     ProgramError::Io(format!("{}: {error}", managed::FILE))
+}
+
+fn not_written(error: &io::Error) -> ProgramError {
+    if is_no_room(error) {
+        ProgramError::NoRoom(format!("{} cannot be written: {error}", managed::FILE))
+    } else {
+        failed(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_apart_from_other_errors() {
+        let full = not_written(&io::ErrorKind::StorageFull.into());
+        assert!(matches!(full, ProgramError::NoRoom(_)), "{full:?}");
+        let denied = not_written(&io::ErrorKind::PermissionDenied.into());
+        assert!(matches!(denied, ProgramError::Io(_)), "{denied:?}");
+    }
 }

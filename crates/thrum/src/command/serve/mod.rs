@@ -23,6 +23,7 @@ use thrum_broker::config::LogFormat;
 use thrum_broker::config::units;
 
 use super::Failure;
+use super::backup::finish_restore;
 use crate::assemble;
 use crate::config::{self, Config, Request};
 use crate::logging;
@@ -103,6 +104,10 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let request = args.request();
     let mut loaded = config::load(&request).map_err(Failure::usage)?;
+    if finish_restore(&loaded.config.node.data_dir)? {
+        // A part of the configuration is in there.
+        loaded = config::load(&request).map_err(Failure::usage)?;
+    }
     if let Some(unread) = &loaded.unread {
         return Err(Failure::usage(format!(
             "{unread}, and the keys set with thrum config set are in it; give the file to the user of the broker"

@@ -3,22 +3,27 @@
 
 use serde_json::Value;
 use thrum_management::api::{
-    Applied, Configuration, ConfigurationVersion, Difference, Plan, Reloaded,
+    Applied, Backup, Configuration, ConfigurationVersion, Difference, Plan, Reloaded,
 };
 use thrum_management::{
-    ChangeOrder, ConfigurationChanges, ListenerOrder, Program, ProgramError, RollbackOrder,
+    BackupEnded, ChangeOrder, ConfigurationChanges, ListenerOrder, OpenBackup, Program,
+    ProgramError, RollbackOrder,
 };
 
 use super::tasks::{Around, Serving};
+use crate::command::KeptBackups;
 use crate::config;
 
 /// This program around its broker.
 #[derive(Clone, Debug)]
-pub(crate) struct Operated(pub(crate) Around);
+pub(crate) struct Operated {
+    pub(crate) around: Around,
+    pub(crate) backups: KeptBackups,
+}
 
 impl Program for Operated {
     fn configuration(&self) -> Result<Configuration, ProgramError> {
-        self.0.ask.ask(|serving| serving.configuration())?
+        self.around.ask.ask(|serving| serving.configuration())?
     }
 
     fn schema(&self) -> Value {
@@ -26,49 +31,71 @@ impl Program for Operated {
     }
 
     fn plan(&self, changes: ConfigurationChanges) -> Result<Plan, ProgramError> {
-        self.0.ask.ask(move |serving| serving.plan(&changes))?
+        self.around.ask.ask(move |serving| serving.plan(&changes))?
     }
 
     fn apply(&self, order: ChangeOrder) -> Result<Applied, ProgramError> {
-        self.0.ask.ask(move |serving| serving.apply(&order))?
+        self.around.ask.ask(move |serving| serving.apply(&order))?
     }
 
     fn versions(&self) -> Result<Vec<ConfigurationVersion>, ProgramError> {
-        self.0.ask.ask(|serving| serving.versions())?
+        self.around.ask.ask(|serving| serving.versions())?
     }
 
     fn plan_rollback(&self, version: u64) -> Result<Vec<Difference>, ProgramError> {
-        self.0
+        self.around
             .ask
             .ask(move |serving| serving.plan_rollback(version))?
     }
 
     fn roll_back(&self, order: RollbackOrder) -> Result<Applied, ProgramError> {
-        self.0.ask.ask(move |serving| serving.roll_back(&order))?
+        self.around
+            .ask
+            .ask(move |serving| serving.roll_back(&order))?
     }
 
     fn reload(&self) -> Result<Reloaded, ProgramError> {
-        self.0.ask.ask(Serving::reload)?
+        self.around.ask.ask(Serving::reload)?
     }
 
     fn set_listener(&self, order: ListenerOrder) -> Result<(), ProgramError> {
-        self.0
+        self.around
             .ask
             .ask(move |serving| serving.set_listener(&order))?
     }
 
     fn renew_certificates(&self) -> Result<Vec<String>, ProgramError> {
-        self.0
+        self.around
             .ask
             .ask(|serving| serving.broker.renew_certificates())
     }
 
     fn set_log_directives(&self, directives: Vec<String>) -> Result<(), ProgramError> {
-        let set = self.0.level.add(directives);
+        let set = self.around.level.add(directives);
         set.map_err(|error| ProgramError::Refused(format!("{error:#}")))
     }
 
     fn log_level(&self) -> String {
-        self.0.level.configured()
+        self.around.level.configured()
+    }
+
+    fn begin_backup(&self, ended: BackupEnded) -> Result<Backup, ProgramError> {
+        self.backups.begin(ended)
+    }
+
+    fn backups(&self) -> Result<Vec<Backup>, ProgramError> {
+        self.backups.list()
+    }
+
+    fn unfinished_backup(&self) -> Option<Backup> {
+        self.backups.unfinished()
+    }
+
+    fn open_backup(&self, name: &str) -> Result<OpenBackup, ProgramError> {
+        self.backups.open(name)
+    }
+
+    fn remove_backup(&self, name: &str) -> Result<(), ProgramError> {
+        self.backups.remove(name)
     }
 }

@@ -14,23 +14,23 @@ use std::path::Path;
 use thrum_files::Folder;
 
 use crate::command::shown::{now, time};
-use crate::config::managed::{self, BYTES_MAX};
+use crate::config::managed::{self, BYTES_MAX, VERSIONS};
 
-/// Folder of the versions that were replaced.
-const FOLDER: &str = "managed.versions";
 /// Versions that are kept: a person looks for a mistake of the last days.
 const KEPT_MAX: usize = 20;
 /// The beginning of the line that says which version a file is.
 const VERSION: &str = "# version ";
 /// Lines at the beginning of a file among which that line is.
 const HEAD_LINES: usize = 6;
+/// Highest number that a file may say of itself: every reader of JSON knows it exactly.
+const NUMBER_MAX: u64 = (1 << 53) - 1;
 /// Longest name of who made a version.
 const BY_LEN_MAX: usize = 100;
 
 /// What a file says about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Head {
-    /// Its number; 0 of a file that was not written here.
+    /// Its number; 0 of a file in force that was not written here.
     pub(super) version: u64,
     pub(super) at: Option<String>,
     pub(super) by: Option<String>,
@@ -57,7 +57,8 @@ impl Head {
         let mut lines = text.lines().take(HEAD_LINES);
         let line = lines.find_map(|line| line.strip_prefix(VERSION));
         let mut parts = line.unwrap_or_default().splitn(3, ", ");
-        let Some(version) = parts.next().and_then(|number| number.parse().ok()) else {
+        let number = parts.next().and_then(|number| number.parse().ok());
+        let Some(version) = number.filter(|number| *number <= NUMBER_MAX) else {
             return Self::default();
         };
         let at = parts.next().map(str::to_owned);
@@ -92,23 +93,25 @@ impl Head {
     }
 }
 
-/// The file in force; empty if there is none.
+/// The file in force, also if it is damaged; none if there is none.
 pub(super) fn current(data_dir: &Path) -> io::Result<Option<Version>> {
-    let source = managed::read(data_dir)?;
-    Ok(source.map(|source| Version::of(source.text.clone())))
+    let text = managed::read_damaged(data_dir)?;
+    Ok(text.map(Version::of))
 }
 
 /// All versions, the newest first, the one in force among them.
 pub(super) fn all(data_dir: &Path) -> io::Result<Vec<Version>> {
     let mut all: Vec<Version> = current(data_dir)?.into_iter().collect();
     let folder = Folder::open(data_dir)?;
-    let folder = match folder.open_directory(FOLDER) {
+    let folder = match folder.open_directory(VERSIONS) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(all),
         opened => opened?,
     };
     for number in numbers(&folder)? {
         if all.iter().all(|version| version.head.version != number) {
-            let version = Version::of(read(&folder, number)?);
+            let mut version = Version::of(read(&folder, number)?);
+            // A file that was not written here has none.
+            version.head.version = number;
             all.push(version);
         }
     }
@@ -116,16 +119,27 @@ pub(super) fn all(data_dir: &Path) -> io::Result<Vec<Version>> {
     Ok(all)
 }
 
-/// The number that the next version gets.
+/// The number that the next version gets. A file in force that was not written here gets the one
+/// before it when it is replaced.
 pub(super) fn next(data_dir: &Path) -> io::Result<u64> {
+    let unnumbered = current(data_dir)?.is_some_and(|version| version.head.version == 0);
+    Ok(unused(data_dir)?.saturating_add(u64::from(unnumbered)))
+}
+
+/// The number after the highest one.
+fn unused(data_dir: &Path) -> io::Result<u64> {
     let all = all(data_dir)?;
-    Ok(all.first().map_or(1, |version| version.head.version + 1))
+    let highest = all.first().map_or(0, |version| version.head.version);
+    Ok(highest.saturating_add(1))
 }
 
 /// Replaces the file in force, which becomes a version that can be returned to.
 pub(super) fn put(data_dir: &Path, text: &str) -> io::Result<()> {
     let folder = Folder::open(data_dir)?;
-    if let Some(before) = current(data_dir)? {
+    if let Some(mut before) = current(data_dir)? {
+        if before.head.version == 0 {
+            before.head.version = unused(data_dir)?;
+        }
         keep(&folder, &before)?;
     }
     write(&folder, managed::FILE, text)
@@ -141,7 +155,7 @@ pub(super) fn take_back(data_dir: &Path, before: Option<&Version>) -> io::Result
 }
 
 fn keep(folder: &Folder, version: &Version) -> io::Result<()> {
-    let kept = folder.open_or_create_directory(FOLDER)?;
+    let kept = folder.open_or_create_directory(VERSIONS)?;
     write(&kept, &name(version.head.version), &version.text)?;
     let mut numbers = numbers(&kept)?;
     numbers.sort_unstable();
@@ -161,14 +175,16 @@ fn numbers(folder: &Folder) -> io::Result<Vec<u64>> {
     let numbers = names
         .iter()
         .filter_map(|name| name.strip_suffix(".toml")?.parse().ok());
-    Ok(numbers.collect())
+    Ok(numbers
+        .filter(|number| (1..=NUMBER_MAX).contains(number))
+        .collect())
 }
 
 fn read(folder: &Folder, version: u64) -> io::Result<String> {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let file = folder.read(OsStr::new(&name(version)))?;
-    file.take(BYTES_MAX).read_to_string(&mut text)?;
-    Ok(text)
+    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn write(folder: &Folder, name: &str, text: &str) -> io::Result<()> {
@@ -214,6 +230,22 @@ mod tests {
         let numbers: Vec<u64> = all.iter().map(|version| version.head.version).collect();
         let expected: Vec<u64> = (10..=30).rev().collect();
         assert_eq!(numbers, expected);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_was_not_written_here_becomes_a_version_when_it_is_replaced() {
+        let folder = folder("unnumbered");
+        for head in ["", "# version 18446744073709551615, x, by y\n"] {
+            let file = folder.join(managed::FILE);
+            std::fs::write(&file, [head.as_bytes(), b"a = \"\xff\"\n"].concat()).unwrap();
+            let number = next(&folder).unwrap();
+            put(&folder, &text(&Head::new(number, "a"))).unwrap();
+            let all = all(&folder).unwrap();
+            let found = [&all[0], &all[1]].map(|version| version.head.version);
+            assert_eq!(found, [number, number - 1], "{head}");
+            assert!(all[1].text.ends_with("a = \"\u{fffd}\"\n"), "{head}");
+        }
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -10,7 +10,7 @@ use thrum_storage::{
 };
 
 use super::row::{Row, content_len};
-use crate::command::shown::{NOTHING, name, seconds, size, table, time, version};
+use crate::command::shown::{NOTHING, name, seconds, size, table, time};
 
 const HEADINGS: [&str; 7] = [
     "PACKET ID",
@@ -47,7 +47,7 @@ impl Detail<'_> {
              last packet id   {}\nawaits PUBREL    {received}\nwill             {}\n",
             name(&session.client_id),
             user(&session.owner),
-            version(session.version),
+            session.version.name(),
             seconds(session.expiry_secs),
             session.packet_id_hint,
             session

@@ -13,7 +13,8 @@ use clap::{Args, Subcommand};
 const EXAMPLES: &str = "\
 Examples:
   thrum sessions ls --data-dir /var/lib/thrum
-  thrum sessions ls --data-dir /var/lib/thrum --away-for 7d --json
+  thrum sessions ls --data-dir /var/lib/thrum --away-for 7d -o json
+  thrum sessions ls --data-dir /var/lib/thrum --filter 'queued>0' --top 10 --sort bytes
   thrum sessions get meter-17 --data-dir /var/lib/thrum
   thrum sessions purge --data-dir /var/lib/thrum --away-for 30d
 

@@ -6,19 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use thrum_storage::{Recovered, RecoveredSession, WallMillis};
 
-use crate::command::shown::{NOTHING, name, seconds, size, time, version};
-
-/// Names of the columns.
-pub(super) const HEADINGS: [&str; 8] = [
-    "CLIENT ID",
-    "VERSION",
-    "EXPIRY",
-    "AWAY SINCE",
-    "SUBSCRIPTIONS",
-    "QUEUED",
-    "INFLIGHT",
-    "BYTES",
-];
+use crate::command::shown::time;
 
 /// A session, counted.
 #[derive(Debug)]
@@ -67,27 +55,12 @@ impl<'a> Row<'a> {
         since.is_some_and(|since| now.saturating_sub(since) >= span)
     }
 
-    /// One value for each of [`HEADINGS`].
-    pub(super) fn columns(&self) -> Vec<String> {
-        let session = self.session;
-        vec![
-            name(&session.client_id).into_owned(),
-            version(session.version).to_owned(),
-            seconds(session.expiry_secs),
-            session.away_since.map_or_else(|| NOTHING.to_owned(), time),
-            session.subscriptions.len().to_string(),
-            self.queued.to_string(),
-            self.inflight.to_string(),
-            size(self.bytes),
-        ]
-    }
-
-    /// The same as JSON.
+    /// One line of the list, as JSON.
     pub(super) fn json(&self) -> Value {
         let session = self.session;
         json!({
             "client_id": session.client_id,
-            "version": version(session.version),
+            "version": session.version.name(),
             "expiry_secs": Some(session.expiry_secs).filter(|&secs| secs != u32::MAX),
             "away_since": session.away_since.map(time),
             "subscriptions": session.subscriptions.len(),

@@ -28,10 +28,7 @@ pub(super) fn run(args: &TopArgs, broker: &Broker) -> anyhow::Result<()> {
         out.flush()?;
         before = after;
         printed += 1;
-        if args
-            .lines
-            .is_some_and(|lines| lines > 0 && printed >= lines)
-        {
+        if args.lines.is_some_and(|lines| printed >= lines) {
             return Ok(());
         }
     }

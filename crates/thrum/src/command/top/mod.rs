@@ -43,8 +43,14 @@ pub(crate) struct TopArgs {
         hide_default_value = true
     )]
     filter: String,
-    /// Print lines in place of the screen, and end after so many; 0 is no end.
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "0")]
+    /// Print lines in place of the screen, and end after so many; without a number they do not end.
+    #[arg(
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        default_missing_value = ENDLESS,
+        value_parser = parse_lines,
+    )]
     lines: Option<u64>,
 }
 
@@ -65,11 +71,23 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     let broker = args.running.broker()?;
     #[cfg(feature = "tui")]
     if args.lines.is_none() && crate::tui::is_wanted(false) {
-        screen::run(args, &broker)?;
-        return Ok(ExitCode::SUCCESS);
+        return screen::run(args, &broker);
     }
     lines::run(args, &broker)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The number of lines of which there is no end.
+const ENDLESS: &str = "endless";
+
+fn parse_lines(text: &str) -> Result<u64, String> {
+    if text == ENDLESS {
+        return Ok(u64::MAX);
+    }
+    match text.parse::<u64>() {
+        Ok(0) => Err("at least 1; without a number the lines do not end".to_owned()),
+        parsed => parsed.map_err(|_| "expected a number of lines, such as 10".to_owned()),
+    }
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
@@ -78,4 +96,17 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
         return Err("at least 1s".to_owned());
     }
     Ok(interval)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_have_an_end_after_one_or_more_or_none() {
+        assert_eq!(parse_lines("1"), Ok(1));
+        for wrong in ["0", "-1", "ten", ""] {
+            assert!(parse_lines(wrong).is_err(), "{wrong}");
+        }
+    }
 }

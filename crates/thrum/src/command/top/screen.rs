@@ -1,10 +1,11 @@
 //! The screen: asks the broker at each interval, and does what keys ask for.
 
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGHUP, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use thrum_management::api::Kicked;
 use thrum_view::top::{TopAction, TopClient, TopFigures, TopSnapshot, TopSort, TopView};
 
@@ -19,21 +20,30 @@ const POINTS_MAX: usize = 120;
 /// Longest time until a signal that ends the program is noticed.
 const SIGNAL_TIME: Duration = Duration::from_millis(250);
 
+/// Exit code after Ctrl-C, as a key or as a signal from outside.
+const INTERRUPTED: u8 = 130;
+
 /// Shows the screen until the user ends it.
-pub(super) fn run(args: &TopArgs, broker: &Broker) -> anyhow::Result<()> {
+pub(super) fn run(args: &TopArgs, broker: &Broker) -> anyhow::Result<ExitCode> {
     let mut watch = Watch::begin(args, broker);
     // Before the terminal is taken: a refusal stays readable.
     watch.look()?;
     let is_ended = Arc::new(AtomicBool::new(false));
+    let is_interrupted = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGINT, Arc::clone(&is_interrupted))?;
     for signal in [SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&is_ended))?;
     }
     let mut view = TopView::start(shown_sort(args.sort), &args.filter)?;
-    while !is_ended.load(Ordering::Relaxed) {
+    while !is_ended.load(Ordering::Relaxed) && !is_interrupted.load(Ordering::Relaxed) {
         view.draw(&watch.snapshot)?;
         let left = watch.left(args.interval);
         match view.next_action(&watch.snapshot, left.min(SIGNAL_TIME))? {
             Some(TopAction::Quit) => break,
+            Some(TopAction::Interrupt) => {
+                is_interrupted.store(true, Ordering::Relaxed);
+                continue;
+            }
             Some(TopAction::Redraw) => continue,
             None if left > SIGNAL_TIME => continue,
             Some(TopAction::Kick(id)) => view.say(&kick(broker, &id)),
@@ -48,7 +58,11 @@ pub(super) fn run(args: &TopArgs, broker: &Broker) -> anyhow::Result<()> {
         }
     }
     // Dropped, the view gives the terminal back.
-    Ok(())
+    Ok(if is_interrupted.load(Ordering::Relaxed) {
+        ExitCode::from(INTERRUPTED)
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 const fn shown_sort(sort: Sort) -> TopSort {

@@ -6,8 +6,11 @@ use clap::Args;
 use thrum_auth::users::User;
 
 use super::password::{PasswordArgs, set};
-use super::place::Place;
+use super::place::{Place, Store};
+#[cfg(feature = "management")]
+use super::remote;
 use super::rights::{RuleArgs, check_name, describe, names};
+use super::store_file::StoreFile;
 use crate::command::Failure;
 
 /// Arguments of `thrum users add`.
@@ -39,32 +42,53 @@ pub(super) struct AddArgs {
 pub(super) fn run(args: &AddArgs) -> anyhow::Result<()> {
     let name = &args.name;
     check_name(name)?;
-    let mut user = User {
+    let user = User {
         roles: names(&args.roles)?,
         groups: names(&args.groups)?,
         rules: args.rules.parse(&format!("user {name}"))?,
         is_superuser: args.superuser,
         ..User::default()
     };
+    let rights = match args.place.store()? {
+        Store::File(file) => add_to_file(args, user, &file)?,
+        #[cfg(feature = "management")]
+        Store::Broker(broker) => {
+            // Before the user types a password in vain.
+            if remote::is_taken(&broker, name)? {
+                return Err(taken(name));
+            }
+            let login = remote::NewLogin {
+                password: &args.password.read()?,
+                with_scram: args.scram,
+            };
+            remote::add(&broker, name, &user, &login)?
+        }
+    };
+    let mut errors = std::io::stderr();
+    writeln!(errors, "added user {name}")?;
+    writeln!(errors, "{rights}")?;
+    Ok(())
+}
+
+fn add_to_file(args: &AddArgs, mut user: User, file: &StoreFile) -> anyhow::Result<String> {
+    let name = &args.name;
     // Before the user types a password in vain, and before the lock that would block other commands
     // meanwhile.
-    if args.place.read()?.user(name).is_some() {
+    if file.read()?.user(name).is_some() {
         return Err(taken(name));
     }
     set(&mut user, &args.password.read()?, args.scram)?;
-    let mut locked = args.place.open()?;
+    let mut locked = file.open()?;
     if locked.store.set_user(name, user.clone()).is_some() {
         return Err(taken(name));
     }
     locked.save()?;
-    let mut errors = std::io::stderr();
-    writeln!(errors, "added user {name}")?;
-    writeln!(errors, "{}", describe(name, &user, &locked.store))?;
-    Ok(())
+    Ok(describe(name, &user, &locked.store))
 }
 
 fn taken(name: &str) -> anyhow::Error {
-    Failure::usage(format!(
+    let what = format!(
         "there is a user '{name}' already; thrum users passwd and thrum users change change it"
-    ))
+    );
+    Failure::with_code(Failure::CONFLICT, what)
 }

@@ -3,11 +3,14 @@
 use std::io::Write as _;
 
 use clap::{ArgAction, Args};
-use thrum_auth::users::UserStore;
+use thrum_auth::users::{RuleList, UserStore};
 use thrum_settings::nearest;
 
-use super::place::Place;
+use super::place::{Place, Store};
+#[cfg(feature = "management")]
+use super::remote;
 use super::rights::{RuleArgs, describe, names};
+use super::store_file::StoreFile;
 use crate::command::Failure;
 
 /// Arguments of `thrum users change`.
@@ -53,9 +56,33 @@ pub(super) fn run(args: &ChangeArgs) -> anyhow::Result<()> {
             "nothing to change; name it with --allow, --deny, --no-rules, --role, --group, --superuser or --disabled",
         ));
     }
-    let source = format!("user {name}");
-    let new_rules = args.rules.parse(&source)?;
-    let mut locked = args.place.open()?;
+    let new_rules = args.rules.parse(&format!("user {name}"))?;
+    let rights = match args.place.store()? {
+        Store::File(file) => change_file(args, new_rules, &file)?,
+        #[cfg(feature = "management")]
+        Store::Broker(broker) => {
+            let rules = match (args.no_rules, new_rules.is_empty()) {
+                (true, _) => Some(new_rules.texts().to_vec()),
+                (false, true) => None,
+                (false, false) => Some(remote::rules_followed_by(&broker, name, &new_rules)?),
+            };
+            let body = serde_json::json!({
+                "roles": args.roles.as_deref().map(given),
+                "groups": args.groups.as_deref().map(given),
+                "rules": rules,
+                "superuser": args.superuser,
+                "disabled": args.disabled,
+            });
+            remote::change(&broker, name, &body)?
+        }
+    };
+    writeln!(std::io::stderr(), "{rights}")?;
+    Ok(())
+}
+
+fn change_file(args: &ChangeArgs, new_rules: RuleList, file: &StoreFile) -> anyhow::Result<String> {
+    let name = &args.name;
+    let mut locked = file.open()?;
     let Some(mut user) = locked.store.remove_user(name) else {
         return Err(unknown(name, &locked.store));
     };
@@ -68,18 +95,16 @@ pub(super) fn run(args: &ChangeArgs) -> anyhow::Result<()> {
     if args.no_rules {
         user.rules = new_rules;
     } else if !new_rules.is_empty() {
-        user.rules = user
-            .rules
-            .followed_by(&new_rules, &source)
-            .map_err(Failure::usage)?;
+        let source = format!("user {name}");
+        let all = user.rules.followed_by(&new_rules, &source);
+        user.rules = all.map_err(Failure::usage)?;
     }
     user.is_superuser = args.superuser.unwrap_or(user.is_superuser);
     user.is_disabled = args.disabled.unwrap_or(user.is_disabled);
     let text = describe(name, &user, &locked.store);
     locked.store.set_user(name, user);
     locked.save()?;
-    writeln!(std::io::stderr(), "{text}")?;
-    Ok(())
+    Ok(text)
 }
 
 /// `--role ''` stands for none.
@@ -98,5 +123,6 @@ pub(super) fn unknown(name: &str, store: &UserStore) -> anyhow::Error {
         || format!("thrum users add {name} adds it"),
         |near| format!("did you mean '{near}'?"),
     );
-    Failure::usage(format!("there is no user '{name}'; {hint}"))
+    let what = format!("there is no user '{name}'; {hint}");
+    Failure::with_code(Failure::NOT_FOUND, what)
 }

@@ -9,10 +9,12 @@ use thrum_auth::hash::{Algorithm, SaltPosition, Scheme};
 use thrum_auth::users::import::{
     Imported, ImportedPassword, emqx_csv, emqx_json, merge, mosquitto,
 };
-use thrum_auth::users::{LockedStore, PasswordHash, UserStore, read, read_from};
+use thrum_auth::users::{LockedStore, PasswordHash, UserStore, read_from};
 use thrum_migrate::mosquitto::dynsec;
 
-use super::place::Place;
+use super::place::{Place, Store};
+#[cfg(feature = "management")]
+use super::remote;
 use crate::command::Failure;
 use crate::command::shown::counted;
 
@@ -86,38 +88,100 @@ enum Position {
     None,
 }
 
+/// Users of a file.
+struct Read {
+    users: Users,
+    /// Lines of a store in the place of the file, if a running broker cannot read its form.
+    #[cfg_attr(
+        not(feature = "management"),
+        expect(dead_code, reason = "a running broker is asked with it")
+    )]
+    lines: Option<String>,
+    /// Differences to tell.
+    notes: Vec<String>,
+}
+
+enum Users {
+    Passwords(Vec<Imported>),
+    /// With groups and roles.
+    Store(UserStore),
+}
+
 /// Reads all of it, then changes the store.
 pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
-    let scheme = args.scheme();
-    let shown = args.file.display();
-    let users = match args.format {
-        Format::Jsonl => {
-            let other = read(&args.file).map_err(Failure::usage)?;
-            return merge_store(args.place.open()?, &other);
+    let text = text(&args.file)?;
+    let read = args.read(&text)?;
+    match args.place.store()? {
+        Store::File(file) => {
+            let hashed = read.users.hashed()?;
+            put_into(file.open()?, &hashed)?;
         }
-        Format::MosquittoDynsec => return dynamic_security(args),
-        Format::Mosquitto => mosquitto(&text(&args.file)?),
-        Format::EmqxCsv => emqx_csv(&text(&args.file)?, &scheme),
-        Format::EmqxJson => emqx_json(&text(&args.file)?, &scheme),
-    };
-    let users = users.map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
-    let hashed: Vec<(Imported, PasswordHash)> = users
-        .into_iter()
-        .map(|user| Ok((hash(&user)?, user)))
-        .map(|hashed: anyhow::Result<_>| hashed.map(|(hash, user)| (user, hash)))
-        .collect::<anyhow::Result<_>>()?;
-    let mut locked = args.place.open()?;
-    let before = locked.store.users().len();
-    let count = hashed.len();
-    for (user, hash) in hashed {
-        merge(&mut locked.store, &user.name, hash, user.is_superuser);
+        #[cfg(feature = "management")]
+        Store::Broker(broker) => {
+            let body = read.lines.as_deref().unwrap_or(&text);
+            let shown = args.file.display().to_string();
+            let imported = remote::import(&broker, &args.query(), body.as_bytes(), &shown)?;
+            report(imported.added + imported.replaced, imported.added)?;
+        }
     }
-    let added = locked.store.users().len() - before;
-    locked.save()?;
-    report(count, added)
+    let mut errors = std::io::stderr().lock();
+    for note in &read.notes {
+        writeln!(errors, "note: {note}")?;
+    }
+    Ok(())
 }
 
 impl ImportArgs {
+    /// Reads the file; an error names the place in it.
+    fn read(&self, text: &str) -> anyhow::Result<Read> {
+        let shown = self.file.display();
+        let scheme = self.scheme();
+        let (mut lines, mut notes) = (None, Vec::new());
+        let passwords = match self.format {
+            Format::Jsonl | Format::MosquittoDynsec => None,
+            Format::Mosquitto => Some(mosquitto(text)),
+            Format::EmqxCsv => Some(emqx_csv(text, &scheme)),
+            Format::EmqxJson => Some(emqx_json(text, &scheme)),
+        };
+        if self.format == Format::MosquittoDynsec {
+            let found = dynsec::users(text).map_err(|error| {
+                Failure::usage(format!(
+                    "{shown} is not a file of the dynamic security plugin: {error}"
+                ))
+            })?;
+            lines = Some(found.lines.join("\n"));
+            notes = found.notes;
+        }
+        let users = if let Some(users) = passwords {
+            let users = users.map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+            Users::Passwords(users)
+        } else {
+            let lines = lines.as_deref().unwrap_or(text);
+            let store = read_from(lines.as_bytes(), &self.file);
+            Users::Store(store.map_err(Failure::usage)?)
+        };
+        Ok(Read {
+            users,
+            lines,
+            notes,
+        })
+    }
+
+    /// The form of what is sent to a running broker.
+    #[cfg(feature = "management")]
+    fn query(&self) -> String {
+        if self.format == Format::MosquittoDynsec {
+            return "format=jsonl".to_owned();
+        }
+        format!(
+            "format={}&algorithm={}&salt_position={}&iterations={}",
+            name_of(&self.format),
+            name_of(&self.algorithm),
+            name_of(&self.salt_position),
+            self.iterations
+        )
+    }
+
     fn scheme(&self) -> Scheme {
         Scheme {
             algorithm: match self.algorithm {
@@ -138,47 +202,68 @@ impl ImportArgs {
     }
 }
 
-/// The hash unchanged, or the hash of a clear-text password.
-fn hash(user: &Imported) -> anyhow::Result<PasswordHash> {
-    match &user.password {
-        ImportedPassword::Hash(hash) => Ok(hash.clone()),
-        ImportedPassword::Plain(password) => Ok(PasswordHash::of(password.expose())?),
+/// The name of a value of an option.
+#[cfg(feature = "management")]
+fn name_of(value: &impl ValueEnum) -> String {
+    let value = value.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// Users as they are stored.
+enum Hashed {
+    Passwords(Vec<(Imported, PasswordHash)>),
+    Store(UserStore),
+}
+
+impl Users {
+    /// Hashes passwords in clear text, which takes time, before the store is locked.
+    fn hashed(self) -> anyhow::Result<Hashed> {
+        let users = match self {
+            Self::Store(store) => return Ok(Hashed::Store(store)),
+            Self::Passwords(users) => users,
+        };
+        let hashed = users.into_iter().map(|user| {
+            let hash = match &user.password {
+                ImportedPassword::Hash(hash) => hash.clone(),
+                ImportedPassword::Plain(password) => PasswordHash::of(password.expose())?,
+            };
+            Ok((user, hash))
+        });
+        Ok(Hashed::Passwords(hashed.collect::<anyhow::Result<_>>()?))
     }
 }
 
-/// Groups and roles are imported with the users, and differences are reported.
-fn dynamic_security(args: &ImportArgs) -> anyhow::Result<()> {
-    let shown = args.file.display();
-    let found = dynsec::users(&text(&args.file)?).map_err(|error| {
-        Failure::usage(format!(
-            "{shown} is not a file of the dynamic security plugin: {error}"
-        ))
-    })?;
-    let lines = found.lines.join("\n");
-    let other = read_from(lines.as_bytes(), &args.file).map_err(Failure::usage)?;
-    merge_store(args.place.open()?, &other)?;
-    let mut errors = std::io::stderr().lock();
-    for note in &found.notes {
-        writeln!(errors, "note: {note}")?;
-    }
-    Ok(())
-}
-
-/// Everything of the other store replaces what has the same name here.
-fn merge_store(mut locked: LockedStore, other: &UserStore) -> anyhow::Result<()> {
+/// Adds users; a store replaces everything that has the same name here.
+fn put_into(mut locked: LockedStore, users: &Hashed) -> anyhow::Result<()> {
     let before = locked.store.users().len();
-    for (name, user) in other.users() {
-        locked.store.set_user(name, user.clone());
-    }
-    for (name, group) in other.groups() {
-        locked.store.set_group(name, group.clone());
-    }
-    for (name, role) in other.roles() {
-        locked.store.set_role(name, role.clone());
-    }
+    let count = match users {
+        Hashed::Passwords(users) => {
+            for (user, hash) in users {
+                merge(
+                    &mut locked.store,
+                    &user.name,
+                    hash.clone(),
+                    user.is_superuser,
+                );
+            }
+            users.len()
+        }
+        Hashed::Store(other) => {
+            for (name, user) in other.users() {
+                locked.store.set_user(name, user.clone());
+            }
+            for (name, group) in other.groups() {
+                locked.store.set_group(name, group.clone());
+            }
+            for (name, role) in other.roles() {
+                locked.store.set_role(name, role.clone());
+            }
+            other.users().len()
+        }
+    };
     let added = locked.store.users().len() - before;
     locked.save()?;
-    report(other.users().len(), added)
+    report(count, added)
 }
 
 fn report(count: usize, added: usize) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! `thrum users roles` and `thrum users groups`.
+//! `thrum roles`, `thrum users roles` and `thrum users groups`.
 
 use std::io::Write as _;
 
@@ -6,16 +6,19 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use thrum_auth::users::{Group, Role, UserStore};
 
-use super::ls::listed;
-use super::place::Place;
+use super::ls::{LsArgs, list, rules};
+use super::place::{Place, Store};
+#[cfg(feature = "management")]
+use super::remote;
 use super::rights::{RuleArgs, check_name, names};
+use super::store_file::StoreFile;
 use crate::command::Failure;
-use crate::command::shown::{counted, name as shown_name, table};
+use crate::command::listing::{Cell, Column, Listing};
 
-/// Arguments of `thrum users roles`.
+/// Arguments of `thrum roles` and `thrum users roles`.
 #[derive(Debug, Args)]
 #[command(disable_help_subcommand = true)]
-pub(super) struct RolesArgs {
+pub(crate) struct RolesArgs {
     #[command(subcommand)]
     action: RoleAction,
 }
@@ -49,15 +52,6 @@ enum GroupAction {
 }
 
 #[derive(Debug, Args)]
-struct LsArgs {
-    #[command(flatten)]
-    place: Place,
-    /// One line of JSON for each.
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Debug, Args)]
 struct SetRoleArgs {
     /// Its name.
     name: String,
@@ -88,114 +82,137 @@ struct RmArgs {
     place: Place,
 }
 
-/// Runs `thrum users roles`.
+static ROLES: Listing = Listing {
+    member: "roles",
+    columns: &[
+        Column::new("name", "NAME", Cell::Text(0)),
+        Column::new("rules", "RULES", Cell::Own(rules)),
+    ],
+    one: "role",
+    many: "roles",
+    aliases: &[("role", "name")],
+    identity: "name",
+    sum: "",
+};
+
+static GROUPS: Listing = Listing {
+    member: "groups",
+    columns: &[
+        Column::new("name", "NAME", Cell::Text(0)),
+        Column::new("roles", "ROLES", Cell::Text(0)),
+        Column::new("rules", "RULES", Cell::Own(rules)),
+    ],
+    one: "group",
+    many: "groups",
+    aliases: &[("group", "name")],
+    identity: "name",
+    sum: "",
+};
+
+/// Runs `thrum roles` and `thrum users roles`.
 pub(super) fn run_roles(args: &RolesArgs) -> anyhow::Result<()> {
     match &args.action {
-        RoleAction::Ls(args) => list_roles(args),
-        RoleAction::Set(args) => {
-            check_name(&args.name)?;
-            let rules = args.rules.parse(&format!("role {}", args.name))?;
-            changed(&args.place, "set role", &args.name, |store| {
-                store.set_role(&args.name, Role { rules });
-                true
-            })
-        }
-        RoleAction::Rm(args) => changed(&args.place, "removed role", &args.name, |store| {
-            store.remove_role(&args.name).is_some()
+        RoleAction::Ls(args) => list(args, &ROLES, "/roles", |store| {
+            let roles = store.roles();
+            let row = |name, role: &Role| json!({ "name": name, "rules": role.rules.texts() });
+            roles.map(|(name, role)| row(name, role)).collect()
         }),
+        RoleAction::Set(args) => {
+            let name = &args.name;
+            check_name(name)?;
+            let rules = args.rules.parse(&format!("role {name}"))?;
+            match args.place.store()? {
+                Store::File(file) => change(&file, |store| {
+                    store.set_role(name, Role { rules });
+                })?,
+                #[cfg(feature = "management")]
+                Store::Broker(broker) => remote::set_role(&broker, name, &rules)?,
+            }
+            said("set role", name)
+        }
+        RoleAction::Rm(args) => {
+            let name = &args.name;
+            match args.place.store()? {
+                Store::File(file) => remove(&file, "role", name, |store| {
+                    store.remove_role(name).is_some()
+                })?,
+                #[cfg(feature = "management")]
+                Store::Broker(broker) => remote::remove_role(&broker, name)?,
+            }
+            said("removed role", name)
+        }
     }
 }
 
 /// Runs `thrum users groups`.
 pub(super) fn run_groups(args: &GroupsArgs) -> anyhow::Result<()> {
     match &args.action {
-        GroupAction::Ls(args) => list_groups(args),
+        GroupAction::Ls(args) => list(args, &GROUPS, "/user-groups", |store| {
+            let groups = store.groups();
+            let row = |name, group: &Group| {
+                let rules = group.rules.texts();
+                json!({ "name": name, "roles": group.roles, "rules": rules })
+            };
+            groups.map(|(name, group)| row(name, group)).collect()
+        }),
         GroupAction::Set(args) => {
-            check_name(&args.name)?;
+            let name = &args.name;
+            check_name(name)?;
             let group = Group {
                 roles: names(&args.roles)?,
-                rules: args.rules.parse(&format!("group {}", args.name))?,
+                rules: args.rules.parse(&format!("group {name}"))?,
             };
-            changed(&args.place, "set group", &args.name, |store| {
-                store.set_group(&args.name, group);
-                true
-            })
+            match args.place.store()? {
+                Store::File(file) => change(&file, |store| {
+                    store.set_group(name, group);
+                })?,
+                #[cfg(feature = "management")]
+                Store::Broker(broker) => {
+                    let rules = group.rules.texts();
+                    let body = json!({ "roles": group.roles, "rules": rules });
+                    remote::set_group(&broker, name, &body)?;
+                }
+            }
+            said("set group", name)
         }
-        GroupAction::Rm(args) => changed(&args.place, "removed group", &args.name, |store| {
-            store.remove_group(&args.name).is_some()
-        }),
+        GroupAction::Rm(args) => {
+            let name = &args.name;
+            match args.place.store()? {
+                Store::File(file) => remove(&file, "group", name, |store| {
+                    store.remove_group(name).is_some()
+                })?,
+                #[cfg(feature = "management")]
+                Store::Broker(broker) => remote::remove_group(&broker, name)?,
+            }
+            said("removed group", name)
+        }
     }
 }
 
-/// Changes the store and reports it; `change` is false if there was nothing to change.
-fn changed(
-    place: &Place,
-    what: &str,
-    name: &str,
-    change: impl FnOnce(&mut UserStore) -> bool,
-) -> anyhow::Result<()> {
-    let mut locked = place.open()?;
-    if !change(&mut locked.store) {
-        return Err(Failure::usage(format!(
-            "there is no '{name}', nothing was changed"
-        )));
-    }
-    locked.save()?;
+fn said(what: &str, name: &str) -> anyhow::Result<()> {
     writeln!(std::io::stderr(), "{what} {name}")?;
     Ok(())
 }
 
-fn list_roles(args: &LsArgs) -> anyhow::Result<()> {
-    let store = args.place.read()?;
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        for (name, role) in store.roles() {
-            writeln!(
-                out,
-                "{}",
-                json!({ "role": name, "rules": role.rules.texts() })
-            )?;
-        }
-        return Ok(());
-    }
-    let rows = store.roles();
-    let rows = rows.map(|(name, role)| {
-        vec![
-            shown_name(name).into_owned(),
-            listed(role.rules.texts(), "; "),
-        ]
-    });
-    let rows: Vec<_> = rows.collect();
-    if !rows.is_empty() {
-        writeln!(out, "{}", table(&["NAME", "RULES"], &rows))?;
-    }
-    writeln!(out, "{}", counted(rows.len(), "role", "roles"))?;
+fn change(file: &StoreFile, change: impl FnOnce(&mut UserStore)) -> anyhow::Result<()> {
+    let mut locked = file.open()?;
+    change(&mut locked.store);
+    locked.save()?;
     Ok(())
 }
 
-fn list_groups(args: &LsArgs) -> anyhow::Result<()> {
-    let store = args.place.read()?;
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        for (name, group) in store.groups() {
-            let rules = group.rules.texts();
-            let group = json!({ "group": name, "roles": group.roles, "rules": rules });
-            writeln!(out, "{group}")?;
-        }
-        return Ok(());
+/// `remove` is false if there was nothing to remove.
+fn remove(
+    file: &StoreFile,
+    kind: &str,
+    name: &str,
+    remove: impl FnOnce(&mut UserStore) -> bool,
+) -> anyhow::Result<()> {
+    let mut locked = file.open()?;
+    if !remove(&mut locked.store) {
+        let what = format!("there is no {kind} \"{name}\"; list what is there");
+        return Err(Failure::with_code(Failure::NOT_FOUND, what));
     }
-    let rows = store.groups();
-    let rows = rows.map(|(name, group)| {
-        vec![
-            shown_name(name).into_owned(),
-            listed(&group.roles, ","),
-            listed(group.rules.texts(), "; "),
-        ]
-    });
-    let rows: Vec<_> = rows.collect();
-    if !rows.is_empty() {
-        writeln!(out, "{}", table(&["NAME", "ROLES", "RULES"], &rows))?;
-    }
-    writeln!(out, "{}", counted(rows.len(), "group", "groups"))?;
+    locked.save()?;
     Ok(())
 }

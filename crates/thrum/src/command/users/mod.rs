@@ -8,13 +8,17 @@ mod members;
 mod passwd;
 mod password;
 mod place;
+#[cfg(feature = "management")]
+mod remote;
 mod rights;
 mod rm;
+mod store_file;
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+pub(crate) use members::RolesArgs;
 #[cfg(feature = "management")]
 pub(super) use password::PasswordArgs;
 
@@ -25,9 +29,11 @@ Examples:
   thrum users roles set meter --allow 'pub meters/%u/#'   rights of this role
   thrum users change alice --disabled true
   thrum users import passwd --format mosquitto
-  thrum users ls
+  thrum users ls --filter disabled=true -o json
+  thrum users ls --url https://broker.example:8080
 
-A running broker applies changes within a second.";
+A running broker is asked, and applies changes at once; while none runs, its file is changed. Without --data-dir, -c, --url, --context or --users the \
+broker is that of thrum context, else that of /etc/thrum/thrum.toml.";
 
 /// Arguments of `thrum users`.
 #[derive(Debug, Args)]
@@ -52,7 +58,7 @@ enum Action {
     /// Add the users of another program.
     Import(import::ImportArgs),
     /// List, set and remove roles: rules with a name.
-    Roles(members::RolesArgs),
+    Roles(RolesArgs),
     /// List, set and remove groups: roles and rules that their members have in common.
     Groups(members::GroupsArgs),
 }
@@ -72,5 +78,14 @@ pub(crate) fn run(args: UsersArgs) -> anyhow::Result<ExitCode> {
         Action::Roles(args) => members::run_roles(&args)?,
         Action::Groups(args) => members::run_groups(&args)?,
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs `thrum roles`.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_roles(args: &RolesArgs) -> anyhow::Result<ExitCode> {
+    members::run_roles(args)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -46,25 +46,46 @@ pub(super) fn check_name(name: &str) -> anyhow::Result<()> {
     }
 }
 
+/// What a user may do.
+pub(super) struct Rights {
+    pub(super) is_disabled: bool,
+    pub(super) is_superuser: bool,
+    /// It has roles or groups.
+    pub(super) has_members: bool,
+    /// Its rules, and those of its groups and roles.
+    pub(super) rules: Vec<String>,
+}
+
 /// The rights of a user, in one sentence.
 pub(super) fn describe(name: &str, user: &User, store: &UserStore) -> String {
-    if user.is_disabled {
+    let roles = store.all_roles(&user.roles, &user.groups);
+    let of_others = store.rules_of(&roles, &user.groups);
+    let of_others = of_others.flat_map(RuleList::texts);
+    let rights = Rights {
+        is_disabled: user.is_disabled,
+        is_superuser: user.is_superuser,
+        has_members: !roles.is_empty() || !user.groups.is_empty(),
+        rules: user
+            .rules
+            .texts()
+            .iter()
+            .chain(of_others)
+            .cloned()
+            .collect(),
+    };
+    sentence(name, &rights)
+}
+
+/// The same of rights that are known.
+pub(super) fn sentence(name: &str, rights: &Rights) -> String {
+    if rights.is_disabled {
         return format!("{name} is disabled and cannot log in");
     }
-    if user.is_superuser {
+    if rights.is_superuser {
         return format!("{name} is a superuser and may do everything");
     }
-    let roles = store.all_roles(&user.roles, &user.groups);
-    let lists = store.rules_of(&roles, &user.groups);
-    let of_others: Vec<&String> = lists.flat_map(RuleList::texts).collect();
-    let rules: Vec<&str> = user
-        .rules
-        .texts()
-        .iter()
-        .chain(of_others)
-        .map(String::as_str)
-        .collect();
-    if rules.is_empty() && roles.is_empty() && user.groups.is_empty() {
+    let rules = &rights.rules;
+    if rules.is_empty() && !rights.has_members {
         return format!(
             "{name} may do nothing yet but what acl.rules allow; next: \
              thrum users change {name} --allow 'pubsub devices/%c/#'"

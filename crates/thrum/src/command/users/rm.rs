@@ -5,7 +5,10 @@ use std::io::Write as _;
 use clap::Args;
 
 use super::change::unknown;
-use super::place::Place;
+use super::place::{Place, Store};
+#[cfg(feature = "management")]
+use super::remote;
+use super::store_file::StoreFile;
 use crate::command::shown::counted;
 
 /// Arguments of `thrum users rm`.
@@ -20,17 +23,29 @@ pub(super) struct RmArgs {
 
 /// Removes all of them, or none.
 pub(super) fn run(args: &RmArgs) -> anyhow::Result<()> {
-    let mut locked = args.place.open()?;
-    for name in &args.names {
+    let mut names = args.names.clone();
+    names.sort_unstable();
+    names.dedup();
+    let said = match args.place.store()? {
+        Store::File(file) => {
+            remove_from_file(&names, &file)?;
+            "; a broker that runs disconnects their clients".to_owned()
+        }
+        #[cfg(feature = "management")]
+        Store::Broker(broker) => remote::remove(&broker, &names)?,
+    };
+    let users = counted(names.len(), "user", "users");
+    writeln!(std::io::stderr(), "removed {users}{said}")?;
+    Ok(())
+}
+
+fn remove_from_file(names: &[String], file: &StoreFile) -> anyhow::Result<()> {
+    let mut locked = file.open()?;
+    for name in names {
         if locked.store.remove_user(name).is_none() {
             return Err(unknown(name, &locked.store));
         }
     }
     locked.save()?;
-    let users = counted(args.names.len(), "user", "users");
-    writeln!(
-        std::io::stderr(),
-        "removed {users}; a broker that runs disconnects their clients"
-    )?;
     Ok(())
 }

@@ -57,6 +57,8 @@ pub enum Condition {
     ClientId(WildcardText),
     /// User name; sessions without a verified user have none.
     User(WildcardText),
+    /// Exact user name, in which `*` is a letter like others; not written as text.
+    UserNamed(Box<str>),
     /// Exact name of the backend that admitted its client; not written as text.
     Backend(Box<str>),
     /// Network of the client's connection, or of the last one, if it is known.
@@ -227,6 +229,7 @@ impl Matcher {
                 let user = client.owner().user();
                 user.is_some_and(|user| is_like(pattern, user))
             }
+            Condition::UserNamed(name) => client.owner().user() == Some(&**name),
             Condition::Backend(name) => {
                 let access = client.access.as_deref();
                 access.and_then(ClientAccess::backend) == Some(&**name)

@@ -248,12 +248,11 @@ fn named_condition(key: &str, value: &str) -> Result<Condition, String> {
 }
 
 fn version(value: &str) -> Result<Version, String> {
-    match value {
-        "3.1" => Ok(Version::V31),
-        "3.1.1" => Ok(Version::V311),
-        "5" | "5.0" => Ok(Version::V5),
-        other => Err(not_among("version", &["3.1", "3.1.1", "5.0"], other)),
-    }
+    let found = match value {
+        "5" => Some(Version::V5),
+        name => Version::named(name),
+    };
+    found.ok_or_else(|| not_among("version", &Version::ALL.map(Version::name), value))
 }
 
 fn not_among(key: &str, known: &[&str], value: &str) -> String {

@@ -1,29 +1,53 @@
 //! The configuration, listeners, the log and alarms, with a program that a test can look into.
 
+mod alarms;
+mod backups;
 mod log_streams;
 
+use std::fs::File;
 use std::sync::Mutex;
 
 use super::live::pause;
 use super::*;
 use crate::program::{
-    ChangeOrder, ConfigurationChanges, ListenerOrder, PinnedKey, Program, ProgramError,
-    RollbackOrder,
+    BackupEnded, ChangeOrder, ConfigurationChanges, ListenerOrder, OpenBackup, PinnedKey, Program,
+    ProgramError, RollbackOrder,
 };
 use crate::{LogEvent, LogLevel, Logs};
 
 /// A program that remembers what it was asked, and refuses as told.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct FakeProgram {
     asked: Mutex<Vec<String>>,
     refuses: Mutex<Option<ProgramError>>,
-    /// The key that a rollback changes; one of the limits without it.
-    differs: Mutex<Option<String>>,
+    /// What a plan or a rollback changes; one of the limits without it.
+    differs: Mutex<Option<Difference>>,
     /// The time that a change of the level takes.
     slowness: Mutex<Duration>,
+    /// Complete backups, and the one that is made.
+    backups: Mutex<Vec<Backup>>,
+    running: Mutex<Option<Backup>>,
+    /// Takes the end of that one.
+    ended: Mutex<Option<BackupEnded>>,
+    /// The contents of each backup.
+    file: Mutex<Option<File>>,
+}
+
+impl std::fmt::Debug for FakeProgram {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("FakeProgram")
+    }
 }
 
 impl FakeProgram {
+    fn difference(&self) -> Difference {
+        self.differs
+            .lock()
+            .unwrap()
+            .clone()
+            .unwrap_or_else(difference)
+    }
+
     fn ask<T>(&self, what: String, answer: T) -> Result<T, ProgramError> {
         self.asked.lock().unwrap().push(what);
         match self.refuses.lock().unwrap().clone() {
@@ -96,7 +120,7 @@ impl Program for FakeProgram {
 
     fn plan(&self, changes: ConfigurationChanges) -> Result<Plan, ProgramError> {
         let plan = Plan {
-            differences: vec![difference()],
+            differences: vec![self.difference()],
             restart: Vec::new(),
             fingerprint: "f".to_owned(),
         };
@@ -127,11 +151,8 @@ impl Program for FakeProgram {
     }
 
     fn plan_rollback(&self, version: u64) -> Result<Vec<Difference>, ProgramError> {
-        let mut differs = difference();
-        if let Some(key) = self.differs.lock().unwrap().clone() {
-            differs.key = key;
-        }
-        self.ask(format!("plan rollback {version}"), vec![differs])
+        let differences = vec![self.difference()];
+        self.ask(format!("plan rollback {version}"), differences)
     }
 
     fn roll_back(&self, order: RollbackOrder) -> Result<Applied, ProgramError> {
@@ -165,6 +186,35 @@ impl Program for FakeProgram {
 
     fn log_level(&self) -> String {
         "info".to_owned()
+    }
+
+    fn begin_backup(&self, ended: BackupEnded) -> Result<Backup, ProgramError> {
+        let running = backups::backup("20261126T221500Z", "running");
+        *self.ended.lock().unwrap() = Some(ended);
+        *self.running.lock().unwrap() = Some(running.clone());
+        self.ask("begin backup".to_owned(), running)
+    }
+
+    fn backups(&self) -> Result<Vec<Backup>, ProgramError> {
+        Ok(self.backups.lock().unwrap().clone())
+    }
+
+    fn unfinished_backup(&self) -> Option<Backup> {
+        self.running.lock().unwrap().clone()
+    }
+
+    fn open_backup(&self, name: &str) -> Result<OpenBackup, ProgramError> {
+        let file = self.file.lock().unwrap().take();
+        let file = file.ok_or_else(|| ProgramError::Missing {
+            what: "complete backup",
+            name: name.to_owned(),
+        })?;
+        let bytes = file.metadata().unwrap().len();
+        self.ask(format!("open {name}"), OpenBackup { file, bytes })
+    }
+
+    fn remove_backup(&self, name: &str) -> Result<(), ProgramError> {
+        self.ask(format!("remove {name}"), ())
     }
 }
 
@@ -200,6 +250,17 @@ impl Operated {
 
     async fn put(&self, path: &str, body: Value) -> Answer {
         self.api.ask(&self.admin, Method::PUT, path, body).await
+    }
+
+    /// Waits until the program is asked for the levels of the configuration.
+    async fn levels_taken_back(&self) {
+        let taken_back = async {
+            while self.program.take_asked() != ["level "] {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let in_time = tokio::time::timeout(Duration::from_secs(20), taken_back);
+        in_time.await.unwrap();
     }
 }
 
@@ -309,7 +370,10 @@ async fn keys_that_give_other_rights_are_changed_by_administrators_only() {
         .await;
     assert_eq!(done.status, 200, "{}", done.body);
     operated.program.take_asked();
-    *operated.program.differs.lock().unwrap() = Some("sinks.all.path".to_owned());
+    *operated.program.differs.lock().unwrap() = Some(Difference {
+        key: "sinks.all.path".to_owned(),
+        ..difference()
+    });
     let refused = operated
         .api
         .post(&key, "/config/rollback", back.clone())
@@ -320,6 +384,46 @@ async fn keys_that_give_other_rights_are_changed_by_administrators_only() {
     let page = operated.get("/audit?limit=1&action=config.change").await;
     assert_eq!(page.body["entries"][0]["target"], "sinks.all.path");
     assert_eq!(page.body["entries"][0]["outcome"], "refused");
+}
+
+#[tokio::test]
+async fn a_new_listener_is_added_by_administrators_only() {
+    let operated = Operated::new("new-listener").await;
+    let key = operated.api.key(&operated.admin, &["config:write"]).await;
+    let address = |before: Option<Value>, after: Option<Value>| Difference {
+        key: "listeners.extra.bind".to_owned(),
+        before,
+        after,
+        restart: false,
+    };
+    let (old, new) = (json!("127.0.0.1:1"), json!("127.0.0.1:2"));
+    let changes = json!({ "listeners.extra.bind": new });
+    for (difference, status) in [
+        (address(None, Some(new.clone())), 403),
+        (address(Some(old.clone()), Some(new)), 200),
+        (address(Some(old), None), 200),
+    ] {
+        *operated.program.differs.lock().unwrap() = Some(difference);
+        for (path, body) in [
+            ("/config/plan", json!({ "changes": changes })),
+            (
+                "/config/apply",
+                json!({ "changes": changes, "fingerprint": "f" }),
+            ),
+            ("/config/rollback", json!({ "version": 1 })),
+        ] {
+            operated.program.take_asked();
+            let answer = operated.api.post(&key, path, body.clone()).await;
+            assert_eq!(answer.status, status, "{path}: {}", answer.body);
+            let asked = operated.program.take_asked();
+            let is_only_planned = asked.iter().all(|one| one.starts_with("plan"));
+            let why = "a change of listeners.extra.bind needs the scope admin";
+            let is_refused = answer.body["detail"] == why;
+            assert_eq!(is_refused, status == 403, "{}", answer.body);
+            assert!(is_only_planned || !is_refused, "{asked:?}");
+            assert_eq!(operated.post(path, body).await.status, 200, "{path}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -354,7 +458,16 @@ async fn each_refusal_of_the_program_has_a_status_and_a_remedy() {
             409,
             "only way",
         ),
+        (
+            ProgramError::BackupConflict {
+                why: "one at a time".to_owned(),
+                remedy: "wait",
+            },
+            409,
+            "one at a time",
+        ),
         (ProgramError::Io("disk".to_owned()), 500, "disk"),
+        (ProgramError::NoRoom("full".to_owned()), 507, "full"),
     ] {
         operated.program.refuse(error);
         let refused = operated
@@ -476,12 +589,7 @@ async fn a_level_is_set_for_a_time_and_returns_by_itself() {
     assert_eq!(operated.program.take_asked(), ["level thrum_broker=debug"]);
     operated.api.move_on(Duration::from_secs(1));
     // The clock of the interface is the test's own, the timer is not.
-    let back = tokio::time::timeout(Duration::from_secs(20), async {
-        while operated.program.take_asked() != ["level "] {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    });
-    back.await.unwrap();
+    operated.levels_taken_back().await;
     assert_eq!(operated.get("/logs/level").await.body["raised"], json!([]));
     for wrong in [
         json!({ "level": "loud" }),
@@ -503,6 +611,21 @@ async fn a_level_is_set_for_a_time_and_returns_by_itself() {
 }
 
 #[tokio::test]
+async fn a_level_that_cannot_be_taken_back_is_taken_back_later() {
+    let operated = Operated::new("stuck-levels").await;
+    let body = json!({ "target": "thrum_broker", "level": "debug", "seconds": 1 });
+    assert_eq!(operated.put("/logs/level", body).await.status, 200);
+    assert_eq!(operated.program.take_asked(), ["level thrum_broker=debug"]);
+    let busy = ProgramError::Refused("not now".to_owned());
+    operated.program.refuse(busy);
+    operated.api.move_on(Duration::from_secs(1));
+    operated.levels_taken_back().await;
+    *operated.program.refuses.lock().unwrap() = None;
+    operated.levels_taken_back().await;
+    assert_eq!(operated.get("/logs/level").await.body["raised"], json!([]));
+}
+
+#[tokio::test]
 async fn a_level_returns_by_itself_if_its_client_goes_away() {
     let operated = Operated::new("left-levels").await;
     *operated.program.slowness.lock().unwrap() = Duration::from_millis(500);
@@ -518,86 +641,5 @@ async fn a_level_returns_by_itself_if_its_client_goes_away() {
     shown.await.unwrap();
     assert_eq!(operated.program.take_asked(), ["level thrum_broker=debug"]);
     operated.api.move_on(Duration::from_secs(1));
-    let back = tokio::time::timeout(Duration::from_secs(20), async {
-        while operated.program.take_asked() != ["level "] {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    });
-    back.await.unwrap();
-}
-
-#[tokio::test]
-async fn alarms_are_shown_and_their_history_is_read_page_by_page() {
-    let alarms = Mutex::new(None);
-    let api = TestApi::of("operating-alarms", |queries| {
-        let managed = Managed::from(queries);
-        *alarms.lock().unwrap() = Some(managed.alarms());
-        managed
-    });
-    let api = api.and_admin();
-    let admin = api.admin().await;
-    let alarms = alarms.into_inner().unwrap().unwrap();
-    let queries = api.broker.as_ref().unwrap().queries();
-    // No other alarm may come from the machine of the test.
-    let thresholds = thrum_broker::config::AlarmsConfig {
-        cpu: 0,
-        open_files: 0,
-        queues: 0,
-        ..Default::default()
-    };
-    let look = |reload_failure: Option<&str>| {
-        let outside = crate::Outside {
-            thresholds: &thresholds,
-            connections_max: 10,
-            disk_free: None,
-            reload_failure: reload_failure.map(str::to_owned),
-            audit_failure: None,
-        };
-        alarms.look(&queries, &outside);
-    };
-    for round in 0..3 {
-        look(Some(&format!("failure {round}")));
-        let raised = api.get(&admin, "/alarms").await;
-        let alarm = &raised.body["alarms"][0];
-        assert_eq!(
-            (&alarm["name"], &alarm["severity"], &alarm["of"]),
-            (&json!("reload_failed"), &json!("warning"), &Value::Null)
-        );
-        let what = alarm["what"].as_str().unwrap();
-        assert!(what.ends_with(&format!("failure {round}")), "{what}");
-        look(None);
-        assert_eq!(api.get(&admin, "/alarms").await.body["alarms"], json!([]));
-    }
-    let mut path = "/alarms/history?limit=2".to_owned();
-    let mut numbers = Vec::new();
-    loop {
-        let page = api.get(&admin, &path).await.body;
-        let rows = page["alarms"].as_array().unwrap().iter();
-        numbers.extend(rows.map(|row| row["number"].as_u64().unwrap()));
-        let Some(next) = page["next"].as_str() else {
-            break;
-        };
-        path = format!("/alarms/history?limit=2&cursor={next}");
-    }
-    assert_eq!(numbers, [3, 2, 1]);
-    let exact = api.get(&admin, "/alarms/history?limit=3").await;
-    assert_eq!(exact.body["next"], Value::Null);
-}
-
-#[tokio::test]
-async fn node_storage_and_alarms_are_shown() {
-    let operated = Operated::new("node").await;
-    let node = operated.get("/node").await;
-    let workers = node.body["workers"].as_array().unwrap();
-    assert!(
-        workers.len() == 1 && workers[0]["cpu_secs"].is_number(),
-        "{workers:?}"
-    );
-    assert_eq!(node.body["process"]["id"], std::process::id());
-    let storage = operated.get("/storage").await;
-    assert_eq!(storage.body, json!({ "health": "memory", "disk": null }));
-    let alarms = operated.get("/alarms").await;
-    assert_eq!(alarms.body, json!({ "alarms": [] }));
-    let history = operated.get("/alarms/history").await;
-    assert_eq!(history.body, json!({ "alarms": [], "next": null }));
+    operated.levels_taken_back().await;
 }

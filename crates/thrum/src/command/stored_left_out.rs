@@ -1,18 +1,18 @@
-//! Where retained messages are: in a data directory; brokers cannot be asked by a program that was
-//! built without the management interface.
+//! Where what a broker has stored is: in a data directory; brokers cannot be asked by a program
+//! that was built without the management interface.
 
 use clap::Args;
 
-use crate::command::data_dir::DataDir;
+use super::data_dir::DataDir;
 
-/// Where they are.
+/// Where it is.
 #[derive(Debug, Args)]
 pub(super) struct Stored {
     #[command(flatten)]
     data_dir: DataDir,
 }
 
-/// What holds them.
+/// What has it.
 pub(super) enum Place {
     /// A directory of this machine, whether a broker has it or not.
     Directory(DataDir),

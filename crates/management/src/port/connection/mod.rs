@@ -9,8 +9,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header::CONNECTION;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::header::{CONNECTION, HOST};
+use axum::http::{HeaderValue, StatusCode, Version};
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
@@ -25,12 +25,14 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-use tower::ServiceExt as _;
 
+use super::answers::{Answers, Ending};
 use super::forwarded;
+use super::held::Room;
 use super::places::{Place, Places};
 use super::websocket;
 use crate::api::{Peer, Problem};
+use crate::rest;
 use crate::service::until_stop;
 use crate::stalled::{Progress, Stalled};
 
@@ -38,12 +40,21 @@ use crate::stalled::{Progress, Stalled};
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 /// A connection without a complete head of a request is closed after this time: it is idle or slow.
 const IDLE_TIME: Duration = Duration::from_secs(30);
-/// Bytes of the head of a request over HTTP/1.1, and of its fields over HTTP/2.
-const HEAD_BYTES_MAX: u32 = 80 * 1024;
+/// Bytes of the head of a request over HTTP/1.1.
+const HEAD_BYTES_MAX: usize = 80 * 1024;
+/// The same over HTTP/2, where a connection may have [`STREAMS_MAX`] of them at a time.
+const STREAM_HEAD_BYTES_MAX: u32 = 16 * 1024;
 /// Fields of the head of a request.
 const FIELDS_MAX: usize = 64;
 /// Requests under way at a time on a connection of HTTP/2: a page with all of its parts.
-const STREAMS_MAX: u32 = 64;
+const STREAMS_MAX: u32 = 32;
+/// Bytes of bodies that a peer of HTTP/2 may send before they are read, on all streams of its
+/// connection.
+const UNREAD_BYTES_MAX: u32 = 256 * 1024;
+/// Bytes of an answer over HTTP/2 that wait for the connection. They are a part of the answer.
+const SEND_BYTES_MAX: usize = 64 * 1024;
+/// Time of a connection of HTTP/2 to end, once it was idle for too long.
+const CLOSE_TIME: Duration = Duration::from_secs(10);
 /// A peer of HTTP/2 is asked for a sign of life at this interval, and has as long to answer.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 
@@ -57,6 +68,8 @@ const BODY_TIME: Duration = Duration::from_secs(15);
 pub(super) struct Shared {
     pub(super) router: Router,
     pub(super) places: Places,
+    /// Memory of the answers of all connections.
+    pub(super) room: Room,
     /// True at the end of the broker.
     pub(super) stopping: watch::Receiver<bool>,
 }
@@ -80,12 +93,17 @@ pub(super) struct Origin {
     /// It is taken for as long as a request has it.
     pub(super) place: Arc<Place>,
     pub(super) progress: Progress,
+    /// Its requests over HTTP/2.
+    answers: Answers,
+    /// Memory of its answers.
+    room: Room,
 }
 
 /// Serves a connection until it ends.
 pub(super) async fn serve(arrived: Arrived, port: HttpPort, shared: Arc<Shared>) {
+    let room = shared.room.of_connection();
     let begun = tokio::select! {
-        begun = begin(arrived, &port) => begun,
+        begun = begin(arrived, &port, room) => begun,
         () = until_stop(shared.stopping.clone()) => return,
     };
     match begun {
@@ -102,7 +120,7 @@ enum Begun {
 }
 
 /// TLS, or a look at the first line; none if the connection has ended or is a worker's.
-async fn begin(arrived: Arrived, port: &HttpPort) -> Option<Begun> {
+async fn begin(arrived: Arrived, port: &HttpPort, room: Room) -> Option<Begun> {
     let Arrived {
         stream,
         address,
@@ -114,6 +132,8 @@ async fn begin(arrived: Arrived, port: &HttpPort) -> Option<Begun> {
         certificate: None,
         place,
         progress: Progress::default(),
+        answers: Answers::default(),
+        room,
     };
     let Some(tls) = port.tls() else {
         let is_websocket = websocket::is_asked_for(&stream, port);
@@ -162,39 +182,82 @@ async fn answer<S>(stream: S, origin: Origin, port: HttpPort, shared: &Shared)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (address, router) = (origin.address, shared.router.clone());
-    let progress = origin.progress.clone();
-    let service = service_fn(move |request: Request<Incoming>| {
-        route(request, origin.clone(), port.clone(), router.clone())
-    });
+    let router = shared.router.clone();
+    let connected = Connected {
+        address: origin.address,
+        answers: origin.answers.clone(),
+        stopping: shared.stopping.clone(),
+    };
+    let stream = Stalled::new(stream, origin.progress.clone());
+    let route = move |request| route(request, origin.clone(), port.clone(), router.clone());
+    connected.run(stream, route).await;
+}
+
+/// A connection whose requests are answered.
+struct Connected {
+    address: SocketAddr,
+    answers: Answers,
+    stopping: watch::Receiver<bool>,
+}
+
+impl Connected {
+    /// Answers until it ends, or has to.
+    async fn run<S, R, A>(self, stream: S, route: R)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        R: Fn(Request<Incoming>) -> A,
+        A: Future<Output = Result<Response, Infallible>> + Send + 'static,
+    {
+        let Self {
+            address,
+            answers,
+            stopping,
+        } = self;
+        let builder = builder();
+        let connection =
+            builder.serve_connection_with_upgrades(TokioIo::new(stream), service_fn(route));
+        let mut connection = pin!(connection);
+        let served = tokio::select! {
+            served = connection.as_mut() => served,
+            () = until_stop(stopping) => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+            ending = answers.until_over() => {
+                tracing::debug!(%address, ?ending, "a connection to the HTTP port is closed");
+                match ending {
+                    Ending::Stalled => return,
+                    Ending::Idle => connection.as_mut().graceful_shutdown(),
+                }
+                timeout(CLOSE_TIME, connection).await.unwrap_or(Ok(()))
+            }
+        };
+        if let Err(error) = served {
+            tracing::debug!(%address, %error, "a connection to the HTTP port ended");
+        }
+    }
+}
+
+/// HTTP/1.1 and HTTP/2 with their limits.
+fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE_TIME)
-        .max_buf_size(HEAD_BYTES_MAX as usize)
+        .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(FIELDS_MAX);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_header_list_size(HEAD_BYTES_MAX)
+        .max_header_list_size(STREAM_HEAD_BYTES_MAX)
         .max_concurrent_streams(STREAMS_MAX)
+        .initial_connection_window_size(UNREAD_BYTES_MAX)
+        .initial_stream_window_size(UNREAD_BYTES_MAX)
+        .max_send_buf_size(SEND_BYTES_MAX)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_INTERVAL);
-    let stream = TokioIo::new(Stalled::new(stream, progress));
-    let connection = builder.serve_connection_with_upgrades(stream, service);
-    let mut connection = pin!(connection);
-    let stops = until_stop(shared.stopping.clone());
-    let served = tokio::select! {
-        served = connection.as_mut() => served,
-        () = stops => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = served {
-        tracing::debug!(%address, %error, "a connection to the HTTP port ended");
-    }
+    builder
 }
 
 /// A reload has taken the address away: its connections end with the next request.
@@ -211,16 +274,49 @@ fn closed() -> Response {
     response
 }
 
+/// Whether a request says once for which host it is, as HTTP/1.1 demands (RFC 9112, 3.2): a proxy
+/// in front may take another of two for the right one.
+fn has_one_host(request: &Request<Incoming>) -> bool {
+    request.version() != Version::HTTP_11 || request.headers().get_all(HOST).iter().count() == 1
+}
+
+fn no_host() -> Problem {
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        "no host",
+        "a request over HTTP/1.1 has exactly one header Host",
+        "send Host: with the name or address of the broker, once",
+    )
+}
+
 /// Answers one request.
 async fn route(
-    mut request: Request<Incoming>,
+    request: Request<Incoming>,
     origin: Origin,
     port: HttpPort,
     router: Router,
 ) -> Result<Response, Infallible> {
     origin.progress.note_request();
+    let is_http2 = request.version() == Version::HTTP_2;
+    let under_way = is_http2.then(|| origin.answers.begin());
+    let response = respond(request, origin, port, router).await?;
+    Ok(match under_way {
+        Some(under_way) => under_way.answered(response),
+        None => response,
+    })
+}
+
+async fn respond(
+    mut request: Request<Incoming>,
+    origin: Origin,
+    port: HttpPort,
+    router: Router,
+) -> Result<Response, Infallible> {
     if port.is_closed() {
         return Ok(closed());
+    }
+    if !has_one_host(&request) {
+        return Ok(no_host().into_response());
     }
     let is_proxy = |address| port.is_proxy(address);
     let end = Peer {
@@ -232,9 +328,12 @@ async fn route(
         let address = SocketAddr::new(sender.address, origin.address.port());
         return Ok(websocket::relay(request, address, origin, &port).await);
     }
-    request.extensions_mut().insert(sender);
+    let extensions = request.extensions_mut();
+    extensions.insert(sender);
+    extensions.insert(port);
+    extensions.insert(origin.room);
     match with_small_body(request).await {
-        Ok(request) => router.oneshot(request).await,
+        Ok(request) => rest::answer(router, request).await,
         Err(problem) => Ok(problem.into_response()),
     }
 }
@@ -260,3 +359,6 @@ async fn with_small_body(request: Request<Incoming>) -> Result<Request, Problem>
         )),
     }
 }
+
+#[cfg(test)]
+mod tests;

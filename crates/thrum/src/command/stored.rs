@@ -1,18 +1,18 @@
-//! Where retained messages are: in a data directory, or at a broker elsewhere.
+//! Where what a broker has stored is: in a data directory, or at a broker elsewhere.
 
 use clap::Args;
 
-use crate::command::data_dir::DataDir;
-use crate::command::running::{Broker, Running};
+use super::data_dir::DataDir;
+use super::running::{Broker, Running};
 
-/// Where they are.
+/// Where it is.
 #[derive(Debug, Args)]
 pub(super) struct Stored {
     #[command(flatten)]
     running: Running,
 }
 
-/// What holds them.
+/// What has it.
 pub(super) enum Place {
     /// A directory of this machine, whether a broker has it or not.
     Directory(DataDir),

@@ -1,0 +1,281 @@
+//! `/backups`: copies of all that the broker has stored, made while it runs and kept in its data
+//! directory until they are removed.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::stream;
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
+use utoipa::ToSchema;
+
+use crate::api::entrance::Sender;
+use crate::api::openapi::{Audited, Conflict, NotFound, Programmed};
+use crate::api::request::{Named, PageParameters, Parameters, rows};
+use crate::api::{ApiState, Problem};
+use crate::audit::Change;
+use crate::in_thread::in_thread;
+use crate::login::Scope;
+use crate::program::{OpenBackup, ProgramError};
+
+/// Media type of a backup.
+const TAR: &str = "application/x-tar";
+/// Bytes that are read at once: nothing is read before the client has taken the last ones.
+const PORTION_BYTES: u64 = 256 * 1024;
+/// Letters of the name of a backup: a time without separators.
+const NAME_LEN: usize = 16;
+
+/// A copy of all that the broker has stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Backup {
+    /// Its name, which is the time of its beginning.
+    pub name: String,
+    /// `running`, `done` or `failed`.
+    pub state: String,
+    /// Everything that was acknowledged before is in it.
+    #[schema(format = DateTime)]
+    pub began_at: String,
+    /// Bytes that are written.
+    pub bytes: u64,
+    /// While it is made, or if that failed: bytes that it has at most.
+    pub expected_bytes: Option<u64>,
+    /// Why it failed.
+    pub failure: Option<String>,
+}
+
+/// Some of the backups.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BackupPage {
+    /// The complete ones, the newest first.
+    pub backups: Vec<Backup>,
+    /// The one that is made now.
+    pub running: Option<Backup>,
+    /// Cursor of the next page.
+    pub next: Option<String>,
+}
+
+/// Lists the complete backups.
+#[utoipa::path(
+    get,
+    path = "/backups",
+    operation_id = "list_backups",
+    tag = "backups",
+    params(PageParameters),
+    responses((status = 200, body = BackupPage), Programmed),
+)]
+pub(super) async fn list(
+    State(api): State<ApiState>,
+    Parameters(PageParameters { limit, cursor }): Parameters<PageParameters>,
+) -> Result<Json<BackupPage>, Problem> {
+    let rows = rows(limit)?;
+    if let Some(cursor) = cursor.as_deref().filter(|cursor| !is_name(cursor)) {
+        let what = format!("cursor: {cursor:?} is not one of this list");
+        return Err(Problem::bad_request(what));
+    }
+    let asked = api.program(|program| Ok((program.backups()?, program.unfinished_backup())));
+    let (mut backups, unfinished) = asked.await?;
+    if let Some(last) = cursor {
+        backups.retain(|backup| backup.name < last);
+    }
+    let next = (backups.len() > rows).then(|| backups[rows - 1].name.clone());
+    backups.truncate(rows);
+    Ok(Json(BackupPage {
+        backups,
+        running: unfinished.filter(|backup| backup.state == "running"),
+        next,
+    }))
+}
+
+fn is_name(text: &str) -> bool {
+    text.len() == NAME_LEN && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// Begins a backup of all that the broker has stored.
+///
+/// It is made beside the work of the broker. `GET /backups/NAME` says how far it is; there is one
+/// at a time. The audit log has the request when it has begun, and its outcome at its end.
+#[utoipa::path(
+    post,
+    path = "/backups",
+    operation_id = "make_backup",
+    tag = "backups",
+    responses(
+        (status = 202, description = "It has begun.", body = Backup),
+        Conflict,
+        Programmed,
+        Audited,
+    ),
+)]
+pub(super) async fn make(
+    State(api): State<ApiState>,
+    sender: Sender,
+) -> Result<(StatusCode, Json<Backup>), Problem> {
+    let (begun, begins) = oneshot::channel();
+    // It goes on if the client leaves. There is one at a time, so there are few of them.
+    let task = tokio::spawn(async move {
+        let change = Change::new("backup.make", "");
+        let make = make_one(api.clone(), begun);
+        api.audited(&sender.caller, change, make).await
+    });
+    if let Ok(backup) = begins.await {
+        return Ok((StatusCode::ACCEPTED, Json(backup)));
+    }
+    let refused = task.await.unwrap_or_else(|_| Err(stopped()));
+    Err(refused.err().unwrap_or_else(stopped))
+}
+
+/// Tells that it has begun, and waits for its end.
+async fn make_one(api: ApiState, begun: oneshot::Sender<Backup>) -> Result<(), Problem> {
+    let (ended, ends) = oneshot::channel();
+    let ended = Box::new(move |end| {
+        // Nobody waits if the broker stops.
+        drop(ended.send(end));
+    });
+    let backup = api.program(|program| program.begin_backup(ended)).await?;
+    // The client may have left.
+    drop(begun.send(backup));
+    let end = ends.await.unwrap_or_else(|_| Err(stopped().detail));
+    end.map_err(|why| ProgramError::Io(why).into())
+}
+
+fn stopped() -> Problem {
+    ProgramError::Stopped.into()
+}
+
+/// Shows a backup, also while it is made, and the last one that failed.
+#[utoipa::path(
+    get,
+    path = "/backups/{name}",
+    operation_id = "show_backup",
+    tag = "backups",
+    params(("name" = String, Path, description = "Its name.")),
+    responses((status = 200, body = Backup), NotFound, Programmed),
+)]
+pub(super) async fn show(
+    State(api): State<ApiState>,
+    Named(name): Named,
+) -> Result<Json<Backup>, Problem> {
+    let asked = api.program(move |program| {
+        // In this order: one that is done meanwhile is among the complete ones.
+        let unfinished = program.unfinished_backup();
+        let mut all = unfinished.into_iter().chain(program.backups()?);
+        let found = all.find(|backup| backup.name == name);
+        found.ok_or(ProgramError::Missing {
+            what: "backup",
+            name,
+        })
+    });
+    Ok(Json(asked.await?))
+}
+
+/// Reads a complete backup: a tar archive.
+///
+/// It has payloads in clear text, hashes of passwords and all rights: keep it as such. The next
+/// bytes are read when the client has taken the last ones.
+#[utoipa::path(
+    get,
+    path = "/backups/{name}/file",
+    operation_id = "fetch_backup",
+    tag = "backups",
+    params(("name" = String, Path, description = "Its name.")),
+    responses(
+        (
+            status = 200,
+            description = "The archive, as `thrum backup restore` takes it.",
+            body = String,
+            content_type = "application/x-tar",
+        ),
+        NotFound,
+        Programmed,
+        Audited,
+    ),
+)]
+pub(super) async fn fetch(
+    State(api): State<ApiState>,
+    sender: Sender,
+    Named(name): Named,
+) -> Result<Response, Problem> {
+    let change = Change::new("backup.fetch", &name);
+    let (asked, wanted) = (api.clone(), name.clone());
+    let open = async move {
+        asked
+            .program(move |program| program.open_backup(&wanted))
+            .await
+    };
+    let OpenBackup { file, bytes } = api.audited(&sender.caller, change, open).await?;
+    let headers = [
+        (CONTENT_TYPE, TAR.to_owned()),
+        (CONTENT_LENGTH, bytes.to_string()),
+        (
+            CONTENT_DISPOSITION,
+            format!("attachment; filename=\"thrum-{name}.tar\""),
+        ),
+    ];
+    let rest = Rest { file, left: bytes };
+    let portions = stream::unfold(Some(rest), move |rest| {
+        let (api, sender) = (api.clone(), sender.clone());
+        async move {
+            let rest = rest.filter(|rest| rest.left > 0)?;
+            Some(match portion(&api, &sender, rest).await {
+                Ok((bytes, rest)) => (Ok(bytes), Some(rest)),
+                Err(error) => (Err(error), None),
+            })
+        }
+    });
+    Ok((headers, Body::from_stream(portions)).into_response())
+}
+
+/// What is still to be read of a backup.
+struct Rest {
+    file: File,
+    left: u64,
+}
+
+async fn portion(api: &ApiState, sender: &Sender, mut rest: Rest) -> io::Result<(Bytes, Rest)> {
+    sender
+        .check_still(api, Scope::Admin)
+        .map_err(|problem| io::Error::other(problem.detail))?;
+    let read = in_thread(&api.program_permits, move || {
+        let mut bytes = Vec::new();
+        let len = rest.left.min(PORTION_BYTES);
+        (&rest.file).take(len).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 != len {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
+        }
+        rest.left -= len;
+        Ok((Bytes::from(bytes), rest))
+    });
+    let read = read.await;
+    read.unwrap_or_else(|| Err(io::Error::other("the broker is stopping")))
+}
+
+/// Removes a backup; one that is made is ended, and one that failed is forgotten.
+#[utoipa::path(
+    delete,
+    path = "/backups/{name}",
+    operation_id = "remove_backup",
+    tag = "backups",
+    params(("name" = String, Path, description = "Its name.")),
+    responses((status = 204), NotFound, Programmed, Audited),
+)]
+pub(super) async fn remove(
+    State(api): State<ApiState>,
+    sender: Sender,
+    Named(name): Named,
+) -> Result<StatusCode, Problem> {
+    let change = Change::new("backup.remove", &name);
+    let asked = api.clone();
+    let remove = async move {
+        asked
+            .program(move |program| program.remove_backup(&name))
+            .await
+    };
+    api.audited(&sender.caller, change, remove).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
