@@ -68,10 +68,24 @@ impl Link {
         if !self.sends_plain_topics {
             return self.send_renamed(outgoing, form, out);
         }
-        let sent = match outgoing.append(&form, out) {
-            Err(_) => outgoing.append_without_added(0, &form, out),
-            sent => sent,
-        };
+        if outgoing.append(&form, out).is_err() {
+            return self.send_without_added(outgoing, &form, out);
+        }
+        self.carried.sent(true);
+        Ok(())
+    }
+
+    /// As [`Self::send`] when the client does not accept the size: without the user property that
+    /// the node has added, if it has added one.
+    #[cold]
+    #[inline(never)]
+    fn send_without_added(
+        &mut self,
+        outgoing: &Outgoing<'_>,
+        form: &Form<'_>,
+        out: &mut Output,
+    ) -> Result<(), DropReason> {
+        let sent = outgoing.append_without_added(0, form, out);
         self.carried.sent(sent.is_ok());
         sent.map_or(Err(DropReason::TooLarge), |_| Ok(()))
     }
