@@ -6,6 +6,7 @@ use super::Link;
 use crate::message::Form;
 use crate::server::delivery_events::Cause;
 use crate::server::held::Held;
+use crate::server::traffic::Carried;
 use crate::server::{DeliveryOptions, DropReason};
 use crate::{Outgoing, Output, Time};
 
@@ -31,6 +32,21 @@ impl HeldPacket {
             is_retransmission: true,
         }
     }
+}
+
+/// As [`Link::send`] when the client does not accept the size: without the user property that the
+/// node has added, if it has added one.
+#[cold]
+#[inline(never)]
+fn send_without_added(
+    carried: &mut Carried,
+    outgoing: &Outgoing<'_>,
+    form: &Form<'_>,
+    out: &mut Output,
+) -> Result<(), DropReason> {
+    let sent = outgoing.append_without_added(0, form, out);
+    carried.sent(sent.is_ok());
+    sent.map_or(Err(DropReason::TooLarge), |_| Ok(()))
 }
 
 impl Link {
@@ -69,25 +85,10 @@ impl Link {
             return self.send_renamed(outgoing, form, out);
         }
         if outgoing.append(&form, out).is_err() {
-            return self.send_without_added(outgoing, &form, out);
+            return send_without_added(&mut self.carried, outgoing, &form, out);
         }
         self.carried.sent(true);
         Ok(())
-    }
-
-    /// As [`Self::send`] when the client does not accept the size: without the user property that
-    /// the node has added, if it has added one.
-    #[cold]
-    #[inline(never)]
-    fn send_without_added(
-        &mut self,
-        outgoing: &Outgoing<'_>,
-        form: &Form<'_>,
-        out: &mut Output,
-    ) -> Result<(), DropReason> {
-        let sent = outgoing.append_without_added(0, form, out);
-        self.carried.sent(sent.is_ok());
-        sent.map_or(Err(DropReason::TooLarge), |_| Ok(()))
     }
 
     /// As [`Self::send`], with a topic alias or without the mount point.
