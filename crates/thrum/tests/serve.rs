@@ -34,15 +34,20 @@ struct Broker {
 
 impl Broker {
     fn start<A: AsRef<OsStr>>(args: &[A]) -> Self {
-        let mut child = thrum()
-            .arg("serve")
-            .args(args)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let (log, write) = std::io::pipe().unwrap();
+        Self::start_with(args, write, lines(log))
+    }
+
+    /// With another end of its log.
+    fn start_with<A: AsRef<OsStr>>(
+        args: &[A],
+        stderr: impl Into<Stdio>,
+        log: Receiver<String>,
+    ) -> Self {
+        let mut command = thrum();
+        let command = command.arg("serve").args(args).stdout(Stdio::piped());
+        let mut child = command.stderr(stderr).spawn().unwrap();
         let output = lines(child.stdout.take().unwrap());
-        let log = lines(child.stderr.take().unwrap());
         Self { child, output, log }
     }
 
@@ -396,6 +401,22 @@ fn the_log_names_refused_clients() {
     ask::<4>(broker.address(), &CONNECT_V3);
     let line = broker.logged("connection refused");
     assert!(line.contains("client_id=\"a\""), "{line}");
+}
+
+#[test]
+fn a_log_that_nobody_reads_stops_neither_clients_nor_the_end() {
+    let (unread, mut write) = std::io::pipe().unwrap();
+    // A pipe has 64 KiB.
+    write.write_all(&vec![b'-'; 65_000]).unwrap();
+    let args = ["--dev", "--listen", "127.0.0.1:0", "--log-level", "trace"];
+    let broker = Broker::start_with(&args, write, sync_channel(1).1);
+    let address = broker.address();
+    for _ in 0..30 {
+        assert_eq!(ask(address, &CONNECT_V3).1, ACCEPTED);
+    }
+    broker.signal(Signal::TERM);
+    assert!(broker.end().success());
+    drop(unread);
 }
 
 #[test]

@@ -13,11 +13,23 @@ use crate::management;
 
 #[cfg(feature = "management")]
 mod kept;
+mod lines;
+
+pub(crate) use self::lines::Ending;
+use self::lines::Lines;
 
 /// Levels of parts that write a line for what any stranger sends them, such as a reset of HTTP/2:
 /// that would fill the disk. They stand first, so that `log.level` or a level for a time can name
 /// these targets.
 const QUIET: &str = "h2=error,hyper=error,hyper_util=error,rustls=error";
+
+/// The log that was started.
+#[derive(Debug)]
+pub(crate) struct Log {
+    pub(crate) level: Level,
+    /// Dropped at the end of the program, so that its last lines are written.
+    pub(crate) ending: Ending,
+}
 
 /// Changes the level of the log.
 #[derive(Clone, Debug)]
@@ -84,14 +96,16 @@ impl Parts {
 /// Starts the log.
 ///
 /// # Errors
-/// The level is invalid, or a log exists already.
-pub(crate) fn init(config: &LogConfig) -> anyhow::Result<Level> {
+/// The level is invalid, a log exists already, or the system has no thread.
+pub(crate) fn init(config: &LogConfig) -> anyhow::Result<Log> {
     let parts = Parts {
         configured: config.level.clone(),
         added: Vec::new(),
     };
     let (filter, handle) = reload::Layer::new(filter(&parts.directives())?);
-    let lines = fmt::layer().with_writer(std::io::stderr);
+    let written = Lines::start(std::io::stderr())?;
+    let ending = written.ending();
+    let lines = fmt::layer().with_writer(written);
     let lines = match config.format {
         LogFormat::Text => lines.with_ansi(is_colour_wanted()).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).boxed(),
@@ -108,12 +122,13 @@ pub(crate) fn init(config: &LogConfig) -> anyhow::Result<Level> {
         log.with(kept::Kept(move |event| logs.push(event)))
     };
     log.try_init()?;
-    Ok(Level {
+    let level = Level {
         handle,
         parts: Arc::new(Mutex::new(parts)),
         #[cfg(feature = "management")]
         logs,
-    })
+    };
+    Ok(Log { level, ending })
 }
 
 fn filter(level: &str) -> anyhow::Result<EnvFilter> {

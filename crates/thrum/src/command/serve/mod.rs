@@ -113,7 +113,9 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
             "{unread}, and the keys set with thrum config set are in it; give the file to the user of the broker"
         )));
     }
-    let level = logging::init(&loaded.config.log).map_err(Failure::usage)?;
+    let log = logging::init(&loaded.config.log).map_err(Failure::usage)?;
+    let _ending = log.ending;
+    let level = log.level;
     if let Some(report) = &loaded.imported {
         announce::imported(report, loaded.config.log.format)?;
     }
