@@ -106,6 +106,12 @@ impl Clock {
         self.at(self.elapsed())
     }
 
+    /// The present time, rounded up to the next millisecond.
+    pub(crate) fn rounded_up(&self) -> Time {
+        const ALMOST: Duration = Duration::from_nanos(999_999);
+        self.at(self.elapsed() + ALMOST)
+    }
+
     /// The time of this clock that long after the start of the node.
     pub(crate) fn at(&self, elapsed: Duration) -> Time {
         to_time(self.started + elapsed)
@@ -218,6 +224,15 @@ mod tests {
         clock.resume_after(&recovered);
         assert!(clock.now() >= clock.started());
         assert!(clock.now().since(clock.started()) < Duration::from_mins(10));
+    }
+
+    #[test]
+    fn a_time_is_rounded_up_unless_it_is_whole() {
+        let mut clock = Clock::manual(&Arc::new(AtomicU64::new(5_000)), 0);
+        assert_eq!(clock.rounded_up(), Time::from_millis(5_000));
+        clock.started += Duration::from_nanos(1);
+        assert_eq!(clock.now(), Time::from_millis(5_000));
+        assert_eq!(clock.rounded_up(), Time::from_millis(5_001));
     }
 
     #[test]

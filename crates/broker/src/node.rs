@@ -18,6 +18,7 @@ use thrum_engine::settings::EngineSettings;
 use thrum_engine::sinks::Places;
 use thrum_engine::workers::{SharedWorkerSet, WORKERS_MAX, WorkerId};
 use thrum_protection::{Protection, SharedBucket};
+use thrum_protocol::Time;
 use thrum_routing::shared::Strategy;
 use thrum_storage::disk::RealDisk;
 use thrum_storage::{Committer, QUEUE_BYTES_MAX, Recovered, Store, Submitter, Wake};
@@ -220,6 +221,10 @@ impl Node {
 impl Host for Node {
     fn elapsed(&self) -> Duration {
         self.clock.elapsed()
+    }
+
+    fn no_earlier_than_now(&self, turn: Time) -> Time {
+        self.clock.rounded_up().max(turn)
     }
 
     fn resident_bytes(&self) -> Option<u64> {

@@ -43,7 +43,8 @@ impl Engine {
     /// Records that the connection of a session is lost; ends the session if it does not outlive
     /// its connection.
     pub fn session_lost(&mut self, slot: Slot) {
-        let now = self.core.turn.now;
+        // The delay of the will and the session expiry count from here.
+        let now = self.core.turn.no_earlier_than_now();
         self.core.row().subtract(Counter::ClientsConnected, 1);
         let client = &mut self.core.sessions[slot];
         client.connection = None;

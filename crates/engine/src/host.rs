@@ -12,6 +12,12 @@ pub trait Host: Debug + Send + Sync {
     /// Time since the start of the node, which bounds the work of a turn.
     fn elapsed(&self) -> Duration;
 
+    /// The present time rounded up, from which a promised delay counts: the time of a turn is that
+    /// of its begin, and would end a delay too early.
+    fn no_earlier_than_now(&self, turn: Time) -> Time {
+        turn
+    }
+
     /// Resident memory of the process in bytes; none if the system does not report it.
     fn resident_bytes(&self) -> Option<u64>;
 }

@@ -141,6 +141,11 @@ impl Turn {
         self.budget.reading = Share::until(self.work + self.budget.limits.reading_units);
     }
 
+    /// The present time or a little later.
+    pub fn no_earlier_than_now(&self) -> Time {
+        self.host.no_earlier_than_now(self.now)
+    }
+
     /// The limits of a turn.
     #[inline]
     pub const fn limits(&self) -> &TurnLimits {

@@ -29,6 +29,23 @@ fn a_session_that_expired_before_the_start_is_gone_with_it() {
 }
 
 #[test]
+fn the_delay_of_a_will_counts_from_the_end_of_its_connection_within_a_long_turn() {
+    let mut node = Node::new(1);
+    let receiver = node.join(0, "receiver");
+    node.subscribe(receiver, "wills", Q1);
+    let mut connect = connect_with_will("gone");
+    connect.properties.session_expiry = Some(100);
+    let peer = node.join_as(0, &connect);
+    node.shell.set_turn_age(500);
+    node.cut(peer);
+    node.shell.set_turn_age(0);
+    node.advance_time(Duration::from_millis(10_400));
+    assert_eq!(node.payloads(receiver), Vec::<String>::new());
+    node.advance_time(Duration::from_millis(200));
+    assert_eq!(node.payloads(receiver), ["gone"]);
+}
+
+#[test]
 fn a_will_that_is_dropped_is_not_published_after_a_crash() {
     for expiry in [0, 100] {
         let mut node = Node::durable(1, |plan| plan.settings.keeps_all_wills = true);

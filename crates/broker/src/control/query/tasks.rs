@@ -6,10 +6,22 @@ use std::fmt;
 use crate::traffic::Traffic;
 use thrum_engine::node::metrics::Counter;
 
-/// Units of all query tasks in a turn: about 0.04 ms, which is the latency that queries add for
-/// clients. A page of a million sessions takes about 4000 turns, each of which costs the worker
+/// Least units of all query tasks in a turn: about 0.04 ms, which is the latency that queries add
+/// for clients. A page of a million sessions takes about 4000 turns, each of which costs the worker
 /// some microseconds more.
 pub(crate) const QUERY_UNITS: u64 = 256;
+
+/// Most units of all query tasks in a turn, about 0.3 ms.
+const QUERY_UNITS_MAX: u64 = 2048;
+
+/// The part of the other work of a worker that its queries get on top: the turns of a busy worker
+/// are long and few, and the least portion of each would be next to nothing.
+const QUERY_SHARE: u64 = 8;
+
+/// Units for queries in the turn that ends after this much other work since the last portion.
+fn portion_after(work: u64) -> u64 {
+    (work / QUERY_SHARE).clamp(QUERY_UNITS, QUERY_UNITS_MAX)
+}
 
 /// The part of a query that one worker runs.
 pub(crate) trait WorkerTask: fmt::Debug + Send {
@@ -50,27 +62,34 @@ pub(crate) trait QueuedTask: fmt::Debug + Send {
 /// The pending tasks, the next one in front. [`QueryLimit`](super::QueryLimit) limits their number
 /// ([`QUERIES_MAX`](super::sender::QUERIES_MAX)).
 #[derive(Debug, Default)]
-pub(crate) struct TaskQueue(VecDeque<Box<dyn QueuedTask>>);
+pub(crate) struct TaskQueue {
+    tasks: VecDeque<Box<dyn QueuedTask>>,
+    /// All work of the worker at the end of the last portion, while tasks are pending.
+    work_before: Option<u64>,
+}
 
 impl TaskQueue {
     /// No task is pending.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.tasks.is_empty()
     }
 
     pub(crate) fn push(&mut self, task: Box<dyn QueuedTask>) {
-        self.0.push_back(task);
+        self.tasks.push_back(task);
     }
 
     /// Runs tasks until the portion of the turn is used up; the rest follows in the next turn, for
     /// which the worker is woken.
     #[cold]
     pub(crate) fn advance(&mut self, traffic: &mut Traffic) {
-        traffic.engine.core.turn.begin_portion_of(QUERY_UNITS);
+        let work = traffic.engine.core.turn.work;
+        let others = work - self.work_before.unwrap_or(work);
+        let turn = &mut traffic.engine.core.turn;
+        turn.begin_portion_of(portion_after(others));
         let mut are_left = false;
-        for _ in 0..self.0.len() {
-            let Some(mut task) = self.0.pop_front() else {
+        for _ in 0..self.tasks.len() {
+            let Some(mut task) = self.tasks.pop_front() else {
                 break;
             };
             if task.is_abandoned() {
@@ -83,17 +102,32 @@ impl TaskQueue {
             traffic.engine.core.durable.end_unit();
             are_left |= status == TaskStatus::More;
             if status != TaskStatus::Done {
-                self.0.push_back(task);
+                self.tasks.push_back(task);
             }
             if traffic.engine.core.turn.is_portion_over() {
-                are_left |= !self.0.is_empty();
+                are_left |= !self.tasks.is_empty();
                 break;
             }
         }
+        let is_empty = self.tasks.is_empty();
+        self.work_before = (!is_empty).then_some(traffic.engine.core.turn.work);
         if are_left {
             traffic.edge.node.mailbox(traffic.engine.core.id).wake();
         } else {
-            self.0.shrink_to_fit();
+            self.tasks.shrink_to_fit();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_have_a_share_of_the_turns_of_a_busy_worker() {
+        assert_eq!(portion_after(0), 256);
+        assert_eq!(portion_after(8 * 256), 256);
+        assert_eq!(portion_after(8 * 1000), 1000);
+        assert_eq!(portion_after(1 << 20), 2048);
     }
 }

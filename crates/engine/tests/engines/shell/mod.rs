@@ -366,6 +366,12 @@ impl Shell {
         process.resident_bytes.store(bytes, Ordering::Relaxed);
     }
 
+    /// Sets how long ago the turns began in which something happens from now on.
+    pub(crate) fn set_turn_age(&mut self, millis: u64) {
+        let process = &self.plan.process;
+        process.millis_of_turn.store(millis, Ordering::Relaxed);
+    }
+
     pub(crate) fn engine(&mut self, worker: usize) -> &mut Engine {
         &mut self.workers[worker].engine
     }

@@ -14,7 +14,7 @@ use thrum_engine::retained::RetainedLimits;
 use thrum_engine::settings::{EngineSettings, SubscriptionLimits};
 use thrum_engine::sinks::QueueLimits;
 use thrum_protection::BanBook;
-use thrum_protocol::Limits;
+use thrum_protocol::{Limits, Time};
 use thrum_routing::shared::Strategy;
 use thrum_storage::disk::sim::{SimDisk, SimStorage};
 use thrum_storage::{Committer, Options, QUEUE_BYTES_MAX, Recovered, Stepper, Store, Submitter};
@@ -29,12 +29,19 @@ pub(crate) struct Process {
     pub(crate) resident_bytes: AtomicU64,
     pub(crate) micros: AtomicU64,
     pub(crate) micros_of_look: AtomicU64,
+    /// Time since the begin of the turn.
+    pub(crate) millis_of_turn: AtomicU64,
 }
 
 impl Host for Process {
     fn elapsed(&self) -> Duration {
         let step = self.micros_of_look.load(Ordering::Relaxed);
         Duration::from_micros(self.micros.fetch_add(step, Ordering::Relaxed))
+    }
+
+    fn no_earlier_than_now(&self, turn: Time) -> Time {
+        let millis = self.millis_of_turn.load(Ordering::Relaxed);
+        turn.plus(Duration::from_millis(millis))
     }
 
     fn resident_bytes(&self) -> Option<u64> {

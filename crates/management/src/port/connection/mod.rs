@@ -18,6 +18,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use rustls::pki_types::CertificateDer;
+use socket2::SockRef;
 use thrum_broker::{HttpPort, WebSocketClient};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -55,6 +56,9 @@ const UNREAD_BYTES_MAX: u32 = 256 * 1024;
 const SEND_BYTES_MAX: usize = 64 * 1024;
 /// Time of a connection of HTTP/2 to end, once it was idle for too long.
 const CLOSE_TIME: Duration = Duration::from_secs(10);
+/// Bytes that wait in the system for a reader that does not take them. Without a limit they are
+/// megabytes, and whoever reads nothing is noticed only when they are full.
+const UNSENT_BYTES_MAX: u32 = 64 * 1024;
 /// A peer of HTTP/2 is asked for a sign of life at this interval, and has as long to answer.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 
@@ -140,12 +144,16 @@ async fn begin(arrived: Arrived, port: &HttpPort, room: Room) -> Option<Begun> {
         match timeout(HANDSHAKE_TIME, is_websocket).await {
             // A proxy names its client in the head of the request.
             Ok(Ok(true)) if !port.is_proxy(address.ip()) => admit(stream, address, port),
-            Ok(Ok(_)) => return Some(Begun::Plain(stream, origin)),
+            Ok(Ok(_)) => {
+                limit_unsent(&stream);
+                return Some(Begun::Plain(stream, origin));
+            }
             Ok(Err(error)) => tracing::debug!(%address, %error, "a connection ended"),
             Err(_) => tracing::debug!(%address, "no request in time at the HTTP port"),
         }
         return None;
     };
+    limit_unsent(&stream);
     match timeout(HANDSHAKE_TIME, TlsAcceptor::from(tls).accept(stream)).await {
         Ok(Ok(stream)) => {
             let certificates = stream.get_ref().1.peer_certificates();
@@ -158,6 +166,12 @@ async fn begin(arrived: Arrived, port: &HttpPort, room: Room) -> Option<Begun> {
         Err(_) => tracing::debug!(%address, "TLS took too long at the HTTP port"),
     }
     None
+}
+
+fn limit_unsent(stream: &TcpStream) {
+    if let Err(error) = SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX) {
+        tracing::debug!(%error, "the system does not limit what waits for a reader");
+    }
 }
 
 /// The broker reads the request itself, and answers it.

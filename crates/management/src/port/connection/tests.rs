@@ -3,6 +3,7 @@
 use axum::body::Bytes;
 use futures_util::stream::once;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+use tokio::net::TcpListener;
 use tokio::time::{Instant, interval, sleep};
 
 use super::*;
@@ -172,4 +173,18 @@ async fn an_answer_over_http2_that_says_nothing_for_long_keeps_its_connection() 
     assert_eq!(seen.bytes, 8);
     let secs = seen.after.as_secs();
     assert!((330..332).contains(&secs), "{secs} s");
+}
+
+#[tokio::test]
+async fn little_waits_in_the_system_for_a_reader_that_takes_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let reader = TcpStream::connect(listener.local_addr().unwrap()).await;
+    let (mut near, _) = listener.accept().await.unwrap();
+    limit_unsent(&near);
+    let mut taken = 0;
+    while let Ok(written) = timeout(Duration::from_millis(300), near.write(&[0; 8192])).await {
+        taken += written.unwrap();
+        assert!(taken < 512 * 1024, "{taken} bytes");
+    }
+    drop(reader);
 }
