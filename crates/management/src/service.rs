@@ -15,6 +15,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use thrum_broker::stand_back;
 use thrum_files::{Folder, ListeningSocket};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::Builder;
@@ -95,6 +96,7 @@ impl ControlSocket {
         let thread = std::thread::Builder::new()
             .name("control".to_owned())
             .spawn(move || {
+                stand_back();
                 runtime.block_on(serve(&socket, &router, stopped));
                 // Threads that wait for an answer of the broker end with it.
                 runtime.shutdown_background();

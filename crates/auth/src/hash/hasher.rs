@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{Builder, available_parallelism};
 
+use rustix::process::setpriority_process;
 use thrum_access::Secret;
 use tokio::sync::oneshot;
 
@@ -37,6 +38,10 @@ impl Drop for Pool {
     }
 }
 
+/// How far a thread stands back behind workers that want its core: a flood of logins must not make
+/// clients wait that are connected.
+const STAND_BACK: i32 = 6;
+
 impl Hasher {
     /// Starts the threads.
     ///
@@ -47,9 +52,11 @@ impl Hasher {
         let queue = Arc::new(Queue::default());
         for _ in 0..(cores / CORES_PER_THREAD).max(1) {
             let queue = Arc::clone(&queue);
-            Builder::new()
-                .name("auth-hash".to_owned())
-                .spawn(move || work(&queue))?;
+            Builder::new().name("auth-hash".to_owned()).spawn(move || {
+                // A system that does not allow it changes nothing.
+                setpriority_process(None, STAND_BACK).ok();
+                work(&queue);
+            })?;
         }
         Ok(Self {
             pool: Arc::new(Pool { queue, verified }),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use thrum_broker::{NodeFigures, Signal, SpanTaker};
+use thrum_broker::{NodeFigures, Signal, SpanTaker, stand_back};
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -141,6 +141,7 @@ fn spawn(exports: Exports, lines: Option<Lines>) -> io::Result<JoinHandle<()>> {
     let thread = std::thread::Builder::new().name("telemetry".to_owned());
     thread.spawn(move || {
         silence_this_thread();
+        stand_back();
         runtime.block_on(exports.run(lines));
         // A look-up of a name cannot be ended.
         runtime.shutdown_background();

@@ -25,7 +25,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::{Router, middleware};
-use thrum_broker::{HttpPort, Queries};
+use thrum_broker::{HttpPort, Queries, stand_back};
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
@@ -83,6 +83,7 @@ impl HttpServer {
         let thread = std::thread::Builder::new()
             .name("http".to_owned())
             .spawn(move || {
+                stand_back();
                 runtime.block_on(serve(ports, router, queries, received));
                 // Threads that wait for an answer of the broker end with it.
                 runtime.shutdown_background();
