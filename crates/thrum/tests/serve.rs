@@ -440,24 +440,11 @@ fn a_log_that_nobody_reads_stops_neither_clients_nor_the_end() {
 
 #[test]
 fn threads_that_serve_operators_and_passwords_stand_back_behind_workers() {
-    let http = "listeners.http.bind = \"127.0.0.1:0\"\nlisteners.mqtt.bind = \"127.0.0.1:0\"\n";
-    let folder = folder("niceness");
-    std::fs::write(folder.join("thrum.toml"), http).unwrap();
-    let (file, data) = (folder.join("thrum.toml"), folder.join("data"));
-    let arguments = [
-        "-c",
-        file.to_str().unwrap(),
-        "--data-dir",
-        data.to_str().unwrap(),
-    ];
-    let broker = Broker::start(&arguments);
+    let data = folder("niceness").join("data");
+    let data = data.to_str().unwrap();
+    let broker = Broker::start(&["--dev", "--listen", "127.0.0.1:0", "--data-dir", data]);
     broker.ready();
-    for (name, niceness) in [
-        ("http", 6),
-        ("control", 6),
-        ("auth-hash", 6),
-        ("worker-0", 0),
-    ] {
+    for (name, niceness) in [("control", 6), ("auth-hash", 6), ("worker-0", 0)] {
         // A thread does it itself, and may not have begun.
         let mut looks = 0;
         while broker.niceness(name) != Some(niceness) {
