@@ -9,6 +9,7 @@
 
 mod accept;
 mod answers;
+mod assets;
 mod connection;
 mod forwarded;
 mod headers;
@@ -120,7 +121,7 @@ fn router(managed: Managed, security: Security) -> Router {
     api::router(managed, security, Entrance::Port)
         // Pages and probes are small, or not in memory of their own.
         .layer(middleware::from_fn(held::hold))
-        .merge(pages::router())
+        .merge(assets::router().unwrap_or_else(pages::router))
         .merge(probes::router(queries))
         .method_not_allowed_fallback(api::no_method)
         .layer(middleware::from_fn(headers::protect))
