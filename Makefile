@@ -15,12 +15,22 @@ QUICK := $(TARGET)/quick/thrum
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 16
 
+PAGES := dashboard/dist/site/index.html
+PAGE_SOURCES := $(shell find dashboard -name node_modules -prune -o -path dashboard/dist -prune -o -type f -print)
+
+.PHONY: dashboard
+dashboard: $(PAGES) ## the pages that the program contains; without npm it has one plain page
+
+$(PAGES): $(PAGE_SOURCES)
+	if command -v npm >/dev/null; then dashboard/build.sh; \
+	else echo "npm is missing: the program will have no dashboard (install Node 20 or newer)"; fi
+
 .PHONY: build
-build: ## the release binary, target/release/thrum
+build: dashboard ## the release binary, target/release/thrum
 	cargo build --release --package thrum
 
 .PHONY: quick
-quick: ## the same program in less than half the time, target/quick/thrum
+quick: dashboard ## the same program in less than half the time, target/quick/thrum
 	cargo build --profile quick --package thrum
 
 .PHONY: run
@@ -46,7 +56,7 @@ GATE := cargo test --profile gate --workspace
 
 .PHONY: test
 test: export PROPTEST_RNG_SEED ?= 1
-test: setup ## every check and every test
+test: setup dashboard ## every check and every test
 	cargo fmt --all --check
 	cargo run --quiet --profile gate --package xtask -- counts
 	cargo run --quiet --profile gate --package xtask -- test

@@ -11,10 +11,11 @@ use super::built::{Built, TestProgram};
 use crate::workspace::Workspace;
 
 /// Long suites, which start first, with the approximate number of seconds of each on two cores.
-const LONG: [(&str, u32); 20] = [
+const LONG: [(&str, u32); 21] = [
     ("bench selfcheck", 70),
     ("interop", 60),
     ("schema", 50),
+    ("dashboard", 45),
     ("crash kill", 40),
     ("crash power", 40),
     ("thrum bench_tools", 31),
@@ -161,6 +162,7 @@ pub(super) fn suites(workspace: &Workspace, built: &Built) -> Result<Vec<Suite>>
     for (name, script) in [
         ("interop", "tests/interop/run.sh"),
         ("schema", "tests/schema/run.sh"),
+        ("dashboard", "dashboard/test.sh"),
         ("agents in namespaces", "tests/agents/netns.sh"),
     ] {
         let program = workspace.root.join(script);
@@ -217,6 +219,7 @@ mod tests {
             "check",
             "interop",
             "schema",
+            "dashboard",
             "agents in namespaces",
             "conformance normative, durable",
         ];
