@@ -17,11 +17,12 @@ use crate::control::test_queries::{
     count_topics_in_vain, facets, kick, queries, receivers, session, unsorted, waiting,
 };
 use crate::control::{
-    Cancellation, ConnectionCounts, Figure, Kicked, Presence, QueryError, SessionQuery, SortKey,
-    WaitingSubject,
+    Cancellation, ConnectionCounts, Figure, Kicked, NewBan, Presence, QueryError, SessionQuery,
+    SortKey, WaitingSubject,
 };
 use thrum_engine::node::metrics::Counter;
 use thrum_engine::timeline::SessionEnd;
+use thrum_protection::Subject;
 
 /// Sessions of a listing that takes many turns.
 const MANY: usize = 100_000;
@@ -419,6 +420,30 @@ fn connections_are_counted_by_how_far_they_are() {
     assert_eq!(sum(|counts| counts.awaiting_connect), 1);
     assert_eq!(sum(|counts| counts.established), 1);
     assert_eq!(sum(|counts| counts.closing + counts.in_handshake), 0);
+}
+
+#[test]
+fn a_ban_is_made_though_the_worker_of_its_client_is_late() {
+    let mut workers = two_workers();
+    let mut client = workers[0].accepted();
+    client.write_all(&connect("client", None)).unwrap();
+    settle(&mut workers);
+    client.read_exact(&mut [0; 4]).unwrap();
+    let queries = queries(&workers[0].node).with_timeout(Duration::ZERO);
+    let subject = Subject::ClientId("client".into());
+    let new = NewBan {
+        subject: subject.clone(),
+        reason: "".into(),
+        by: "test".into(),
+        secs: None,
+        disconnects: true,
+    };
+    // No worker has a turn.
+    let added = queries.ban(new).unwrap();
+    assert_eq!(added.ban.subject, subject);
+    assert_eq!(queries.bans().listed, [added.ban]);
+    settle(&mut workers);
+    assert_eq!(client.read_to_end(&mut Vec::new()).unwrap(), 0);
 }
 
 #[test]

@@ -192,8 +192,8 @@ impl Audit {
         if watch == Watch::New {
             let change = Change::new("messages.watched", &look.target());
             let change = change.after(json!({ "by": look.by, "subjects": look.subjects }));
-            let written = self.record(caller, change, Ended::done());
-            written.inspect_err(|_| self.watches().forget(who, &subjects))?;
+            self.record(caller, change, Ended::done())?;
+            self.watches().note_written(who, &subjects, now);
         }
         Ok(watch)
     }

@@ -58,7 +58,8 @@ struct Looks {
 }
 
 impl Watches {
-    /// A caller looks at these things.
+    /// A caller looks at these things. A new look is known when its line is written: nobody is
+    /// shown payloads because of a line that may still fail.
     pub(super) fn watch(&mut self, who: &str, subjects: &[u64], now: Duration) -> Watch {
         if self.0.len() >= CALLERS_MAX && !self.0.contains_key(who) {
             let oldest = self.0.iter().min_by_key(|(_, looks)| looks.last);
@@ -79,21 +80,21 @@ impl Watches {
         if looks.flood.admit(now).is_none() {
             return Watch::TooMany;
         }
-        // The line has all of them.
-        looks.lines.retain(|(other, _)| !subjects.contains(other));
-        looks
-            .lines
-            .extend(subjects.iter().map(|subject| (*subject, now)));
-        while looks.lines.len() > SUBJECTS_MAX {
-            looks.lines.pop_front();
-        }
         Watch::New
     }
 
-    /// A line was not written.
-    pub(super) fn forget(&mut self, who: &str, subjects: &[u64]) {
-        if let Some(looks) = self.0.get_mut(who) {
-            looks.lines.retain(|(other, _)| !subjects.contains(other));
+    /// The line of a look that began at this time is written.
+    pub(super) fn note_written(&mut self, who: &str, subjects: &[u64], began: Duration) {
+        // Another caller may have taken its room.
+        let Some(looks) = self.0.get_mut(who) else {
+            return;
+        };
+        // The line has all of them.
+        looks.lines.retain(|(other, _)| !subjects.contains(other));
+        let written = subjects.iter().map(|subject| (*subject, began));
+        looks.lines.extend(written);
+        while looks.lines.len() > SUBJECTS_MAX {
+            looks.lines.pop_front();
         }
     }
 }
@@ -106,29 +107,47 @@ mod tests {
         Duration::from_secs(secs)
     }
 
+    /// A look whose line is written at once.
+    fn look(watches: &mut Watches, who: &str, subjects: &[u64], now: Duration) -> Watch {
+        let watch = watches.watch(who, subjects, now);
+        if watch == Watch::New {
+            watches.note_written(who, subjects, now);
+        }
+        watch
+    }
+
+    #[test]
+    fn a_look_is_known_when_its_line_is_written_and_not_before() {
+        let mut watches = Watches::default();
+        assert_eq!(watches.watch("alice", &[1], at(0)), Watch::New);
+        // The line of the first one may fail.
+        assert_eq!(watches.watch("alice", &[1], at(1)), Watch::New);
+        watches.note_written("alice", &[1], at(0));
+        assert_eq!(watches.watch("alice", &[1], at(2)), Watch::Known);
+        assert_eq!(watches.watch("alice", &[1], at(600)), Watch::New);
+    }
+
     #[test]
     fn a_caller_that_connects_again_adds_a_line_after_ten_minutes() {
         let mut watches = Watches::default();
-        assert_eq!(watches.watch("alice", &[1, 2], at(0)), Watch::New);
-        assert_eq!(watches.watch("alice", &[1], at(599)), Watch::Known);
-        assert_eq!(watches.watch("bob", &[1], at(599)), Watch::New);
-        assert_eq!(watches.watch("alice", &[2, 3], at(599)), Watch::New);
-        assert_eq!(watches.watch("alice", &[2], at(600)), Watch::Known);
-        assert_eq!(watches.watch("alice", &[1], at(600)), Watch::New);
-        watches.forget("alice", &[1]);
-        assert_eq!(watches.watch("alice", &[1], at(601)), Watch::New);
+        assert_eq!(look(&mut watches, "alice", &[1, 2], at(0)), Watch::New);
+        assert_eq!(look(&mut watches, "alice", &[1], at(599)), Watch::Known);
+        assert_eq!(look(&mut watches, "bob", &[1], at(599)), Watch::New);
+        assert_eq!(look(&mut watches, "alice", &[2, 3], at(599)), Watch::New);
+        assert_eq!(look(&mut watches, "alice", &[2], at(600)), Watch::Known);
+        assert_eq!(look(&mut watches, "alice", &[1], at(600)), Watch::New);
     }
 
     #[test]
     fn a_caller_that_looks_at_everything_adds_lines_at_a_rate() {
         let mut watches = Watches::default();
         let lines = |watches: &mut Watches, secs: std::ops::Range<u64>| {
-            let looks = secs.map(|second| watches.watch("alice", &[second], at(second)));
+            let looks = secs.map(|second| look(watches, "alice", &[second], at(second)));
             looks.filter(|watch| *watch == Watch::New).count()
         };
         assert_eq!(lines(&mut watches, 0..100), 60 + 9);
         assert_eq!(lines(&mut watches, 100..1000), 90);
-        assert_eq!(watches.watch("bob", &[1], at(1000)), Watch::New);
+        assert_eq!(look(&mut watches, "bob", &[1], at(1000)), Watch::New);
         assert!(watches.0["alice"].lines.len() <= SUBJECTS_MAX);
     }
 
@@ -136,7 +155,7 @@ mod tests {
     fn callers_that_have_not_looked_for_long_make_room() {
         let mut watches = Watches::default();
         for number in 0..2 * CALLERS_MAX as u64 {
-            watches.watch(&format!("key-{number}"), &[1], at(number));
+            look(&mut watches, &format!("key-{number}"), &[1], at(number));
         }
         assert_eq!(watches.0.len(), CALLERS_MAX);
         assert!(!watches.0.contains_key("key-0"));

@@ -15,7 +15,7 @@ use crate::api::Problem;
 
 /// An answer of so many bytes is not counted: those of strangers, who get problems only.
 const SMALL_BYTES: usize = 1024;
-/// Bytes of the answers of one connection; a single one may be longer.
+/// Bytes of the answers of one connection; the one that exceeds them still passes.
 const CONNECTION_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes of the answers of all connections.
 const ALL_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -42,6 +42,16 @@ impl Room {
         }
     }
 
+    /// Takes room, whether it is there or not.
+    fn exceed(&self, len: usize) -> Held {
+        self.connection.bytes.fetch_add(len, Ordering::Relaxed);
+        self.all.bytes.fetch_add(len, Ordering::Relaxed);
+        Held {
+            room: self.clone(),
+            len,
+        }
+    }
+
     /// Takes room; none if it is not there.
     fn take(&self, len: usize) -> Option<Held> {
         let held = Held {
@@ -50,8 +60,7 @@ impl Room {
         };
         let before = self.connection.bytes.fetch_add(len, Ordering::Relaxed);
         let of_all = self.all.bytes.fetch_add(len, Ordering::Relaxed) + len;
-        let fits = before == 0 || before + len <= CONNECTION_BYTES_MAX;
-        if fits && of_all <= ALL_BYTES_MAX {
+        if before < CONNECTION_BYTES_MAX && of_all <= ALL_BYTES_MAX {
             return Some(held);
         }
         let refused = self.all.refused.fetch_add(1, Ordering::Relaxed) + 1;
@@ -95,26 +104,34 @@ impl AsRef<[u8]> for Kept {
     }
 }
 
-/// Counts an answer, or refuses it. Streams make each piece when the one before was taken.
+/// Counts an answer, or refuses it; that of a change never: the change is made. Streams make each
+/// piece when the one before was taken.
 pub(super) async fn hold(request: Request, next: Next) -> Response {
     let room = request.extensions().get::<Room>().cloned();
+    let is_read = request.method().is_safe();
     let response = next.run(request).await;
     let len = response.body().size_hint().exact();
     let is_small = len.is_none_or(|len| len <= SMALL_BYTES as u64);
     match room {
-        Some(room) if !is_small => kept(&room, response).await,
+        Some(room) if !is_small => {
+            let take = |len| match is_read {
+                true => room.take(len),
+                false => Some(room.exceed(len)),
+            };
+            kept(take, response).await
+        }
         _ => response,
     }
 }
 
-async fn kept(room: &Room, response: Response) -> Response {
+async fn kept(take: impl FnOnce(usize) -> Option<Held>, response: Response) -> Response {
     let (head, body) = response.into_parts();
     // It is there: its length is known.
     let Ok(read) = body.collect().await else {
         return untaken().into_response();
     };
     let bytes = read.to_bytes();
-    let Some(held) = room.take(bytes.len()) else {
+    let Some(held) = take(bytes.len()) else {
         return untaken().into_response();
     };
     let bytes = Bytes::from_owner(Kept { bytes, held });
@@ -139,7 +156,8 @@ fn untaken() -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use axum::routing::get;
+    use axum::http::Method;
+    use axum::routing::any;
     use axum::{Router, middleware};
     use tower::ServiceExt as _;
 
@@ -148,10 +166,15 @@ mod tests {
     const MIB: usize = 1024 * 1024;
 
     async fn ask(room: &Room, len: usize) -> Response {
+        send(room, Method::GET, len).await
+    }
+
+    async fn send(room: &Room, method: Method, len: usize) -> Response {
         let router = Router::new()
-            .route("/", get(move || async move { vec![7; len] }))
+            .route("/", any(move || async move { vec![7; len] }))
             .layer(middleware::from_fn(hold));
-        let mut request = Request::get("/").body(Body::empty()).unwrap();
+        let mut request = Request::new(Body::empty());
+        *request.method_mut() = method;
         request.extensions_mut().insert(room.clone());
         router.oneshot(request).await.unwrap()
     }
@@ -194,5 +217,40 @@ mod tests {
         assert_eq!(all.all.bytes.load(Ordering::Relaxed), 0);
         let answer = ask(&all.of_connection(), 10 * MIB).await;
         assert_eq!(answer.status(), StatusCode::OK);
+    }
+
+    #[tokio::test]
+    async fn the_answer_of_a_change_is_not_refused() {
+        let room = Room::default();
+        let waiting = ask(&room, CONNECTION_BYTES_MAX).await;
+        assert_eq!(
+            ask(&room, MIB).await.status(),
+            StatusCode::TOO_MANY_REQUESTS
+        );
+        for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+            let answer = send(&room, method.clone(), MIB).await;
+            assert_eq!(answer.status(), StatusCode::OK, "{method}");
+        }
+        // It counts like others, for as long as it waits.
+        drop(waiting);
+        let change = send(&room, Method::POST, CONNECTION_BYTES_MAX).await;
+        assert_eq!(
+            ask(&room, MIB).await.status(),
+            StatusCode::TOO_MANY_REQUESTS
+        );
+        drop(change);
+        assert_eq!(room.all.bytes.load(Ordering::Relaxed), 0);
+        assert_eq!(ask(&room, MIB).await.status(), StatusCode::OK);
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_long_waits_behind_a_short_one() {
+        let room = Room::default();
+        let short = ask(&room, 2 * SMALL_BYTES).await;
+        let long = ask(&room, 10 * MIB).await;
+        assert_eq!(long.status(), StatusCode::OK);
+        let refused = ask(&room, 2 * SMALL_BYTES).await;
+        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+        drop((short, long));
     }
 }

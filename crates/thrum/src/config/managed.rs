@@ -37,17 +37,11 @@ pub(crate) fn read(data_dir: &Path) -> io::Result<Option<Arc<Source>>> {
     Ok(Some(source(data_dir, text)))
 }
 
-/// Reads the file of a data directory, with a sign for each byte that is no text.
+/// The same as it is on the disk, also if it is no text.
 ///
 /// # Errors
-/// As [`read`].
-#[cfg(feature = "management")]
-pub(crate) fn read_damaged(data_dir: &Path) -> io::Result<Option<String>> {
-    let bytes = bytes(data_dir)?;
-    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
-}
-
-fn bytes(data_dir: &Path) -> io::Result<Option<Vec<u8>>> {
+/// The directory or the file cannot be read.
+pub(crate) fn bytes(data_dir: &Path) -> io::Result<Option<Vec<u8>>> {
     let folder = match Folder::open(data_dir) {
         // Whoever needs the directory says what is wrong with it.
         Err(error) if is_no_directory(&error) => return Ok(None),

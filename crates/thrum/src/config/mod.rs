@@ -137,18 +137,43 @@ pub(crate) fn load_with(request: &Request, managed: &str) -> Result<Loaded, Prob
     load_layers(request, ManagedLayer::Text(managed))
 }
 
-fn load_layers(request: &Request, managed: ManagedLayer<'_>) -> Result<Loaded, Problems> {
+/// The data directory that a configuration names, found without the file in it; empty if there is
+/// none.
+///
+/// # Errors
+/// A file cannot be read or imported.
+pub(crate) fn data_dir(request: &Request) -> Result<PathBuf, Problems> {
+    let (files, _) = read_files(request)?;
+    let named = named_data_dir(&files, &variables(), request);
+    Ok(named.unwrap_or_default())
+}
+
+/// The files, and the report about a file of mosquitto.
+fn read_files(
+    request: &Request,
+) -> Result<(Vec<Arc<Source>>, Option<mosquitto::Report>), Problems> {
     let mut sources = read_sources(request)?;
     let imported = match sources.first_mut() {
         Some(main) => of_mosquitto(main)?,
         None => None,
     };
+    Ok((sources, imported))
+}
+
+/// The variables of the environment, in the order in which they are read.
+fn variables() -> Vec<(String, String)> {
     // Names and values that are not UTF-8 are not thrum's.
     let variables = std::env::vars_os()
         .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)));
     let mut variables: Vec<(String, String)> = variables.collect();
     // The variable that all Rust programs share comes first, so that thrum's own name overrides it.
     variables.sort_by_key(|(name, _)| (name != SHARED_LOG_VARIABLE, name.clone()));
+    variables
+}
+
+fn load_layers(request: &Request, managed: ManagedLayer<'_>) -> Result<Loaded, Problems> {
+    let (sources, imported) = read_files(request)?;
+    let variables = variables();
     let (managed, unread) = managed_source(&sources, &variables, request, managed)?;
     let layers = Layers {
         managed,

@@ -58,6 +58,39 @@ fn ended(mut child: Child) {
 }
 
 #[test]
+fn two_who_add_rules_to_a_user_at_the_same_time_lose_none() {
+    let folder = folder("two-writers");
+    let server = Server::start(&folder, "data");
+    assert!(!server.port.is_empty());
+    run(&folder, "users add alice --password-file password", 0);
+    let folder = &folder;
+    std::thread::scope(|scope| {
+        for writer in ["a", "b"] {
+            scope.spawn(move || {
+                for number in 0..10 {
+                    let line = format!("users change alice --allow 'sub {writer}/{number}'");
+                    run(folder, &line, 0);
+                }
+            });
+        }
+    });
+    let user = folder
+        .json("api get /users/alice --data-dir data")
+        .remove(0);
+    let rules = user["rules"].as_array().unwrap();
+    for writer in ["a", "b"] {
+        let expected: Vec<String> = (0..10)
+            .map(|number| format!("allow sub {writer}/{number}"))
+            .collect();
+        let own = rules.iter().filter_map(Value::as_str);
+        let own: Vec<&str> = own
+            .filter(|rule| rule.contains(&format!("{writer}/")))
+            .collect();
+        assert_eq!(own, expected);
+    }
+}
+
+#[test]
 fn users_of_a_running_broker_are_added_changed_and_removed_at_once() {
     let folder = folder("users");
     let server = Server::start(&folder, "data");

@@ -9,6 +9,7 @@ use thrum_storage::disk::RealDisk;
 use thrum_storage::{Batch, Change, Store};
 
 use crate::folder::{Folder, message, queued, session};
+use crate::server::Server;
 
 #[test]
 fn a_restore_equals_the_original() {
@@ -138,13 +139,19 @@ fn a_directory_with_files_of_a_broker_is_not_empty_and_loses_those_that_a_backup
     folder.printed("backup create b.tar --data-dir data");
     let names = ["users.jsonl", "managed.toml", "managed.versions/1.toml"];
     std::fs::create_dir_all(folder.path("new/managed.versions")).unwrap();
+    // Each of them alone.
     for name in names {
-        std::fs::write(folder.path("new").join(name), "old").unwrap();
+        let path = folder.path("new").join(name);
+        std::fs::write(&path, "old").unwrap();
         folder.check_fails(
             "backup restore b.tar --data-dir new",
             2,
             "error: new is not empty; name another directory, or add --force, which removes its contents\n",
         );
+        std::fs::remove_file(path).unwrap();
+    }
+    for name in names {
+        std::fs::write(folder.path("new").join(name), "old").unwrap();
     }
     assert!(!folder.path("new/state").exists() && !folder.path("new/restore").exists());
     folder.printed("backup restore b.tar --data-dir new --force");
@@ -198,6 +205,19 @@ fn a_restore_that_was_cut_off_is_finished_wherever_it_was() {
             assert!(!folder.path("data").join(gone).exists(), "{gone}");
         }
     }
+}
+
+#[test]
+fn a_start_finishes_a_restore_though_the_settings_before_it_are_damaged() {
+    let folder = cut_off("backup-cut-off-damaged");
+    std::fs::write(folder.path("data/managed.toml"), b"limits = \xff\n").unwrap();
+    let server = Server::start(&folder, "data");
+    assert!(!server.port.is_empty());
+    drop(server);
+    let settings = std::fs::read(folder.path("data/managed.toml")).unwrap();
+    assert_eq!(settings, b"");
+    assert_eq!(folder.state("data").sessions.len(), 3);
+    assert!(!folder.path("data/restore").exists());
 }
 
 #[test]

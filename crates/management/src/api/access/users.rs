@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use thrum_access::Secret;
 use thrum_auth::Credential;
 use thrum_auth::config::USERS;
-use thrum_auth::users::{PasswordHash, User as Stored, UserStore};
+use thrum_auth::users::{PasswordHash, RuleList, User as Stored, UserStore};
 use thrum_broker::{Condition, Presence, SessionFilter, SessionQuery, SessionState, SortKey};
 use utoipa::ToSchema;
 
@@ -87,7 +87,7 @@ pub struct NewUser {
     disabled: bool,
 }
 
-/// What changes of a user; null keeps it, and a list replaces the list.
+/// What changes of a user; null keeps it, and a list replaces the list, but for `add_rules`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct UserChange {
@@ -97,6 +97,8 @@ pub struct UserChange {
     pub groups: Option<Vec<String>>,
     /// Its own rules.
     pub rules: Option<Vec<String>>,
+    /// Rules that follow its own: those of others who add some at the same time stay.
+    pub add_rules: Option<Vec<String>>,
     /// It may do everything.
     pub superuser: Option<bool>,
     /// It may not log in; its clients are disconnected.
@@ -292,7 +294,7 @@ pub(super) async fn change(
     let asked = body.parse(&name)?;
     let before = stored(&api, &name).await?;
     let mut after = before.clone();
-    asked.apply(&mut after);
+    asked.apply(&name, &mut after)?;
     let (disconnected, left) = match body.disabled {
         Some(true) => clients_of(&api, &name).await?,
         _ => (0, 0),
@@ -304,7 +306,7 @@ pub(super) async fn change(
         let mut user = store
             .remove_user(&changing)
             .ok_or_else(|| missing("user", &changing))?;
-        asked.apply(&mut user);
+        asked.apply(&changing, &mut user)?;
         let changed = shown(&changing, &user);
         store.set_user(&changing, user);
         Ok(changed)
@@ -402,7 +404,8 @@ pub(super) async fn set_password(
 struct Parsed {
     roles: Option<Vec<Box<str>>>,
     groups: Option<Vec<Box<str>>>,
-    rules: Option<thrum_auth::users::RuleList>,
+    rules: Option<RuleList>,
+    added_rules: Option<RuleList>,
     is_superuser: Option<bool>,
     is_disabled: Option<bool>,
 }
@@ -413,18 +416,22 @@ impl UserChange {
             let given = given.as_deref().map(|given| names(kind, given));
             given.transpose()
         };
-        let own = self.rules.clone();
-        let own = own.map(|texts| rules(texts, &format!("user {name}")));
+        let list = |texts: &Option<Vec<String>>| {
+            let texts = texts.clone();
+            let parsed = texts.map(|texts| rules(texts, &format!("user {name}")));
+            parsed.transpose()
+        };
         let parsed = Parsed {
             roles: of("role", &self.roles)?,
             groups: of("group", &self.groups)?,
-            rules: own.transpose()?,
+            rules: list(&self.rules)?,
+            added_rules: list(&self.add_rules)?,
             is_superuser: self.superuser,
             is_disabled: self.disabled,
         };
         if parsed.is_empty() {
             return Err(Problem::bad_request(
-                "nothing to change; name roles, groups, rules, superuser or disabled",
+                "nothing to change; name roles, groups, rules, add_rules, superuser or disabled",
             ));
         }
         Ok(parsed)
@@ -436,11 +443,12 @@ impl Parsed {
         self.roles.is_none()
             && self.groups.is_none()
             && self.rules.is_none()
+            && self.added_rules.is_none()
             && self.is_superuser.is_none()
             && self.is_disabled.is_none()
     }
 
-    fn apply(&self, user: &mut Stored) {
+    fn apply(&self, name: &str, user: &mut Stored) -> Result<(), Problem> {
         if let Some(roles) = &self.roles {
             user.roles.clone_from(roles);
         }
@@ -450,8 +458,13 @@ impl Parsed {
         if let Some(rules) = &self.rules {
             user.rules.clone_from(rules);
         }
+        if let Some(added) = &self.added_rules {
+            let all = user.rules.followed_by(added, &format!("user {name}"));
+            user.rules = all.map_err(Problem::bad_request)?;
+        }
         user.is_superuser = self.is_superuser.unwrap_or(user.is_superuser);
         user.is_disabled = self.is_disabled.unwrap_or(user.is_disabled);
+        Ok(())
     }
 }
 

@@ -58,9 +58,36 @@ pub(super) enum Part {
     /// One client.
     Client(String),
     /// The topics of a level; with payloads for those who may see them.
-    Topics(TopicQuery, bool),
+    Topics(TopicQuery, Payloads),
     /// One topic.
-    Topic(String, bool),
+    Topic(String, Payloads),
+}
+
+/// Whether a viewer sees the payloads of topics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Payloads {
+    Shown,
+    /// The viewer has no right to them.
+    NoScope,
+    /// The look at them is not in the audit log.
+    NotNoted,
+}
+
+impl Payloads {
+    pub(super) fn are_shown(self) -> bool {
+        self == Self::Shown
+    }
+
+    /// Why there are none.
+    pub(super) const fn left_out(self) -> Option<&'static str> {
+        match self {
+            Self::Shown => None,
+            Self::NoScope => Some("they need the scope messages:read"),
+            Self::NotNoted => Some(
+                "the audit log does not take this look at them now; open the stream again later",
+            ),
+        }
+    }
 }
 
 /// A list of clients as it was asked for, and how it is identified.
@@ -162,17 +189,22 @@ impl Declared {
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             read.take(&name, value.into_owned())?;
         }
-        read.declared(sender.caller.may(Scope::MessagesRead))
+        let may_see = sender.caller.may(Scope::MessagesRead);
+        read.declared(if may_see {
+            Payloads::Shown
+        } else {
+            Payloads::NoScope
+        })
     }
 
     /// The look at payloads that the log has; none if there are no payloads.
     pub(super) fn look(&self) -> Option<Look> {
         let subjects = self.parts.iter().filter_map(|part| match part {
-            Part::Topics(query, true) => Some(match &query.under {
+            Part::Topics(query, Payloads::Shown) => Some(match &query.under {
                 Some(level) => format!("level {level}/"),
                 None => "the top level".to_owned(),
             }),
-            Part::Topic(topic, true) => Some(format!("topic {topic}")),
+            Part::Topic(topic, Payloads::Shown) => Some(format!("topic {topic}")),
             _ => None,
         });
         let subjects: Vec<String> = subjects.collect();
@@ -183,11 +215,11 @@ impl Declared {
         (!look.subjects.is_empty()).then_some(look)
     }
 
-    /// Shows topics without payloads.
+    /// Shows topics without payloads, as the look at them is not in the audit log.
     pub(super) fn leave_payloads_out(&mut self) {
         for part in &mut self.parts {
             if let Part::Topics(_, payloads) | Part::Topic(_, payloads) = part {
-                *payloads = false;
+                *payloads = Payloads::NotNoted;
             }
         }
     }
@@ -198,7 +230,7 @@ impl Declared {
         for part in &self.parts {
             let needed: &[Scope] = match part {
                 Part::Figures => &[Scope::MetricsRead],
-                Part::Topics(_, true) | Part::Topic(_, true) => {
+                Part::Topics(_, Payloads::Shown) | Part::Topic(_, Payloads::Shown) => {
                     &[Scope::ClientsRead, Scope::MessagesRead]
                 }
                 Part::Clients(_) | Part::Client(_) | Part::Topics(..) | Part::Topic(..) => {
@@ -274,7 +306,7 @@ impl Read {
         Ok(())
     }
 
-    fn declared(mut self, payloads: bool) -> Result<Declared, Problem> {
+    fn declared(mut self, payloads: Payloads) -> Result<Declared, Problem> {
         let mut parts = Vec::new();
         let mut figures = Vec::new();
         if let Some(names) = &self.figures {
@@ -424,7 +456,7 @@ mod tests {
                 limit: ROWS,
                 ..TopicQuery::default()
             };
-            Part::Topics(query, false)
+            Part::Topics(query, Payloads::NoScope)
         };
         let rows = ClientRows {
             filter: "user=alice".to_owned(),
@@ -440,7 +472,7 @@ mod tests {
             level(None),
             level(Some("b,c")),
             level(Some("site/a")),
-            Part::Topic("x".to_owned(), false),
+            Part::Topic("x".to_owned(), Payloads::NoScope),
         ];
         assert_eq!(declared.parts, expected);
         assert_eq!(declared.scopes(), [Scope::ClientsRead, Scope::MetricsRead]);
@@ -451,7 +483,8 @@ mod tests {
         let with = read_as("topic=t", &[Scope::ClientsRead, Scope::MessagesRead]).unwrap();
         assert_eq!(with.scopes(), [Scope::ClientsRead, Scope::MessagesRead]);
         let without = read_as("topic=t", &[Scope::ClientsRead]).unwrap();
-        assert_eq!(without.parts, [Part::Topic("t".to_owned(), false)]);
+        let part = Part::Topic("t".to_owned(), Payloads::NoScope);
+        assert_eq!(without.parts, [part]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::super::client_detail::ClientDetail;
 use super::super::clients::Client;
 use super::super::topics::{Topic, TopicInFull, TopicMessage};
 use super::super::{ApiState, Problem};
-use super::declared::{ClientRows, Part};
+use super::declared::{ClientRows, Part, Payloads};
 use super::state::{Content, Row, Rows, State};
 
 /// Rates are of this time, however often they are told: at 250 ms they would jump.
@@ -105,18 +105,24 @@ async fn client(api: &ApiState, client_id: &str, at_ms: u64) -> Result<State, Pr
 async fn topics(
     api: &ApiState,
     query: &TopicQuery,
-    payloads: bool,
+    payloads: Payloads,
     at_ms: u64,
 ) -> Result<State, Problem> {
     let under = query.under.clone();
     let query = query.clone();
     let found = api.clone().query(move |queries| queries.topics(&query));
     let found = found.await?;
-    let node = found.node.map(|row| listed(Topic::whole(row, payloads)));
-    let head = json!({ "node": node, "others": found.others, "more": found.next.is_some() });
+    let shows = payloads.are_shown();
+    let node = found.node.map(|row| listed(Topic::whole(row, shows)));
+    let head = json!({
+        "node": node,
+        "others": found.others,
+        "more": found.next.is_some(),
+        "payloads_left_out": payloads.left_out(),
+    });
     let mut rows = Rows::new(&head);
     for row in found.rows {
-        let topic = listed(Topic::below(under.as_deref(), row, payloads));
+        let topic = listed(Topic::below(under.as_deref(), row, shows));
         rows.push(Row::Topic(Box::new(topic)));
     }
     Ok(State {
@@ -152,14 +158,15 @@ fn shorten(value: &mut TopicMessage) {
 async fn one_topic(
     api: &ApiState,
     topic: &str,
-    payloads: bool,
+    payloads: Payloads,
     at_ms: u64,
 ) -> Result<State, Problem> {
     let name = topic.to_owned();
     let found = api.clone().query(move |queries| queries.topic(&name));
-    let found = TopicInFull::new(topic.to_owned(), found.await?, payloads);
+    let found = TopicInFull::new(topic.to_owned(), found.await?, payloads.are_shown());
     // Its name is in each event.
-    Ok(State::one(at_ms, &json!({ "detail": found })))
+    let detail = json!({ "detail": found, "payloads_left_out": payloads.left_out() });
+    Ok(State::one(at_ms, &detail))
 }
 
 #[cfg(test)]

@@ -205,9 +205,15 @@ async fn each_part_needs_its_scope_and_payloads_theirs() {
         (&Value::Null, &json!(6))
     );
     assert!(!topic.to_string().contains("secret"), "{topic}");
+    let why = json!("they need the scope messages:read");
+    assert_eq!(topic["payloads_left_out"], why);
+    let mut level = api.open(&reader, "topics=&every=250ms").await;
+    assert_eq!(level.of("topics").await["payloads_left_out"], why);
     // Another viewer of the same topic sees it.
     let mut events = api.open(&admin, "topic=t&every=250ms").await;
-    assert!(events.of("topic").await.to_string().contains("secret"));
+    let topic = events.of("topic").await;
+    assert!(topic.to_string().contains("secret"), "{topic}");
+    assert_eq!(topic["payloads_left_out"], Value::Null);
 }
 
 #[tokio::test(start_paused = true)]
@@ -633,6 +639,8 @@ async fn payloads_that_are_not_in_the_audit_log_are_not_shown() {
     let topic = events.of("topic").await;
     assert_eq!(topic["detail"]["values"][0]["payload_bytes"], 6, "{topic}");
     assert!(!topic.to_string().contains("secret"), "{topic}");
+    let why = topic["payloads_left_out"].as_str().unwrap();
+    assert!(why.contains("audit log"), "{why}");
     api.security.audit.mend_disk(healthy);
     drop(api.open(&admin, "topic=t&every=250ms").await);
     // Another thing each time: the log would be full of them.

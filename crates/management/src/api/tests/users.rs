@@ -207,6 +207,29 @@ async fn the_command_and_the_interface_do_not_lose_each_others_changes() {
 }
 
 #[tokio::test]
+async fn rules_that_two_add_at_the_same_time_are_all_there() {
+    let api = TestApi::with_users("add-rules");
+    let admin = api.admin().await;
+    let body = json!({ "name": "alice", "rules": ["allow sub first"] });
+    assert_eq!(api.post(&admin, "/users", body).await.status, 201);
+    let path = "/users/alice";
+    let add = |rule: &str| api.patch(&admin, path, json!({ "add_rules": [rule] }));
+    let (one, other) = tokio::join!(add("allow sub a"), add("deny sub b"));
+    assert_eq!((one.status, other.status), (200, 200), "{}", one.body);
+    let found = api.get(&admin, path).await;
+    let mut rules: Vec<String> = serde_json::from_value(found.body["rules"].clone()).unwrap();
+    assert_eq!(rules[0], "allow sub first");
+    rules.sort();
+    assert_eq!(rules, ["allow sub a", "allow sub first", "deny sub b"]);
+    let both = json!({ "rules": ["deny pub x"], "add_rules": ["allow pub y"] });
+    let changed = api.patch(&admin, path, both).await;
+    let expected = json!(["deny pub x", "allow pub y"]);
+    assert_eq!(changed.body["user"]["rules"], expected);
+    let wrong = json!({ "add_rules": ["maybe pub x"] });
+    assert_eq!(api.patch(&admin, path, wrong).await.status, 400);
+}
+
+#[tokio::test]
 async fn users_are_listed_by_page_and_filter() {
     let api = TestApi::with_users("users-list");
     let admin = api.admin().await;

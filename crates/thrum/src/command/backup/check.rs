@@ -99,9 +99,13 @@ fn read(name: &str, file: File, visit: &mut Visit<'_>) -> anyhow::Result<Summary
     })
 }
 
-/// Reads a file that was just written, and compares it with its manifest. Memory: a chunk.
+/// Reads a file that was just written, and compares it with its manifest. `watch` is asked before
+/// each chunk, and may end it. Memory: a chunk.
 #[cfg(feature = "management")]
-pub(super) fn verify(mut file: &File) -> anyhow::Result<()> {
+pub(super) fn verify(
+    mut file: &File,
+    watch: &dyn Fn() -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     file.rewind()?;
     let (mut segments, mut files) = (Vec::new(), Vec::new());
     let mut archive = tar::Archive::new(BufReader::new(file));
@@ -117,17 +121,22 @@ pub(super) fn verify(mut file: &File) -> anyhow::Result<()> {
             (None, Some(name)) => (name, &mut files),
             (None, None) => bail!("{path} is in it, which no backup of thrum has"),
         };
-        list.push(measured(name, &mut entry).context(DAMAGED)?);
+        list.push(measured(name, &mut entry, watch)?);
     }
     bail!("it has no manifest at its end; {DAMAGED}");
 }
 
 #[cfg(feature = "management")]
-fn measured(name: &str, from: &mut impl Read) -> std::io::Result<Segment> {
+fn measured(
+    name: &str,
+    from: &mut impl Read,
+    watch: &dyn Fn() -> anyhow::Result<()>,
+) -> anyhow::Result<Segment> {
     let mut found = Segment::of(name, &[]);
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
-        let count = from.read(&mut chunk)?;
+        watch()?;
+        let count = from.read(&mut chunk).context(DAMAGED)?;
         if count == 0 {
             return Ok(found);
         }
@@ -187,14 +196,16 @@ mod tests {
             .segment("00000000000000000001.log", &vec![7; 100_000])
             .unwrap();
         archive.finish("now".to_owned()).unwrap();
-        verify(&file).unwrap();
+        verify(&file, &|| Ok(())).unwrap();
+        let ended = verify(&file, &|| bail!("it was removed")).unwrap_err();
+        assert_eq!(format!("{ended:#}"), "it was removed");
         let mut bytes = std::fs::read(&path).unwrap();
         bytes[90_000] ^= 1;
         std::fs::write(&path, &bytes).unwrap();
-        let refused = verify(&file).unwrap_err().to_string();
+        let refused = verify(&file, &|| Ok(())).unwrap_err().to_string();
         assert!(refused.contains("does not pass its check"), "{refused}");
         std::fs::write(&path, &bytes[..50_000]).unwrap();
-        assert!(verify(&file).is_err());
+        assert!(verify(&file, &|| Ok(())).is_err());
         std::fs::remove_file(&path).unwrap();
     }
 }

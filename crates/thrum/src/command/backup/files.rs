@@ -110,9 +110,9 @@ fn is_numbered(folder: &str, file: &str) -> bool {
     })
 }
 
-/// Whether a data directory has an audit log.
-pub(super) fn has_audit(data_dir: &Path) -> anyhow::Result<bool> {
-    let Some(folder) = open(data_dir, AUDIT)? else {
+/// Whether one of the folders of a data directory has a file that a broker has written.
+pub(super) fn has_numbered(data_dir: &Path, folder: &str) -> anyhow::Result<bool> {
+    let Some(folder) = open(data_dir, folder)? else {
         return Ok(false);
     };
     Ok(!numbered(&folder)?.is_empty())

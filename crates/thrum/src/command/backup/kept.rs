@@ -14,13 +14,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use thrum_files::Folder;
 use thrum_management::api::Backup;
 use thrum_management::{BackupEnded, OpenBackup, ProgramError};
+use thrum_storage::WallMillis;
 
 use super::archive::Watch;
 use super::check::verify;
 use super::create::write;
 use super::files::NAMES;
 use crate::command::data_dir::DataDir;
-use crate::command::shown::{now, time};
+use crate::command::shown::{now, parse_time, time};
 
 /// Folder in the data directory.
 const FOLDER: &str = "backups";
@@ -100,7 +101,8 @@ impl KeptBackups {
         }
         check_room(&folder).map_err(|error| no_room(&error))?;
         remove_parts(&folder);
-        let name = new_name(&names);
+        let before = current.as_ref().map(|work| &work.name);
+        let name = new_name(names.last().max(before).map(String::as_str), now());
         let part = format!("{name}{PART}");
         let file = folder.create_new(OsStr::new(&part)).map_err(failed)?;
         folder.set_owner(&file).map_err(failed)?;
@@ -264,13 +266,12 @@ impl Making {
         let folder = Folder::open(self.folder.path())?;
         let watch: Watch = Arc::new(move |written| {
             work.written.store(written, Ordering::Relaxed);
-            if *lock(&work.is_cancelled) {
-                return Err(io::Error::other("it was removed"));
-            }
+            work.check_wanted().map_err(io::Error::other)?;
             check_room(&folder)
         });
         write(&self.data_dir, file.try_clone()?, watch)?;
-        verify(file)?;
+        // A long one is not read to its end when nobody wants it.
+        verify(file, &|| self.work.check_wanted())?;
         let is_cancelled = lock(&self.work.is_cancelled);
         anyhow::ensure!(!*is_cancelled, "it was removed");
         let name = &self.work.name;
@@ -282,6 +283,11 @@ impl Making {
 }
 
 impl Work {
+    fn check_wanted(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(!*lock(&self.is_cancelled), "it was removed");
+        Ok(())
+    }
+
     fn is_running(&self) -> bool {
         lock(&self.failure).is_none()
     }
@@ -370,19 +376,15 @@ fn names(folder: &Folder) -> Result<Vec<String>, ProgramError> {
     Ok(names)
 }
 
-/// Behind all others, also if the clock was set.
-fn new_name(names: &[String]) -> String {
-    let mut at = now();
-    loop {
-        let seconds = time(at);
-        let seconds = seconds.split('.').next().unwrap_or_default().chars();
-        let mut name: String = seconds.filter(|one| !matches!(one, '-' | ':')).collect();
-        name.push('Z');
-        if names.iter().all(|other| *other != name) {
-            return name;
-        }
-        at += 1000;
-    }
+/// The name of a backup that begins now; behind the last one, also if the clock was set back.
+fn new_name(last: Option<&str>, now: WallMillis) -> String {
+    let last = last.and_then(|last| parse_time(&began_at(last)));
+    let behind = last.map_or(0, |last| last.saturating_add(1000));
+    let seconds = time(now.max(behind));
+    let seconds = seconds.split('.').next().unwrap_or_default().chars();
+    let mut name: String = seconds.filter(|one| !matches!(one, '-' | ':')).collect();
+    name.push('Z');
+    name
 }
 
 fn is_name(name: &str) -> bool {
@@ -392,6 +394,7 @@ fn is_name(name: &str) -> bool {
             15 => byte == b'Z',
             _ => byte.is_ascii_digit(),
         })
+        && parse_time(&began_at(name)).is_some()
 }
 
 /// The time that a name is made of.
@@ -500,8 +503,8 @@ mod tests {
 
     #[test]
     fn a_name_is_a_time_and_two_backups_of_a_second_have_two() {
-        let first = new_name(&[]);
-        let second = new_name(std::slice::from_ref(&first));
+        let first = new_name(None, now());
+        let second = new_name(Some(&first), now());
         assert!(is_name(&first) && is_name(&second) && first < second);
         assert_eq!(began_at("20261126T221500Z"), "2026-11-26T22:15:00Z");
         for wrong in [
@@ -509,8 +512,56 @@ mod tests {
             "../users.jsonl00",
             "20261126T221500Z.tar",
             "20261126x221500Z",
+            "20261326T221500Z",
         ] {
             assert!(!is_name(wrong), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_name_is_behind_the_last_one_also_when_the_clock_goes_back() {
+        let at = |text| parse_time(text).unwrap();
+        let last = Some("20261126T221559Z");
+        for (now, name) in [
+            ("2026-11-26T22:17:00.5Z", "20261126T221700Z"),
+            ("2026-11-26T22:15:59.9Z", "20261126T221600Z"),
+            ("2026-11-26T22:15:00Z", "20261126T221600Z"),
+            ("1970-01-01T00:00:00Z", "20261126T221600Z"),
+        ] {
+            assert_eq!(new_name(last, at(now)), name, "{now}");
+        }
+    }
+
+    #[test]
+    fn the_next_backup_is_the_last_of_the_list_though_the_clock_is_behind() {
+        let folder = std::env::temp_dir().join(format!("thrum-behind-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join(FOLDER)).unwrap();
+        std::fs::write(folder.join(FOLDER).join("29991231T235959Z.tar"), "x").unwrap();
+        let kept = KeptBackups::new(&folder);
+        assert_eq!(begun(&kept).unwrap().name, "30000101T000000Z");
+        while kept.unfinished().unwrap().state == "running" {
+            std::thread::yield_now();
+        }
+        // One that has failed was shown under its name.
+        assert_eq!(begun(&kept).unwrap().name, "30000101T000001Z");
+        while kept.unfinished().unwrap().state == "running" {
+            std::thread::yield_now();
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_backup_that_is_removed_while_it_is_read_is_read_to_its_end() {
+        let folder = std::env::temp_dir().join(format!("thrum-read-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join(FOLDER)).unwrap();
+        let name = "20261126T221500Z";
+        let path = folder.join(FOLDER).join(format!("{name}.tar"));
+        std::fs::write(&path, "all of it").unwrap();
+        let kept = KeptBackups::new(&folder);
+        let opened = kept.open(name).unwrap();
+        kept.remove(name).unwrap();
+        assert!(!path.exists());
+        assert_eq!(io::read_to_string(opened.file).unwrap(), "all of it");
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

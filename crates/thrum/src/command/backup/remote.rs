@@ -115,7 +115,13 @@ pub(super) fn create(broker: &Broker, target: &Target) -> anyhow::Result<Summary
             ),
         )
     })?;
-    remove_at(broker, name)?;
+    // The backup is here. It may be gone there, or the connection.
+    if let Err(error) = remove_at(broker, name) {
+        writeln!(
+            io::stderr(),
+            "warning: the broker may keep the backup, which is fetched: {error:#}; thrum backup rm {name} removes it"
+        )?;
+    }
     Ok(fetched)
 }
 

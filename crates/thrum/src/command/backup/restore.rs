@@ -92,14 +92,14 @@ pub(super) fn run(args: &RestoreArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Finishes a restore that was ended when all was there; true if there was one.
+/// Finishes a restore that was ended when all was there, if there was one.
 ///
 /// # Errors
 /// A broker or a restore uses the directory; the disk fails.
-pub(crate) fn finish(data_dir: &Path) -> anyhow::Result<bool> {
+pub(crate) fn finish(data_dir: &Path) -> anyhow::Result<()> {
     let whole = data_dir.join(STAGE).join(WHOLE);
     if data_dir.as_os_str().is_empty() || !whole.exists() {
-        return Ok(false);
+        return Ok(());
     }
     let before = open_if_there(&data_dir.join(STATE))?;
     let _log = open_if_there(&data_dir.join(BESIDE))?;
@@ -114,7 +114,7 @@ pub(crate) fn finish(data_dir: &Path) -> anyhow::Result<bool> {
         io::stderr(),
         "note: a restore of {shown} was cut off when all was unpacked; it is finished now"
     )?;
-    Ok(true)
+    Ok(())
 }
 
 /// A broker that keeps no log has no lock, but answers.
@@ -143,6 +143,12 @@ fn refuse_if_in_use(_data_dir: &Path) -> anyhow::Result<()> {
 fn is_empty(data_dir: &Path, state: &Path) -> anyhow::Result<bool> {
     if NAMES.iter().any(|name| data_dir.join(name).exists()) {
         return Ok(false);
+    }
+    // An audit log stays in any case.
+    for (folder, _) in FOLDERS.iter().filter(|(name, _)| *name != files::AUDIT) {
+        if files::has_numbered(data_dir, folder)? {
+            return Ok(false);
+        }
     }
     let entries = match fs::read_dir(state) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
@@ -174,7 +180,7 @@ fn unpack(args: &RestoreArgs, stage: &Folder, log: &RealDisk) -> anyhow::Result<
     clear(stage, log)?;
     let files = stage.open_or_create_directory(FILES)?;
     // What happened to a directory is not forgotten.
-    let keeps_audit = files::has_audit(args.data_dir.path())?;
+    let keeps_audit = files::has_numbered(args.data_dir.path(), files::AUDIT)?;
     let mut left_out = false;
     let cannot = || format!("cannot write beside {}", args.data_dir.state().display());
     let summary = check(&args.file, &mut |part| match part {

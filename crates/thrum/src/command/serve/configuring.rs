@@ -110,7 +110,7 @@ impl Serving {
         let current = current.map(|version| version.head.version);
         let all = versions::all(&data_dir).map_err(|error| failed(&error))?;
         let described = all.into_iter().map(|version| {
-            let keys = managed_changes::values(&version.text, managed::FILE);
+            let keys = managed_changes::values(&version.text(), managed::FILE);
             ConfigurationVersion {
                 version: version.head.version,
                 at: version.head.at,
@@ -195,10 +195,8 @@ impl Serving {
     ) -> Result<Prepared, ProgramError> {
         let data_dir = self.data_dir()?;
         let before = versions::current(&data_dir).map_err(|error| failed(&error))?;
-        let text = before
-            .as_ref()
-            .map_or("", |version| &version.text)
-            .to_owned();
+        let text = before.as_ref().map(|version| version.text().into_owned());
+        let text = text.unwrap_or_default();
         let set = changes.iter().filter(|(_, value)| !value.is_null());
         let set: Vec<&String> = set.map(|(key, _)| key).collect();
         self.prepared(before, by, |head| {
@@ -221,7 +219,7 @@ impl Serving {
                 what: "version",
                 name: version.to_string(),
             })?;
-            found.text
+            found.text().into_owned()
         };
         let before = versions::current(&data_dir).map_err(|error| failed(&error))?;
         self.prepared(before, by, |head| {
@@ -320,7 +318,7 @@ impl Prepared {
     fn fingerprint(&self) -> String {
         static KEY: OnceLock<RandomState> = OnceLock::new();
         let mut hasher = KEY.get_or_init(RandomState::new).build_hasher();
-        let before = self.before.as_ref().map(|version| &version.text);
+        let before = self.before.as_ref().map(|version| &version.bytes);
         before.hash(&mut hasher);
         for (key, value) in by_key(&self.fresh.config) {
             (key, written(&value)).hash(&mut hasher);

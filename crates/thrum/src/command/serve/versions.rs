@@ -7,6 +7,7 @@
 //!
 //! A version is kept when it is replaced, so that at every moment the files are complete.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::Path;
@@ -36,19 +37,24 @@ pub(super) struct Head {
     pub(super) by: Option<String>,
 }
 
-/// A version and its text.
+/// A version. It is kept as it was, also if it is damaged: then it may be no text.
 #[derive(Clone, Debug)]
 pub(super) struct Version {
     pub(super) head: Head,
-    pub(super) text: String,
+    pub(super) bytes: Vec<u8>,
 }
 
 impl Version {
-    fn of(text: String) -> Self {
+    fn of(bytes: Vec<u8>) -> Self {
         Self {
-            head: Head::of(&text),
-            text,
+            head: Head::of(&String::from_utf8_lossy(&bytes)),
+            bytes,
         }
+    }
+
+    /// Its text, with a sign for each byte that is no text.
+    pub(super) fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.bytes)
     }
 }
 
@@ -95,8 +101,8 @@ impl Head {
 
 /// The file in force, also if it is damaged; none if there is none.
 pub(super) fn current(data_dir: &Path) -> io::Result<Option<Version>> {
-    let text = managed::read_damaged(data_dir)?;
-    Ok(text.map(Version::of))
+    let bytes = managed::bytes(data_dir)?;
+    Ok(bytes.map(Version::of))
 }
 
 /// All versions, the newest first, the one in force among them.
@@ -142,21 +148,21 @@ pub(super) fn put(data_dir: &Path, text: &str) -> io::Result<()> {
         }
         keep(&folder, &before)?;
     }
-    write(&folder, managed::FILE, text)
+    write(&folder, managed::FILE, text.as_bytes())
 }
 
 /// The file is as it was before [`put`].
 pub(super) fn take_back(data_dir: &Path, before: Option<&Version>) -> io::Result<()> {
     let folder = Folder::open(data_dir)?;
     match before {
-        Some(before) => write(&folder, managed::FILE, &before.text),
+        Some(before) => write(&folder, managed::FILE, &before.bytes),
         None => folder.remove(OsStr::new(managed::FILE)),
     }
 }
 
 fn keep(folder: &Folder, version: &Version) -> io::Result<()> {
     let kept = folder.open_or_create_directory(VERSIONS)?;
-    write(&kept, &name(version.head.version), &version.text)?;
+    write(&kept, &name(version.head.version), &version.bytes)?;
     let mut numbers = numbers(&kept)?;
     numbers.sort_unstable();
     let too_many = numbers.len().saturating_sub(KEPT_MAX);
@@ -180,15 +186,15 @@ fn numbers(folder: &Folder) -> io::Result<Vec<u64>> {
         .collect())
 }
 
-fn read(folder: &Folder, version: u64) -> io::Result<String> {
+fn read(folder: &Folder, version: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = folder.read(OsStr::new(&name(version)))?;
     file.take(BYTES_MAX).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(bytes)
 }
 
-fn write(folder: &Folder, name: &str, text: &str) -> io::Result<()> {
-    folder.replace(OsStr::new(name), |to| to.write_all(text.as_bytes()))
+fn write(folder: &Folder, name: &str, bytes: &[u8]) -> io::Result<()> {
+    folder.replace(OsStr::new(name), |to| to.write_all(bytes))
 }
 
 #[cfg(test)]
@@ -244,7 +250,8 @@ mod tests {
             let all = all(&folder).unwrap();
             let found = [&all[0], &all[1]].map(|version| version.head.version);
             assert_eq!(found, [number, number - 1], "{head}");
-            assert!(all[1].text.ends_with("a = \"\u{fffd}\"\n"), "{head}");
+            assert!(all[1].bytes.ends_with(b"a = \"\xff\"\n"), "{head}");
+            assert!(all[1].text().ends_with("a = \"\u{fffd}\"\n"), "{head}");
         }
         std::fs::remove_dir_all(&folder).unwrap();
     }
@@ -260,6 +267,12 @@ mod tests {
         put(&folder, "# version 2, t, by x\n").unwrap();
         take_back(&folder, before.as_ref()).unwrap();
         assert_eq!(current(&folder).unwrap().unwrap().head.version, 1);
+        let damaged = b"# version 3, t, by x\nlimits = \xff\xfe [";
+        std::fs::write(folder.join(managed::FILE), damaged).unwrap();
+        let before = current(&folder).unwrap();
+        put(&folder, "# version 4, t, by x\n").unwrap();
+        take_back(&folder, before.as_ref()).unwrap();
+        assert_eq!(std::fs::read(folder.join(managed::FILE)).unwrap(), damaged);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

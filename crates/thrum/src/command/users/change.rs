@@ -61,15 +61,17 @@ pub(super) fn run(args: &ChangeArgs) -> anyhow::Result<()> {
         Store::File(file) => change_file(args, new_rules, &file)?,
         #[cfg(feature = "management")]
         Store::Broker(broker) => {
-            let rules = match (args.no_rules, new_rules.is_empty()) {
-                (true, _) => Some(new_rules.texts().to_vec()),
-                (false, true) => None,
-                (false, false) => Some(remote::rules_followed_by(&broker, name, &new_rules)?),
+            let texts = new_rules.texts();
+            let (rules, add_rules) = match (args.no_rules, new_rules.is_empty()) {
+                (true, _) => (Some(texts), None),
+                (false, true) => (None, None),
+                (false, false) => (None, Some(texts)),
             };
             let body = serde_json::json!({
                 "roles": args.roles.as_deref().map(given),
                 "groups": args.groups.as_deref().map(given),
                 "rules": rules,
+                "add_rules": add_rules,
                 "superuser": args.superuser,
                 "disabled": args.disabled,
             });

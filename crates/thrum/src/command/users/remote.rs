@@ -72,18 +72,6 @@ pub(super) fn change(broker: &Broker, name: &str, body: &Value) -> anyhow::Resul
     ))
 }
 
-/// The user's rules followed by others, as texts.
-pub(super) fn rules_followed_by(
-    broker: &Broker,
-    name: &str,
-    others: &RuleList,
-) -> anyhow::Result<Vec<String>> {
-    let source = format!("user {name}");
-    let own = RuleList::parse(user(broker, name)?.rules, &source).map_err(Failure::usage)?;
-    let all = own.followed_by(others, &source).map_err(Failure::usage)?;
-    Ok(all.texts().to_vec())
-}
-
 /// Sets another password; returns what became of connected clients.
 pub(super) fn set_password(
     broker: &Broker,
