@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::response::Response;
+use futures_util::future::{AbortHandle, Abortable};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use hyper::rt::Executor;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
@@ -17,9 +19,36 @@ use tokio::time::{Instant, sleep_until};
 const STALLED_TIME: Duration = Duration::from_secs(30);
 /// A connection without a request is closed after this time.
 const IDLE_TIME: Duration = Duration::from_secs(30);
+/// Time without a request, once it is said that the connection closes.
+const CLOSE_TIME: Duration = Duration::from_secs(10);
 /// Bytes of an answer that are passed on at a time: a peer that takes fewer in [`STALLED_TIME`]
 /// takes nothing.
 const PIECE_BYTES: usize = 4 * 1024;
+
+tokio::task_local! {
+    /// What ends the stream that a task answers.
+    static STREAM: AbortHandle;
+}
+
+/// Runs each stream of HTTP/2 in a task that can be ended alone: a stream that ends before its
+/// answer is reset.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StreamTasks;
+
+impl<F> Executor<F> for StreamTasks
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, stream: F) {
+        let (end, registration) = AbortHandle::new_pair();
+        let stream = STREAM.scope(end, Abortable::new(stream, registration));
+        tokio::spawn(async move {
+            if stream.await.is_err() {
+                tracing::debug!("an answer at the HTTP port ends: its reader does not take it");
+            }
+        });
+    }
+}
 
 /// The requests of a connection that are under way, and when it had the last one.
 #[derive(Clone, Debug, Default)]
@@ -31,14 +60,23 @@ struct Inner {
     state: Mutex<State>,
     /// The first request has come.
     first: Notify,
+    /// The requests are of several people.
+    is_shared: bool,
 }
 
 #[derive(Debug, Default)]
 struct State {
     next: u64,
-    /// The time since which each waits for the peer to take what it was given; none if it does not.
-    under_way: BTreeMap<u64, Option<Instant>>,
+    under_way: BTreeMap<u64, Stream>,
     idle_since: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Stream {
+    /// The time since which it waits for the peer to take what it was given; none if it does not.
+    waits_since: Option<Instant>,
+    /// Ends it without the others; none if they end with it.
+    end: Option<AbortHandle>,
 }
 
 /// Why a connection is to end.
@@ -58,12 +96,30 @@ pub(super) struct UnderWay {
 }
 
 impl Answers {
-    /// A request has come.
+    /// Those of a connection that carries requests of several people, as a proxy's does: an answer
+    /// of which nothing is taken ends alone.
+    pub(super) fn shared() -> Self {
+        Self(Arc::new(Inner {
+            is_shared: true,
+            ..Inner::default()
+        }))
+    }
+
+    /// A request has come; it is answered in the task of its stream.
     pub(super) fn begin(&self) -> UnderWay {
+        let end = if self.0.is_shared {
+            STREAM.try_with(Clone::clone).ok()
+        } else {
+            None
+        };
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
-        state.under_way.insert(number, None);
+        let stream = Stream {
+            waits_since: None,
+            end,
+        };
+        state.under_way.insert(number, stream);
         state.idle_since = None;
         self.0.first.notify_one();
         UnderWay {
@@ -75,8 +131,19 @@ impl Answers {
     /// Waits until the connection has to end; without a request for ever.
     pub(super) async fn until_over(&self) -> Ending {
         self.0.first.notified().await;
+        self.until_over_after(IDLE_TIME).await
+    }
+
+    /// Waits until nobody waits for more of a connection that says that it closes: a request may
+    /// have come at the same time, and is answered.
+    pub(super) async fn until_left(&self) -> Ending {
+        self.lock().idle_from(Instant::now());
+        self.until_over_after(CLOSE_TIME).await
+    }
+
+    async fn until_over_after(&self, idle_time: Duration) -> Ending {
         loop {
-            let looked = self.lock().look(Instant::now());
+            let looked = self.lock().look(Instant::now(), idle_time);
             match looked {
                 Ok(next) => sleep_until(next).await,
                 Err(ending) => return ending,
@@ -90,18 +157,40 @@ impl Answers {
 }
 
 impl State {
-    /// When to look again.
-    fn look(&self, now: Instant) -> Result<Instant, Ending> {
-        let waits = self.under_way.values().flatten().min();
-        let stalled = waits.map(|since| (*since + STALLED_TIME, Ending::Stalled));
+    fn idle_from(&mut self, now: Instant) {
+        if self.under_way.is_empty() {
+            self.idle_since = Some(now);
+        }
+    }
+
+    /// When to look again. It ends the streams that are stalled and end alone.
+    fn look(&mut self, now: Instant, idle_time: Duration) -> Result<Instant, Ending> {
+        for stream in self.under_way.values_mut() {
+            stream.end_if_stalled(now);
+        }
+        let waits = self.under_way.values();
+        let waits = waits.filter_map(|stream| stream.waits_since).min();
+        let stalled = waits.map(|since| (since + STALLED_TIME, Ending::Stalled));
         let idle = self
             .idle_since
-            .map(|since| (since + IDLE_TIME, Ending::Idle));
+            .map(|since| (since + idle_time, Ending::Idle));
         match stalled.or(idle) {
             Some((due, ending)) if due <= now => Err(ending),
             Some((due, _)) => Ok(due),
             // What begins to wait now is not over before.
-            None => Ok(now + STALLED_TIME.min(IDLE_TIME)),
+            None => Ok(now + STALLED_TIME.min(idle_time)),
+        }
+    }
+}
+
+impl Stream {
+    fn end_if_stalled(&mut self, now: Instant) {
+        let is_stalled = |since: Instant| since + STALLED_TIME <= now;
+        if self.waits_since.is_some_and(is_stalled)
+            && let Some(end) = self.end.take()
+        {
+            end.abort();
+            self.waits_since = None;
         }
     }
 }
@@ -119,7 +208,9 @@ impl UnderWay {
     }
 
     fn waits_since(&self, since: Option<Instant>) {
-        self.answers.lock().under_way.insert(self.number, since);
+        if let Some(stream) = self.answers.lock().under_way.get_mut(&self.number) {
+            stream.waits_since = since;
+        }
     }
 }
 
@@ -127,9 +218,7 @@ impl Drop for UnderWay {
     fn drop(&mut self) {
         let mut state = self.answers.lock();
         state.under_way.remove(&self.number);
-        if state.under_way.is_empty() {
-            state.idle_since = Some(Instant::now());
-        }
+        state.idle_from(Instant::now());
     }
 }
 

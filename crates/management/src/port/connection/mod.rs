@@ -15,7 +15,7 @@ use axum::response::{IntoResponse as _, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use rustls::pki_types::CertificateDer;
 use socket2::SockRef;
@@ -27,7 +27,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::answers::{Answers, Ending};
+use super::answers::{Answers, Ending, StreamTasks};
 use super::forwarded;
 use super::held::Room;
 use super::places::{Place, Places};
@@ -54,8 +54,6 @@ const STREAMS_MAX: u32 = 32;
 const UNREAD_BYTES_MAX: u32 = 256 * 1024;
 /// Bytes of an answer over HTTP/2 that wait for the connection. They are a part of the answer.
 const SEND_BYTES_MAX: usize = 64 * 1024;
-/// Time of a connection of HTTP/2 to end, once it was idle for too long.
-const CLOSE_TIME: Duration = Duration::from_secs(10);
 /// Bytes that wait in the system for a reader that does not take them. Without a limit they are
 /// megabytes, and whoever reads nothing is noticed only when they are full.
 const UNSENT_BYTES_MAX: u32 = 64 * 1024;
@@ -136,7 +134,11 @@ async fn begin(arrived: Arrived, port: &HttpPort, room: Room) -> Option<Begun> {
         certificate: None,
         place,
         progress: Progress::default(),
-        answers: Answers::default(),
+        answers: if port.is_proxy(address.ip()) {
+            Answers::shared()
+        } else {
+            Answers::default()
+        },
         room,
     };
     let Some(tls) = port.tls() else {
@@ -243,7 +245,10 @@ impl Connected {
                     Ending::Stalled => return,
                     Ending::Idle => connection.as_mut().graceful_shutdown(),
                 }
-                timeout(CLOSE_TIME, connection).await.unwrap_or(Ok(()))
+                tokio::select! {
+                    served = connection => served,
+                    _ = answers.until_left() => return,
+                }
             }
         };
         if let Err(error) = served {
@@ -253,8 +258,8 @@ impl Connected {
 }
 
 /// HTTP/1.1 and HTTP/2 with their limits.
-fn builder() -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
+fn builder() -> Builder<StreamTasks> {
+    let mut builder = Builder::new(StreamTasks);
     builder
         .http1()
         .timer(TokioTimer::new())

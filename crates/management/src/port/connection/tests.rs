@@ -14,8 +14,10 @@ const HEAD: &[u8] = b"\x82\x86\x84\x41\x01x";
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;
+const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 const ACK: u8 = 1;
 /// `END_STREAM` and `END_HEADERS`.
@@ -26,19 +28,27 @@ fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     [&[0, 0, len, kind, flags, 0, 0, 0, stream], payload].concat()
 }
 
-/// A client that sends one request, and answers everything but what is to be tested.
+/// A client that answers everything but what is to be tested.
+#[derive(Default)]
 struct Client {
-    /// Bytes that it takes of the answer.
+    /// Bytes that it takes of each answer.
     window: u32,
-    /// Bytes that it takes each 20 s.
+    /// Bytes that it takes each 20 s of the answer to its last request.
     grants: u32,
+    /// It sends two requests at once instead of one.
+    asks_twice: bool,
+    /// It sends another request when it is told that the connection closes.
+    asks_late: bool,
 }
 
 /// What a client has seen until the end of its connection.
+#[derive(Default)]
 struct Seen {
-    /// Bytes of the answer.
+    /// Bytes of the answers.
     bytes: usize,
     after: Duration,
+    /// Streams that were reset, and when.
+    resets: Vec<(u8, Duration)>,
 }
 
 impl Client {
@@ -46,47 +56,71 @@ impl Client {
         let begun = Instant::now();
         let window = [&[0, 4], &self.window.to_be_bytes()[..]].concat();
         let settings = frame(SETTINGS, 0, 0, &window);
-        let request = frame(HEADERS, WHOLE, 1, HEAD);
-        let first = [PREFACE, &settings, &request].concat();
+        let last = if self.asks_twice { 3 } else { 1 };
+        let requests: Vec<u8> = (1..=last).step_by(2).flat_map(request).collect();
+        let first = [PREFACE, &settings, &requests].concat();
         far.write_all(&first).await.unwrap();
         let mut grants = interval(Duration::from_secs(20));
         grants.reset();
-        let (mut bytes, mut read) = (0, Vec::new());
+        let (mut seen, mut read) = (Seen::default(), Vec::new());
         loop {
             tokio::select! {
                 len = far.read_buf(&mut read) => if len.unwrap_or(0) == 0 {
-                    let after = begun.elapsed();
-                    return Seen { bytes, after };
+                    seen.after = begun.elapsed();
+                    return seen;
                 },
                 _ = grants.tick(), if self.grants > 0 => {
-                    for stream in [0, 1] {
+                    for stream in [0, last] {
                         let more = self.grants.to_be_bytes();
                         far.write_all(&frame(WINDOW_UPDATE, 0, stream, &more)).await.ok();
                     }
                 }
             }
-            bytes += take_frames(&mut read, &mut far).await;
+            while let Some(frame) = next_frame(&mut read) {
+                if frame.kind == RST_STREAM {
+                    seen.resets.push((frame.stream, begun.elapsed()));
+                }
+                seen.bytes += self.take(&frame, &mut far).await;
+            }
         }
+    }
+
+    /// Answers settings and pings; returns the bytes of an answer that have come.
+    async fn take(&self, taken: &Frame, far: &mut DuplexStream) -> usize {
+        let last_stream = [0x7f, 0xff, 0xff, 0xff];
+        match taken.kind {
+            DATA => return taken.payload.len(),
+            SETTINGS if taken.flags & ACK == 0 => {
+                far.write_all(&frame(SETTINGS, ACK, 0, &[])).await.ok();
+            }
+            PING if taken.flags & ACK == 0 => {
+                far.write_all(&frame(PING, ACK, 0, &taken.payload))
+                    .await
+                    .ok();
+            }
+            // The first of two: requests that are on their way are still answered.
+            GOAWAY if self.asks_late && taken.payload.starts_with(&last_stream) => {
+                far.write_all(&request(3)).await.ok();
+            }
+            _ => {}
+        }
+        0
     }
 }
 
-/// Answers settings and pings; returns the bytes of the answer that have come.
-async fn take_frames(read: &mut Vec<u8>, far: &mut DuplexStream) -> usize {
-    let mut bytes = 0;
-    while let Some((kind, flags, payload)) = next_frame(read) {
-        if kind == DATA {
-            bytes += payload.len();
-        }
-        if matches!(kind, SETTINGS | PING) && flags & ACK == 0 {
-            let same = if kind == PING { &*payload } else { &[] };
-            far.write_all(&frame(kind, ACK, 0, same)).await.ok();
-        }
-    }
-    bytes
+fn request(stream: u8) -> Vec<u8> {
+    frame(HEADERS, WHOLE, stream, HEAD)
 }
 
-fn next_frame(read: &mut Vec<u8>) -> Option<(u8, u8, Vec<u8>)> {
-    let [a, b, c, kind, flags, ..] = **read else {
+struct Frame {
+    kind: u8,
+    flags: u8,
+    stream: u8,
+    payload: Vec<u8>,
+}
+
+fn next_frame(read: &mut Vec<u8>) -> Option<Frame> {
+    let [a, b, c, kind, flags, _, _, _, stream, ..] = **read else {
         return None;
     };
     let end = 9 + u32::from_be_bytes([0, a, b, c]) as usize;
@@ -96,26 +130,36 @@ fn next_frame(read: &mut Vec<u8>) -> Option<(u8, u8, Vec<u8>)> {
     let rest = read.split_off(end);
     let payload = read.split_off(9);
     *read = rest;
-    Some((kind, flags, payload))
+    Some(Frame {
+        kind,
+        flags,
+        stream,
+        payload,
+    })
 }
 
 /// Serves a client until the connection ends, with this answer to its request.
 async fn seen(client: Client, body: Body) -> Seen {
+    seen_of(Answers::default(), client, vec![body]).await
+}
+
+/// The same with an answer to each of its requests.
+async fn seen_of(answers: Answers, client: Client, bodies: Vec<Body>) -> Seen {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (_stop, stopping) = watch::channel(false);
-    let (answers, progress) = (Answers::default(), Progress::default());
+    let progress = Progress::default();
     let connected = Connected {
         address: SocketAddr::from(([127, 0, 0, 1], 1)),
         answers: answers.clone(),
         stopping,
     };
     let near = Stalled::new(near, progress.clone());
-    let body = std::sync::Mutex::new(Some(body));
+    let bodies = std::sync::Mutex::new(bodies.into_iter());
     let route = move |_: Request<Incoming>| {
         progress.note_request();
-        let under_way = answers.begin();
-        let body = body.lock().unwrap().take().unwrap();
-        async move { Ok(under_way.answered(Response::new(body))) }
+        let answers = answers.clone();
+        let body = bodies.lock().unwrap().next().unwrap();
+        async move { Ok(answers.begin().answered(Response::new(body))) }
     };
     tokio::spawn(connected.run(near, route));
     client.run(far).await
@@ -128,7 +172,10 @@ fn of_len(len: usize) -> Body {
 #[tokio::test(start_paused = true)]
 async fn a_peer_of_http2_that_takes_nothing_more_is_cut_off_though_it_answers_pings() {
     for (window, len) in [(0, 100_000), (0, 1), (1, 10), (9, 10), (5000, 100_000)] {
-        let client = Client { window, grants: 0 };
+        let client = Client {
+            window,
+            ..Client::default()
+        };
         let seen = seen(client, of_len(len)).await;
         assert_eq!(seen.bytes, window as usize, "of {len}");
         let secs = seen.after.as_secs();
@@ -139,8 +186,8 @@ async fn a_peer_of_http2_that_takes_nothing_more_is_cut_off_though_it_answers_pi
 #[tokio::test(start_paused = true)]
 async fn a_peer_of_http2_that_takes_its_answer_slowly_gets_all_of_it() {
     let client = Client {
-        window: 0,
         grants: 10_000,
+        ..Client::default()
     };
     let seen = seen(client, of_len(100_000)).await;
     assert_eq!(seen.bytes, 100_000);
@@ -151,7 +198,7 @@ async fn a_peer_of_http2_that_takes_its_answer_slowly_gets_all_of_it() {
 async fn a_connection_of_http2_that_asks_no_more_is_closed_though_it_answers_pings() {
     let client = Client {
         window: 65_535,
-        grants: 0,
+        ..Client::default()
     };
     let seen = seen(client, of_len(1000)).await;
     assert_eq!(seen.bytes, 1000);
@@ -167,12 +214,61 @@ async fn an_answer_over_http2_that_says_nothing_for_long_keeps_its_connection() 
     };
     let client = Client {
         window: 65_535,
-        grants: 0,
+        ..Client::default()
     };
     let seen = seen(client, Body::from_stream(once(late))).await;
     assert_eq!(seen.bytes, 8);
     let secs = seen.after.as_secs();
     assert!((330..332).contains(&secs), "{secs} s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stalled_answer_on_a_connection_of_several_people_ends_alone() {
+    let bodies = vec![of_len(100_000), of_len(100_000)];
+    let client = Client {
+        grants: 10_000,
+        asks_twice: true,
+        ..Client::default()
+    };
+    let seen = seen_of(Answers::shared(), client, bodies).await;
+    let [(stream, after)] = seen.resets[..] else {
+        panic!("{:?}", seen.resets);
+    };
+    assert_eq!((stream, after.as_secs()), (1, 30));
+    assert_eq!(seen.bytes, 100_000, "of the other one");
+    assert!(seen.after > Duration::from_secs(200), "{:?}", seen.after);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_comes_when_its_idle_connection_closes_is_answered_wholly() {
+    let client = Client {
+        window: 65_535,
+        asks_late: true,
+        ..Client::default()
+    };
+    let late = async {
+        sleep(Duration::from_mins(1)).await;
+        Ok::<_, Infallible>(Bytes::from_static(b"an event"))
+    };
+    let bodies = vec![of_len(1000), Body::from_stream(once(late))];
+    let seen = seen_of(Answers::default(), client, bodies).await;
+    assert_eq!(seen.bytes, 1008);
+    let secs = seen.after.as_secs();
+    assert!((90..92).contains(&secs), "{secs} s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_request_whose_answer_is_not_taken_does_not_keep_its_connection() {
+    let client = Client {
+        window: 1000,
+        asks_late: true,
+        ..Client::default()
+    };
+    let bodies = vec![of_len(1000), of_len(2000)];
+    let seen = seen_of(Answers::default(), client, bodies).await;
+    assert_eq!(seen.bytes, 2000);
+    let secs = seen.after.as_secs();
+    assert!((60..62).contains(&secs), "{secs} s");
 }
 
 #[tokio::test]
