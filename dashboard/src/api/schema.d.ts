@@ -1815,39 +1815,39 @@ export interface components {
              * @description Address or network.
              * @default null
              */
-            address: string | null;
+            address?: string | null;
             /**
              * @description Client identifier.
              * @default null
              */
-            client_id: string | null;
+            client_id?: string | null;
             /**
              * @description False keeps connected clients, and keeps out those that connect later; they are disconnected
              *     if it is absent.
              * @default null
              */
-            disconnect: boolean | null;
+            disconnect?: boolean | null;
             /**
              * @description Why; the client does not see it.
              * @default
              */
-            reason: string;
+            reason?: string;
             /**
              * Format: uint64
              * @description Seconds until it ends; it never ends without `secs` and `until`.
              * @default null
              */
-            secs: number | null;
+            secs?: number | null;
             /**
              * @description When it ends, such as `2030-01-01T00:00:00Z`.
              * @default null
              */
-            until: string | null;
+            until?: string | null;
             /**
              * @description User.
              * @default null
              */
-            user: string | null;
+            user?: string | null;
         };
         /** @description Messages to publish in their order, at most 1,000. */
         Batch: {
@@ -1946,17 +1946,17 @@ export interface components {
              * @description May not log in.
              * @default null
              */
-            disabled: boolean | null;
+            disabled?: boolean | null;
             /**
              * @description It logs in without a one-time code from now on.
              * @default false
              */
-            remove_totp: boolean;
+            remove_totp?: boolean;
             /**
              * @description `viewer`, `operator` or `administrator`.
              * @default null
              */
-            role: string | null;
+            role?: string | null;
         };
         /** @description A client: its session, and its connection if it has one. */
         Client: {
@@ -2141,29 +2141,29 @@ export interface components {
              * @description `client_id` (the default), `user` or `address`.
              * @default
              */
-            by: string;
+            by?: string;
             /**
              * @description False keeps connected clients, and keeps out those that connect later; they are disconnected
              *     if it is absent.
              * @default null
              */
-            disconnect: boolean | null;
+            disconnect?: boolean | null;
             /**
              * @description Why; the client does not see it.
              * @default
              */
-            reason: string;
+            reason?: string;
             /**
              * Format: uint64
              * @description Seconds until it ends; it never ends without `secs` and `until`.
              * @default null
              */
-            secs: number | null;
+            secs?: number | null;
             /**
              * @description When it ends.
              * @default null
              */
-            until: string | null;
+            until?: string | null;
         };
         /** @description A one-time code. */
         CodeBody: {
@@ -2650,12 +2650,12 @@ export interface components {
              * @description Roles of its members.
              * @default []
              */
-            roles: string[];
+            roles?: string[];
             /**
              * @description Rules of its members.
              * @default []
              */
-            rules: string[];
+            rules?: string[];
         };
         /** @description A page of shared groups, in the order in which they began. */
         GroupPage: {
@@ -2874,28 +2874,28 @@ export interface components {
              * @description Kind of the payload.
              * @default null
              */
-            content_type: string | null;
+            content_type?: string | null;
             /**
              * @description In base64.
              * @default null
              */
-            correlation_data: string | null;
+            correlation_data?: string | null;
             /**
              * Format: uint8
              * @description 1: the payload is UTF-8.
              * @default null
              */
-            payload_format_indicator: number | null;
+            payload_format_indicator?: number | null;
             /**
              * @description Topic for answers.
              * @default null
              */
-            response_topic: string | null;
+            response_topic?: string | null;
             /**
              * @description User properties.
              * @default []
              */
-            user: [
+            user?: [
                 string,
                 string
             ][];
@@ -3128,33 +3128,33 @@ export interface components {
              * @description Seconds after which it is no longer delivered.
              * @default null
              */
-            expiry_secs: number | null;
+            expiry_secs?: number | null;
             /**
              * @description The payload as text.
              * @default null
              */
-            payload: string | null;
+            payload?: string | null;
             /**
              * @description The payload as base64, instead of text.
              * @default null
              */
-            payload_base64: string | null;
+            payload_base64?: string | null;
             /**
              * Format: uint8
              * @description Quality of service.
              * @default 0
              */
-            qos: number;
+            qos?: number;
             /**
              * @description It becomes the retained message of its topic; an empty payload removes that.
              * @default false
              */
-            retain: boolean;
+            retain?: boolean;
             /**
              * @description Topic name, with the mount point in front.
              * @default
              */
-            topic: string;
+            topic?: string;
         };
         /** @description Counters of the broker since its start. */
         Metrics: {
@@ -4257,27 +4257,27 @@ export interface components {
              * @description It may not log in; its clients are disconnected.
              * @default null
              */
-            disabled: boolean | null;
+            disabled?: boolean | null;
             /**
              * @description Its groups.
              * @default null
              */
-            groups: string[] | null;
+            groups?: string[] | null;
             /**
              * @description Its roles.
              * @default null
              */
-            roles: string[] | null;
+            roles?: string[] | null;
             /**
              * @description Its own rules.
              * @default null
              */
-            rules: string[] | null;
+            rules?: string[] | null;
             /**
              * @description It may do everything.
              * @default null
              */
-            superuser: boolean | null;
+            superuser?: boolean | null;
         };
         /** @description What a change did. */
         UserChanged: {
@@ -4413,20 +4413,20 @@ export interface components {
              * @description About the messages of this client only.
              * @default null
              */
-            client: string | null;
+            client?: string | null;
             /**
              * Format: uint64
              * @description Seconds of the measurement, from 1 to 10; 10 if absent.
              * @default null
              */
-            seconds: number | null;
+            seconds?: number | null;
             /**
              * @description About the clients with a subscription that matches this topic or filter only.
              * @default null
              */
-            topic: string | null;
+            topic?: string | null;
             /** @default null */
-            what: components["schemas"]["WhyWhat"] | null;
+            what?: components["schemas"]["WhyWhat"] | null;
         };
         /**
          * @description What to look into.

@@ -32,3 +32,17 @@ export function rangeAround(smallest: number | null, largest: number | null): [n
   const step = stepAbove((largest - smallest) / 4);
   return [Math.floor(smallest / step) * step, Math.ceil(largest / step) * step];
 }
+
+/** The decades of a logarithmic axis. */
+export function decades(low: number, high: number): number[] {
+  const found: number[] = [];
+  for (let power = Math.round(Math.log10(low)); 10 ** power <= high * 1.0001; power += 1) found.push(10 ** power);
+  return found;
+}
+
+/** Milliseconds that a time axis shows: all that there is, in steps, so that it does not move each second. */
+export function windowFor(at: readonly number[]): number {
+  const spanMs = (at.at(-1) ?? 0) - (at[0] ?? 0);
+  for (const minutes of [1, 2, 5, 10]) if (spanMs <= minutes * 60_000) return minutes * 60_000;
+  return 900_000;
+}

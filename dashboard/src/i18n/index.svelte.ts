@@ -41,6 +41,8 @@ export interface Texts<Keys extends string> {
   (key: Keys, values?: Values): string;
   /** The text as pieces, for `Rich`. */
   rich(key: Keys, values?: Values): Piece[];
+  /** As `rich`; `parts` are texts of ours with strong words, which are put in first. */
+  joined(key: Keys, parts: Values, values?: Values): Piece[];
   /** The text of a key that only the broker knows; `otherwise` if there is none. */
   maybe(key: string, otherwise: string): string;
 }
@@ -64,6 +66,7 @@ export function texts<Keys extends string>(
   const text = (key: Keys, values?: Values) => fill(catalogue()[key], values);
   return Object.assign(text, {
     rich: (key: Keys, values?: Values) => pieces(catalogue()[key], values),
+    joined: (key: Keys, parts: Values, values?: Values) => pieces(fill(catalogue()[key], parts), values),
     maybe: (key: string, otherwise: string) => (known(key) ? catalogue()[key] : otherwise),
   });
 }

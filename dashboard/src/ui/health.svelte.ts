@@ -43,6 +43,13 @@ class Health {
     return figures.now('drops') ?? 0;
   }
 
+  /** Alarms; drops count once, whether their alarm is raised yet or not. */
+  get count(): number {
+    const alarms = this.alarms ?? [];
+    const told = alarms.some((alarm) => alarm.name === 'drops_going_on');
+    return alarms.length + (this.dropping > 0 && !told ? 1 : 0);
+  }
+
   get state(): State {
     return this.alarms === null ? 'off' : verdictOf(this.alarms, this.dropping);
   }
