@@ -79,5 +79,12 @@ export default {
   'not.found.home': 'Open Home',
   'page.failed': 'The page could not be loaded.',
   'more.title': 'More',
+  'state.dropping': 'loses messages',
+  'state.slow': 'cannot keep up',
+  'state.queue': 'queue nearly full',
+  'state.limited': 'not read now',
+  'state.near_limit': 'near a limit',
+  'state.connected': 'connected',
+  'state.away': 'away',
   'keys.title': 'Keys',
 } as const;

@@ -81,6 +81,13 @@ const chinese: Catalogue<keyof typeof english> = {
   'not.found.home': '打开首页',
   'page.failed': '页面无法加载。',
   'more.title': '更多',
+  'state.dropping': '丢失消息',
+  'state.slow': '跟不上',
+  'state.queue': '队列将满',
+  'state.limited': '暂不读取',
+  'state.near_limit': '接近限制',
+  'state.connected': '已连接',
+  'state.away': '离线',
   'keys.title': '快捷键',
 };
 
