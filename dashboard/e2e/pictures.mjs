@@ -7,7 +7,10 @@ const language = rest[0]?.includes('=') ? 'en' : rest.shift();
 const WIDTHS = { phone: [400, 860], tablet: [820, 1100], desktop: [1280, 900] };
 const only = process.env.ONLY?.split(',');
 
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] });
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  args: ['--no-sandbox'],
+});
 for (const [width, [w, h]] of Object.entries(WIDTHS)) {
   for (const theme of ['light', 'dark']) {
     if (only && !only.includes(`${theme}-${width}`)) continue;
@@ -20,7 +23,13 @@ for (const [width, [w, h]] of Object.entries(WIDTHS)) {
     if (name !== '') {
       const answer = await page.evaluate(
         async (body) =>
-          (await fetch('api/v1/login', { method: 'POST', headers: { 'content-type': 'application/json' }, body })).status,
+          (
+            await fetch('api/v1/login', {
+              method: 'POST',
+              headers: { 'content-type': 'application/json' },
+              body,
+            })
+          ).status,
         JSON.stringify({ name, password }),
       );
       if (answer !== 200) console.log(`login: ${answer}`);
@@ -30,7 +39,9 @@ for (const [width, [w, h]] of Object.entries(WIDTHS)) {
       await page.goto(`${url}${address.join('=')}`);
       await page.reload();
       await page.waitForTimeout(Number(process.env.WAIT ?? 2500));
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      const wide = await page.evaluate(
+        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      );
       if (wide > 0) console.log(`${label} ${theme}-${width}: scrolls sideways by ${wide}px`);
       await page.screenshot({ path: `${folder}/${label}-${theme}-${width}.png`, fullPage: true });
     }

@@ -7,7 +7,12 @@ import { fileURLToPath } from 'node:url';
 
 const [brokerPort, port, below = ''] = process.argv.slice(2);
 const dist = fileURLToPath(new URL('../dist/', import.meta.url));
-const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
+const TYPES = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.svg': 'image/svg+xml',
+};
 // The header that the broker sends with its own pages.
 const POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 

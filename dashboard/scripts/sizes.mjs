@@ -28,7 +28,9 @@ for (const file of wanted) {
 }
 const kib = (bytes) => `${(bytes / 1024).toFixed(1)} KiB`;
 const html = await size('index.html');
-console.log(`first page, gzip: JavaScript ${kib(js)} of ${kib(budget)}, CSS ${kib(css)}, HTML ${kib(html)}, together ${kib(js + css + html)}`);
+console.log(
+  `first page, gzip: JavaScript ${kib(js)} of ${kib(budget)}, CSS ${kib(css)}, HTML ${kib(html)}, together ${kib(js + css + html)}`,
+);
 if (js > budget) {
   console.error('The JavaScript of the first page is above its budget.');
   process.exit(1);

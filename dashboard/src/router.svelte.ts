@@ -13,11 +13,21 @@ export function parsePlace(hash: string): Place {
   const mark = text.indexOf('?');
   const path = mark < 0 ? text : text.slice(0, mark);
   const query = new URLSearchParams(mark < 0 ? '' : text.slice(mark + 1));
-  return { path: path.split('/').slice(1).filter((part) => part !== '').map(decoded), query };
+  return {
+    path: path
+      .split('/')
+      .slice(1)
+      .filter((part) => part !== '')
+      .map(decoded),
+    query,
+  };
 }
 
 /** The address of a place: `href(['clients', id], { sort: 'queue' })`. Empty values are left out. */
-export function href(path: readonly string[], query: Readonly<Record<string, string | null | undefined>> = {}): string {
+export function href(
+  path: readonly string[],
+  query: Readonly<Record<string, string | null | undefined>> = {},
+): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) if (value) parameters.set(name, value);
   const tail = parameters.toString();

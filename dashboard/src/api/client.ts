@@ -102,7 +102,10 @@ function answered<T>(text: string): T {
 }
 
 function sender<M extends Method>(method: M) {
-  return async <P extends Route<M>>(route: P, ...rest: Rest<Operation<P, M>>): Promise<AnswerOf<Operation<P, M>>> => {
+  return async <P extends Route<M>>(
+    route: P,
+    ...rest: Rest<Operation<P, M>>
+  ): Promise<AnswerOf<Operation<P, M>>> => {
     const options: { path?: unknown; query?: unknown; body?: unknown; signal?: AbortSignal } = rest[0] ?? {};
     const url = address(route, record(options.path), record(options.query));
     const response = await request(method, url, options.body, options.signal);

@@ -30,7 +30,9 @@ class Figures {
         at_ms.forEach((time, index) =>
           this.series.push(
             time,
-            Object.fromEntries(Object.entries(figures).map(([name, column]) => [name, column[index] ?? null])),
+            Object.fromEntries(
+              Object.entries(figures).map(([name, column]) => [name, column[index] ?? null]),
+            ),
           ),
         );
         this.version += 1;
@@ -50,22 +52,22 @@ class Figures {
   }
 
   now(name: string): number | null {
-    void this.version;
+    this.version;
     return this.series.latest(name);
   }
 
   column(name: string): (number | null)[] {
-    void this.version;
+    this.version;
     return this.series.column(name);
   }
 
   times(): number[] {
-    void this.version;
+    this.version;
     return this.series.at;
   }
 
   sum(name: string): number {
-    void this.version;
+    this.version;
     return this.series.sum(name);
   }
 }

@@ -57,7 +57,8 @@ class Live {
       if (this.state.kind === 'live' && this.lastMs !== null && isStale(this.lastMs, Date.now()))
         this.state = { kind: 'stale', sinceMs: this.lastMs };
       // A silent connection that does not come back in time is given up.
-      else if (this.state.kind === 'stale' && Date.now() - this.state.sinceMs > 15_000) this.#failed(noAnswer());
+      else if (this.state.kind === 'stale' && Date.now() - this.state.sinceMs > 15_000)
+        this.#failed(noAnswer());
     }, 1000);
     document.addEventListener('visibilitychange', look);
     this.#plan(0);
@@ -150,12 +151,15 @@ class Live {
         if (open.signal.aborted) return;
         if (done) break;
         this.#retryMs = parser.retryMs ?? this.#retryMs;
-        for (const event of parser.push(decoder.decode(value, { stream: true }))) if (this.#take(event)) return;
+        for (const event of parser.push(decoder.decode(value, { stream: true })))
+          if (this.#take(event)) return;
       }
       throw noAnswer();
     } catch (error) {
       if (open.signal.aborted) return;
-      this.#failed(error instanceof Problem ? error : error instanceof TypeError ? noAnswer() : asProblem(error));
+      this.#failed(
+        error instanceof Problem ? error : error instanceof TypeError ? noAnswer() : asProblem(error),
+      );
     }
   }
 

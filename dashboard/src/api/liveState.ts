@@ -24,7 +24,8 @@ export function retryDelayMs(attempt: number, problem: Problem, brokerAsksMs: nu
   const asked = problem.retryAfterSeconds;
   if (asked !== null) return asked * 1000;
   // A wrong request and a missing right stay what they are.
-  if (problem.status === 400 || problem.status === 401 || problem.status === 403 || problem.status === 404) return null;
+  if (problem.status === 400 || problem.status === 401 || problem.status === 403 || problem.status === 404)
+    return null;
   const first = brokerAsksMs ?? 1000;
   return Math.min(first * 2 ** Math.min(attempt - 1, 4), 15_000);
 }

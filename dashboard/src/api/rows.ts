@@ -20,7 +20,11 @@ export function emptyRows<Row>(): LiveRows<Row> {
 }
 
 /** The list after an event. Rows that the order no longer names have gone. */
-export function merged<Row>(list: LiveRows<Row>, event: ListEvent<Row>, name: (row: Row) => string): LiveRows<Row> {
+export function merged<Row>(
+  list: LiveRows<Row>,
+  event: ListEvent<Row>,
+  name: (row: Row) => string,
+): LiveRows<Row> {
   const byName = new Map(event.whole ? [] : list.byName);
   for (const row of event.rows ?? []) byName.set(name(row), row);
   const order = event.order ?? (event.whole ? (event.rows ?? []).map(name) : list.order);

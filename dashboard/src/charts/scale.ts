@@ -18,7 +18,10 @@ export function rangeFromZero(largest: number | null, atLeast = 1): [number, num
 /** A range of whole decades for latencies. */
 export function rangeOfDecades(smallest: number | null, largest: number | null): [number, number] {
   const low = Math.min(0.1, smallest !== null && smallest > 0 ? 10 ** Math.floor(Math.log10(smallest)) : 0.1);
-  const high = Math.max(10, largest !== null && largest > 0 ? 10 ** Math.ceil(Math.log10(largest * 1.0001)) : 10);
+  const high = Math.max(
+    10,
+    largest !== null && largest > 0 ? 10 ** Math.ceil(Math.log10(largest * 1.0001)) : 10,
+  );
   return [Math.max(low, 0.001), high];
 }
 
@@ -36,7 +39,8 @@ export function rangeAround(smallest: number | null, largest: number | null): [n
 /** The decades of a logarithmic axis. */
 export function decades(low: number, high: number): number[] {
   const found: number[] = [];
-  for (let power = Math.round(Math.log10(low)); 10 ** power <= high * 1.0001; power += 1) found.push(10 ** power);
+  for (let power = Math.round(Math.log10(low)); 10 ** power <= high * 1.0001; power += 1)
+    found.push(10 ** power);
   return found;
 }
 

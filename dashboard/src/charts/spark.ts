@@ -33,7 +33,7 @@ export function sparkPath(values: readonly (number | null)[]): SparkPath {
     run = [];
   };
   points.forEach((value, index) => {
-    if (value === null) return close(index - 1);
+    if (value === null) { close(index - 1); return; }
     if (run.length === 0) first = index;
     run.push(`${x(index)} ${y(value)}`);
   });
@@ -49,7 +49,8 @@ export function thinned(values: readonly (number | null)[], most: number): (numb
     const from = Math.floor((index * values.length) / most);
     const to = Math.max(from + 1, Math.floor(((index + 1) * values.length) / most));
     let largest: number | null = null;
-    for (const value of values.slice(from, to)) if (value !== null && (largest === null || value > largest)) largest = value;
+    for (const value of values.slice(from, to))
+      if (value !== null && (largest === null || value > largest)) largest = value;
     result.push(largest);
   }
   return result;

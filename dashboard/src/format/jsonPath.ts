@@ -17,9 +17,11 @@ export function numberPaths(text: string): string[] {
   const look = (value: unknown, path: string, depth: number) => {
     if (found.length >= MOST || depth > 8) return;
     if (typeof value === 'number') found.push(path);
-    else if (Array.isArray(value)) value.slice(0, 10).forEach((one, index) => look(one, `${path}[${index}]`, depth + 1));
+    else if (Array.isArray(value))
+      value.slice(0, 10).forEach((one, index) => look(one, `${path}[${index}]`, depth + 1));
     else if (typeof value === 'object' && value !== null)
-      for (const [key, one] of Object.entries(value)) look(one, /^\w+$/.test(key) ? `${path}.${key}` : `${path}[${JSON.stringify(key)}]`, depth + 1);
+      for (const [key, one] of Object.entries(value))
+        look(one, /^\w+$/.test(key) ? `${path}.${key}` : `${path}[${JSON.stringify(key)}]`, depth + 1);
   };
   look(parsed(text), '$', 0);
   return found;

@@ -83,7 +83,8 @@ export function joined(value: WithUnit): string {
 }
 
 function scaled(bytes: Maybe, step: number, units: readonly [string, ...string[]]): WithUnit {
-  if (bytes === null || bytes === undefined || !Number.isFinite(bytes)) return { value: NONE, unit: units[0] };
+  if (bytes === null || bytes === undefined || !Number.isFinite(bytes))
+    return { value: NONE, unit: units[0] };
   let value = bytes;
   let unit = units[0];
   for (const next of units.slice(1)) {

@@ -34,7 +34,8 @@ export default {
   'live.old': 'from {time}',
   'live.paused': 'paused',
   'banner.stale': 'No news from the broker for {age}. Figures are from {time}; the page tries again.',
-  'banner.cut': '**No connection to the broker:** {detail}. Figures are from {time}; the next attempt is in {wait}.',
+  'banner.cut':
+    '**No connection to the broker:** {detail}. Figures are from {time}; the next attempt is in {wait}.',
   'banner.cut.first': '**No connection to the broker:** {detail}. The next attempt is in {wait}.',
   'banner.refused': '**No live values:** {detail}. To change that: {remedy}.',
   'banner.paused': 'Paused. {n} {n|change waits|changes wait}.',

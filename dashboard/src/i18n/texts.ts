@@ -27,10 +27,13 @@ export function pieces(text: string, values: Values = {}): Piece[] {
 
 /** A text with its values. */
 export function fill(text: string, values: Values = {}): string {
-  return text.replace(/\{(\w+)(?:\|([^|}]*)\|([^}]*))?\}/g, (place, name: string, one?: string, many?: string) => {
-    const value = values[name];
-    if (value === undefined) return place;
-    if (one === undefined || many === undefined) return value.toString();
-    return value === 1 || value === '1' ? one : many;
-  });
+  return text.replace(
+    /\{(\w+)(?:\|([^|}]*)\|([^}]*))?\}/g,
+    (place, name: string, one?: string, many?: string) => {
+      const value = values[name];
+      if (value === undefined) return place;
+      if (one === undefined || many === undefined) return value.toString();
+      return value === 1 || value === '1' ? one : many;
+    },
+  );
 }

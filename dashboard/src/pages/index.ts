@@ -9,7 +9,10 @@ export interface Page {
 
 type Loader = () => Promise<{ default: Component }>;
 
-const page = (key: string, loader: Loader): Page => ({ key, load: () => loader().then((found) => found.default) });
+const page = (key: string, loader: Loader): Page => ({
+  key,
+  load: () => loader().then((found) => found.default),
+});
 
 /** The page of a place; null if there is none. */
 export function pageFor(path: readonly string[]): Page | null {

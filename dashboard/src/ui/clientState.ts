@@ -7,7 +7,9 @@ export type ClientState = 'dropping' | 'slow' | 'queue' | 'limited' | 'near_limi
 const ORDER = ['dropping', 'slow', 'queue', 'limited', 'near_limit'] as const;
 
 export function clientState(client: { connected: boolean; problems: readonly string[] }): ClientState {
-  return ORDER.find((problem) => client.problems.includes(problem)) ?? (client.connected ? 'connected' : 'away');
+  return (
+    ORDER.find((problem) => client.problems.includes(problem)) ?? (client.connected ? 'connected' : 'away')
+  );
 }
 
 export const CLIENT_LOOK: Readonly<Record<ClientState, State>> = {

@@ -20,7 +20,8 @@ export function guess(bytes: Uint8Array): Form {
   // A single byte is a number in both formats: that says nothing.
   if (bytes.length > 1) {
     const first = bytes[0] ?? 0;
-    if (first >= 0x80 && attempt(() => decodeMessagePack(bytes)) && (first < 0xa0 || first >= 0xdc)) return 'msgpack';
+    if (first >= 0x80 && attempt(() => decodeMessagePack(bytes)) && (first < 0xa0 || first >= 0xdc))
+      return 'msgpack';
     if (attempt(() => decodeCbor(bytes))) return 'cbor';
   }
   return 'hex';
@@ -30,7 +31,9 @@ export function decode(bytes: Uint8Array, form: Form): Decoded {
   switch (form) {
     case 'image': {
       const type = imageType(bytes);
-      return type === null ? failed(form, 'it does not begin like PNG, JPEG, GIF, WebP or BMP') : { form, type };
+      return type === null
+        ? failed(form, 'it does not begin like PNG, JPEG, GIF, WebP or BMP')
+        : { form, type };
     }
     case 'hex':
       return { form, text: hex(bytes) };
@@ -57,7 +60,9 @@ export function hex(bytes: Uint8Array): string {
   for (let at = 0; at < bytes.length; at += 16) {
     const row = [...bytes.subarray(at, at + 16)];
     const numbers = row.map((byte) => byte.toString(16).padStart(2, '0')).join(' ');
-    const characters = row.map((byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : '.')).join('');
+    const characters = row
+      .map((byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : '.'))
+      .join('');
     rows.push(`${at.toString(16).padStart(4, '0')}  ${numbers.padEnd(47)}  ${characters}`);
   }
   return rows.join('\n');
@@ -77,7 +82,7 @@ function asText(bytes: Uint8Array): string | null {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     // Control characters are no text; tab and ends of lines are.
-    // eslint-disable-next-line no-control-regex
+     
     return /[\u0000-\u0008\u000b\u000c\u000e-\u001f]/.test(text) ? null : text;
   } catch {
     return null;

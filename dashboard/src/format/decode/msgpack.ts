@@ -90,7 +90,8 @@ function list(reader: Reader, length: number, depth: number): Value[] {
 
 function map(reader: Reader, length: number, depth: number): Map<Value, Value> {
   const found = new Map<Value, Value>();
-  for (let count = 0; count < length; count += 1) found.set(object(reader, depth - 1), object(reader, depth - 1));
+  for (let count = 0; count < length; count += 1)
+    found.set(object(reader, depth - 1), object(reader, depth - 1));
   return found;
 }
 

@@ -1,7 +1,8 @@
 // Values of binary formats, and their text.
 
 /** A decoded value. Maps may have keys that JSON does not know. */
-export type Value = null | undefined | boolean | number | bigint | string | Uint8Array | Value[] | Map<Value, Value> | Tagged;
+export type Value =
+  null | undefined | boolean | number | bigint | string | Uint8Array | Value[] | Map<Value, Value> | Tagged;
 
 /** A value with a tag (CBOR) or a type (MessagePack). */
 export class Tagged {
@@ -31,7 +32,8 @@ export class Reader {
   /** Moves on by `length` bytes and answers where they begin. */
   skip(length: number): number {
     const from = this.at;
-    if (length < 0 || from + length > this.bytes.length) throw new Undecodable(`the bytes end at ${this.bytes.length}`);
+    if (length < 0 || from + length > this.bytes.length)
+      throw new Undecodable(`the bytes end at ${this.bytes.length}`);
     this.at = from + length;
     return from;
   }
@@ -57,7 +59,8 @@ export const DEPTH = 32;
 export function written(value: Value, indent = ''): string {
   if (value === undefined) return 'undefined';
   if (value === null) return 'null';
-  if (value instanceof Uint8Array) return `h'${[...value].map((byte) => byte.toString(16).padStart(2, '0')).join('')}'`;
+  if (value instanceof Uint8Array)
+    return `h'${[...value].map((byte) => byte.toString(16).padStart(2, '0')).join('')}'`;
   if (value instanceof Tagged) return `${value.tag}(${written(value.value, indent)})`;
   const inner = `${indent}  `;
   if (Array.isArray(value)) {

@@ -23,7 +23,8 @@ export interface Packet {
 export function summary(packet: Packet): string {
   const parts: string[] = [];
   if (packet.topic) parts.push(packet.topic);
-  if (packet.qos !== undefined && packet.qos !== null && packet.packet === 'PUBLISH') parts.push(`QoS ${packet.qos}`);
+  if (packet.qos !== undefined && packet.qos !== null && packet.packet === 'PUBLISH')
+    parts.push(`QoS ${packet.qos}`);
   if (packet.retain) parts.push('retained');
   if (packet.packet_id !== undefined && packet.packet_id !== null) parts.push(`id ${packet.packet_id}`);
   if (packet.reason) parts.push(packet.reason);
@@ -35,5 +36,7 @@ export function summary(packet: Packet): string {
 }
 
 function hexOf(base64: string): string {
-  return [...atob(base64).slice(0, 32)].map((char) => char.charCodeAt(0).toString(16).padStart(2, '0')).join(' ');
+  return Array.from(atob(base64).slice(0, 32))
+    .map((char) => char.charCodeAt(0).toString(16).padStart(2, '0'))
+    .join(' ');
 }

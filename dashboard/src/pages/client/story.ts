@@ -19,8 +19,11 @@ export function lookOf(event: Event): Look {
       return { icon: 'plug', state: 'ok', kinds: ['all'] };
     case 'disconnected': {
       const own = event.cause.kind === 'by_client';
-      if (event.cause.kind === 'taken_over') return { icon: 'swap', state: 'warn', kinds: ['all', 'problems'] };
-      return own ? { icon: 'cut', state: null, kinds: ['all'] } : { icon: 'cut', state: 'bad', kinds: ['all', 'problems'] };
+      if (event.cause.kind === 'taken_over')
+        return { icon: 'swap', state: 'warn', kinds: ['all', 'problems'] };
+      return own
+        ? { icon: 'cut', state: null, kinds: ['all'] }
+        : { icon: 'cut', state: 'bad', kinds: ['all', 'problems'] };
     }
     case 'refused':
     case 'publish_refused':

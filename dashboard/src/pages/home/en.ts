@@ -1,16 +1,20 @@
 export default {
-  'say.ok': '**Healthy.** {clients} {clients|client is|clients are} served{latency}, and nothing was dropped in the last {span}.',
-  'say.ok.dropped': '**Healthy now.** {clients} {clients|client is|clients are} served{latency}. {drops} {drops|message was|messages were} dropped in the last {span}.',
+  'say.ok':
+    '**Healthy.** {clients} {clients|client is|clients are} served{latency}, and nothing was dropped in the last {span}.',
+  'say.ok.dropped':
+    '**Healthy now.** {clients} {clients|client is|clients are} served{latency}. {drops} {drops|message was|messages were} dropped in the last {span}.',
   'say.latency': ', 99 of 100 messages within **{p99}**',
-  'say.nobody': '**Healthy.** No client is connected; {sessions} {sessions|session waits|sessions wait} for its return.',
-  'say.drops': '**Messages are being dropped:** {drops} a second. {clients} {clients|client is|clients are} connected.',
+  'say.nobody':
+    '**Healthy.** No client is connected; {sessions} {sessions|session waits|sessions wait} for its return.',
+  'say.drops':
+    '**Messages are being dropped:** {drops} a second. {clients} {clients|client is|clients are} connected.',
   'say.drops.of': '**{n} of {clients} clients {n|loses|lose} messages:** {drops} are dropped each second.',
   'say.alarms': '**{what}** {more}',
   'say.alarms.more': '{n} {n|further item needs|further items need} attention.',
   'say.unknown': '**The health is not known.** {detail}.',
   'more.ok': 'The broker takes {cpu} of one core and {memory}. It has run for {uptime}.',
   'more.checking': 'Asking the broker…',
-  'why': 'Why is it slow?',
+  why: 'Why is it slow?',
   'why.drops': 'Why?',
   figures: 'Five figures',
   'tile.clients': 'Clients connected',
@@ -28,7 +32,8 @@ export default {
   'what.clients': 'Clients that are connected now. Those that are away and have a session are not counted.',
   'what.in': 'PUBLISH packets from clients, each second.',
   'what.out': 'PUBLISH packets to clients, each second.',
-  'what.latency': 'Of 100 measured deliveries, 50 and 99 take at most this long in the broker, from the PUBLISH that came in to its first byte going out. One of several messages is measured.',
+  'what.latency':
+    'Of 100 measured deliveries, 50 and 99 take at most this long in the broker, from the PUBLISH that came in to its first byte going out. One of several messages is measured.',
   'what.drops': 'Messages that did not reach a subscriber, each second, for all reasons together.',
   attention: 'Needs attention',
   'attention.now': '{n} now',
@@ -110,7 +115,8 @@ export default {
   'first.send': '**Send.** In another one:',
   'first.install': '**Install** the library:',
   'first.run': '**Run** this:',
-  'first.wait': '**Waiting for your message…** It appears within a second, and this page becomes your dashboard.',
+  'first.wait':
+    '**Waiting for your message…** It appears within a second, and this page becomes your dashboard.',
   'first.nothing': 'Nothing arrives?',
   'first.here': 'Send it from this browser',
   'first.sent': 'The broker took the message.',
@@ -119,11 +125,14 @@ export default {
   'first.address': 'Address',
   'first.ws': 'WebSocket `{path}` on this port',
   'phone.title': 'From a phone',
-  'phone.text': 'Scan it to open this dashboard on a phone on the same network. An MQTT app connects to {host}, port {port}.',
-  'phone.local': 'This address works on this machine only. Open the dashboard by the name of the machine, and the code works for phones.',
+  'phone.text':
+    'Scan it to open this dashboard on a phone on the same network. An MQTT app connects to {host}, port {port}.',
+  'phone.local':
+    'This address works on this machine only. Open the dashboard by the name of the machine, and the code works for phones.',
   'phone.label': 'QR code with the address {url}',
   'devices.title': 'No device at hand?',
-  'devices.text': 'This starts 100 simulated clients: 50 send a message a second to 50 others. It ends after ten minutes and leaves nothing behind.',
+  'devices.text':
+    'This starts 100 simulated clients: 50 send a message a second to 50 others. It ends after ten minutes and leaves nothing behind.',
   'setup.title': 'What is set up',
   'setup.listener': 'Listener',
   'setup.address': 'Address',

@@ -12,7 +12,9 @@ export type Way = 'shell' | 'python' | 'js' | 'esp32';
 
 /** The address of the best listener: TCP before TLS. `pageHost` stands for addresses that mean all of a machine. */
 export function addressOf(addresses: readonly string[], pageHost: string): Address | null {
-  const found = addresses.map((text) => /^(mqtts?):\/\/(\[[^\]]+\]|[^:/]+)(?::(\d+))?/.exec(text)).filter((match) => match !== null);
+  const found = addresses
+    .map((text) => /^(mqtts?):\/\/(\[[^\]]+\]|[^:/]+)(?::(\d+))?/.exec(text))
+    .filter((match) => match !== null);
   const match = found.find((one) => one[1] === 'mqtt') ?? found[0];
   if (!match) return null;
   const tls = match[1] === 'mqtts';

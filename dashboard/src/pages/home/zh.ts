@@ -31,7 +31,8 @@ const chinese: Catalogue<keyof typeof english> = {
   'what.clients': '当前连接的客户端。离线但保留会话的不计算在内。',
   'what.in': '每秒来自客户端的 PUBLISH 报文。',
   'what.out': '每秒发给客户端的 PUBLISH 报文。',
-  'what.latency': '在被测量的 100 次送达中，50 次和 99 次在服务器内最多用这么长时间：从收到 PUBLISH 到发出第一个字节。每若干条消息测量一条。',
+  'what.latency':
+    '在被测量的 100 次送达中，50 次和 99 次在服务器内最多用这么长时间：从收到 PUBLISH 到发出第一个字节。每若干条消息测量一条。',
   'what.drops': '每秒没有到达订阅者的消息，包括所有原因。',
   attention: '需要处理',
   'attention.now': '{n} 项立即处理',
@@ -54,7 +55,7 @@ const chinese: Catalogue<keyof typeof english> = {
   'problem.slow.text': '它的输出拥塞，或者因为没有确认其他消息而有消息在等待。',
   'problem.queue': '**{n} 个队列已满五分之四。**',
   'problem.queue.text': '队列满后，发给该客户端的消息会被丢弃。',
-  'problem.dropping': '**{n} 个客户端**在最近一分钟**丢失了消息**。',
+  'problem.dropping': '**{n} 个客户端丢失了消息**，在最近一分钟内。',
   'problem.dropping.text': '客户端的页面说明哪些消息以及原因。',
   'problem.limited': '**目前没有读取 {n} 个客户端。**',
   'problem.limited.text': '它用完了速率，或者服务器的某个资源已满。',
@@ -126,7 +127,8 @@ const chinese: Catalogue<keyof typeof english> = {
   'phone.local': '此地址只在本机有效。用机器的名称打开控制台后，手机即可使用此二维码。',
   'phone.label': '地址 {url} 的二维码',
   'devices.title': '手边没有设备？',
-  'devices.text': '这会启动 100 个模拟客户端：50 个每秒向另外 50 个各发一条消息。十分钟后结束，不留下任何东西。',
+  'devices.text':
+    '这会启动 100 个模拟客户端：50 个每秒向另外 50 个各发一条消息。十分钟后结束，不留下任何东西。',
   'setup.title': '已设置',
   'setup.listener': '监听器',
   'setup.address': '地址',

@@ -12,7 +12,8 @@ export default {
   lost: 'Your session has ended. Sign in to go on where you were.',
   forgotten: 'Password forgotten? On the machine of the broker:',
   'no.admin': 'This broker has no administrator yet.',
-  'no.admin.text': 'Open the setup link, which makes the first one. The broker prints it at its start, and this command prints a new one:',
+  'no.admin.text':
+    'Open the setup link, which makes the first one. The broker prints it at its start, and this command prints a new one:',
   problem: '{detail}. {remedy}.',
   wait: 'You can try again in {wait}.',
   unreachable: 'The broker does not answer.',

@@ -13,7 +13,9 @@ export interface Part {
 export function sumsBy(drops: readonly Drop[], key: (drop: Drop) => string): Part[] {
   const sums = new Map<string, number>();
   for (const drop of drops) sums.set(key(drop), (sums.get(key(drop)) ?? 0) + drop.messages);
-  return [...sums].map(([name, messages]) => ({ key: name, messages })).sort((one, other) => other.messages - one.messages);
+  return [...sums]
+    .map(([name, messages]) => ({ key: name, messages }))
+    .sort((one, other) => other.messages - one.messages);
 }
 
 export interface Matrix {

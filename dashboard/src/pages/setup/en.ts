@@ -8,7 +8,8 @@ export default {
   submit: 'Finish and open the dashboard',
   busy: 'One moment…',
   'no.link': 'The address has no setup link in it.',
-  'no.link.text': 'Open the whole link that the broker printed. A new one comes from this command, on the machine of the broker:',
+  'no.link.text':
+    'Open the whole link that the broker printed. A new one comes from this command, on the machine of the broker:',
   plain: 'This page is not encrypted. Use TLS, or open it on the machine of the broker.',
   'plain.here': 'This page is not encrypted, but it comes from **this machine**. From elsewhere, use TLS.',
   again: 'A new link:',

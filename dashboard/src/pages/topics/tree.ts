@@ -47,7 +47,13 @@ export function rowsOf(levels: ReadonlyMap<string, Level>, open: ReadonlySet<str
       rows.push({ kind: 'topic', key: topic.topic, depth, topic, open: isOpen });
       if (isOpen && depth < 32) walk(prefix, depth + 1, topic.children);
     }
-    if (level.more) rows.push({ kind: 'more', key: `more ${under}`, depth, missing: Math.max(0, (children ?? 0) - list.length) });
+    if (level.more)
+      rows.push({
+        kind: 'more',
+        key: `more ${under}`,
+        depth,
+        missing: Math.max(0, (children ?? 0) - list.length),
+      });
   };
   walk('', 0, null);
   return rows;

@@ -16,7 +16,9 @@ export interface DropEvidence {
 }
 
 function fields(value: unknown): Map<string, unknown> {
-  return typeof value === 'object' && value !== null ? new Map(Object.entries(value)) : new Map<string, unknown>();
+  return typeof value === 'object' && value !== null
+    ? new Map(Object.entries(value))
+    : new Map<string, unknown>();
 }
 
 function number(value: unknown): number | null {
@@ -50,7 +52,11 @@ export function dropsOf(evidence: object): DropEvidence[] {
     const clientId = row.get('client_id');
     const topic = row.get('topic');
     if (typeof clientId === 'string')
-      found.push({ clientId, topic: typeof topic === 'string' ? topic : null, messages: number(row.get('messages')) ?? 0 });
+      found.push({
+        clientId,
+        topic: typeof topic === 'string' ? topic : null,
+        messages: number(row.get('messages')) ?? 0,
+      });
   }
   return found;
 }
