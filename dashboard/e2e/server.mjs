@@ -1,0 +1,51 @@
+// Serves the built dashboard in front of a broker, as the broker itself does and as a proxy does below a path.
+//   node e2e/server.mjs BROKER-PORT PORT [/SUB/PATH]
+import { createReadStream, existsSync, statSync } from 'node:fs';
+import { createServer, request } from 'node:http';
+import { extname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const [brokerPort, port, below = ''] = process.argv.slice(2);
+const dist = fileURLToPath(new URL('../dist/', import.meta.url));
+const TYPES = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.svg': 'image/svg+xml',
+};
+// The header that the broker sends with its own pages.
+const POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+createServer((question, answer) => {
+  let path = question.url ?? '/';
+  if (below !== '') {
+    if (!path.startsWith(`${below}/`)) {
+      answer.writeHead(404).end();
+      return;
+    }
+    path = path.slice(below.length);
+  }
+  const name = path.split('?')[0] ?? '/';
+  const file = join(dist, normalize(name === '/' || name === '/setup' ? 'index.html' : name));
+  if (file.startsWith(dist) && existsSync(file) && statSync(file).isFile()) {
+    answer.writeHead(200, {
+      'content-type': TYPES[extname(file)] ?? 'application/octet-stream',
+      'content-security-policy': POLICY,
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+    });
+    createReadStream(file).pipe(answer);
+    return;
+  }
+  const onward = request(
+    { host: '127.0.0.1', port: Number(brokerPort), path, method: question.method, headers: question.headers },
+    (reply) => {
+      answer.writeHead(reply.statusCode ?? 502, reply.headers);
+      reply.pipe(answer);
+      reply.on('error', () => answer.destroy());
+    },
+  );
+  onward.on('error', () => (answer.headersSent ? answer.destroy() : answer.writeHead(502).end()));
+  answer.on('close', () => onward.destroy());
+  question.pipe(onward);
+}).listen(Number(port), '127.0.0.1');

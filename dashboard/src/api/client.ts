@@ -1,0 +1,123 @@
+// Requests to the interface. Routes, parameters and answers have the types of docs/api/openapi.json.
+import { noAnswer, problemOf } from './problem';
+import type { components, paths } from './schema';
+
+export type Schemas = components['schemas'];
+
+type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
+/** Routes that have a method. */
+export type Route<M extends Method> = {
+  [P in keyof paths]: paths[P] extends Record<M, object> ? P : never;
+}[keyof paths];
+type Operation<P extends keyof paths, M extends Method> = paths[P] extends Record<M, infer O> ? O : never;
+type Parameters<O> = O extends { parameters: infer A } ? A : never;
+type PathOf<O> = Parameters<O> extends { path: infer A } ? { path: A } : { path?: never };
+type QueryOf<O> = Parameters<O> extends { query?: infer A } ? { query?: A } : { query?: never };
+type BodyOf<O> = O extends { requestBody: { content: { 'application/json': infer B } } }
+  ? { body: B }
+  : { body?: never };
+type Json<R> = R extends { content: { 'application/json': infer B } } ? B : null;
+type AnswerOf<O> = O extends { responses: infer R }
+  ? R extends { 200: infer A }
+    ? Json<A>
+    : R extends { 201: infer A }
+      ? Json<A>
+      : R extends { 202: infer A }
+        ? Json<A>
+        : null
+  : never;
+type Options<O> = PathOf<O> & QueryOf<O> & BodyOf<O> & { signal?: AbortSignal };
+type Rest<O> = Record<never, never> extends Options<O> ? [options?: Options<O>] : [options: Options<O>];
+
+/** The address of the interface, relative to the page. */
+export const BASE = 'api/v1';
+/** Value of `x-thrum-token`, which changes by cookie need. */
+let token: string | null = null;
+let onSignedOut: () => void = () => undefined;
+
+export function setToken(value: string | null): void {
+  token = value;
+}
+
+/** Calls `action` when an answer says that the session has ended. */
+export function whenSignedOut(action: () => void): void {
+  onSignedOut = action;
+}
+
+/** The address of a route with its parameters. */
+export function address(
+  route: string,
+  path: Readonly<Record<string, unknown>> = {},
+  query: Readonly<Record<string, unknown>> = {},
+): string {
+  const filled = route.replace(/\{(\w+)\}/g, (_, name: string) => segment(String(path[name])));
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value === undefined || value === null || value === '') continue;
+    for (const one of Array.isArray(value) ? value : [value]) parameters.append(name, String(one));
+  }
+  const tail = parameters.toString();
+  return `${BASE}${filled}${tail === '' ? '' : `?${tail}`}`;
+}
+
+/** A name in a path. One that is the name of a route, as "facets", is written with an escaped letter. */
+function segment(name: string): string {
+  const escaped = encodeURIComponent(name);
+  if (escaped !== 'facets') return escaped;
+  return `%${name.charCodeAt(0).toString(16)}${name.slice(1)}`;
+}
+
+function record(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? { ...value } : {};
+}
+
+async function request(method: Method, url: string, body: unknown, signal?: AbortSignal): Promise<Response> {
+  const headers: Record<string, string> = {};
+  if (body !== undefined) headers['content-type'] = 'application/json';
+  if (method !== 'get' && token !== null) headers['x-thrum-token'] = token;
+  let response: Response;
+  try {
+    response = await fetch(url, {
+      method: method.toUpperCase(),
+      headers,
+      credentials: 'same-origin',
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(signal ? { signal } : {}),
+    });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw noAnswer();
+  }
+  if (response.ok) return response;
+  const problem = await problemOf(response);
+  if (response.status === 401 && token !== null && !url.startsWith(`${BASE}/login`)) onSignedOut();
+  throw problem;
+}
+
+/** The body of an answer. Its type is that of the description, with which the broker's own tests compare it. */
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters
+function answered<T>(text: string): T {
+  // eslint-disable-next-line @typescript-eslint/no-unsafe-return
+  return JSON.parse(text === '' ? 'null' : text);
+}
+
+function sender<M extends Method>(method: M) {
+  return async <P extends Route<M>>(
+    route: P,
+    ...rest: Rest<Operation<P, M>>
+  ): Promise<AnswerOf<Operation<P, M>>> => {
+    const options: { path?: unknown; query?: unknown; body?: unknown; signal?: AbortSignal } = rest[0] ?? {};
+    const url = address(route, record(options.path), record(options.query));
+    const response = await request(method, url, options.body, options.signal);
+    const text = await response.text();
+    return answered<AnswerOf<Operation<P, M>>>(text);
+  };
+}
+
+export const api = {
+  get: sender('get'),
+  post: sender('post'),
+  put: sender('put'),
+  patch: sender('patch'),
+  delete: sender('delete'),
+};

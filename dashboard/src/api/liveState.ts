@@ -1,0 +1,36 @@
+// What the page says about its live connection, and when it tries again. No clock and no socket here.
+import type { Problem } from './problem';
+
+/** The state of the one live connection of the page. */
+export type LiveState =
+  | { kind: 'off' }
+  | { kind: 'connecting' }
+  | { kind: 'live' }
+  | { kind: 'stale'; sinceMs: number }
+  | { kind: 'paused'; sinceMs: number }
+  | { kind: 'cut'; sinceMs: number | null; problem: Problem; retryAtMs: number | null }
+  | { kind: 'ended'; reason: string };
+
+/** Without an event for so long, values are old. Figures come every second. */
+export const STALE_MS = 4000;
+
+/** Whether a connection that is open has gone silent. */
+export function isStale(lastEventMs: number, nowMs: number): boolean {
+  return nowMs - lastEventMs > STALE_MS;
+}
+
+/** Milliseconds before attempt number `attempt` (the first is 1) after a failure; null: another one is of no use. */
+export function retryDelayMs(attempt: number, problem: Problem, brokerAsksMs: number | null): number | null {
+  const asked = problem.retryAfterSeconds;
+  if (asked !== null) return asked * 1000;
+  // A wrong request and a missing right stay what they are.
+  if (problem.status === 400 || problem.status === 401 || problem.status === 403 || problem.status === 404)
+    return null;
+  const first = brokerAsksMs ?? 1000;
+  return Math.min(first * 2 ** Math.min(attempt - 1, 4), 15_000);
+}
+
+/** Reasons with which the broker ends a stream, and whether the page connects again. */
+export function endsForGood(reason: string): boolean {
+  return reason === 'login_ended' || reason === 'scope_lost';
+}

@@ -1,0 +1,81 @@
+// Failures of the interface: what, why, and what helps.
+import type { components } from './schema';
+
+export type ProblemBody = components['schemas']['Problem'];
+
+/** An answer that is no success, or none at all. */
+export class Problem extends Error {
+  readonly title: string;
+  /** 0 if there was no answer. */
+  readonly status: number;
+  readonly detail: string;
+  readonly remedy: string;
+  readonly retryAfterSeconds: number | null;
+
+  constructor(body: ProblemBody) {
+    super(`${body.title}: ${body.detail}`);
+    this.name = 'Problem';
+    this.title = body.title;
+    this.status = body.status;
+    this.detail = body.detail;
+    this.remedy = body.remedy;
+    this.retryAfterSeconds = body.retry_after_secs ?? null;
+  }
+}
+
+/** The problem of an answer; an answer of a proxy, which has no problem, is told by its status. */
+export async function problemOf(response: Response): Promise<Problem> {
+  const text = await response.text().catch(() => '');
+  const body = readProblem(text);
+  if (body) return new Problem({ ...body, status: response.status });
+  return new Problem({
+    title: 'unexpected answer',
+    status: response.status,
+    detail: `the answer has the status ${response.status} and no explanation`,
+    remedy: 'look at the log of the broker, and at a proxy in front of it',
+  });
+}
+
+/** The problem for a request that was not answered. */
+export function noAnswer(): Problem {
+  return new Problem({
+    title: 'no answer',
+    status: 0,
+    detail: 'the broker does not answer',
+    remedy: 'check that it runs and that the network reaches it; this page tries again',
+  });
+}
+
+export function readProblem(text: string): ProblemBody | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  return isProblem(value) ? value : null;
+}
+
+function isProblem(value: unknown): value is ProblemBody {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'title' in value &&
+    typeof value.title === 'string' &&
+    'detail' in value &&
+    typeof value.detail === 'string' &&
+    'remedy' in value &&
+    typeof value.remedy === 'string'
+  );
+}
+
+/** Any failure as a problem. */
+export function asProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  return new Problem({
+    title: 'error of this page',
+    status: 0,
+    detail: error instanceof Error ? error.message : String(error),
+    remedy: 'load the page again, and report this',
+  });
+}

@@ -1,0 +1,41 @@
+import { describe, expect, test } from 'vitest';
+import { SECONDS_KEPT, Series, withGaps } from './series';
+
+describe('series', () => {
+  test('goes on behind the history', () => {
+    const series = new Series();
+    series.push(3000, { a: 3 });
+    series.load([1000, 2000], { a: [1, 2] });
+    expect(series.at).toEqual([1000, 2000, 3000]);
+    expect(series.column('a')).toEqual([1, 2, 3]);
+  });
+  test('takes a second once', () => {
+    const series = new Series();
+    series.push(1000, { a: 1 });
+    expect(series.push(1250, { a: 2 })).toBe(false);
+    expect(series.column('a')).toEqual([1]);
+  });
+  test('a figure that begins later was not known before', () => {
+    const series = new Series();
+    series.push(1000, { a: 1 });
+    series.push(2000, { b: 2 });
+    expect(series.column('a')).toEqual([1, null]);
+    expect(series.column('b')).toEqual([null, 2]);
+  });
+  test('forgets what is older than 15 minutes', () => {
+    const series = new Series();
+    for (let second = 1; second <= SECONDS_KEPT + 10; second += 1) series.push(second * 1000, { a: second });
+    expect(series.at).toHaveLength(SECONDS_KEPT);
+    expect(series.column('a')[0]).toBe(11);
+  });
+  test('sums a rate', () => {
+    const series = new Series();
+    series.load([1000, 2000, 3000], { a: [1, null, 3] });
+    expect(series.sum('a')).toBe(4);
+  });
+  test('no line crosses a gap', () =>
+    expect(withGaps([1000, 2000, 9000], [[1, 2, 3]], 2500)).toEqual({
+      at: [1000, 2000, 3000, 9000],
+      columns: [[1, 2, null, 3]],
+    }));
+});

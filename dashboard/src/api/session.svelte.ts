@@ -1,0 +1,71 @@
+// Who is signed in, and what they may do.
+import { type Schemas, api, setToken, whenSignedOut } from './client';
+import { type Problem, asProblem } from './problem';
+
+export type Who = Schemas['Whoami'];
+export type Scope =
+  | 'clients:read'
+  | 'clients:write'
+  | 'messages:read'
+  | 'messages:write'
+  | 'config:read'
+  | 'config:write'
+  | 'users:read'
+  | 'users:write'
+  | 'logs:read'
+  | 'audit:read'
+  | 'metrics:read'
+  | 'admin';
+
+/** Whether scopes permit something; `admin` includes everything. */
+export function permits(scopes: readonly string[], scope: Scope): boolean {
+  return scopes.includes(scope) || scopes.includes('admin');
+}
+
+class Session {
+  who = $state.raw<Who | null>(null);
+  problem = $state.raw<Problem | null>(null);
+  /** The session ended without a "sign out" on this page. */
+  lost = $state(false);
+
+  get signedIn(): boolean {
+    return this.who !== null && this.who.scopes.length > 0;
+  }
+
+  can(scope: Scope): boolean {
+    return permits(this.who?.scopes ?? [], scope);
+  }
+
+  async load(): Promise<void> {
+    whenSignedOut(() => this.end());
+    try {
+      this.take(await api.get('/login'));
+      this.problem = null;
+    } catch (error) {
+      this.problem = asProblem(error);
+    }
+  }
+
+  take(who: Who): void {
+    setToken(who.token ?? null);
+    this.who = who;
+    if (who.scopes.length > 0) this.lost = false;
+  }
+
+  /** The session is over: the page asks who it is, and shows the login. */
+  end(): void {
+    if (!this.signedIn) return;
+    this.lost = true;
+    setToken(null);
+    void this.load();
+  }
+
+  async signOut(): Promise<void> {
+    await api.delete('/login');
+    setToken(null);
+    await this.load();
+    this.lost = false;
+  }
+}
+
+export const session = new Session();

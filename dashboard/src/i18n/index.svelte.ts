@@ -1,0 +1,72 @@
+// The language of the page, and the texts of the parts of it.
+import type { Language } from '../format/time';
+import { fill, pieces, type Piece, type Values } from './texts';
+
+/** Texts by their keys, the same keys in all languages. */
+export type Catalogue<Keys extends string> = Readonly<Record<Keys, string>>;
+
+const KEY = 'thrum-language';
+
+class Locale {
+  language = $state<Language>('en');
+
+  choose(language: Language): void {
+    this.language = language;
+    document.documentElement.lang = language === 'zh' ? 'zh-CN' : 'en';
+    try {
+      localStorage.setItem(KEY, language);
+    } catch {
+      // Without storage the choice holds for this page.
+    }
+  }
+
+  /** Takes the language that was chosen before, else that of the browser. */
+  restore(): void {
+    let chosen: string | null = null;
+    try {
+      chosen = localStorage.getItem(KEY);
+    } catch {
+      // Without storage the language is that of the browser.
+    }
+    const wanted = chosen ?? navigator.language;
+    this.language = wanted.startsWith('zh') ? 'zh' : 'en';
+    document.documentElement.lang = this.language === 'zh' ? 'zh-CN' : 'en';
+  }
+}
+
+export const locale = new Locale();
+
+/** The texts of a part of the dashboard. */
+export interface Texts<Keys extends string> {
+  (key: Keys, values?: Values): string;
+  /** The text as pieces, for `Rich`. */
+  rich(key: Keys, values?: Values): Piece[];
+  /** As `rich`; `parts` are texts of ours with strong words, which are put in first. */
+  joined(key: Keys, parts: Values, values?: Values): Piece[];
+  /** The text of a key that only the broker knows; `otherwise` if there is none. */
+  maybe(key: string, otherwise: string): string;
+}
+
+/** Texts in English at once, and in Chinese as soon as they are loaded. */
+export function texts<Keys extends string>(
+  english: Catalogue<Keys>,
+  chinese: () => Promise<Catalogue<Keys>>,
+): Texts<Keys> {
+  let loaded = $state.raw<Catalogue<Keys> | null>(null);
+  let asked = false;
+  const catalogue = () => {
+    if (locale.language === 'en') return english;
+    if (!asked) {
+      asked = true;
+      void chinese().then((found) => (loaded = found));
+    }
+    return loaded ?? english;
+  };
+  const known = (key: string): key is Keys => Object.hasOwn(english, key);
+  const text = (key: Keys, values?: Values) => fill(catalogue()[key], values);
+  return Object.assign(text, {
+    rich: (key: Keys, values?: Values) => pieces(catalogue()[key], values),
+    joined: (key: Keys, parts: Values, values?: Values) => pieces(fill(catalogue()[key], parts), values),
+    maybe: (key: string, otherwise: string) => (known(key) ? catalogue()[key] : otherwise),
+  });
+}

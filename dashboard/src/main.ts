@@ -1,0 +1,7 @@
+import './styles/tokens.css';
+import './styles/components.css';
+import './styles/app.css';
+import { mount } from 'svelte';
+import App from './App.svelte';
+
+mount(App, { target: document.body });

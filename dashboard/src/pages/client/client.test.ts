@@ -1,0 +1,68 @@
+import { describe, expect, test } from 'vitest';
+import { summary } from './packets';
+import { type Event, byDay, lookOf, told } from './story';
+
+const common = { count: 1, others: 0 };
+const connected: Event = {
+  ...common,
+  at: '2026-11-26T10:00:00Z',
+  last_at: '2026-11-26T10:00:00Z',
+  text: 'connected',
+  event: 'connected',
+  peer: 'p',
+  listener: 'mqtt',
+  protocol_version: '5.0',
+  session_present: false,
+  keep_alive_secs: 60,
+  session_expiry_secs: 0,
+};
+const lost: Event = {
+  ...common,
+  at: '2026-11-27T10:00:00Z',
+  last_at: '2026-11-27T10:00:00Z',
+  text: 'x',
+  event: 'disconnected',
+  cause: { kind: 'keep_alive', keep_alive_secs: 60, silent_millis: 91_000, late_millis: 1000 },
+  connected_secs: 5,
+  session_ended: false,
+};
+const denied: Event = {
+  ...common,
+  at: '2026-11-27T11:00:00Z',
+  last_at: '2026-11-27T11:00:00Z',
+  text: 'x',
+  event: 'publish_refused',
+  topic: 'a',
+  cause: { kind: 'rule', rule: 'deny' },
+};
+
+describe('the story of a client', () => {
+  test('is told with the clause first', () =>
+    expect(told('disconnected after 3 h: keep alive missed: nothing received')).toEqual({
+      head: 'Disconnected after 3 h',
+      rest: 'Keep alive missed: nothing received',
+    }));
+  test('a sentence without a cause is whole', () =>
+    expect(told('taken over')).toEqual({ head: 'Taken over', rest: '' }));
+  test('has the newest day first', () =>
+    expect(byDay([connected, lost, denied], 'all').map((day) => day.events.length)).toEqual([2, 1]));
+  test('shows problems alone', () =>
+    expect(byDay([connected, lost, denied], 'problems').flatMap((day) => day.events)).toEqual([
+      denied,
+      lost,
+    ]));
+  test('shows access alone', () =>
+    expect(byDay([connected, lost, denied], 'access').flatMap((day) => day.events)).toEqual([denied]));
+  test('a client that says goodbye is no problem', () =>
+    expect(lookOf({ ...lost, cause: { kind: 'by_client', with_will: false } }).state).toBeNull());
+});
+
+describe('packets', () => {
+  const packet = { at: '', direction: 'from_client', packet: 'PUBLISH', packet_bytes: 9 };
+  test('are told in one line', () =>
+    expect(summary({ ...packet, topic: 'a/b', qos: 1, retain: true, packet_id: 7, payload: '<b>' })).toBe(
+      'a/b · QoS 1 · retained · id 7 · <b>',
+    ));
+  test('binary payloads are hexadecimal', () =>
+    expect(summary({ ...packet, payload_base64: 'AP8=' })).toBe('00 ff'));
+});

@@ -1,0 +1,28 @@
+import { describe, expect, test } from 'vitest';
+import { USUAL, columnsOf } from './columns';
+import { hasTerm, term, termsOf, toggled } from './filter';
+
+describe('filters', () => {
+  test('a value in quotes is one term', () =>
+    expect(termsOf('user="a b" queue>100 meter')).toEqual(['user="a b"', 'queue>100', 'meter']));
+  test('a value with spaces, quotes or stars is quoted', () => {
+    expect(term('user', 'al')).toBe('user=al');
+    expect(term('user', 'a "b"')).toBe('user="a \\"b\\""');
+    expect(term('user', 'a*')).toBe('user="a*"');
+  });
+  test('a choice is added, changed and taken back', () => {
+    expect(toggled('queue>1', 'problem', 'slow')).toBe('queue>1 problem=slow');
+    expect(toggled('problem=slow queue>1', 'problem', 'queue')).toBe('queue>1 problem=queue');
+    expect(toggled('queue>1 problem=slow', 'problem', 'slow')).toBe('queue>1');
+  });
+  test('knows its terms', () => {
+    expect(hasTerm('state=connected', 'state', 'connected')).toBe(true);
+    expect(hasTerm('state=connected', 'state', 'persistent')).toBe(false);
+  });
+});
+
+describe('columns', () => {
+  test('are the usual ones without a choice', () => expect(columnsOf('')).toEqual(USUAL));
+  test('keep their order and leave out unknown names', () =>
+    expect(columnsOf('queue,user,colour')).toEqual(['user', 'queue']));
+});

@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'vitest';
+import { capital, cureOf, ranked } from './attention';
+import { addressOf, isLocal, listenCommand, program, sendCommand, simulateCommand } from './snippets';
+
+const alarm = (name: string, severity: string) => ({
+  name,
+  severity,
+  what: 'w',
+  fix: 'f',
+  of: null,
+  raised_at: '',
+});
+
+describe('what needs attention', () => {
+  test('has the worst first', () =>
+    expect(
+      ranked(
+        [alarm('cpu_busy', 'warning'), alarm('storage_full', 'critical')],
+        [{ value: 'near_limit', clients: 1 }],
+      ).map((item) => item.state),
+    ).toEqual(['bad', 'warn', 'info']));
+  test('says a thing once', () =>
+    expect(ranked([alarm('queues_nearly_full', 'warning')], [{ value: 'queue', clients: 2 }])).toHaveLength(
+      1,
+    ));
+  test('a kind of problem without clients is none', () =>
+    expect(ranked([], [{ value: 'slow', clients: 0 }])).toEqual([]));
+  test('knows the cure, and nothing for alarms of later versions', () => {
+    expect(cureOf('certificate_expired')).toBe('certificates');
+    expect(cureOf('something_new')).toBe('none');
+  });
+  test('begins with a capital letter', () => expect(capital('the disk')).toBe('The disk'));
+});
+
+describe('the first message', () => {
+  const at = { host: 'edge-1', port: 1883, tls: false };
+  test('goes to the TCP listener, at the host of the page', () =>
+    expect(addressOf(['mqtts://0.0.0.0:8883', 'mqtt://0.0.0.0:1884'], 'edge-1')).toEqual({
+      ...at,
+      port: 1884,
+    }));
+  test('goes to TLS if there is nothing else', () =>
+    expect(addressOf(['mqtts://edge-1'], 'x')).toEqual({ host: 'edge-1', port: 8883, tls: true }));
+  test('an IPv6 address loses its brackets', () =>
+    expect(addressOf(['mqtt://[::1]:1883'], 'x')?.host).toBe('::1'));
+  test('has no address without a listener of MQTT', () =>
+    expect(addressOf(['http://edge-1:80'], 'x')).toBeNull());
+  test('the usual port is not named', () => {
+    expect(listenCommand(at)).toBe("mosquitto_sub -h edge-1 -t 'hello/#' -v");
+    expect(sendCommand({ ...at, port: 1884 })).toContain('-p 1884');
+  });
+  test.each(['python', 'js', 'esp32'] as const)('%s names host and port', (way) => {
+    expect(program(way, { ...at, port: 1884 })).toContain('edge-1');
+    expect(program(way, { ...at, port: 1884 })).toContain('1884');
+  });
+  test('the simulation names the broker', () =>
+    expect(simulateCommand(at)).toContain('--target mqtt://edge-1:1883'));
+  test('knows addresses of this machine', () => {
+    expect(isLocal('127.0.0.2')).toBe(true);
+    expect(isLocal('edge-1')).toBe(false);
+  });
+});

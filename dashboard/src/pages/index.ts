@@ -1,0 +1,43 @@
+// Which page an address shows. Each page is loaded when it is opened; no page imports another.
+import type { Component } from 'svelte';
+
+export interface Page {
+  /** A page with another key is built anew. */
+  key: string;
+  load: () => Promise<Component>;
+}
+
+type Loader = () => Promise<{ default: Component }>;
+
+const page = (key: string, loader: Loader): Page => ({
+  key,
+  load: () => loader().then((found) => found.default),
+});
+
+/** The page of a place; null if there is none. */
+export function pageFor(path: readonly string[]): Page | null {
+  const [first, second] = path;
+  switch (first) {
+    case undefined:
+    case 'home':
+      return page('home', () => import('./home/Home.svelte'));
+    case 'topics':
+      return page('topics', () => import('./topics/Topics.svelte'));
+    case 'clients':
+      return second === undefined
+        ? page('clients', () => import('./clients/Clients.svelte'))
+        : page(`client ${second}`, () => import('./client/Client.svelte'));
+    case 'messages':
+      return page('messages', () => import('./messages/Messages.svelte'));
+    case 'why':
+      return page('why', () => import('./why/Why.svelte'));
+    case 'bench':
+    case 'data':
+    case 'admin':
+      return page(first, () => import('./soon/Soon.svelte'));
+    case 'more':
+      return page('more', () => import('./soon/More.svelte'));
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,21 @@
+export default {
+  title: 'Sign in',
+  lead: 'This is the broker at {host}.',
+  name: 'Name',
+  password: 'Password',
+  code: 'One-time code',
+  'code.hint': 'The six digits of your app, or a recovery code.',
+  submit: 'Sign in',
+  busy: 'Signing in…',
+  or: 'or',
+  oidc: 'Sign in at your provider',
+  lost: 'Your session has ended. Sign in to go on where you were.',
+  forgotten: 'Password forgotten? On the machine of the broker:',
+  'no.admin': 'This broker has no administrator yet.',
+  'no.admin.text':
+    'Open the setup link, which makes the first one. The broker prints it at its start, and this command prints a new one:',
+  problem: '{detail}. {remedy}.',
+  wait: 'You can try again in {wait}.',
+  unreachable: 'The broker does not answer.',
+  again: 'Try again',
+} as const;

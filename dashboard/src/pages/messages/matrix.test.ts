@@ -1,0 +1,39 @@
+import { describe, expect, test } from 'vitest';
+import { heat, matrixOf, sumsBy } from './matrix';
+
+const drop = (client: string, topic: string | null, messages: number) => ({
+  client_id: client,
+  topic,
+  messages,
+  reason: 'queue_full',
+  at_most_less: 0,
+  last_at: '',
+});
+const drops = [
+  drop('a', 'x', 5),
+  drop('b', 'x', 3),
+  drop('a', 'y', 1),
+  drop('b', null, 2),
+  drop('b', 'z', 1),
+];
+
+describe('drops', () => {
+  test('are summed by client, the largest first', () =>
+    expect(sumsBy(drops, (one) => one.client_id)).toEqual([
+      { key: 'a', messages: 6 },
+      { key: 'b', messages: 6 },
+    ]));
+  test('are a matrix whose sums add up', () => {
+    const matrix = matrixOf(drops, 1, 5);
+    expect(matrix.topics).toEqual(['x', '']);
+    expect(matrix.rows.map((row) => row.cells)).toEqual([
+      [5, 1],
+      [3, 3],
+    ]);
+    expect(matrix.sums).toEqual([8, 4]);
+    expect(matrix.total).toBe(12);
+  });
+  test('have a heat in seven steps', () =>
+    expect([0, 1, 50, 100].map((value) => heat(value, 100))).toEqual([0, 1, 4, 7]));
+  test('nothing has no heat', () => expect(heat(0, 0)).toBe(0));
+});

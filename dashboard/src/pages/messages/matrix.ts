@@ -1,0 +1,61 @@
+// Drops by reason, client and topic.
+import type { Schemas } from '../../api/client';
+
+type Drop = Schemas['Drops'];
+
+/** A part of a sum. */
+export interface Part {
+  key: string;
+  messages: number;
+}
+
+/** The sums by one column, the largest first. */
+export function sumsBy(drops: readonly Drop[], key: (drop: Drop) => string): Part[] {
+  const sums = new Map<string, number>();
+  for (const drop of drops) sums.set(key(drop), (sums.get(key(drop)) ?? 0) + drop.messages);
+  return [...sums]
+    .map(([name, messages]) => ({ key: name, messages }))
+    .sort((one, other) => other.messages - one.messages);
+}
+
+export interface Matrix {
+  topics: string[];
+  rows: { client: string; cells: number[]; sum: number }[];
+  /** The largest cell. */
+  most: number;
+  sums: number[];
+  total: number;
+}
+
+/** Clients × topics; topics beyond `most` are one column, whose name is "". */
+export function matrixOf(drops: readonly Drop[], mostTopics: number, mostClients: number): Matrix {
+  const topicKey = (drop: Drop) => drop.topic ?? '';
+  const ranked = sumsBy(drops, topicKey).map((part) => part.key);
+  const named = ranked.filter((topic) => topic !== '').slice(0, mostTopics);
+  const topics = ranked.length > named.length ? [...named, ''] : named;
+  const rows = sumsBy(drops, (drop) => drop.client_id)
+    .slice(0, mostClients)
+    .map(({ key: client, messages: sum }) => {
+      const own = drops.filter((drop) => drop.client_id === client);
+      const cells = topics.map((topic) =>
+        own
+          .filter((drop) => (topic === '' ? !named.includes(topicKey(drop)) : drop.topic === topic))
+          .reduce((all, drop) => all + drop.messages, 0),
+      );
+      return { client, cells, sum };
+    });
+  const sums = topics.map((_, column) => rows.reduce((all, row) => all + (row.cells[column] ?? 0), 0));
+  return {
+    topics,
+    rows,
+    sums,
+    most: Math.max(0, ...rows.flatMap((row) => row.cells)),
+    total: sums.reduce((all, sum) => all + sum, 0),
+  };
+}
+
+/** The step of the heat scale, 1 to 7; 0 for nothing. */
+export function heat(value: number, most: number): number {
+  if (value <= 0 || most <= 0) return 0;
+  return Math.max(1, Math.min(7, Math.ceil((value / most) * 7)));
+}

@@ -1,0 +1,65 @@
+// The open part of the tree as rows.
+import type { Schemas } from '../../api/client';
+import { type LiveRows, ordered } from '../../api/rows';
+
+export type Topic = Schemas['Topic'];
+
+/** A level that is open, as the stream tells it. */
+export interface Level {
+  list: LiveRows<Topic>;
+  /** There are more rows than the stream tells. */
+  more: boolean;
+  /** Messages that the rows do not add up to. */
+  others: number;
+}
+
+export type Row =
+  | { kind: 'topic'; key: string; depth: number; topic: Topic; open: boolean }
+  | { kind: 'more'; key: string; depth: number; missing: number }
+  | { kind: 'wait'; key: string; depth: number };
+
+/** The prefix of what is below a topic. */
+export function below(topic: string): string {
+  return `${topic}/`;
+}
+
+/** The prefixes that have to be open to see a topic: "a/b/c" has "a/", "a/b/". */
+export function above(topic: string): string[] {
+  const parts = topic.split('/');
+  return parts.slice(0, -1).map((_, index) => `${parts.slice(0, index + 1).join('/')}/`);
+}
+
+/** The rows of the open levels, in the order of the tree. `text` leaves out leaves whose name does not contain it. */
+export function rowsOf(levels: ReadonlyMap<string, Level>, open: ReadonlySet<string>, text: string): Row[] {
+  const rows: Row[] = [];
+  const wanted = text.toLowerCase();
+  const walk = (under: string, depth: number, children: number | null) => {
+    const level = levels.get(under);
+    if (!level) {
+      rows.push({ kind: 'wait', key: `wait ${under}`, depth });
+      return;
+    }
+    const list = ordered(level.list);
+    for (const topic of list) {
+      const prefix = below(topic.topic);
+      const isOpen = topic.children > 0 && open.has(prefix);
+      if (wanted !== '' && !isOpen && !topic.topic.toLowerCase().includes(wanted)) continue;
+      rows.push({ kind: 'topic', key: topic.topic, depth, topic, open: isOpen });
+      if (isOpen && depth < 32) walk(prefix, depth + 1, topic.children);
+    }
+    if (level.more)
+      rows.push({
+        kind: 'more',
+        key: `more ${under}`,
+        depth,
+        missing: Math.max(0, (children ?? 0) - list.length),
+      });
+  };
+  walk('', 0, null);
+  return rows;
+}
+
+/** How many rows of each level the stream is asked for: 400 for all of them together. */
+export function limitFor(levels: number): number {
+  return Math.max(20, Math.min(100, Math.floor(400 / Math.max(1, levels))));
+}

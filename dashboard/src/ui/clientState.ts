@@ -1,0 +1,23 @@
+// The state of a client in one word, for lists and for its page.
+import type { State } from './state';
+
+/** The problem that matters most, else connected or away. */
+export type ClientState = 'dropping' | 'slow' | 'queue' | 'limited' | 'near_limit' | 'connected' | 'away';
+
+const ORDER = ['dropping', 'slow', 'queue', 'limited', 'near_limit'] as const;
+
+export function clientState(client: { connected: boolean; problems: readonly string[] }): ClientState {
+  return (
+    ORDER.find((problem) => client.problems.includes(problem)) ?? (client.connected ? 'connected' : 'away')
+  );
+}
+
+export const CLIENT_LOOK: Readonly<Record<ClientState, State>> = {
+  dropping: 'bad',
+  slow: 'bad',
+  queue: 'warn',
+  limited: 'warn',
+  near_limit: 'warn',
+  connected: 'ok',
+  away: 'off',
+};

@@ -1,0 +1,58 @@
+// The health of the broker for the shell and for Home: its alarms, and what the figures say.
+import { type Schemas, api } from '../api/client';
+import { figures } from '../api/figures.svelte';
+import { type Problem, asProblem } from '../api/problem';
+import type { State } from './state';
+
+export type Alarm = Schemas['Alarm'];
+
+/** The verdict of alarms: critical ones are bad, others are warnings. */
+export function verdictOf(alarms: readonly { severity: string }[], drops: number): State {
+  if (alarms.some((alarm) => alarm.severity === 'critical')) return 'bad';
+  if (drops > 0 || alarms.length > 0) return 'warn';
+  return 'ok';
+}
+
+const ASK_MS = 10_000;
+
+class Health {
+  alarms = $state.raw<Alarm[] | null>(null);
+  problem = $state.raw<Problem | null>(null);
+
+  start(): () => void {
+    void this.load();
+    // The stream has no alarms: this is the one thing that the page asks for again and again.
+    const timer = setInterval(() => {
+      if (!document.hidden) void this.load();
+    }, ASK_MS);
+    return () => clearInterval(timer);
+  }
+
+  async load(): Promise<void> {
+    try {
+      this.alarms = (await api.get('/alarms')).alarms;
+      this.problem = null;
+    } catch (error) {
+      this.problem = asProblem(error);
+      this.alarms = null;
+    }
+  }
+
+  /** Messages that are dropped now, a second. */
+  get dropping(): number {
+    return figures.now('drops') ?? 0;
+  }
+
+  /** Alarms; drops count once, whether their alarm is raised yet or not. */
+  get count(): number {
+    const alarms = this.alarms ?? [];
+    const told = alarms.some((alarm) => alarm.name === 'drops_going_on');
+    return alarms.length + (this.dropping > 0 && !told ? 1 : 0);
+  }
+
+  get state(): State {
+    return this.alarms === null ? 'off' : verdictOf(this.alarms, this.dropping);
+  }
+}
+
+export const health = new Health();

@@ -1,0 +1,42 @@
+import { describe, expect, test } from 'vitest';
+import { CLIENT_LOOK, clientState } from './clientState';
+import { csv } from './download';
+import { verdictOf } from './health.svelte';
+
+describe('CSV', () => {
+  test('quotes what has commas, quotes and lines', () =>
+    expect(
+      csv(
+        ['a', 'b'],
+        [
+          ['x,y', 'say "hi"'],
+          [1, null],
+        ],
+      ),
+    ).toBe('a,b\r\n"x,y","say ""hi"""\r\n1,\r\n'));
+  test('a client identifier cannot be a formula', () =>
+    expect(csv(['id'], [['=1+1']])).toBe("id\r\n'=1+1\r\n"));
+});
+
+describe('the state of a client', () => {
+  test('is its worst problem', () =>
+    expect(clientState({ connected: true, problems: ['slow', 'dropping'] })).toBe('dropping'));
+  test('is connected or away without one', () => {
+    expect(clientState({ connected: true, problems: [] })).toBe('connected');
+    expect(clientState({ connected: false, problems: [] })).toBe('away');
+  });
+  test('a problem that this page does not know is none', () =>
+    expect(clientState({ connected: true, problems: ['new one'] })).toBe('connected'));
+  test('has a look', () => expect(CLIENT_LOOK.dropping).toBe('bad'));
+});
+
+describe('health', () => {
+  test.each([
+    [[], 0, 'ok'],
+    [[{ severity: 'warning' }], 0, 'warn'],
+    [[], 3, 'warn'],
+    [[{ severity: 'warning' }, { severity: 'critical' }], 0, 'bad'],
+  ] as const)('%j with %s drops is %s', (alarms, drops, state) =>
+    expect(verdictOf(alarms, drops)).toBe(state),
+  );
+});

@@ -1,0 +1,5 @@
+/** The order of a list. */
+export interface Sorted {
+  key: string;
+  descending: boolean;
+}
