@@ -10,6 +10,9 @@ export default defineConfig({
   base: './',
   plugins: [svelte()],
   build: {
+    // The folder above it is watched by the build of the program, which contains the pages.
+    outDir: 'dist/site',
+    emptyOutDir: true,
     target: 'es2022',
     // No data: addresses, which the broker's Content-Security-Policy forbids.
     assetsInlineLimit: 0,

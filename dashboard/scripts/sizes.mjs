@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 
 const budget = 120 * 1024;
-const dist = new URL('../dist/', import.meta.url);
+const dist = new URL('../dist/site/', import.meta.url);
 const size = async (name) => gzipSync(await readFile(new URL(name, dist)), { level: 9 }).length;
 
 const manifest = JSON.parse(await readFile(new URL('.vite/manifest.json', dist), 'utf8'));
