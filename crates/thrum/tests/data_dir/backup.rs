@@ -210,6 +210,8 @@ fn a_restore_that_was_cut_off_is_finished_wherever_it_was() {
 #[test]
 fn a_start_finishes_a_restore_though_the_settings_before_it_are_damaged() {
     let folder = cut_off("backup-cut-off-damaged");
+    // A text that is no store of users.
+    std::fs::remove_file(folder.path("data/restore/files/users.jsonl")).unwrap();
     std::fs::write(folder.path("data/managed.toml"), b"limits = \xff\n").unwrap();
     let server = Server::start(&folder, "data");
     assert!(!server.port.is_empty());

@@ -1,7 +1,7 @@
 //! Backups that a running broker makes: over its port and its control socket.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -177,6 +177,53 @@ fn backups_are_listed_fetched_and_removed_and_refusals_have_their_codes() {
         find("backup.fetch", "done") && find("backup.remove", "done"),
         "{log:?}"
     );
+}
+
+/// Answers like a broker that makes a backup, gives it away, and cannot remove it.
+fn answer_but_keep(listener: &TcpListener, tar: &[u8]) {
+    let made =
+        r#"{"name":"20261126T221500Z","state":"done","began_at":"2026-11-26T22:15:00Z","bytes":1}"#;
+    for stream in listener.incoming() {
+        let mut stream = stream.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.extend(byte);
+        }
+        let (status, body) = match &*head {
+            [b'P', ..] => ("202 Accepted", made.as_bytes()),
+            [b'G', ..] => ("200 OK", tar),
+            _ => ("500 Internal Server Error", &b"{}"[..]),
+        };
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(&[head.as_bytes(), body].concat()).unwrap();
+    }
+}
+
+#[test]
+fn a_backup_that_is_fetched_is_a_success_though_the_broker_cannot_remove_it() {
+    let folder = Folder::filled("backup-stays");
+    folder.printed("backup create b.tar --data-dir data");
+    let tar = std::fs::read(folder.path("b.tar")).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let given = tar.clone();
+    std::thread::spawn(move || answer_but_keep(&listener, &given));
+    let path = folder.path("key");
+    std::fs::write(&path, "thrum_key").unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+    let line = format!("backup create c.tar --url http://127.0.0.1:{port} --token-file key");
+    let warned = said(&folder, &line, 0);
+    assert!(
+        warned.contains("warning: the broker may keep the backup")
+            && warned.contains("thrum backup rm 20261126T221500Z"),
+        "{warned}"
+    );
+    assert_eq!(std::fs::read(folder.path("c.tar")).unwrap(), tar);
 }
 
 /// Publishes a retained message to one topic after the other, and counts those that the broker has
