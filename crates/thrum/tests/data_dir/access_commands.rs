@@ -77,6 +77,21 @@ fn users_of_a_running_broker_are_added_changed_and_removed_at_once() {
         "added user bob\nbob may do nothing yet but what acl.rules allow; next: \
          thrum users change bob --allow 'pubsub devices/%c/#'\n"
     );
+    let carol = run("users add carol --role ops --role nope --password-file password");
+    assert!(
+        carol.starts_with(
+            "warning: there is no role \"nope\": it gives no rights unless acl.rules name it"
+        ),
+        "{carol}"
+    );
+    assert!(!carol.contains("no role \"ops\""), "{carol}");
+    run("users rm carol");
+    let tested = folder.thrum("acl test c pub a/1 -u nobody --data-dir data");
+    let tested = String::from_utf8(tested.stdout).unwrap();
+    assert!(
+        tested.contains("the user store has no user \"nobody\""),
+        "{tested}"
+    );
     let client = connected(&folder, &server, "c1", "alice");
     assert_eq!(
         run("users change bob --deny 'pub x' --superuser true"),
@@ -139,7 +154,7 @@ fn what_a_running_broker_refuses_has_a_code_of_its_own_and_changes_nothing() {
     ] {
         assert_eq!(run(&folder, line, 3), no_user, "{line}");
     }
-    let no_role = "error: there is no role \"ops\"; list what is there\n";
+    let no_role = "error: there is no role \"ops\"; list the roles with thrum roles ls\n";
     assert_eq!(run(&folder, "roles rm ops", 3), no_role);
     assert_eq!(
         run(&folder, "bans rm --user jo", 3),
