@@ -40,32 +40,12 @@ fn describe(refusal: &Refusal) -> Description {
             "setup link not valid",
             "thrum admin setup-url on the broker's machine makes another link while there is no administrator",
         ),
-        Refusal::IsSetUp => (
-            Code::CONFLICT,
-            "already set up",
-            "log in; thrum admin reset-password NAME on the broker's machine sets another password",
-        ),
-        Refusal::Exists { .. } => (
-            Code::CONFLICT,
-            "exists already",
-            "choose another name, or change it with PATCH /api/v1/admins/NAME",
-        ),
-        Refusal::Missing { kind, .. } => (Code::NOT_FOUND, "not there", listing_of(kind)),
-        Refusal::LastAdministrator(_) => (
-            Code::CONFLICT,
-            "last administrator",
-            "add another administrator first",
-        ),
-        Refusal::Full { .. } => (
-            Code::CONFLICT,
-            "too many",
-            "remove one with DELETE /api/v1/keys/ID or DELETE /api/v1/admins/NAME",
-        ),
-        Refusal::Invalid(_) => (
-            Code::BAD_REQUEST,
-            "bad request",
-            "send another value; GET /api/v1/openapi.json describes each route",
-        ),
+        Refusal::IsSetUp
+        | Refusal::Exists { .. }
+        | Refusal::Missing { .. }
+        | Refusal::LastAdministrator(_)
+        | Refusal::Full { .. }
+        | Refusal::Invalid(_) => describe_account(refusal),
         Refusal::NoRoom(_) => (
             Code::INSUFFICIENT_STORAGE,
             "no room on the disk",
@@ -100,6 +80,39 @@ fn describe(refusal: &Refusal) -> Description {
         | Refusal::NoOrigin
         | Refusal::NoToken
         | Refusal::NoSession => describe_sender(refusal),
+    }
+}
+
+/// The same of administrators and keys that a change is about.
+fn describe_account(refusal: &Refusal) -> Description {
+    use StatusCode as Code;
+    match refusal {
+        Refusal::IsSetUp => (
+            Code::CONFLICT,
+            "already set up",
+            "log in; thrum admin reset-password NAME on the broker's machine sets another password",
+        ),
+        Refusal::Exists { .. } => (
+            Code::CONFLICT,
+            "exists already",
+            "choose another name, or change it with PATCH /api/v1/admins/NAME",
+        ),
+        Refusal::Missing { kind, .. } => (Code::NOT_FOUND, "not there", listing_of(kind)),
+        Refusal::LastAdministrator(_) => (
+            Code::CONFLICT,
+            "last administrator",
+            "add another administrator first",
+        ),
+        Refusal::Full { .. } => (
+            Code::CONFLICT,
+            "too many",
+            "remove one with DELETE /api/v1/keys/ID or DELETE /api/v1/admins/NAME",
+        ),
+        _ => (
+            Code::BAD_REQUEST,
+            "bad request",
+            "send another value; GET /api/v1/openapi.json describes each route",
+        ),
     }
 }
 

@@ -43,7 +43,8 @@ pub(crate) struct TopArgs {
         hide_default_value = true
     )]
     filter: String,
-    /// Print lines about the broker, without clients, in place of the screen, and end after so many; without a number they do not end.
+    /// Print lines about the broker in place of the screen, and end after so many; without a number
+    /// they do not end.
     #[arg(
         long,
         value_name = "N",
