@@ -77,21 +77,6 @@ fn users_of_a_running_broker_are_added_changed_and_removed_at_once() {
         "added user bob\nbob may do nothing yet but what acl.rules allow; next: \
          thrum users change bob --allow 'pubsub devices/%c/#'\n"
     );
-    let carol = run("users add carol --role ops --role nope --password-file password");
-    assert!(
-        carol.starts_with(
-            "warning: there is no role \"nope\": it gives no rights unless acl.rules name it"
-        ),
-        "{carol}"
-    );
-    assert!(!carol.contains("no role \"ops\""), "{carol}");
-    run("users rm carol");
-    let tested = folder.thrum("acl test c pub a/1 -u nobody --data-dir data");
-    let tested = String::from_utf8(tested.stdout).unwrap();
-    assert!(
-        tested.contains("the user store has no user \"nobody\""),
-        "{tested}"
-    );
     let client = connected(&folder, &server, "c1", "alice");
     assert_eq!(
         run("users change bob --deny 'pub x' --superuser true"),
@@ -131,6 +116,29 @@ fn users_of_a_running_broker_are_added_changed_and_removed_at_once() {
     assert!(
         changes.contains(&json!(["local", "user.add", "alice", "done"])),
         "{changes:?}"
+    );
+}
+
+#[test]
+fn a_user_and_a_role_that_are_not_there_are_told() {
+    let folder = folder("misspelt");
+    let _server = Server::start(&folder, "data");
+    let run = |line: &str| run(&folder, line, 0);
+    run("roles set ops --allow 'sub b/#'");
+    let carol = run("users add carol --role ops --role nope --password-file password");
+    assert!(
+        carol.starts_with(
+            "warning: there is no role \"nope\": it gives no rights unless acl.rules name it"
+        ),
+        "{carol}"
+    );
+    assert!(!carol.contains("no role \"ops\""), "{carol}");
+    run("users rm carol");
+    let tested = folder.thrum("acl test c pub a/1 -u nobody --data-dir data");
+    let tested = String::from_utf8(tested.stdout).unwrap();
+    assert!(
+        tested.contains("the user store has no user \"nobody\""),
+        "{tested}"
     );
 }
 

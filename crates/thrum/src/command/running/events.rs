@@ -13,6 +13,15 @@ pub(crate) struct Event {
     pub(crate) data: String,
 }
 
+impl Event {
+    fn add_line(&mut self, line: &str) {
+        if !self.data.is_empty() {
+            self.data.push('\n');
+        }
+        self.data.push_str(line);
+    }
+}
+
 /// The events of an answer, as they come.
 pub(crate) struct Events<R> {
     lines: io::Lines<BufReader<R>>,
@@ -38,12 +47,7 @@ impl<R: Read> Iterator for Events<R> {
             // A line that begins with a colon only shows that the broker is there.
             match line.split_once(": ") {
                 Some(("event", name)) => name.clone_into(&mut event.name),
-                Some(("data", data)) => {
-                    if !event.data.is_empty() {
-                        event.data.push('\n');
-                    }
-                    event.data.push_str(data);
-                }
+                Some(("data", data)) => event.add_line(data),
                 _ if line.is_empty() && event != Event::default() => return Some(Ok(event)),
                 _ => {}
             }
