@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::login::Refusal;
 
 /// Reasons of refusals, as labels.
-const REASONS: [&str; 13] = [
+const REASONS: [&str; 14] = [
     "wrong_login",
     "slowed",
     "busy",
@@ -17,6 +17,7 @@ const REASONS: [&str; 13] = [
     "wrong_key",
     "no_scope",
     "other_origin",
+    "no_origin",
     "no_token",
     "other",
 ];
@@ -101,6 +102,7 @@ const fn reason(refusal: &Refusal) -> &'static str {
         Refusal::WrongKey => "wrong_key",
         Refusal::NoScope(_) => "no_scope",
         Refusal::OtherOrigin => "other_origin",
+        Refusal::NoOrigin => "no_origin",
         Refusal::NoToken => "no_token",
         // Half of a login is no refusal.
         Refusal::CodeNeeded

@@ -154,6 +154,11 @@ impl Node {
         self.auth.has_users()
     }
 
+    /// Whether a user store without a user is all that is set up.
+    pub(crate) fn has_only_an_empty_store(&self) -> bool {
+        self.auth.has_only_an_empty_store()
+    }
+
     /// A link that makes the first administrator, relative to the address of an HTTP listener.
     pub(crate) fn setup_link(&self) -> Option<String> {
         self.management.setup_link()
@@ -216,6 +221,13 @@ impl Node {
             }
             Ok(listeners) => Ok(listeners),
         }
+    }
+
+    /// Whether a listener takes connections now.
+    #[cfg(feature = "management")]
+    pub(crate) fn is_listening(&self, name: &str) -> bool {
+        let mut addresses = self.broker.addresses().into_iter();
+        addresses.any(|one| &*one.listener == name)
     }
 
     /// Opens or closes a listener until the next start.

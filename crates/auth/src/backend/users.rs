@@ -101,6 +101,11 @@ impl Users {
         self.file.was_there()
     }
 
+    /// A store was set up, and no user is in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.is_set_up() && self.loaded().store.users().len() == 0
+    }
+
     /// The contents that were read last.
     pub(crate) fn loaded(&self) -> Arc<Loaded> {
         self.file.current()
@@ -251,8 +256,9 @@ fn warnings(path: &Path, store: &UserStore) -> Vec<String> {
     }
     if store.users().len() == 0 && path.exists() {
         warnings.push(format!(
-            "the user store {shown} is empty: no user of it can log in, and clients without credentials \
-             are admitted as auth.anonymous says; thrum users add NAME adds a user"
+            "the user store {shown} is empty: no user of it can log in, clients without credentials are \
+             admitted as auth.anonymous says, and they may do nothing until a rule allows it; thrum users \
+             add NAME adds a user; to begin anew, stop the broker and remove the file"
         ));
     }
     warnings

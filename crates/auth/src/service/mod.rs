@@ -180,6 +180,12 @@ impl AuthService {
         self.shared.state().has_users()
     }
 
+    /// Whether a user store without a user is all that is set up: clients may do nothing until a
+    /// rule allows it.
+    pub fn has_only_an_empty_store(&self) -> bool {
+        self.shared.state().has_only_an_empty_store()
+    }
+
     /// Warnings about working but probably unintended settings: a world-readable user store. They
     /// are in the log as well.
     pub fn warnings(&self) -> Vec<String> {

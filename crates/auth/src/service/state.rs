@@ -93,11 +93,20 @@ impl State {
 
     /// Whether users or backends are set up.
     pub(super) fn has_users(&self) -> bool {
-        let has_backends = self.links.iter().any(|link| &*link.name != USERS);
         let users = self.users.as_ref();
         // An existing empty store counts as set up: removing the last user must not admit all
         // clients.
-        has_backends || users.is_some_and(|users| users.is_set_up())
+        self.has_backends() || users.is_some_and(|users| users.is_set_up())
+    }
+
+    /// Whether a user store without a user is all that is set up.
+    pub(super) fn has_only_an_empty_store(&self) -> bool {
+        let users = self.users.as_ref();
+        !self.has_backends() && users.is_some_and(|users| users.is_empty())
+    }
+
+    fn has_backends(&self) -> bool {
+        self.links.iter().any(|link| &*link.name != USERS)
     }
 
     /// The user store that existed `before` and is now gone: continuing without it would admit

@@ -358,7 +358,7 @@ fn a_changed_store_is_applied_and_observers_are_called() {
     service.service.on_change(Box::new(tell));
     service.change(|store| drop(store.set_user("alice", alice())));
     changed.recv().unwrap();
-    assert!(service.service.has_users());
+    assert!(service.service.has_users() && !service.service.has_only_an_empty_store());
     assert!(!service.service.policy().allows_by_default);
     let identity = service.admit(login(Some("alice"), Some("secret"))).identity;
 
@@ -378,6 +378,7 @@ fn a_changed_store_is_applied_and_observers_are_called() {
     service.deny(login(Some("alice"), Some("other")));
     // Removing the last user must not admit all clients.
     assert!(service.service.has_users());
+    assert!(service.service.has_only_an_empty_store());
     assert!(!service.service.policy().allows_by_default);
 }
 
@@ -681,4 +682,6 @@ fn a_store_that_is_open_or_empty_is_warned_of() {
     let warnings = AuthService::start(&service.settings).unwrap().warnings();
     assert!(warnings[0].contains("every user of this machine may read"));
     assert!(warnings[1].contains("is empty"));
+    assert!(warnings[1].contains("may do nothing until a rule allows it"));
+    assert!(warnings[1].contains("to begin anew, stop the broker and remove the file"));
 }

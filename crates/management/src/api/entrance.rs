@@ -12,7 +12,9 @@ use thrum_broker::HttpPort;
 
 use super::{ApiState, PREFIX, Problem};
 use crate::audit::Change;
-use crate::login::{Caller, CurrentSession, Identified, Means, Refusal, Scope, Shows};
+use crate::login::{
+    Caller, CurrentSession, Identified, Means, Refusal, Scope, Shows, Unidentified,
+};
 
 /// Where requests come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,12 +116,6 @@ pub(super) async fn identify(
     }
 }
 
-/// Why nobody knows who sends a request.
-struct Unidentified {
-    caller: Caller,
-    refusal: Refusal,
-}
-
 fn identify_peer(api: &ApiState, request: &Request, peer: Peer) -> Result<Sender, Unidentified> {
     let login = &api.security.login;
     let identified = login.identify(&Shows {
@@ -128,10 +124,6 @@ fn identify_peer(api: &ApiState, request: &Request, peer: Peer) -> Result<Sender
         method: request.method(),
         from: Some(peer.address),
         is_tls: peer.is_tls,
-    });
-    let identified = identified.map_err(|refusal| Unidentified {
-        caller: Caller::anonymous(Some(peer.address)),
-        refusal,
     });
     let Identified {
         caller,

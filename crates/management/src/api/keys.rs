@@ -61,8 +61,19 @@ pub struct NewApiKey {
     /// What it may do.
     #[schema(schema_with = openapi::scopes)]
     pub scopes: Vec<String>,
-    /// Seconds until it expires; null if it does not.
+    /// Seconds until it expires; null if it does not, 90 days if absent.
+    #[serde(default = "expires_secs")]
+    #[schema(default = 7_776_000)]
     pub expires_secs: Option<u64>,
+}
+
+/// A key that is forgotten ends by itself: 90 days.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "none is a key that does not expire"
+)]
+const fn expires_secs() -> Option<u64> {
+    Some(90 * 24 * 60 * 60)
 }
 
 /// An API key that was added.

@@ -93,7 +93,7 @@ pub use operating::{
     NodeLimits, PastAlarm, Plan, Process, RaisedLevel, Reloaded, StoppedListener, StorageDisk,
     StorageState, VersionList, Worker,
 };
-pub use problem::{NO_CLIENT, Problem};
+pub use problem::Problem;
 pub use publish::{Batch, BatchItem, Message, Outcome, Published, PublishedBatch};
 pub use retained::{Publisher, Retained, RetainedDetail, RetainedPage};
 pub use retained_line::{LineProperties, RetainedLine};

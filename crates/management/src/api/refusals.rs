@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 
 use super::Problem;
-use super::problem::NO_ROOM_REMEDY;
+use super::problem::{NO_ROOM_REMEDY, listing_of};
 use crate::audit::AuditError;
 use crate::login::Refusal;
 
@@ -22,7 +22,7 @@ impl From<Refusal> for Problem {
 type Description = (StatusCode, &'static str, &'static str);
 
 /// Status, title and remedy.
-const fn describe(refusal: &Refusal) -> Description {
+fn describe(refusal: &Refusal) -> Description {
     use StatusCode as Code;
     match refusal {
         Refusal::Slowed(_) => (
@@ -40,20 +40,12 @@ const fn describe(refusal: &Refusal) -> Description {
             "setup link not valid",
             "thrum admin setup-url on the broker's machine makes another link while there is no administrator",
         ),
-        Refusal::IsSetUp => (
-            Code::CONFLICT,
-            "already set up",
-            "log in; thrum admin reset-password NAME on the broker's machine sets another password",
-        ),
-        Refusal::Exists { .. } => (Code::CONFLICT, "exists already", "choose another name"),
-        Refusal::Missing { .. } => (Code::NOT_FOUND, "not there", "list what is there"),
-        Refusal::LastAdministrator(_) => (
-            Code::CONFLICT,
-            "last administrator",
-            "add another administrator first",
-        ),
-        Refusal::Full { .. } => (Code::CONFLICT, "too many", "remove some first"),
-        Refusal::Invalid(_) => (Code::BAD_REQUEST, "bad request", "correct the value"),
+        Refusal::IsSetUp
+        | Refusal::Exists { .. }
+        | Refusal::Missing { .. }
+        | Refusal::LastAdministrator(_)
+        | Refusal::Full { .. }
+        | Refusal::Invalid(_) => describe_account(refusal),
         Refusal::NoRoom(_) => (
             Code::INSUFFICIENT_STORAGE,
             "no room on the disk",
@@ -85,8 +77,42 @@ const fn describe(refusal: &Refusal) -> Description {
         | Refusal::WrongKey
         | Refusal::NoScope(_)
         | Refusal::OtherOrigin
+        | Refusal::NoOrigin
         | Refusal::NoToken
         | Refusal::NoSession => describe_sender(refusal),
+    }
+}
+
+/// The same of administrators and keys that a change is about.
+fn describe_account(refusal: &Refusal) -> Description {
+    use StatusCode as Code;
+    match refusal {
+        Refusal::IsSetUp => (
+            Code::CONFLICT,
+            "already set up",
+            "log in; thrum admin reset-password NAME on the broker's machine sets another password",
+        ),
+        Refusal::Exists { .. } => (
+            Code::CONFLICT,
+            "exists already",
+            "choose another name, or change it with PATCH /api/v1/admins/NAME",
+        ),
+        Refusal::Missing { kind, .. } => (Code::NOT_FOUND, "not there", listing_of(kind)),
+        Refusal::LastAdministrator(_) => (
+            Code::CONFLICT,
+            "last administrator",
+            "add another administrator first",
+        ),
+        Refusal::Full { .. } => (
+            Code::CONFLICT,
+            "too many",
+            "remove one with DELETE /api/v1/keys/ID or DELETE /api/v1/admins/NAME",
+        ),
+        _ => (
+            Code::BAD_REQUEST,
+            "bad request",
+            "send another value; GET /api/v1/openapi.json describes each route",
+        ),
     }
 }
 
@@ -118,6 +144,11 @@ const fn describe_sender(refusal: &Refusal) -> Description {
             Code::FORBIDDEN,
             "other origin",
             "send it from a page of this broker; a proxy in front of it passes the header Host on",
+        ),
+        Refusal::NoOrigin => (
+            Code::FORBIDDEN,
+            "no origin",
+            "a program uses an API key instead of a cookie: Authorization: Bearer KEY; thrum keys add and POST /api/v1/keys make one",
         ),
         Refusal::NoToken => (
             Code::FORBIDDEN,

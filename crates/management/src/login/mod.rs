@@ -21,7 +21,6 @@ mod hashing;
 mod key;
 mod key_use;
 mod logging_in;
-mod login_tests;
 mod managing;
 mod oidc;
 mod oidc_login;
@@ -32,6 +31,7 @@ mod service;
 mod sessions;
 mod setup;
 mod totp;
+mod tried_logins;
 
 /// The header with the token of the session, which a page of ours sends with each change.
 pub const TOKEN_HEADER: &str = "x-thrum-token";
@@ -53,5 +53,5 @@ pub(crate) use managing::{AdministratorChange, NewKey, NewPassword};
 pub(crate) use oidc::{Callback, Oidc, oidc_of};
 pub(crate) use oidc_login::LoginElsewhere;
 pub(crate) use refusal::Refusal;
-pub(crate) use service::{CurrentSession, Identified, Login, Shows};
+pub(crate) use service::{CurrentSession, Identified, Login, Shows, Unidentified};
 pub(crate) use sessions::SessionTimes;

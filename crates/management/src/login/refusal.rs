@@ -33,6 +33,9 @@ pub(crate) enum Refusal {
     /// A page of another origin sent it.
     #[error("the request was sent by a page of another origin")]
     OtherOrigin,
+    /// A change by cookie without a header that tells which page sent it.
+    #[error("the request changes something by cookie, and has neither Origin nor Sec-Fetch-Site")]
+    NoOrigin,
     /// The header with the token of the session is missing or wrong.
     #[error(
         "the header {} is missing or has another session's token",

@@ -18,13 +18,13 @@ use super::codes::Codes;
 use super::hashing::Hashing;
 use super::key::Shown;
 use super::key_use::KeyUses;
-use super::login_tests::LoginTests;
 use super::oidc::Oidc;
 use super::origin::{SentBy, sent_by};
 use super::refusal::Refusal;
 use super::scope::{Role, ScopeSet};
 use super::sessions::{SessionRow, SessionSecret, SessionTimes, Sessions};
 use super::setup::Setup;
+use super::tried_logins::TriedLogins;
 use super::{cookie, digest, setup};
 use crate::clock::{Clock, Now};
 use crate::in_thread::in_thread;
@@ -38,7 +38,7 @@ pub(crate) struct Login {
     pub(super) sessions: Mutex<Sessions>,
     pub(super) attempts: Mutex<Attempts>,
     /// Tried logins of MQTT clients.
-    pub(crate) tests: LoginTests,
+    pub(crate) tests: TriedLogins,
     pub(super) setup: Mutex<Setup>,
     pub(super) codes: Mutex<Codes>,
     key_uses: Mutex<KeyUses>,
@@ -97,6 +97,15 @@ pub(crate) struct Identified {
     pub(crate) used_key: Option<UsedKey>,
 }
 
+/// A request that is refused before it is looked at.
+#[derive(Debug)]
+pub(crate) struct Unidentified {
+    /// Whose cookie it has, for the audit log.
+    pub(crate) caller: Caller,
+    /// Why.
+    pub(crate) refusal: Refusal,
+}
+
 /// The use of a key.
 #[derive(Clone, Debug)]
 pub(crate) struct UsedKey {
@@ -115,7 +124,7 @@ impl Login {
             accounts: AccountStore::open(data_dir)?,
             sessions: Mutex::default(),
             attempts: Mutex::default(),
-            tests: LoginTests::default(),
+            tests: TriedLogins::default(),
             setup: Mutex::default(),
             codes: Mutex::default(),
             key_uses: Mutex::default(),
@@ -151,19 +160,30 @@ impl Login {
     /// # Errors
     /// The key is wrong; a change by cookie was sent by a page of another origin, or without the
     /// token of the session.
-    pub(crate) fn identify(&self, shows: &Shows<'_>) -> Result<Identified, Refusal> {
+    pub(crate) fn identify(&self, shows: &Shows<'_>) -> Result<Identified, Unidentified> {
+        let anonymous = |refusal| Unidentified {
+            caller: Caller::anonymous(shows.from),
+            refusal,
+        };
         let now = self.now();
         // Others are the matter of a proxy in front of the broker.
         let shown = shows.headers.get_all(AUTHORIZATION).iter();
         let mut keys = shown.filter_map(|field| bearer(field.to_str().ok()?));
         match (keys.next(), keys.next()) {
-            (Some(key), None) => return self.identify_key(key, shows, now),
-            (Some(_), Some(_)) => return Err(Refusal::WrongKey),
+            (Some(key), None) => return self.identify_key(key, shows, now).map_err(anonymous),
+            (Some(_), Some(_)) => return Err(anonymous(Refusal::WrongKey)),
             (None, _) => {}
         }
         let found = self.find_session(shows, now);
         if !shows.method.is_safe() {
-            check_sender(shows, found.as_ref().map(|(_, session)| session))?;
+            let checked = check_sender(shows, found.as_ref().map(|(_, session)| session));
+            checked.map_err(|refusal| match &found {
+                Some((caller, _)) => Unidentified {
+                    caller: caller.clone(),
+                    refusal,
+                },
+                None => anonymous(refusal),
+            })?;
         }
         Ok(match found {
             Some((caller, session)) => Identified {
@@ -383,8 +403,10 @@ fn check_sender(shows: &Shows<'_>, session: Option<&CurrentSession>) -> Result<(
             SentBy::OwnPage | SentBy::Unknown => Ok(()),
         };
     };
-    if sent_by != SentBy::OwnPage {
-        return Err(Refusal::OtherOrigin);
+    match sent_by {
+        SentBy::OwnPage => {}
+        SentBy::OtherPage => return Err(Refusal::OtherOrigin),
+        SentBy::Unknown => return Err(Refusal::NoOrigin),
     }
     let token = shows.headers.get(TOKEN_HEADER);
     let token = token.and_then(|token| token.to_str().ok());

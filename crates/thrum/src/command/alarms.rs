@@ -86,6 +86,9 @@ fn history(args: &HistoryArgs) -> anyhow::Result<()> {
     let path = format!("/alarms/history?limit={}", args.limit);
     let page: AlarmHistory = args.list.running.ask(Method::Get, &path)?;
     let mut out = std::io::stdout().lock();
+    if page.alarms.is_empty() {
+        writeln!(std::io::stderr(), "no alarm has ended since the start")?;
+    }
     for past in &page.alarms {
         match args.list.output.form {
             Form::Table => writeln!(out, "{} to {}", line(&past.alarm), past.cleared_at)?,

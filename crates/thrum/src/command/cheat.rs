@@ -50,13 +50,14 @@ thrum bans add --client-id meter-17 --for 1h --data-dir /var/lib/thrum",
 thrum explain publish meter-17 site/a/alarm --qos 1 # who would get it, and why not
 thrum explain drops dashboard                       # what a client did not get
 thrum drops ls --client dashboard                   # by reason and topic
-thrum trace --client dashboard --seconds 10         # its packets while they pass
+thrum trace --client dashboard                      # its packets while they pass, until ^C
 thrum acl test meter-17 pub site/a/alarm -u meter   # which rule decides",
     },
     Sheet {
         topic: "slow",
         title: "something is slow",
         lines: "\
+thrum why                                           # the causes, ranked, and their cures
 thrum top                                           # load, and the busiest clients
 thrum slow --by oldest                              # who does not keep up
 thrum groups ls --sort lag --reverse                # shared groups that fall behind

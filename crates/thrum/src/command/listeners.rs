@@ -131,17 +131,13 @@ pub(crate) fn run_certs(args: &CertsArgs) -> anyhow::Result<ExitCode> {
         CertificateAction::Ls(args) => {
             let mut list: ListenerList = args.running.ask(Method::Get, "/listeners")?;
             list.listeners.retain(|listener| listener.tls.is_some());
-            if list.listeners.is_empty() {
-                writeln!(
-                    std::io::stderr(),
-                    "no listener has a certificate: listeners.NAME.tls gives it one"
-                )?;
-            }
+            tell_of_none(&list.listeners)?;
             args.print(&list.listeners, &CERTIFICATE_HEADINGS, certificates)?;
         }
         CertificateAction::Reload(args) => {
             let path = "/listeners/reload-certificates";
             let renewal: CertificateRenewal = args.running.send(path, &Value::Null)?;
+            tell_of_none(&renewal.listeners)?;
             args.print(&renewal.listeners, &CERTIFICATE_HEADINGS, certificates)?;
             if !renewal.failures.is_empty() {
                 let failures = renewal.failures.join("\nerror: ");
@@ -150,6 +146,16 @@ pub(crate) fn run_certs(args: &CertsArgs) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn tell_of_none(with_certificates: &[ListenerDetail]) -> std::io::Result<()> {
+    if with_certificates.is_empty() {
+        writeln!(
+            std::io::stderr(),
+            "no listener has a certificate: listeners.NAME.tls gives it one"
+        )?;
+    }
+    Ok(())
 }
 
 fn set(list: &ListArgs, name: &str, path: impl Fn(&str) -> String) -> anyhow::Result<()> {

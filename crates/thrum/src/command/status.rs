@@ -60,18 +60,34 @@ fn text(status: &Status) -> String {
     text
 }
 
+fn one_or_more(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+/// What follows the memory in use.
+fn limit(most: Option<u64>) -> String {
+    most.map_or_else(
+        || ", no limit".to_owned(),
+        |most| format!(" of {}", bytes(fraction(most))),
+    )
+}
+
 /// Headings and values above the list of listeners.
 fn lines(status: &Status) -> [(&'static str, String); 9] {
     let away = status.sessions.saturating_sub(status.clients_connected);
     let counts = status.connections;
     let memory = status.memory;
-    let size = |bytes_of: Option<u64>, none: &str| {
-        bytes_of.map_or_else(|| none.to_owned(), |count| bytes(fraction(count)))
+    let size = |bytes_of: Option<u64>| {
+        bytes_of.map_or_else(|| NOTHING.to_owned(), |count| bytes(fraction(count)))
     };
     [
         (
             "version",
-            format!("{}, {} workers", status.version, status.workers),
+            format!(
+                "{}, {}",
+                status.version,
+                one_or_more(status.workers as u64, "worker", "workers")
+            ),
         ),
         (
             "started",
@@ -108,17 +124,17 @@ fn lines(status: &Status) -> [(&'static str, String); 9] {
         (
             "retained",
             format!(
-                "{} messages, {}",
-                count(status.retained_messages),
+                "{}, {}",
+                one_or_more(status.retained_messages, "message", "messages"),
                 bytes(fraction(status.retained_bytes))
             ),
         ),
         (
             "memory",
             format!(
-                "{} of {}",
-                size(memory.resident_bytes, NOTHING),
-                size(memory.limit_bytes, "no limit")
+                "{}{}",
+                size(memory.resident_bytes),
+                limit(memory.limit_bytes)
             ),
         ),
         (
@@ -145,6 +161,14 @@ fn up(secs: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_singular_and_no_limit_is_not_a_size() {
+        assert_eq!(one_or_more(1, "worker", "workers"), "1 worker");
+        assert_eq!(one_or_more(2, "worker", "workers"), "2 workers");
+        assert_eq!(limit(None), ", no limit");
+        assert_eq!(limit(Some(2048)), " of 2 KiB");
+    }
 
     #[test]
     fn times_have_two_units() {

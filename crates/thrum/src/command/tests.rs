@@ -141,7 +141,8 @@ fn every_command_for_a_broker_anywhere_parses() {
         "thrum context add here --data-dir d",
         "thrum context use --none",
         "thrum context show -o json",
-        "thrum top --lines 5 --interval 1s --sort queue --filter user=a",
+        "thrum top --interval 1s --sort queue --filter user=a",
+        "thrum top --lines 5 --interval 1s",
         "thrum top --lines",
         "thrum doctor -c f --data-dir d --strict --quiet -o json",
         "thrum probe mqtt://b:1883 -u me -o json --timeout 5",
@@ -270,6 +271,8 @@ fn wrong_usage_of_a_listing_is_refused_with_a_hint() {
             "cannot be used with",
         ),
         ("thrum trace --client a --topic b", "cannot be used with"),
+        ("thrum top --lines 5 --sort queue", "cannot be used with"),
+        ("thrum top --lines --filter user=a", "cannot be used with"),
         ("thrum api fetch /clients", "expected get, post, put"),
         ("thrum context use", "<NAME>"),
     ] {
@@ -331,5 +334,69 @@ fn help_is_as_it_was_reviewed() {
         ("thrum users import -h", "users-import.txt"),
     ] {
         check_help(line, file);
+    }
+}
+
+/// The commands of the table in the guide, each with those of its actions that the table names.
+fn commands_of_the_guide() -> Vec<(String, Vec<String>)> {
+    let guide = include_str!("../../../../docs/guide/commands.md");
+    let rows = guide.lines().skip_while(|line| !line.starts_with("|---"));
+    let rows = rows.skip(1).take_while(|line| line.starts_with('|'));
+    let cells = rows.map(|row| row.split(" | ").next().unwrap());
+    let names = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    let commands = names.map(|name| {
+        let (command, actions) = name.split_once(' ').unwrap_or((name, ""));
+        let actions = actions.split("\\|").filter(|action| !action.is_empty());
+        (command.to_owned(), actions.map(ToOwned::to_owned).collect())
+    });
+    commands.collect()
+}
+
+#[cfg(all(feature = "bench", feature = "management"))]
+#[test]
+fn the_guide_has_a_line_for_every_command_and_names_no_other() {
+    let program = Cli::command();
+    let guide = commands_of_the_guide();
+    for (command, actions) in &guide {
+        let found = program.find_subcommand(command);
+        let found = found.unwrap_or_else(|| panic!("there is no thrum {command}"));
+        for action in actions {
+            assert!(
+                found.find_subcommand(action).is_some(),
+                "there is no thrum {command} {action}"
+            );
+        }
+        if actions.is_empty() || command == "config" {
+            continue;
+        }
+        for action in found.get_subcommands().map(clap::Command::get_name) {
+            let mut named = guide.iter().filter(|(name, _)| name == command);
+            assert!(
+                named.any(|(_, actions)| actions.iter().any(|one| one == action)),
+                "docs/guide/commands.md lacks {command} {action}"
+            );
+        }
+    }
+    for command in program.get_subcommands().map(clap::Command::get_name) {
+        assert!(
+            guide.iter().any(|(name, _)| name == command),
+            "docs/guide/commands.md lacks {command}"
+        );
+    }
+}
+
+#[test]
+fn the_index_of_the_guide_names_every_page_of_it() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide");
+    let index = std::fs::read_to_string(folder.join("README.md")).unwrap();
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name == "README.md" || !name.ends_with(".md") {
+            continue;
+        }
+        assert!(
+            index.contains(&format!("]({name})")),
+            "README.md lacks {name}"
+        );
     }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use thrum_figures::{bytes, count, figure, fraction};
 use thrum_storage::WallMillis;
 
+use super::Failure;
 use super::listing::{self, Cell, Column, Fetched, ListArgs, Listing, Question};
 use super::running::{Broker, Form, Method, Output, Running, encoded};
 use super::shown::{NOTHING, json_line, name};
@@ -241,9 +242,30 @@ impl Tree {
     }
 }
 
+/// Whether somebody uses a topic, or has used it while it was observed.
+fn is_known(topic: &Value) -> bool {
+    topic.as_object().into_iter().flatten().any(|(key, value)| {
+        let is_something = match value {
+            Value::Bool(is_so) => *is_so,
+            Value::Number(number) => number.as_u64() != Some(0),
+            Value::Array(all) => !all.is_empty(),
+            Value::Object(_) => true,
+            Value::Null | Value::String(_) => false,
+        };
+        key != "topic" && is_something
+    })
+}
+
 fn get(args: &GetArgs) -> anyhow::Result<()> {
     let path = format!("/topics/topic?topic={}", encoded(&args.topic));
     let found: Value = args.running.ask(Method::Get, &path)?;
+    if !is_known(&found) {
+        let topic = &args.topic;
+        return Err(Failure::with_code(
+            Failure::NOT_FOUND,
+            format!("the topic {topic:?} has no subscriber and no retained message; {NOT_SEEN}"),
+        ));
+    }
     let mut out = std::io::stdout().lock();
     if args.output.form == Form::Json {
         writeln!(out, "{}", json_line(&found)?)?;
@@ -290,4 +312,31 @@ fn get(args: &GetArgs) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_topic_is_known_by_its_messages_subscribers_or_retained_message() {
+        let nothing = json!({
+            "topic": "a", "figures": null, "values": [], "publishers": [], "subscribers": 0,
+            "groups": 0, "retained": false, "observed_since": "2026-11-27T00:00:00Z",
+        });
+        assert!(!is_known(&nothing));
+        for (key, value) in [
+            ("figures", json!({ "messages": 0 })),
+            ("values", json!([1])),
+            ("subscribers", json!(1)),
+            ("groups", json!(1)),
+            ("retained", json!(true)),
+        ] {
+            let mut known = nothing.clone();
+            known[key] = value;
+            assert!(is_known(&known), "{key}");
+        }
+    }
 }

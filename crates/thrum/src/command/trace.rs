@@ -1,7 +1,7 @@
-//! `thrum trace` and `thrum clients trace`: the packets of some seconds.
+//! `thrum trace` and `thrum clients trace`: packets while they pass, or in a file.
 
 use std::fs::OpenOptions;
-use std::io::{self, BufRead as _, BufReader, ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,19 +11,24 @@ use clap::builder::NonEmptyStringValueParser;
 use serde_json::Value;
 
 use super::Failure;
-use super::running::{Form, Method, Output, Request, Running, encoded};
+use super::running::{
+    Broker, EVENTS, Event, Events, Form, Method, OpenAnswer, Output, Request, Running, encoded,
+};
 use super::shown::{json_text, name};
 
 const EXAMPLES: &str = "\
 Examples:
   thrum trace --client meter-17
-  thrum trace --topic 'site/+/alarm' --payloads --seconds 10
+  thrum trace --topic 'site/+/alarm' --payloads --seconds 600
   thrum trace --address 192.0.2.0/24 --write trace.pcapng      for Wireshark
 
--> is a packet from the client, <- one to it. The packets are shown when the trace has ended.";
+-> is a packet from the client, <- one to it. Packets are shown while they pass, until the time is over or Ctrl-C ends the trace. Beyond 100 KB in a
+second packets are left out, and counted; with --write none are.";
 
-/// Media type of lines of JSON.
-const JSON_LINES: &str = "application/jsonl";
+/// Media type of a capture.
+const CAPTURE: &str = "application/x-pcapng";
+/// The last event of a trace.
+const END: &str = "end";
 
 /// Arguments of `thrum trace`.
 #[derive(Debug, Args)]
@@ -71,13 +76,13 @@ pub(super) struct ClientArgs {
 /// How much of it.
 #[derive(Debug, Args)]
 struct Bounds {
-    /// The trace ends after so many seconds, at most 10.
-    #[arg(long, value_name = "N", default_value_t = 5,
-          value_parser = clap::value_parser!(u64).range(1..=10))]
-    seconds: u64,
-    /// The trace ends after so many packets, at most 10000.
+    /// The trace ends after so many seconds, at most 3600 [default: 60]; with --write at most 10
+    /// [default: 5].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: Option<u64>,
+    /// The trace ends after so many packets, at most 1000000; with --write at most 10000.
     #[arg(long, value_name = "N", default_value_t = 1000,
-          value_parser = clap::value_parser!(u64).range(1..=10_000))]
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     packets: u64,
     /// With payloads; needs the scope messages:read.
     #[arg(long)]
@@ -98,65 +103,61 @@ pub(crate) fn run(args: &TraceArgs) -> anyhow::Result<ExitCode> {
     let mut named = subjects.into_iter();
     let subject = named.find_map(|(name, value)| Some((name, value.as_deref()?)));
     let (name, value) = subject.ok_or_else(|| Failure::usage("a trace of what?"))?;
-    let path = args.bounds.path(name, value);
+    let path = args.bounds.path(name, value)?;
     args.bounds.trace(&args.running, &path, args.output.form)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Traces a client.
 pub(super) fn of_client(args: &ClientArgs) -> anyhow::Result<()> {
-    let path = args.bounds.path("client", &args.client_id);
+    let path = args.bounds.path("client", &args.client_id)?;
     args.bounds.trace(&args.running, &path, args.output.form)
 }
 
 impl Bounds {
-    fn path(&self, name: &str, value: &str) -> String {
+    fn path(&self, name: &str, value: &str) -> anyhow::Result<String> {
         let Self {
             seconds,
             packets,
             payloads,
             write,
         } = self;
-        let format = if write.is_some() { "pcapng" } else { "jsonl" };
+        let is_file = write.is_some();
+        if is_file && (seconds.is_some_and(|seconds| seconds > 10) || *packets > 10_000) {
+            return Err(Failure::usage(
+                "--write: a file has at most 10 seconds and 10000 packets; without --write a trace takes up to an hour",
+            ));
+        }
+        let seconds = seconds.unwrap_or(if is_file { 5 } else { 60 });
+        let format = if is_file { "pcapng" } else { "jsonl" };
         let value = encoded(value);
-        format!(
+        Ok(format!(
             "/trace?{name}={value}&seconds={seconds}&packets={packets}&payloads={payloads}&format={format}"
-        )
+        ))
     }
 
     fn trace(&self, running: &Running, path: &str, form: Form) -> anyhow::Result<()> {
         let broker = running.broker()?;
+        match &self.write {
+            Some(file) => self.write(&broker, path, file),
+            None => show(&broker, path, form),
+        }
+    }
+
+    fn write(&self, broker: &Broker, path: &str, shown: &Path) -> anyhow::Result<()> {
         // Before the trace: an existing file is a mistake that costs no ten seconds.
-        let file = self.write.as_deref().map(create).transpose()?;
-        let answer = broker.open(&Request {
-            method: Method::Get,
-            path,
-            accept: JSON_LINES,
-            body: b"",
-            body_type: "",
+        let mut file = create(shown)?;
+        let answer = open(broker, path, CAPTURE);
+        let mut answer = answer.inspect_err(|_| self.forget_file())?;
+        let copied = io::copy(&mut answer.body, &mut file).and_then(|count| {
+            file.sync_all()?;
+            Ok(count)
         });
-        let answer = answer.inspect_err(|_| self.forget_file())?;
-        let mut body = answer.body;
-        if let (Some(mut file), Some(path)) = (file, &self.write) {
-            let copied = io::copy(&mut body, &mut file).and_then(|count| {
-                file.sync_all()?;
-                Ok(count)
-            });
-            let shown = path.display();
-            let count = copied
-                .inspect_err(|_| self.forget_file())
-                .with_context(|| format!("cannot write {shown}"))?;
-            writeln!(io::stderr(), "{count} bytes are in {shown}")?;
-            return Ok(());
-        }
-        let mut out = io::stdout().lock();
-        for line in BufReader::new(body).lines() {
-            let line = line.map_err(|error| broker.unanswered(&error))?;
-            match form {
-                Form::Json => writeln!(out, "{}", json_text(line))?,
-                Form::Table => writeln!(out, "{}", words(&line))?,
-            }
-        }
+        let shown = shown.display();
+        let count = copied
+            .inspect_err(|_| self.forget_file())
+            .with_context(|| format!("cannot write {shown}"))?;
+        writeln!(io::stderr(), "{count} bytes are in {shown}")?;
         Ok(())
     }
 
@@ -166,6 +167,51 @@ impl Bounds {
             std::fs::remove_file(path).ok();
         }
     }
+}
+
+fn open(broker: &Broker, path: &str, accept: &str) -> anyhow::Result<OpenAnswer> {
+    broker.open(&Request {
+        method: Method::Get,
+        path,
+        accept,
+        body: b"",
+        body_type: "",
+    })
+}
+
+/// Prints each packet when it passes, up to the end of the trace.
+fn show(broker: &Broker, path: &str, form: Form) -> anyhow::Result<()> {
+    let answer = open(broker, path, EVENTS)?;
+    let mut out = io::stdout().lock();
+    for event in Events::of(answer.body) {
+        let event = event.map_err(|error| broker.unanswered(&error))?;
+        if let Some(why) = cut_off(&event) {
+            return Err(Failure::with_code(Failure::UNREACHABLE, why));
+        }
+        let line = match form {
+            Form::Json => json_text(event.data),
+            Form::Table => words(&event.data),
+        };
+        writeln!(out, "{line}")?;
+        out.flush()?;
+        if event.name == END {
+            return Ok(());
+        }
+    }
+    let what = "the broker has cut the trace off, as its packets were not taken; write them to a \
+                file, or look at fewer with --packets";
+    Err(Failure::with_code(Failure::UNREACHABLE, what))
+}
+
+/// Why a trace ends before its time and its number of packets.
+fn cut_off(event: &Event) -> Option<String> {
+    let value: Value = serde_json::from_str(&event.data).ok()?;
+    value.get("reason").filter(|_| event.name == END)?;
+    let detail = value.get("detail").and_then(Value::as_str);
+    Some(format!(
+        "the trace is not complete: {}",
+        name(detail.unwrap_or_default())
+    ))
 }
 
 fn create(path: &Path) -> anyhow::Result<std::fs::File> {
@@ -240,5 +286,21 @@ mod tests {
         );
         assert_eq!(words(r#"{"left_out":3}"#), "… 3 packets are missing here");
         assert_eq!(words(r#"{"ended":"time"}"#), "the trace ended: time");
+    }
+
+    #[test]
+    fn a_trace_that_is_cut_off_is_no_complete_one() {
+        let end = |data: &str| Event {
+            name: END.to_owned(),
+            data: data.to_owned(),
+        };
+        assert_eq!(cut_off(&end(r#"{"ended":"time"}"#)), None);
+        let lost = cut_off(&end(
+            r#"{"reason":"scope_lost","detail":"this needs a scope"}"#,
+        ));
+        assert_eq!(
+            lost.as_deref(),
+            Some("the trace is not complete: this needs a scope")
+        );
     }
 }

@@ -158,12 +158,18 @@ fn causes(text: &mut String, causes: &[WhyCause], not_causes: &[NotCause]) {
         return;
     }
     text.push_str("  not the cause:\n");
+    // Parts of nothing slow tell nothing.
+    let has_shares = causes.iter().any(|cause| cause.share > 0.0);
     for one in not_causes {
+        let share = if has_shares {
+            format!(" ({})", percent(one.share))
+        } else {
+            String::new()
+        };
         text.extend([format!(
-            "     {:<15} {} ({})\n",
+            "     {:<15} {}{share}\n",
             one.name,
-            name(&one.sentence),
-            percent(one.share)
+            name(&one.sentence)
         )]);
     }
 }
@@ -251,6 +257,13 @@ mod tests {
              \u{20}    disk            nothing was written (0 %)\n\
              \ndrops    no message was dropped\n\
              \nnote: rough\n"
+        );
+        let mut well = why;
+        well.latency.as_mut().unwrap().causes.clear();
+        let text = text(&well);
+        assert!(
+            text.contains("disk            nothing was written\n"),
+            "{text}"
         );
     }
 }

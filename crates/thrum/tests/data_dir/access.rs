@@ -217,11 +217,17 @@ fn administrators_are_added_changed_and_removed_with_a_broker_and_without() {
     );
     folder.check_fails(
         "admin rm alice --data-dir data",
-        2,
+        6,
         "error: \"alice\" is the last administrator that is enabled and has the role administrator; add another \
          administrator first\n",
     );
+    let no_eve =
+        "error: there is no administrator \"eve\"; list the administrators with thrum admin ls\n";
+    folder.check_fails("admin rm eve --data-dir data", 3, no_eve);
+    let again = folder.thrum(&add("bob", "viewer"));
+    assert_eq!(again.status.code(), Some(6), "{again:?}");
     let server = Server::start(&folder, "data");
+    folder.check_fails("admin rm eve --data-dir data", 3, no_eve);
     let listed = || {
         let rows = folder.json("admin ls --data-dir data -o json");
         let rows = rows
@@ -261,6 +267,8 @@ fn check_audit(folder: &Folder) {
             "administrator.change",
             "password.reset",
             "administrator.remove",
+            "administrator.remove",
+            "administrator.add",
             "administrator.add",
             "administrator.change",
             "administrator.remove",

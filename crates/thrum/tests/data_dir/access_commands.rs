@@ -153,6 +153,29 @@ fn users_of_a_running_broker_are_added_changed_and_removed_at_once() {
 }
 
 #[test]
+fn a_user_and_a_role_that_are_not_there_are_told() {
+    let folder = folder("misspelt");
+    let _server = Server::start(&folder, "data");
+    let run = |line: &str| run(&folder, line, 0);
+    run("roles set ops --allow 'sub b/#'");
+    let carol = run("users add carol --role ops --role nope --password-file password");
+    assert!(
+        carol.starts_with(
+            "warning: there is no role \"nope\": it gives no rights unless acl.rules name it"
+        ),
+        "{carol}"
+    );
+    assert!(!carol.contains("no role \"ops\""), "{carol}");
+    run("users rm carol");
+    let tested = folder.thrum("acl test c pub a/1 -u nobody --data-dir data");
+    let tested = String::from_utf8(tested.stdout).unwrap();
+    assert!(
+        tested.contains("the user store has no user \"nobody\""),
+        "{tested}"
+    );
+}
+
+#[test]
 fn what_a_running_broker_refuses_has_a_code_of_its_own_and_changes_nothing() {
     let folder = folder("refused");
     let _server = Server::start(&folder, "data");
@@ -172,7 +195,7 @@ fn what_a_running_broker_refuses_has_a_code_of_its_own_and_changes_nothing() {
     ] {
         assert_eq!(run(&folder, line, 3), no_user, "{line}");
     }
-    let no_role = "error: there is no role \"ops\"; list what is there\n";
+    let no_role = "error: there is no role \"ops\"; list the roles with thrum roles ls\n";
     assert_eq!(run(&folder, "roles rm ops", 3), no_role);
     assert_eq!(
         run(&folder, "bans rm --user jo", 3),

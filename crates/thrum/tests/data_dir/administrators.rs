@@ -173,7 +173,7 @@ fn keys_are_added_listed_and_removed() {
     folder.check_fails(
         &format!("keys rm {id} --data-dir data"),
         3,
-        &format!("error: there is no API key \"{id}\"; list what is there\n"),
+        &format!("error: there is no API key \"{id}\"; list the keys with thrum keys ls\n"),
     );
     let kept = std::fs::read_to_string(folder.path("data/administrators.jsonl")).unwrap();
     assert!(

@@ -149,7 +149,10 @@ fn backups_are_listed_fetched_and_removed_and_refusals_have_their_codes() {
         format!("backup get {name} c.tar {at}"),
     ] {
         let none = said(&folder, &line, 3);
-        assert!(none.contains(&*name) && none.contains("/backups"), "{none}");
+        assert!(
+            none.contains(&*name) && none.contains("thrum backup ls"),
+            "{none}"
+        );
     }
     let reader = remote(&folder, "config:write");
     let denied = said(&folder, &format!("backup create c.tar {reader}"), 4);

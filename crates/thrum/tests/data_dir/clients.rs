@@ -106,7 +106,7 @@ fn clients_are_listed_shown_and_kicked() {
     folder.check_fails(
         "clients get away --data-dir data",
         3,
-        "error: no session has the client identifier \"away\"; thrum clients ls lists the clients\n",
+        "error: no session has the client identifier \"away\"; list the clients with thrum clients ls\n",
     );
 }
 
@@ -172,7 +172,7 @@ fn a_broker_that_cannot_be_reached_is_reported_with_a_remedy() {
         "status -c thrum.toml",
         2,
         "error: thrum.toml names no data directory (node.data_dir), and only a broker with a data directory has a control \
-         socket: name it with --data-dir DIR, or its configuration with -c FILE\n",
+         socket: start it with --data-dir DIR and name that here too, or name its configuration with -c FILE\n",
     );
     drop(Server::start(&folder, "data"));
     folder.check_fails(

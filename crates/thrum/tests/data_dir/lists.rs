@@ -1,5 +1,7 @@
 //! Lists of a running broker in every form, and what is explained.
 
+use std::io::{BufRead as _, BufReader};
+
 use serde_json::{Value, json};
 
 use crate::folder::Folder;
@@ -85,6 +87,19 @@ fn subscriptions_and_groups_are_filtered_and_sorted_here() {
         (&groups[0]["group"], &groups[0]["queued_messages"]),
         (&json!("g"), &json!(1))
     );
+    let long = folder.json("groups ls --filter lag>0 --data-dir data -o json");
+    assert_eq!(long, groups, "short names are those of --sort");
+    assert_eq!(
+        folder
+            .json("groups ls --filter lag>1 --data-dir data -o json")
+            .len(),
+        0
+    );
+    folder.check_fails(
+        "subs ls --filter qos>x --data-dir data",
+        2,
+        "error: --filter: qos is a number, and x is none\n",
+    );
     assert_eq!(folder.printed("slow --data-dir data -o json"), "");
     assert_eq!(folder.printed("drops ls --data-dir data"), "0 rows\n");
 }
@@ -94,7 +109,10 @@ fn explanations_and_timelines_are_text_or_data() {
     let (folder, server) = broker("explain");
     let line = |line: &str| folder.printed(&format!("{line} --data-dir data"));
     let publish = line("explain publish a b/1 --qos 1");
-    assert!(publish.starts_with("it would be accepted\n"), "{publish}");
+    assert!(
+        publish.starts_with("it would be accepted\n  login "),
+        "{publish}"
+    );
     assert!(
         publish.contains("\nreceivers (1)\n  b  qos 1, by b/#: "),
         "{publish}"
@@ -112,7 +130,7 @@ fn explanations_and_timelines_are_text_or_data() {
     folder.check_fails(
         "explain drops none --data-dir data",
         3,
-        "error: no session has the client identifier \"none\"; thrum clients ls lists the clients\n",
+        "error: no session has the client identifier \"none\"; list the clients with thrum clients ls\n",
     );
     let trace = folder.start("clients trace t --seconds 10 --packets 1 --data-dir data -o json");
     let address = format!("pub -p {} -i t -t x -m y", server.port);
@@ -130,6 +148,75 @@ fn explanations_and_timelines_are_text_or_data() {
         "{printed}"
     );
     assert!(printed.ends_with("{\"ended\":\"packets\"}\n"), "{printed}");
+}
+
+#[test]
+fn a_trace_prints_packets_while_they_pass_and_ends_after_its_packets() {
+    let (folder, server) = broker("traced");
+    let line = "trace --topic x --seconds 3600 --packets 2 --data-dir data";
+    let mut child = folder.start(line);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let first = lines.next().unwrap().unwrap();
+        sender.send(first).unwrap();
+        lines.map(Result::unwrap).collect::<Vec<_>>()
+    });
+    // The first packet, from which on the trace is there.
+    let first = loop {
+        server.publish(&folder, "-i t -t x -m y");
+        if let Ok(first) = receiver.try_recv() {
+            break first;
+        }
+    };
+    assert!(first.contains("t -> PUBLISH"), "{first}");
+    while child.try_wait().unwrap().is_none() {
+        server.publish(&folder, "-i t -t x -m y");
+    }
+    assert!(child.wait().unwrap().success());
+    let rest = reader.join().unwrap();
+    assert_eq!(rest.last().unwrap(), "the trace ended: packets", "{rest:?}");
+    folder.check_fails(
+        "trace --topic x --seconds 30 --write f --data-dir data",
+        2,
+        "error: --write: a file has at most 10 seconds and 10000 packets; without --write a trace takes up to an hour\n",
+    );
+    assert!(!folder.path("f").exists());
+}
+
+#[test]
+fn an_empty_answer_says_so() {
+    let (folder, _server) = broker("nothing");
+    for (line, expected) in [
+        ("certs reload", "no listener has a certificate"),
+        ("alarms history", "no alarm has ended since the start"),
+        ("drops ls", "no message that this asks for was dropped"),
+    ] {
+        let output = folder.thrum(&format!("{line} --data-dir data"));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            output.status.success() && said.starts_with(expected),
+            "{line}: {said}"
+        );
+    }
+    let banned = folder.printed("clients ban b --data-dir data");
+    assert_eq!(
+        banned, "client b is banned for good\n",
+        "as bans add says it"
+    );
+    let topic = folder.thrum("topics get nobody/uses/it --data-dir data");
+    assert_eq!(topic.status.code(), Some(3), "{topic:?}");
+}
+
+#[test]
+fn a_client_that_is_away_has_no_address_by_which_it_is_banned() {
+    let (folder, _server) = broker("ban-away");
+    folder.check_fails(
+        "clients ban b --by address --data-dir data",
+        2,
+        "error: the client \"b\" is not connected, so its address is not known; ban its client_id, or the address \
+         itself with thrum bans add\n",
+    );
 }
 
 #[test]

@@ -60,11 +60,11 @@ fn a_directory_in_use_is_read_but_not_changed() {
 fn an_unknown_client_gets_the_nearest_name_and_nothing_is_removed() {
     let folder = Folder::filled("unknown");
     let near = "error: no session of client 'meter-2' in data; did you mean 'meter-1'?\n";
-    folder.check_fails("sessions get meter-2 --data-dir data", 2, near);
-    folder.check_fails("sessions purge desk meter-2 -y --data-dir data", 2, near);
+    folder.check_fails("sessions get meter-2 --data-dir data", 3, near);
+    folder.check_fails("sessions purge desk meter-2 -y --data-dir data", 3, near);
     let far =
         "error: no session of client 'x' in data; thrum sessions ls --data-dir data lists them\n";
-    folder.check_fails("sessions get x --data-dir data", 2, far);
+    folder.check_fails("sessions get x --data-dir data", 3, far);
     assert_eq!(folder.state("data").sessions.len(), 3);
 }
 

@@ -56,7 +56,10 @@ fn a_broker_elsewhere_is_asked_with_a_key_and_refuses_without_its_scope() {
     let denied = said(&folder, &format!("clients kick away {at}"), 4);
     assert!(denied.contains("clients:write"), "{denied}");
     let missing = said(&folder, &format!("clients get gone {at}"), 3);
-    assert!(missing.contains("thrum clients ls lists"), "{missing}");
+    assert!(
+        missing.contains("list the clients with thrum clients ls"),
+        "{missing}"
+    );
     let nobody = said(&folder, "status --url http://127.0.0.1:1", 5);
     assert!(nobody.contains("nothing listens there"), "{nobody}");
     let no_http = format!("status --url http://127.0.0.1:{}", server.port);

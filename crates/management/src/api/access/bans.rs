@@ -332,10 +332,7 @@ pub(super) async fn ban_client(
             let asked = api.clone();
             let found = asked.query(move |queries| queries.client_login(&name));
             let found = found.await?.ok_or_else(|| Problem::no_client(&client_id))?;
-            of_client(&found, by).ok_or_else(|| {
-                let what = format!("the client {client_id:?} has no {by} that is known");
-                Problem::bad_request(what)
-            })?
+            of_client(&found, by).ok_or_else(|| without(&client_id, by, found.since.is_some()))?
         }
         other => {
             let what = format!("by is one of client_id, user and address, not {other:?}");
@@ -521,6 +518,21 @@ fn of_client(login: &ClientLogin, by: &str) -> Option<Subject> {
     identity
         .address
         .map(|address| Subject::Network(Network::of_client(address)))
+}
+
+/// Nothing is known by which a client would be banned.
+fn without(client_id: &str, by: &str, is_connected: bool) -> Problem {
+    let why = if is_connected {
+        format!("the client {client_id:?} has no {by}")
+    } else {
+        format!("the client {client_id:?} is not connected, so its {by} is not known")
+    };
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        "bad request",
+        why,
+        &format!("ban its client_id, or the {by} itself with POST /api/v1/bans"),
+    )
 }
 
 /// Which bans are wanted.

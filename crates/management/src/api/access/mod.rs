@@ -18,7 +18,7 @@ use thrum_auth::users::{RuleList, StoreError, UserStore, name_problem};
 use thrum_auth::{AuthService, EditError};
 use utoipa_axum::routes;
 
-use super::problem::NO_ROOM_REMEDY;
+use super::problem::{NO_ROOM_REMEDY, listing_of};
 use super::routes::Routes;
 use super::{ApiState, Problem};
 use crate::in_thread::in_thread;
@@ -73,7 +73,7 @@ impl ApiState {
     fn listener(&self, named: Option<&str>) -> Result<Arc<str>, Problem> {
         match named {
             Some(name) if !self.clients()?.has_listener(name) => Err(Problem::bad_request(
-                format!("there is no listener {name:?}; GET /api/v1/status lists them"),
+                format!("there is no listener {name:?}; GET /api/v1/listeners lists them"),
             )),
             Some(name) => Ok(name.into()),
             None => Ok(LISTENER.into()),
@@ -193,7 +193,7 @@ fn missing(kind: &str, name: &str) -> Problem {
         StatusCode::NOT_FOUND,
         "not there",
         format!("there is no {kind} {name:?}"),
-        "list what is there",
+        listing_of(kind),
     )
 }
 

@@ -1,6 +1,7 @@
 //! The steps of a packet in words.
 
 use thrum_broker::{DecidedBy, Foreseen, GroupAnswer, QueueState, Step, StepCheck, StepOutcome};
+use thrum_figures::{bytes, fraction};
 
 use super::super::timeline::dropped;
 
@@ -26,9 +27,13 @@ pub(super) fn step(step: &Step) -> String {
         StepCheck::Name if passes => "the name is valid".to_owned(),
         StepCheck::Name => "the name is not valid".to_owned(),
         StepCheck::Limit { key, has, most } if passes => {
+            let (most, has) = (amount(key, *most), amount(key, *has));
             format!("{key} is {most}, and this has {has}")
         }
-        StepCheck::Limit { key, has, most } => format!("{key} is {most}, but this has {has}"),
+        StepCheck::Limit { key, has, most } => {
+            let (most, has) = (amount(key, *most), amount(key, *has));
+            format!("{key} is {most}, but this has {has}")
+        }
         StepCheck::Limits(None) if passes => "no limit of subscriptions is reached".to_owned(),
         StepCheck::Limits(None) => "it is not available, or the disk is full".to_owned(),
         StepCheck::Limits(Some(key)) => format!("the limit {key} is reached"),
@@ -43,6 +48,14 @@ pub(super) fn step(step: &Step) -> String {
         StepCheck::Disk => "the disk is full".to_owned(),
         StepCheck::Sinks if passes => "no sink refuses it".to_owned(),
         StepCheck::Sinks => "a sink is full and refuses it".to_owned(),
+    }
+}
+
+/// A number with the unit of its key.
+fn amount(key: &str, number: u64) -> String {
+    match key {
+        "limits.max_payload" => bytes(fraction(number)),
+        _ => number.to_string(),
     }
 }
 
@@ -105,5 +118,27 @@ pub(super) fn group(group: &GroupAnswer) -> String {
         (Some(next), false) => {
             format!("by {of} it would be {next}, whose queue has no room: another member gets it")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_has_its_unit_and_a_number_none() {
+        let limit = |key| Step {
+            check: StepCheck::Limit {
+                key,
+                has: 5,
+                most: 2048,
+            },
+            outcome: StepOutcome::Passes,
+        };
+        assert_eq!(
+            step(&limit("limits.max_payload")),
+            "limits.max_payload is 2 KiB, and this has 5 B"
+        );
+        assert_eq!(step(&limit("limits.x")), "limits.x is 2048, and this has 5");
     }
 }

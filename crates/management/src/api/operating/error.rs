@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 
 use crate::api::Problem;
-use crate::api::problem::NO_ROOM_REMEDY;
+use crate::api::problem::{NO_ROOM_REMEDY, listing_of};
 use crate::program::ProgramError;
 
 /// Nobody has told the interface what runs the broker.
@@ -37,7 +37,7 @@ impl From<ProgramError> for Problem {
             ProgramError::Refused(_) => (
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "configuration refused",
-                "correct the key or the value; GET /api/v1/config/KEY and thrum config explain KEY describe it",
+                "correct the key or the value; GET /api/v1/config/KEY describes it",
             ),
             ProgramError::Pinned(_) => (
                 StatusCode::CONFLICT,
@@ -54,11 +54,9 @@ impl From<ProgramError> for Problem {
                 "no data directory",
                 "set node.data_dir, or change the configuration file and reload",
             ),
-            ProgramError::Missing { .. } => (
-                StatusCode::NOT_FOUND,
-                "not found",
-                "GET /api/v1/config, /config/versions, /listeners and /backups list what there is",
-            ),
+            ProgramError::Missing { what, .. } => {
+                (StatusCode::NOT_FOUND, "not found", listing_of(what))
+            }
             ProgramError::Conflict(_) => (
                 StatusCode::CONFLICT,
                 "not now",

@@ -67,6 +67,21 @@ async fn a_key_without_scope_label_or_future_is_not_made() {
 }
 
 #[tokio::test]
+async fn a_key_of_which_nobody_says_when_it_expires_expires_in_90_days() {
+    let api = TestApi::with_admin("expiry");
+    let admin = api.admin().await;
+    let body = json!({ "label": "silent", "scopes": ["metrics:read"] });
+    let (silent, _) = program(&api, &admin, body).await;
+    let body = json!({ "label": "never", "scopes": ["metrics:read"], "expires_secs": null });
+    let (never, _) = program(&api, &admin, body).await;
+    let status = async |client: &Client| api.get(client, "/status").await.status;
+    api.move_on(Duration::from_hours(90 * 24) - Duration::from_secs(1));
+    assert_eq!((status(&silent).await, status(&never).await), (200, 200));
+    api.move_on(Duration::from_secs(1));
+    assert_eq!((status(&silent).await, status(&never).await), (401, 200));
+}
+
+#[tokio::test]
 async fn a_wrong_expired_or_removed_key_is_refused() {
     let api = TestApi::with_admin("refused");
     let admin = api.admin().await;

@@ -165,7 +165,7 @@ async fn a_change_by_cookie_needs_a_page_of_ours_and_the_token_of_the_session() 
             "other origin",
         ),
         (admin.without(&site).with("origin", "null"), "other origin"),
-        (admin.without(&site), "other origin"),
+        (admin.without(&site), "no origin"),
         (admin.without(&token), "no token"),
         (
             admin.with(TOKEN_HEADER, &value_of(&other, &token)),
@@ -181,7 +181,13 @@ async fn a_change_by_cookie_needs_a_page_of_ours_and_the_token_of_the_session() 
         );
         // Reading needs no token: other pages cannot read the answer.
         assert_eq!(api.get(&client, "/status").await.status, 200);
+        let log = api.audit(&other, 1).await;
+        let tried = json!(["admin", "request", "POST /api/v1/publish", "refused"]);
+        assert_eq!(log, [tried], "the cookie tells who it was");
     }
+    let program = api.post(&admin.without(&site), "/publish", body()).await;
+    let remedy = program.body["remedy"].as_str().unwrap();
+    assert!(remedy.contains("Authorization: Bearer KEY"), "{remedy}");
     let own = admin.without(&site).with("origin", "http://broker.example");
     for client in [admin, own] {
         let done = api.post(&client, "/publish", body()).await;

@@ -151,6 +151,8 @@ pub(super) struct Work {
     pub(super) resent: Option<f64>,
     /// None without storage.
     pub(super) disk: Option<DiskWork>,
+    /// How many workers the broker has.
+    pub(super) workers: usize,
     /// Mail that waits for workers, at the end.
     pub(super) mail: u64,
     /// 0 is enough memory, 4 is none.
@@ -404,6 +406,7 @@ impl MessageTimes {
 
 fn work(before: &Reading, after: &Reading) -> Work {
     let mut work = Work {
+        workers: after.figures.workers.len(),
         mail: after
             .figures
             .workers

@@ -295,14 +295,14 @@ fn answer(question: &WhyQuestion, readings: &[Reading]) -> Why {
     Why {
         about: question.about(),
         seconds: measured.millis / 1000.0,
-        notes: notes(question, &measured),
+        notes: notes(question, &measured, &latency.causes),
         latency: wants(WhyWhat::Slow).then_some(latency),
         drops: wants(WhyWhat::Drops).then(|| drops::causes(&measured, is_whole)),
     }
 }
 
-/// What limits the answer.
-fn notes(question: &WhyQuestion, measured: &Measured) -> Vec<String> {
+/// What limits the answer, of which these are the causes of latency.
+fn notes(question: &WhyQuestion, measured: &Measured, causes: &[WhyCause]) -> Vec<String> {
     let mut notes = Vec::new();
     if measured.unanswered {
         notes.push(
@@ -318,11 +318,19 @@ fn notes(question: &WhyQuestion, measured: &Measured) -> Vec<String> {
              wait is not known"
                 .to_owned(),
         ),
-        Some(times) if is_slow_wanted && times.deliveries < DELIVERIES_FEW => {
+        // Without causes nobody looks at shares.
+        Some(times)
+            if is_slow_wanted && times.deliveries < DELIVERIES_FEW && !causes.is_empty() =>
+        {
+            let measured = match times.deliveries {
+                0 => "no delivery was measured".to_owned(),
+                1 => "1 delivery was measured".to_owned(),
+                more => format!("{more} deliveries were measured"),
+            };
             notes.push(format!(
-                "{} deliveries were measured, as one of {} messages is stamped: the shares are \
-                 rough; a smaller node.stamp_messages measures more",
-                times.deliveries, times.every
+                "{measured}, as one of {} messages is stamped: the shares are rough; a smaller \
+                 node.stamp_messages measures more",
+                times.every
             ));
         }
         _ => {}
@@ -375,7 +383,7 @@ mod tests {
     #[test]
     fn what_limits_the_answer_is_said() {
         let question = WhyQuestion::default();
-        let said = notes(&question, &Measured::default());
+        let said = notes(&question, &Measured::default(), &[]);
         assert_eq!(said.len(), 1);
         assert!(said[0].contains("node.stamp_messages = 0"), "{said:?}");
         let measured = Measured {
@@ -388,7 +396,16 @@ mod tests {
             unanswered: true,
             ..Measured::default()
         };
-        let said = notes(&question, &measured).join("; ");
+        let without = notes(&question, &measured, &[]).join("; ");
+        assert!(!without.contains("rough"), "nothing has a share: {without}");
+        let causes = [WhyCause {
+            name: "disk".to_owned(),
+            share: 1.0,
+            sentence: String::new(),
+            evidence: BTreeMap::new(),
+            remedy: String::new(),
+        }];
+        let said = notes(&question, &measured, &causes).join("; ");
         for expected in [
             "did not answer",
             "3 deliveries",
@@ -402,7 +419,7 @@ mod tests {
             what: Some(WhyWhat::Drops),
             ..WhyQuestion::default()
         };
-        let said = notes(&question, &Measured::default());
+        let said = notes(&question, &Measured::default(), &[]);
         assert_eq!(said.len(), 1);
         assert!(
             said[0].contains("while a client is disconnected"),

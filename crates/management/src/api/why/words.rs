@@ -245,12 +245,19 @@ fn routing(measured: &Measured) -> String {
     );
     if measured.part >= 1.0 {
         let receivers = figure(ratio(measured.sent, measured.received));
-        text.extend([format!("; {receivers} receivers for each message")]);
+        let receivers = match receivers.as_str() {
+            "1" => "1 receiver".to_owned(),
+            _ => format!("{receivers} receivers"),
+        };
+        text.extend([format!("; {receivers} for each message")]);
     }
     text
 }
 
 fn mailboxes(measured: &Measured) -> String {
+    if measured.work.workers == 1 {
+        return "there is 1 worker, so no message goes to another one".to_owned();
+    }
     let times = measured.times.unwrap_or_default();
     let way = mean(measured, times.mail);
     let waits = measured.at(WaitPlace::Mailbox);

@@ -95,7 +95,7 @@ pub(super) fn run(args: &TestArgs) -> anyhow::Result<ExitCode> {
     let text = if args.json || args.output.form == Form::Json {
         format!("{}\n", json_line(&found)?)
     } else {
-        text(&found)
+        text(&found, args.username.as_deref())
     };
     std::io::stdout().write_all(text.as_bytes())?;
     let is_allowed = found.get("allowed") == Some(&Value::Bool(true));
@@ -170,7 +170,7 @@ fn decision(found: &AccessTested, admission: &Admission, rights_of: &str) -> Val
 
 /// The verdict, the rules that decided with their places or why none did, and whose rights these
 /// are.
-fn text(found: &Value) -> String {
+fn text(found: &Value, username: Option<&str>) -> String {
     let text = |value: &Value, key: &str| {
         let text = value.get(key).and_then(Value::as_str);
         name(text.unwrap_or_default()).into_owned()
@@ -190,6 +190,11 @@ fn text(found: &Value) -> String {
     }
     if text(found, "rights_of") == "session" {
         lines.push("  these are the rights of its session".to_owned());
+    }
+    if let Some(username) = username.filter(|_| text(found, "rights_of") == "name") {
+        lines.push(format!(
+            "  the user store has no user {username:?}: only rules for that name, and for all, count"
+        ));
     }
     if found.get("asks_others") == Some(&Value::Bool(true)) {
         let others =

@@ -7,7 +7,7 @@ use serde_json::Value;
 use thrum_management::{StoppedBroker, StoppedChange};
 
 use crate::command::Failure;
-use crate::command::running::{Method, Running, encoded};
+use crate::command::running::{Method, Running, encoded, refused};
 
 /// A change as a running broker takes it.
 pub(super) struct Asked<'a> {
@@ -30,8 +30,7 @@ impl Asked<'_> {
         };
         let broker = StoppedBroker::open(&data_dir).map_err(Failure::usage)?;
         let changed = broker.change(self.name, self.stopped);
-        changed
-            .map_err(|problem| Failure::usage(format!("{}; {}", problem.detail, problem.remedy)))?;
+        changed.map_err(|problem| refused(&problem))?;
         writeln!(
             std::io::stderr(),
             "no broker runs on {}: its file was changed",

@@ -82,7 +82,8 @@ pub(super) fn run(args: &BanArgs) -> anyhow::Result<()> {
     writeln!(
         out,
         "{} {} is banned {until}",
-        by.replace('_', " "),
+        // As thrum bans add says it.
+        by.trim_end_matches("_id"),
         name(subject)
     )?;
     Ok(())

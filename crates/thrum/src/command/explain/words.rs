@@ -2,7 +2,8 @@
 
 use thrum_figures::{bytes, count, fraction};
 use thrum_management::api::{
-    DropsExplanation, ExplainedQueue, ExplainedStep, PublishExplanation, SubscribeExplanation,
+    DropsExplanation, ExplainedLogin, ExplainedQueue, ExplainedStep, PublishExplanation,
+    SubscribeExplanation,
 };
 
 use crate::command::clients::events;
@@ -11,6 +12,7 @@ use crate::command::shown::{NOTHING, name};
 /// A PUBLISH and who gets it.
 pub(super) fn publish(answer: &PublishExplanation) -> String {
     let mut text = verdict(answer.accepted, "accepted");
+    text.push_str(&login(answer.login.as_ref()));
     text.push_str(&steps(&answer.steps));
     text.push_str(&limited(&answer.limited));
     if answer.accepted == Some(false) {
@@ -47,6 +49,7 @@ pub(super) fn publish(answer: &PublishExplanation) -> String {
 /// A filter.
 pub(super) fn subscribe(answer: &SubscribeExplanation) -> String {
     let mut text = verdict(answer.granted, "granted");
+    text.push_str(&login(answer.login.as_ref()));
     text.push_str(&steps(&answer.steps));
     if let Some(qos) = answer.qos {
         text.extend([format!("  it is granted with qos {qos}\n")]);
@@ -90,6 +93,13 @@ fn verdict(outcome: Option<bool>, good: &str) -> String {
         Some(false) => "it would be refused\n".to_owned(),
         None => format!("whether it would be {good} depends on an answer that is not known now\n"),
     }
+}
+
+/// How the client was admitted, which is the first step.
+fn login(login: Option<&ExplainedLogin>) -> String {
+    login.map_or_else(String::new, |login| {
+        format!("  {:<21} {}\n", "login", name(&login.text))
+    })
 }
 
 fn steps(steps: &[ExplainedStep]) -> String {

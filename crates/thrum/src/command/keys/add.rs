@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
-use serde_json::json;
+use serde_json::{Value, json};
 use thrum_management::api::CreatedKey;
 use thrum_management::login::Scope;
 
@@ -22,9 +22,9 @@ pub(super) struct AddArgs {
     #[arg(long = "scope", value_name = "SCOPE", required = true,
           value_parser = PossibleValuesParser::new(Scope::ALL.map(Scope::name)))]
     scopes: Vec<String>,
-    /// Time until it expires, or never.
-    #[arg(long, value_name = "DURATION", default_value = "90d", value_parser = parse_expiry)]
-    expires: Expiry,
+    /// Time until it expires, or never [default: 90d].
+    #[arg(long, value_name = "DURATION", value_parser = parse_expiry)]
+    expires: Option<Expiry>,
     #[command(flatten)]
     running: Running,
     #[command(flatten)]
@@ -40,15 +40,14 @@ enum Expiry {
 
 /// Makes a key and prints it.
 pub(super) fn run(args: &AddArgs) -> anyhow::Result<()> {
-    let expires_secs = match args.expires {
-        Expiry::After(span) => Some(span.as_secs()),
-        Expiry::Never => None,
-    };
-    let body = json!({
-        "label": args.label,
-        "scopes": args.scopes,
-        "expires_secs": expires_secs,
-    });
+    let mut body = json!({ "label": args.label, "scopes": args.scopes });
+    // Without the member the broker chooses.
+    if let Some(expiry) = args.expires {
+        body["expires_secs"] = match expiry {
+            Expiry::After(span) => span.as_secs().into(),
+            Expiry::Never => Value::Null,
+        };
+    }
     let created: CreatedKey = args.running.send("/keys", &body)?;
     let mut out = std::io::stdout().lock();
     match args.output.form {

@@ -329,7 +329,8 @@ impl<'a> View<'a> {
     fn text(&self, mut fetched: Fetched, is_sorted: bool) -> anyhow::Result<String> {
         let key = self.args.sort_key(self.listing).filter(|_| !is_sorted);
         self.check_keys(key.as_deref(), fetched.rows.first())?;
-        if let Some(terms) = self.terms {
+        self.check_numbers(fetched.rows.first())?;
+        if let Some(terms) = self.terms() {
             fetched.rows.retain(|row| terms.hold(row));
             fetched.matching = None;
         }
@@ -370,7 +371,8 @@ impl<'a> View<'a> {
             .columns
             .iter()
             .map(|given| self.listing.key(given));
-        let terms = self.terms.map(Terms::keys).unwrap_or_default();
+        let terms = self.terms();
+        let terms = terms.as_ref().map(Terms::keys).unwrap_or_default();
         let terms = terms.into_iter();
         for key in columns.chain(terms).chain(sort.map(ToOwned::to_owned)) {
             let is_column = self.listing.columns.iter().any(|one| one.key == key);
@@ -379,6 +381,29 @@ impl<'a> View<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The terms with the keys of the rows.
+    fn terms(&self) -> Option<Terms> {
+        let terms = self.terms?;
+        Some(terms.with_keys(|key| self.listing.key(key)))
+    }
+
+    /// Values that are no numbers where the rows have numbers are mistakes.
+    fn check_numbers(&self, first: Option<&Row>) -> anyhow::Result<()> {
+        let Some(terms) = self.terms() else {
+            return Ok(());
+        };
+        let is_number = |key: &str| {
+            let columns = self.listing.columns.iter();
+            let mut counted = columns.filter(|one| matches!(one.cell, Cell::Count | Cell::Bytes));
+            counted.any(|one| one.key == key)
+                || first.is_some_and(|row| row.get(key).is_some_and(|value| value.is_number()))
+        };
+        match terms.wrong_number(is_number) {
+            Some(wrong) => Err(Failure::usage(wrong)),
+            None => Ok(()),
+        }
     }
 
     fn summary(&self, fetched: &Fetched) -> String {

@@ -63,6 +63,36 @@ impl Terms {
         self.0.iter().all(|term| term.holds(&value))
     }
 
+    /// The same with other keys: the whole ones instead of short ones.
+    pub(super) fn with_keys(&self, whole: impl Fn(&str) -> String) -> Self {
+        let terms = self.0.iter().cloned().map(|term| match term {
+            Term::Word(_) => term,
+            Term::Comparison {
+                key,
+                operator,
+                value,
+            } => Term::Comparison {
+                key: whole(&key),
+                operator,
+                value,
+            },
+        });
+        Self(terms.collect())
+    }
+
+    /// What is wrong with a value that is no number, of a key that has numbers.
+    pub(super) fn wrong_number(&self, is_number: impl Fn(&str) -> bool) -> Option<String> {
+        self.0.iter().find_map(|term| match term {
+            Term::Comparison { key, value, .. }
+                if is_number(key) && !value.is_empty() && value.parse::<f64>().is_err() =>
+            {
+                let (key, value) = (key.escape_debug(), value.escape_debug());
+                Some(format!("--filter: {key} is a number, and {value} is none"))
+            }
+            _ => None,
+        })
+    }
+
     /// The keys that it names.
     pub(super) fn keys(&self) -> Vec<String> {
         let keys = self.0.iter().filter_map(|term| match term {
@@ -234,6 +264,24 @@ mod tests {
             "client_id=*7*8",
         ] {
             assert!(!hold(terms), "{terms}");
+        }
+    }
+
+    #[test]
+    fn keys_may_be_short_and_numbers_are_compared_with_numbers() {
+        let terms = Terms::parse("lag>2 up=true word").unwrap();
+        let whole = terms.with_keys(|key| if key == "lag" { "qos" } else { key }.to_owned());
+        assert_eq!(whole.keys(), ["qos", "up"]);
+        let wrong = |text: &str| {
+            let terms = Terms::parse(text).unwrap();
+            terms.wrong_number(|key| key == "qos")
+        };
+        assert_eq!(
+            wrong("up=true qos>x").as_deref(),
+            Some("--filter: qos is a number, and x is none")
+        );
+        for right in ["qos>1.5", "qos=", "user>x", "qos"] {
+            assert_eq!(wrong(right), None, "{right}");
         }
     }
 

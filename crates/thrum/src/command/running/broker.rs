@@ -11,10 +11,11 @@ use serde::de::DeserializeOwned;
 use thrum_access::Secret;
 use thrum_files::Folder;
 use thrum_management::SOCKET;
-use thrum_management::api::{NO_CLIENT, PREFIX, Problem};
+use thrum_management::api::{PREFIX, Problem};
 use thrum_transport::TlsOptions;
 
 use super::http::{self, Addressee, Answer, Method, Request, TIME_MAX};
+use super::remedies::in_commands;
 use super::remote::{self, Url};
 use crate::command::Failure;
 
@@ -138,24 +139,14 @@ impl Broker {
             return self
                 .not_understood(&format!("status {status}: {}", text.trim().escape_debug()));
         };
-        let code = match status {
-            401 | 403 => Failure::DENIED,
-            404 => Failure::NOT_FOUND,
-            409 => Failure::CONFLICT,
-            // Nobody answered in time, or this is not the time to ask.
-            408 | 429 | 502..=504 => Failure::UNREACHABLE,
-            500.. => 1,
-            _ => Failure::USAGE,
-        };
         let remedy = match (status, self) {
             (401, Self::Remote(remote)) if remote.token.is_none() => {
                 "give an API key with --token-file FILE, THRUM_TOKEN or thrum context add; \
                  thrum keys add on the broker's machine makes one"
             }
-            _ if problem.title == NO_CLIENT => "thrum clients ls lists the clients",
-            _ => &problem.remedy,
+            _ => &in_commands(&problem.remedy),
         };
-        Failure::with_code(code, format!("{}; {remedy}", problem.detail))
+        failed(status, &problem.detail, remedy)
     }
 
     /// Whether a broker of this machine runs; true of one elsewhere.
@@ -202,6 +193,28 @@ impl Broker {
             format!("no answer from the broker {place}: {why}; look into its log"),
         )
     }
+}
+
+/// The failure of a change that a stopped broker refuses, which is that of a running one.
+pub(crate) fn refused(problem: &Problem) -> anyhow::Error {
+    failed(
+        problem.status,
+        &problem.detail,
+        &in_commands(&problem.remedy),
+    )
+}
+
+fn failed(status: u16, detail: &str, remedy: &str) -> anyhow::Error {
+    let code = match status {
+        401 | 403 => Failure::DENIED,
+        404 => Failure::NOT_FOUND,
+        409 => Failure::CONFLICT,
+        // Nobody answered in time, or this is not the time to ask.
+        408 | 429 | 502..=504 => Failure::UNREACHABLE,
+        500.. => 1,
+        _ => Failure::USAGE,
+    };
+    Failure::with_code(code, format!("{detail}; {remedy}"))
 }
 
 fn connect(data_dir: &Path) -> anyhow::Result<UnixStream> {

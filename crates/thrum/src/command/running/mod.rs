@@ -1,7 +1,9 @@
 //! A running broker, on this machine or elsewhere, and requests to it.
 
 mod broker;
+mod events;
 mod http;
+mod remedies;
 mod remote;
 #[cfg(test)]
 mod routes;
@@ -16,7 +18,8 @@ use serde_json::Value;
 use thrum_transport::TlsOptions;
 
 use self::broker::Remote;
-pub(super) use self::broker::{Broker, JSON, OpenAnswer};
+pub(super) use self::broker::{Broker, JSON, OpenAnswer, refused};
+pub(super) use self::events::{EVENTS, Event, Events};
 pub(super) use self::http::{Method, Request, encoded};
 pub(super) use self::remote::Url;
 use super::Failure;
@@ -305,11 +308,8 @@ impl Local {
             return Ok(Broker::Local(data_dir));
         }
         let file = self.config.as_deref();
-        let file = file.unwrap_or_else(|| Path::new(DEFAULT_FILE)).display();
-        Err(Failure::usage(format!(
-            "{file} names no data directory (node.data_dir), and only a broker with a data directory has a control \
-             socket: name it with --data-dir DIR, or its configuration with -c FILE"
-        )))
+        let file = file.unwrap_or_else(|| Path::new(DEFAULT_FILE));
+        Err(Failure::usage(unnamed(file, file.exists())))
     }
 
     /// None if the configuration names none.
@@ -324,6 +324,23 @@ impl Local {
         let loaded = config::load(&request).map_err(Failure::usage)?;
         let data_dir = loaded.config.node.data_dir;
         Ok(Some(data_dir).filter(|data_dir| !data_dir.as_os_str().is_empty()))
+    }
+}
+
+/// Why nobody knows which broker of this machine is meant.
+fn unnamed(file: &Path, exists: bool) -> String {
+    let file = file.display();
+    if exists {
+        format!(
+            "{file} names no data directory (node.data_dir), and only a broker with a data directory has a control \
+             socket: start it with --data-dir DIR and name that here too, or name its configuration with -c FILE"
+        )
+    } else {
+        format!(
+            "there is no {file}, so nothing names the data directory of a broker: name it with --data-dir DIR, as \
+             the broker was started with; thrum serve --dev --data-dir DIR makes the control socket that commands \
+             ask, without --data-dir there is none"
+        )
     }
 }
 
@@ -376,6 +393,25 @@ mod tests {
         };
         let token = token.map(|token| token.expose_str().unwrap().to_owned());
         Ok((broker.place(), token))
+    }
+
+    #[test]
+    fn a_configuration_that_is_not_there_is_not_said_to_name_nothing() {
+        let file = Path::new(DEFAULT_FILE);
+        let missing = unnamed(file, false);
+        assert!(
+            missing.starts_with("there is no /etc/thrum/thrum.toml"),
+            "{missing}"
+        );
+        assert!(
+            missing.contains("thrum serve --dev --data-dir DIR"),
+            "{missing}"
+        );
+        let there = unnamed(file, true);
+        assert!(
+            there.starts_with("/etc/thrum/thrum.toml names no data directory"),
+            "{there}"
+        );
     }
 
     #[test]

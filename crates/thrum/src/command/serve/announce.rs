@@ -25,6 +25,8 @@ pub(super) struct Start<'a> {
     pub(super) addresses: &'a [Listening],
     /// Users or backends are set up.
     pub(super) has_users: bool,
+    /// A user store without a user is all that is set up.
+    pub(super) has_only_an_empty_store: bool,
     /// Makes the first administrator, relative to the address of an HTTP listener.
     pub(super) setup_link: Option<String>,
     /// Started with `--dev`.
@@ -112,8 +114,23 @@ impl Start<'_> {
                 text,
                 "             thrum pub{target}{user} -t hello -m world"
             )?;
+            if cfg!(feature = "management") {
+                writeln!(text, "             {}", self.status())?;
+            }
         }
         Ok(())
+    }
+
+    /// How this broker is asked: commands reach it by the control socket in its data directory.
+    fn status(&self) -> String {
+        let data_dir = &self.config.node.data_dir;
+        if data_dir.as_os_str().is_empty() {
+            let dev = if self.dev { " --dev" } else { "" };
+            return format!(
+                "thrum status --data-dir DIR  (of a broker that was started with thrum serve{dev} --data-dir DIR)"
+            );
+        }
+        format!("thrum status --data-dir {}", data_dir.display())
     }
 
     /// Addresses of the management interface.
@@ -139,7 +156,12 @@ impl Start<'_> {
             }
             (false, Anonymous::Deny, true) => "users may connect",
         };
-        format!("{who}, {}", self.kept())
+        let nothing = if self.has_only_an_empty_store && !self.dev {
+            "; no user exists any more, and clients may do nothing until a rule allows it (remove users.jsonl to begin anew)"
+        } else {
+            ""
+        };
+        format!("{who}{nothing}, {}", self.kept())
     }
 
     /// Without rules for anonymous clients, a node with users denies them everything.
@@ -233,10 +255,16 @@ mod tests {
             config: &Config::default(),
             addresses: &addresses,
             has_users,
+            has_only_an_empty_store: false,
             setup_link: None,
             dev,
         };
+        let status = match cfg!(feature = "management") {
+            true => format!("             {}\n", start.status()),
+            false => String::new(),
+        };
         let expected = expected.replace("VERSION", VERSION);
+        let expected = expected.replace("STATUS", &status);
         assert_eq!(start.text(Duration::from_millis(12)), expected);
     }
 
@@ -252,7 +280,7 @@ thrum VERSION ready in 12 ms
   Mode       dev: every client that reaches it may connect, nothing is kept on disk
   Try        thrum sub -t '#' -v
              thrum pub -t hello -m world
-",
+STATUS",
         );
     }
 
@@ -267,8 +295,52 @@ thrum VERSION ready in 12 ms
   Mode       clients of this machine may connect (for others: thrum users add NAME), nothing is kept on disk
   Try        thrum sub -h 10.0.0.5 -p 2883 -t '#' -v
              thrum pub -h 10.0.0.5 -p 2883 -t hello -m world
-",
+STATUS",
         );
+    }
+
+    #[test]
+    fn a_broker_is_asked_at_its_data_directory_and_without_one_not_at_all() {
+        let status = |data_dir: &str| {
+            let mut config = Config::default();
+            config.node.data_dir = data_dir.into();
+            Start {
+                config: &config,
+                addresses: &[],
+                has_users: false,
+                has_only_an_empty_store: false,
+                setup_link: None,
+                dev: true,
+            }
+            .status()
+        };
+        assert_eq!(status("d"), "thrum status --data-dir d");
+        let without = status("");
+        assert!(
+            without.ends_with("with thrum serve --dev --data-dir DIR)"),
+            "{without}"
+        );
+    }
+
+    #[test]
+    fn a_store_whose_last_user_was_removed_is_announced() {
+        let mode = |dev| {
+            Start {
+                config: &Config::default(),
+                addresses: &[],
+                has_users: true,
+                has_only_an_empty_store: true,
+                setup_link: None,
+                dev,
+            }
+            .mode()
+        };
+        let said = mode(false);
+        assert!(
+            said.contains("may do nothing until a rule allows it (remove users.jsonl"),
+            "{said}"
+        );
+        assert!(!mode(true).contains("nothing until"));
     }
 
     #[test]
@@ -294,6 +366,7 @@ thrum VERSION ready in 12 ms
                 config: &Config::default(),
                 addresses: &addresses,
                 has_users: false,
+                has_only_an_empty_store: false,
                 setup_link: None,
                 dev: false,
             };
@@ -312,7 +385,7 @@ thrum VERSION ready in 12 ms
   Mode       users may connect, and clients of this machine (auth.anonymous = \"loopback\"), nothing is kept on disk
   Try        thrum sub -u NAME --password-file FILE -t '#' -v
              thrum pub -u NAME --password-file FILE -t hello -m world
-",
+STATUS",
         );
     }
 }

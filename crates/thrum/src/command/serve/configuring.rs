@@ -166,16 +166,20 @@ impl Serving {
             );
             return Err(ProgramError::Conflict(what));
         }
+        let was_open = self.broker.is_listening(name);
         let set = self.broker.set_listener(name, *opens);
         set.map_err(|error| ProgramError::Refused(error.to_string()))?;
         if *disconnects {
             self.broker.disconnect_listener(name);
         }
-        let what = if *opens { "started" } else { "stopped" };
-        tracing::warn!(
-            listener = name,
-            "the operator has {what} a listener until the next start"
-        );
+        match (was_open, *opens) {
+            (false, true) => tracing::info!(listener = name, "the operator has started a listener"),
+            (true, false) => tracing::warn!(
+                listener = name,
+                "the operator has stopped a listener until the next start"
+            ),
+            _ => {}
+        }
         Ok(())
     }
 

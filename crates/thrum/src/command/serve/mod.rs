@@ -135,6 +135,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         config: &loaded.config,
         addresses: &addresses,
         has_users: broker.has_users(),
+        has_only_an_empty_store: broker.has_only_an_empty_store(),
         setup_link: broker.setup_link(),
         dev: args.dev,
     };

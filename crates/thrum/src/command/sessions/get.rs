@@ -60,8 +60,9 @@ pub(super) fn find<'a, 'b>(
             || format!("thrum sessions ls --data-dir {shown} lists them"),
             |id| format!("did you mean '{id}'?"),
         );
-        Failure::usage(format!(
-            "no session of client '{client_id}' in {shown}; {hint}"
-        ))
+        Failure::with_code(
+            Failure::NOT_FOUND,
+            format!("no session of client '{client_id}' in {shown}; {hint}"),
+        )
     })
 }

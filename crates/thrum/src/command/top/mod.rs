@@ -43,13 +43,15 @@ pub(crate) struct TopArgs {
         hide_default_value = true
     )]
     filter: String,
-    /// Print lines in place of the screen, and end after so many; without a number they do not end.
+    /// Print lines about the broker in place of the screen, and end after so many; without a number
+    /// they do not end.
     #[arg(
         long,
         value_name = "N",
         num_args = 0..=1,
         default_missing_value = ENDLESS,
         value_parser = parse_lines,
+        conflicts_with_all = ["sort", "filter"],
     )]
     lines: Option<u64>,
 }

@@ -9,7 +9,7 @@ use super::password::{PasswordArgs, set};
 use super::place::{Place, Store};
 #[cfg(feature = "management")]
 use super::remote;
-use super::rights::{RuleArgs, check_name, describe, names};
+use super::rights::{RuleArgs, check_name, describe, names, warn_of_missing_roles};
 use super::store_file::StoreFile;
 use crate::command::Failure;
 
@@ -61,7 +61,14 @@ pub(super) fn run(args: &AddArgs) -> anyhow::Result<()> {
                 password: &args.password.read()?,
                 with_scram: args.scram,
             };
-            remote::add(&broker, name, &user, &login)?
+            let rights = remote::add(&broker, name, &user, &login)?;
+            if let Some(roles) = (!user.roles.is_empty())
+                .then(|| remote::roles(&broker))
+                .flatten()
+            {
+                warn_of_missing_roles(&user.roles, |role| roles.iter().any(|one| one == role))?;
+            }
+            rights
         }
     };
     let mut errors = std::io::stderr();
@@ -83,6 +90,7 @@ fn add_to_file(args: &AddArgs, mut user: User, file: &StoreFile) -> anyhow::Resu
         return Err(taken(name));
     }
     locked.save()?;
+    warn_of_missing_roles(&user.roles, |role| locked.store.role(role).is_some())?;
     Ok(describe(name, &user, &locked.store))
 }
 

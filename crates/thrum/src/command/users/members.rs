@@ -210,7 +210,11 @@ fn remove(
 ) -> anyhow::Result<()> {
     let mut locked = file.open()?;
     if !remove(&mut locked.store) {
-        let what = format!("there is no {kind} \"{name}\"; list what is there");
+        let list = match kind {
+            "role" => "thrum roles ls",
+            _ => "thrum users groups ls",
+        };
+        let what = format!("there is no {kind} \"{name}\"; list the {kind}s with {list}");
         return Err(Failure::with_code(Failure::NOT_FOUND, what));
     }
     locked.save()?;

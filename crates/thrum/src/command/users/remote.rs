@@ -33,6 +33,20 @@ pub(super) fn is_taken(broker: &Broker, name: &str) -> anyhow::Result<bool> {
     }
 }
 
+/// The names of all roles; none if the caller may not read them, or there are more than a page has.
+pub(super) fn roles(broker: &Broker) -> Option<Vec<String>> {
+    let page: Value = broker.call(Method::Get, "/roles?limit=1000", "").ok()?;
+    if page.get("next").is_some_and(|next| !next.is_null()) {
+        return None;
+    }
+    let roles = page.get("roles")?.as_array()?.iter();
+    Some(
+        roles
+            .filter_map(|role| Some(role.get("name")?.as_str()?.to_owned()))
+            .collect(),
+    )
+}
+
 /// Adds a user; returns what it may do.
 pub(super) fn add(
     broker: &Broker,

@@ -56,6 +56,22 @@ pub(super) struct Rights {
     pub(super) rules: Vec<String>,
 }
 
+/// A warning of roles that do not exist, which is usually a misspelt name.
+pub(super) fn warn_of_missing_roles(
+    roles: &[Box<str>],
+    exists: impl Fn(&str) -> bool,
+) -> std::io::Result<()> {
+    use std::io::Write as _;
+    for role in roles.iter().filter(|role| !exists(role)) {
+        writeln!(
+            std::io::stderr(),
+            "warning: there is no role {role:?}: it gives no rights unless acl.rules name it; \
+             thrum roles set {role} --allow RULE makes it"
+        )?;
+    }
+    Ok(())
+}
+
 /// The rights of a user, in one sentence.
 pub(super) fn describe(name: &str, user: &User, store: &UserStore) -> String {
     let roles = store.all_roles(&user.roles, &user.groups);

@@ -17,13 +17,13 @@ const NAME_BYTES_MAX: usize = 64;
 
 /// The tried logins of late. Its lock is held for less than a millisecond.
 #[derive(Debug, Default)]
-pub(crate) struct LoginTests(Mutex<Attempts>);
+pub(crate) struct TriedLogins(Mutex<Attempts>);
 
 /// One that was charged.
 #[derive(Clone, Debug)]
 pub(crate) struct TestAttempt(Attempt);
 
-impl LoginTests {
+impl TriedLogins {
     /// Charges one.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn a_long_name_costs_as_much_as_a_short_one_and_is_slowed_on_its_own() {
         let long = ["a", "b"].map(|end| "x".repeat(65_534) + end);
-        let tests = LoginTests::default();
+        let tests = TriedLogins::default();
         let now = Duration::from_secs(1);
         // Each guess comes from another network.
         let guess = |name: &str, network: u8| {
