@@ -27,6 +27,7 @@ type AnswerOf<O> = O extends { responses: infer R }
         : null
   : never;
 type Options<O> = PathOf<O> & QueryOf<O> & BodyOf<O> & { signal?: AbortSignal };
+// eslint-disable-next-line @typescript-eslint/no-generated-empty-object-type -- whether nothing is enough
 type Rest<O> = Record<never, never> extends Options<O> ? [options?: Options<O>] : [options: Options<O>];
 
 /** The address of the interface, relative to the page. */

@@ -52,22 +52,22 @@ class Figures {
   }
 
   now(name: string): number | null {
-    this.version;
+    void this.version;
     return this.series.latest(name);
   }
 
   column(name: string): (number | null)[] {
-    this.version;
+    void this.version;
     return this.series.column(name);
   }
 
   times(): number[] {
-    this.version;
+    void this.version;
     return this.series.at;
   }
 
   sum(name: string): number {
-    this.version;
+    void this.version;
     return this.series.sum(name);
   }
 }

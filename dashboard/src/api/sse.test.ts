@@ -11,7 +11,7 @@ describe('server-sent events', () => {
   test('are read as a whole', () => expect(new EventParser().push(stream)).toEqual(events));
   test('are read letter by letter', () => {
     const parser = new EventParser();
-    expect([...stream].flatMap((letter) => parser.push(letter))).toEqual(events);
+    expect(Array.from(stream).flatMap((letter) => parser.push(letter))).toEqual(events);
   });
   test('may end with carriage returns', () =>
     expect(new EventParser().push('data: a\r\n\r\n')).toEqual([{ id: null, event: 'message', data: 'a' }]));

@@ -33,7 +33,10 @@ export function sparkPath(values: readonly (number | null)[]): SparkPath {
     run = [];
   };
   points.forEach((value, index) => {
-    if (value === null) { close(index - 1); return; }
+    if (value === null) {
+      close(index - 1);
+      return;
+    }
     if (run.length === 0) first = index;
     run.push(`${x(index)} ${y(value)}`);
   });

@@ -82,7 +82,7 @@ function asText(bytes: Uint8Array): string | null {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     // Control characters are no text; tab and ends of lines are.
-     
+
     return /[\u0000-\u0008\u000b\u000c\u000e-\u001f]/.test(text) ? null : text;
   } catch {
     return null;

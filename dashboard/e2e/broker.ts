@@ -1,0 +1,204 @@
+// A real broker for a test: its own data directory, ports that are free, and the dashboard in front of it.
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+export const NAME = 'admin';
+export const PASSWORD = 'correct-horse-battery';
+const run = promisify(execFile);
+
+function program(): string {
+  const path = process.env['THRUM'];
+  if (path === undefined) throw new Error('THRUM names no broker: THRUM=../target/release/thrum npm run e2e');
+  return path;
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const address: AddressInfo | string | null = server.address();
+  await new Promise((done) => server.close(done));
+  if (address === null || typeof address === 'string') throw new Error('no port is free');
+  return address.port;
+}
+
+export class Broker {
+  readonly mqttPort: number;
+  readonly httpPort: number;
+  readonly pagePort: number;
+  readonly below: string;
+  readonly #folder: string;
+  #broker: ChildProcess | null = null;
+  #pages: ChildProcess | null = null;
+
+  private constructor(folder: string, ports: [number, number, number], below: string) {
+    this.#folder = folder;
+    [this.mqttPort, this.httpPort, this.pagePort] = ports;
+    this.below = below;
+  }
+
+  /** Starts a broker; with `password` it has an administrator. */
+  static async start(options: { administrator?: boolean; below?: string } = {}): Promise<Broker> {
+    const folder = await mkdtemp(join(tmpdir(), 'thrum-e2e-'));
+    const ports: [number, number, number] = [await freePort(), await freePort(), await freePort()];
+    const broker = new Broker(folder, ports, options.below ?? '');
+    await writeFile(
+      join(folder, 'thrum.toml'),
+      `[node]
+data_dir = "${folder}/data"
+stamp_messages = 1
+[listeners]
+mqtt = { bind = "127.0.0.1:${broker.mqttPort}" }
+http = { bind = "127.0.0.1:${broker.httpPort}" }
+[auth]
+anonymous = true
+[limits]
+client = { queue = 20 }
+[acl]
+rules = ["deny all pub locked/#", "allow all pubsub #"]
+default = "deny"
+`,
+    );
+    await writeFile(join(folder, 'password'), PASSWORD);
+    await broker.up(options.administrator ?? true);
+    const server = fileURLToPath(new URL('./server.mjs', import.meta.url));
+    broker.#pages = spawn(process.execPath, [
+      server,
+      String(broker.httpPort),
+      String(broker.pagePort),
+      broker.below,
+    ]);
+    await broker.#answers(broker.pagePort, `${broker.below}/livez`);
+    return broker;
+  }
+
+  async up(administrator = true): Promise<void> {
+    this.#broker = spawn(program(), ['serve', '-c', join(this.#folder, 'thrum.toml')], {
+      stdio: 'ignore',
+      env: {
+        ...process.env,
+        ...(administrator ? { THRUM_ADMIN_PASSWORD_FILE: join(this.#folder, 'password') } : {}),
+      },
+    });
+    await this.#answers(this.httpPort, '/readyz');
+  }
+
+  async down(): Promise<void> {
+    const broker = this.#broker;
+    this.#broker = null;
+    if (!broker) return;
+    const ended = new Promise((done) => broker.once('exit', done));
+    broker.kill('SIGTERM');
+    await ended;
+  }
+
+  async stop(): Promise<void> {
+    await this.down();
+    this.#pages?.kill();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  /** The address of the dashboard. */
+  get url(): string {
+    return `http://127.0.0.1:${this.pagePort}${this.below}/`;
+  }
+
+  async setupLink(): Promise<string> {
+    const { stdout } = await run(program(), ['admin', 'setup-url', '--data-dir', join(this.#folder, 'data')]);
+    const token = /[?&]t=([\w-]+)/.exec(stdout)?.[1];
+    if (token === undefined) throw new Error(`no link in: ${stdout}`);
+    return `${this.url}setup?t=${token}`;
+  }
+
+  async publish(topic: string, message: string, ...options: string[]): Promise<void> {
+    await run(program(), [
+      'pub',
+      '-h',
+      '127.0.0.1',
+      '-p',
+      String(this.mqttPort),
+      '-t',
+      topic,
+      '-m',
+      message,
+      ...options,
+    ]);
+  }
+
+  async #answers(port: number, path: string): Promise<void> {
+    for (let attempt = 0; attempt < 200; attempt += 1) {
+      const found = await fetch(`http://127.0.0.1:${port}${path}`).catch(() => null);
+      if (found?.ok) return;
+      await new Promise((done) => setTimeout(done, 50));
+    }
+    throw new Error(`nothing answers at port ${port}`);
+  }
+}
+
+/** A client of MQTT 5.0 as small as a test needs it. */
+export class Client {
+  readonly #socket: Socket;
+  #next = 1;
+
+  private constructor(socket: Socket) {
+    this.#socket = socket;
+  }
+
+  static async connect(port: number, id: string, window = 0): Promise<Client> {
+    const socket = connect(port, '127.0.0.1');
+    await new Promise<void>((done) => socket.once('connect', () => done()));
+    const properties = window > 0 ? [0x11, 0, 0, 14, 16, 0x21, window >> 8, window & 255] : [];
+    const body = [
+      ...text('MQTT'),
+      5,
+      window > 0 ? 0 : 2,
+      0,
+      0,
+      properties.length,
+      ...properties,
+      ...text(id),
+    ];
+    const answered = new Promise<void>((done) => socket.once('data', () => done()));
+    socket.write(Buffer.from([0x10, ...length(body.length), ...body]));
+    await answered;
+    socket.on('error', () => undefined);
+    return new Client(socket);
+  }
+
+  async subscribe(filter: string, qos: number): Promise<void> {
+    const body = [0, this.#id(), 0, ...text(filter), qos];
+    const answered = new Promise<void>((done) => this.#socket.once('data', () => done()));
+    this.#socket.write(Buffer.from([0x82, ...length(body.length), ...body]));
+    await answered;
+  }
+
+  publish(topic: string, payload: string | Buffer, options: { qos?: number; retain?: boolean } = {}): void {
+    const qos = options.qos ?? 0;
+    const body = [...text(topic), ...(qos > 0 ? [0, this.#id()] : []), 0, ...Buffer.from(payload)];
+    this.#socket.write(
+      Buffer.from([0x30 | (qos << 1) | (options.retain ? 1 : 0), ...length(body.length), ...body]),
+    );
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  #id(): number {
+    this.#next = (this.#next % 250) + 1;
+    return this.#next;
+  }
+}
+
+function text(value: string): number[] {
+  const bytes = Buffer.from(value);
+  return [bytes.length >> 8, bytes.length & 255, ...bytes];
+}
+
+function length(value: number): number[] {
+  return value < 128 ? [value] : [(value & 127) | 128, value >> 7];
+}

@@ -1,0 +1,63 @@
+import { expect, test } from '@playwright/test';
+import { Broker, Client } from './broker';
+import { signIn, watched } from './page';
+
+test('a page stays honest while the broker is away, and comes back by itself', async ({ page }) => {
+  const broker = await Broker.start();
+  try {
+    await signIn(page, broker);
+    const client = await Client.connect(broker.mqttPort, 'one');
+    client.publish('a', 'b');
+    await expect(page.getByRole('region', { name: 'Five figures' })).toBeVisible();
+    await broker.down();
+    await expect(page.getByText('No connection to the broker:')).toBeVisible();
+    await expect(page.getByText(/Figures are from \d\d:\d\d:\d\d/)).toBeVisible();
+    await expect(page.locator('header').getByText(/^from \d\d/)).toBeVisible();
+    client.close();
+    await broker.up();
+    // The broker has forgotten its sessions: the page asks for the login, and goes on where it was.
+    await expect(page.getByText('Your session has ended.').first()).toBeVisible({ timeout: 25_000 });
+  } finally {
+    await broker.stop();
+  }
+});
+
+test('the dashboard works below a path', async ({ page }) => {
+  const errors = watched(page);
+  const broker = await Broker.start({ below: '/iot/broker' });
+  try {
+    const client = await Client.connect(broker.mqttPort, 'one');
+    client.publish('a', 'b');
+    await signIn(page, broker, '#/clients');
+    await expect(page.getByRole('link', { name: 'one', exact: true })).toBeVisible();
+    client.close();
+    expect(errors).toEqual([]);
+  } finally {
+    await broker.stop();
+  }
+});
+
+test('a hidden page has no live connection', async ({ page }) => {
+  const broker = await Broker.start();
+  try {
+    await signIn(page, broker);
+    await expect(page.locator('header').getByText('· live')).toBeVisible();
+    let asked = 0;
+    page.on('request', (request) => (asked += request.url().includes('/stream') ? 1 : 0));
+    const ended = page.waitForEvent('requestfailed', (request) => request.url().includes('/stream'));
+    await page.evaluate(() => {
+      Object.defineProperty(document, 'hidden', { value: true, configurable: true });
+      document.dispatchEvent(new Event('visibilitychange'));
+    });
+    await ended;
+    expect(asked).toBe(0);
+    const again = page.waitForRequest((request) => request.url().includes('/stream'));
+    await page.evaluate(() => {
+      Object.defineProperty(document, 'hidden', { value: false, configurable: true });
+      document.dispatchEvent(new Event('visibilitychange'));
+    });
+    expect((await again).headers()['last-event-id']).toMatch(/^\d+$/);
+  } finally {
+    await broker.stop();
+  }
+});

@@ -1,0 +1,241 @@
+import { expect, test } from '@playwright/test';
+import { Broker, Client, NAME, PASSWORD } from './broker';
+import { accessible, go, signIn, watched } from './page';
+
+let broker: Broker;
+let clients: Client[] = [];
+let timer: ReturnType<typeof setInterval>;
+
+test.beforeAll(async () => {
+  broker = await Broker.start();
+  const slow = await Client.connect(broker.mqttPort, 'hist-1', 1);
+  await slow.subscribe('site/#', 1);
+  const reader = await Client.connect(broker.mqttPort, 'dash-2');
+  await reader.subscribe('site/a/+/temp', 0);
+  const shared = await Client.connect(broker.mqttPort, 'etl-1');
+  await shared.subscribe('$share/etl/site/#', 0);
+  const publisher = await Client.connect(broker.mqttPort, '<b>plc</b>/17');
+  clients = [slow, reader, shared, publisher];
+  let n = 0;
+  timer = setInterval(() => {
+    n += 1;
+    publisher.publish('site/a/line3/temp', JSON.stringify({ t: 20 + n / 10, u: 'C' }), {
+      qos: 1,
+      retain: true,
+    });
+    publisher.publish('site/a/line3/raw', Buffer.from('a2617401617502', 'hex'));
+    publisher.publish('site/<img src=x onerror=alert(1)>', '<script>alert(1)</script>');
+  }, 200);
+});
+
+test.afterAll(async () => {
+  clearInterval(timer);
+  clients.forEach((client) => client.close());
+  await broker.stop();
+});
+
+test('a wrong password is told, and the right one opens the page', async ({ page }) => {
+  await page.goto(broker.url);
+  await accessible(page);
+  await page.getByLabel('Name').fill(NAME);
+  await page.getByLabel('Password').fill('wrong-wrong-wrong');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await expect(page.getByRole('alert')).toContainText('wrong');
+  await page.getByLabel('Password').fill(PASSWORD);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await expect(page.getByRole('region', { name: 'Five figures' })).toBeVisible();
+  await page.getByRole('button', { name: `Session of ${NAME}` }).click();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await expect(page.getByRole('button', { name: 'Sign in' })).toBeVisible();
+});
+
+test('home says who loses messages, and shows them with one click', async ({ page }) => {
+  const errors = watched(page);
+  await signIn(page, broker);
+  await expect(page.getByRole('heading', { level: 1 })).toContainText('1 of 4 clients loses messages', {
+    timeout: 20_000,
+  });
+  await expect(page.locator('canvas').first()).toBeVisible();
+  await accessible(page);
+  await page.getByRole('link', { name: 'Show 1' }).first().click();
+  await expect(page.getByRole('link', { name: 'hist-1' })).toBeVisible();
+  expect(errors).toEqual([]);
+});
+
+test('names of clients and topics are text, whatever is in them', async ({ page }) => {
+  const errors = watched(page);
+  page.on('dialog', () => errors.push('a dialog was opened'));
+  await signIn(page, broker, '#/clients');
+  await page.getByRole('link', { name: '<b>plc</b>/17' }).click();
+  await expect(page.getByRole('heading', { level: 1 })).toContainText('<b>plc</b>/17 is connected');
+  await page.getByRole('button', { name: 'Show packets' }).click();
+  await expect(page.getByText('PUBLISH').first()).toBeVisible();
+  await go(page, broker, `topics/site/${encodeURIComponent('<img src=x onerror=alert(1)>')}`);
+  await expect(page.locator('pre')).toContainText('<script>alert(1)</script>');
+  expect(await page.locator('main img').count()).toBe(0);
+  expect(errors).toEqual([]);
+});
+
+test('clients are filtered by facets and terms, and the address keeps it', async ({ page }) => {
+  await signIn(page, broker, '#/clients');
+  await expect(page.getByRole('row')).toHaveCount(5);
+  await page.getByLabel('Filters').getByText('cannot keep up').click();
+  await expect(page.getByRole('row')).toHaveCount(2);
+  expect(page.url()).toContain('problem%3Dslow');
+  await page.reload();
+  await expect(page.getByRole('row')).toHaveCount(2);
+  await page.getByLabel('Filter clients').fill('queue>');
+  await page.keyboard.press('Enter');
+  await expect(page.getByRole('alert')).toContainText('queue');
+  await page.getByLabel('Filter clients').fill('dash');
+  await page.keyboard.press('Enter');
+  await expect(page.getByRole('link', { name: 'dash-2' })).toBeVisible();
+  await accessible(page);
+});
+
+test('a client has its story, its queue, and may be kicked', async ({ page }) => {
+  const errors = watched(page);
+  await signIn(page, broker, '#/clients/hist-1');
+  await expect(page.getByRole('region', { name: 'What happened' })).toContainText('Connected from');
+  await expect(page.getByRole('region', { name: 'Held for it' })).toContainText('site/a/line3/temp');
+  await accessible(page);
+  await page.getByRole('button', { name: 'May it publish to…?' }).click();
+  await page.getByLabel('Topic').fill('locked/config');
+  await page.getByRole('button', { name: 'Ask the broker' }).click();
+  await expect(page.getByRole('dialog').getByRole('status')).toContainText('No.');
+  await page.keyboard.press('Escape');
+  await go(page, broker, 'clients/etl-1');
+  await page.getByRole('button', { name: 'Kick…' }).click();
+  await expect(page.getByRole('dialog')).toContainText('disconnect the client');
+  await page.getByRole('button', { name: 'Kick 1 client' }).click();
+  await expect(page.getByText('etl-1 was kicked.')).toBeVisible();
+  await expect(page.getByRole('heading', { level: 1 })).toContainText('has no session');
+  expect(errors).toEqual([]);
+});
+
+test('a client that is not known is told', async ({ page }) => {
+  await signIn(page, broker, '#/clients/nobody');
+  await expect(page.getByRole('heading', { level: 1 })).toContainText('does not know nobody');
+});
+
+test('the tree shows a value, who sends it and what it was before', async ({ page }) => {
+  const errors = watched(page);
+  await signIn(page, broker, '#/topics/site/a/line3/temp');
+  await expect(page.getByRole('row', { selected: true })).toContainText('temp');
+  const topic = page.getByRole('region', { name: 'site/a/line3/temp' });
+  await expect(topic.getByRole('link', { name: '<b>plc</b>/17' })).toBeVisible();
+  await expect(topic).toContainText('+0.1 since the message before');
+  await accessible(page);
+  await page.getByRole('row', { name: /raw/ }).click();
+  await expect(page.locator('pre')).toContainText('"u": 2');
+  await expect(page.getByRole('button', { name: 'CBOR' })).toHaveAttribute('aria-pressed', 'true');
+  expect(errors).toEqual([]);
+});
+
+test('the tree works with keys alone, and can be paused', async ({ page }) => {
+  await signIn(page, broker, '#/topics');
+  const site = page.getByRole('row', { name: /^site/ });
+  await site.focus();
+  await page.keyboard.press('ArrowRight');
+  await expect(page.getByRole('row', { name: /^a / })).toBeVisible();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('ArrowUp');
+  await page.keyboard.press('ArrowLeft');
+  await expect(page.getByRole('row', { name: /^a / })).toHaveCount(0);
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await expect(page.getByText(/Paused\. \d+ change/)).toBeVisible();
+  await page.getByRole('button', { name: 'Go on' }).last().click();
+  await expect(page.getByText(/Paused\./)).toHaveCount(0);
+});
+
+test('a message is published from the page, retained, and deleted again', async ({ page }) => {
+  await signIn(page, broker, '#/topics/test/here');
+  await page.getByRole('button', { name: 'Publish', exact: true }).click();
+  await page.getByLabel('Payload').fill('42');
+  await page.getByLabel('Retain it').check();
+  await page.getByRole('button', { name: 'Publish 1 message' }).click();
+  await expect(page.getByText('Published: nobody subscribes to it.')).toBeVisible();
+  await expect(page.getByRole('region', { name: 'test/here' })).toContainText('retained');
+  await page.getByRole('button', { name: 'Delete retained…' }).click();
+  await page.getByRole('button', { name: 'Delete 1 retained message' }).click();
+  await expect(page.getByText('1 retained message was deleted.')).toBeVisible();
+  await page.getByRole('button', { name: 'Who may write?' }).click();
+  await page.getByLabel('Client', { exact: true }).fill('someone');
+  await page.getByRole('button', { name: 'Ask the broker' }).click();
+  await expect(page.getByRole('dialog').getByRole('status')).toContainText('Allowed.');
+});
+
+test('messages show what is dropped, retained and shared', async ({ page }) => {
+  const errors = watched(page);
+  await signIn(page, broker, '#/messages');
+  await expect(page.getByRole('heading', { level: 1 })).toContainText('dropped each second', {
+    timeout: 15_000,
+  });
+  await expect(page.getByRole('region', { name: 'Client × topic' })).toContainText('hist-1');
+  await accessible(page);
+  await page.getByRole('button', { name: 'Retained' }).click();
+  await expect(page.getByRole('link', { name: 'site/a/line3/temp' })).toBeVisible();
+  await page.getByRole('button', { name: 'Shared groups' }).click();
+  await expect(page.getByRole('heading', { level: 1 })).toContainText('group');
+  expect(errors).toEqual([]);
+});
+
+test('why names the client that does not acknowledge', async ({ page }) => {
+  const errors = watched(page);
+  await signIn(page, broker, '#/why');
+  await expect(page.getByRole('heading', { level: 1 })).toContainText('Measuring');
+  await expect(page.getByRole('heading', { level: 1 })).toContainText('clients that do not acknowledge', {
+    timeout: 20_000,
+  });
+  await expect(page.getByRole('link', { name: 'hist-1' })).toBeVisible();
+  await accessible(page);
+  await page.getByRole('button', { name: /^Drops/ }).click();
+  await expect(page.getByRole('heading', { level: 1 })).toContainText('dropped');
+  expect(errors).toEqual([]);
+});
+
+test('Control K finds a client', async ({ page }) => {
+  await signIn(page, broker);
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox').fill('dash');
+  await expect(page.getByRole('option', { name: /dash-2/ })).toBeVisible();
+  await accessible(page);
+  await page.keyboard.press('Enter');
+  await expect(page.getByRole('heading', { level: 1 })).toContainText('dash-2');
+});
+
+test('the page speaks Chinese and keeps it', async ({ page }) => {
+  await signIn(page, broker);
+  await page.getByRole('button', { name: `Session of ${NAME}` }).click();
+  await page.getByRole('button', { name: 'Change the language to Chinese' }).click();
+  await expect(page.getByRole('link', { name: '客户端', exact: true }).first()).toBeVisible();
+  await page.reload();
+  await expect(page.getByRole('region', { name: '五个数值' })).toBeVisible();
+  await expect(page.locator('html')).toHaveAttribute('lang', 'zh-CN');
+});
+
+for (const width of [360, 400, 768, 1024, 1280, 1920]) {
+  test(`no page scrolls sideways at ${width} px`, async ({ page }) => {
+    await page.setViewportSize({ width, height: 900 });
+    await signIn(page, broker);
+    for (const place of [
+      '',
+      'clients',
+      'clients/hist-1',
+      'topics/site/a/line3/temp',
+      'messages',
+      'messages/retained',
+      'messages/groups',
+      'bench',
+      'more',
+    ]) {
+      await go(page, broker, place);
+      await expect(page.locator('h1').first()).toBeAttached();
+      await page.waitForTimeout(600);
+      const beyond = await page.evaluate(
+        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      );
+      expect([place, beyond]).toEqual([place, 0]);
+    }
+  });
+}
