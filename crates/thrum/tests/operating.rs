@@ -390,3 +390,33 @@ fn a_key_is_explained_and_the_schema_is_json() {
     let schema: Value = serde_json::from_str(&broker.printed("config schema")).unwrap();
     assert!(schema["properties"]["limits"].is_object());
 }
+
+/// The niceness of the thread of a process with this name.
+fn niceness(process: u32, thread: &str) -> Option<i32> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let stats =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());
+    let mut of_it = stats.filter(|stat| stat.contains(&format!("({thread})")));
+    // It is the seventeenth field after the name, which may contain spaces.
+    of_it
+        .next()?
+        .rsplit(") ")
+        .next()?
+        .split(' ')
+        .nth(16)?
+        .parse()
+        .ok()
+}
+
+#[test]
+fn threads_that_serve_operators_and_passwords_stand_back_behind_workers() {
+    let broker = Broker::start("niceness", "");
+    let expected = [("control", 6), ("auth-hash", 6), ("worker-0", 0)];
+    let found = || expected.map(|(thread, _)| (thread, niceness(broker.child.id(), thread)));
+    // Each does it itself, and may not have begun when the broker is ready.
+    let is_done = (0..20).any(|_| {
+        broker.printed("status --data-dir data");
+        found() == expected.map(|(thread, niceness)| (thread, Some(niceness)))
+    });
+    assert!(is_done, "{:?}", found());
+}

@@ -100,25 +100,6 @@ impl Broker {
     }
 }
 
-impl Broker {
-    /// That of a thread.
-    fn niceness(&self, thread: &str) -> Option<i32> {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
-        let stats =
-            tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());
-        let mut of_it = stats.filter(|stat| stat.contains(&format!("({thread})")));
-        // The name may contain spaces; the niceness is the seventeenth field after it.
-        of_it
-            .next()?
-            .rsplit(") ")
-            .next()?
-            .split(' ')
-            .nth(16)?
-            .parse()
-            .ok()
-    }
-}
-
 impl Drop for Broker {
     fn drop(&mut self) {
         // A process that has ended already cannot be killed, which is fine.
@@ -436,24 +417,6 @@ fn a_log_that_nobody_reads_stops_neither_clients_nor_the_end() {
     broker.signal(Signal::TERM);
     assert!(broker.end().success());
     drop(unread);
-}
-
-#[test]
-fn threads_that_serve_operators_and_passwords_stand_back_behind_workers() {
-    let data = folder("niceness").join("data");
-    let data = data.to_str().unwrap();
-    let broker = Broker::start(&["--dev", "--listen", "127.0.0.1:0", "--data-dir", data]);
-    broker.ready();
-    for (name, niceness) in [("control", 6), ("auth-hash", 6), ("worker-0", 0)] {
-        // A thread does it itself, and may not have begun.
-        let mut looks = 0;
-        while broker.niceness(name) != Some(niceness) {
-            let found = broker.niceness(name);
-            assert!(looks < 1000, "{name}: {found:?}");
-            looks += 1;
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
 }
 
 #[test]
