@@ -33,7 +33,7 @@ export default {
   'what.in': 'PUBLISH packets from clients, each second.',
   'what.out': 'PUBLISH packets to clients, each second.',
   'what.latency':
-    'Of 100 measured deliveries, 50 and 99 take at most this long in the broker, from the PUBLISH that came in to its first byte going out. One of several messages is measured.',
+    'Of 100 measured deliveries, 50 and 99 take at most this long in the broker, from the read of the PUBLISH to the last byte written to the receiver. One of several messages is measured.',
   'what.drops': 'Messages that did not reach a subscriber, each second, for all reasons together.',
   attention: 'Needs attention',
   'attention.now': '{n} now',

@@ -32,7 +32,7 @@ const chinese: Catalogue<keyof typeof english> = {
   'what.in': '每秒来自客户端的 PUBLISH 报文。',
   'what.out': '每秒发给客户端的 PUBLISH 报文。',
   'what.latency':
-    '在被测量的 100 次送达中，50 次和 99 次在服务器内最多用这么长时间：从收到 PUBLISH 到发出第一个字节。每若干条消息测量一条。',
+    '在被测量的 100 次送达中，50 次和 99 次在服务器内最多用这么长时间：从读取 PUBLISH 到向接收者写出最后一个字节。每若干条消息测量一条。',
   'what.drops': '每秒没有到达订阅者的消息，包括所有原因。',
   attention: '需要处理',
   'attention.now': '{n} 项立即处理',
