@@ -3187,7 +3187,8 @@ export interface components {
         NewApiKey: {
             /**
              * Format: uint64
-             * @description Seconds until it expires; null if it does not.
+             * @description Seconds until it expires; null if it does not, 90 days if absent.
+             * @default 7776000
              */
             expires_secs?: number | null;
             /** @description A text for people, such as the name of the program. */
@@ -4251,8 +4252,13 @@ export interface components {
             /** @description It may do everything. */
             superuser: boolean;
         };
-        /** @description What changes of a user; null keeps it, and a list replaces the list. */
+        /** @description What changes of a user; null keeps it, and a list replaces the list, but for `add_rules`. */
         UserChange: {
+            /**
+             * @description Rules that follow its own: those of others who add some at the same time stay.
+             * @default null
+             */
+            add_rules?: string[] | null;
             /**
              * @description It may not log in; its clients are disconnected.
              * @default null
