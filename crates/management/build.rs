@@ -34,9 +34,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (number, path) in paths.iter().enumerate() {
         let packed = pack(&fs::read(pages.join(path))?)?;
         bytes += packed.len();
-        let file = out.join(format!("{number}.gz"));
-        fs::write(&file, packed)?;
-        writeln!(table, "({path:?}, include_bytes!({file:?})),")?;
+        fs::write(out.join(format!("{number}.gz")), packed)?;
+        let include = format!("include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{number}.gz\"))");
+        writeln!(table, "({path:?}, {include}),")?;
     }
     if bytes > BYTES_MAX {
         return Err(format!("the dashboard has {bytes} bytes, more than {BYTES_MAX}").into());

@@ -114,11 +114,12 @@ pub(super) async fn hold(request: Request, next: Next) -> Response {
     let is_small = len.is_none_or(|len| len <= SMALL_BYTES as u64);
     match room {
         Some(room) if !is_small => {
-            let take = |len| match is_read {
-                true => room.take(len),
-                false => Some(room.exceed(len)),
-            };
-            kept(take, response).await
+            let exceed = |len| Some(room.exceed(len));
+            if is_read {
+                kept(|len| room.take(len), response).await
+            } else {
+                kept(exceed, response).await
+            }
         }
         _ => response,
     }

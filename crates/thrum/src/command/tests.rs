@@ -390,8 +390,9 @@ fn the_index_of_the_guide_names_every_page_of_it() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide");
     let index = std::fs::read_to_string(folder.join("README.md")).unwrap();
     for entry in std::fs::read_dir(&folder).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        if name == "README.md" || !name.ends_with(".md") {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if name == "README.md" || path.extension() != Some("md".as_ref()) {
             continue;
         }
         assert!(

@@ -63,16 +63,15 @@ fn two_who_add_rules_to_a_user_at_the_same_time_lose_none() {
     let server = Server::start(&folder, "data");
     assert!(!server.port.is_empty());
     run(&folder, "users add alice --password-file password", 0);
-    let folder = &folder;
-    std::thread::scope(|scope| {
-        for writer in ["a", "b"] {
-            scope.spawn(move || {
-                for number in 0..10 {
-                    let line = format!("users change alice --allow 'sub {writer}/{number}'");
-                    run(folder, &line, 0);
-                }
-            });
+    let add_ten = |writer| {
+        for number in 0..10 {
+            let line = format!("users change alice --allow 'sub {writer}/{number}'");
+            run(&folder, &line, 0);
         }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| add_ten("a"));
+        scope.spawn(|| add_ten("b"));
     });
     let user = folder
         .json("api get /users/alice --data-dir data")

@@ -77,9 +77,9 @@ impl Client {
                 }
             }
             while let Some(frame) = next_frame(&mut read) {
-                if frame.kind == RST_STREAM {
-                    seen.resets.push((frame.stream, begun.elapsed()));
-                }
+                let is_reset = frame.kind == RST_STREAM;
+                let reset = is_reset.then(|| (frame.stream, begun.elapsed()));
+                seen.resets.extend(reset);
                 seen.bytes += self.take(&frame, &mut far).await;
             }
         }

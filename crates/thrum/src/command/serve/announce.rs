@@ -259,9 +259,10 @@ mod tests {
             setup_link: None,
             dev,
         };
-        let status = match cfg!(feature = "management") {
-            true => format!("             {}\n", start.status()),
-            false => String::new(),
+        let status = if cfg!(feature = "management") {
+            format!("             {}\n", start.status())
+        } else {
+            String::new()
         };
         let expected = expected.replace("VERSION", VERSION);
         let expected = expected.replace("STATUS", &status);
