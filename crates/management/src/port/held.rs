@@ -114,9 +114,12 @@ pub(super) async fn hold(request: Request, next: Next) -> Response {
     let is_small = len.is_none_or(|len| len <= SMALL_BYTES as u64);
     match room {
         Some(room) if !is_small => {
-            let take = |len| match is_read {
-                true => room.take(len),
-                false => Some(room.exceed(len)),
+            let take = |len| {
+                if is_read {
+                    room.take(len)
+                } else {
+                    Some(room.exceed(len))
+                }
             };
             kept(take, response).await
         }
