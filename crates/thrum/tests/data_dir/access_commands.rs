@@ -57,6 +57,13 @@ fn ended(mut child: Child) {
     child.wait().unwrap();
 }
 
+fn add_rules(folder: &Folder, writer: &str) {
+    for number in 0..10 {
+        let line = format!("users change alice --allow 'sub {writer}/{number}'");
+        run(folder, &line, 0);
+    }
+}
+
 #[test]
 fn two_who_add_rules_to_a_user_at_the_same_time_lose_none() {
     let folder = folder("two-writers");
@@ -66,12 +73,7 @@ fn two_who_add_rules_to_a_user_at_the_same_time_lose_none() {
     let folder = &folder;
     std::thread::scope(|scope| {
         for writer in ["a", "b"] {
-            scope.spawn(move || {
-                for number in 0..10 {
-                    let line = format!("users change alice --allow 'sub {writer}/{number}'");
-                    run(folder, &line, 0);
-                }
-            });
+            scope.spawn(move || add_rules(folder, writer));
         }
     });
     let user = folder
