@@ -1,10 +1,11 @@
 //! The files of the dashboard in the program, compressed when it was built.
 
 use std::io::Read as _;
+use std::sync::{Arc, OnceLock};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use axum::Router;
-use axum::body::Body;
+use axum::body::Bytes;
 use axum::http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY,
 };
@@ -22,11 +23,14 @@ const INDEX: &str = "index.html";
 /// Files below it have a name of their own for each content.
 const UNCHANGING: &str = "assets/";
 
-/// One file.
-#[derive(Clone, Copy, Debug)]
+/// One file. However many readers have it, it is in memory once in each form.
+#[derive(Clone, Debug)]
 struct Asset {
     path: &'static str,
     packed: &'static [u8],
+    /// Unpacked for the first reader that takes no compressed one.
+    plain: Arc<OnceLock<Bytes>>,
+    tag: HeaderValue,
 }
 
 /// The routes of the dashboard; none if it was not built.
@@ -37,20 +41,19 @@ pub(super) fn router() -> Option<Router> {
 fn routes(files: &'static [(&str, &[u8])]) -> Option<Router> {
     let is_index = |(path, _): &&(&str, &[u8])| *path == INDEX;
     let &(path, packed) = files.iter().find(is_index)?;
-    let index = Asset { path, packed };
+    let index = Asset::new(path, packed);
     let mut router = Router::new()
-        .route("/", of(index))
+        .route("/", of(index.clone()))
         // The link that makes the first administrator.
         .route("/setup", of(index));
     for &(path, packed) in files.iter().filter(|file| !is_index(file)) {
-        router = router.route(&format!("/{path}"), of(Asset { path, packed }));
+        router = router.route(&format!("/{path}"), of(Asset::new(path, packed)));
     }
     Some(router)
 }
 
 fn of(asset: Asset) -> axum::routing::MethodRouter {
-    let tag = tag_of(asset.packed);
-    get(async move |headers: HeaderMap| asset.answer(&headers, &tag))
+    get(async move |headers: HeaderMap| asset.answer(&headers))
 }
 
 /// Names a content.
@@ -62,23 +65,39 @@ fn tag_of(packed: &[u8]) -> HeaderValue {
 }
 
 impl Asset {
-    fn answer(self, asked: &HeaderMap, tag: &HeaderValue) -> Response {
-        let known = asked.get_all(IF_NONE_MATCH).iter();
-        if known.into_iter().any(|known| names(known, tag)) {
-            return (StatusCode::NOT_MODIFIED, self.head(tag)).into_response();
-        }
-        if accepts_gzip(asked) {
-            let encoding = [(CONTENT_ENCODING, HeaderValue::from_static("gzip"))];
-            return (self.head(tag), encoding, Body::from(self.packed)).into_response();
-        }
-        let mut plain = Vec::new();
-        match GzDecoder::new(self.packed).read_to_end(&mut plain) {
-            Ok(_) => (self.head(tag), plain).into_response(),
-            Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    fn new(path: &'static str, packed: &'static [u8]) -> Self {
+        Self {
+            path,
+            packed,
+            plain: Arc::default(),
+            tag: tag_of(packed),
         }
     }
 
-    fn head(self, tag: &HeaderValue) -> HeaderMap {
+    fn answer(&self, asked: &HeaderMap) -> Response {
+        let known = asked.get_all(IF_NONE_MATCH).iter();
+        if known.into_iter().any(|known| names(known, &self.tag)) {
+            return (StatusCode::NOT_MODIFIED, self.head()).into_response();
+        }
+        if accepts_gzip(asked) {
+            let encoding = [(CONTENT_ENCODING, HeaderValue::from_static("gzip"))];
+            let packed = Bytes::from_static(self.packed);
+            return (self.head(), encoding, packed).into_response();
+        }
+        (self.head(), self.plain()).into_response()
+    }
+
+    fn plain(&self) -> Bytes {
+        let unpacked = || {
+            let mut plain = Vec::new();
+            let read = GzDecoder::new(self.packed).read_to_end(&mut plain);
+            read.expect("the build of the program has packed it");
+            Bytes::from(plain)
+        };
+        self.plain.get_or_init(unpacked).clone()
+    }
+
+    fn head(&self) -> HeaderMap {
         let keeping = if self.path.starts_with(UNCHANGING) {
             "public, max-age=31536000, immutable"
         } else {
@@ -88,7 +107,7 @@ impl Asset {
             (CONTENT_TYPE, HeaderValue::from_static(kind_of(self.path))),
             (CACHE_CONTROL, HeaderValue::from_static(keeping)),
             (VARY, HeaderValue::from_static("accept-encoding")),
-            (ETAG, tag.clone()),
+            (ETAG, self.tag.clone()),
         ];
         values.into_iter().collect()
     }
@@ -139,6 +158,7 @@ fn kind_of(path: &str) -> &'static str {
 mod tests {
     use std::io::Write as _;
 
+    use axum::body::Body;
     use axum::extract::Request;
     use flate2::Compression;
     use flate2::write::GzEncoder;
@@ -212,6 +232,14 @@ mod tests {
                 .contains("immutable")
         );
         assert_eq!(script[CONTENT_TYPE], "text/javascript; charset=utf-8");
+    }
+
+    #[test]
+    fn readers_that_take_no_compressed_file_share_the_plain_one() {
+        let asset = Asset::new("index.html", packed(PAGE));
+        let other = asset.clone();
+        let (first, second) = (asset.plain(), other.plain());
+        assert_eq!((&*first, first.as_ptr()), (PAGE, second.as_ptr()));
     }
 
     #[test]
