@@ -43,13 +43,14 @@ impl Engine {
     /// Records that the connection of a session is lost; ends the session if it does not outlive
     /// its connection.
     pub fn session_lost(&mut self, slot: Slot) {
-        // The delay of the will and the session expiry count from here.
-        let now = self.core.turn.no_earlier_than_now();
+        let now = self.core.turn.now;
+        let ended = self.core.turn.no_earlier_than_now();
         self.core.row().subtract(Counter::ClientsConnected, 1);
         let client = &mut self.core.sessions[slot];
         client.connection = None;
         client.log_next_drop();
         let lost = client.session.connection_lost(now);
+        client.session.count_absence_from(ended);
         self.core.record_steps(slot);
         let id = self.core.sessions[slot].session.id();
         self.router.publishers.forget(id);
@@ -59,7 +60,7 @@ impl Engine {
         } else {
             self.core
                 .durable
-                .write_session(&self.core.sessions[slot], Some(now));
+                .write_session(&self.core.sessions[slot], Some(ended));
             if !self.core.sessions[slot].groups().is_empty() {
                 self.subscribing().set_groups_online(slot, false);
                 let client = &mut self.core.sessions[slot];

@@ -198,14 +198,25 @@ fn nobody_sees_anything_before_a_login_and_the_setup_link_makes_the_first_admini
     broker.stop();
 }
 
+/// The scripts, styles and pictures that a page names.
+fn files_of(page: &str) -> Vec<&str> {
+    let values = page.split("=\"").skip(1);
+    let values = values.filter_map(|rest| Some(rest.split_once('"')?.0));
+    let is_file = |value: &&str| {
+        [".js", ".css", ".svg"]
+            .iter()
+            .any(|end| value.ends_with(end))
+    };
+    let files = values.filter(is_file);
+    files.map(|file| file.trim_start_matches("./")).collect()
+}
+
 #[test]
 fn pages_and_probes_need_no_login_and_protect_the_browser() {
     let broker = TestBroker::new();
     for (path, kind) in [
         ("/", "text/html; charset=utf-8"),
         ("/setup?t=1", "text/html; charset=utf-8"),
-        ("/setup.js", "text/javascript; charset=utf-8"),
-        ("/start.css", "text/css; charset=utf-8"),
         ("/livez", "text/plain; charset=utf-8"),
         ("/readyz", "text/plain; charset=utf-8"),
     ] {
@@ -219,7 +230,12 @@ fn pages_and_probes_need_no_login_and_protect_the_browser() {
         for absolute in ["=\"/", "=\"http", "fetch(\"/", "url("] {
             assert!(!answer.body.contains(absolute), "{path} has {absolute}");
         }
+        for file in files_of(&answer.body) {
+            let answer = broker.get(&format!("/{file}"));
+            assert_eq!(answer.status, 200, "{path} needs {file}: {answer:?}");
+        }
     }
+    assert!(!files_of(&broker.get("/setup").body).is_empty());
     assert_eq!(broker.get("/nothing").status, 404);
     let refused = broker.post("/livez", "", &json!({}));
     assert_eq!(refused.status, 405, "{refused:?}");

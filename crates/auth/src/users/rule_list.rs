@@ -47,12 +47,17 @@ impl RuleList {
         self.rules.iter()
     }
 
-    /// These, and then those.
+    /// With more rules: those that deny before these, as the first one that matches decides, and
+    /// the others behind these. None is there twice.
     ///
     /// # Errors
     /// There are too many.
-    pub fn followed_by(&self, others: &Self, source: &str) -> Result<Self, String> {
-        let texts = self.texts.iter().chain(&others.texts);
+    pub fn with(&self, more: &Self, source: &str) -> Result<Self, String> {
+        let denies = |text: &&String| text.split_whitespace().next() == Some("deny");
+        let (denials, others): (Vec<_>, Vec<_>) = more.texts.iter().partition(denies);
+        let kept = self.texts.iter().filter(|text| !denials.contains(text));
+        let new = others.into_iter().filter(|text| !self.texts.contains(text));
+        let texts = denials.iter().copied().chain(kept).chain(new);
         Self::parse(texts.cloned().collect(), source)
     }
 
@@ -101,6 +106,25 @@ mod tests {
     fn check(text: &str, said: &str) {
         let refused = RuleList::parse(vec![text.to_owned()], "user bob").unwrap_err();
         assert!(refused.contains(said), "{refused}");
+    }
+
+    #[test]
+    fn added_rules_that_deny_come_first_and_others_last() {
+        let list = |texts: &[&str]| {
+            let texts = texts.iter().map(|text| (*text).to_owned());
+            RuleList::parse(texts.collect(), "user bob").unwrap()
+        };
+        let own = list(&["allow pub a/#", "deny pub c", "allow pub d"]);
+        let more = list(&["allow pub e", "deny pub a/b", "deny pub c", "allow pub d"]);
+        let all = own.with(&more, "user bob").unwrap();
+        let expected = [
+            "deny pub a/b",
+            "deny pub c",
+            "allow pub a/#",
+            "allow pub d",
+            "allow pub e",
+        ];
+        assert_eq!(all.texts(), expected);
     }
 
     #[test]

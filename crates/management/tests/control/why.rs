@@ -28,6 +28,16 @@ fn publish(broker: &TestBroker, topic: &str, qos: u8, payloads: &[usize]) {
     }
 }
 
+/// Reads that many bytes, and sends something: what was read is acknowledged on the network with it,
+/// and waits for nobody any longer.
+fn take(stream: &mut TcpStream, bytes: usize) {
+    let mut read = vec![0; bytes + 2];
+    stream.read_exact(&mut read[..bytes]).unwrap();
+    stream.write_all(&[0xC0, 0]).unwrap();
+    stream.read_exact(&mut read[bytes..]).unwrap();
+    assert_eq!(read[bytes..], [0xD0, 0]);
+}
+
 /// What is answered to a question about one second.
 fn why(broker: &TestBroker, more: &Value) -> Value {
     ask(&broker.socket(), more)
@@ -81,6 +91,8 @@ fn a_client_that_does_not_acknowledge_is_named_with_its_window() {
     subscribe(&mut other, b'o', 0);
     publish(&broker, "s", 1, &[10; 20]);
     publish(&broker, "o", 0, &[10; 20]);
+    take(&mut slow, 17);
+    take(&mut other, 20 * 15);
     for question in [json!({}), json!({ "client": "s" }), json!({ "topic": "s" })] {
         let found = why(&broker, &question);
         let cause = first(&found);

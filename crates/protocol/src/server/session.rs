@@ -212,6 +212,12 @@ impl Session {
         }
     }
 
+    /// The will delay and the session expiry count from this time, if it is later than the one that
+    /// [`Session::connection_lost`] was told.
+    pub fn count_absence_from(&mut self, at: Time) {
+        self.lifetime.record_activity(at);
+    }
+
     /// Removes and returns the will, to be published now: another connection with the same client
     /// identifier takes over, or an administrator removes the session.
     pub fn take_will_at(&mut self, now: Time) -> Option<Message> {

@@ -97,7 +97,8 @@ pub struct UserChange {
     pub groups: Option<Vec<String>>,
     /// Its own rules.
     pub rules: Option<Vec<String>>,
-    /// Rules that follow its own: those of others who add some at the same time stay.
+    /// Rules that its own get: those that deny come first, the others last. Those of others who add
+    /// some at the same time stay.
     pub add_rules: Option<Vec<String>>,
     /// It may do everything.
     pub superuser: Option<bool>,
@@ -459,7 +460,7 @@ impl Parsed {
             user.rules.clone_from(rules);
         }
         if let Some(added) = &self.added_rules {
-            let all = user.rules.followed_by(added, &format!("user {name}"));
+            let all = user.rules.with(added, &format!("user {name}"));
             user.rules = all.map_err(Problem::bad_request)?;
         }
         user.is_superuser = self.is_superuser.unwrap_or(user.is_superuser);

@@ -218,7 +218,7 @@ async fn rules_that_two_add_at_the_same_time_are_all_there() {
     assert_eq!((one.status, other.status), (200, 200), "{}", one.body);
     let found = api.get(&admin, path).await;
     let mut rules: Vec<String> = serde_json::from_value(found.body["rules"].clone()).unwrap();
-    assert_eq!(rules[0], "allow sub first");
+    assert_eq!(rules[0], "deny sub b", "as the first match decides");
     rules.sort();
     assert_eq!(rules, ["allow sub a", "allow sub first", "deny sub b"]);
     let both = json!({ "rules": ["deny pub x"], "add_rules": ["allow pub y"] });

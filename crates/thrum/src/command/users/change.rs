@@ -98,7 +98,7 @@ fn change_file(args: &ChangeArgs, new_rules: RuleList, file: &StoreFile) -> anyh
         user.rules = new_rules;
     } else if !new_rules.is_empty() {
         let source = format!("user {name}");
-        let all = user.rules.followed_by(&new_rules, &source);
+        let all = user.rules.with(&new_rules, &source);
         user.rules = all.map_err(Failure::usage)?;
     }
     user.is_superuser = args.superuser.unwrap_or(user.is_superuser);
