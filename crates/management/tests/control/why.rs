@@ -28,8 +28,8 @@ fn publish(broker: &TestBroker, topic: &str, qos: u8, payloads: &[usize]) {
     }
 }
 
-/// Reads that many bytes, and sends something: what was read is acknowledged on the network with it,
-/// and waits for nobody any longer.
+/// Reads that many bytes, and sends something: with it, what was read is acknowledged on the
+/// network, and waits no longer.
 fn take(stream: &mut TcpStream, bytes: usize) {
     let mut read = vec![0; bytes + 2];
     stream.read_exact(&mut read[..bytes]).unwrap();
