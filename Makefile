@@ -16,14 +16,15 @@ help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 16
 
 PAGES := dashboard/dist/site/index.html
-PAGE_SOURCES := $(shell find dashboard -name node_modules -prune -o -path dashboard/dist -prune -o -type f -print)
+PAGE_SOURCES := $(wildcard dashboard/*.*) $(shell find dashboard/public dashboard/scripts dashboard/src -type f ! -name schema.d.ts)
 
 .PHONY: dashboard
-dashboard: $(PAGES) ## the pages that the program contains; without npm it has one plain page
+dashboard: $(PAGES) ## the pages that the program contains; without Node it has one plain page
 
+# The program is built without them, too: whoever has no Node or no network needs a broker all the same.
 $(PAGES): $(PAGE_SOURCES)
-	if command -v npm >/dev/null; then dashboard/build.sh; \
-	else echo "npm is missing: the program will have no dashboard (install Node 20 or newer)"; fi
+	dashboard/build.sh || { rm -rf dashboard/dist/site; \
+	echo "The dashboard was not built, for the reason above: the program will have one plain page instead." >&2; }
 
 .PHONY: build
 build: dashboard ## the release binary, target/release/thrum

@@ -6,4 +6,5 @@ cd "$(dirname "$0")"
 
 ./install.sh
 npm run --silent check
+[ ! -e dist/site/index.html ] || node scripts/sizes.mjs
 npm run --silent test

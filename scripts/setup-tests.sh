@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Makes a machine ready for `make test`: checks the tools that must be there and installs the Debian packages that are
-# missing. Python and npm packages are installed by tests/interop/run.sh and tests/schema/run.sh
-# into their own folders.
+# missing. Python and npm packages are installed by tests/interop/run.sh, tests/schema/run.sh and
+# dashboard/install.sh into their own folders.
 set -euo pipefail
 
-node_major_min=20
+node_min=20.19
 python_min=3.11
 
 fail() {
@@ -19,8 +19,11 @@ has() {
 has cargo || fail "cargo is missing: install Rust from https://rustup.rs"
 has cc || fail "a C compiler is missing: apt-get install gcc"
 has python3 || fail "python3 is missing: version $python_min or newer is needed"
-! has node || node -e "process.exit(process.versions.node.split('.')[0] >= $node_major_min ? 0 : 1)" ||
-    fail "node $(node --version) is too old: version $node_major_min or newer is needed, https://nodejs.org"
+node_is_new() {
+    node -e "const [a, b] = process.versions.node.split('.'), [c, d] = '$node_min'.split('.')
+        process.exit(+a > +c || (a === c && +b >= +d) ? 0 : 1)"
+}
+! has node || node_is_new || fail "node $(node --version) is too old: version $node_min or newer is needed, https://nodejs.org"
 python3 -c "import sys; sys.exit(sys.version_info < tuple(map(int, '$python_min'.split('.'))))" ||
     fail "$(python3 --version) is too old: version $python_min or newer is needed"
 
@@ -60,6 +63,8 @@ if [ ! -e $policy ]; then
 fi
 apt-get update -qq
 apt-get install -qq -y --no-install-recommends "${packages[@]}"
+
+node_is_new || fail "the node of this system, $(node --version), is too old: version $node_min or newer is needed, https://nodejs.org"
 
 # They are not started with the machine either: `make run` needs port 1883.
 [ -d /run/systemd/system ] || exit 0

@@ -66,7 +66,7 @@ pub use control::{
     TopicPage, TopicQuery, TopicRow,
 };
 pub use listener::{HttpPort, Listening, StartError, WebSocketClient};
-pub use machine::{CpuTimes, MachineFigures, Segments, ThreadTimes, machine_figures, stand_back};
+pub use machine::{CpuTimes, MachineFigures, Segments, ThreadTimes, machine_figures};
 pub use node::{Broker, Reload};
 pub use process::ProcessFigures;
 pub use protection::{BanFile, BanFileError};

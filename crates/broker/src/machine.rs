@@ -54,16 +54,6 @@ pub struct ThreadTimes {
     pub runs: u64,
 }
 
-/// How far a thread that serves operators stands back behind workers that want its core: it gets a
-/// quarter of that core.
-const STAND_BACK: i32 = 6;
-
-/// From now on workers come before this thread, and the threads that it starts. A system that does
-/// not allow it changes nothing.
-pub fn stand_back() {
-    rustix::process::setpriority_process(None, STAND_BACK).ok();
-}
-
 /// Reads the figures: two files of `/proc`, and two for each thread.
 pub fn machine_figures() -> MachineFigures {
     let read = |file: &str| fs::read_to_string(file).ok();

@@ -44,6 +44,10 @@ impl Host for Steps {
         Duration::from_micros(self.0.fetch_add(1, Ordering::Relaxed))
     }
 
+    fn no_earlier_than_now(&self, turn: Time) -> Time {
+        turn
+    }
+
     fn resident_bytes(&self) -> Option<u64> {
         None
     }

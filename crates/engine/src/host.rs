@@ -14,9 +14,7 @@ pub trait Host: Debug + Send + Sync {
 
     /// The present time rounded up, from which a promised delay counts: the time of a turn is that
     /// of its begin, and would end a delay too early.
-    fn no_earlier_than_now(&self, turn: Time) -> Time {
-        turn
-    }
+    fn no_earlier_than_now(&self, turn: Time) -> Time;
 
     /// Resident memory of the process in bytes; none if the system does not report it.
     fn resident_bytes(&self) -> Option<u64>;

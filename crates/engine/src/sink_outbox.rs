@@ -200,6 +200,10 @@ mod tests {
             Duration::ZERO
         }
 
+        fn no_earlier_than_now(&self, turn: Time) -> Time {
+            turn
+        }
+
         fn resident_bytes(&self) -> Option<u64> {
             None
         }

@@ -15,8 +15,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use thrum_broker::stand_back;
-use thrum_files::{Folder, ListeningSocket};
+use thrum_files::{Folder, ListeningSocket, stand_back};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::Builder;
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -65,6 +64,8 @@ impl StartError {
 #[derive(Debug)]
 pub struct ControlSocket {
     path: PathBuf,
+    /// None once it accepts no more.
+    close: Option<oneshot::Sender<()>>,
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
@@ -86,6 +87,7 @@ impl ControlSocket {
         };
         let folder = Folder::open(data_dir).map_err(failed)?;
         let socket = folder.listen(OsStr::new(SOCKET)).map_err(failed)?;
+        let (close, closed) = oneshot::channel();
         let (stop, stopped) = oneshot::channel();
         let runtime = Builder::new_current_thread()
             .max_blocking_threads(api::BLOCKING_MAX)
@@ -97,12 +99,17 @@ impl ControlSocket {
             .name("control".to_owned())
             .spawn(move || {
                 stand_back();
-                runtime.block_on(serve(&socket, &router, stopped));
+                runtime.block_on(serve(&socket, &router, closed, stopped));
                 // Threads that wait for an answer of the broker end with it.
                 runtime.shutdown_background();
             })
             .map_err(failed)?;
-        Ok(Self { path, stop, thread })
+        Ok(Self {
+            path,
+            close: Some(close),
+            stop,
+            thread,
+        })
     }
 
     /// Its path.
@@ -110,9 +117,17 @@ impl ControlSocket {
         &self.path
     }
 
-    /// Accepts no more connections, answers the requests under way as far as one second allows,
-    /// and removes the socket.
-    pub fn stop(self) {
+    /// Accepts no more connections and removes the socket; requests under way go on.
+    pub fn close(&mut self) {
+        if let Some(close) = self.close.take() {
+            // The thread may have ended.
+            close.send(()).ok();
+        }
+    }
+
+    /// Ends after the broker: requests under way are answered, as far as one second allows.
+    pub fn stop(mut self) {
+        self.close();
         let Self { stop, thread, .. } = self;
         // The thread may have ended.
         stop.send(()).ok();
@@ -122,8 +137,13 @@ impl ControlSocket {
     }
 }
 
-/// Accepts and serves until `stopped`, and then answers the requests under way.
-async fn serve(socket: &ListeningSocket, router: &Router, stopped: oneshot::Receiver<()>) {
+/// Accepts until `closed`, serves until `stopped`, and then answers the requests under way.
+async fn serve(
+    socket: &ListeningSocket,
+    router: &Router,
+    closed: oneshot::Receiver<()>,
+    stopped: oneshot::Receiver<()>,
+) {
     let listener = match listener(socket) {
         Ok(listener) => listener,
         Err(error) => {
@@ -136,10 +156,12 @@ async fn serve(socket: &ListeningSocket, router: &Router, stopped: oneshot::Rece
     let (stop, stopping) = watch::channel(false);
     tokio::select! {
         () = accept(&listener, router, &mut connections, &stopping) => {}
-        _ = stopped => {}
+        _ = closed => {}
     }
     drop(listener);
     socket.remove();
+    // The broker ends what it does for them, as traces. The sender may be gone.
+    stopped.await.ok();
     stop.send_replace(true);
     let ended = async { while connections.join_next().await.is_some() {} };
     if timeout(STOP_TIME, ended).await.is_err() {
@@ -316,8 +338,10 @@ mod tests {
             "answer"
         };
         let router = Router::new().route("/", get(answer));
+        let (close, closed) = oneshot::channel();
         let (stop, stopped) = oneshot::channel();
-        let served = tokio::spawn(async move { serve(&socket, &router, stopped).await });
+        let served = async move { serve(&socket, &router, closed, stopped).await };
+        let served = tokio::spawn(served);
         let path = data_dir.join(SOCKET);
         let client = UnixStream::connect(&path).await.expect("a connection");
         let request = b"GET / HTTP/1.1\r\nHost: thrum\r\n\r\n";
@@ -326,6 +350,7 @@ mod tests {
         has_begun.notified().await;
         let stopping = Stopping {
             data_dir,
+            close,
             stop,
             served,
         };
@@ -334,6 +359,7 @@ mod tests {
 
     struct Stopping {
         data_dir: PathBuf,
+        close: oneshot::Sender<()>,
         stop: oneshot::Sender<()>,
         served: tokio::task::JoinHandle<()>,
     }
@@ -341,12 +367,16 @@ mod tests {
     impl Stopping {
         async fn stop(self, before_the_end: impl FnOnce()) {
             let path = self.data_dir.join(SOCKET);
-            self.stop.send(()).expect("it is served");
+            self.close.send(()).expect("it is served");
             let is_removed = is_removed(&path).await;
             assert!(
                 is_removed,
                 "no request is accepted while others are answered"
             );
+            // The broker takes its time, in which requests go on.
+            sleep(10 * STOP_TIME).await;
+            assert!(!self.served.is_finished());
+            self.stop.send(()).expect("it is served");
             before_the_end();
             let ended = timeout(LONG, self.served).await;
             ended.expect("it ends").expect("it does not panic");

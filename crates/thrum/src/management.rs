@@ -194,13 +194,16 @@ impl Management {
         if let Some(server) = &self.server {
             server.close();
         }
-        if let Some(socket) = self.socket.take() {
-            socket.stop();
+        if let Some(socket) = &mut self.socket {
+            socket.close();
         }
     }
 
     /// Ends after the broker.
     pub(crate) fn stop(self) {
+        if let Some(socket) = self.socket {
+            socket.stop();
+        }
         if let Some(server) = self.server {
             server.stop();
         }

@@ -268,6 +268,31 @@ fn a_bad_file_is_reported_with_all_its_errors() {
 }
 
 #[test]
+fn a_configuration_is_read_once_and_may_come_from_a_pipe() {
+    let (read, mut write) = std::io::pipe().unwrap();
+    write
+        .write_all(b"listeners.mqtt.bind = \"127.0.0.1:0\"\nnode.name = \"piped\"\n")
+        .unwrap();
+    drop(write);
+    let mut command = thrum();
+    let command = command.args(["config", "explain", "node.name", "-c", "/dev/stdin"]);
+    let told = command.stdin(read).output().unwrap();
+    let said = String::from_utf8_lossy(&told.stdout).into_owned();
+    assert!(said.contains("piped"), "{said} {told:?}");
+    let (read, mut write) = std::io::pipe().unwrap();
+    // Port 1 is nobody's: the start fails with the address of the file, and not with another one.
+    write
+        .write_all(b"listeners.mqtt.bind = \"192.0.2.1:1\"\n")
+        .unwrap();
+    drop(write);
+    let mut command = thrum();
+    let command = command.args(["serve", "-c", "/dev/stdin"]).stdin(read);
+    let refused = command.output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("192.0.2.1:1"), "{said}");
+}
+
+#[test]
 fn a_missing_file_is_one_clear_line() {
     let file = folder("missing_file").join("absent/thrum.toml");
     let output = thrum().args(["serve", "-c"]).arg(&file).output().unwrap();

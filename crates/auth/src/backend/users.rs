@@ -257,7 +257,7 @@ fn warnings(path: &Path, store: &UserStore) -> Vec<String> {
     if store.users().len() == 0 && path.exists() {
         warnings.push(format!(
             "the user store {shown} is empty: no user of it can log in, clients without credentials are \
-             admitted as auth.anonymous says, and they may do nothing until a rule allows it; thrum users \
+             admitted as auth.anonymous says, and without a rule acl.default decides what they may do; thrum users \
              add NAME adds a user; to begin anew, stop the broker and remove the file"
         ));
     }

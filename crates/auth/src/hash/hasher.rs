@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{Builder, available_parallelism};
 
-use rustix::process::setpriority_process;
 use thrum_access::Secret;
+use thrum_files::stand_back;
 use tokio::sync::oneshot;
 
 use super::Verified;
@@ -38,10 +38,6 @@ impl Drop for Pool {
     }
 }
 
-/// How far a thread stands back behind workers that want its core: a flood of logins must not make
-/// clients wait that are connected.
-const STAND_BACK: i32 = 6;
-
 impl Hasher {
     /// Starts the threads.
     ///
@@ -53,8 +49,8 @@ impl Hasher {
         for _ in 0..(cores / CORES_PER_THREAD).max(1) {
             let queue = Arc::clone(&queue);
             Builder::new().name("auth-hash".to_owned()).spawn(move || {
-                // A system that does not allow it changes nothing.
-                setpriority_process(None, STAND_BACK).ok();
+                // A flood of logins must not make clients wait that are connected.
+                stand_back();
                 work(&queue);
             })?;
         }

@@ -5,6 +5,7 @@
 //! both.
 
 mod argon;
+mod blocks;
 mod hasher;
 mod mosquitto;
 mod pbkdf;

@@ -682,6 +682,6 @@ fn a_store_that_is_open_or_empty_is_warned_of() {
     let warnings = AuthService::start(&service.settings).unwrap().warnings();
     assert!(warnings[0].contains("every user of this machine may read"));
     assert!(warnings[1].contains("is empty"));
-    assert!(warnings[1].contains("may do nothing until a rule allows it"));
+    assert!(warnings[1].contains("acl.default decides what they may do"));
     assert!(warnings[1].contains("to begin anew, stop the broker and remove the file"));
 }

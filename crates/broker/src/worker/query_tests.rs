@@ -442,6 +442,7 @@ fn a_ban_is_made_though_the_worker_of_its_client_is_late() {
     let added = queries.ban(new).unwrap();
     assert_eq!(added.ban.subject, subject);
     assert_eq!(queries.bans().listed, [added.ban]);
+    assert_eq!(added.late_workers.len(), 2, "{:?}", added.late_workers);
     settle(&mut workers);
     assert_eq!(client.read_to_end(&mut Vec::new()).unwrap(), 0);
 }

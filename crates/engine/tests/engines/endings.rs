@@ -46,6 +46,36 @@ fn the_delay_of_a_will_counts_from_the_end_of_its_connection_within_a_long_turn(
 }
 
 #[test]
+fn the_end_of_a_connection_within_a_long_turn_is_on_the_disk_as_it_was() {
+    let mut node = Node::durable(1, |_| ());
+    let receiver = node.join(0, "receiver");
+    node.subscribe(receiver, "wills", Q1);
+    let mut will = connect_with_will("gone");
+    will.properties.session_expiry = Some(100);
+    let mut short = connect("short");
+    short.properties.session_expiry = Some(5);
+    let peers = [&will, &short].map(|connect| node.join_as(0, connect));
+    node.shell.set_turn_age(500);
+    for peer in peers {
+        node.cut(peer);
+    }
+    node.shell.set_turn_age(0);
+    // Each ends 500 ms later than its turn began.
+    node.shell.advance_time(Duration::from_millis(5_400));
+    let mut node = node.crash();
+    assert!(node.shell.find("short").is_some());
+    node.shell.advance_time(Duration::from_millis(200));
+    let mut node = node.crash();
+    assert!(node.shell.find("short").is_none());
+    let receiver = node.join(0, "receiver");
+    node.subscribe(receiver, "wills", Q1);
+    node.advance_time(Duration::from_millis(4_800));
+    assert_eq!(node.payloads(receiver), Vec::<String>::new());
+    node.advance_time(Duration::from_millis(200));
+    assert_eq!(node.payloads(receiver), ["gone"]);
+}
+
+#[test]
 fn a_will_that_is_dropped_is_not_published_after_a_crash() {
     for expiry in [0, 100] {
         let mut node = Node::durable(1, |plan| plan.settings.keeps_all_wills = true);

@@ -1,11 +1,8 @@
 //! Argon2 at most so many times at once: each takes 19 MiB and some 20 ms of a core.
-//!
-//! Each has a thread of its own. Allocators keep memory for each thread that has had some: in the
-//! threads of a pool, which take turns, a flood of logins would leave 19 MiB in each of them.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::thread::{Builder, JoinHandle, available_parallelism};
+use std::thread::available_parallelism;
 
 use thrum_access::Secret;
 use thrum_auth::hash;
@@ -61,7 +58,7 @@ impl Hashing {
         let is_somebody = hash.is_some();
         let stored = hash.map_or(NOBODY, PasswordHash::expose).to_owned();
         let verify = move || hash::verify(&stored, password.expose());
-        match in_own_thread(permit, verify).await? {
+        match in_thread(permit, verify).await? {
             Ok(is_right) => Ok(is_right && is_somebody),
             Err(error) => Err(Refusal::Broken(error.to_string())),
         }
@@ -78,7 +75,7 @@ impl Hashing {
     ) -> Result<PasswordHash, Refusal> {
         let permit = self.permit(is_known)?;
         let hash = move || PasswordHash::of(password.expose());
-        let hashed = in_own_thread(permit, hash).await?;
+        let hashed = in_thread(permit, hash).await?;
         hashed.map_err(|error| Refusal::Broken(error.to_string()))
     }
 
@@ -90,28 +87,21 @@ impl Hashing {
     }
 }
 
-/// Hashes in a thread that ends with it.
+/// Hashes beside the threads of sockets.
 ///
 /// # Errors
-/// The system gives no thread.
-async fn in_own_thread<T: Send + 'static>(
+/// The broker is stopping.
+async fn in_thread<T: Send + 'static>(
     permit: OwnedSemaphorePermit,
     hash: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Refusal> {
     let begin = move || {
-        let thread = Builder::new().name("hash".to_owned()).spawn(hash);
-        let hashed = thread.map(JoinHandle::join);
-        // The next thread may begin, with the memory of this one.
+        let hashed = hash();
         drop(permit);
         hashed
     };
-    match spawn_blocking(begin).await {
-        Ok(Ok(Ok(value))) => Ok(value),
-        Ok(Err(error)) => Err(Refusal::Broken(format!(
-            "there is no thread for a hash: {error}"
-        ))),
-        Ok(Ok(Err(_))) | Err(_) => Err(Refusal::Broken("the broker is stopping".to_owned())),
-    }
+    let stopping = |_| Refusal::Broken("the broker is stopping".to_owned());
+    spawn_blocking(begin).await.map_err(stopping)
 }
 
 #[cfg(test)]
@@ -151,16 +141,5 @@ mod tests {
         assert_eq!(hashing.permit(true).err(), Some(Refusal::Busy));
         drop((known, taken));
         assert!(hashing.permit(false).is_ok());
-    }
-
-    #[tokio::test]
-    async fn each_hash_has_a_thread_that_ends_with_it() {
-        let hashing = Hashing::new();
-        let thread = async || {
-            let permit = hashing.permit(true).unwrap();
-            let id = in_own_thread(permit, || std::thread::current().id()).await;
-            id.unwrap()
-        };
-        assert_ne!(thread().await, thread().await);
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use thrum_broker::{NodeFigures, Signal, SpanTaker, stand_back};
+use thrum_broker::{NodeFigures, Signal, SpanTaker};
+use thrum_files::stand_back;
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 
-use crate::api::Problem;
+use crate::api::{PREFIX, Problem};
 
 /// An answer of so many bytes is not counted: those of strangers, who get problems only.
 const SMALL_BYTES: usize = 1024;
@@ -104,11 +104,27 @@ impl AsRef<[u8]> for Kept {
     }
 }
 
+/// Routes that change nothing though their questions have a body.
+const READING: [&str; 7] = [
+    "/access/login-test",
+    "/access/test",
+    "/config/plan",
+    "/explain/drops",
+    "/explain/publish",
+    "/explain/subscribe",
+    "/why",
+];
+
+fn changes_nothing(request: &Request) -> bool {
+    let route = request.uri().path().strip_prefix(PREFIX);
+    request.method().is_safe() || route.is_some_and(|route| READING.contains(&route))
+}
+
 /// Counts an answer, or refuses it; that of a change never: the change is made. Streams make each
 /// piece when the one before was taken.
 pub(super) async fn hold(request: Request, next: Next) -> Response {
     let room = request.extensions().get::<Room>().cloned();
-    let is_read = request.method().is_safe();
+    let is_read = changes_nothing(&request);
     let response = next.run(request).await;
     let len = response.body().size_hint().exact();
     let is_small = len.is_none_or(|len| len <= SMALL_BYTES as u64);
@@ -171,11 +187,15 @@ mod tests {
     }
 
     async fn send(room: &Room, method: Method, len: usize) -> Response {
+        send_to("/", room, method, len).await
+    }
+
+    async fn send_to(path: &str, room: &Room, method: Method, len: usize) -> Response {
         let router = Router::new()
-            .route("/", any(move || async move { vec![7; len] }))
+            .fallback(any(move || async move { vec![7; len] }))
             .layer(middleware::from_fn(hold));
-        let mut request = Request::new(Body::empty());
-        *request.method_mut() = method;
+        let request = Request::builder().uri(path).method(method);
+        let mut request = request.body(Body::empty()).unwrap();
         request.extensions_mut().insert(room.clone());
         router.oneshot(request).await.unwrap()
     }
@@ -242,6 +262,23 @@ mod tests {
         drop(change);
         assert_eq!(room.all.bytes.load(Ordering::Relaxed), 0);
         assert_eq!(ask(&room, MIB).await.status(), StatusCode::OK);
+    }
+
+    #[tokio::test]
+    async fn the_answer_of_a_question_with_a_body_is_refused_as_others() {
+        let document = include_str!("../../../../docs/api/openapi.json");
+        let room = Room::default();
+        let waiting = ask(&room, CONNECTION_BYTES_MAX).await;
+        for route in READING {
+            assert!(
+                document.contains(&format!("\"{route}\": {{")),
+                "{route} is no route"
+            );
+            let path = format!("{PREFIX}{route}");
+            let answer = send_to(&path, &room, Method::POST, MIB).await;
+            assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS, "{route}");
+        }
+        drop(waiting);
     }
 
     #[tokio::test]

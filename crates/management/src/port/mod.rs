@@ -26,7 +26,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::{Router, middleware};
-use thrum_broker::{HttpPort, Queries, stand_back};
+use thrum_broker::{HttpPort, Queries};
+use thrum_files::stand_back;
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;

@@ -215,7 +215,8 @@ impl Session {
     /// The will delay and the session expiry count from this time, if it is later than the one that
     /// [`Session::connection_lost`] was told.
     pub fn count_absence_from(&mut self, at: Time) {
-        self.lifetime.record_activity(at);
+        self.lifetime
+            .record_activity(at.max(self.lifetime.last_activity()));
     }
 
     /// Removes and returns the will, to be published now: another connection with the same client

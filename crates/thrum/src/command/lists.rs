@@ -200,10 +200,10 @@ pub(crate) fn drops(args: &DropsArgs) -> anyhow::Result<ExitCode> {
 
 /// Counters that made room for others.
 fn left_out(fetched: &Fetched) -> Vec<String> {
-    if fetched.rows.is_empty() {
+    let count = fetched.others.get("left_out").copied().unwrap_or(0);
+    if fetched.rows.is_empty() && count == 0 {
         return vec!["no message that this asks for was dropped since the start".to_owned()];
     }
-    let count = fetched.others.get("left_out").copied().unwrap_or(0);
     let note = format!(
         "{count} rarer combinations had to make room; MESSAGES may be too high by AT MOST LESS (-o wide)"
     );

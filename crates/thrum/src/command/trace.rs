@@ -1,11 +1,10 @@
 //! `thrum trace` and `thrum clients trace`: packets while they pass, or in a file.
 
-use std::fs::OpenOptions;
+use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::Value;
@@ -139,34 +138,33 @@ impl Bounds {
     fn trace(&self, running: &Running, path: &str, form: Form) -> anyhow::Result<()> {
         let broker = running.broker()?;
         match &self.write {
-            Some(file) => self.write(&broker, path, file),
+            Some(file) => write(&broker, path, file),
             None => show(&broker, path, form),
         }
     }
+}
 
-    fn write(&self, broker: &Broker, path: &str, shown: &Path) -> anyhow::Result<()> {
-        // Before the trace: an existing file is a mistake that costs no ten seconds.
-        let mut file = create(shown)?;
-        let answer = open(broker, path, CAPTURE);
-        let mut answer = answer.inspect_err(|_| self.forget_file())?;
-        let copied = io::copy(&mut answer.body, &mut file).and_then(|count| {
-            file.sync_all()?;
-            Ok(count)
-        });
-        let shown = shown.display();
-        let count = copied
-            .inspect_err(|_| self.forget_file())
-            .with_context(|| format!("cannot write {shown}"))?;
-        writeln!(io::stderr(), "{count} bytes are in {shown}")?;
-        Ok(())
-    }
+/// Writes a trace into a file, which has its name when it is complete: a partial one would look
+/// complete.
+fn write(broker: &Broker, path: &str, file: &Path) -> anyhow::Result<()> {
+    // Before the trace: an existing file is a mistake that costs no ten seconds.
+    let (mut to, part) = create(file)?;
+    let written = fill(broker, path, &mut to).and_then(|count| {
+        std::fs::rename(&part, file).map_err(|error| refused(file, error))?;
+        Ok(count)
+    });
+    let count = written.inspect_err(|_| {
+        std::fs::remove_file(&part).ok();
+    })?;
+    writeln!(io::stderr(), "{count} bytes are in {}", file.display())?;
+    Ok(())
+}
 
-    /// A partial file would look complete.
-    fn forget_file(&self) {
-        if let Some(path) = &self.write {
-            std::fs::remove_file(path).ok();
-        }
-    }
+fn fill(broker: &Broker, path: &str, to: &mut File) -> anyhow::Result<u64> {
+    let mut answer = open(broker, path, CAPTURE)?;
+    let count = io::copy(&mut answer.body, to)?;
+    to.sync_all()?;
+    Ok(count)
 }
 
 fn open(broker: &Broker, path: &str, accept: &str) -> anyhow::Result<OpenAnswer> {
@@ -185,8 +183,8 @@ fn show(broker: &Broker, path: &str, form: Form) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     for event in Events::of(answer.body) {
         let event = event.map_err(|error| broker.unanswered(&error))?;
-        if let Some(why) = cut_off(&event) {
-            return Err(Failure::with_code(Failure::UNREACHABLE, why));
+        if let Some((code, why)) = cut_off(&event) {
+            return Err(Failure::with_code(code, why));
         }
         let line = match form {
             Form::Json => json_text(event.data),
@@ -203,26 +201,39 @@ fn show(broker: &Broker, path: &str, form: Form) -> anyhow::Result<()> {
     Err(Failure::with_code(Failure::UNREACHABLE, what))
 }
 
-/// Why a trace ends before its time and its number of packets.
-fn cut_off(event: &Event) -> Option<String> {
+/// Why a trace ends before its time and its number of packets, with the exit code.
+fn cut_off(event: &Event) -> Option<(u8, String)> {
     let value: Value = serde_json::from_str(&event.data).ok()?;
-    value.get("reason").filter(|_| event.name == END)?;
+    let reason = value.get("reason").filter(|_| event.name == END)?;
+    let code = match reason.as_str() {
+        Some("login_ended" | "scope_lost") => Failure::DENIED,
+        _ => Failure::UNREACHABLE,
+    };
     let detail = value.get("detail").and_then(Value::as_str);
-    Some(format!(
-        "the trace is not complete: {}",
-        name(detail.unwrap_or_default())
-    ))
+    let detail = name(detail.unwrap_or_default());
+    Some((code, format!("the trace is not complete: {detail}")))
 }
 
-fn create(path: &Path) -> anyhow::Result<std::fs::File> {
-    let created = OpenOptions::new().write(true).create_new(true).open(path);
-    let shown = path.display();
-    created.map_err(|error| match error.kind() {
+/// A file beside the one that is wanted, and its path. What a killed trace left is overwritten.
+fn create(file: &Path) -> anyhow::Result<(File, PathBuf)> {
+    if file.exists() {
+        return Err(refused(file, ErrorKind::AlreadyExists.into()));
+    }
+    let mut part = file.as_os_str().to_owned();
+    part.push(".part");
+    let part = PathBuf::from(part);
+    let created = File::create(&part).map_err(|error| refused(file, error))?;
+    Ok((created, part))
+}
+
+fn refused(file: &Path, error: io::Error) -> anyhow::Error {
+    let shown = file.display();
+    match error.kind() {
         ErrorKind::AlreadyExists => Failure::usage(format!(
             "cannot write {shown}: it exists; choose another name, or move it away"
         )),
         _ => anyhow::Error::new(error).context(format!("cannot write {shown}")),
-    })
+    }
 }
 
 /// Members of a packet that are shown in another way, or not.
@@ -298,9 +309,9 @@ mod tests {
         let lost = cut_off(&end(
             r#"{"reason":"scope_lost","detail":"this needs a scope"}"#,
         ));
-        assert_eq!(
-            lost.as_deref(),
-            Some("the trace is not complete: this needs a scope")
-        );
+        let why = "the trace is not complete: this needs a scope".to_owned();
+        assert_eq!(lost, Some((Failure::DENIED, why)));
+        let stopping = cut_off(&end(r#"{"reason":"stopping","detail":"the broker ends"}"#));
+        assert_eq!(stopping.unwrap().0, Failure::UNREACHABLE);
     }
 }

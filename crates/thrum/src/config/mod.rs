@@ -125,7 +125,7 @@ impl Loaded {
 /// # Errors
 /// All that is wrong with files, variables and flags.
 pub(crate) fn load(request: &Request) -> Result<Loaded, Problems> {
-    load_layers(request, ManagedLayer::OnDisk)
+    Given::read(request)?.load(request)
 }
 
 /// The same as if the file of the management interface had that text.
@@ -134,30 +134,71 @@ pub(crate) fn load(request: &Request) -> Result<Loaded, Problems> {
 /// As [`load`].
 #[cfg(any(feature = "management", test))]
 pub(crate) fn load_with(request: &Request, managed: &str) -> Result<Loaded, Problems> {
-    load_layers(request, ManagedLayer::Text(managed))
+    Given::read(request)?.layers(request, ManagedLayer::Text(managed))
 }
 
-/// The data directory that a configuration names, found without the file in it; empty if there is
-/// none.
-///
-/// # Errors
-/// A file cannot be read or imported.
-pub(crate) fn data_dir(request: &Request) -> Result<PathBuf, Problems> {
-    let (files, _) = read_files(request)?;
-    let named = named_data_dir(&files, &variables(), request);
-    Ok(named.unwrap_or_default())
+/// What people have written: files, which may be pipes that can be read once only, and variables.
+#[derive(Debug)]
+pub(crate) struct Given {
+    files: Vec<Arc<Source>>,
+    /// The report about a file of mosquitto.
+    imported: Option<mosquitto::Report>,
+    variables: Vec<(String, String)>,
 }
 
-/// The files, and the report about a file of mosquitto.
-fn read_files(
-    request: &Request,
-) -> Result<(Vec<Arc<Source>>, Option<mosquitto::Report>), Problems> {
-    let mut sources = read_sources(request)?;
-    let imported = match sources.first_mut() {
-        Some(main) => of_mosquitto(main)?,
-        None => None,
-    };
-    Ok((sources, imported))
+impl Given {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// A file cannot be read or imported.
+    pub(crate) fn read(request: &Request) -> Result<Self, Problems> {
+        let mut files = read_sources(request)?;
+        let imported = match files.first_mut() {
+            Some(main) => of_mosquitto(main)?,
+            None => None,
+        };
+        Ok(Self {
+            files,
+            imported,
+            variables: variables(),
+        })
+    }
+
+    /// The data directory that they name; empty if there is none.
+    pub(crate) fn data_dir(&self, request: &Request) -> PathBuf {
+        let named = named_data_dir(&self.files, &self.variables, request);
+        named.unwrap_or_default()
+    }
+
+    /// With the file of the management interface and the flags.
+    ///
+    /// # Errors
+    /// As [`load`].
+    pub(crate) fn load(self, request: &Request) -> Result<Loaded, Problems> {
+        self.layers(request, ManagedLayer::OnDisk)
+    }
+
+    fn layers(self, request: &Request, managed: ManagedLayer<'_>) -> Result<Loaded, Problems> {
+        let Self {
+            files,
+            imported,
+            variables,
+        } = self;
+        let (managed, unread) = managed_source(&files, &variables, request, managed)?;
+        let layers = Layers {
+            managed,
+            files,
+            variables,
+        };
+        let loaded = compose_layers(&layers, request)?;
+        let mut loaded = Loaded {
+            imported,
+            unread,
+            ..loaded
+        };
+        add_http(&mut loaded);
+        Ok(loaded)
+    }
 }
 
 /// The variables of the environment, in the order in which they are read.
@@ -169,25 +210,6 @@ fn variables() -> Vec<(String, String)> {
     // The variable that all Rust programs share comes first, so that thrum's own name overrides it.
     variables.sort_by_key(|(name, _)| (name != SHARED_LOG_VARIABLE, name.clone()));
     variables
-}
-
-fn load_layers(request: &Request, managed: ManagedLayer<'_>) -> Result<Loaded, Problems> {
-    let (sources, imported) = read_files(request)?;
-    let variables = variables();
-    let (managed, unread) = managed_source(&sources, &variables, request, managed)?;
-    let layers = Layers {
-        managed,
-        files: sources,
-        variables,
-    };
-    let loaded = compose_layers(&layers, request)?;
-    let mut loaded = Loaded {
-        imported,
-        unread,
-        ..loaded
-    };
-    add_http(&mut loaded);
-    Ok(loaded)
 }
 
 /// The file of the management interface in the data directory of the broker that runs, else in the

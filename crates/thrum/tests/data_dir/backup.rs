@@ -181,6 +181,25 @@ fn cut_off(name: &str) -> Folder {
     folder
 }
 
+fn check_nothing_is_left(folder: &Folder) {
+    for gone in ["restore", "state.restore", "state/restored"] {
+        assert!(!folder.path("data").join(gone).exists(), "{gone}");
+    }
+}
+
+#[test]
+fn a_start_removes_what_a_restore_left_that_was_cut_off_at_its_end() {
+    let folder = Folder::filled("backup-cut-off-end");
+    // All is in its place, and the old log is not removed yet.
+    std::fs::create_dir_all(folder.path("data/state.restore")).unwrap();
+    std::fs::create_dir_all(folder.path("data/restore")).unwrap();
+    let old = folder.path("data/state.restore/00000000000000000001.log");
+    std::fs::write(old, "messages of long ago").unwrap();
+    let server = Server::start(&folder, "data");
+    assert!(!server.port.is_empty());
+    check_nothing_is_left(&folder);
+}
+
 #[test]
 fn a_restore_that_was_cut_off_is_finished_wherever_it_was() {
     // Nothing was in its place yet, or all of it was.
@@ -201,9 +220,7 @@ fn a_restore_that_was_cut_off_is_finished_wherever_it_was() {
         assert_eq!(folder.state("data").sessions.len(), 3, "{exchanged}");
         let users = std::fs::read_to_string(folder.path("data/users.jsonl")).unwrap();
         assert_eq!(users, "new");
-        for gone in ["restore", "state.restore", "state/restored"] {
-            assert!(!folder.path("data").join(gone).exists(), "{gone}");
-        }
+        check_nothing_is_left(&folder);
     }
 }
 
@@ -231,11 +248,13 @@ fn what_a_restore_left_before_all_was_unpacked_changes_nothing() {
     folder.check_fails(
         "backup restore b.tar --data-dir data",
         2,
-        "error: data is not empty; name another directory, or add --force, which removes its contents\n",
+        "note: a restore of data was cut off; what it left is removed\n\
+         error: data is not empty; name another directory, or add --force, which removes its contents\n",
     );
     assert_eq!(folder.state("data"), before);
     let users = std::fs::read_to_string(folder.path("data/users.jsonl")).unwrap();
     assert_eq!(users, "old");
+    check_nothing_is_left(&folder);
 }
 
 #[test]
@@ -400,6 +419,7 @@ fn a_restore_that_is_killed_leaves_the_old_state_or_the_new_one() {
         // It finishes what was cut off, and refuses the rest.
         let output = folder.thrum("backup restore old.tar --data-dir data");
         assert_eq!(output.status.code(), Some(2), "{output:?}");
+        check_nothing_is_left(&folder);
         let state = folder.state("data");
         let users = std::fs::read_to_string(&users).unwrap();
         assert!(

@@ -47,6 +47,8 @@ pub struct AddedBan {
     pub ban: Ban,
     /// An earlier one of the same subject, whose place it takes.
     pub replaced: Option<Ban>,
+    /// Busy workers that have not yet disconnected its clients.
+    pub late_workers: Vec<String>,
 }
 
 /// See [`Queries::bans`](super::Queries::bans).
@@ -83,12 +85,15 @@ pub(super) fn ban(sender: &QuerySender, new: NewBan) -> Result<AddedBan, QueryEr
         let what = format!("there are {BANS_MAX} bans already; lift some, or ban networks");
         QueryError::Invalid(what)
     })?;
-    if added.disconnects {
-        disconnect(sender, &added.subject);
-    }
+    let late_workers = if added.disconnects {
+        disconnect(sender, &added.subject)
+    } else {
+        Vec::new()
+    };
     Ok(AddedBan {
         ban: added,
         replaced,
+        late_workers,
     })
 }
 
@@ -122,20 +127,23 @@ fn failed(error: BanFileError) -> QueryError {
 }
 
 /// Has the workers disconnect the clients that a new ban names; returns when they have done it, or
-/// when that takes too long: the ban is made, and a late worker carries it out with its mail.
-fn disconnect(sender: &QuerySender, subject: &Subject) {
+/// when that takes too long: the ban is made, and a late worker carries it out with its mail. Tells
+/// the late ones.
+fn disconnect(sender: &QuerySender, subject: &Subject) -> Vec<String> {
     let added: Arc<[Subject]> = [subject.clone()].into();
     let node = sender.node();
     node.send_all(|| Mail::Banned(BanChanges::Added(Arc::clone(&added))));
     let settled = Settling::begin(node).wait(sender.timeout);
-    if let Err(workers) = settled {
-        tracing::warn!(
-            ban = subject.to_string(),
-            workers = workers.join(", "),
-            seconds = sender.timeout.as_secs(),
-            "a ban is made, but busy workers have not yet disconnected its clients"
-        );
-    }
+    let Err(late) = settled else {
+        return Vec::new();
+    };
+    tracing::warn!(
+        ban = subject.to_string(),
+        workers = late.join(", "),
+        seconds = sender.timeout.as_secs(),
+        "a ban is made, but busy workers have not yet disconnected its clients"
+    );
+    late
 }
 
 #[cfg(test)]

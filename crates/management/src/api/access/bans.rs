@@ -111,6 +111,9 @@ pub struct BanAdded {
     pub ban: Ban,
     /// An earlier one of the same, whose place it takes; null if there was none.
     pub replaced: Option<Ban>,
+    /// Busy workers that have not yet disconnected its clients; they do it with their next mail.
+    #[serde(default)]
+    pub late_workers: Vec<String>,
 }
 
 /// Parameters of a list.
@@ -424,6 +427,7 @@ async fn added(
     let answer = BanAdded {
         ban: shown(added.ban, false),
         replaced: added.replaced.map(|ban| shown(ban, false)),
+        late_workers: added.late_workers,
     };
     Ok((StatusCode::CREATED, Json(answer)))
 }

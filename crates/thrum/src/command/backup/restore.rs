@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A restore that ends before `whole` has changed nothing. One that ends later is finished by the
-//! next restore, or by the next start of a broker.
+//! next restore, or by the next start of a broker, which remove what is left in either case: the
+//! messages of the old log must not stay.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -92,28 +93,35 @@ pub(super) fn run(args: &RestoreArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Finishes a restore that was ended when all was there, if there was one.
+/// Finishes a restore that was ended when all was there, and removes what is left of one.
 ///
 /// # Errors
 /// A broker or a restore uses the directory; the disk fails.
 pub(crate) fn finish(data_dir: &Path) -> anyhow::Result<()> {
-    let whole = data_dir.join(STAGE).join(WHOLE);
-    if data_dir.as_os_str().is_empty() || !whole.exists() {
+    let is_left = [STAGE, BESIDE]
+        .iter()
+        .any(|name| data_dir.join(name).exists());
+    if data_dir.as_os_str().is_empty() || !is_left {
         return Ok(());
     }
     let before = open_if_there(&data_dir.join(STATE))?;
     let _log = open_if_there(&data_dir.join(BESIDE))?;
     // Whoever had it until now may have done it.
-    if whole.exists() {
+    let is_whole = data_dir.join(STAGE).join(WHOLE).exists();
+    if is_whole {
         let folder = Folder::open(data_dir)?;
         take_place(&folder, &folder.open_directory(STAGE)?, before.is_some())?;
+    } else if let Some(log) = &before {
+        remove_if_there(log.remove(IN_PLACE))?;
     }
     remove_stage(data_dir)?;
     let shown = data_dir.display();
-    writeln!(
-        io::stderr(),
-        "note: a restore of {shown} was cut off when all was unpacked; it is finished now"
-    )?;
+    let note = if is_whole {
+        format!("a restore of {shown} was cut off when all was unpacked; it is finished now")
+    } else {
+        format!("a restore of {shown} was cut off; what it left is removed")
+    };
+    writeln!(io::stderr(), "note: {note}")?;
     Ok(())
 }
 

@@ -11,6 +11,8 @@ mod subject;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+#[cfg(feature = "management")]
+pub(super) use remote::warn_of_late;
 
 const EXAMPLES: &str = "\
 Examples:

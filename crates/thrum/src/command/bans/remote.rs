@@ -1,5 +1,7 @@
 //! Bans of a running broker.
 
+use std::io::{self, Write as _};
+
 use serde_json::{Value, json};
 use thrum_management::api::BanAdded;
 use thrum_protection::{Ban, Subject};
@@ -19,7 +21,20 @@ pub(super) fn add(broker: &Broker, ban: &Ban) -> anyhow::Result<bool> {
         body[key] = Value::String(name);
     }
     let added: BanAdded = broker.call(Method::Post, "/bans", &body.to_string())?;
+    warn_of_late(&added.late_workers)?;
     Ok(added.replaced.is_some())
+}
+
+/// Tells that clients of a new ban are not disconnected yet.
+pub(crate) fn warn_of_late(workers: &[String]) -> io::Result<()> {
+    if workers.is_empty() {
+        return Ok(());
+    }
+    let workers = workers.join(", ");
+    writeln!(
+        io::stderr(),
+        "warning: busy workers have not yet disconnected its clients, and do it with their next turn: {workers}"
+    )
 }
 
 /// Lifts a ban.

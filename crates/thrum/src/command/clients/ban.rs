@@ -6,8 +6,10 @@ use std::time::Duration;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
+use thrum_management::api::BanAdded;
 
 use crate::command::Failure;
+use crate::command::bans::warn_of_late;
 use crate::command::running::{Form, Output, Running, encoded};
 use crate::command::shown::{json_line, name, parse_span};
 
@@ -69,7 +71,9 @@ pub(super) fn run(args: &BanArgs) -> anyhow::Result<()> {
         "disconnect": !args.keep_connected,
     });
     let path = format!("/clients/{}/ban", encoded(&args.client_id));
-    let added: Value = args.running.send(&path, &body)?;
+    let added: BanAdded = args.running.send(&path, &body)?;
+    warn_of_late(&added.late_workers)?;
+    let added = serde_json::to_value(added)?;
     let mut out = std::io::stdout().lock();
     if args.output.form == Form::Json {
         writeln!(out, "{}", json_line(&added)?)?;

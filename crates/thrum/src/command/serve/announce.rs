@@ -157,7 +157,7 @@ impl Start<'_> {
             (false, Anonymous::Deny, true) => "users may connect",
         };
         let nothing = if self.has_only_an_empty_store && !self.dev {
-            "; no user exists any more, and clients may do nothing until a rule allows it (remove users.jsonl to begin anew)"
+            "; no user exists any more, and without a rule acl.default decides what clients may do (remove users.jsonl to begin anew)"
         } else {
             ""
         };
@@ -338,7 +338,7 @@ STATUS",
         };
         let said = mode(false);
         assert!(
-            said.contains("may do nothing until a rule allows it (remove users.jsonl"),
+            said.contains("acl.default decides what clients may do (remove users.jsonl"),
             "{said}"
         );
         assert!(!mode(true).contains("nothing until"));

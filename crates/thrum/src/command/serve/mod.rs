@@ -104,8 +104,9 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let request = args.request();
     // A part of the configuration is in there, and the old one may be damaged.
-    finish_restore(&config::data_dir(&request).map_err(Failure::usage)?)?;
-    let mut loaded = config::load(&request).map_err(Failure::usage)?;
+    let given = config::Given::read(&request).map_err(Failure::usage)?;
+    finish_restore(&given.data_dir(&request))?;
+    let mut loaded = given.load(&request).map_err(Failure::usage)?;
     if let Some(unread) = &loaded.unread {
         return Err(Failure::usage(format!(
             "{unread}, and the keys set with thrum config set are in it; give the file to the user of the broker"

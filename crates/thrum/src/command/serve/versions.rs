@@ -99,10 +99,30 @@ impl Head {
     }
 }
 
-/// The file in force, also if it is damaged; none if there is none.
+/// The file in force, also if it is damaged; none if there is none. One that was edited has no
+/// number: the one in its head is that of the text before.
 pub(super) fn current(data_dir: &Path) -> io::Result<Option<Version>> {
-    let bytes = managed::bytes(data_dir)?;
-    Ok(bytes.map(Version::of))
+    let Some(bytes) = managed::bytes(data_dir)? else {
+        return Ok(None);
+    };
+    let mut version = Version::of(bytes);
+    let written = kept(data_dir, version.head.version)?;
+    if written.is_some_and(|written| written != version.bytes) {
+        version.head.version = 0;
+    }
+    Ok(Some(version))
+}
+
+/// The text that was written under a number.
+fn kept(data_dir: &Path, version: u64) -> io::Result<Option<Vec<u8>>> {
+    let folder = Folder::open(data_dir)?;
+    let read = folder
+        .open_directory(VERSIONS)
+        .and_then(|folder| read(&folder, version));
+    match read {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
+    }
 }
 
 /// All versions, the newest first, the one in force among them.
@@ -148,12 +168,34 @@ pub(super) fn put(data_dir: &Path, text: &str) -> io::Result<()> {
         }
         keep(&folder, &before)?;
     }
-    write(&folder, managed::FILE, text.as_bytes())
+    // Also beside it: whoever damages the file must not lose what was in force.
+    let new = Version::of(text.into());
+    if new.head.version > 0 {
+        keep(&folder, &new)?;
+    }
+    let written = write(&folder, managed::FILE, text.as_bytes());
+    written.inspect_err(|_| forget(&folder, new.head.version))
+}
+
+/// Removes a version that was never in force.
+fn forget(folder: &Folder, version: u64) {
+    if version == 0 {
+        return;
+    }
+    let removed = folder
+        .open_directory(VERSIONS)
+        .and_then(|kept| kept.remove(OsStr::new(&name(version))));
+    if let Err(error) = removed {
+        tracing::warn!(version, %error, "a version that was not in force stays in the list");
+    }
 }
 
 /// The file is as it was before [`put`].
 pub(super) fn take_back(data_dir: &Path, before: Option<&Version>) -> io::Result<()> {
     let folder = Folder::open(data_dir)?;
+    if let Some(new) = current(data_dir)? {
+        forget(&folder, new.head.version);
+    }
     match before {
         Some(before) => write(&folder, managed::FILE, &before.bytes),
         None => folder.remove(OsStr::new(managed::FILE)),
@@ -165,7 +207,8 @@ fn keep(folder: &Folder, version: &Version) -> io::Result<()> {
     write(&kept, &name(version.head.version), &version.bytes)?;
     let mut numbers = numbers(&kept)?;
     numbers.sort_unstable();
-    let too_many = numbers.len().saturating_sub(KEPT_MAX);
+    // And the one in force.
+    let too_many = numbers.len().saturating_sub(KEPT_MAX + 1);
     for number in &numbers[..too_many] {
         kept.remove(OsStr::new(&name(*number)))?;
     }
@@ -253,6 +296,30 @@ mod tests {
             assert!(all[1].bytes.ends_with(b"a = \"\xff\"\n"), "{head}");
             assert!(all[1].text().ends_with("a = \"\u{fffd}\"\n"), "{head}");
         }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_was_edited_does_not_replace_the_version_that_was_in_force() {
+        let folder = folder("edited");
+        let good = "# version 1, t, by x\na = 1\n";
+        put(&folder, good).unwrap();
+        let damaged = "# version 1, t, by x\na = [\n";
+        std::fs::write(folder.join(managed::FILE), damaged).unwrap();
+        assert_eq!(current(&folder).unwrap().unwrap().head.version, 0);
+        assert_eq!(next(&folder).unwrap(), 3);
+        put(&folder, "# version 3, t, by x\na = 3\n").unwrap();
+        let all = all(&folder).unwrap();
+        let found: Vec<_> = all
+            .iter()
+            .map(|one| (one.head.version, one.text()))
+            .collect();
+        let expected = [
+            (3, "# version 3, t, by x\na = 3\n"),
+            (2, damaged),
+            (1, good),
+        ];
+        assert_eq!(found, expected.map(|(number, text)| (number, text.into())));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
