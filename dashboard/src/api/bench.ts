@@ -45,6 +45,7 @@ export interface Finding {
 
 export interface Check {
   ok: boolean;
+  target?: string | null;
   plan: Plan | null;
   toml?: string | null;
   findings: Finding[];
@@ -115,6 +116,8 @@ export interface Threshold {
   what: string;
   limit?: string | null;
   value?: number | string | null;
+  /** The value with its unit, as `3.9ms`. */
+  value_text?: string | null;
   pass?: boolean | null;
 }
 
@@ -175,6 +178,8 @@ export interface Comparison {
   runs: Run[];
   rows: ComparedRow[];
   why_not_comparable: string[];
+  /** A sentence for each run but the first. */
+  conclusions?: string[] | null;
 }
 
 const ONE = '/benchmarks/runs/{id}';

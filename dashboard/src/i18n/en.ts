@@ -85,6 +85,8 @@ export default {
   'not.found.text': 'The address names a place that this dashboard does not have.',
   'not.found.home': 'Open Home',
   'page.failed': 'The page could not be loaded.',
+  'bench.new': 'New run',
+  'bench.compare': 'Compare',
   'more.title': 'More',
   'state.dropping': 'loses messages',
   'state.slow': 'cannot keep up',

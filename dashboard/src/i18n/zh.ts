@@ -86,6 +86,8 @@ const chinese: Catalogue<keyof typeof english> = {
   'not.found.text': '地址所指的位置在此控制台中不存在。',
   'not.found.home': '打开首页',
   'page.failed': '页面无法加载。',
+  'bench.new': '新测试',
+  'bench.compare': '对比',
   'more.title': '更多',
   'state.dropping': '丢失消息',
   'state.slow': '跟不上',

@@ -186,6 +186,9 @@ describe('limits', () => {
       -1e8,
     );
     expect(judgementOf({ what: 'rate.sent', limit: '> 100/s', value: 150, pass: true }).spare).toBe(50);
+    expect(
+      judgementOf({ what: 'e2e.p99', limit: '< 50ms', value: 3.9e6, value_text: '3.9ms' }).spare,
+    ).toBeCloseTo(46.1);
     expect(judgementOf({ what: 'delivered', limit: '== 100%', value: 1, pass: true }).spare).toBeNull();
   });
   test('without a value are open', () =>

@@ -89,7 +89,9 @@ export function tomlOf(form: Form): string {
     ['drain', form.drainSpan],
   ].filter(([, span]) => span?.trim() !== '');
   if (stages.length > 0)
-    lines.push(`stages = [${stages.map(([name, span]) => quoted(`${name} ${span?.trim()}`)).join(', ')}]`);
+    lines.push(
+      `stages = [${stages.map(([name, span]) => quoted(`${name} ${span?.replace(/\s+/g, '')}`)).join(', ')}]`,
+    );
   for (const group of form.groups) {
     lines.push('', `[groups.${bare(group.name)}]`, `clients = ${scalar(group.clients)}`);
     if (group.does === 'publish' || group.does === 'both')
@@ -99,7 +101,7 @@ export function tomlOf(form: Form): string {
     if (group.does === 'subscribe' || group.does === 'both')
       lines.push(`subscribe = { filter = ${quoted(group.filter)}, qos = ${scalar(group.subscribeQos)} }`);
   }
-  const limits = form.limits.filter((limit) => limit.what.trim() !== '');
+  const limits = form.limits.filter((limit) => (limit.what + limit.condition).trim() !== '');
   if (limits.length > 0) {
     lines.push('', '[thresholds]');
     for (const limit of limits)

@@ -57,7 +57,9 @@ export interface Judgement {
 
 export function judgementOf(threshold: Threshold): Judgement {
   const condition = conditionOf(threshold.limit);
-  const value = typeof threshold.value === 'number' ? threshold.value : null;
+  // The text has its unit; a number alone is in that of the interface.
+  const written = conditionOf(`== ${threshold.value_text ?? ''}`)?.value;
+  const value = written ?? (typeof threshold.value === 'number' ? threshold.value : null);
   const pass = threshold.pass ?? null;
   return {
     what: threshold.what,
@@ -83,7 +85,7 @@ export function turned(
   const newest = new Map((live ?? []).map((threshold) => [threshold.what, threshold]));
   return limits.map((limit) => {
     const found = newest.get(limit.what);
-    return found ? { ...limit, value: found.value ?? null, pass: found.pass ?? null } : limit;
+    return found ? { ...limit, ...found, limit: limit.limit ?? found.limit ?? null } : limit;
   });
 }
 
