@@ -2,8 +2,10 @@ import { describe, expect, test } from 'vitest';
 import type { ComparedRow, Comparison, Sample } from '../../api/bench';
 import { conditionOf, measureOf, measured } from '../../format/measures';
 import { type Form, formOf, newForm, newGroup, tomlOf } from './form';
+import { holdOf, lengthSecs, partsOf, progressOf } from './stages';
 import { boundsOf, findingOf, judgementOf, nameParts, reachOf, standingOf, turned } from './standing';
 import { parseToml, quoted } from './toml';
+import { wantedOf } from './wanted';
 import { aligned, appended, columnsOf, errorsOf, held, newest } from './trail';
 
 const FILE = `# A scenario.
@@ -295,4 +297,53 @@ describe('samples', () => {
       ],
     });
   });
+});
+
+describe('the stages of a run', () => {
+  const stages = [
+    { name: 'ramp', from_secs: 0 },
+    { name: 'hold', from_secs: 10, to_secs: 70 },
+    { name: 'drain', from_secs: 70, to_secs: null },
+  ];
+  test('that are open end where the next begins, and the last with the run', () =>
+    expect(partsOf(stages, 75).map(({ name, fromSecs, toSecs }) => [name, fromSecs, toSecs])).toEqual([
+      ['ramp', 0, 10],
+      ['hold', 10, 70],
+      ['drain', 70, 75],
+    ]));
+  test('are done, now, or next', () => {
+    const at = (secs: number, ended = false) =>
+      progressOf(partsOf(stages, 75), secs, ended).map(({ is }) => is);
+    expect(at(40)).toEqual(['done', 'now', 'next']);
+    expect(at(0)).toEqual(['next', 'next', 'next']);
+    expect(at(75)).toEqual(['done', 'done', 'done']);
+    expect(at(40, true)).toEqual(['done', 'done', 'done']);
+    expect(progressOf(partsOf(stages, 75), 25, false)[1]?.share).toBe(0.25);
+  });
+  test('make the time axis: all of it while the run goes on, then what there is', () => {
+    const run = { planned_secs: 80, stages };
+    expect(lengthSecs(run, [{ n: 1, at_secs: 1 }], false)).toBe(80);
+    expect(lengthSecs(run, [{ n: 1, at_secs: 33 }], true)).toBe(33);
+    expect(lengthSecs({ stages: [] }, [], false)).toBe(1);
+  });
+  test('one of them counts', () => expect(holdOf(stages, 75)).toMatchObject({ fromSecs: 10, toSecs: 70 }));
+});
+
+describe('what a new run asks for', () => {
+  const where = { target: '', hold: '', clients: '', rate: '', name: '', note: '' };
+  const login = { username: '', password: '' };
+  test('is nothing while nothing is chosen', () => {
+    expect(wantedOf({ scenario: '' }, where, login)).toBeNull();
+    expect(wantedOf({ toml: ' \n' }, where, login)).toBeNull();
+  });
+  test('leaves out empty fields and what is no number', () =>
+    expect(
+      wantedOf({ scenario: 'p2p-1K' }, { ...where, hold: '30', clients: 'many', note: ' n ' }, login),
+    ).toEqual({ scenario: 'p2p-1K', duration_secs: 30, note: 'n' }));
+  test('has a text of one’s own as it is', () =>
+    expect(wantedOf({ toml: 'version = 5\n' }, where, { username: 'u', password: 'p' })).toEqual({
+      toml: 'version = 5\n',
+      username: 'u',
+      password: 'p',
+    }));
 });

@@ -48,7 +48,6 @@ export default {
   trend: 'p99 over runs',
   'rate.unit': 'msg/s',
   cores: 'cores',
-  lost: '{n} lost',
 
   'new.checking': '**Checking** whether this machine and this broker can do it…',
   'new.choose': '**Choose** what is to be measured.',
@@ -56,7 +55,6 @@ export default {
   'new.ready.rate':
     '**Ready:** {clients} {clients|client|clients} send **{rate} msg/s** for {span} to {target}.',
   'new.refused': '**This run cannot start:** {what}.',
-  'new.busy': '**Another run goes on.** This one can start when it has ended.',
   'new.more': '{out} {out|message is|messages are} delivered each second. {notes}',
   'new.notes.none': 'The check found nothing to note.',
   'new.notes': 'The check found {n} {n|thing|things} to know.',
@@ -121,7 +119,6 @@ export default {
   'form.warmup': 'Warm-up',
   'form.hold': 'Hold',
   'form.drain': 'Drain',
-  'form.stages': 'Stages',
   'form.stages.hint':
     'The clients connect, load that does not count, load that counts, wait for the last messages: 500ms, 30s, 5m.',
   'form.groups': 'Clients',
@@ -240,7 +237,6 @@ export default {
   errors: 'Errors by reason',
   'errors.none': 'No error until now.',
   'errors.none.done': 'There was no error.',
-  'errors.none.kept': 'Errors of single seconds are no longer kept.',
   'err.count': 'Number',
   'err.first': 'First',
   'err.last': 'Last',
