@@ -38,6 +38,7 @@ export function drawMarks(plot: uPlot, marks: readonly Mark[], line: string, ink
   const ratio = devicePixelRatio;
   ctx.save();
   ctx.lineWidth = ratio;
+  ctx.setLineDash([]);
   ctx.font = `${11 * ratio}px system-ui, sans-serif`;
   ctx.textBaseline = 'top';
   let free = bbox.left;

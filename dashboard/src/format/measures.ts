@@ -1,5 +1,5 @@
 // Figures of benchmarks by their names: `e2e.p99` is a latency, `broker.rss` is memory.
-import { type WithUnit, NONE, count, figure, memory, millis, percent, rate } from './numbers';
+import { THIN, type WithUnit, NONE, count, figure, percent, rate, traffic } from './numbers';
 
 export type Measure = 'ms' | 'seconds' | 'share' | 'bytes' | 'rate' | 'cores' | 'µs' | 'count';
 
@@ -49,18 +49,19 @@ export function measured(value: number | null | undefined, measure: Measure): Wi
   if (value === null || value === undefined) return { value: NONE, unit: '' };
   switch (measure) {
     case 'ms':
-      return millis(value);
+      return latency(value);
     case 'seconds':
-      return millis(value * 1000);
+      return latency(value * 1000);
     case 'µs':
-      return millis(value / 1000);
+      return latency(value / 1000);
     case 'share': {
       // All but a few is not all.
       const text = value < 1 && value > 0.9995 ? `>99.9` : percent(value).replace(/\s*%$/, '');
       return { value: text, unit: '%' };
     }
     case 'bytes':
-      return memory(value);
+      // Limits are written in GB, so the figures beside them are, too.
+      return traffic(value);
     case 'rate':
       return { value: rate(value), unit: '/s' };
     case 'cores':
@@ -68,6 +69,24 @@ export function measured(value: number | null | undefined, measure: Measure): Wi
     case 'count':
       return { value: Number.isInteger(value) ? count(value) : figure(value), unit: '' };
   }
+}
+
+/** A latency with three digits, as comparisons need them: 4.43 ms. */
+export function latency(ms: number | null | undefined): WithUnit {
+  if (ms === null || ms === undefined || !Number.isFinite(ms)) return { value: NONE, unit: 'ms' };
+  if (ms >= 999.5) return { value: figure(ms / 1000), unit: 's' };
+  if (ms >= 0.0995 || ms === 0) return { value: figure(ms), unit: 'ms' };
+  return { value: figure(ms * 1000), unit: 'µs' };
+}
+
+const SIGNS: Readonly<Record<Sign, string>> = { '<': '<', '<=': '≤', '==': '=', '>=': '≥', '>': '>' };
+
+/** A condition as a person reads it: `== 100%` is "= 100 %". One that is not understood stays as it is. */
+export function conditionText(text: string | null | undefined): string {
+  const found = conditionOf(text);
+  if (!found) return text ?? '';
+  const [, number = '', unit = ''] = /^([\d._]+)(.*)$/.exec(found.text) ?? [];
+  return `${SIGNS[found.sign]} ${number.replaceAll('_', THIN)}${unit === '' || unit === '/s' ? unit : THIN + unit}`;
 }
 
 export type Sign = '<' | '<=' | '==' | '>=' | '>';

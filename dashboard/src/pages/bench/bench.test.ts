@@ -205,7 +205,7 @@ describe('limits', () => {
         ],
         ['e2e.p50', 'e2e.p99'],
       ),
-    ).toEqual([{ what: 'e2e.p99', value: 50, text: '50ms' }]));
+    ).toEqual([{ what: 'e2e.p99', value: 50, text: '50\u202fms' }]));
   test('names have two parts', () => {
     expect(nameParts('e2e.p99.9')).toEqual(['e2e', 'p99.9']);
     expect(nameParts('connect.errors')).toEqual(['connect.errors', '']);

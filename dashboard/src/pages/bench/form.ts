@@ -227,8 +227,10 @@ export function formOf(source: string): FormOfText {
 
 function takeStage(form: Form, stage: TomlValue): boolean {
   if (typeof stage !== 'string') return false;
-  const [, name, span] = /^(ramp|warmup|hold|drain)\s+(\S+)$/.exec(stage.trim()) ?? [];
-  if (span === undefined) return false;
+  const found = /^(ramp|warmup|hold|drain)\s+(\S+)$/.exec(stage.trim());
+  const span = found?.[2];
+  if (!found || span === undefined) return false;
+  const name = found[1];
   if (name === 'ramp') form.rampSpan = span;
   else if (name === 'warmup') form.warmupSpan = span;
   else if (name === 'hold') form.holdSpan = span;

@@ -7,9 +7,9 @@ import {
   type Threshold,
   isActive,
 } from '../../api/bench';
-import { measured, measureOf } from '../../format/measures';
-import { count, joined, millis, rate } from '../../format/numbers';
-import { type Language, span } from '../../format/time';
+import { latency, measureOf, measured } from '../../format/measures';
+import { count, joined, rate } from '../../format/numbers';
+import { type Language, clock, day, minute, span } from '../../format/time';
 import type { Piece } from '../../i18n/texts';
 import type { State } from '../../ui/state';
 import { LOOK, judgementOf, standingOf } from './standing';
@@ -28,6 +28,14 @@ export interface Sentence {
 /** A reason of the interface ends without a full stop. */
 const bare = (text: string | null | undefined) => (text ?? '').replace(/[.。]\s*$/, '');
 const plain = (text: string): Piece => ({ text, look: 'plain' });
+
+/** When a run began: the second of one of today, the minute of an older one. */
+export function beganText(run: Run, language: Language, nowMs: number): string {
+  const at = run.began_at === null ? NaN : Date.parse(run.began_at);
+  if (Number.isNaN(at)) return '–';
+  const today = new Date(at).toDateString() === new Date(nowMs).toDateString();
+  return today ? clock(at) : `${day(at, language)}, ${minute(at)}`;
+}
 
 /** Seconds that a run has gone on. */
 export function goneSecs(run: Run, nowMs: number): number {
@@ -82,7 +90,7 @@ export function listSentence(view: {
         is,
         say: t.rich('list.passed', {
           name,
-          p99: joined(millis(run.figures.p99_ms)),
+          p99: joined(latency(run.figures.p99_ms)),
           rate: rate(run.figures.received_per_sec),
         }),
         more,
@@ -111,7 +119,7 @@ export function runSentence(
   const { figures } = run;
   const known = figures !== null && figures !== undefined && figures.p99_ms !== null;
   const result = {
-    p99: joined(millis(figures?.p99_ms)),
+    p99: joined(latency(figures?.p99_ms)),
     rate: rate(figures?.received_per_sec),
   };
   const lost =
@@ -169,7 +177,7 @@ function runningSentence(
       : t.rich('run.running', {
           rate: rate(newest(samples, (sample) => sample.sent_per_sec)),
           offered: rate(offered),
-          p99: joined(millis(p99)),
+          p99: joined(latency(p99)),
         });
   if (thresholds.length === 0) return say;
   const open = thresholds.every((threshold) => (threshold.pass ?? null) === null);

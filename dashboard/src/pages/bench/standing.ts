@@ -1,6 +1,6 @@
 // What is said of a run: how it stands, which limits it keeps, how it compares.
 import type { ComparedRow, Comparison, Run, Threshold, Winner } from '../../api/bench';
-import { type Condition, conditionOf, measureOf } from '../../format/measures';
+import { type Condition, conditionOf, conditionText, measureOf } from '../../format/measures';
 import type { State } from '../../ui/state';
 
 /** How a run stands, for a word and a sentence. */
@@ -64,7 +64,7 @@ export function judgementOf(threshold: Threshold): Judgement {
   return {
     what: threshold.what,
     condition,
-    limit: threshold.limit ?? '',
+    limit: conditionText(threshold.limit),
     value,
     text: typeof threshold.value === 'string' ? threshold.value : null,
     state: pass === null ? 'off' : pass ? 'ok' : 'bad',
@@ -98,7 +98,11 @@ export function boundsOf(
   for (const threshold of thresholds) {
     const condition = conditionOf(threshold.limit);
     if (!condition || !names.includes(threshold.what) || !condition.sign.startsWith('<')) continue;
-    found.push({ what: threshold.what, value: condition.value, text: condition.text });
+    found.push({
+      what: threshold.what,
+      value: condition.value,
+      text: conditionText(threshold.limit).replace(/^\S+ /, ''),
+    });
   }
   return found;
 }
