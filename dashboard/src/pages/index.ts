@@ -14,6 +14,19 @@ const page = (key: string, loader: Loader): Page => ({
   load: () => loader().then((found) => found.default),
 });
 
+function benchPage(view: string | undefined): Loader {
+  switch (view) {
+    case undefined:
+      return () => import('./bench/Runs.svelte');
+    case 'new':
+      return () => import('./bench/NewRun.svelte');
+    case 'compare':
+      return () => import('./bench/Compare.svelte');
+    default:
+      return () => import('./bench/Run.svelte');
+  }
+}
+
 /** The page of a place; null if there is none. */
 export function pageFor(path: readonly string[]): Page | null {
   const [first, second] = path;
@@ -32,6 +45,7 @@ export function pageFor(path: readonly string[]): Page | null {
     case 'why':
       return page('why', () => import('./why/Why.svelte'));
     case 'bench':
+      return page(`bench ${second ?? ''}`, benchPage(second));
     case 'data':
     case 'admin':
       return page(first, () => import('./soon/Soon.svelte'));
