@@ -7,13 +7,18 @@ const executablePath = process.env['CHROMIUM'] ?? (existsSync(debian) ? debian :
 
 export default defineConfig({
   testDir: 'e2e',
-  testMatch: '*.spec.ts',
-  timeout: 40_000,
-  expect: { timeout: 8000 },
-  // The broker of the tests is one, and so is its order of events.
-  workers: 1,
+  // What measures runs alone in the gate, the others beside other suites.
+  projects: [
+    { name: 'pages', testMatch: '*.spec.ts', testIgnore: 'budgets.spec.ts' },
+    { name: 'budgets', testMatch: 'budgets.spec.ts' },
+  ],
+  timeout: 60_000,
+  expect: { timeout: 15_000 },
+  // The tests of a file have one broker, and follow each other; two files run at the same time.
+  workers: 2,
   fullyParallel: false,
   reporter: 'list',
+  forbidOnly: true,
   use: {
     locale: 'en-GB',
     launchOptions: { args: ['--no-sandbox'], ...(executablePath === undefined ? {} : { executablePath }) },

@@ -1,4 +1,5 @@
-// A real broker for a test: its own data directory, ports that are free, and the dashboard in front of it.
+// A real broker for a test: its own data directory and ports that are free. The pages are those that the program
+// contains, or with PAGES=built those of dist/site/, which a server in front of it serves.
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
@@ -17,6 +18,9 @@ function program(): string {
   return path;
 }
 
+/** Whether pages come from dist/site/ instead of the program. */
+const FROM_FOLDER = process.env['PAGES'] === 'built';
+
 export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
@@ -29,8 +33,9 @@ export async function freePort(): Promise<number> {
 export class Broker {
   readonly mqttPort: number;
   readonly httpPort: number;
-  readonly pagePort: number;
   readonly below: string;
+  /** Where the pages are: the broker, or what is in front of it. */
+  readonly pagePort: number;
   readonly #folder: string;
   #broker: ChildProcess | null = null;
   #pages: ChildProcess | null = null;
@@ -41,11 +46,13 @@ export class Broker {
     this.below = below;
   }
 
-  /** Starts a broker; with `password` it has an administrator. */
+  /** Starts a broker; unless it shall have no administrator, it has one. */
   static async start(options: { administrator?: boolean; below?: string } = {}): Promise<Broker> {
     const folder = await mkdtemp(join(tmpdir(), 'thrum-e2e-'));
-    const ports: [number, number, number] = [await freePort(), await freePort(), await freePort()];
-    const broker = new Broker(folder, ports, options.below ?? '');
+    const below = options.below ?? '';
+    const [mqtt, http] = [await freePort(), await freePort()];
+    const page = FROM_FOLDER || below !== '' ? await freePort() : http;
+    const broker = new Broker(folder, [mqtt, http, page], below);
     await writeFile(
       join(folder, 'thrum.toml'),
       `[node]
@@ -65,15 +72,19 @@ default = "deny"
     );
     await writeFile(join(folder, 'password'), PASSWORD);
     await broker.up(options.administrator ?? true);
-    const server = fileURLToPath(new URL('./server.mjs', import.meta.url));
-    broker.#pages = spawn(process.execPath, [
-      server,
-      String(broker.httpPort),
-      String(broker.pagePort),
-      broker.below,
-    ]);
-    await broker.#answers(broker.pagePort, `${broker.below}/livez`);
+    if (broker.pagePort !== broker.httpPort) await broker.#serve();
     return broker;
+  }
+
+  /** Starts what stands in front of the broker: a proxy below a path, or a server of the built pages. */
+  async #serve(): Promise<void> {
+    const server = fileURLToPath(new URL('./server.mjs', import.meta.url));
+    this.#pages = spawn(
+      process.execPath,
+      [server, String(this.httpPort), String(this.pagePort), this.below, FROM_FOLDER ? 'built' : ''],
+      { stdio: 'ignore' },
+    );
+    await this.#answers(this.pagePort, `${this.below}/livez`);
   }
 
   async up(administrator = true): Promise<void> {
@@ -85,6 +96,10 @@ default = "deny"
       },
     });
     await this.#answers(this.httpPort, '/readyz');
+    if (FROM_FOLDER) return;
+    const page = await (await fetch(`http://127.0.0.1:${this.httpPort}/`)).text();
+    if (!page.includes('assets/index-'))
+      throw new Error(`${program()} contains no dashboard: run \`make dashboard\` and build it again`);
   }
 
   async down(): Promise<void> {
@@ -93,7 +108,9 @@ default = "deny"
     if (!broker) return;
     const ended = new Promise((done) => broker.once('exit', done));
     broker.kill('SIGTERM');
+    const late = setTimeout(() => broker.kill('SIGKILL'), 10_000);
     await ended;
+    clearTimeout(late);
   }
 
   async stop(): Promise<void> {
@@ -114,6 +131,16 @@ default = "deny"
     return `${this.url}setup?t=${token}`;
   }
 
+  /** Begins a scenario of `thrum bench` against it. */
+  load(scenario: string, ...options: string[]): ChildProcess {
+    const target = `mqtt://127.0.0.1:${this.mqttPort}`;
+    return spawn(
+      program(),
+      ['bench', scenario, '--target', target, '--no-tui', '--out', join(this.#folder, 'runs'), ...options],
+      { stdio: 'ignore' },
+    );
+  }
+
   async publish(topic: string, message: string, ...options: string[]): Promise<void> {
     await run(program(), [
       'pub',
@@ -130,7 +157,7 @@ default = "deny"
   }
 
   async #answers(port: number, path: string): Promise<void> {
-    for (let attempt = 0; attempt < 200; attempt += 1) {
+    for (let attempt = 0; attempt < 600; attempt += 1) {
       const found = await fetch(`http://127.0.0.1:${port}${path}`).catch(() => null);
       if (found?.ok) return;
       await new Promise((done) => setTimeout(done, 50));

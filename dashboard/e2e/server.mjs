@@ -1,11 +1,12 @@
-// Serves the built dashboard in front of a broker, as the broker itself does and as a proxy does below a path.
-//   node e2e/server.mjs BROKER-PORT PORT [/SUB/PATH]
+// Stands in front of a broker, as a proxy does that has it below a path; with "built" it serves the pages of
+// dist/site/ instead of those of the broker.
+//   node e2e/server.mjs BROKER-PORT PORT [/SUB/PATH] [built]
 import { createReadStream, existsSync, statSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const [brokerPort, port, below = ''] = process.argv.slice(2);
+const [brokerPort, port, below = '', pages = ''] = process.argv.slice(2);
 const dist = fileURLToPath(new URL('../dist/site/', import.meta.url));
 const TYPES = {
   '.html': 'text/html; charset=utf-8',
@@ -27,7 +28,7 @@ createServer((question, answer) => {
   }
   const name = path.split('?')[0] ?? '/';
   const file = join(dist, normalize(name === '/' || name === '/setup' ? 'index.html' : name));
-  if (file.startsWith(dist) && existsSync(file) && statSync(file).isFile()) {
+  if (pages === 'built' && file.startsWith(dist) && existsSync(file) && statSync(file).isFile()) {
     answer.writeHead(200, {
       'content-type': TYPES[extname(file)] ?? 'application/octet-stream',
       'content-security-policy': POLICY,

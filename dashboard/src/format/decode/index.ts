@@ -1,11 +1,33 @@
 // Payloads for people. Nothing here trusts the bytes: a wrong format is an answer, not a failure.
 import { decodeCbor } from './cbor';
 import { decodeMessagePack } from './msgpack';
+import { type Shape, decodeProtobuf } from './protobuf';
+import { type Aliases, decodeSparkplug } from './sparkplug';
 import { written } from './value';
+import { readable, withoutSchema } from './wire';
 
 /** How a payload is read. */
-export type Form = 'json' | 'text' | 'hex' | 'cbor' | 'msgpack' | 'image';
-export const FORMS: readonly Form[] = ['json', 'text', 'cbor', 'msgpack', 'hex', 'image'];
+export type Form = 'json' | 'text' | 'hex' | 'cbor' | 'msgpack' | 'protobuf' | 'sparkplug' | 'image';
+export const FORMS: readonly Form[] = [
+  'json',
+  'text',
+  'cbor',
+  'msgpack',
+  'protobuf',
+  'sparkplug',
+  'hex',
+  'image',
+];
+
+/** What is known about a payload besides its bytes. */
+export interface Known {
+  /** The message that a schema says it is. */
+  shape?: Shape;
+  /** Names that births of Sparkplug have told. */
+  aliases?: Aliases;
+  /** The end of the payload is missing. */
+  cut?: boolean;
+}
 
 export type Decoded =
   | { form: Exclude<Form, 'image'>; text: string }
@@ -15,7 +37,7 @@ export type Decoded =
 /** The form that the bytes most likely have. */
 export function guess(bytes: Uint8Array): Form {
   if (imageType(bytes) !== null) return 'image';
-  const text = asText(bytes);
+  const text = readable(bytes);
   if (text !== null) return asJson(text) === null ? 'text' : 'json';
   // A single byte is a number in both formats: that says nothing.
   if (bytes.length > 1) {
@@ -27,7 +49,7 @@ export function guess(bytes: Uint8Array): Form {
   return 'hex';
 }
 
-export function decode(bytes: Uint8Array, form: Form): Decoded {
+export function decode(bytes: Uint8Array, form: Form, known: Known = {}): Decoded {
   switch (form) {
     case 'image': {
       const type = imageType(bytes);
@@ -38,11 +60,11 @@ export function decode(bytes: Uint8Array, form: Form): Decoded {
     case 'hex':
       return { form, text: hex(bytes) };
     case 'text': {
-      const text = asText(bytes);
+      const text = readable(bytes);
       return text === null ? failed(form, 'it is not UTF-8') : { form, text };
     }
     case 'json': {
-      const text = asText(bytes);
+      const text = readable(bytes);
       if (text === null) return failed(form, 'it is not UTF-8');
       const json = asJson(text);
       return json === null ? failed(form, 'it is not JSON') : { form, text: json };
@@ -51,6 +73,12 @@ export function decode(bytes: Uint8Array, form: Form): Decoded {
       return binary(form, () => written(decodeCbor(bytes)));
     case 'msgpack':
       return binary(form, () => written(decodeMessagePack(bytes)));
+    case 'protobuf': {
+      const { shape } = known;
+      return binary(form, () => written(shape ? decodeProtobuf(bytes, shape) : withoutSchema(bytes)));
+    }
+    case 'sparkplug':
+      return binary(form, () => written(decodeSparkplug(bytes, known.aliases, known.cut)));
   }
 }
 
@@ -78,17 +106,6 @@ export function imageType(bytes: Uint8Array): string | null {
   return starts(0x42, 0x4d) && bytes.length > 26 ? 'image/bmp' : null;
 }
 
-function asText(bytes: Uint8Array): string | null {
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    // Control characters are no text; tab and ends of lines are.
-
-    return /[\u0000-\u0008\u000b\u000c\u000e-\u001f]/.test(text) ? null : text;
-  } catch {
-    return null;
-  }
-}
-
 function asJson(text: string): string | null {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
@@ -97,7 +114,7 @@ function asJson(text: string): string | null {
   }
 }
 
-function binary(form: 'cbor' | 'msgpack', read: () => string): Decoded {
+function binary(form: 'cbor' | 'msgpack' | 'protobuf' | 'sparkplug', read: () => string): Decoded {
   try {
     return { form, text: read() };
   } catch (error) {
