@@ -75,6 +75,8 @@ export default {
   'export.csv': 'CSV',
   'export.json': 'JSON',
   'export.label': 'Save this list as {form}',
+  'list.menu': '{name} as a file, a request or a command',
+  'list.save': 'Save as {form}',
   'not.found': 'There is no such page.',
   'not.found.text': 'The address names a place that this dashboard does not have.',
   'not.found.home': 'Open Home',

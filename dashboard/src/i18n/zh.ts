@@ -76,6 +76,8 @@ const chinese: Catalogue<keyof typeof english> = {
   'export.csv': 'CSV',
   'export.json': 'JSON',
   'export.label': '把此列表存为 {form}',
+  'list.menu': '把{name}保存为文件，或复制为请求、命令',
+  'list.save': '保存为 {form}',
   'not.found': '没有这个页面。',
   'not.found.text': '地址所指的位置在此控制台中不存在。',
   'not.found.home': '打开首页',
