@@ -164,7 +164,7 @@ export class LogStream {
         this.#last = Math.max(this.#last, line.number);
         rows.push(lineRow(line));
       } else if (event.event === 'missed') {
-        const { missed } = eventData<{ missed: number }>(event.data);
+        const { events: missed } = eventData<{ events: number }>(event.data);
         this.missed += missed;
         this.#last += missed;
         this.#notes += 1;
