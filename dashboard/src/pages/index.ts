@@ -33,8 +33,11 @@ export function pageFor(path: readonly string[]): Page | null {
       return page('why', () => import('./why/Why.svelte'));
     case 'bench':
     case 'data':
-    case 'admin':
       return page(first, () => import('./soon/Soon.svelte'));
+    case 'admin':
+      return page('admin', () => import('./admin/Admin.svelte'));
+    case 'account':
+      return page('account', () => import('./account/Account.svelte'));
     case 'more':
       return page('more', () => import('./soon/More.svelte'));
     default:
