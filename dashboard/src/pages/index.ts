@@ -32,8 +32,9 @@ export function pageFor(path: readonly string[]): Page | null {
     case 'why':
       return page('why', () => import('./why/Why.svelte'));
     case 'bench':
-    case 'data':
       return page(first, () => import('./soon/Soon.svelte'));
+    case 'data':
+      return page('data', () => import('./data/Data.svelte'));
     case 'admin':
       return page('admin', () => import('./admin/Admin.svelte'));
     case 'account':

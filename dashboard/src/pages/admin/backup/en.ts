@@ -6,7 +6,8 @@ export default {
   'say.running': '**A backup is being made:** {share} of what it has at most.',
   'say.failed': '**The backup failed:** {why}.',
   more: 'A backup is the state of one moment, made while the broker runs. It holds up no client. At most {n} are kept.',
-  'more.full': 'The broker keeps {n} and makes no more: none is removed without being asked for. Remove one first.',
+  'more.full':
+    'The broker keeps {n} and makes no more: none is removed without being asked for. Remove one first.',
   full: 'Ten are kept: remove one first',
   make: 'Make a backup',
   made: 'The backup {name} is complete.',
@@ -30,10 +31,12 @@ export default {
   ended: 'The backup {name} was ended.',
   'remove.title': 'Remove the backup {name}?',
   'remove.verb': 'Remove 1 backup',
-  'remove.blast': '**This will** delete {bytes}, the state of {at}. {left} {left|backup stays|backups stay} on the broker.',
+  'remove.blast':
+    '**This will** delete {bytes}, the state of {at}. {left} {left|backup stays|backups stay} on the broker.',
   'end.title': 'End the backup {name}?',
   'end.verb': 'End the backup',
-  'end.blast': '**This will** delete the {bytes} that are written. The broker and its clients are not touched.',
+  'end.blast':
+    '**This will** delete the {bytes} that are written. The broker and its clients are not touched.',
   contents: 'What is in it',
   'in.log': 'Sessions, subscriptions, queues, wills, retained messages',
   'in.people': 'Administrators, API keys, users, roles, groups, bans',

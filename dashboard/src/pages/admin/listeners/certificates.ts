@@ -46,7 +46,12 @@ export function lasting(
 export function verdict(
   listeners: readonly Listener[],
   nowMs: number,
-): { is: State; say: 'expired' | 'soon' | 'stopped' | 'open' | 'none'; first: Shown | null; stopped: string[] } {
+): {
+  is: State;
+  say: 'expired' | 'soon' | 'stopped' | 'open' | 'none';
+  first: Shown | null;
+  stopped: string[];
+} {
   const all = certificates(listeners);
   const first = all[0] ?? null;
   const stopped = listeners.filter((one) => one.state === 'stopped').map((one) => one.name);

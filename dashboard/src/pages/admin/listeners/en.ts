@@ -1,11 +1,16 @@
 /** Texts of the listeners. */
 export default {
-  'say.open': '**{n} {n|listener is|listeners are} open,** with {connections} {clients|connection|connections}.',
-  'say.stopped': '**{names} {n|is|are} stopped,** and {n|accepts|accept} no connections until somebody starts {n|it|them}, or the broker.',
+  'say.open':
+    '**{n} {n|listener is|listeners are} open,** with {connections} {clients|connection|connections}.',
+  'say.stopped':
+    '**{names} {n|is|are} stopped,** and {n|accepts|accept} no connections until somebody starts {n|it|them}, or the broker.',
   'say.none': '**No listener is open:** no client can connect.',
-  'say.soon': '**The certificate of {listeners} expires in {days} {days|day|days};** clients refuse it from then on.',
-  'say.expired': '**The certificate of {listeners} expired {past} {past|day|days} ago:** clients that check it cannot connect.',
-  'more.certificate': 'Put a new one into `{file}`: the broker reads it by itself within a minute, or when you reload.',
+  'say.soon':
+    '**The certificate of {listeners} expires in {days} {days|day|days};** clients refuse it from then on.',
+  'say.expired':
+    '**The certificate of {listeners} expired {past} {past|day|days} ago:** clients that check it cannot connect.',
+  'more.certificate':
+    'Put a new one into `{file}`: the broker reads it by itself within a minute, or when you reload.',
   listeners: 'Listeners',
   settings: 'Settings',
   name: 'Name',
@@ -36,9 +41,12 @@ export default {
   'stop.title': 'Stop the listener {name}?',
   'stop.text': 'It accepts no connections until it is started, or the broker is. A reload does not open it.',
   'stop.disconnect': 'Disconnect its {n} {n|client|clients}, too',
-  'stop.blast': '**This will** close {addresses}. Its {n} {clients|client stays|clients stay} connected and cannot come back after a break.',
-  'stop.blast.cut': '**This will** close {addresses} and disconnect {n} {clients|client|clients}. Their sessions stay.',
-  'stop.blast.http': '**Pages and interface are served at it:** afterwards only `thrum listeners start {name}` on the machine of the broker opens it again.',
+  'stop.blast':
+    '**This will** close {addresses}. Its {n} {clients|client stays|clients stay} connected and cannot come back after a break.',
+  'stop.blast.cut':
+    '**This will** close {addresses} and disconnect {n} {clients|client|clients}. Their sessions stay.',
+  'stop.blast.http':
+    '**Pages and interface are served at it:** afterwards only `thrum listeners start {name}` on the machine of the broker opens it again.',
   'stop.type': 'Type {n} to go on',
   'stop.verb': 'Stop {name}',
   'stop.verb.cut': 'Stop {name}, disconnect {n} {n|client|clients}',

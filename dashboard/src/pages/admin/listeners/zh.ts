@@ -40,7 +40,8 @@ const chinese: Catalogue<keyof typeof english> = {
   'stop.disconnect': '同时断开它的 {n} 个客户端',
   'stop.blast': '**这将**关闭 {addresses}。它的 {n} 个客户端保持连接，但断开后不能再连接。',
   'stop.blast.cut': '**这将**关闭 {addresses} 并断开 {n} 个客户端。它们的会话保留。',
-  'stop.blast.http': '**页面和接口由它提供：**之后只有在服务器的机器上执行 `thrum listeners start {name}` 才能再打开它。',
+  'stop.blast.http':
+    '**页面和接口由它提供：**之后只有在服务器的机器上执行 `thrum listeners start {name}` 才能再打开它。',
   'stop.type': '输入 {n} 以继续',
   'stop.verb': '停止 {name}',
   'stop.verb.cut': '停止 {name}，断开 {n} 个客户端',

@@ -5,7 +5,8 @@ export default {
   'say.none': '**No line matches.** New ones appear here as they come.',
   'say.quiet': '**No warnings and no errors** in the {n} lines since {since}.',
   'say.warnings': '**{warnings} {warnings|warning|warnings}** and no errors in the {n} lines since {since}.',
-  'say.errors': '**{errors} {errors|error|errors}** and {warnings} {warnings|warning|warnings} in the {n} lines since {since}.',
+  'say.errors':
+    '**{errors} {errors|error|errors}** and {warnings} {warnings|warning|warnings} in the {n} lines since {since}.',
   level: 'Level',
   'level.error': 'Errors',
   'level.warn': 'Warnings',
@@ -23,7 +24,8 @@ export default {
   save: 'Save lines',
   waiting: '{n} {n|line waits|lines wait}.',
   none: 'No line is like that.',
-  'none.text': 'The broker keeps its last 1 MiB, about 4,000 lines. Debug and Trace lines come only while a level is raised below.',
+  'none.text':
+    'The broker keeps its last 1 MiB, about 4,000 lines. Debug and Trace lines come only while a level is raised below.',
   missed: '{n} {n|line was|lines were} forgotten by the broker before they could be sent.',
   forgotten: '{n} older {n|line is|lines are} no longer on this page.',
   only: 'Only lines of {target}',

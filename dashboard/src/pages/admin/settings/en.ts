@@ -2,7 +2,8 @@
 export default {
   settings: 'Settings',
   say: '**{set} of {all} settings differ from their defaults;** all of them are in force.',
-  'say.pending': '**{n} of your changes {n|is|are} not applied yet.** {set} of {all} settings differ from their defaults.',
+  'say.pending':
+    '**{n} of your changes {n|is|are} not applied yet.** {set} of {all} settings differ from their defaults.',
   'say.pending.restart':
     '**{n} of your changes {n|is|are} not applied yet;** {restart} {restart|needs|need} a restart. {set} of {all} settings differ from their defaults.',
   'say.waits': '**{n} {n|setting waits|settings wait} for a restart.** Until then the values before hold.',
@@ -74,7 +75,8 @@ export default {
   'plan.defaults': '{n} more {n|key|keys} of the new table {n|gets its default|get their defaults}.',
   apply: 'Apply {n} {n|change|changes}',
   applying: 'Applying…',
-  'apply.note': 'All or nothing: if the broker refuses one, nothing changes. You can go back to an earlier version later.',
+  'apply.note':
+    'All or nothing: if the broker refuses one, nothing changes. You can go back to an earlier version later.',
   applied: '{n} {n|change is|changes are} applied.',
   'applied.now': 'In force at once, as version {version}.',
   'applied.restart': 'Waits for a restart: {keys}',

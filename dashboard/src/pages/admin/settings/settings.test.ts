@@ -74,7 +74,8 @@ describe('what is written in a field', () => {
 
 describe('descriptions', () => {
   const text = 'Messages queued for a client.\nDefault `10_000`: hours of data.';
-  test('the purpose is without the default', () => expect(purpose(text)).toBe('Messages queued for a client.'));
+  test('the purpose is without the default', () =>
+    expect(purpose(text)).toBe('Messages queued for a client.'));
   test('the default has its reason', () => expect(reasonOfDefault(text)).toBe('`10_000`: hours of data.'));
 });
 

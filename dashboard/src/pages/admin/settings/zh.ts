@@ -101,7 +101,8 @@ const chinese: Catalogue<keyof typeof english> = {
   unknown: '未知',
   'back.title': '返回版本 {version}？',
   'back.text': '由文件、变量或启动参数设置的键不变。',
-  'back.blast': '**这将**用该版本的 {keys} 个键替换版本 {from} 的 {fromkeys} 个键，成为新版本。其中一些可能需要重启。',
+  'back.blast':
+    '**这将**用该版本的 {keys} 个键替换版本 {from} 的 {fromkeys} 个键，成为新版本。其中一些可能需要重启。',
   'back.verb': '返回版本 {version}',
   rolled: '版本 {version} 重新生效，成为版本 {next}。',
   reload: '重新加载文件…',
