@@ -34,11 +34,14 @@ const key = (name: string, value: unknown) => ({
   description: '',
   secret: false,
 });
-const sink = (of: Counts | null) =>
-  sinksOf(
+const sink = (of: Counts | null) => {
+  const [found] = sinksOf(
     [key('sinks.a.queue_messages', 100), key('sinks.a.queue_bytes', '1KiB'), key('sinks.a.filter', '#')],
     of === null ? null : new Map([['a', of]]),
-  ).at(0) ?? { name: '', config: new Map(), counts: null };
+  );
+  if (!found) throw new Error('no sink');
+  return found;
+};
 const samples = (...found: Counts[]): Sample[] =>
   found.map((one, index) => ({ atMs: index * 2000, counts: new Map([['a', one]]) }));
 
