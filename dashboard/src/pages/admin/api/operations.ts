@@ -185,6 +185,15 @@ function exampleOf(document: Node, node: unknown, depth: number): unknown {
   if (type === 'object' && depth < 4) {
     const properties = isNode(schema['properties']) ? schema['properties'] : {};
     const required = list(schema['required']).map(text);
+    // Without a required field, those that have a default show what the body looks like.
+    if (required.length === 0)
+      return Object.fromEntries(
+        Object.entries(properties).flatMap(([name, one]) =>
+          isNode(one) && one['default'] !== null && one['default'] !== undefined
+            ? [[name, one['default']]]
+            : [],
+        ),
+      );
     return Object.fromEntries(
       required.map((name) => [name, exampleOf(document, properties[name], depth + 1)]),
     );
