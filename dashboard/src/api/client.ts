@@ -72,23 +72,38 @@ function record(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? { ...value } : {};
 }
 
-async function request(method: Method, url: string, body: unknown, signal?: AbortSignal): Promise<Response> {
+/**
+ * Sends a request and answers what comes, whatever its status.
+ *
+ * # Errors
+ * A `Problem` if there is no answer; what `signal` throws if it ended the request.
+ */
+export async function send(
+  method: string,
+  url: string,
+  body: string | undefined,
+  signal?: AbortSignal,
+  type = 'application/json',
+): Promise<Response> {
   const headers: Record<string, string> = {};
-  if (body !== undefined) headers['content-type'] = 'application/json';
-  if (method !== 'get' && token !== null) headers['x-thrum-token'] = token;
-  let response: Response;
+  if (body !== undefined) headers['content-type'] = type;
+  if (method.toLowerCase() !== 'get' && token !== null) headers['x-thrum-token'] = token;
   try {
-    response = await fetch(url, {
+    return await fetch(url, {
       method: method.toUpperCase(),
       headers,
       credentials: 'same-origin',
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(body === undefined ? {} : { body }),
       ...(signal ? { signal } : {}),
     });
   } catch (error) {
     if (signal?.aborted) throw error;
     throw noAnswer();
   }
+}
+
+async function request(method: Method, url: string, body: unknown, signal?: AbortSignal): Promise<Response> {
+  const response = await send(method, url, body === undefined ? undefined : JSON.stringify(body), signal);
   if (response.ok) return response;
   const problem = await problemOf(response);
   if (response.status === 401 && token !== null && !url.startsWith(`${BASE}/login`)) onSignedOut();

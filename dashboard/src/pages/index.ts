@@ -47,8 +47,11 @@ export function pageFor(path: readonly string[]): Page | null {
     case 'bench':
       return page(`bench ${second ?? ''}`, benchPage(second));
     case 'data':
+      return page('data', () => import('./data/Data.svelte'));
     case 'admin':
-      return page(first, () => import('./soon/Soon.svelte'));
+      return page('admin', () => import('./admin/Admin.svelte'));
+    case 'account':
+      return page('account', () => import('./account/Account.svelte'));
     case 'more':
       return page('more', () => import('./soon/More.svelte'));
     default:
