@@ -45,11 +45,14 @@ export function whenSignedOut(action: () => void): void {
   onSignedOut = action;
 }
 
+/** Parameters behind the question mark; those that are empty are left out. */
+export type Query = Readonly<Record<string, unknown>>;
+
 /** The address of a route with its parameters. */
 export function address(
   route: string,
   path: Readonly<Record<string, unknown>> = {},
-  query: Readonly<Record<string, unknown>> = {},
+  query: Query = {},
 ): string {
   const filled = route.replace(/\{(\w+)\}/g, (_, name: string) => segment(String(path[name])));
   const parameters = new URLSearchParams();
@@ -72,9 +75,15 @@ function record(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? { ...value } : {};
 }
 
-async function request(method: Method, url: string, body: unknown, signal?: AbortSignal): Promise<Response> {
+async function request(
+  method: Method,
+  url: string,
+  body: unknown,
+  signal?: AbortSignal,
+  type = 'application/json',
+): Promise<Response> {
   const headers: Record<string, string> = {};
-  if (body !== undefined) headers['content-type'] = 'application/json';
+  if (body !== undefined) headers['content-type'] = type;
   if (method !== 'get' && token !== null) headers['x-thrum-token'] = token;
   let response: Response;
   try {
@@ -82,7 +91,7 @@ async function request(method: Method, url: string, body: unknown, signal?: Abor
       method: method.toUpperCase(),
       headers,
       credentials: 'same-origin',
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(body === undefined ? {} : { body: body instanceof Blob ? body : JSON.stringify(body) }),
       ...(signal ? { signal } : {}),
     });
   } catch (error) {
@@ -115,7 +124,32 @@ function sender<M extends Method>(method: M) {
   };
 }
 
+/** Routes that take a file. */
+type FileRoute = {
+  [P in Route<'post'>]: Operation<P, 'post'> extends { requestBody?: { content: { 'text/plain': unknown } } }
+    ? P
+    : never;
+}[Route<'post'>];
+
+/** Sends a file to a route that takes one. */
+async function upload<P extends FileRoute>(
+  route: P,
+  file: Blob,
+  options: QueryOf<Operation<P, 'post'>>,
+): Promise<AnswerOf<Operation<P, 'post'>>> {
+  const rest: { query?: unknown } = options;
+  const response = await request(
+    'post',
+    address(route, {}, record(rest.query)),
+    file,
+    undefined,
+    'text/plain',
+  );
+  return answered<AnswerOf<Operation<P, 'post'>>>(await response.text());
+}
+
 export const api = {
+  upload,
   get: sender('get'),
   post: sender('post'),
   put: sender('put'),
