@@ -71,6 +71,7 @@ export default {
   'error.fix': 'To change that: {remedy}.',
   'denied.title': 'Your role may not see this.',
   'denied.text': 'It needs the scope `{scope}`. An administrator can give you a role that has it.',
+  'look.only': 'Your role may look at this. To change it takes the scope {scope}.',
   'audit.note': 'Goes to the audit log as {name}',
   'pager.next': 'Next',
   'pager.previous': 'Previous',

@@ -72,6 +72,7 @@ const chinese: Catalogue<keyof typeof english> = {
   'error.fix': '解决办法：{remedy}。',
   'denied.title': '您的角色无权查看。',
   'denied.text': '需要权限 `{scope}`。管理员可以给您有此权限的角色。',
+  'look.only': '您的角色只能查看。修改需要权限 {scope}。',
   'audit.note': '将以 {name} 的名义写入审计日志',
   'pager.next': '下一页',
   'pager.previous': '上一页',
