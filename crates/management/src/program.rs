@@ -80,6 +80,9 @@ pub enum ProgramError {
     /// A key or a value is wrong, or the broker cannot take it over.
     #[error("{0}")]
     Refused(String),
+    /// The file of the keys that are set here cannot be read as one.
+    #[error("{0}")]
+    Damaged(String),
     /// Keys that the file, a variable or a flag sets.
     #[error("{}", pinned_words(.0))]
     Pinned(Vec<PinnedKey>),

@@ -39,6 +39,12 @@ impl From<ProgramError> for Problem {
                 "configuration refused",
                 "correct the key or the value; GET /api/v1/config/KEY describes it",
             ),
+            ProgramError::Damaged(_) => (
+                StatusCode::CONFLICT,
+                "the file of the keys that are set here is damaged",
+                "return to a version with POST /api/v1/config/rollback (GET /api/v1/config/versions lists them), or \
+                 correct the file on the broker's machine",
+            ),
             ProgramError::Pinned(_) => (
                 StatusCode::CONFLICT,
                 "pinned elsewhere",

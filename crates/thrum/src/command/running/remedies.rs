@@ -17,7 +17,7 @@ const WHOLE: [(&str, &str); 3] = [
 ];
 
 /// Requests and the commands that send them. A request that begins with another one is before it.
-const COMMANDS: [(&str, &str); 24] = [
+const COMMANDS: [(&str, &str); 25] = [
     ("GET /api/v1/admins", "thrum admin ls"),
     ("DELETE /api/v1/admins/NAME", "thrum admin rm NAME"),
     ("PATCH /api/v1/admins/NAME", "thrum admin change NAME"),
@@ -27,10 +27,8 @@ const COMMANDS: [(&str, &str); 24] = [
     ("POST /api/v1/bans", "thrum bans add"),
     ("GET /api/v1/clients", "thrum clients ls"),
     ("GET /api/v1/config/KEY", "thrum config explain KEY"),
-    (
-        "GET /api/v1/config/versions",
-        "thrum api GET /config/versions",
-    ),
+    ("GET /api/v1/config/versions", "thrum config versions"),
+    ("POST /api/v1/config/rollback", "thrum config rollback"),
     ("GET /api/v1/config", "thrum config show"),
     ("GET /api/v1/drops", "thrum drops ls"),
     ("GET /api/v1/groups", "thrum groups ls"),
