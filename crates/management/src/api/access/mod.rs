@@ -18,11 +18,12 @@ use thrum_auth::users::{RuleList, StoreError, UserStore, name_problem};
 use thrum_auth::{AuthService, EditError};
 use utoipa_axum::routes;
 
-use super::problem::{NO_ROOM_REMEDY, listing_of};
+use super::problem::NO_ROOM_REMEDY;
 use super::routes::Routes;
 use super::{ApiState, Problem};
 use crate::in_thread::in_thread;
 use crate::login::Scope;
+use crate::thing::Thing;
 
 pub use bans::{Ban, BanAdded, BanPage, BanToAdd, ClientToBan};
 pub use import::UsersImported;
@@ -188,12 +189,12 @@ fn stopping() -> Problem {
 }
 
 /// Nothing has that name.
-fn missing(kind: &str, name: &str) -> Problem {
+fn missing(kind: Thing, name: &str) -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
         "not there",
         format!("there is no {kind} {name:?}"),
-        listing_of(kind),
+        kind.listing(),
     )
 }
 

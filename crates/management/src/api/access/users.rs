@@ -19,6 +19,7 @@ use super::super::request::{Body, Named, NoParameters, Parameters, SecretText, r
 use super::super::{ApiState, Problem};
 use super::{behind, check_name, missing, names, paged, rules, texts};
 use crate::audit::Change;
+use crate::thing::Thing;
 
 /// Most bytes of a password: as many as a CONNECT can hold.
 const PASSWORD_BYTES_MAX: usize = 65_535;
@@ -218,7 +219,7 @@ pub(super) async fn show(
 ) -> Result<Json<User>, Problem> {
     let user = api.in_store(move |store| match store.user(&name) {
         Some(user) => Ok(shown(&name, user)),
-        None => Err(missing("user", &name)),
+        None => Err(missing(Thing::User, &name)),
     });
     Ok(Json(user.await?))
 }
@@ -303,15 +304,7 @@ pub(super) async fn change(
     let entry = Change::new("user.change", &name);
     let entry = entry.before(audited(&before)).after(audited(&after));
     let changing = name.clone();
-    let make = api.change_store(move |store| {
-        let mut user = store
-            .remove_user(&changing)
-            .ok_or_else(|| missing("user", &changing))?;
-        asked.apply(&changing, &mut user)?;
-        let changed = shown(&changing, &user);
-        store.set_user(&changing, user);
-        Ok(changed)
-    });
+    let make = api.change_store(move |store| asked.make(&changing, &before, store));
     let changed = api.audited(&sender.caller, entry, make).await?;
     Ok(Json(UserChanged {
         user: Some(changed),
@@ -340,7 +333,7 @@ pub(super) async fn remove(
     let entry = Change::new("user.remove", &name).before(audited(&before));
     let make = api.change_store(move |store| match store.remove_user(&name) {
         Some(_) => Ok(()),
-        None => Err(missing("user", &name)),
+        None => Err(missing(Thing::User, &name)),
     });
     api.audited(&sender.caller, entry, make).await?;
     Ok(Json(UserChanged {
@@ -378,7 +371,7 @@ pub(super) async fn set_password(
         let set = move |store: &mut UserStore| {
             let mut user = store
                 .remove_user(&changing)
-                .ok_or_else(|| missing("user", &changing))?;
+                .ok_or_else(|| missing(Thing::User, &changing))?;
             hashed.put_into(&mut user);
             let changed = shown(&changing, &user);
             store.set_user(&changing, user);
@@ -449,6 +442,20 @@ impl Parsed {
             && self.is_disabled.is_none()
     }
 
+    /// Makes the change of a user that is still as it was: the audit log has what it is before and
+    /// after.
+    fn make(&self, name: &str, before: &Stored, store: &mut UserStore) -> Result<User, Problem> {
+        let found = store.user(name);
+        let mut user = found.ok_or_else(|| missing(Thing::User, name))?.clone();
+        if audited(&user) != audited(before) {
+            return Err(changed_meanwhile(name));
+        }
+        self.apply(name, &mut user)?;
+        let changed = shown(name, &user);
+        store.set_user(name, user);
+        Ok(changed)
+    }
+
     fn apply(&self, name: &str, user: &mut Stored) -> Result<(), Problem> {
         if let Some(roles) = &self.roles {
             user.roles.clone_from(roles);
@@ -503,7 +510,7 @@ async fn stored(api: &ApiState, name: &str) -> Result<Stored, Problem> {
     let name = name.to_owned();
     let found = api.in_store(move |store| match store.user(&name) {
         Some(user) => Ok(user.clone()),
-        None => Err(missing("user", &name)),
+        None => Err(missing(Thing::User, &name)),
     });
     found.await
 }
@@ -573,6 +580,15 @@ fn exists(name: &str) -> Problem {
     )
 }
 
+fn changed_meanwhile(name: &str) -> Problem {
+    Problem::new(
+        StatusCode::CONFLICT,
+        "changed meanwhile",
+        format!("somebody else has changed the user {name:?} at the same time"),
+        "look at GET /api/v1/users/NAME, and send the change again; nothing was changed",
+    )
+}
+
 /// What the audit log shows of a user.
 fn audited(user: &Stored) -> Value {
     json!({
@@ -595,5 +611,32 @@ fn shown(name: &str, user: &Stored) -> User {
         rules: user.rules.texts().to_vec(),
         superuser: user.is_superuser,
         disabled: user.is_disabled,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_a_user_that_somebody_else_has_changed_is_not_made() {
+        let asked = UserChange {
+            roles: Some(vec!["reader".to_owned()]),
+            ..UserChange::default()
+        };
+        let asked = asked.parse("a").unwrap();
+        let before = Stored::default();
+        let mut store = UserStore::default();
+        store.set_user("a", before.clone());
+        assert_eq!(asked.make("a", &before, &mut store).unwrap().roles, ["reader"]);
+        let refused = asked.make("a", &before, &mut store).unwrap_err();
+        assert_eq!(refused.status, 409, "{refused:?}");
+        let password = Stored {
+            password: Some(PasswordHash::of(b"other").unwrap()),
+            ..store.user("a").unwrap().clone()
+        };
+        let before = store.user("a").unwrap().clone();
+        store.set_user("a", password);
+        assert!(asked.make("a", &before, &mut store).is_ok(), "the log has no passwords");
     }
 }

@@ -23,6 +23,7 @@ use crate::audit::Change;
 use crate::in_thread::in_thread;
 use crate::login::Scope;
 use crate::program::{OpenBackup, ProgramError};
+use crate::thing::Thing;
 
 /// Media type of a backup.
 const TAR: &str = "application/x-tar";
@@ -167,7 +168,7 @@ pub(super) async fn show(
         let mut all = unfinished.into_iter().chain(program.backups()?);
         let found = all.find(|backup| backup.name == name);
         found.ok_or(ProgramError::Missing {
-            what: "backup",
+            what: Thing::Backup,
             name,
         })
     });

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thrum_files::Folder;
 use thrum_management::api::Backup;
-use thrum_management::{BackupEnded, OpenBackup, ProgramError};
+use thrum_management::{BackupEnded, OpenBackup, ProgramError, Thing};
 use thrum_storage::WallMillis;
 
 use super::archive::Watch;
@@ -349,7 +349,7 @@ fn failed(error: io::Error) -> ProgramError {
 
 fn missing(name: &str) -> ProgramError {
     ProgramError::Missing {
-        what: "complete backup",
+        what: Thing::CompleteBackup,
         name: name.to_owned(),
     }
 }

@@ -13,7 +13,7 @@ use thrum_management::api::{
     Applied, Configuration, ConfigurationKey, ConfigurationVersion, Difference, Plan, Reloaded,
 };
 use thrum_management::{
-    ChangeOrder, ConfigurationChanges, ListenerOrder, PinnedKey, ProgramError, RollbackOrder,
+    ChangeOrder, ConfigurationChanges, ListenerOrder, PinnedKey, ProgramError, RollbackOrder, Thing,
 };
 use toml_edit::Value;
 
@@ -155,7 +155,7 @@ impl Serving {
         let listeners = &self.reload.in_force.config.listeners;
         let Some(listener) = listeners.get(name) else {
             return Err(ProgramError::Missing {
-                what: "listener",
+                what: Thing::Listener,
                 name: name.clone(),
             });
         };
@@ -220,7 +220,7 @@ impl Serving {
             let all = versions::all(&data_dir).map_err(|error| failed(&error))?;
             let found = all.into_iter().find(|one| one.head.version == version);
             let found = found.ok_or_else(|| ProgramError::Missing {
-                what: "version",
+                what: Thing::Version,
                 name: version.to_string(),
             })?;
             found.text().into_owned()
