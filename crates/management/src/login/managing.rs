@@ -318,9 +318,14 @@ impl NewKey {
             "a label has no control characters".to_owned()
         } else if self.expires_at.is_some_and(|at| at <= wall_millis) {
             "the key would have expired already".to_owned()
-        } else if self.expires_at.is_some_and(|at| at - wall_millis > EXPIRY_MILLIS_MAX) {
+        } else if self
+            .expires_at
+            .is_some_and(|at| at - wall_millis > EXPIRY_MILLIS_MAX)
+        {
             let secs = EXPIRY_MILLIS_MAX / 1000;
-            format!("a key expires within {secs} s (100 years), or never: expires_secs is at most that, or null")
+            format!(
+                "a key expires within {secs} s (100 years), or never: expires_secs is at most that, or null"
+            )
         } else {
             return Ok(());
         };

@@ -10,7 +10,6 @@ mod users;
 
 use std::sync::Arc;
 
-use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -19,6 +18,7 @@ use thrum_auth::{AuthService, EditError};
 use utoipa_axum::routes;
 
 use super::problem::NO_ROOM_REMEDY;
+use super::request::BodyLimit;
 use super::routes::Routes;
 use super::{ApiState, Problem};
 use crate::in_thread::in_thread;
@@ -43,7 +43,7 @@ const LISTENER: &str = "mqtt";
 pub(super) fn routes(routes: Routes) -> Routes {
     let (read, write) = (Scope::UsersRead, Scope::UsersWrite);
     let (schemas, paths, import) = routes!(import::import);
-    let import = import.layer(DefaultBodyLimit::max(import::BODY_BYTES_MAX));
+    let import = import.layer(BodyLimit(import::BODY_BYTES_MAX).layer());
     routes
         .scoped(Scope::ClientsRead, routes!(bans::list))
         .scoped(Scope::ClientsWrite, routes!(bans::add, bans::lift))

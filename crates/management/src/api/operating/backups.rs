@@ -37,7 +37,7 @@ const NAME_LEN: usize = 16;
 pub struct Backup {
     /// Its name, which is the time of its beginning.
     pub name: String,
-    /// `running`, `done` or `failed`.
+    /// `running`, `ending` (it was removed before it was done), `done` or `failed`.
     pub state: String,
     /// Everything that was acknowledged before is in it.
     #[schema(format = DateTime)]
@@ -88,7 +88,7 @@ pub(super) async fn list(
     backups.truncate(rows);
     Ok(Json(BackupPage {
         backups,
-        running: unfinished.filter(|backup| backup.state == "running"),
+        running: unfinished.filter(|backup| backup.state != "failed"),
         next,
     }))
 }

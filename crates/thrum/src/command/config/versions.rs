@@ -70,7 +70,8 @@ pub(super) fn roll_back(args: &RollbackArgs) -> anyhow::Result<()> {
         None => {
             let list: VersionList = args.running.ask(Method::Get, VERSIONS)?;
             before(&list.versions).ok_or_else(|| {
-                let what = "no key was ever set on this broker, so there is no version to return to";
+                let what =
+                    "no key was ever set on this broker, so there is no version to return to";
                 Failure::with_code(Failure::NOT_FOUND, what)
             })?
         }

@@ -199,7 +199,9 @@ impl Serving {
     ) -> Result<Prepared, ProgramError> {
         let data_dir = self.data_dir()?;
         let before = versions::current(&data_dir).map_err(|error| failed(&error))?;
-        let text = before.as_ref().map_or(Ok(""), |version| version.undamaged())?;
+        let text = before
+            .as_ref()
+            .map_or(Ok(""), |version| version.undamaged())?;
         let text = text.to_owned();
         let set = changes.iter().filter(|(_, value)| !value.is_null());
         let set: Vec<&String> = set.map(|(key, _)| key).collect();
@@ -379,9 +381,14 @@ impl Version {
     fn undamaged(&self) -> Result<&str, ProgramError> {
         let damaged = |what: String| ProgramError::Damaged(format!("{what}\nnothing was changed"));
         let text = std::str::from_utf8(&self.bytes).map_err(|error| {
-            damaged(format!("{}: byte {} is no UTF-8", managed::FILE, error.valid_up_to()))
+            damaged(format!(
+                "{}: byte {} is no UTF-8",
+                managed::FILE,
+                error.valid_up_to()
+            ))
         })?;
-        managed_changes::values(text, managed::FILE).map_err(|problems| damaged(problems.to_string()))?;
+        managed_changes::values(text, managed::FILE)
+            .map_err(|problems| damaged(problems.to_string()))?;
         Ok(text)
     }
 }

@@ -61,7 +61,10 @@ fn of_file(path: &Path) -> anyhow::Result<Secret> {
     let opened = std::fs::File::open(path);
     let read = opened.and_then(|file| file.take(PASSWORD_BYTES_MAX + 2).read_to_end(&mut bytes));
     read.map_err(|error| {
-        Failure::usage(format!("--password-file: cannot read {}: {error}", path.display()))
+        Failure::usage(format!(
+            "--password-file: cannot read {}: {error}",
+            path.display()
+        ))
     })?;
     Ok(without_line_end(bytes))
 }
