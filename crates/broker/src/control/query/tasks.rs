@@ -138,7 +138,11 @@ mod tests {
     #[test]
     fn the_share_is_one_of_the_work_since_the_last_portion() {
         let mut queue = TaskQueue::default();
-        assert_eq!(queue.portion(8 * 1500), 1024, "nothing was pending meanwhile");
+        assert_eq!(
+            queue.portion(8 * 1500),
+            1024,
+            "nothing was pending meanwhile"
+        );
         queue.work_before = Some(1_000_000);
         assert_eq!(queue.portion(1_000_000 + 8 * 1500), 1500);
     }

@@ -168,7 +168,7 @@ async fn seen_of(end: IpAddr, client: Client, bodies: Vec<Body>) -> Seen {
         async move {
             let under_way = answers.begin(end, |end| end == PROXY);
             Ok(under_way.answered(Response::new(body)))
-         }
+        }
     };
     tokio::spawn(connected.run(near, route));
     client.run(far).await
