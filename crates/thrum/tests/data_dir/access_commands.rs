@@ -190,7 +190,7 @@ fn what_a_running_broker_refuses_has_a_code_of_its_own_and_changes_nothing() {
     );
     for line in [
         "users add bob --password-file missing",
-        "users import mosquitto missing",
+        "users import missing --format mosquitto",
     ] {
         let unread = run(&folder, line, 2);
         assert!(unread.contains("cannot read missing: "), "{unread}");

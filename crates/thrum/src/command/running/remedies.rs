@@ -156,11 +156,8 @@ mod tests {
 
     #[test]
     fn a_request_that_begins_with_another_one_is_before_it() {
-        for (place, (request, command)) in COMMANDS.iter().enumerate() {
-            assert_eq!(in_commands(request), *command, "{request}");
-            let later = COMMANDS[place + 1..].iter();
-            let hidden: Vec<_> = later.filter(|(other, _)| other == request).collect();
-            assert!(hidden.is_empty(), "{request} is there twice");
+        for (request, command) in COMMANDS {
+            assert_eq!(in_commands(request), command, "{request}");
         }
     }
 }

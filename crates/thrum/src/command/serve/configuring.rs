@@ -201,7 +201,7 @@ impl Serving {
         let before = versions::current(&data_dir).map_err(|error| failed(&error))?;
         let text = before
             .as_ref()
-            .map_or(Ok(""), |version| version.undamaged())?;
+            .map_or(Ok(""), Version::undamaged)?;
         let text = text.to_owned();
         let set = changes.iter().filter(|(_, value)| !value.is_null());
         let set: Vec<&String> = set.map(|(key, _)| key).collect();
@@ -230,7 +230,12 @@ impl Serving {
         let before = versions::current(&data_dir).map_err(|error| failed(&error))?;
         self.prepared(before, by, |head| {
             let none = ConfigurationChanges::new();
-            managed_changes::changed(&text, &none, head).map_err(|problems| refused(&problems))
+            let changed = managed_changes::changed(&text, &none, head);
+            changed.map_err(|problems| {
+                ProgramError::Damaged(format!(
+                    "version {version} is damaged too: {problems}\nnothing was changed"
+                ))
+            })
         })
     }
 
