@@ -199,9 +199,7 @@ impl Serving {
     ) -> Result<Prepared, ProgramError> {
         let data_dir = self.data_dir()?;
         let before = versions::current(&data_dir).map_err(|error| failed(&error))?;
-        let text = before
-            .as_ref()
-            .map_or(Ok(""), Version::undamaged)?;
+        let text = before.as_ref().map_or(Ok(""), Version::undamaged)?;
         let text = text.to_owned();
         let set = changes.iter().filter(|(_, value)| !value.is_null());
         let set: Vec<&String> = set.map(|(key, _)| key).collect();
