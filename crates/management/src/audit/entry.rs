@@ -179,7 +179,9 @@ impl Entry {
     pub(super) fn end(&mut self, end: End) {
         self.outcome = end.outcome;
         self.detail = end.detail;
-        self.after = end.after.or(self.after.take());
+        if end.after.is_some() {
+            self.after = end.after;
+        }
     }
 }
 

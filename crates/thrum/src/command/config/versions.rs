@@ -1,4 +1,5 @@
-//! `thrum config versions` and `rollback`: the versions of the keys that were set on a running broker.
+//! `thrum config versions` and `rollback`: the versions of the keys that were set on a running
+//! broker.
 
 use clap::Args;
 use serde_json::json;
