@@ -92,8 +92,7 @@ mod tests {
     fn an_event_without_an_end_is_refused() {
         for line in ["data: x", "data: x\n"] {
             let endless = line.as_bytes().iter().copied().cycle();
-            let body = io::BufReader::new(Endless(endless));
-            let refused = Events::of(body).next().unwrap().unwrap_err();
+            let refused = Events::of(Endless(endless)).next().unwrap().unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::InvalidData, "{line}");
         }
     }
