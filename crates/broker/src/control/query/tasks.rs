@@ -140,7 +140,7 @@ mod tests {
         let mut queue = TaskQueue::default();
         assert_eq!(
             queue.portion(8 * 1500),
-            1024,
+            QUERY_UNITS,
             "nothing was pending meanwhile"
         );
         queue.work_before = Some(1_000_000);
