@@ -10,7 +10,7 @@ use serde::Serialize;
 use thrum_figures::fraction;
 
 use crate::progress::stage_name;
-use crate::result::{Distribution, Quantiles, Resources, RunResult, Second, Validity};
+use crate::result::{Quantiles, Resources, RunResult, Second, Validity, Withheld};
 use crate::threshold::ThresholdResult;
 
 /// Version of the lines.
@@ -214,6 +214,8 @@ pub struct LiveFigures {
     pub out_of_order: u64,
     pub broker_cores: Option<f64>,
     pub broker_rss_bytes: Option<u64>,
+    /// Why a latency, which may be there all the same, is not one of the broker.
+    pub withheld: BTreeMap<&'static str, String>,
 }
 
 /// A stage that the run had.
@@ -353,19 +355,28 @@ fn figures(run: &RunResult, kind: LatencyKind) -> Option<LiveFigures> {
         LatencyKind::Acknowledgement => latencies.publish_ack.as_ref(),
         LatencyKind::Connect => latencies.connect.as_ref(),
     };
-    // Those that are withheld are no figures of the broker.
-    let ms = |name: &str, figure: fn(&Quantiles) -> u64| {
-        let is_used = |of: &&Distribution| !of.withheld.contains_key(name);
-        of.filter(is_used).map(|of| in_ms(figure(&of.quantiles)))
+    let mut withheld = BTreeMap::new();
+    let mut ms = |key, name: &str, figure: fn(&Quantiles) -> u64| {
+        let of = of?;
+        let why = of.withheld.get(name);
+        withheld.extend(why.map(|why| (key, why.to_string())));
+        // What the generator may have added to is still what was measured.
+        let is_measured = matches!(why, None | Some(Withheld::Generator { .. }));
+        is_measured.then(|| in_ms(figure(&of.quantiles)))
     };
+    let p50_ms = ms("p50_ms", "p50", |of| of.p50);
+    let p99_ms = ms("p99_ms", "p99", |of| of.p99);
+    let p999_ms = ms("p999_ms", "p99.9", |of| of.p99_9);
+    let max_ms = ms("max_ms", "max", |of| of.max);
     let (delivery, broker) = (&run.delivery, run.brokers.first());
     let ratio = fraction(delivery.delivered) / fraction(delivery.expected.max(1));
     had_hold.then(|| LiveFigures {
         latency: of.map(|_| kind),
-        p50_ms: ms("p50", |of| of.p50),
-        p99_ms: ms("p99", |of| of.p99),
-        p999_ms: ms("p99.9", |of| of.p99_9),
-        max_ms: ms("max", |of| of.max),
+        p50_ms,
+        p99_ms,
+        p999_ms,
+        max_ms,
+        withheld,
         sent_per_sec: run.rates.sent,
         received_per_sec: run.rates.received,
         delivered_ratio: (delivery.expected > 0).then_some(ratio),
@@ -502,6 +513,21 @@ mod tests {
         assert_eq!(stages, [("ramp", 2.0), ("hold", 12.0)]);
         let figures = end.figures.unwrap();
         assert_eq!((figures.lost, figures.broker_cores), (3, Some(1.0)));
+        let mut some = sample::run();
+        let e2e = some.latency_ns.e2e.as_mut().unwrap();
+        let (bound, seen) = (9, 10);
+        e2e.withheld
+            .insert("p50".to_owned(), Withheld::Generator { bound, seen });
+        e2e.withheld.insert(
+            "p99".to_owned(),
+            Withheld::TooFew {
+                values: 4,
+                needed: 100,
+            },
+        );
+        let figures = LiveEnd::new(&some, None).figures.unwrap();
+        assert_eq!((figures.p50_ms.is_some(), figures.p99_ms), (true, None));
+        assert_eq!(figures.withheld.len(), 2);
         let mut short = sample::run();
         short.series.truncate(2);
         assert_eq!(LiveEnd::new(&short, None).figures, None);

@@ -148,6 +148,9 @@ pub struct BenchmarkFigures {
     pub broker_cores: Option<f64>,
     /// Highest resident memory of the broker.
     pub broker_rss_bytes: Option<u64>,
+    /// Why a latency, which may be there all the same, is not one of the broker: by its name here.
+    #[serde(default)]
+    pub withheld: BTreeMap<String, String>,
 }
 
 /// A run.

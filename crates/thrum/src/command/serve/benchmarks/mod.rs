@@ -226,10 +226,14 @@ impl HostedBenchmarks {
         let id = run.run.id.clone();
         let begun = Arc::new(Current::new(run));
         let watched = Arc::clone(&begun);
+        // The threads of the interface stand behind others of the broker, and a thread has the
+        // place of the one that started it.
         let thread = std::thread::Builder::new().name("benchmark".to_owned());
-        thread
-            .spawn(move || watched.conduct(start))
-            .map_err(|error| ProgramError::Io(error.to_string()))?;
+        let spawned = self
+            .around
+            .ask
+            .ask(|_| thread.spawn(move || watched.conduct(start)));
+        spawned?.map_err(|error| ProgramError::Io(error.to_string()))?;
         *current = Some(begun);
         tracing::info!(run = id, by = order.by, "a benchmark has begun");
         Ok(id)
