@@ -25,6 +25,10 @@ pub enum Thing {
     Backup,
     /// A backup that can be fetched.
     CompleteBackup,
+    /// A run of a benchmark.
+    BenchmarkRun,
+    /// A file that a run of a benchmark left.
+    FileOfRun,
     /// The provider of logins.
     Provider,
 }
@@ -43,6 +47,8 @@ impl Thing {
             Self::Version => "versions",
             Self::Backup => "backups",
             Self::CompleteBackup => "complete backups",
+            Self::BenchmarkRun => "benchmark runs",
+            Self::FileOfRun => "files of the run",
             Self::Provider => "providers",
         }
     }
@@ -61,6 +67,8 @@ impl Thing {
             Self::Listener => "list the listeners with GET /api/v1/listeners",
             Self::Version => "list the versions with GET /api/v1/config/versions",
             Self::Backup | Self::CompleteBackup => "list the backups with GET /api/v1/backups",
+            Self::BenchmarkRun => "list the runs with GET /api/v1/benchmarks/runs",
+            Self::FileOfRun => "GET /api/v1/benchmarks/runs/ID lists the files that are there",
             Self::Provider => "log in with name and password, or configure management.oidc",
         }
     }
@@ -98,6 +106,8 @@ impl fmt::Display for Thing {
             Self::Version => "version",
             Self::Backup => "backup",
             Self::CompleteBackup => "complete backup",
+            Self::BenchmarkRun => "benchmark run",
+            Self::FileOfRun => "file of the run",
             Self::Provider => "provider",
         })
     }
