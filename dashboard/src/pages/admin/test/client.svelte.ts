@@ -111,9 +111,9 @@ class TestClient {
     this.#reason = '';
     this.#attempt = 0;
     // The library comes only when somebody connects.
-    const { connect } = await import('mqtt');
+    const { default: mqtt } = await import('mqtt');
     if (!this.#is('loading')) return;
-    const client = connect(form.address, optionsOf(form));
+    const client = mqtt.connect(form.address, optionsOf(form));
     this.#client = client;
     this.state = { kind: 'connecting', attempt: 1, reason: '' };
     client.on('connect', (packet) => this.#connected(packet));
