@@ -102,6 +102,11 @@ default = "deny"
     await rm(this.#folder, { recursive: true, force: true });
   }
 
+  /** Its folder, for files of a test. */
+  get folder(): string {
+    return this.#folder;
+  }
+
   /** The address of the dashboard. */
   get url(): string {
     return `http://127.0.0.1:${this.pagePort}${this.below}/`;

@@ -26,6 +26,10 @@ export default {
   'per.s': '/s',
   'per.second': 'msg/s',
   account: 'The account of {name} since the start of the broker',
+  'account.head': 'Account',
+  'since.start': 'since the start of the broker',
+  'error.gone':
+    'The broker logs the error once, when the sink begins to fail; its log no longer has that line.',
   'adds.up': 'adds up',
   came: 'came',
   written: 'written',
