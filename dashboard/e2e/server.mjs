@@ -42,6 +42,8 @@ createServer((question, answer) => {
     { host: '127.0.0.1', port: Number(brokerPort), path, method: question.method, headers: question.headers },
     (reply) => {
       answer.writeHead(reply.statusCode ?? 502, reply.headers);
+      // A stream begins with its head, before its first event.
+      answer.flushHeaders();
       reply.pipe(answer);
       reply.on('error', () => answer.destroy());
     },

@@ -31,7 +31,7 @@ export interface ConnectForm {
 export type State =
   | { kind: 'off'; reason: string }
   | { kind: 'loading' }
-  | { kind: 'connecting'; attempt: number; reason: string }
+  | { kind: 'connecting'; lost: boolean; attempt: number; reason: string }
   | { kind: 'online'; sinceMs: number; sessionPresent: boolean; given: readonly [string, string][] };
 
 export interface Subscription {
@@ -115,11 +115,13 @@ class TestClient {
     if (!this.#is('loading')) return;
     const client = mqtt.connect(form.address, optionsOf(form));
     this.#client = client;
-    this.state = { kind: 'connecting', attempt: 1, reason: '' };
+    this.state = { kind: 'connecting', lost: false, attempt: 1, reason: '' };
     client.on('connect', (packet) => this.#connected(packet));
     client.on('reconnect', () => {
       this.#attempt += 1;
-      this.state = { kind: 'connecting', attempt: this.#attempt + 1, reason: this.#reason };
+      const lost = this.state.kind === 'connecting' && this.state.lost;
+      const attempt = lost ? this.#attempt : this.#attempt + 1;
+      this.state = { kind: 'connecting', lost, attempt, reason: this.#reason };
     });
     client.on('disconnect', (packet: IDisconnectPacket) => {
       this.#reason = packet.properties?.reasonString ?? `DISCONNECT ${code(packet.reasonCode)}`;
@@ -131,7 +133,7 @@ class TestClient {
     });
     client.on('close', () => {
       if (this.#client === client && this.state.kind === 'online')
-        this.state = { kind: 'connecting', attempt: 1, reason: this.#reason };
+        this.state = { kind: 'connecting', lost: true, attempt: 1, reason: this.#reason };
     });
     client.on('message', (topic, payload, packet) => this.#take(topic, payload, packet));
     this.#stopWatch = $effect.root(() => {

@@ -4,6 +4,7 @@ export default {
   'more.off':
     'It connects over WebSocket to the address that this page is from. Rules, limits and logins hold as for any other client.',
   'say.connecting': '**Connecting…**',
+  'say.not.yet': '**No connection yet.** Attempt {n} is under way, one every 2 s.',
   'say.again': '**The connection is lost.** Attempt {n} is under way, one every 2 s.',
   'say.refused': '**The broker refuses the connection.**',
   'say.online': '**{id} is connected** for {span}, with {n} {n|subscription|subscriptions}.',
@@ -69,6 +70,7 @@ export default {
   topic: 'Topic',
   'topic.wildcard': 'A topic name has no + and no #.',
   payload: 'Payload',
+  'payload.of': 'What {topic} carries',
   bytes: '{n} {n|byte|bytes}',
   'wrong.json': 'This is no JSON: {reason}',
   'wrong.hex': 'Two hexadecimal digits make a byte: {reason}',
