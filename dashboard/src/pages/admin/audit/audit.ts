@@ -25,8 +25,10 @@ export const LOOK: Readonly<Record<string, State>> = {
 
 /** Kinds of actions, as the log names them. */
 export const KINDS = [
-  'admin.*',
+  'administrator.*',
+  'backup.*',
   'ban.*',
+  'certificates.*',
   'client.*',
   'config.*',
   'group.*',
@@ -35,9 +37,10 @@ export const KINDS = [
   'log.*',
   'login.*',
   'messages.*',
-  'request.*',
   'retained.*',
   'role.*',
   'session.*',
+  'topic_metric.*',
+  'totp.*',
   'user.*',
 ] as const;
