@@ -31,7 +31,6 @@ export const KINDS = [
   'certificates.*',
   'client.*',
   'config.*',
-  'group.*',
   'key.*',
   'listener.*',
   'log.*',
@@ -43,4 +42,5 @@ export const KINDS = [
   'topic_metric.*',
   'totp.*',
   'user.*',
+  'user-group.*',
 ] as const;

@@ -2,7 +2,7 @@ export default {
   title: 'Audit log',
   'say.asking': 'Reading the audit log…',
   'say.none': 'The audit log has no entries.',
-  say: '**{who}** did it last: {action}, {day}.',
+  say: 'The last entry is **{action}** by {who}, {day}.',
   more: 'Every change, login and refusal is written before it is answered.',
   'more.refused': '{n} {n|entry|entries} on this page {n|was|were} refused.',
   'more.damaged': '**{n} {n|line|lines} of the files cannot be read:** torn by a crash, or changed.',

@@ -3,7 +3,8 @@ export default {
   'say.bare':
     '**{bare} of {n} {n|administrator|administrators}** {bare|signs|sign} in with a password alone.',
   more: '{text}',
-  'more.endless': '{n} {n|key|keys} may do everything and never {n|ends|end}.',
+  'say.endless': '**{n} {n|key|keys}** may do everything and never {n|ends|end}.',
+  'more.bare': '{bare} of {n} {n|administrator|administrators} {bare|signs|sign} in with a password alone.',
   'more.expired': '{n} {n|key has|keys have} expired.',
   'more.setup':
     'An administrator exists, so setup links of the first start no longer work; `thrum admin reset-password` helps whoever is locked out.',
