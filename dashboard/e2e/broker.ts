@@ -10,6 +10,10 @@ import { promisify } from 'node:util';
 export const NAME = 'admin';
 export const PASSWORD = 'correct-horse-battery';
 const run = promisify(execFile);
+const RULES = `[acl]
+rules = ["deny all pub locked/#", "allow all pubsub #"]
+default = "deny"
+`;
 
 function program(): string {
   const path = process.env['THRUM'];
@@ -41,8 +45,10 @@ export class Broker {
     this.below = below;
   }
 
-  /** Starts a broker; with `password` it has an administrator. */
-  static async start(options: { administrator?: boolean; below?: string } = {}): Promise<Broker> {
+  /** Starts a broker, with an administrator and rules in its file unless the options say otherwise. */
+  static async start(
+    options: { administrator?: boolean; below?: string; rules?: boolean } = {},
+  ): Promise<Broker> {
     const folder = await mkdtemp(join(tmpdir(), 'thrum-e2e-'));
     const ports: [number, number, number] = [await freePort(), await freePort(), await freePort()];
     const broker = new Broker(folder, ports, options.below ?? '');
@@ -58,10 +64,7 @@ http = { bind = "127.0.0.1:${broker.httpPort}" }
 anonymous = true
 [limits]
 client = { queue = 20 }
-[acl]
-rules = ["deny all pub locked/#", "allow all pubsub #"]
-default = "deny"
-`,
+${options.rules === false ? '' : RULES}`,
     );
     await writeFile(join(folder, 'password'), PASSWORD);
     await broker.up(options.administrator ?? true);

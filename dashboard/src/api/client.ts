@@ -45,11 +45,14 @@ export function whenSignedOut(action: () => void): void {
   onSignedOut = action;
 }
 
+/** Parameters behind the question mark; those that are empty are left out. */
+export type Query = Readonly<Record<string, unknown>>;
+
 /** The address of a route with its parameters. */
 export function address(
   route: string,
   path: Readonly<Record<string, unknown>> = {},
-  query: Readonly<Record<string, unknown>> = {},
+  query: Query = {},
 ): string {
   const filled = route.replace(/\{(\w+)\}/g, (_, name: string) => segment(String(path[name])));
   const parameters = new URLSearchParams();
@@ -81,7 +84,7 @@ function record(value: unknown): Record<string, unknown> {
 export async function send(
   method: string,
   url: string,
-  body: string | undefined,
+  body: string | Blob | undefined,
   signal?: AbortSignal,
   type = 'application/json',
 ): Promise<Response> {
@@ -102,8 +105,15 @@ export async function send(
   }
 }
 
-async function request(method: Method, url: string, body: unknown, signal?: AbortSignal): Promise<Response> {
-  const response = await send(method, url, body === undefined ? undefined : JSON.stringify(body), signal);
+async function request(
+  method: Method,
+  url: string,
+  body: unknown,
+  signal?: AbortSignal,
+  type?: string,
+): Promise<Response> {
+  const sent = body === undefined || body instanceof Blob ? body : JSON.stringify(body);
+  const response = await send(method, url, sent, signal, type);
   if (response.ok) return response;
   const problem = await problemOf(response);
   if (response.status === 401 && token !== null && !url.startsWith(`${BASE}/login`)) onSignedOut();
@@ -130,7 +140,32 @@ function sender<M extends Method>(method: M) {
   };
 }
 
+/** Routes that take a file. */
+type FileRoute = {
+  [P in Route<'post'>]: Operation<P, 'post'> extends { requestBody?: { content: { 'text/plain': unknown } } }
+    ? P
+    : never;
+}[Route<'post'>];
+
+/** Sends a file to a route that takes one. */
+async function upload<P extends FileRoute>(
+  route: P,
+  file: Blob,
+  options: QueryOf<Operation<P, 'post'>>,
+): Promise<AnswerOf<Operation<P, 'post'>>> {
+  const rest: { query?: unknown } = options;
+  const response = await request(
+    'post',
+    address(route, {}, record(rest.query)),
+    file,
+    undefined,
+    'text/plain',
+  );
+  return answered<AnswerOf<Operation<P, 'post'>>>(await response.text());
+}
+
 export const api = {
+  upload,
   get: sender('get'),
   post: sender('post'),
   put: sender('put'),
