@@ -11,6 +11,10 @@ import { promisify } from 'node:util';
 export const NAME = 'admin';
 export const PASSWORD = 'correct-horse-battery';
 const run = promisify(execFile);
+const RULES = `[acl]
+rules = ["deny all pub locked/#", "allow all pubsub #"]
+default = "deny"
+`;
 
 function program(): string {
   const path = process.env['THRUM'];
@@ -46,8 +50,10 @@ export class Broker {
     this.below = below;
   }
 
-  /** Starts a broker; unless it shall have no administrator, it has one. */
-  static async start(options: { administrator?: boolean; below?: string } = {}): Promise<Broker> {
+  /** Starts a broker, with an administrator and rules in its file unless the options say otherwise. */
+  static async start(
+    options: { administrator?: boolean; below?: string; rules?: boolean } = {},
+  ): Promise<Broker> {
     const folder = await mkdtemp(join(tmpdir(), 'thrum-e2e-'));
     const below = options.below ?? '';
     const [mqtt, http] = [await freePort(), await freePort()];
@@ -65,10 +71,7 @@ http = { bind = "127.0.0.1:${broker.httpPort}" }
 anonymous = true
 [limits]
 client = { queue = 20 }
-[acl]
-rules = ["deny all pub locked/#", "allow all pubsub #"]
-default = "deny"
-`,
+${options.rules === false ? '' : RULES}`,
     );
     await writeFile(join(folder, 'password'), PASSWORD);
     await broker.up(options.administrator ?? true);
@@ -117,6 +120,11 @@ default = "deny"
     await this.down();
     this.#pages?.kill();
     await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  /** Its folder, for files of a test. */
+  get folder(): string {
+    return this.#folder;
   }
 
   /** The address of the dashboard. */

@@ -3,6 +3,7 @@
 //   node e2e/server.mjs BROKER-PORT PORT [/SUB/PATH] [built]
 import { createReadStream, existsSync, statSync } from 'node:fs';
 import { createServer, request } from 'node:http';
+import { connect } from 'node:net';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -42,6 +43,8 @@ createServer((question, answer) => {
     { host: '127.0.0.1', port: Number(brokerPort), path, method: question.method, headers: question.headers },
     (reply) => {
       answer.writeHead(reply.statusCode ?? 502, reply.headers);
+      // A stream begins with its head, before its first event.
+      answer.flushHeaders();
       reply.pipe(answer);
       reply.on('error', () => answer.destroy());
     },
@@ -49,4 +52,23 @@ createServer((question, answer) => {
   onward.on('error', () => (answer.headersSent ? answer.destroy() : answer.writeHead(502).end()));
   answer.on('close', () => onward.destroy());
   question.pipe(onward);
-}).listen(Number(port), '127.0.0.1');
+})
+  // A WebSocket: the request goes on as it is, and then the bytes of both sides.
+  .on('upgrade', (question, socket, head) => {
+    if (!question.url.startsWith(below)) {
+      socket.destroy();
+      return;
+    }
+    const onward = connect(Number(brokerPort), '127.0.0.1', () => {
+      const lines = [`GET ${question.url.slice(below.length)} HTTP/1.1`];
+      for (let at = 0; at < question.rawHeaders.length; at += 2)
+        lines.push(`${question.rawHeaders[at]}: ${question.rawHeaders[at + 1]}`);
+      onward.write(`${lines.join('\r\n')}\r\n\r\n`);
+      onward.write(head);
+      onward.pipe(socket);
+      socket.pipe(onward);
+    });
+    onward.on('error', () => socket.destroy());
+    socket.on('error', () => onward.destroy());
+  })
+  .listen(Number(port), '127.0.0.1');

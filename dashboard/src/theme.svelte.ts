@@ -1,5 +1,5 @@
 // Light and dark: that of the system until another one is chosen. `public/theme.js` sets it before the first paint.
-type Chosen = 'light' | 'dark';
+export type Chosen = 'light' | 'dark';
 
 class Theme {
   chosen = $state<Chosen | null>(null);
@@ -20,10 +20,17 @@ class Theme {
   }
 
   turn(): void {
-    this.chosen = this.dark ? 'light' : 'dark';
-    document.documentElement.dataset['theme'] = this.chosen;
+    this.choose(this.dark ? 'light' : 'dark');
+  }
+
+  /** Null follows the system. */
+  choose(theme: Chosen | null): void {
+    this.chosen = theme;
+    if (theme === null) delete document.documentElement.dataset['theme'];
+    else document.documentElement.dataset['theme'] = theme;
     try {
-      localStorage.setItem('thrum-theme', this.chosen);
+      if (theme === null) localStorage.removeItem('thrum-theme');
+      else localStorage.setItem('thrum-theme', theme);
     } catch {
       // Without storage the choice holds for this page.
     }
