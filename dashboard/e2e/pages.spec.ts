@@ -216,6 +216,7 @@ test('the page speaks Chinese and keeps it', async ({ page }) => {
 
 for (const width of [360, 400, 768, 1024, 1280, 1920]) {
   test(`no page scrolls sideways at ${width} px`, async ({ page }) => {
+    test.slow();
     await page.setViewportSize({ width, height: 900 });
     await signIn(page, broker);
     for (const place of [
@@ -227,6 +228,12 @@ for (const width of [360, 400, 768, 1024, 1280, 1920]) {
       'messages/retained',
       'messages/groups',
       'bench',
+      'admin/access',
+      'admin/access/rules',
+      'admin/access/test',
+      'admin/people',
+      'admin/audit',
+      'account',
       'more',
     ]) {
       await go(page, broker, place);
