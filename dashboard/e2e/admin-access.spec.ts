@@ -33,6 +33,17 @@ test('the tab is in the address, and one that does not exist is told', async ({ 
   expect(errors).toEqual([]);
 });
 
+test('a list that cannot be read says so, and is read again', async ({ page }) => {
+  await signIn(page, broker, '#/admin/audit');
+  await page.route('**/api/v1/users?*', (route) => route.abort());
+  await page.getByRole('link', { name: 'Access', exact: true }).click();
+  await expect(page.getByRole('alert')).toContainText('the broker does not answer');
+  await accessible(page);
+  await page.unroute('**/api/v1/users?*');
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await expect(page.getByText('There are no users yet.')).toBeVisible();
+});
+
 test('a role and a user are added, changed and removed', async ({ page }) => {
   const errors = watched(page);
   await signIn(page, broker, '#/admin/access/groups');

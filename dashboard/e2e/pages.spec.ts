@@ -226,6 +226,16 @@ test('no page scrolls sideways, from 360 px to 4K', async ({ page }) => {
     'messages/retained',
     'messages/groups',
     'bench',
+    'admin/access',
+    'admin/access/rules',
+    'admin/access/test',
+    'admin/people',
+    'admin/audit',
+    'admin/settings',
+    'admin/listeners',
+    'admin/backup',
+    'account',
+    'data',
     'more',
   ]) {
     await go(page, broker, place);

@@ -3,6 +3,7 @@ export default {
   'say.asking': 'Reading the audit log…',
   'say.none': 'The audit log has no entries.',
   say: 'The last entry is **{action}** by {who}, {day}.',
+  'say.filtered': 'The last of these entries is **{action}** by {who}, {day}.',
   more: 'Every change, login and refusal is written before it is answered.',
   'more.refused': '{n} {n|entry|entries} on this page {n|was|were} refused.',
   'more.damaged': '**{n} {n|line|lines} of the files cannot be read:** torn by a crash, or changed.',

@@ -6,6 +6,7 @@ const chinese: Catalogue<keyof typeof english> = {
   'say.asking': '正在读取审计日志…',
   'say.none': '审计日志没有记录。',
   say: '最近一条是 {who} 的 **{action}**，{day}。',
+  'say.filtered': '其中最近一条是 {who} 的 **{action}**，{day}。',
   more: '每次修改、登录和拒绝在应答之前写入。',
   'more.refused': '此页有 {n} 条被拒绝。',
   'more.damaged': '**文件中有 {n} 行无法读取：**因崩溃损坏或被修改。',

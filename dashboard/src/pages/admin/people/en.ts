@@ -101,6 +101,7 @@ export default {
   'days.0': 'never',
   'made.by': 'Made by',
   'key.unused': 'not used yet',
+  'key.title': 'Make a key',
   'key.add': 'Make a key…',
   'key.add.verb': 'Make the key',
   'key.made': 'The key for {name}',

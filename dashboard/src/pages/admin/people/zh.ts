@@ -99,6 +99,7 @@ const chinese: Catalogue<keyof typeof english> = {
   'days.0': '永不',
   'made.by': '创建者',
   'key.unused': '尚未使用',
+  'key.title': '创建密钥',
   'key.add': '创建密钥…',
   'key.add.verb': '创建密钥',
   'key.made': '{name} 的密钥',
