@@ -15,6 +15,8 @@ export type Scope =
   | 'logs:read'
   | 'audit:read'
   | 'metrics:read'
+  | 'benchmarks:read'
+  | 'benchmarks:write'
   | 'admin';
 
 /** Whether scopes permit something; `admin` includes everything. */

@@ -9,3 +9,17 @@ export interface Line {
 }
 /** How the vertical axis behaves. */
 export type Axis = 'zero' | 'log' | 'around';
+
+/** A moment with a word: where a stage begins. */
+export interface Mark {
+  atMs: number;
+  text: string;
+}
+
+/** A limit that values must keep, as a dashed line with its sentence. */
+export interface Limit {
+  value: number;
+  text: string;
+  /** A token of a state. */
+  colour: string;
+}

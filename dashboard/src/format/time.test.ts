@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { age, moment, secondsSince, span } from './time';
+import { age, moment, secondsSince, span, stopwatch } from './time';
 
 const plain = (text: string) => text.replaceAll('\u202f', ' ');
 
@@ -38,4 +38,13 @@ describe('moments', () => {
   test('what is in the future is zero seconds ago', () =>
     expect(secondsSince('2026-11-27T14:00:10Z', Date.parse('2026-11-27T14:00:00Z'))).toBe(0));
   test('an unknown time has no age', () => expect(secondsSince('soon', 0)).toBeNull());
+});
+
+describe('seconds since a start', () => {
+  test.each([
+    [0, '0:00'],
+    [133.4, '2:13'],
+    [3733, '1:02:13'],
+    [null, '–'],
+  ])('%s are "%s"', (seconds, text) => expect(stopwatch(seconds)).toBe(text));
 });

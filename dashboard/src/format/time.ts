@@ -54,6 +54,15 @@ export function minute(time: number | Date): string {
   return `${two(date.getHours())}:${two(date.getMinutes())}`;
 }
 
+/** Seconds since a start as "2:13", "1:02:13". */
+export function stopwatch(seconds: number | null | undefined): string {
+  if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return NONE;
+  const whole = Math.max(0, Math.round(seconds));
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return `${minutes}:${two(whole % 60)}`;
+  return `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${two(whole % 60)}`;
+}
+
 /** "Tue 24 Nov", in the reader's language. */
 export function day(time: number | Date, language: Language): string {
   const form: Intl.DateTimeFormatOptions =

@@ -14,6 +14,19 @@ const page = (key: string, loader: Loader): Page => ({
   load: () => loader().then((found) => found.default),
 });
 
+function benchPage(view: string | undefined): Loader {
+  switch (view) {
+    case undefined:
+      return () => import('./bench/Runs.svelte');
+    case 'new':
+      return () => import('./bench/NewRun.svelte');
+    case 'compare':
+      return () => import('./bench/Compare.svelte');
+    default:
+      return () => import('./bench/Run.svelte');
+  }
+}
+
 /** The page of a place; null if there is none. */
 export function pageFor(path: readonly string[]): Page | null {
   const [first, second] = path;
@@ -32,9 +45,13 @@ export function pageFor(path: readonly string[]): Page | null {
     case 'why':
       return page('why', () => import('./why/Why.svelte'));
     case 'bench':
+      return page(`bench ${second ?? ''}`, benchPage(second));
     case 'data':
+      return page('data', () => import('./data/Data.svelte'));
     case 'admin':
-      return page(first, () => import('./soon/Soon.svelte'));
+      return page('admin', () => import('./admin/Admin.svelte'));
+    case 'account':
+      return page('account', () => import('./account/Account.svelte'));
     case 'more':
       return page('more', () => import('./soon/More.svelte'));
     default:

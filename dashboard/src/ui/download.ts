@@ -17,6 +17,24 @@ export function csv(head: readonly string[], rows: readonly (readonly Cell[])[])
   return [head, ...rows].map((row) => row.map(cell).join(',')).join('\r\n') + '\r\n';
 }
 
+/** Objects as CSV, below the names of their fields: lists with spaces between, other values as JSON. */
+export function tableOf(rows: readonly object[]): string {
+  const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const table = rows.map((row) => {
+    const values = new Map<string, unknown>(Object.entries(row));
+    return names.map((name) => flat(values.get(name)));
+  });
+  return csv(names, table);
+}
+
+function flat(value: unknown): Cell {
+  if (value === null || value === undefined) return null;
+  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return value;
+  if (Array.isArray(value) && value.every((one) => typeof one === 'string' && !/\s/.test(one)))
+    return value.join(' ');
+  return JSON.stringify(value);
+}
+
 function cell(value: Cell): string {
   if (value === null || value === undefined) return '';
   if (typeof value !== 'string') return value.toString();

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { CLIENT_LOOK, clientState } from './clientState';
-import { csv } from './download';
+import { csv, tableOf } from './download';
 import { verdictOf } from './health.svelte';
+import { freshPassword } from './password';
 
 describe('CSV', () => {
   test('quotes what has commas, quotes and lines', () =>
@@ -16,6 +17,13 @@ describe('CSV', () => {
     ).toBe('a,b\r\n"x,y","say ""hi"""\r\n1,\r\n'));
   test('a client identifier cannot be a formula', () =>
     expect(csv(['id'], [['=1+1']])).toBe("id\r\n'=1+1\r\n"));
+  test('objects have a column for each name, and values that are no texts are JSON', () =>
+    expect(
+      tableOf([
+        { a: ['x', 'y'], b: null },
+        { a: ['allow all pub #'], c: { d: 1 } },
+      ]),
+    ).toBe('a,b,c\r\nx y,,\r\n"[""allow all pub #""]",,"{""d"":1}"\r\n'));
 });
 
 describe('the state of a client', () => {
@@ -39,4 +47,20 @@ describe('health', () => {
   ] as const)('%j with %s drops is %s', (alarms, drops, state) =>
     expect(verdictOf(alarms, drops)).toBe(state),
   );
+});
+
+describe('a password that is made', () => {
+  test('has no characters that are taken for each other, and no bias', () => {
+    let next = 0;
+    const counting = (bytes: Uint8Array) => {
+      bytes[0] = next;
+      next = (next + 37) % 256;
+    };
+    expect(freshPassword(counting)).toMatch(/^(?:[^-0O1lIo]{5}-){3}[^-0O1lI]{5}$/);
+    const last = freshPassword((bytes) => {
+      bytes[0] = next % 2 === 0 ? 255 : 0;
+      next += 1;
+    });
+    expect(last).toBe('aaaaa-aaaaa-aaaaa-aaaaa');
+  });
 });

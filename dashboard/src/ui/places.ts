@@ -17,3 +17,18 @@ export type PlaceName = (typeof PLACES)[number]['name'];
 export function isPlace(name: string): name is PlaceName {
   return PLACES.some((place) => place.name === name);
 }
+
+/** The tabs of Admin, in their order. */
+export const ADMIN_TABS = [
+  'access',
+  'people',
+  'listeners',
+  'settings',
+  'audit',
+  'logs',
+  'backup',
+  'api',
+  'test',
+] as const;
+
+export type AdminTab = (typeof ADMIN_TABS)[number];

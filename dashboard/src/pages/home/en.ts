@@ -133,6 +133,14 @@ export default {
   'devices.title': 'No device at hand?',
   'devices.text':
     'This starts 100 simulated clients: 50 send a message a second to 50 others. It ends after ten minutes and leaves nothing behind.',
+  'sim.text':
+    'A process beside the broker simulates 100 devices that send a JSON message each second to a handful of subscribers, for ten minutes, so that every page has something to show.',
+  'sim.start': 'Simulate 100 devices',
+  'sim.starting': 'Starting…',
+  'sim.runs':
+    '**A benchmark goes on:** {name}, {gone} of {all}. Its clients and messages are part of what this page shows.',
+  'sim.show': 'Show the run',
+  'sim.stop': 'Stop it',
   'setup.title': 'What is set up',
   'setup.listener': 'Listener',
   'setup.address': 'Address',

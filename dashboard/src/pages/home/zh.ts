@@ -129,6 +129,13 @@ const chinese: Catalogue<keyof typeof english> = {
   'devices.title': '手边没有设备？',
   'devices.text':
     '这会启动 100 个模拟客户端：50 个每秒向另外 50 个各发一条消息。十分钟后结束，不留下任何东西。',
+  'sim.text':
+    '服务器之外的一个进程在十分钟内模拟 100 台设备，它们每秒向几个订阅者发送一条 JSON 消息，使每个页面都有内容可看。',
+  'sim.start': '模拟 100 台设备',
+  'sim.starting': '正在启动…',
+  'sim.runs': '**性能测试正在进行：** {name}，{gone} / {all}。其客户端和消息也包含在此页面的数据中。',
+  'sim.show': '查看测试',
+  'sim.stop': '停止',
   'setup.title': '已设置',
   'setup.listener': '监听器',
   'setup.address': '地址',

@@ -4,6 +4,4 @@ export default {
   data: 'There is no page for sinks yet.',
   'data.text':
     'Sinks write messages to databases and other brokers; they are configured in the file of the broker.',
-  admin: 'There is no page for access, listeners and settings yet.',
-  'admin.text': 'These commands do the same:',
 } as const;

@@ -6,8 +6,6 @@ const chinese: Catalogue<keyof typeof english> = {
   'bench.text': '此页面将列出测试、启动新的测试并实时显示。',
   data: '数据出口还没有页面。',
   'data.text': '数据出口把消息写入数据库和其他服务器；在服务器的配置文件中设置。',
-  admin: '访问、监听器和设置还没有页面。',
-  'admin.text': '以下命令可以完成同样的事：',
 };
 
 export default chinese;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use thrum_engine::stages::StageSeries;
+
 use super::pulse::{Pulse, RATES};
 use crate::sys_topics::DROPS;
 
@@ -53,7 +55,7 @@ const fn figure(name: &'static str, unit: LiveUnit) -> LiveFigure {
 }
 
 /// The figures, by their places in [`LiveSecond::values`].
-pub const LIVE_FIGURES: [LiveFigure; 28] = [
+pub const LIVE_FIGURES: [LiveFigure; 40] = [
     figure("clients", LiveUnit::Count),
     figure("sessions", LiveUnit::Count),
     figure("subscriptions", LiveUnit::Count),
@@ -82,12 +84,40 @@ pub const LIVE_FIGURES: [LiveFigure; 28] = [
     figure("delivery_p99_ms", LiveUnit::Millis),
     figure("cpu_percent", LiveUnit::Percent),
     figure("memory_bytes", LiveUnit::Bytes),
+    figure("deliveries_to_100us", LiveUnit::PerSecond),
+    figure("deliveries_to_200us", LiveUnit::PerSecond),
+    figure("deliveries_to_500us", LiveUnit::PerSecond),
+    figure("deliveries_to_1ms", LiveUnit::PerSecond),
+    figure("deliveries_to_2ms", LiveUnit::PerSecond),
+    figure("deliveries_to_5ms", LiveUnit::PerSecond),
+    figure("deliveries_to_10ms", LiveUnit::PerSecond),
+    figure("deliveries_to_20ms", LiveUnit::PerSecond),
+    figure("deliveries_to_50ms", LiveUnit::PerSecond),
+    figure("deliveries_to_100ms", LiveUnit::PerSecond),
+    figure("deliveries_to_1s", LiveUnit::PerSecond),
+    figure("deliveries_longer", LiveUnit::PerSecond),
+];
+
+/// The longest times of the ranges of `deliveries_to_…`, in nanoseconds; each range begins where
+/// the one before it ends, and `deliveries_longer` has the rest.
+const DELIVERY_RANGES_NS: [u64; 11] = [
+    100_000,
+    200_000,
+    500_000,
+    1_000_000,
+    2_000_000,
+    5_000_000,
+    10_000_000,
+    20_000_000,
+    50_000_000,
+    100_000_000,
+    1_000_000_000,
 ];
 
 const FIGURES: usize = LIVE_FIGURES.len();
 
 const _: () = assert!(
-    FIGURES == 4 + RATES.len() + 1 + DROPS.len() + 4,
+    FIGURES == 4 + RATES.len() + 1 + DROPS.len() + 4 + DELIVERY_RANGES_NS.len() + 1,
     "a figure for each of them"
 );
 
@@ -101,7 +131,7 @@ pub struct LiveSecond {
 }
 
 /// Bytes of the history at most.
-const HISTORY_BYTES_MAX: usize = 128 * 1024;
+const HISTORY_BYTES_MAX: usize = 160 * 1024;
 
 const _: () = assert!(HISTORY_SECONDS * size_of::<LiveSecond>() <= HISTORY_BYTES_MAX);
 
@@ -121,7 +151,10 @@ impl Pulse {
         ];
         let rates = self.rates.iter().zip(&earlier.rates);
         let drops = self.drops.iter().zip(&earlier.drops);
-        let (p50, p99) = self.delivery_millis(earlier);
+        let deliveries = self.deliveries.as_ref().zip(earlier.deliveries.as_ref());
+        let deliveries = deliveries.map(|(now, before)| now.since(before));
+        let (p50, p99) = delivery_millis(deliveries.as_ref());
+        let ranges = deliveries.as_ref().map(counts_by_range);
         let cpu = match (self.cpu_millis, earlier.cpu_millis) {
             (Some(now), Some(before)) => rate(now, before) / 10.0,
             _ => f64::NAN,
@@ -132,7 +165,8 @@ impl Pulse {
             .chain(rates.map(|(now, before)| rate(*now, *before)))
             .chain([rate(self.dropped, earlier.dropped)])
             .chain(drops.map(|(now, before)| rate(*now, *before)))
-            .chain([p50, p99, cpu, self.memory_bytes.map_or(f64::NAN, as_real)]);
+            .chain([p50, p99, cpu, self.memory_bytes.map_or(f64::NAN, as_real)])
+            .chain(ranges.into_iter().flatten().map(|count| rate(count, 0)));
         let mut values = [f32::NAN; FIGURES];
         for (place, value) in values.iter_mut().zip(all) {
             *place = narrow(value);
@@ -142,19 +176,24 @@ impl Pulse {
             values,
         }
     }
+}
 
-    /// The times within which 50 and 99 of 100 stamped messages were delivered.
-    fn delivery_millis(&self, earlier: &Self) -> (f64, f64) {
-        let (Some(now), Some(before)) = (&self.deliveries, &earlier.deliveries) else {
-            return (f64::NAN, f64::NAN);
-        };
-        let series = now.since(before);
-        if series.count() == 0 {
-            return (f64::NAN, f64::NAN);
-        }
-        let millis = |permille| as_real(series.quantile_ns(permille)) / 1e6;
-        (millis(500), millis(990))
+/// The times within which 50 and 99 of 100 stamped messages were delivered.
+fn delivery_millis(deliveries: Option<&StageSeries>) -> (f64, f64) {
+    let Some(series) = deliveries.filter(|series| series.count() > 0) else {
+        return (f64::NAN, f64::NAN);
+    };
+    let millis = |permille| as_real(series.quantile_ns(permille)) / 1e6;
+    (millis(500), millis(990))
+}
+
+/// How many stamped messages were delivered within each of the [`DELIVERY_RANGES_NS`], and later.
+fn counts_by_range(deliveries: &StageSeries) -> [u64; DELIVERY_RANGES_NS.len() + 1] {
+    let mut counts = [0; DELIVERY_RANGES_NS.len() + 1];
+    for (ns, count) in deliveries.cells() {
+        counts[DELIVERY_RANGES_NS.partition_point(|most| *most < ns)] += count;
     }
+    counts
 }
 
 #[expect(
@@ -215,6 +254,8 @@ impl History {
 
 #[cfg(test)]
 mod tests {
+    use thrum_engine::stages::{MessageStage, StageFigures};
+
     use super::*;
 
     fn pulse(secs: u64) -> Pulse {
@@ -260,6 +301,35 @@ mod tests {
             "nothing is stamped"
         );
         assert!(value(&pulse(3).since(&pulse(3)), "messages_in").is_nan());
+    }
+
+    #[test]
+    fn every_delivery_is_in_the_range_of_its_time() {
+        let all = StageFigures::full(3);
+        let series = all.series(MessageStage::Broker);
+        let mut later = pulse(14);
+        later.deliveries = Some(series.clone());
+        let mut earlier = pulse(12);
+        earlier.deliveries = Some(StageSeries::default());
+        let second = later.since(&earlier);
+        let names = LIVE_FIGURES.iter().map(|figure| figure.name);
+        let ranges: Vec<_> = names
+            .filter(|name| name.starts_with("deliveries_"))
+            .collect();
+        assert_eq!(ranges.len(), DELIVERY_RANGES_NS.len() + 1);
+        let sum: f32 = ranges.iter().map(|name| value(&second, name)).sum();
+        is(sum, narrow(as_real(series.count()) / 2.0));
+        let to_100us = series.cells().filter(|(ns, _)| *ns <= 100_000);
+        let to_100us: u64 = to_100us.map(|(_, count)| count).sum();
+        is(
+            value(&second, "deliveries_to_100us"),
+            narrow(as_real(to_100us) / 2.0),
+        );
+        assert!(value(&second, "deliveries_longer") > 0.0);
+        assert!(
+            value(&pulse(14).since(&pulse(12)), "deliveries_longer").is_nan(),
+            "nothing is stamped"
+        );
     }
 
     #[test]

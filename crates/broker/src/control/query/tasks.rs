@@ -6,10 +6,10 @@ use std::fmt;
 use crate::traffic::Traffic;
 use thrum_engine::node::metrics::Counter;
 
-/// Least units of all query tasks in a turn: about 0.16 ms, which is the latency that queries add
-/// for clients. A page of a million sessions takes about 1000 turns, each of which costs the worker
+/// Least units of all query tasks in a turn: about 0.08 ms, which is the latency that queries add
+/// for clients. A page of a million sessions takes about 2000 turns, each of which costs the worker
 /// some microseconds more.
-pub(crate) const QUERY_UNITS: u64 = 1024;
+pub(crate) const QUERY_UNITS: u64 = 512;
 
 /// Most units of all query tasks in a turn, about 0.3 ms.
 const QUERY_UNITS_MAX: u64 = 2048;
@@ -125,9 +125,9 @@ mod tests {
 
     #[test]
     fn queries_have_a_share_of_the_turns_of_a_busy_worker() {
-        assert_eq!(portion_after(0), 1024);
-        assert_eq!(portion_after(8 * 1024), 1024);
-        assert_eq!(portion_after(8 * 1500), 1500);
+        assert_eq!(portion_after(0), 512);
+        assert_eq!(portion_after(8 * 512), 512);
+        assert_eq!(portion_after(8 * 1000), 1000);
         assert_eq!(portion_after(1 << 20), 2048);
     }
 }

@@ -1,0 +1,52 @@
+// A list that the broker gives in pages: one page is shown, and the cursors of those before are kept.
+import { type Problem, asProblem } from './problem';
+
+export interface Part<Row> {
+  rows: readonly Row[];
+  next?: string | null | undefined;
+}
+
+export class Paged<Row> {
+  /** Rows of the page; null until the first answer. */
+  rows = $state.raw<readonly Row[] | null>(null);
+  problem = $state.raw<Problem | null>(null);
+  page = $state(0);
+  #cursors = $state.raw<(string | undefined)[]>([undefined]);
+  #asked = 0;
+  readonly #ask: (cursor: string | undefined) => Promise<Part<Row>>;
+
+  constructor(ask: (cursor: string | undefined) => Promise<Part<Row>>) {
+    this.#ask = ask;
+  }
+
+  get more(): boolean {
+    return this.#cursors[this.page + 1] !== undefined;
+  }
+
+  /** Begins anew, with other parameters. */
+  first(): Promise<void> {
+    this.#cursors = [undefined];
+    this.rows = null;
+    return this.turn(0);
+  }
+
+  /** Asks for the same page again. */
+  again(): Promise<void> {
+    return this.turn(this.page);
+  }
+
+  async turn(to: number): Promise<void> {
+    this.#asked += 1;
+    const mine = this.#asked;
+    try {
+      const part = await this.#ask(this.#cursors[to]);
+      if (mine !== this.#asked) return;
+      this.rows = part.rows;
+      this.page = to;
+      this.#cursors = [...this.#cursors.slice(0, to + 1), part.next ?? undefined];
+      this.problem = null;
+    } catch (error) {
+      if (mine === this.#asked) this.problem = asProblem(error);
+    }
+  }
+}

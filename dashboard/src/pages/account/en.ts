@@ -1,0 +1,3 @@
+export default {
+  say: 'You are signed in as **{name}**.',
+} as const;

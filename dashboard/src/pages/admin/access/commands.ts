@@ -1,0 +1,95 @@
+// Commands of thrum that do what the dialogs do. A password is never in one: the command asks for it.
+import { commandOf, each } from '../../../ui/same';
+
+/** Whether the command can say these rules: it puts those that deny before the others. */
+export function sayable(rules: readonly string[]): boolean {
+  const effects = rules.map((rule) => (/^deny\s/.test(rule) ? 'deny' : 'allow'));
+  return effects.lastIndexOf('deny') < effects.length - effects.filter((one) => one === 'allow').length;
+}
+
+/** Rules as options, which are without "allow" and "deny". */
+export function ruleOptions(rules: readonly string[]): string[] {
+  return rules.flatMap((rule) => {
+    const [, effect, rest] = /^(allow|deny)\s+(.*)$/.exec(rule) ?? [];
+    if (effect === undefined || rest === undefined) return ['--allow', rule];
+    return [`--${effect}`, rest];
+  });
+}
+
+interface UserForm {
+  name: string;
+  roles: readonly string[];
+  groups: readonly string[];
+  rules: readonly string[];
+  superuser: boolean;
+}
+
+export function addUser(user: UserForm & { scram: boolean }): string {
+  return commandOf([
+    'users',
+    'add',
+    user.name || 'NAME',
+    ...each('--role', user.roles),
+    ...each('--group', user.groups),
+    ...ruleOptions(user.rules),
+    user.superuser && '--superuser',
+    user.scram && '--scram',
+  ]);
+}
+
+export function changeUser(user: UserForm & { disabled: boolean }): string {
+  return commandOf([
+    'users',
+    'change',
+    user.name,
+    ...each('--role', user.roles),
+    ...each('--group', user.groups),
+    '--no-rules',
+    ...ruleOptions(user.rules),
+    '--superuser',
+    String(user.superuser),
+    '--disabled',
+    String(user.disabled),
+  ]);
+}
+
+export function setRules(
+  kind: 'role' | 'group',
+  name: string,
+  roles: readonly string[],
+  rules: readonly string[],
+): string {
+  const words = kind === 'role' ? ['roles', 'set'] : ['users', 'groups', 'set'];
+  return commandOf([...words, name || 'NAME', ...each('--role', roles), ...ruleOptions(rules)]);
+}
+
+/** A duration as commands take it: 600 → 10m. */
+export function duration(seconds: number): string {
+  for (const [unit, size] of [
+    ['d', 86_400],
+    ['h', 3600],
+    ['m', 60],
+  ] as const)
+    if (seconds % size === 0) return `${seconds / size}${unit}`;
+  return `${seconds}s`;
+}
+
+export type BanKind = 'client_id' | 'user' | 'address';
+
+export function addBan(
+  kind: BanKind,
+  value: string,
+  seconds: number,
+  reason: string,
+  disconnect: boolean,
+): string {
+  return commandOf([
+    'bans',
+    'add',
+    `--${kind.replace('_', '-')}`,
+    value || '…',
+    ...(seconds > 0 ? ['--for', duration(seconds)] : []),
+    ...(reason === '' ? [] : ['--reason', reason]),
+    !disconnect && '--keep-connected',
+  ]);
+}

@@ -1,0 +1,27 @@
+// What is typed as lists: names with commas between, rules a line each.
+
+/** Names of a text, each once. */
+export function namesOf(text: string): string[] {
+  return [
+    ...new Set(
+      text
+        .split(',')
+        .map((name) => name.trim())
+        .filter((name) => name !== ''),
+    ),
+  ];
+}
+
+/** The text with a name, or without it if it is there. */
+export function toggled(text: string, name: string): string {
+  const names = namesOf(text);
+  return (names.includes(name) ? names.filter((one) => one !== name) : [...names, name]).join(', ');
+}
+
+/** Rules of a text; empty lines are none. */
+export function rulesOf(text: string): string[] {
+  return text
+    .split('\n')
+    .map((rule) => rule.trim())
+    .filter((rule) => rule !== '');
+}

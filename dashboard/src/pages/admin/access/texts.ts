@@ -1,0 +1,4 @@
+import { texts } from '../../../i18n/index.svelte';
+import english from './en';
+
+export const t = texts(english, () => import('./zh').then((found) => found.default));

@@ -1,0 +1,40 @@
+import type { Catalogue } from '../../../i18n/index.svelte';
+import type english from './en';
+
+const chinese: Catalogue<keyof typeof english> = {
+  say: '此服务器（版本 {version}）管理接口的 **{n} 个操作**。',
+  more: '列表来自服务器提供的文档 `api/v1/openapi.json`。请求使用您自己的权限发送；会改变内容的请求先询问。',
+  operations: '操作',
+  find: '查找操作',
+  none: '没有这样的操作。',
+  choose: '请选择一个操作。',
+  'choose.text': '参数会成为表单，请求会成为命令行。',
+  'scope.none': '不需要登录',
+  'scope.any': '任何登录',
+  'scope.lacks': '您的角色没有此权限：服务器会拒绝请求。',
+  required: '必填',
+  'list.hint': '每行一个值',
+  body: '正文',
+  'body.required': '必须有正文。',
+  fields: '正文的 {n} 个字段',
+  missing: '还缺少：{names}',
+  send: '发送 {method}',
+  'send.ask': '发送 {method}…',
+  sending: '正在等待回答…',
+  streaming: '正在读取 5 秒的流…',
+  stop: '停止',
+  as: '在别处发送同样的请求',
+  'as.key': '`$KEY` 是具有上述权限的 API 密钥。',
+  answer: '回答',
+  'answer.empty': '回答没有正文。',
+  save: '保存',
+  download: '下载',
+  'cut.size': '只显示前 256 KiB。',
+  'cut.time': '这是流的前 5 秒。',
+  'cut.file': '回答是文件，不在此显示。',
+  'ask.title': '发送 {method} {path}？',
+  'ask.verb': '发送 {method}',
+  'ask.blast': '**这会立即改变服务器。**大多数请求不能撤销。',
+};
+
+export default chinese;

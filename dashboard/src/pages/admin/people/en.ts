@@ -1,0 +1,3 @@
+export default {
+  soon: 'This tab is not built yet.',
+} as const;
