@@ -23,7 +23,7 @@ test('a newcomer opens the setup link, and sees the first message within two sec
     await expect(page.getByRole('region', { name: 'Five figures' })).toBeVisible({ timeout: 2000 });
     await expect(page.getByText('Your first message has arrived.')).toBeVisible();
     await page.getByRole('link', { name: 'Topics', exact: true }).first().click();
-    await expect(page.getByRole('heading', { level: 1 })).toContainText('counted since');
+    await expect(page.getByRole('heading', { level: 1 })).toContainText('this page began to count');
     await broker.publish('welcome', 'Hello tree');
     await expect(page.getByRole('row', { name: /^welcome/ })).toContainText('Hello tree', { timeout: 2000 });
     expect(errors).toEqual([]);
