@@ -1,6 +1,6 @@
 // Each page while it loads, when nothing is there, when the broker refuses, and when the broker starts again.
 import { expect, test } from '@playwright/test';
-import { Broker, Client } from './broker';
+import { Broker, Client, NAME, PASSWORD } from './broker';
 import { accessible, go, signIn, watched } from './page';
 
 const PLACES = [
@@ -93,13 +93,9 @@ test('a page survives that the broker starts again, and tells what it is', async
     const after = await Client.connect(own.mqttPort, 'after');
     // The sessions of administrators are gone with the broker: the page asks again, and returns to its place.
     await expect(page.getByText('Your session has ended.').first()).toBeVisible({ timeout: 30_000 });
-    await page.getByRole('button', { name: 'Sign in' }).first().click();
-    const name = page.getByLabel('Name');
-    if (await name.isVisible().catch(() => false)) {
-      await name.fill('admin');
-      await page.getByLabel('Password').fill('correct-horse-battery');
-      await page.getByRole('button', { name: 'Sign in' }).click();
-    }
+    await page.getByLabel('Name').fill(NAME);
+    await page.getByLabel('Password').fill(PASSWORD);
+    await page.getByRole('button', { name: 'Sign in' }).click();
     await expect(page.getByRole('link', { name: 'after', exact: true })).toBeVisible();
     await expect(page.getByRole('link', { name: 'before', exact: true })).toHaveCount(0);
     await expect(page.locator('header').getByText('· live')).toBeVisible();
