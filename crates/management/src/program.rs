@@ -18,6 +18,7 @@ use crate::api::{
     Applied, Backup, Configuration, ConfigurationVersion, Difference, Plan, Reloaded,
 };
 use crate::logs::Logs;
+use crate::thing::Thing;
 
 /// Keys and their new values; null takes a key back.
 pub type ConfigurationChanges = BTreeMap<String, Value>;
@@ -80,6 +81,9 @@ pub enum ProgramError {
     /// A key or a value is wrong, or the broker cannot take it over.
     #[error("{0}")]
     Refused(String),
+    /// The file of the keys that are set here cannot be read as one.
+    #[error("{0}")]
+    Damaged(String),
     /// Keys that the file, a variable or a flag sets.
     #[error("{}", pinned_words(.0))]
     Pinned(Vec<PinnedKey>),
@@ -93,7 +97,7 @@ pub enum ProgramError {
     #[error("there is no {what} {name:?}")]
     Missing {
         /// What.
-        what: &'static str,
+        what: Thing,
         /// Its name.
         name: String,
     },

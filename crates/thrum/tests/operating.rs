@@ -265,6 +265,59 @@ fn an_earlier_version_is_returned_to() {
 }
 
 #[test]
+fn a_damaged_file_of_set_keys_is_cured_by_a_rollback() {
+    let broker = Broker::start("damaged", "");
+    broker.printed("config set limits.max_packet 2MB --data-dir data");
+    let good = broker.file("data/managed.toml");
+    for damaged in [b"[limits\n".as_slice(), b"limits.max_packet = \"\xff\"\n"] {
+        std::fs::write(broker.folder.join("data/managed.toml"), damaged).unwrap();
+        let set = broker.run("config set limits.client.queue 9 --data-dir data");
+        let said = String::from_utf8_lossy(&set.stderr);
+        assert_eq!(set.status.code(), Some(6), "{said}");
+        for part in [
+            "managed.toml",
+            "thrum config rollback",
+            "thrum config versions",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        assert!(!said.contains("correct the key"), "{said}");
+        let back = broker.run("config rollback --data-dir data");
+        let said = String::from_utf8_lossy(&back.stderr);
+        assert_eq!(back.status.code(), Some(0), "{said}");
+        assert!(said.contains("in force, as version "), "{said}");
+        let (_, good) = good.split_once("\n\n").unwrap();
+        assert!(broker.file("data/managed.toml").ends_with(good));
+    }
+    let versions = broker.printed("config versions -o json --data-dir data");
+    assert_eq!(versions.lines().count(), 5, "{versions}");
+    let damaged = broker.refused("config rollback 2 --data-dir data");
+    assert!(damaged.contains("version 2 is damaged"), "{damaged}");
+    let back = broker.printed("config rollback 0 --data-dir data");
+    assert_eq!(back, "limits.max_packet: \"2MB\" -> \"1MiB\"\n");
+    let missing = broker.run("config rollback 99 --data-dir data");
+    assert_eq!(missing.status.code(), Some(3));
+}
+
+#[test]
+fn a_key_that_is_set_does_not_take_edits_of_files_with_it() {
+    let broker = Broker::start("edited", "");
+    broker.printed("config set limits.max_packet 2MB --data-dir data");
+    std::fs::write(broker.folder.join("data/managed.toml"), "").unwrap();
+    let set = broker.run("config set limits.client.queue 9 --data-dir data");
+    let said = String::from_utf8_lossy(&set.stderr);
+    assert_eq!(set.status.code(), Some(6), "{said}");
+    assert!(said.contains("limits.max_packet"), "{said}");
+    assert!(said.contains("thrum config reload"), "{said}");
+    let (_, key) = broker.http("GET", "/config/limits.max_packet", &Value::Null);
+    assert_eq!(key["value"], "2MB");
+    // Whoever takes the edit over may go on.
+    broker.printed("config reload --data-dir data");
+    let set = broker.printed("config set limits.client.queue 9 --data-dir data");
+    assert_eq!(set.lines().count(), 1, "{set}");
+}
+
+#[test]
 fn what_is_wrong_changes_nothing_and_says_why() {
     let broker = Broker::start("wrong", "");
     let misspelt = broker.refused("config set limits.max_paket 2MB --data-dir data");

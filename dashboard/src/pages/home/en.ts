@@ -67,6 +67,8 @@ export default {
   'flow.out': 'Out',
   'flow.drops': 'Dropped',
   latency: 'Delivery latency',
+  'latency.heat': 'Heat map',
+  'latency.lines': 'p50 and p99',
   'latency.note': 'log scale · measured in the broker',
   'latency.none': 'No delivery was measured in this time',
   node: 'Broker',

@@ -66,6 +66,8 @@ const chinese: Catalogue<keyof typeof english> = {
   'flow.out': '流出',
   'flow.drops': '丢弃',
   latency: '送达时间',
+  'latency.heat': '热力图',
+  'latency.lines': 'p50 与 p99',
   'latency.note': '对数刻度 · 在服务器内测量',
   'latency.none': '此时间内没有测量到送达',
   node: '服务器',

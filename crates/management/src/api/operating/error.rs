@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 
 use crate::api::Problem;
-use crate::api::problem::{NO_ROOM_REMEDY, listing_of};
+use crate::api::problem::NO_ROOM_REMEDY;
 use crate::program::ProgramError;
 
 /// Nobody has told the interface what runs the broker.
@@ -39,6 +39,12 @@ impl From<ProgramError> for Problem {
                 "configuration refused",
                 "correct the key or the value; GET /api/v1/config/KEY describes it",
             ),
+            ProgramError::Damaged(_) => (
+                StatusCode::CONFLICT,
+                "the file of the keys that are set here is damaged",
+                "return to a version with POST /api/v1/config/rollback (GET /api/v1/config/versions lists them), or \
+                 correct the file on the broker's machine",
+            ),
             ProgramError::Pinned(_) => (
                 StatusCode::CONFLICT,
                 "pinned elsewhere",
@@ -55,7 +61,7 @@ impl From<ProgramError> for Problem {
                 "set node.data_dir, or change the configuration file and reload",
             ),
             ProgramError::Missing { what, .. } => {
-                (StatusCode::NOT_FOUND, "not found", listing_of(what))
+                (StatusCode::NOT_FOUND, "not found", what.listing())
             }
             ProgramError::Conflict(_) => (
                 StatusCode::CONFLICT,

@@ -1,4 +1,5 @@
-//! `thrum config set`, `diff` and `reload` of a program that was built without them.
+//! `thrum config set`, `diff`, `reload`, `versions` and `rollback` of a program that was built
+//! without them.
 
 use crate::command::left_out::{self, AnyArgs};
 
@@ -6,6 +7,10 @@ use crate::command::left_out::{self, AnyArgs};
 pub(super) type SetArgs = AnyArgs;
 /// Arguments of `thrum config diff` and `reload`: anything.
 pub(super) type AskArgs = AnyArgs;
+/// Arguments of `thrum config versions`: anything.
+pub(super) type VersionsArgs = AnyArgs;
+/// Arguments of `thrum config rollback`: anything.
+pub(super) type RollbackArgs = AnyArgs;
 
 /// Refuses.
 pub(super) fn set(_args: &AnyArgs) -> anyhow::Result<()> {
@@ -13,4 +18,6 @@ pub(super) fn set(_args: &AnyArgs) -> anyhow::Result<()> {
 }
 
 pub(super) use set as diff;
+pub(super) use set as list;
 pub(super) use set as reload;
+pub(super) use set as roll_back;

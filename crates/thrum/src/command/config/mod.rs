@@ -8,6 +8,10 @@ mod change;
 mod change;
 mod explain;
 mod import;
+#[cfg(feature = "management")]
+mod versions;
+#[cfg(not(feature = "management"))]
+use change as versions;
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
@@ -31,6 +35,8 @@ Examples:
   thrum config explain limits.max_packet   what a key is for, its value, its origin
   thrum config set limits.max_packet 2MB --data-dir /var/lib/thrum
                                            change a running broker, and keep that
+  thrum config rollback --data-dir /var/lib/thrum
+                                           undo that change
   thrum config import mosquitto /etc/mosquitto/mosquitto.conf -o thrum.toml";
 
 /// Arguments of `thrum config`.
@@ -74,6 +80,10 @@ enum Action {
     Diff(change::AskArgs),
     /// Have a running broker read its files again, as SIGHUP does, and print the result.
     Reload(change::AskArgs),
+    /// List the versions of the keys that were set on a running broker.
+    Versions(versions::VersionsArgs),
+    /// Return to a version of the keys that were set on a running broker.
+    Rollback(versions::RollbackArgs),
     /// Print the schema of a configuration file, as JSON Schema.
     Schema,
     /// Import the configuration of another broker.
@@ -102,6 +112,8 @@ pub(crate) fn run(args: ConfigArgs) -> anyhow::Result<ExitCode> {
         Action::Set(args) => change::set(&args)?,
         Action::Diff(args) => change::diff(&args)?,
         Action::Reload(args) => change::reload(&args)?,
+        Action::Versions(args) => versions::list(&args)?,
+        Action::Rollback(args) => versions::roll_back(&args)?,
         Action::Schema => explain::schema()?,
         Action::Import(args) => import::run(&args)?,
     }

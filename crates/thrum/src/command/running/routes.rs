@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Method;
 
 /// What commands ask for; `thrum api` asks for anything.
-const USED: [(Method, &str); 68] = [
+const USED: [(Method, &str); 70] = [
     (Method::Get, "/access/rules"),
     (Method::Post, "/access/test"),
     (Method::Get, "/admins"),
@@ -35,6 +35,8 @@ const USED: [(Method, &str); 68] = [
     (Method::Post, "/config/apply"),
     (Method::Post, "/config/plan"),
     (Method::Post, "/config/reload"),
+    (Method::Post, "/config/rollback"),
+    (Method::Get, "/config/versions"),
     (Method::Get, "/drops"),
     (Method::Post, "/explain/drops"),
     (Method::Post, "/explain/publish"),
