@@ -40,6 +40,7 @@ export default {
   'act.publish': 'Publish a message (test client)',
   'act.backup': 'Make a backup',
   'act.leave': 'Sign out',
+  'find.open': 'By its full name',
   'find.none': 'Nothing is called so.',
   'find.away': 'away',
   'find.connected': 'connected',

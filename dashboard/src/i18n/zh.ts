@@ -42,6 +42,7 @@ const chinese: Catalogue<keyof typeof english> = {
   'act.publish': '发布消息（测试客户端）',
   'act.backup': '创建备份',
   'act.leave': '退出登录',
+  'find.open': '按完整名称',
   'find.none': '没有找到。',
   'find.away': '离线',
   'find.connected': '已连接',
