@@ -19,4 +19,4 @@ if [ -z "${CHROMIUM:-}" ] && ! command -v chromium >/dev/null; then
 fi
 export THRUM CHROMIUM=${CHROMIUM:-$(command -v chromium)}
 project=${1:-pages}
-exec npx --no-install playwright test --project "$project" "${@:2}"
+exec npx --no-install playwright test "--project=$project" "${@:2}"

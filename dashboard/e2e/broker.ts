@@ -149,6 +149,16 @@ ${options.rules === false ? '' : RULES}`,
     );
   }
 
+  /** Adds an administrator with the password of the tests. */
+  async administrator(name: string, role: 'viewer' | 'operator'): Promise<void> {
+    const folder = join(this.#folder, 'data');
+    const file = join(this.#folder, 'password');
+    await run(program(), [
+      ...['admin', 'add', name, '--role', role],
+      ...['--password-file', file, '--data-dir', folder],
+    ]);
+  }
+
   async publish(topic: string, message: string, ...options: string[]): Promise<void> {
     await run(program(), [
       'pub',

@@ -1,5 +1,7 @@
-// Requests of any method as other programs send them; `same` has those that read.
+// Requests to the interface as other programs send them.
 import { quoted } from './same';
+
+export { quoted as shellWord } from './same';
 
 /** A request as a line of curl; `path` is below api/v1/. The key is a variable of the reader. */
 export function curlOf(

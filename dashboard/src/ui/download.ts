@@ -10,6 +10,12 @@ export function download(name: string, type: string, text: string): void {
   URL.revokeObjectURL(url);
 }
 
+/** Gives the browser a list as a file. */
+export function saveList(name: string, form: 'csv' | 'json', rows: readonly object[]): void {
+  if (form === 'json') download(`${name}.json`, 'application/json', `${JSON.stringify(rows, null, 2)}\n`);
+  else download(`${name}.csv`, 'text/csv', tableOf(rows));
+}
+
 type Cell = string | number | boolean | null | undefined;
 
 /** Rows as CSV (RFC 4180). A text that a spreadsheet would take for a formula gets an apostrophe in front. */

@@ -43,6 +43,4 @@ export default {
   foot: '{from}–{to} of {n}',
   'foot.live': 'live',
   'foot.left': '{n} more rows did not fit into the stream',
-  'export.done': '{n} {n|client was|clients were} saved.',
-  'export.cut': 'The file ends after {n} clients.',
 } as const;

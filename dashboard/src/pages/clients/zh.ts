@@ -45,8 +45,6 @@ const chinese: Catalogue<keyof typeof english> = {
   foot: '{n} 个中的 {from}–{to}',
   'foot.live': '实时',
   'foot.left': '另有 {n} 行超出实时流的容量',
-  'export.done': '已保存 {n} 个客户端。',
-  'export.cut': '文件在 {n} 个客户端后结束。',
 };
 
 export default chinese;

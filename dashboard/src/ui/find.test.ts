@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest';
+import { levelOf, settingsLike, topicsLike } from './find';
+
+test('words name a level and the beginning of a topic below it', () => {
+  expect(levelOf('site/a/te')).toBe('site/a/');
+  expect(levelOf('site')).toBe('');
+  const topics = ['temp', 'vib', 'Temp2'].map((name) => ({ name, topic: `site/a/${name}` }));
+  expect(topicsLike(topics, 'site/a/te', 6).map((one) => one.name)).toEqual(['temp', 'Temp2']);
+  expect(topicsLike(topics, 'site/a/', 2)).toHaveLength(2);
+  // An answer about another level came late.
+  expect(topicsLike(topics, 'site/b/te', 6)).toEqual([]);
+});
+
+test('settings are found by their names first, then by what they do', () => {
+  const settings = [
+    { key: 'node.name', description: 'the queue of names' },
+    { key: 'limits.client.queue', description: 'messages that wait' },
+    { key: 'limits.topics', description: 'levels' },
+  ];
+  expect(settingsLike(settings, 'queue', 6).map((one) => one.key)).toEqual([
+    'limits.client.queue',
+    'node.name',
+  ]);
+  expect(settingsLike(settings, 'limits WAIT', 6).map((one) => one.key)).toEqual(['limits.client.queue']);
+  expect(settingsLike(settings, '  ', 6)).toEqual([]);
+});
