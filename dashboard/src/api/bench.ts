@@ -115,7 +115,7 @@ export interface Run {
 export interface Threshold {
   what: string;
   limit?: string | null;
-  value?: number | string | null;
+  value?: number | null;
   /** The value with its unit, as `3.9ms`. */
   value_text?: string | null;
   pass?: boolean | null;

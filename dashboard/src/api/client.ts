@@ -116,7 +116,7 @@ function sender<M extends Method>(method: M) {
 }
 
 /** A request to a route that docs/api/openapi.json does not have yet; the caller has types of its own. */
- 
+
 export async function ask<T>(
   method: Method,
   route: string,

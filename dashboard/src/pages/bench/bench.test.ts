@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ComparedRow, Comparison, Sample } from '../../api/bench';
 import { conditionOf, measureOf, measured } from '../../format/measures';
 import { type Form, formOf, newForm, newGroup, tomlOf } from './form';
-import { holdOf, lengthSecs, partsOf, progressOf } from './stages';
+import { holdOf, lengthSecs, partsOf, plannedStages, progressOf, spanSecs } from './stages';
 import { boundsOf, findingOf, judgementOf, nameParts, reachOf, standingOf, turned } from './standing';
 import { parseToml, quoted } from './toml';
 import { wantedOf } from './wanted';
@@ -193,6 +193,20 @@ describe('limits', () => {
     ).toBeCloseTo(46.1);
     expect(judgementOf({ what: 'delivered', limit: '== 100%', value: 1, pass: true }).spare).toBeNull();
   });
+  test('that only the end tells are open until then', () =>
+    expect(
+      turned([{ what: 'delivered', limit: '== 100%' }], [{ what: 'delivered', value: 0.999, pass: false }]),
+    ).toEqual([{ what: 'delivered', limit: '== 100%', value: 0.999, pass: null }]));
+  test('whose figure is withheld say why', () =>
+    expect(
+      judgementOf({
+        what: 'e2e.p99',
+        limit: '< 50ms',
+        value: null,
+        value_text: 'withheld: late',
+        pass: null,
+      }),
+    ).toMatchObject({ value: null, text: 'withheld: late', state: 'off' }));
   test('without a value are open', () =>
     expect(judgementOf({ what: 'e2e.p99', limit: '< 50ms' })).toMatchObject({ state: 'off', value: null }));
   test('are lines of the chart that has their figure', () =>
@@ -326,6 +340,33 @@ describe('the stages of a run', () => {
     expect(lengthSecs(run, [{ n: 1, at_secs: 33 }], true)).toBe(33);
     expect(lengthSecs({ stages: [] }, [], false)).toBe(1);
   });
+  test('of a run that goes on are those of its scenario, from where they began', () => {
+    const run = {
+      planned_secs: 76,
+      toml: 'stages = ["warmup 5s", "hold 1m", "drain 10s"]',
+      stages: [
+        { name: 'ramp', from_secs: 0, to_secs: 1 },
+        { name: 'warm-up', from_secs: 0.8, to_secs: 5.8 },
+        { name: 'hold', from_secs: 5.8, to_secs: 9 },
+      ],
+    };
+    expect(plannedStages(run)).toEqual([
+      { name: 'ramp', from_secs: 0, to_secs: 0.8 },
+      { name: 'warm-up', from_secs: 0.8, to_secs: 5.8 },
+      { name: 'hold', from_secs: 5.8, to_secs: 65.8 },
+      { name: 'drain', from_secs: 65.8, to_secs: 75.8 },
+    ]);
+    expect(plannedStages({ ...run, toml: 'stages = [' })).toEqual(run.stages);
+  });
+  test.each([
+    ['90s', 90],
+    ['1h30m', 5400],
+    ['500ms', 0.5],
+    ['1.5min', 90],
+    ['7', 7],
+    ['soon', null],
+    ['5m soon', null],
+  ])('the span %s', (text, secs) => expect(spanSecs(text)).toBe(secs));
   test('one of them counts', () => expect(holdOf(stages, 75)).toMatchObject({ fromSecs: 10, toSecs: 70 }));
 });
 

@@ -47,7 +47,7 @@ export interface Judgement {
   /** The condition as it is written. */
   limit: string;
   value: number | null;
-  /** A value that is a text, as a reason why there is none. */
+  /** Why there is no value. */
   text: string | null;
   /** Not known until something was measured. */
   state: 'ok' | 'bad' | 'off';
@@ -58,15 +58,16 @@ export interface Judgement {
 export function judgementOf(threshold: Threshold): Judgement {
   const condition = conditionOf(threshold.limit);
   // The text has its unit; a number alone is in that of the interface.
-  const written = conditionOf(`== ${threshold.value_text ?? ''}`)?.value;
-  const value = written ?? (typeof threshold.value === 'number' ? threshold.value : null);
+  const written = conditionOf(`== ${threshold.value_text ?? ''}`)?.value ?? null;
+  const number = threshold.value ?? null;
+  const value = measureOf(threshold.what) === 'ms' ? (written ?? number) : (number ?? written);
   const pass = threshold.pass ?? null;
   return {
     what: threshold.what,
     condition,
     limit: conditionText(threshold.limit),
     value,
-    text: typeof threshold.value === 'string' ? threshold.value : null,
+    text: value === null ? (threshold.value_text ?? null) : null,
     state: pass === null ? 'off' : pass ? 'ok' : 'bad',
     spare: spareOf(condition, value),
   };
@@ -77,6 +78,8 @@ function spareOf(condition: Condition | null, value: number | null): number | nu
   return condition.sign.startsWith('<') ? condition.value - value : value - condition.value;
 }
 
+const AT_THE_END = ['delivered', 'lost'];
+
 /** Limits of the run with the newest values of its samples: the pills turn while it runs. */
 export function turned(
   limits: readonly Threshold[],
@@ -85,7 +88,10 @@ export function turned(
   const newest = new Map((live ?? []).map((threshold) => [threshold.what, threshold]));
   return limits.map((limit) => {
     const found = newest.get(limit.what);
-    return found ? { ...limit, ...found, limit: limit.limit ?? found.limit ?? null } : limit;
+    if (!found) return limit;
+    // Messages on their way are not delivered yet: only the end tells.
+    const open = AT_THE_END.includes(limit.what) && found.pass === false;
+    return { ...limit, ...found, limit: limit.limit ?? found.limit ?? null, ...(open ? { pass: null } : {}) };
   });
 }
 

@@ -214,7 +214,7 @@ export function quoted(text: string): string {
     .replaceAll('"', '\\"')
     .replaceAll('\n', '\\n')
     .replaceAll('\t', '\\t')
-     
+
     .replace(/[\u0000-\u001f\u007f]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
   return `"${escaped}"`;
 }
