@@ -80,6 +80,8 @@ export interface Figures {
   out_of_order: Maybe;
   broker_cores: Maybe;
   broker_rss_bytes: Maybe;
+  /** Why a figure must not be used: it may be the generator's. */
+  withheld?: Record<string, string> | null;
 }
 
 export interface Judged {

@@ -45,6 +45,13 @@ export function compareSentence(found: Comparison | null, chosen: number, failed
     };
   if (finding.kind === 'not comparable')
     return { is: 'warn', say: t.rich('cmp.not', { why: bare(finding.why) }), more, winner: null };
+  if (finding.kind === 'not valid')
+    return {
+      is: 'warn',
+      say: t.rich('cmp.invalid', { runs: finding.runs.map(letterOf).join(', '), n: finding.runs.length }),
+      more,
+      winner: null,
+    };
   const { first, others } = finding;
   const what = figureName(first.what).toLowerCase();
   const delta = changeWords(first, at + 1);

@@ -122,6 +122,7 @@ export function nameParts(what: string): [figure: string, statistic: string] {
 /** The finding of a comparison for one of its runs (1 for the second). */
 export type Finding =
   | { kind: 'not comparable'; why: string }
+  | { kind: 'not valid'; runs: number[] }
   | { kind: 'better' | 'worse' | 'mixed'; first: ComparedRow; others: ComparedRow[] }
   | { kind: 'same' };
 
@@ -138,6 +139,8 @@ const LEADING = [
 export function findingOf(comparison: Comparison, run: number): Finding {
   const why = comparison.why_not_comparable[0];
   if (why !== undefined) return { kind: 'not comparable', why };
+  const invalid = comparison.runs.flatMap((one, index) => (one.verdict?.valid === false ? [index] : []));
+  if (invalid.length > 0) return { kind: 'not valid', runs: invalid };
   const place = (row: ComparedRow) => {
     const found = LEADING.findIndex((name) => name === row.what);
     return found < 0 ? LEADING.length : found;
