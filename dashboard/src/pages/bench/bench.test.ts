@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ComparedRow, Comparison, Run, Sample } from '../../api/bench';
+import type { ComparedRow, Comparison, Sample } from '../../api/bench';
 import { conditionOf, measureOf, measured } from '../../format/measures';
 import { type Form, formOf, newForm, newGroup, tomlOf } from './form';
 import { holdOf, lengthSecs, partsOf, plannedStages, progressOf, spanSecs } from './stages';
@@ -252,7 +252,7 @@ describe('a comparison', () => {
     expect(findingOf(of([row('e2e.p99', 'same'), row('lost', 'unknown')]), 1).kind).toBe('same'));
   test('of a run that is not valid has no winner', () => {
     const bad = { verdict: { valid: false, pass: true, reasons: [] } };
-    const comparison = { ...of([row('e2e.p99', 'better')]), runs: [bad, bad] as unknown as Run[] };
+    const comparison = { ...of([row('e2e.p99', 'better')]), runs: [bad, bad] };
     expect(findingOf(comparison, 1)).toEqual({ kind: 'not valid', runs: [0, 1] });
   });
   test('of different conditions has no winner', () =>

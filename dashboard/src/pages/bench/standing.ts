@@ -136,7 +136,10 @@ const LEADING = [
   'rate.received',
 ] as const;
 
-export function findingOf(comparison: Comparison, run: number): Finding {
+/** What `findingOf` reads. */
+type Compared = Pick<Comparison, 'rows' | 'why_not_comparable'> & { runs: readonly Pick<Run, 'verdict'>[] };
+
+export function findingOf(comparison: Compared, run: number): Finding {
   const why = comparison.why_not_comparable[0];
   if (why !== undefined) return { kind: 'not comparable', why };
   const invalid = comparison.runs.flatMap((one, index) => (one.verdict?.valid === false ? [index] : []));
