@@ -13,6 +13,7 @@ use thrum_load::histogram::add;
 use thrum_load::pacing::Warp;
 use thrum_load::plan::Plan;
 use thrum_report::hlog;
+use thrum_report::live::{LatencyKind, SecondLatencies};
 use thrum_report::result::{self, ErrorCount, Quantiles, Resources, Second, Stage};
 
 use crate::agents::Used;
@@ -70,6 +71,8 @@ pub(crate) struct Collector {
     pub(crate) delays: BTreeMap<u32, Delays>,
     /// Closed seconds.
     pub(crate) seconds: Vec<Second>,
+    /// The latencies of those that were closed since somebody emptied this list.
+    pub(crate) latest: Vec<SecondLatencies>,
     sent_before: SentBefore,
     errors: BTreeMap<String, ErrorCount>,
     log: Option<BufWriter<File>>,
@@ -124,6 +127,7 @@ impl Collector {
             latencies: Latencies::new(),
             delays: BTreeMap::new(),
             seconds: Vec::new(),
+            latest: Vec::new(),
             sent_before: SentBefore::new(),
             errors: BTreeMap::new(),
             log: log.map(BufWriter::new),
@@ -332,6 +336,13 @@ impl Collector {
             (!histogram.is_empty()).then(|| Quantiles::from_histogram(histogram))
         };
         let (counts, latencies) = (&open.slice.counts, &open.slice.latencies);
+        let kind = latency_kind(plan);
+        let of_kind = match kind {
+            LatencyKind::EndToEnd => &latencies.response,
+            LatencyKind::Acknowledgement => &latencies.publish_ack,
+            LatencyKind::Connect => &latencies.connect,
+        };
+        self.latest.push(SecondLatencies::new(kind, of_kind));
         let excess = self.sent_before.enter(start_ns, latencies);
         let up_before = self.seconds.last().map_or(0, |second| second.up);
         self.seconds.push(Second {
@@ -396,6 +407,15 @@ impl Collector {
             self.log = None;
             self.log_error = Some(error);
         }
+    }
+}
+
+/// The latencies that a run is about.
+pub(crate) fn latency_kind(plan: &Plan) -> LatencyKind {
+    match (plan.publishers().is_empty(), plan.subscribers()) {
+        (true, _) => LatencyKind::Connect,
+        (false, 0) => LatencyKind::Acknowledgement,
+        (false, _) => LatencyKind::EndToEnd,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use thrum_report::RunResult;
+use thrum_report::live::SecondLatencies;
 
 use crate::run::Status;
 
@@ -23,9 +24,10 @@ pub trait Observer {
         false
     }
 
-    /// A second has passed: the result so far, latencies, series and thresholds included.
-    fn second(&mut self, so_far: &RunResult) {
-        _ = so_far;
+    /// A second has passed, or several: the result so far, latencies, series and thresholds
+    /// included, and the latencies of each of these seconds, which are the last ones of the series.
+    fn second(&mut self, so_far: &RunResult, latest: &[SecondLatencies]) {
+        _ = (so_far, latest);
     }
 
     /// Changes to the run, requested after each frame.

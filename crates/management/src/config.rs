@@ -1,5 +1,5 @@
-//! `[management]`: sessions of administrators, the audit log, and the provider at which they log
-//! in.
+//! `[management]`: sessions of administrators, the audit log, the provider at which they log in,
+//! and the limits of benchmarks.
 
 use std::time::Duration;
 
@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thrum_settings::{ByteSizeSchema, DurationSchema};
 
+use crate::api::BenchmarkConfig;
 use crate::login::OidcConfig;
 
 /// Settings of the management interface; all of them change with a reload.
@@ -31,6 +32,8 @@ pub struct ManagementConfig {
         range(min = 2_097_152, max = 17_179_869_184_u64)
     )]
     pub audit: u64,
+    /// What a benchmark that is started over the interface may take.
+    pub benchmarks: BenchmarkConfig,
     /// An OpenID Connect provider at which administrators log in, beside those of the broker.
     pub oidc: OidcConfig,
 }
@@ -41,6 +44,7 @@ impl Default for ManagementConfig {
             session_idle: Duration::from_hours(1),
             session_life: Duration::from_hours(24),
             audit: 64 * 1024 * 1024,
+            benchmarks: BenchmarkConfig::default(),
             oidc: OidcConfig::default(),
         }
     }

@@ -38,8 +38,8 @@ pub use counts::{Figure, InterfaceFigures};
 pub use logs::{LogEvent, LogLevel, Logs};
 pub use port::HttpServer;
 pub use program::{
-    BackupEnded, ChangeOrder, ConfigurationChanges, ListenerOrder, Managed, OpenBackup, PinnedKey,
-    Program, ProgramError, RollbackOrder,
+    BackupEnded, BenchmarkOrder, BenchmarkRefusal, Benchmarks, ChangeOrder, ConfigurationChanges,
+    ListenerOrder, Managed, OpenBackup, PinnedKey, Program, ProgramError, RollbackOrder,
 };
 pub use security::{PreparedSettings, Security, SecurityError};
 pub use service::{ControlSocket, SOCKET, StartError};

@@ -14,8 +14,12 @@ use thiserror::Error;
 use thrum_broker::Queries;
 
 use crate::alarms::Alarms;
+use thrum_access::Secret;
+
 use crate::api::{
-    Applied, Backup, Configuration, ConfigurationVersion, Difference, Plan, Reloaded,
+    Applied, Backup, BenchmarkCheck, BenchmarkComparison, BenchmarkLimits, BenchmarkRun,
+    BenchmarkRunInFull, BenchmarkSamples, BenchmarkScenario, Configuration, ConfigurationVersion,
+    Difference, Plan, Reloaded,
 };
 use crate::logs::Logs;
 
@@ -65,6 +69,87 @@ pub struct OpenBackup {
     pub bytes: u64,
 }
 
+/// A benchmark to check or to start; its form has been checked.
+#[derive(Clone, Debug)]
+pub struct BenchmarkOrder {
+    /// A name for `thrum bench run`; none if there is `toml`.
+    pub scenario: Option<String>,
+    /// A scenario of the caller.
+    pub toml: Option<String>,
+    /// URL of the broker, which may have a password; this one if none.
+    pub target: Option<String>,
+    /// Length of the measured part.
+    pub duration_secs: Option<f64>,
+    /// Clients in all.
+    pub clients: Option<u32>,
+    /// Messages per second of each publisher.
+    pub rate: Option<f64>,
+    /// A name for people.
+    pub name: Option<String>,
+    /// User name of the clients.
+    pub username: Option<String>,
+    /// Their password.
+    pub password: Option<Secret>,
+    /// A note.
+    pub note: Option<String>,
+    /// Who asks.
+    pub by: String,
+}
+
+/// Why a request about benchmarks is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BenchmarkRefusal {
+    /// The program was built without them.
+    LeftOut,
+    /// The configuration turns them off.
+    Off,
+    /// A run is under way.
+    Running,
+    /// The run is not under way.
+    Ended,
+    /// The order has errors.
+    Invalid,
+    /// The process did not do it.
+    NotAnswered,
+    /// The runs have no results, or other ones.
+    NotComparable,
+}
+
+/// Benchmarks that run as processes beside the broker. Every call may wait for some seconds.
+///
+/// # Errors
+/// Every call may fail, for the reasons in [`ProgramError`].
+#[expect(
+    clippy::missing_errors_doc,
+    reason = "the trait documents the errors of all of them"
+)]
+pub trait Benchmarks: fmt::Debug + Send + Sync {
+    /// What a run may take.
+    fn limits(&self) -> BenchmarkLimits;
+    /// The scenarios of the catalogue.
+    fn scenarios(&self) -> Result<Vec<BenchmarkScenario>, ProgramError>;
+    /// What a run would do.
+    fn check(&self, order: &BenchmarkOrder) -> Result<BenchmarkCheck, ProgramError>;
+    /// Starts a run; returns its identifier.
+    fn start(&self, order: BenchmarkOrder) -> Result<String, ProgramError>;
+    /// The runs that are kept, the newest first.
+    fn runs(&self) -> Result<Vec<BenchmarkRun>, ProgramError>;
+    /// A run.
+    fn run(&self, id: &str) -> Result<BenchmarkRunInFull, ProgramError>;
+    /// The samples of a run with a number above `after`, at most so many.
+    fn samples(&self, id: &str, after: u64, most: usize) -> Result<BenchmarkSamples, ProgramError>;
+    /// Ends a run early.
+    fn stop(&self, id: &str) -> Result<(), ProgramError>;
+    /// Removes a run that has ended.
+    fn remove(&self, id: &str) -> Result<(), ProgramError>;
+    /// Whether others are compared with a run.
+    fn set_baseline(&self, id: &str, is_baseline: bool) -> Result<(), ProgramError>;
+    /// Reads a file of a run.
+    fn file(&self, id: &str, name: &str) -> Result<Vec<u8>, ProgramError>;
+    /// Compares runs with the first one.
+    fn compare(&self, ids: &[String]) -> Result<BenchmarkComparison, ProgramError>;
+}
+
 /// Why a request about the program is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ProgramError {
@@ -107,6 +192,14 @@ pub enum ProgramError {
         why: String,
         /// What helps.
         remedy: &'static str,
+    },
+    /// A benchmark cannot be started, shown or compared.
+    #[error("{why}")]
+    Benchmark {
+        /// The kind of the refusal.
+        refusal: BenchmarkRefusal,
+        /// Why.
+        why: String,
     },
     /// The disk has no room for it.
     #[error("{0}")]
@@ -176,6 +269,8 @@ pub trait Program: fmt::Debug + Send + Sync {
     fn open_backup(&self, name: &str) -> Result<OpenBackup, ProgramError>;
     /// Removes a backup; one that is made is ended.
     fn remove_backup(&self, name: &str) -> Result<(), ProgramError>;
+    /// Benchmarks of this machine.
+    fn benchmarks(&self) -> &dyn Benchmarks;
 }
 
 /// What the interface answers for: a broker, and the program around it.

@@ -17,6 +17,7 @@ pub mod hlog;
 pub mod html;
 mod junit;
 mod latencies;
+pub mod live;
 mod markdown;
 pub mod metric;
 pub mod page;

@@ -20,7 +20,7 @@ use thrum_management::{
 };
 
 use crate::command::failure::with_causes;
-use crate::command::{Around, KeptBackups, Operated};
+use crate::command::{Around, HostedBenchmarks, KeptBackups, Operated};
 use crate::config::Config;
 
 /// Names a file with the password of the first administrator, for containers.
@@ -87,6 +87,7 @@ impl Management {
         let operated = Operated {
             around: around.clone(),
             backups: KeptBackups::new(data_dir),
+            benchmarks: HostedBenchmarks::open(data_dir, around.clone(), broker.queries()),
         };
         let data_dir = (!data_dir.as_os_str().is_empty()).then_some(data_dir);
         let security = Security::open(data_dir, Some(&config.management))?;

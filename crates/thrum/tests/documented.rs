@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const DOCUMENTS: [&str; 45] = [
+const DOCUMENTS: [&str; 46] = [
     "README.md",
     "docs/guide/getting-started.md",
     "docs/guide/clients.md",
@@ -30,6 +30,7 @@ const DOCUMENTS: [&str; 45] = [
     "docs/guide/explain.md",
     "docs/guide/why.md",
     "docs/guide/bench.md",
+    "docs/guide/bench-interface.md",
     "docs/guide/bench-search.md",
     "docs/guide/bench-versus.md",
     "docs/guide/bench-page.md",

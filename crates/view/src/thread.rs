@@ -11,6 +11,7 @@ use crossterm::event::{self, Event};
 use thrum_bench::observe::{Command, Observer};
 use thrum_bench::{Status, clock};
 use thrum_report::RunResult;
+use thrum_report::live::SecondLatencies;
 
 use super::draw::render;
 use super::snapshot::{Figures, Now, Snapshot};
@@ -120,7 +121,7 @@ impl Observer for BenchView {
         snapshot.now = Some(Now::from(status));
     }
 
-    fn second(&mut self, so_far: &RunResult) {
+    fn second(&mut self, so_far: &RunResult, _: &[SecondLatencies]) {
         let figures = Some(Arc::new(Figures::new(so_far)));
         let mut snapshot = self.shared.lock();
         let previous = std::mem::replace(&mut snapshot.figures, figures);
@@ -279,8 +280,8 @@ mod tests {
         let (mut view, _sender) = undrawn();
         view.look(&status(1));
         view.look(&status(2));
-        view.second(&sample::result(3));
-        view.second(&sample::result(4));
+        view.second(&sample::result(3), &[]);
+        view.second(&sample::result(4), &[]);
         let snapshot = view.shared.lock().clone();
         assert_eq!(snapshot.now.map(|now| now.clients), Some(2));
         let seconds = snapshot.figures.map(|figures| figures.history.recent.len());

@@ -289,10 +289,15 @@ fn resident_bytes(pid: u32) -> u64 {
     pages.unwrap_or(0) * page_bytes
 }
 
-/// The process and, generation by generation, its descendants.
+/// The process and, generation by generation, its descendants. This process is none: a broker that
+/// started the generator is not charged for it.
 fn descendants(root: u32) -> Vec<u32> {
     let mut parents = Vec::new();
-    for pid in numbered(Path::new("/proc")) {
+    let own = std::process::id();
+    for pid in numbered(Path::new("/proc"))
+        .into_iter()
+        .filter(|pid| *pid != own)
+    {
         parents.extend(stat(pid).map(|stat| (pid, stat.parent)));
     }
     let mut members = vec![root];
@@ -389,6 +394,15 @@ mod tests {
         assert_eq!(alone.members, [std::process::id()]);
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn this_process_is_no_descendant_of_the_one_that_started_it() {
+        let parent = rustix::process::getppid().unwrap().as_raw_nonzero().get();
+        let parent = u32::try_from(parent).unwrap();
+        let members = descendants(parent);
+        assert!(members.contains(&parent) && !members.contains(&std::process::id()));
+        assert_eq!(descendants(std::process::id())[0], std::process::id());
     }
 
     #[test]

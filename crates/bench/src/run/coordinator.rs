@@ -407,12 +407,13 @@ impl<'a> Coordinator<'a> {
                 .begin_due(now_ns.saturating_sub(watch.start_ns), at, &mut self.marks);
         }
         self.hooks.look_after(at, &mut self.marks);
+        self.collector.latest.clear();
         if self.collector.close(&self.plan, now_ns) && self.observer.wants_seconds() {
             let seen = self.monitors.iter().zip(&self.targets);
             let seen = seen.filter_map(|(watch, target)| Some((watch.as_ref()?, target)));
             let brokers = seen.map(|(watch, target)| watch.broker(target)).collect();
             let so_far = self.findings().so_far(&progress, brokers);
-            self.observer.second(&so_far);
+            self.observer.second(&so_far, &self.collector.latest);
         }
         let planned_ns = match (watch.stage, self.timeline) {
             (Stage::Hold, Some(timeline)) => {

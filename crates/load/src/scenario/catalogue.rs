@@ -58,7 +58,7 @@ macro_rules! file {
     };
 }
 
-const FILES: [File; 37] = [
+const FILES: [File; 38] = [
     file!("singlenode-conn-tcp-10K-100", "conn-tcp-10K-100"),
     file!("singlenode-fanout-1-1K-1-1K", "fanout-1-1K"),
     file!("singlenode-p2p-1K-1K-1K-1K", "p2p-1K"),
@@ -96,6 +96,7 @@ const FILES: [File; 37] = [
     file!("request-response"),
     file!("payload-json"),
     file!("ramp-to-limit"),
+    file!("devices"),
 ];
 
 /// All built-in scenarios.

@@ -4,8 +4,8 @@ use thrum_report::{Threshold, ThresholdError};
 use thrum_settings::problem::Problems;
 
 use super::{
-    Document, OverrideError, Overrides, Scenario, UnknownScenario, find_document, find_toml,
-    load_with, to_toml,
+    Document, OverrideError, Overrides, ReachError, Scenario, UnknownScenario, check_confined,
+    find_document, find_toml, load_with, to_toml,
 };
 
 /// Part of the open files of a process that a broker has for clients: it keeps the rest for other
@@ -19,9 +19,13 @@ pub struct Changes {
     pub sets: Vec<(String, String)>,
     /// Numbers.
     pub overrides: Overrides,
+    /// About this many clients in all, in proportion.
+    pub clients: Option<u32>,
     /// Most clients that one process of this machine can have: a scenario that is too big for a
     /// broker here is scaled down.
     pub clients_max: Option<u32>,
+    /// Refuses a scenario that runs commands, reads files or names passwords.
+    pub confined: bool,
     /// Limits such as `e2e.p99 < 5ms`.
     pub thresholds: Vec<String>,
 }
@@ -38,6 +42,9 @@ pub enum ChangeError {
     /// A number does not fit.
     #[error(transparent)]
     Override(#[from] OverrideError),
+    /// It does more than it may.
+    #[error(transparent)]
+    Reach(#[from] ReachError),
     /// A limit without a comparison.
     #[error("'{0}' is not a threshold: write one like 'e2e.p99 < 5ms'")]
     NoThreshold(String),
@@ -94,7 +101,14 @@ impl Changes {
     }
 
     fn change(&self, scenario: Scenario) -> Result<Scenario, ChangeError> {
-        let mut scenario = scenario.with(&self.overrides)?;
+        if self.confined {
+            check_confined(&scenario)?;
+        }
+        let mut overrides = self.overrides.clone();
+        if let Some(clients) = self.clients {
+            overrides.scale = Some(f64::from(clients) / f64::from(scenario.clients().max(1)));
+        }
+        let mut scenario = scenario.with(&overrides)?;
         if let Some(scale) = fitting(&scenario, self.clients_max) {
             let overrides = Overrides {
                 scale: Some(scale),
@@ -212,6 +226,31 @@ mod tests {
             assert!((fitted[0].scale - scale).abs() < 1e-9);
             assert_eq!(fitted[0].clients(), clients);
         }
+    }
+
+    #[test]
+    fn a_confined_scenario_runs_no_command() {
+        let changes = |confined| Changes {
+            confined,
+            ..Changes::default()
+        };
+        assert!(changes(false).of_built_in("broker-restart").is_ok());
+        let refused = changes(true).of_built_in("broker-restart").unwrap_err();
+        assert!(matches!(refused, ChangeError::Reach(ReachError::Command)));
+    }
+
+    #[test]
+    fn a_number_of_clients_scales_every_group_in_proportion() {
+        let sized = |clients| {
+            let changes = Changes {
+                clients: Some(clients),
+                ..Changes::default()
+            };
+            let scenarios = changes.of_built_in("sharedsub-1K-5").unwrap();
+            (scenarios[0].clients(), scenarios[0].subscribers())
+        };
+        assert_eq!(sized(201), (201, 1));
+        assert_eq!(sized(10_050), (10_050, 50));
     }
 
     #[test]

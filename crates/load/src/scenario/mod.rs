@@ -5,6 +5,7 @@ mod addresses;
 mod catalogue;
 mod changed;
 mod changes;
+mod confined;
 mod file;
 mod grammar;
 mod model;
@@ -22,6 +23,7 @@ use thrum_figures::{SECOND_NS, fraction, whole};
 pub use addresses::{AddressError, AddressRange, SOURCE_ADDRESSES_MAX};
 pub use catalogue::{Entry, UnknownScenario, catalogue, find, find_document, find_toml};
 pub use changes::{ChangeError, Changes};
+pub use confined::{ReachError, check_confined};
 pub use file::{CLIENTS_MAX, load, load_with, to_toml};
 pub use model::{
     Arrivals, ClientSpec, Document, Fault, FaultKind, Group, Network, PayloadSpec, PublishSpec,

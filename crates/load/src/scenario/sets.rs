@@ -60,7 +60,7 @@ const AVAILABILITY_SET: [&str; 8] = [
     "weak-network",
 ];
 
-const ALL: [&str; 37] = [
+const ALL: [&str; 38] = [
     "conn-tcp-10K-100",
     "fanout-1-1K",
     "p2p-1K",
@@ -98,6 +98,7 @@ const ALL: [&str; 37] = [
     "request-response",
     "payload-json",
     "ramp-to-limit",
+    "devices",
 ];
 
 const SETS: [ScenarioSet; 7] = [

@@ -6,6 +6,7 @@ mod access;
 mod admins;
 mod audit;
 mod audited;
+mod benchmarks;
 mod client_detail;
 mod clients;
 mod drops;
@@ -68,6 +69,13 @@ pub use access::{
 };
 pub use admins::{Administrator, AdministratorList, SetupLink};
 pub use audit::{AuditEntry, AuditPage};
+pub use benchmarks::{
+    BenchmarkBucket, BenchmarkCheck, BenchmarkComparison, BenchmarkComparisonRow, BenchmarkConfig,
+    BenchmarkFigures, BenchmarkFinding, BenchmarkLimits, BenchmarkPlan, BenchmarkRun,
+    BenchmarkRunInFull, BenchmarkRunList, BenchmarkSample, BenchmarkSamples, BenchmarkScenario,
+    BenchmarkScenarioList, BenchmarkStage, BenchmarkStarted, BenchmarkThreshold, BenchmarkVerdict,
+    KeptSamples,
+};
 pub use client_detail::{
     ClientCertificate, ClientDetail, Connection, Dropped, Limits, Queue, Rates, Tcp, Will,
 };
@@ -113,8 +121,13 @@ const QUERIES_MAX: usize = 8;
 /// Writes and reads of the audit log, each in a thread; more wait. They wait for each other anyway.
 pub(super) const LOG_TASKS_MAX: usize = 2;
 /// Threads that wait for workers, the disk, or a password hash; one more writes the accounts.
-pub(crate) const BLOCKING_MAX: usize =
-    QUERIES_MAX + LOG_TASKS_MAX + access::TASKS_MAX + operating::PROGRAM_TASKS_MAX + HASHES_MAX + 1;
+pub(crate) const BLOCKING_MAX: usize = QUERIES_MAX
+    + LOG_TASKS_MAX
+    + access::TASKS_MAX
+    + operating::PROGRAM_TASKS_MAX
+    + benchmarks::BENCHMARK_TASKS_MAX
+    + HASHES_MAX
+    + 1;
 /// Bytes of the body of a request: a message with a payload, written as base64.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// Time of the broker for an answer: less, so that the error names the workers that did not answer.
@@ -155,6 +168,7 @@ fn all_routes(api: &ApiState) -> OpenApiRouter<ApiState> {
     let routes = message_routes(routes);
     let routes = access::routes(routes);
     let routes = operating::routes(routes);
+    let routes = benchmarks::routes(routes);
     let routes = admin_routes(routes);
     let routes = login_routes(routes);
     routes.finish()
@@ -257,6 +271,7 @@ struct ApiState {
     managed: Managed,
     permits: Arc<Semaphore>,
     program_permits: Arc<Semaphore>,
+    benchmark_permits: Arc<Semaphore>,
     security: Security,
     log_permits: Arc<Semaphore>,
     live: Arc<Hub>,
@@ -272,6 +287,7 @@ impl ApiState {
             queries: managed.queries.clone().with_timeout(ANSWER_TIME),
             managed,
             program_permits: Arc::new(Semaphore::new(operating::PROGRAM_TASKS_MAX)),
+            benchmark_permits: Arc::new(Semaphore::new(benchmarks::BENCHMARK_TASKS_MAX)),
             permits: Arc::new(Semaphore::new(QUERIES_MAX)),
             security,
             log_permits: Arc::new(Semaphore::new(LOG_TASKS_MAX)),

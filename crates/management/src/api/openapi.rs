@@ -39,7 +39,7 @@ the cursor of the next page, and null on the last one. Fields may be added to an
 and optional parameters to the interface; nothing else changes below `/api/v1`.";
 
 /// Groups of routes.
-const TAGS: [(&str, &str); 15] = [
+const TAGS: [(&str, &str); 16] = [
     (
         "status",
         "The state of the broker, its figures and its audit log",
@@ -68,6 +68,10 @@ const TAGS: [(&str, &str); 15] = [
         "Copies of all that the broker has stored, made while it runs",
     ),
     (
+        "benchmarks",
+        "Load of this broker or of another one, by a process of its own, and its results",
+    ),
+    (
         "administrators",
         "Administrators, their sessions and API keys",
     ),
@@ -76,7 +80,7 @@ const TAGS: [(&str, &str); 15] = [
 ];
 
 /// Answers that are problems, by status.
-const PROBLEMS: [(&str, &str); 15] = [
+const PROBLEMS: [(&str, &str); 16] = [
     ("400", "The request is invalid."),
     (
         "401",
@@ -97,6 +101,7 @@ const PROBLEMS: [(&str, &str); 15] = [
         "There are too many requests of this kind; `Retry-After` may say how long to wait.",
     ),
     ("500", "The broker has made an error, which is in its log."),
+    ("501", "The program was built without this part."),
     (
         "502",
         "The OpenID Connect provider does not answer as it should.",
@@ -181,6 +186,15 @@ pub(super) enum Configured {}
 impl IntoResponses for Configured {
     fn responses() -> Answers {
         problems(&["409", "422", "503", "504"])
+    }
+}
+
+/// Answer of a route of a part that a program may be without.
+pub(super) enum LeftOut {}
+
+impl IntoResponses for LeftOut {
+    fn responses() -> Answers {
+        problems(&["501"])
     }
 }
 

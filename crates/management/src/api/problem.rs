@@ -52,6 +52,8 @@ pub(super) fn listing_of(kind: &str) -> &'static str {
         "listener" => "list the listeners with GET /api/v1/listeners",
         "version" => "list the versions with GET /api/v1/config/versions",
         "backup" | "complete backup" => "list the backups with GET /api/v1/backups",
+        "benchmark run" => "list the runs with GET /api/v1/benchmarks/runs",
+        "file of the run" => "GET /api/v1/benchmarks/runs/ID lists the files that are there",
         "provider" => "log in with name and password, or configure management.oidc",
         _ => "GET /api/v1/openapi.json lists the routes",
     }

@@ -30,6 +30,10 @@ pub enum Scope {
     AuditRead,
     /// Figures: status, metrics, alarms.
     MetricsRead,
+    /// Benchmarks: runs, samples, results and comparisons.
+    BenchmarksRead,
+    /// Start, stop and remove benchmarks.
+    BenchmarksWrite,
     /// Administrators, their sessions and API keys; includes every other scope.
     Admin,
 }
@@ -58,7 +62,7 @@ impl UnknownName {
 
 impl Scope {
     /// All scopes, in the order in which they are shown.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::ClientsRead,
         Self::ClientsWrite,
         Self::MessagesRead,
@@ -70,6 +74,8 @@ impl Scope {
         Self::LogsRead,
         Self::AuditRead,
         Self::MetricsRead,
+        Self::BenchmarksRead,
+        Self::BenchmarksWrite,
         Self::Admin,
     ];
 
@@ -87,6 +93,8 @@ impl Scope {
             Self::LogsRead => "logs:read",
             Self::AuditRead => "audit:read",
             Self::MetricsRead => "metrics:read",
+            Self::BenchmarksRead => "benchmarks:read",
+            Self::BenchmarksWrite => "benchmarks:write",
             Self::Admin => "admin",
         }
     }
@@ -210,12 +218,14 @@ impl Role {
             Scope::UsersRead,
             Scope::LogsRead,
             Scope::MetricsRead,
+            Scope::BenchmarksRead,
         ]);
         const OPERATOR: ScopeSet = ScopeSet::of(&[
             Scope::ClientsWrite,
             Scope::MessagesRead,
             Scope::MessagesWrite,
             Scope::AuditRead,
+            Scope::BenchmarksWrite,
         ]);
         match self {
             Self::Viewer => VIEWER,

@@ -85,6 +85,8 @@ use thrum_client::{probe, publish, request, subscribe};
 
 #[cfg(feature = "management")]
 pub(crate) use backup::KeptBackups;
+#[cfg(all(feature = "bench", feature = "management"))]
+use bench::PARENT as BENCH_PARENT;
 pub(crate) use failure::Failure;
 #[cfg(not(feature = "management"))]
 use management::{
@@ -94,7 +96,7 @@ use management::{
 };
 pub(crate) use serve::Around;
 #[cfg(feature = "management")]
-pub(crate) use serve::Operated;
+pub(crate) use serve::{HostedBenchmarks, Operated};
 
 /// Examples come first: most people look for a line to copy.
 const EXAMPLES: &str = "\

@@ -65,6 +65,7 @@ impl From<ProgramError> for Problem {
             ProgramError::BackupConflict { remedy, .. } => {
                 (StatusCode::CONFLICT, "no backup now", *remedy)
             }
+            ProgramError::Benchmark { refusal, .. } => refusal.words(),
             ProgramError::NoRoom(_) => (
                 StatusCode::INSUFFICIENT_STORAGE,
                 "no room on the disk",

@@ -83,6 +83,10 @@ pub(super) struct StageArgs {
     /// Run a part of the scenario: 0.1 is a tenth of its clients.
     #[arg(long, value_name = "FACTOR", value_parser = values::factor)]
     pub(super) scale: Option<f64>,
+    /// Scale the scenario to about this many clients.
+    #[arg(long, value_name = "N", conflicts_with_all = ["scale", "fit"])]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) clients: Option<u32>,
     /// Scale a scenario down that needs more open files than this machine allows; the factor is
     /// reported.
     #[arg(long, conflicts_with = "scale")]
@@ -90,6 +94,10 @@ pub(super) struct StageArgs {
     /// Set a key of the scenario, as its file names it; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = values::setting)]
     pub(super) sets: Vec<(String, String)>,
+    /// Refuse a scenario that runs commands, reads files or names passwords: for one of somebody
+    /// else.
+    #[arg(long)]
+    pub(super) confined: bool,
     /// A limit that the run must keep ('e2e.p99 < 5ms'), else exit code 99; may be repeated.
     #[arg(long = "threshold", value_name = "CONDITION")]
     pub(super) thresholds: Vec<String>,
@@ -160,9 +168,20 @@ pub(super) struct ReportArgs {
     /// Write run.mbench too: the run in one file, for `thrum bench verify`, `rerun` and `diff`.
     #[arg(long)]
     pub(super) bundle: bool,
+    /// Print a line of JSON for each second and one for the end instead of the summary, and no
+    /// other progress.
+    #[arg(long, value_enum, value_name = "FORM", conflicts_with = "json")]
+    pub(super) progress: Option<ProgressForm>,
     /// Show after the summary what another tool would have shown of this run.
     #[arg(long, value_enum, value_name = "TOOL")]
     pub(super) compat: Option<CompatTool>,
+}
+
+/// A form of progress for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ProgressForm {
+    /// Lines of JSON on standard output.
+    Jsonl,
 }
 
 /// A tool with published tables.
@@ -194,6 +213,8 @@ impl StageArgs {
         };
         Changes {
             overrides,
+            clients: self.clients,
+            confined: self.confined,
             clients_max: self.fit.then(preflight::clients_max),
             sets: self.sets.clone(),
             thresholds: self.thresholds.clone(),

@@ -9,10 +9,11 @@ use clap::Args;
 use thrum_bench::preflight::{self, SourceError};
 use thrum_figures::{bytes, count, rate, span};
 use thrum_load::plan::Plan;
-use thrum_load::scenario::AddressRange;
+use thrum_load::scenario::{AddressRange, Scenario};
 
 use super::arguments::{SizeArgs, StageArgs};
 use super::complaint::{Complaint, USAGE};
+use super::planned::PlannedScenario;
 use super::scenario_file;
 
 const EXAMPLES: &str = "\
@@ -31,18 +32,24 @@ const CLIENT_BYTES: f64 = 1_024.0;
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
 pub(super) struct CheckArgs {
-    /// Name of the scenario, or a file.
-    #[arg(value_name = "NAME|FILE")]
+    /// Name of the scenario, a file, or - for standard input.
+    #[arg(value_name = "NAME|FILE|-")]
     scenario: String,
     #[command(flatten)]
     stages: StageArgs,
     #[command(flatten)]
     size: SizeArgs,
+    /// Print the plan as JSON, a line for each scenario.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Checks.
 pub(super) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     let changes = args.stages.changes(&args.size);
+    if args.json {
+        return print_plans(&scenario_file::resolve(&args.scenario, &changes)?);
+    }
     let mut out = std::io::stdout().lock();
     let mut code = 0;
     for scenario in scenario_file::resolve(&args.scenario, &changes)? {
@@ -61,6 +68,22 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
             std::io::stderr(),
             "error: this machine lacks the items marked with ✗"
         )?,
+    }
+    Ok(code)
+}
+
+/// Prints the plans for programs; what the machine lacks is a finding.
+fn print_plans(scenarios: &[Scenario]) -> anyhow::Result<u8> {
+    let mut out = std::io::stdout().lock();
+    let mut code = 0;
+    for scenario in scenarios {
+        let planned = PlannedScenario::new(scenario)?;
+        code = if planned.findings.is_empty() {
+            code
+        } else {
+            USAGE
+        };
+        writeln!(out, "{}", serde_json::to_string(&planned)?)?;
     }
     Ok(code)
 }
@@ -130,7 +153,7 @@ fn load(plan: &Plan) -> String {
 }
 
 /// The requirements on this machine, and whether they are met.
-fn needs(clients: u32, sources: &[AddressRange]) -> Vec<(String, bool)> {
+pub(super) fn needs(clients: u32, sources: &[AddressRange]) -> Vec<(String, bool)> {
     let memory = format!(
         "memory     about {} for the generator, its sockets left out",
         bytes(GENERATOR_BYTES + f64::from(clients) * CLIENT_BYTES)

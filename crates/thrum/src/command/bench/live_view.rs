@@ -4,6 +4,7 @@
 use thrum_bench::observe::{Command, Observer};
 use thrum_bench::{Stage, Status};
 use thrum_report::RunResult;
+use thrum_report::live::SecondLatencies;
 
 use super::overall::Overall;
 use crate::tui::BenchView;
@@ -44,8 +45,8 @@ impl Observer for View {
         true
     }
 
-    fn second(&mut self, so_far: &RunResult) {
-        self.screen.second(so_far);
+    fn second(&mut self, so_far: &RunResult, latest: &[SecondLatencies]) {
+        self.screen.second(so_far, latest);
     }
 
     fn next_command(&mut self) -> Option<Command> {

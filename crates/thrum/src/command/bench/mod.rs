@@ -13,11 +13,14 @@ mod folders;
 mod import;
 mod interrupt;
 mod launched;
+mod live_lines;
 mod live_view;
 mod ls;
 mod new;
 mod overall;
 mod page;
+mod parent;
+mod planned;
 mod progress;
 mod relay;
 mod report;
@@ -42,6 +45,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use complaint::Complaint;
+pub(crate) use parent::PARENT;
 
 /// Examples stand before the options: most people look for a line to copy.
 const TEMPLATE: &str =
@@ -132,7 +136,8 @@ enum BenchCommand {
 /// # Errors
 /// The terminal or the run folder cannot be written. A failed run is not an error but an exit code.
 pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
-    let ended = dispatch(args.command);
+    let ended = parent::end_with_parent().map_err(anyhow::Error::from);
+    let ended = ended.and_then(|()| dispatch(args.command));
     match ended {
         Ok(code) => Ok(ExitCode::from(code)),
         Err(error) => match error.downcast::<Complaint>() {

@@ -17,8 +17,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
 pub(super) struct RunCommand {
-    /// Name of the scenario, as `thrum bench scenarios` lists it, or a file.
-    #[arg(value_name = "NAME|FILE")]
+    /// Name of the scenario, as `thrum bench scenarios` lists it, a file, or - for standard input.
+    #[arg(value_name = "NAME|FILE|-")]
     scenario: String,
     #[command(flatten)]
     stages: StageArgs,

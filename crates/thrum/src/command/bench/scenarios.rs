@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use thrum_load::scenario;
 
 use super::complaint::Complaint;
+use super::planned::ListedScenario;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,7 +25,12 @@ pub(super) struct ScenariosArgs {
 #[derive(Debug, Subcommand)]
 enum ScenariosCommand {
     /// List all scenarios.
-    List,
+    List {
+        /// Print them as JSON, a line each, with their plans; those that need several brokers or a
+        /// command, and sweeps, are left out.
+        #[arg(long)]
+        json: bool,
+    },
     /// Show one scenario.
     Show {
         /// Its name.
@@ -37,7 +43,8 @@ enum ScenariosCommand {
 /// Lists or shows.
 pub(super) fn run(args: &ScenariosArgs) -> anyhow::Result<u8> {
     match &args.command {
-        None | Some(ScenariosCommand::List) => list(),
+        Some(ScenariosCommand::List { json: true }) => list_plans(),
+        None | Some(ScenariosCommand::List { json: false }) => list(),
         Some(ScenariosCommand::Show { name }) => show(name),
         Some(ScenariosCommand::Sets) => sets(),
     }
@@ -63,6 +70,17 @@ fn list() -> anyhow::Result<u8> {
         "\nRun one:   thrum bench run p2p-1K\nAny size:  thrum bench run p2p-200-200-200-200\n\
          Make one:  thrum bench scenarios show p2p-1K > mine.toml; thrum bench run mine.toml"
     )?;
+    Ok(0)
+}
+
+fn list_plans() -> anyhow::Result<u8> {
+    let mut out = std::io::stdout().lock();
+    for entry in scenario::catalogue() {
+        let Some(listed) = ListedScenario::new(&entry)? else {
+            continue;
+        };
+        writeln!(out, "{}", serde_json::to_string(&listed)?)?;
+    }
     Ok(0)
 }
 

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use thrum_bench::observe::Observer;
 use thrum_load::scenario::Scenario;
 use thrum_report::RunResult;
 use thrum_report::compat::{Compat, WithCompat};
@@ -14,6 +15,7 @@ use super::complaint::{Complaint, INTERRUPTED, NOT_INTACT};
 use super::engine::{Engine, Finished};
 use super::folders::{self, Kept};
 use super::interrupt;
+use super::live_lines::{self, LiveLines};
 use super::overall::{After, Overall, Series};
 use super::results::{self, Form, Forms, Place};
 
@@ -90,7 +92,8 @@ impl Session<'_> {
                 break;
             }
         }
-        if total > 1 && !results.is_empty() && !self.output.json {
+        let is_for_people = !self.output.json && self.reports.progress.is_none();
+        if total > 1 && !results.is_empty() && is_for_people {
             let table = thrum_report::table(&results);
             writeln!(std::io::stdout(), "\n{table}")?;
         }
@@ -114,13 +117,18 @@ impl Session<'_> {
         scenario: Scenario,
         overall: Option<Overall>,
     ) -> anyhow::Result<(RunResult, Option<Complaint>)> {
-        let is_quiet = self.output.json && self.output.no_tui;
+        let is_quiet = (self.output.json && self.output.no_tui) || self.reports.progress.is_some();
         if let Some(overall) = overall.as_ref().filter(|_| !is_quiet) {
             let name = &scenario.name;
             writeln!(std::io::stderr(), "{name}: {}", overall.text(None))?;
         }
         let title = format!("{} → {}", scenario.alias, engine.target());
-        let mut observer = engine.observer(self.output, "", &title, overall);
+        let mut observer: Box<dyn Observer> = if self.reports.progress.is_some() {
+            live_lines::begin(&scenario, &engine.target());
+            Box::new(LiveLines::new(self.output.note.clone()))
+        } else {
+            engine.observer(self.output, "", &title, overall)
+        };
         let run = engine.run(scenario, &self.output.out, &mut *observer);
         // The terminal is given back before anything is printed.
         drop(observer);
@@ -144,7 +152,11 @@ impl Session<'_> {
         // A result that cannot be stored is shown all the same.
         let folder = kept.as_deref().ok().map(Path::to_owned);
         let written = kept.and_then(|folder| write_reports(run, self.reports, &folder));
-        print(run, self.output, folder.as_deref(), &place)?;
+        if self.reports.progress.is_some() {
+            live_lines::end(&run.result, folder.as_deref());
+        } else {
+            print(run, self.output, folder.as_deref(), &place)?;
+        }
         let Err(error) = written else {
             return Ok(None);
         };

@@ -1,6 +1,11 @@
 //! `thrum serve`: run a broker until a signal ends it.
 
 mod announce;
+#[cfg(all(feature = "bench", feature = "management"))]
+mod benchmarks;
+#[cfg(all(not(feature = "bench"), feature = "management"))]
+#[path = "benchmarks_left_out.rs"]
+mod benchmarks;
 #[cfg(feature = "management")]
 mod configuring;
 mod host;
@@ -28,6 +33,8 @@ use crate::assemble;
 use crate::config::{self, Config, Request};
 use crate::logging;
 use announce::Start;
+#[cfg(feature = "management")]
+pub(crate) use benchmarks::HostedBenchmarks;
 use host::Host;
 #[cfg(feature = "management")]
 pub(crate) use program::Operated;

@@ -6,10 +6,11 @@ use thrum_management::api::{
     Applied, Backup, Configuration, ConfigurationVersion, Difference, Plan, Reloaded,
 };
 use thrum_management::{
-    BackupEnded, ChangeOrder, ConfigurationChanges, ListenerOrder, OpenBackup, Program,
+    BackupEnded, Benchmarks, ChangeOrder, ConfigurationChanges, ListenerOrder, OpenBackup, Program,
     ProgramError, RollbackOrder,
 };
 
+use super::benchmarks::HostedBenchmarks;
 use super::tasks::{Around, Serving};
 use crate::command::KeptBackups;
 use crate::config;
@@ -19,6 +20,7 @@ use crate::config;
 pub(crate) struct Operated {
     pub(crate) around: Around,
     pub(crate) backups: KeptBackups,
+    pub(crate) benchmarks: HostedBenchmarks,
 }
 
 impl Program for Operated {
@@ -97,5 +99,9 @@ impl Program for Operated {
 
     fn remove_backup(&self, name: &str) -> Result<(), ProgramError> {
         self.backups.remove(name)
+    }
+
+    fn benchmarks(&self) -> &dyn Benchmarks {
+        &self.benchmarks
     }
 }

@@ -2,6 +2,7 @@
 
 mod alarms;
 mod backups;
+mod benchmarks;
 mod log_streams;
 
 use std::fs::File;
@@ -10,8 +11,8 @@ use std::sync::Mutex;
 use super::live::pause;
 use super::*;
 use crate::program::{
-    BackupEnded, ChangeOrder, ConfigurationChanges, ListenerOrder, OpenBackup, PinnedKey, Program,
-    ProgramError, RollbackOrder,
+    BackupEnded, Benchmarks, ChangeOrder, ConfigurationChanges, ListenerOrder, OpenBackup,
+    PinnedKey, Program, ProgramError, RollbackOrder,
 };
 use crate::{LogEvent, LogLevel, Logs};
 
@@ -31,6 +32,7 @@ struct FakeProgram {
     ended: Mutex<Option<BackupEnded>>,
     /// The contents of each backup.
     file: Mutex<Option<File>>,
+    benchmarks: benchmarks::FakeBenchmarks,
 }
 
 impl std::fmt::Debug for FakeProgram {
@@ -215,6 +217,10 @@ impl Program for FakeProgram {
 
     fn remove_backup(&self, name: &str) -> Result<(), ProgramError> {
         self.ask(format!("remove {name}"), ())
+    }
+
+    fn benchmarks(&self) -> &dyn Benchmarks {
+        &self.benchmarks
     }
 }
 

@@ -1,0 +1,182 @@
+//! The samples of a run in a bounded space: when there are too many, two become one.
+
+use super::model::{BenchmarkBucket, BenchmarkSample};
+
+/// Samples of a run: an hour of seconds, and half of that of whatever is longer.
+pub(crate) const SAMPLES_MAX: usize = 3_600;
+/// Reasons of errors of a sample that was made of others.
+const REASONS_MAX: usize = 40;
+
+/// The samples of a run, by their numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KeptSamples {
+    samples: Vec<BenchmarkSample>,
+    /// The next sample to come is added to the last one until that has so many seconds.
+    seconds_each: u64,
+    /// How many the last one has.
+    last_seconds: u64,
+}
+
+impl KeptSamples {
+    /// Adds the next second; one that does not follow is left out.
+    pub fn push(&mut self, sample: BenchmarkSample) {
+        if self.samples.last().is_some_and(|last| last.n >= sample.n) {
+            return;
+        }
+        let each = self.seconds_each.max(1);
+        match self.samples.last_mut() {
+            Some(last) if self.last_seconds < each => {
+                merge(last, sample, self.last_seconds);
+                self.last_seconds += 1;
+            }
+            _ => {
+                self.samples.push(sample);
+                self.last_seconds = 1;
+            }
+        }
+        if self.samples.len() > SAMPLES_MAX {
+            self.halve();
+        }
+    }
+
+    /// Those with a number above this one, at most so many.
+    pub fn after(&self, number: u64, most: usize) -> &[BenchmarkSample] {
+        let first = self.samples.partition_point(|sample| sample.n <= number);
+        let rest = &self.samples[first..];
+        &rest[..rest.len().min(most)]
+    }
+
+    /// The last one.
+    pub fn last(&self) -> Option<&BenchmarkSample> {
+        self.samples.last()
+    }
+
+    fn halve(&mut self) {
+        let each = self.seconds_each.max(1);
+        let mut halved: Vec<BenchmarkSample> = Vec::with_capacity(SAMPLES_MAX);
+        let mut samples = std::mem::take(&mut self.samples).into_iter();
+        let is_even = samples.len() % 2 == 0;
+        while let Some(mut sample) = samples.next() {
+            if let Some(next) = samples.next() {
+                merge(&mut sample, next, 1);
+            }
+            halved.push(sample);
+        }
+        if is_even {
+            self.last_seconds += each;
+        }
+        self.samples = halved;
+        self.seconds_each = 2 * each;
+    }
+}
+
+/// Adds the next sample to one that has `seconds` times its weight. Rates are means, percentiles
+/// the higher ones: a mean of percentiles is none.
+fn merge(into: &mut BenchmarkSample, next: BenchmarkSample, seconds: u64) {
+    let weight = u32::try_from(seconds).map_or(f64::from(u32::MAX), f64::from);
+    let mean = |one: f64, other: f64| (one * weight + other) / (weight + 1.0);
+    let mean_if_any = |one: Option<f64>, other: Option<f64>| match (one, other) {
+        (Some(one), Some(other)) => Some(mean(one, other)),
+        (one, other) => one.or(other),
+    };
+    into.offered_per_sec = mean(into.offered_per_sec, next.offered_per_sec);
+    into.sent_per_sec = mean(into.sent_per_sec, next.sent_per_sec);
+    into.received_per_sec = mean(into.received_per_sec, next.received_per_sec);
+    into.broker_cores = mean_if_any(into.broker_cores, next.broker_cores);
+    into.generator_cores = mean_if_any(into.generator_cores, next.generator_cores);
+    into.broker_rss_bytes = into.broker_rss_bytes.max(next.broker_rss_bytes);
+    into.p50_ms = higher(into.p50_ms, next.p50_ms);
+    into.p99_ms = higher(into.p99_ms, next.p99_ms);
+    into.p999_ms = higher(into.p999_ms, next.p999_ms);
+    into.max_ms = higher(into.max_ms, next.max_ms);
+    for (reason, count) in next.errors {
+        let has_room = into.errors.len() < REASONS_MAX || into.errors.contains_key(&reason);
+        let reason = if has_room { reason } else { "other".to_owned() };
+        *into.errors.entry(reason).or_insert(0) += count;
+    }
+    add_buckets(&mut into.histogram, next.histogram);
+    into.n = next.n;
+    into.stage = next.stage;
+    into.clients = next.clients;
+    into.latency = next.latency.or_else(|| into.latency.take());
+    if !next.thresholds.is_empty() {
+        into.thresholds = next.thresholds;
+    }
+}
+
+fn higher(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.max(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// All samples of a run have the same ends of buckets.
+fn add_buckets(into: &mut Vec<BenchmarkBucket>, more: Vec<BenchmarkBucket>) {
+    for bucket in more {
+        let found = into
+            .iter_mut()
+            .find(|known| (known.1 - bucket.1).abs() < 1e-9);
+        match found {
+            Some(known) => known.2 += bucket.2,
+            None => into.push(bucket),
+        }
+    }
+    into.sort_by(|one, other| one.1.total_cmp(&other.1));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(n: u64) -> BenchmarkSample {
+        BenchmarkSample {
+            n,
+            sent_per_sec: if n % 2 == 0 { 10.0 } else { 20.0 },
+            p99_ms: (n % 2 == 0).then_some(5.0),
+            errors: [("reset".to_owned(), 1)].into(),
+            histogram: vec![BenchmarkBucket(0.0, 1.0, 1)],
+            ..BenchmarkSample::default()
+        }
+    }
+
+    fn kept(seconds: u64) -> KeptSamples {
+        let mut kept = KeptSamples::default();
+        (1..=seconds).for_each(|n| kept.push(sample(n)));
+        kept
+    }
+
+    #[test]
+    fn an_hour_is_kept_second_by_second() {
+        let kept = kept(3_600);
+        assert_eq!(kept.after(0, usize::MAX).len(), 3_600);
+        let numbers: Vec<u64> = kept.after(10, 3).iter().map(|sample| sample.n).collect();
+        assert_eq!(numbers, [11, 12, 13]);
+        assert!(kept.after(3_600, 10).is_empty());
+    }
+
+    #[test]
+    fn more_are_halved_and_nothing_is_left_out() {
+        for seconds in [3_601, 3_602, 7_000, 20_001] {
+            let kept = kept(seconds);
+            let samples = kept.after(0, usize::MAX);
+            assert!(samples.len() <= SAMPLES_MAX, "{seconds}");
+            assert_eq!(samples.last().unwrap().n, seconds);
+            let errors: u64 = samples.iter().map(|sample| sample.errors["reset"]).sum();
+            assert_eq!(errors, seconds);
+            let counted: u64 = samples.iter().map(|sample| sample.histogram[0].2).sum();
+            assert_eq!(counted, seconds);
+            assert!(samples.windows(2).all(|pair| pair[0].n < pair[1].n));
+            let first = &samples[0];
+            assert!((first.sent_per_sec - 15.0).abs() < 1e-9);
+            assert_eq!(first.p99_ms, Some(5.0));
+        }
+    }
+
+    #[test]
+    fn a_sample_that_came_before_changes_nothing() {
+        let mut kept = kept(5);
+        kept.push(sample(5));
+        assert_eq!(kept.after(0, usize::MAX).len(), 5);
+    }
+}

@@ -1,0 +1,445 @@
+//! Benchmarks that the management interface starts: `thrum bench` as a process of its own, with a
+//! part of the cores, a later place and a limit of memory; one run at a time.
+
+mod arguments;
+mod compared;
+mod confinement;
+mod ending;
+mod findings;
+mod lines;
+mod store;
+mod watch;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use thrum_broker::config::Bind;
+use thrum_broker::{Listening, Queries};
+use thrum_management::api::{
+    BenchmarkCheck, BenchmarkComparison, BenchmarkConfig, BenchmarkLimits, BenchmarkRun,
+    BenchmarkRunInFull, BenchmarkSamples, BenchmarkScenario,
+};
+use thrum_management::{BenchmarkOrder, BenchmarkRefusal, Benchmarks, ProgramError};
+
+use super::tasks::Around;
+use arguments::{Aim, SCENARIO_FILE};
+use confinement::{Answered, Confinement, Question};
+use findings::Loaded;
+use lines::PlanLine;
+use store::{RUNS_MAX, Store};
+use watch::{Current, Start};
+
+/// Where a broker without a plain TCP listener would be.
+const NO_LISTENER: &str = "this broker has no open listener for plain TCP: name a target";
+/// Where processes are that have no folder.
+const NO_FOLDER: &str = "/";
+
+/// The benchmarks of a broker.
+#[derive(Clone, Debug)]
+pub(crate) struct HostedBenchmarks {
+    around: Around,
+    queries: Queries,
+    store: Arc<Store>,
+    /// The run under way, or the last one. Held for moments.
+    current: Arc<Mutex<Option<Arc<Current>>>>,
+    scenarios: Arc<OnceLock<Vec<BenchmarkScenario>>>,
+}
+
+/// What is in force.
+struct Settings {
+    config: BenchmarkConfig,
+    connections_max: u32,
+}
+
+impl HostedBenchmarks {
+    /// Those in a data directory, which is empty if the broker has none.
+    pub(crate) fn open(data_dir: &Path, around: Around, queries: Queries) -> Self {
+        Self {
+            around,
+            queries,
+            store: Arc::new(Store::open(data_dir)),
+            current: Arc::default(),
+            scenarios: Arc::default(),
+        }
+    }
+
+    fn settings(&self) -> Result<Settings, ProgramError> {
+        self.around.ask.ask(|serving| {
+            let config = &serving.reload.in_force.config;
+            Settings {
+                config: config.management.benchmarks.clone(),
+                connections_max: config.limits.connections,
+            }
+        })
+    }
+
+    /// Checks an order; an error is a finding.
+    fn checked(
+        &self,
+        order: &BenchmarkOrder,
+        settings: &Settings,
+    ) -> Result<(BenchmarkCheck, Option<Aim>, Option<PlanLine>), ProgramError> {
+        let limits = limits_of(&settings.config);
+        let own = self.own_target();
+        let aim = match (&own, &order.target) {
+            (None, None) => Err(NO_LISTENER.to_owned()),
+            _ => Aim::of(order, own.as_deref().unwrap_or_default())
+                .map_err(|error| error.to_string()),
+        };
+        let aim = match aim {
+            Ok(aim) => aim,
+            Err(why) => {
+                let check = findings::check(Err(&why), &limits, &Loaded::default(), true);
+                return Ok((check, None, None));
+            }
+        };
+        let loaded = self.loaded(&aim, settings);
+        let plans = self.plans(order, settings);
+        let plans = match &plans {
+            Ok(plans) => Ok(plans.as_slice()),
+            Err(ProgramError::Benchmark { why, .. }) => Err(why.as_str()),
+            Err(error) => return Err(error.clone()),
+        };
+        let may_load_others = settings.config.other_targets;
+        let check = findings::check(plans, &limits, &loaded, may_load_others);
+        let plan = plans.ok().and_then(|plans| plans.first()).cloned();
+        Ok((check, Some(aim), plan))
+    }
+
+    /// What `thrum bench check` says of an order.
+    fn plans(
+        &self,
+        order: &BenchmarkOrder,
+        settings: &Settings,
+    ) -> Result<Vec<PlanLine>, ProgramError> {
+        let question = Question {
+            folder: NO_FOLDER.into(),
+            arguments: arguments::check(order),
+            input: order.toml.clone().map(String::into_bytes),
+        };
+        let answered = confinement::ask(confinement_of(&settings.config), question);
+        let answered = answered.map_err(|error| not_answered(&error.to_string()))?;
+        let lines = answered.output.lines().map(serde_json::from_str);
+        let plans: Vec<PlanLine> = lines
+            .collect::<Result<_, _>>()
+            .map_err(|error| not_answered(&error.to_string()))?;
+        if plans.is_empty() {
+            return Err(refused(
+                BenchmarkRefusal::Invalid,
+                ending::complaint(&answered.complaint),
+            ));
+        }
+        Ok(plans)
+    }
+
+    /// Asks a process for something that it knows or computes.
+    fn ask(&self, arguments: Vec<String>, folder: PathBuf) -> Result<Answered, ProgramError> {
+        let settings = self.settings()?;
+        let question = Question {
+            folder,
+            arguments,
+            input: None,
+        };
+        let answered = confinement::ask(confinement_of(&settings.config), question);
+        let answered = answered.map_err(|error| not_answered(&error.to_string()))?;
+        if answered.code == Some(0) {
+            return Ok(answered);
+        }
+        Err(not_answered(&ending::complaint(&answered.complaint)))
+    }
+
+    /// The first listener for plain TCP, as a client of this machine reaches it.
+    fn own_target(&self) -> Option<String> {
+        let listeners = self.queries.listeners();
+        let mut open = listeners.iter().flat_map(|of| &of.addresses);
+        open.find_map(reachable)
+    }
+
+    fn loaded(&self, aim: &Aim, settings: &Settings) -> Loaded {
+        let address = aim.endpoint.host.parse::<IpAddr>();
+        let is_here =
+            aim.endpoint.host == "localhost" || address.is_ok_and(|address| address.is_loopback());
+        let listeners = self.queries.listeners();
+        let mut ports = listeners
+            .iter()
+            .flat_map(|of| &of.addresses)
+            .filter_map(port);
+        let is_own = is_here && ports.any(|port| port == aim.endpoint.port);
+        let counted = listeners.iter().map(|of| of.connections);
+        Loaded {
+            url: aim.url.clone(),
+            is_own,
+            is_here,
+            connections_max: settings.connections_max,
+            connections: counted.sum(),
+        }
+    }
+
+    fn under_way(&self) -> Option<Arc<Current>> {
+        self.lock().clone()
+    }
+
+    /// The run under way, if it has this identifier.
+    fn running(&self, id: &str) -> Option<Arc<Current>> {
+        self.under_way()
+            .filter(|run| !run.is_over() && run.id() == id)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<Current>>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the folder of a run and starts its process.
+    fn begin(
+        &self,
+        mut run: BenchmarkRunInFull,
+        order: &BenchmarkOrder,
+        aim: Aim,
+        config: &BenchmarkConfig,
+    ) -> Result<String, ProgramError> {
+        // Held while the folder is made, so that two orders do not both begin.
+        let mut current = self.lock();
+        if let Some(other) = current.as_ref().filter(|other| !other.is_over()) {
+            return Err(refused(
+                BenchmarkRefusal::Running,
+                format!(
+                    "the run {} is under way, and there is one at a time",
+                    other.id()
+                ),
+            ));
+        }
+        let folder = self.store.create(&mut run)?;
+        if let Some(toml) = &order.toml {
+            let written = store::create(&folder.join(SCENARIO_FILE))
+                .and_then(|mut file| std::io::Write::write_all(&mut file, toml.as_bytes()));
+            written.map_err(|error| store::failed(&error))?;
+        }
+        let confinement = confinement_of(config);
+        let start = Start {
+            store: Arc::clone(&self.store),
+            folder,
+            confinement,
+            arguments: arguments::run(order, &aim, confinement.cores),
+            password: aim.password,
+        };
+        let id = run.run.id.clone();
+        let begun = Arc::new(Current::new(run));
+        let watched = Arc::clone(&begun);
+        // The threads of the interface stand behind others of the broker, and a thread has the
+        // place of the one that started it.
+        let thread = std::thread::Builder::new().name("benchmark".to_owned());
+        let spawned = self
+            .around
+            .ask
+            .ask(|_| thread.spawn(move || watched.conduct(start)));
+        spawned?.map_err(|error| ProgramError::Io(error.to_string()))?;
+        *current = Some(begun);
+        tracing::info!(run = id, by = order.by, "a benchmark has begun");
+        Ok(id)
+    }
+}
+
+impl Benchmarks for HostedBenchmarks {
+    fn limits(&self) -> BenchmarkLimits {
+        match self.settings() {
+            Ok(settings) => limits_of(&settings.config),
+            Err(error) => BenchmarkLimits {
+                why_not: Some(error.to_string()),
+                ..BenchmarkLimits::default()
+            },
+        }
+    }
+
+    fn scenarios(&self) -> Result<Vec<BenchmarkScenario>, ProgramError> {
+        if let Some(scenarios) = self.scenarios.get() {
+            return Ok(scenarios.clone());
+        }
+        let words = ["scenarios", "list", "--json"].map(str::to_owned);
+        let answered = self.ask(words.into(), NO_FOLDER.into())?;
+        let scenarios =
+            lines::scenarios(&answered.output).map_err(|error| not_answered(&error.to_string()))?;
+        Ok(self.scenarios.get_or_init(|| scenarios).clone())
+    }
+
+    fn check(&self, order: &BenchmarkOrder) -> Result<BenchmarkCheck, ProgramError> {
+        let settings = self.settings()?;
+        let (check, ..) = self.checked(order, &settings)?;
+        Ok(check)
+    }
+
+    fn start(&self, order: BenchmarkOrder) -> Result<String, ProgramError> {
+        let settings = self.settings()?;
+        if !settings.config.enabled {
+            let why = "management.benchmarks.enabled is false".to_owned();
+            return Err(refused(BenchmarkRefusal::Off, why));
+        }
+        let (check, aim, plan) = self.checked(&order, &settings)?;
+        let (true, Some(aim), Some(plan)) = (check.ok, aim, plan) else {
+            let errors = check.findings.iter().filter(|of| of.level == "error");
+            let errors: Vec<&str> = errors.map(|of| of.what.as_str()).collect();
+            return Err(refused(BenchmarkRefusal::Invalid, errors.join("; ")));
+        };
+        let run = BenchmarkRun {
+            name: order.name.clone().unwrap_or_else(|| plan.name.clone()),
+            scenario: order.scenario.clone().unwrap_or_else(|| plan.name.clone()),
+            target: check.target.clone(),
+            state: "preparing".to_owned(),
+            duration_secs: plan.hold_secs,
+            planned_secs: plan.duration_secs(),
+            clients: plan.clients,
+            by: order.by.clone(),
+            note: order.note.clone(),
+            command: arguments::shown(&order, &aim),
+            ..BenchmarkRun::default()
+        };
+        let run = BenchmarkRunInFull {
+            run,
+            toml: check.toml,
+            limits: limits_of(&settings.config),
+            ..BenchmarkRunInFull::default()
+        };
+        self.begin(run, &order, aim, &settings.config)
+    }
+
+    fn runs(&self) -> Result<Vec<BenchmarkRun>, ProgramError> {
+        let running = self.under_way().filter(|run| !run.is_over());
+        let running = running.map(|run| run.run().run);
+        let kept = self.store.list().into_iter().map(|run| match &running {
+            // The file has what it began with.
+            Some(running) if running.id == run.run.id => running.clone(),
+            _ => run.run,
+        });
+        Ok(kept.collect())
+    }
+
+    fn run(&self, id: &str) -> Result<BenchmarkRunInFull, ProgramError> {
+        match self.running(id) {
+            Some(run) => Ok(run.run()),
+            None => self.store.read(id),
+        }
+    }
+
+    fn samples(&self, id: &str, after: u64, most: usize) -> Result<BenchmarkSamples, ProgramError> {
+        // The last run is in memory after its end, too.
+        let current = self.under_way().filter(|run| run.id() == id);
+        let kept = self.store.read(id)?;
+        let (items, state) = match current {
+            Some(run) => run.samples(after, most),
+            None => {
+                let samples = self.store.samples(id)?;
+                (samples.after(after, most).to_vec(), kept.run.state)
+            }
+        };
+        Ok(BenchmarkSamples {
+            next: items.last().map_or(after, |sample| sample.n),
+            items,
+            state,
+        })
+    }
+
+    fn stop(&self, id: &str) -> Result<(), ProgramError> {
+        if self.running(id).is_some_and(|run| run.stop()) {
+            return Ok(());
+        }
+        let run = self.store.read(id)?;
+        let why = format!("the run {id} is not under way: it is {}", run.run.state);
+        Err(refused(BenchmarkRefusal::Ended, why))
+    }
+
+    fn remove(&self, id: &str) -> Result<(), ProgramError> {
+        if self.running(id).is_some() {
+            let why = format!("the run {id} is under way");
+            return Err(refused(BenchmarkRefusal::Running, why));
+        }
+        self.store.remove(id)
+    }
+
+    fn set_baseline(&self, id: &str, is_baseline: bool) -> Result<(), ProgramError> {
+        let running = self.running(id);
+        if running.is_some_and(|run| run.change(|run| run.run.baseline = is_baseline)) {
+            return Ok(());
+        }
+        let mut run = self.store.read(id)?;
+        run.run.baseline = is_baseline;
+        self.store.write(&run)
+    }
+
+    fn file(&self, id: &str, name: &str) -> Result<Vec<u8>, ProgramError> {
+        self.store.file(id, name)
+    }
+
+    fn compare(&self, ids: &[String]) -> Result<BenchmarkComparison, ProgramError> {
+        let mut words = vec!["compare".to_owned()];
+        let mut runs = Vec::new();
+        for id in ids {
+            runs.push(self.run(id)?.run);
+            let folder = self.store.results_of(id).ok_or_else(|| {
+                let why = format!("the run {id} has no result");
+                refused(BenchmarkRefusal::NotComparable, why)
+            })?;
+            words.push(folder.display().to_string());
+        }
+        words.extend(["--allow-different", "--json"].map(str::to_owned));
+        let answered = self.ask(words, self.store.path()?)?;
+        compared::comparison(&answered.output, runs)
+            .map_err(|error| not_answered(&error.to_string()))
+    }
+}
+
+fn limits_of(config: &BenchmarkConfig) -> BenchmarkLimits {
+    let (cores, cores_of) = confinement::cores(config.cores);
+    let why_not = (!config.enabled).then(|| "management.benchmarks.enabled is false".to_owned());
+    BenchmarkLimits {
+        available: config.enabled,
+        why_not,
+        cores,
+        cores_of,
+        memory_bytes: config.memory,
+        duration_secs_max: config.duration.as_secs_f64(),
+        clients_max: config.clients,
+        runs_kept: u32::try_from(RUNS_MAX).unwrap_or(u32::MAX),
+        nice: config.nice,
+    }
+}
+
+fn confinement_of(config: &BenchmarkConfig) -> Confinement {
+    Confinement {
+        cores: confinement::cores(config.cores).0,
+        nice: config.nice,
+        memory_bytes: config.memory,
+    }
+}
+
+/// The URL of an address for plain TCP.
+fn reachable(listening: &Listening) -> Option<String> {
+    let Bind::Address(address) = &listening.address else {
+        return None;
+    };
+    if listening.scheme != "mqtt" {
+        return None;
+    }
+    let mut address = *address;
+    if address.ip().is_unspecified() {
+        address.set_ip(match address.ip() {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    Some(format!("mqtt://{address}"))
+}
+
+fn port(listening: &Listening) -> Option<u16> {
+    match &listening.address {
+        Bind::Address(address) if !listening.scheme.starts_with("http") => Some(address.port()),
+        _ => None,
+    }
+}
+
+fn refused(refusal: BenchmarkRefusal, why: String) -> ProgramError {
+    ProgramError::Benchmark { refusal, why }
+}
+
+fn not_answered(why: &str) -> ProgramError {
+    refused(BenchmarkRefusal::NotAnswered, why.to_owned())
+}

@@ -1,0 +1,504 @@
+//! The runs that are kept: `DIR/benchmarks/ID/` with `run.json`, `samples.jsonl`, the scenario of
+//! the caller and the folder that `thrum bench` made.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use thrum_files::Folder;
+use thrum_management::ProgramError;
+use thrum_management::api::{BenchmarkRunInFull, KeptSamples};
+use thrum_storage::WallMillis;
+
+use super::arguments::RESULTS_FOLDER;
+use super::ending::{CUT_OFF, CUT_OFF_REMEDY};
+use super::lines::ProgressLine;
+use crate::command::shown::{now, time};
+
+/// Runs that are kept: a week of some a day. Older ones make room, unless they are baselines.
+pub(super) const RUNS_MAX: usize = 50;
+/// Folder in the data directory.
+const FOLDER: &str = "benchmarks";
+/// What is known of a run.
+const RUN: &str = "run.json";
+/// Its samples.
+const SAMPLES: &str = "samples.jsonl";
+/// Bytes of a line of them.
+pub(super) const LINE_BYTES_MAX: u64 = 64 * 1024;
+/// Bytes of the samples of a run, a day of seconds; later ones are in memory only.
+const SAMPLES_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Bytes of a file that is handed out: a result of a day.
+const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Mode of the folder of a broker without a data directory.
+const PRIVATE: u32 = 0o700;
+/// Mode of files.
+const FILE_MODE: u32 = 0o600;
+/// Letters of an identifier: a time without separators and a number.
+const ID_LEN: usize = 19;
+/// Runs that may begin within a second.
+const SAME_SECOND_MAX: u32 = 100;
+
+/// The files that are handed out.
+pub(super) const FILES: [&str; 8] = [
+    "report.html",
+    "report.md",
+    "result.json",
+    "series.csv",
+    "run.toml",
+    "latency.hgrm",
+    "junit.xml",
+    "env.json",
+];
+
+/// The runs of a broker.
+#[derive(Debug)]
+pub(super) struct Store {
+    /// Empty if the broker has none.
+    data_dir: PathBuf,
+    /// The folder of a broker without a data directory, made with its first run.
+    temporary: OnceLock<PathBuf>,
+}
+
+impl Store {
+    /// Those in a data directory, which is empty if there is none. A run that was under way when
+    /// the broker ended has failed.
+    pub(super) fn open(data_dir: &Path) -> Self {
+        let store = Self {
+            data_dir: data_dir.to_owned(),
+            temporary: OnceLock::new(),
+        };
+        for mut run in store.list() {
+            let is_open = matches!(run.run.state.as_str(), "preparing" | "running");
+            if !is_open {
+                continue;
+            }
+            cut_off(&mut run);
+            if let Err(error) = store.write(&run) {
+                tracing::warn!(%error, run = run.run.id, "the end of a benchmark is not written down");
+            }
+        }
+        store
+    }
+
+    /// All of them, the newest first; what cannot be read is left out.
+    pub(super) fn list(&self) -> Vec<BenchmarkRunInFull> {
+        let Some(folder) = self.existing() else {
+            return Vec::new();
+        };
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut ids: Vec<String> = names
+            .filter(|name| is_id(name))
+            .take(2 * RUNS_MAX)
+            .collect();
+        ids.sort_unstable_by(|one, other| other.cmp(one));
+        ids.iter().filter_map(|id| self.read(id).ok()).collect()
+    }
+
+    /// A run.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read.
+    pub(super) fn read(&self, id: &str) -> Result<BenchmarkRunInFull, ProgramError> {
+        let folder = self.folder_of(id)?;
+        let text = fs::read_to_string(folder.join(RUN)).map_err(|error| missing_or(&error, id))?;
+        let mut run: BenchmarkRunInFull = serde_json::from_str(&text)
+            .map_err(|error| ProgramError::Io(format!("{RUN} of the run {id}: {error}")))?;
+        let has = |name: &&&str| result_file(&folder, name).is_some();
+        run.run.files = FILES
+            .iter()
+            .filter(has)
+            .map(|name| (*name).to_owned())
+            .collect();
+        Ok(run)
+    }
+
+    /// Makes the folder of a new run, and gives it its identifier and its beginning. Old runs make
+    /// room.
+    ///
+    /// # Errors
+    /// The file system refuses, or all runs that are kept are baselines.
+    pub(super) fn create(&self, run: &mut BenchmarkRunInFull) -> Result<PathBuf, ProgramError> {
+        self.make_room()?;
+        let parent = self.folder()?;
+        let began = now();
+        run.run.began_at = time(began);
+        for number in 0..SAME_SECOND_MAX {
+            let id = id(began, number);
+            if parent.path().join(&id).exists() {
+                continue;
+            }
+            let made = parent
+                .open_or_create_directory(&id)
+                .map_err(|error| failed(&error))?;
+            run.run.id = id;
+            self.write(run)?;
+            return Ok(made.path().to_owned());
+        }
+        Err(ProgramError::Busy)
+    }
+
+    /// Writes down what is known of a run.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub(super) fn write(&self, run: &BenchmarkRunInFull) -> Result<(), ProgramError> {
+        let folder = self.folder_of(&run.run.id)?;
+        let text = serde_json::to_vec(run).map_err(|error| ProgramError::Io(error.to_string()))?;
+        let part = folder.join(format!("{RUN}.part"));
+        let written = create(&part).and_then(|mut file| {
+            file.write_all(&text)?;
+            file.sync_all()?;
+            fs::rename(&part, folder.join(RUN))
+        });
+        written.map_err(|error| failed(&error))
+    }
+
+    /// Removes a run with its files.
+    ///
+    /// # Errors
+    /// There is none, or the file system refuses.
+    pub(super) fn remove(&self, id: &str) -> Result<(), ProgramError> {
+        let folder = self.folder_of(id)?;
+        fs::remove_dir_all(folder).map_err(|error| missing_or(&error, id))
+    }
+
+    /// The samples of a run.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub(super) fn samples(&self, id: &str) -> Result<KeptSamples, ProgramError> {
+        let mut kept = KeptSamples::default();
+        let file = match File::open(self.folder_of(id)?.join(SAMPLES)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(kept),
+            opened => opened.map_err(|error| failed(&error))?,
+        };
+        for line in BufReader::new(file.take(SAMPLES_BYTES_MAX)).lines() {
+            let line = line.map_err(|error| failed(&error))?;
+            // The last one may be half a line.
+            if let Ok(ProgressLine::Sample(sample)) = serde_json::from_str(&line) {
+                kept.push(*sample);
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Reads a file of a run.
+    ///
+    /// # Errors
+    /// It is not there, or cannot be read.
+    pub(super) fn file(&self, id: &str, name: &str) -> Result<Vec<u8>, ProgramError> {
+        let folder = self.folder_of(id)?;
+        if !folder.join(RUN).is_file() {
+            return Err(missing(id));
+        }
+        let is_known = FILES.contains(&name);
+        let path = result_file(&folder, name).filter(|_| is_known);
+        let path = path.ok_or_else(|| ProgramError::Missing {
+            what: "file of the run",
+            name: name.to_owned(),
+        })?;
+        let mut bytes = Vec::new();
+        let read = File::open(path).and_then(|file| {
+            let len = file.metadata()?.len();
+            if len > FILE_BYTES_MAX {
+                return Err(io::Error::other(format!("it has {len} bytes")));
+            }
+            file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)
+        });
+        read.map_err(|error| failed(&error))?;
+        Ok(bytes)
+    }
+
+    /// The folder of a run with its `result.json`, below that of all runs.
+    pub(super) fn results_of(&self, id: &str) -> Option<PathBuf> {
+        let folder = self.folder_of(id).ok()?;
+        result_file(&folder, "result.json")?
+            .parent()
+            .map(Path::to_owned)
+    }
+
+    /// The folder of all runs.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(super) fn path(&self) -> Result<PathBuf, ProgramError> {
+        Ok(self.folder()?.path().to_owned())
+    }
+
+    fn make_room(&self) -> Result<(), ProgramError> {
+        let runs = self.list();
+        let surplus = (runs.len() + 1).saturating_sub(RUNS_MAX);
+        let others = runs.iter().rev().filter(|run| !run.run.baseline);
+        let oldest: Vec<&str> = others
+            .take(surplus)
+            .map(|run| run.run.id.as_str())
+            .collect();
+        if oldest.len() < surplus {
+            return Err(ProgramError::Conflict(format!(
+                "all {RUNS_MAX} runs that are kept are baselines"
+            )));
+        }
+        oldest.into_iter().try_for_each(|id| self.remove(id))
+    }
+
+    fn folder(&self) -> Result<Folder, ProgramError> {
+        let made = if self.data_dir.as_os_str().is_empty() {
+            self.temporary_folder().and_then(|path| Folder::open(&path))
+        } else {
+            let opened = Folder::open(&self.data_dir);
+            opened.and_then(|folder| folder.open_or_create_directory(FOLDER))
+        };
+        made.map_err(|error| failed(&error))
+    }
+
+    fn temporary_folder(&self) -> io::Result<PathBuf> {
+        if let Some(path) = self.temporary.get() {
+            return Ok(path.clone());
+        }
+        let name = format!("thrum-benchmarks-{}-{}", std::process::id(), now());
+        let path = std::env::temp_dir().join(name);
+        // Not one that somebody else has made there.
+        fs::DirBuilder::new().mode(PRIVATE).create(&path)?;
+        Ok(self.temporary.get_or_init(|| path).clone())
+    }
+
+    /// The folder of all runs, if there is one.
+    fn existing(&self) -> Option<PathBuf> {
+        if self.data_dir.as_os_str().is_empty() {
+            return self.temporary.get().cloned();
+        }
+        let path = self.data_dir.join(FOLDER);
+        path.is_dir().then_some(path)
+    }
+
+    fn folder_of(&self, id: &str) -> Result<PathBuf, ProgramError> {
+        let parent = self.existing().filter(|_| is_id(id));
+        parent
+            .map(|parent| parent.join(id))
+            .ok_or_else(|| missing(id))
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        if let Some(path) = self.temporary.get() {
+            fs::remove_dir_all(path).ok();
+        }
+    }
+}
+
+/// Writes samples down as they come.
+#[derive(Debug)]
+pub(super) struct SampleFile {
+    file: Option<File>,
+    left: u64,
+}
+
+impl SampleFile {
+    /// In the folder of a run.
+    pub(super) fn create(folder: &Path) -> Self {
+        let file = create(&folder.join(SAMPLES));
+        if let Err(error) = &file {
+            tracing::warn!(%error, "the samples of a benchmark are not written down");
+        }
+        Self {
+            file: file.ok(),
+            left: SAMPLES_BYTES_MAX,
+        }
+    }
+
+    /// Adds a line with its end. One that cannot be written ends the file: memory has all of them.
+    pub(super) fn add(&mut self, line: &[u8]) {
+        let len = line.len() as u64;
+        let Some(file) = &mut self.file else { return };
+        if len > self.left || file.write_all(line).is_err() {
+            self.file = None;
+            return;
+        }
+        self.left -= len;
+    }
+}
+
+/// Marks a run that nobody watches any longer.
+pub(super) fn cut_off(run: &mut BenchmarkRunInFull) {
+    run.run.state = "failed".to_owned();
+    run.run.stage = None;
+    run.run.ended_at = Some(time(now()));
+    run.run.error = Some(CUT_OFF.to_owned());
+    run.run.remedy = Some(CUT_OFF_REMEDY.to_owned());
+}
+
+/// Makes or empties a file.
+pub(super) fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(FILE_MODE);
+    options.open(path)
+}
+
+/// A file of the one folder that `thrum bench` has made for a run.
+fn result_file(folder: &Path, name: &str) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder.join(RESULTS_FOLDER)).ok()?;
+    let files = entries.flatten().map(|entry| entry.path().join(name));
+    files.take(2).find(|path| path.is_file())
+}
+
+/// `20261126T221500Z-01`.
+fn id(at: WallMillis, number: u32) -> String {
+    let text = time(at);
+    let seconds = text.split('.').next().unwrap_or_default().chars();
+    let digits: String = seconds.filter(|one| !matches!(one, '-' | ':')).collect();
+    format!("{digits}Z-{number:02}")
+}
+
+fn is_id(name: &str) -> bool {
+    name.len() == ID_LEN
+        && name.bytes().enumerate().all(|(place, byte)| match place {
+            8 => byte == b'T',
+            15 => byte == b'Z',
+            16 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
+}
+
+fn missing(id: &str) -> ProgramError {
+    ProgramError::Missing {
+        what: "benchmark run",
+        name: id.chars().take(64).collect(),
+    }
+}
+
+fn missing_or(error: &io::Error, id: &str) -> ProgramError {
+    if error.kind() == ErrorKind::NotFound {
+        return missing(id);
+    }
+    failed(error)
+}
+
+pub(super) fn failed(error: &io::Error) -> ProgramError {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            ProgramError::NoRoom(error.to_string())
+        }
+        _ => ProgramError::Io(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn in_memory() -> Store {
+        Store::open(Path::new(""))
+    }
+
+    fn add(store: &Store, state: &str) -> String {
+        let mut run = BenchmarkRunInFull::default();
+        run.run.state = state.to_owned();
+        store.create(&mut run).unwrap();
+        run.run.id
+    }
+
+    #[test]
+    fn a_run_is_kept_with_its_files_and_removed_with_them() {
+        let store = in_memory();
+        assert!(store.list().is_empty());
+        let id = add(&store, "done");
+        let results = store.path().unwrap().join(&id).join("results/one");
+        fs::create_dir_all(&results).unwrap();
+        fs::write(results.join("report.md"), "# x").unwrap();
+        let run = store.read(&id).unwrap();
+        assert_eq!(
+            (run.run.files, run.run.state.as_str()),
+            (vec!["report.md".to_owned()], "done")
+        );
+        assert_eq!(store.file(&id, "report.md").unwrap(), b"# x");
+        for name in ["series.csv", "../../run.json", "run.json"] {
+            assert!(
+                matches!(store.file(&id, name), Err(ProgramError::Missing { .. })),
+                "{name}"
+            );
+        }
+        store.remove(&id).unwrap();
+        assert!(matches!(store.read(&id), Err(ProgramError::Missing { .. })));
+        let folder = store.path().unwrap();
+        drop(store);
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn an_identifier_is_never_a_path() {
+        let store = in_memory();
+        add(&store, "done");
+        for id in [
+            "..",
+            "",
+            "20261126T221500Z-0/",
+            "20261126T221500Z-0.",
+            "/etc",
+        ] {
+            assert!(
+                matches!(store.remove(id), Err(ProgramError::Missing { .. })),
+                "{id}"
+            );
+        }
+        assert!(is_id(&id(1_700_000_000_000, 7)));
+    }
+
+    #[test]
+    fn old_runs_make_room_and_baselines_stay() {
+        let store = in_memory();
+        let first = add(&store, "done");
+        let mut run = store.read(&first).unwrap();
+        run.run.baseline = true;
+        store.write(&run).unwrap();
+        let second = add(&store, "done");
+        for _ in 2..=RUNS_MAX {
+            add(&store, "done");
+        }
+        let ids: Vec<String> = store.list().into_iter().map(|run| run.run.id).collect();
+        assert_eq!(ids.len(), RUNS_MAX);
+        assert!(ids.contains(&first) && !ids.contains(&second));
+        assert!(ids.windows(2).all(|pair| pair[0] > pair[1]));
+    }
+
+    #[test]
+    fn a_run_that_was_cut_off_has_failed_at_the_next_start() {
+        let folder = std::env::temp_dir().join(format!("thrum-cut-off-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let store = Store::open(&folder);
+        let (running, done) = (add(&store, "running"), add(&store, "done"));
+        drop(store);
+        let store = Store::open(&folder);
+        let run = store.read(&running).unwrap().run;
+        assert_eq!(
+            (run.state.as_str(), run.error.as_deref()),
+            ("failed", Some(CUT_OFF))
+        );
+        assert_eq!(store.read(&done).unwrap().run.state, "done");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn samples_are_read_up_to_a_line_that_was_cut_off() {
+        let store = in_memory();
+        let id = add(&store, "running");
+        let mut file = SampleFile::create(&store.path().unwrap().join(&id));
+        let sample = thrum_management::api::BenchmarkSample {
+            n: 1,
+            ..Default::default()
+        };
+        let mut line = serde_json::to_value(&sample).unwrap();
+        line["type"] = "sample".into();
+        file.add(format!("{line}\n").as_bytes());
+        file.add(b"{\"type\":\"sam");
+        let samples = store.samples(&id).unwrap();
+        assert_eq!(samples.after(0, 10), [sample]);
+    }
+}
