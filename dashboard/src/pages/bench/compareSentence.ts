@@ -32,9 +32,9 @@ export function compareSentence(found: Comparison | null, chosen: number, failed
   );
   const finding = findings[at];
   const more =
-    (found.conclusions ?? []).length === 0
+    found.conclusions.length === 0
       ? null
-      : [plain((found.conclusions ?? []).map((text) => `${bare(capital(text))}.`).join(' '))];
+      : [plain(found.conclusions.map((text) => `${bare(capital(text))}.`).join(' '))];
   const run = letterOf(at + 1);
   if (!finding || finding.kind === 'same')
     return {

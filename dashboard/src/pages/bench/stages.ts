@@ -49,7 +49,7 @@ function lengthsOf(toml: string): typeof DEFAULT_SECS | null {
 /** All stages of a run that goes on: those that began where they began, the others as they are planned. */
 export function plannedStages(run: Pick<RunDetail, 'planned_secs' | 'stages' | 'toml'>): Stage[] {
   const lengths = lengthsOf(run.toml);
-  if (!lengths || !run.planned_secs) return run.stages;
+  if (!lengths || run.planned_secs === 0) return run.stages;
   const ramp = Math.max(0, run.planned_secs - lengths.warmup - lengths.hold - lengths.drain);
   const begun = new Map(run.stages.map((stage) => [stage.name, stage.from_secs]));
   const found: Stage[] = [];
@@ -69,14 +69,10 @@ export function plannedStages(run: Pick<RunDetail, 'planned_secs' | 'stages' | '
   return found;
 }
 
-/** Stages with an end: one that is open ends where the next begins, the last one with the run. */
-export function partsOf(stages: readonly Stage[], endSecs: number): Part[] {
+/** Stages that took time. */
+export function partsOf(stages: readonly Stage[]): Part[] {
   return stages
-    .map((stage, index) => ({
-      name: stage.name,
-      fromSecs: stage.from_secs,
-      toSecs: stage.to_secs ?? stages[index + 1]?.from_secs ?? Math.max(endSecs, stage.from_secs),
-    }))
+    .map((stage) => ({ name: stage.name, fromSecs: stage.from_secs, toSecs: stage.to_secs }))
     .filter((part) => part.toSecs > part.fromSecs);
 }
 
@@ -90,17 +86,16 @@ export function progressOf(parts: readonly Part[], atSecs: number, ended: boolea
 
 /** Seconds of the time axis: a run that goes on has all of it from the start; one that has ended, what there is. */
 export function lengthSecs(
-  run: Pick<RunDetail, 'planned_secs' | 'stages'>,
-  samples: readonly Sample[],
+  run: Pick<RunDetail, 'planned_secs'>,
+  samples: readonly Pick<Sample, 'at_secs'>[],
   ended: boolean,
 ): number {
   const last = samples.at(-1)?.at_secs ?? 0;
   if (ended && last > 0) return last;
-  const planned = run.planned_secs ?? run.stages.at(-1)?.to_secs ?? 0;
-  return Math.max(planned, last, 1);
+  return Math.max(run.planned_secs, last, 1);
 }
 
 /** The part of a run that counts. */
-export function holdOf(stages: readonly Stage[], endSecs: number): Part | null {
-  return partsOf(stages, endSecs).find((part) => part.name === 'hold') ?? null;
+export function holdOf(stages: readonly Stage[]): Part | null {
+  return partsOf(stages).find((part) => part.name === 'hold') ?? null;
 }

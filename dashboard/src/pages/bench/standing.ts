@@ -1,7 +1,11 @@
 // What is said of a run: how it stands, which limits it keeps, how it compares.
-import type { ComparedRow, Comparison, Run, Threshold, Winner } from '../../api/bench';
+import type { ComparedRow, Comparison, Run, Threshold } from '../../api/bench';
 import { type Condition, conditionOf, conditionText, measureOf } from '../../format/measures';
 import type { State } from '../../ui/state';
+
+const WINNERS = ['better', 'worse', 'same', 'unknown'] as const;
+/** The verdict of a figure. */
+export type Winner = (typeof WINNERS)[number];
 
 /** How a run stands, for a word and a sentence. */
 export type Standing =
@@ -33,7 +37,7 @@ export function standingOf(
       return 'broken';
     case 'stopped':
       return 'stopped';
-    case 'done':
+    default:
       if (!run.verdict) return 'done';
       if (!run.verdict.valid) return 'invalid';
       return run.verdict.pass ? 'passed' : 'missed';
@@ -58,16 +62,16 @@ export interface Judgement {
 export function judgementOf(threshold: Threshold): Judgement {
   const condition = conditionOf(threshold.limit);
   // The text has its unit; a number alone is in that of the interface.
-  const written = conditionOf(`== ${threshold.value_text ?? ''}`)?.value ?? null;
-  const number = threshold.value ?? null;
+  const written = conditionOf(`== ${threshold.value_text}`)?.value ?? null;
+  const number = threshold.value;
   const value = measureOf(threshold.what) === 'ms' ? (written ?? number) : (number ?? written);
-  const pass = threshold.pass ?? null;
+  const { pass } = threshold;
   return {
     what: threshold.what,
     condition,
     limit: conditionText(threshold.limit),
     value,
-    text: value === null ? (threshold.value_text ?? null) : null,
+    text: value === null && threshold.value_text !== '' ? threshold.value_text : null,
     state: pass === null ? 'off' : pass ? 'ok' : 'bad',
     spare: spareOf(condition, value),
   };
@@ -81,17 +85,14 @@ function spareOf(condition: Condition | null, value: number | null): number | nu
 const AT_THE_END = ['delivered', 'lost'];
 
 /** Limits of the run with the newest values of its samples: the pills turn while it runs. */
-export function turned(
-  limits: readonly Threshold[],
-  live: readonly Threshold[] | null | undefined,
-): Threshold[] {
+export function turned(limits: readonly Threshold[], live: readonly Threshold[] | undefined): Threshold[] {
   const newest = new Map((live ?? []).map((threshold) => [threshold.what, threshold]));
   return limits.map((limit) => {
     const found = newest.get(limit.what);
     if (!found) return limit;
     // Messages on their way are not delivered yet: only the end tells.
     const open = AT_THE_END.includes(limit.what) && found.pass === false;
-    return { ...limit, ...found, limit: limit.limit ?? found.limit ?? null, ...(open ? { pass: null } : {}) };
+    return { ...found, limit: limit.limit, ...(open ? { pass: null } : {}) };
   });
 }
 
@@ -160,7 +161,7 @@ export function findingOf(comparison: Compared, run: number): Finding {
 }
 
 export function verdictOf(row: ComparedRow, run: number): Winner {
-  return row.verdict[run - 1] ?? 'unknown';
+  return WINNERS.find((one) => one === row.verdict[run - 1]) ?? 'unknown';
 }
 
 /** The look of a verdict of a row. */
