@@ -140,23 +140,6 @@ function sender<M extends Method>(method: M) {
   };
 }
 
-/** A request to a route that docs/api/openapi.json does not have yet; the caller has types of its own. */
-
-export async function ask<T>(
-  method: Method,
-  route: string,
-  options: {
-    path?: Readonly<Record<string, string>>;
-    query?: Readonly<Record<string, unknown>>;
-    body?: unknown;
-    signal?: AbortSignal;
-  } = {},
-): Promise<T> {
-  const url = address(route, options.path, options.query);
-  const response = await request(method, url, options.body, options.signal);
-  return answered<T>(await response.text());
-}
-
 /** Routes that take a file. */
 type FileRoute = {
   [P in Route<'post'>]: Operation<P, 'post'> extends { requestBody?: { content: { 'text/plain': unknown } } }

@@ -41,6 +41,7 @@ export function drawMarks(plot: uPlot, marks: readonly Mark[], line: string, ink
   ctx.setLineDash([]);
   ctx.font = `${11 * ratio}px system-ui, sans-serif`;
   ctx.textBaseline = 'top';
+  ctx.textAlign = 'left';
   let free = bbox.left;
   for (const mark of marks) {
     const x = Math.round(plot.valToPos(mark.atMs / 1000, 'x', true)) + 0.5;

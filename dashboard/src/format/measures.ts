@@ -1,7 +1,7 @@
 // Figures of benchmarks by their names: `e2e.p99` is a latency, `broker.rss` is memory.
 import { THIN, type WithUnit, NONE, count, figure, percent, rate, traffic } from './numbers';
 
-export type Measure = 'ms' | 'seconds' | 'share' | 'bytes' | 'rate' | 'cores' | 'µs' | 'count';
+export type Measure = 'ns' | 'ms' | 'seconds' | 'share' | 'bytes' | 'rate' | 'cores' | 'µs' | 'count';
 
 const STATISTIC = /\.(min|mean|p[\d.]+|max)$/;
 
@@ -19,8 +19,9 @@ export function measureOf(name: string): Measure {
 /** The unit of an answer as what it is; by the name of the figure if it has none that is known. */
 export function measureOfUnit(unit: string, name: string): Measure {
   switch (unit) {
+    case 'ns':
     case 'ms':
-      return 'ms';
+      return unit;
     case 's':
       return 'seconds';
     case 'share':
@@ -31,7 +32,7 @@ export function measureOfUnit(unit: string, name: string): Measure {
     case 'bytes':
       return 'bytes';
     case '/s':
-    case 'per_second':
+    case 'per_sec':
       return 'rate';
     case 'cores':
       return 'cores';
@@ -48,6 +49,8 @@ export function measureOfUnit(unit: string, name: string): Measure {
 export function measured(value: number | null | undefined, measure: Measure): WithUnit {
   if (value === null || value === undefined) return { value: NONE, unit: '' };
   switch (measure) {
+    case 'ns':
+      return latency(value / 1e6);
     case 'ms':
       return latency(value);
     case 'seconds':

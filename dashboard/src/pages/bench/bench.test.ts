@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { ComparedRow, Comparison, Sample } from '../../api/bench';
+import type { ComparedRow, Comparison, Sample, Threshold } from '../../api/bench';
 import { conditionOf, measureOf, measured } from '../../format/measures';
 import { type Form, formOf, newForm, newGroup, tomlOf } from './form';
-import { holdOf, lengthSecs, partsOf, progressOf } from './stages';
+import { holdOf, lengthSecs, partsOf, plannedStages, progressOf, spanSecs } from './stages';
 import { boundsOf, findingOf, judgementOf, nameParts, reachOf, standingOf, turned } from './standing';
 import { parseToml, quoted } from './toml';
 import { wantedOf } from './wanted';
@@ -142,6 +142,14 @@ describe('figures by their name', () => {
   });
 });
 
+const th = (one: Partial<Threshold> & { what: string }): Threshold => ({
+  limit: '',
+  value: null,
+  value_text: '',
+  pass: null,
+  ...one,
+});
+
 describe('how a run stands', () => {
   const verdict = (valid: boolean, pass: boolean) => ({ valid, pass, reasons: [] });
   test.each([
@@ -158,13 +166,8 @@ describe('how a run stands', () => {
   );
   test('a missed limit makes a running one a failing one, an open one does not', () => {
     const run = { state: 'running', verdict: null } as const;
-    expect(
-      standingOf(run, [
-        { what: 'a', pass: null },
-        { what: 'b', pass: true },
-      ]),
-    ).toBe('running');
-    expect(standingOf(run, [{ what: 'a', pass: false }])).toBe('failing');
+    expect(standingOf(run, [th({ what: 'a', pass: null }), th({ what: 'b', pass: true })])).toBe('running');
+    expect(standingOf(run, [th({ what: 'a', pass: false })])).toBe('failing');
   });
 });
 
@@ -173,35 +176,57 @@ describe('limits', () => {
     expect(
       turned(
         [
-          { what: 'e2e.p99', limit: '< 50ms', pass: null },
-          { what: 'lost', limit: '== 0', pass: true, value: 0 },
+          th({ what: 'e2e.p99', limit: '< 50ms', pass: null }),
+          th({ what: 'lost', limit: '== 0', pass: true, value: 0 }),
         ],
-        [{ what: 'e2e.p99', value: 60, pass: false }],
+        [th({ what: 'e2e.p99', value: 60, pass: false })],
       ),
     ).toEqual([
-      { what: 'e2e.p99', limit: '< 50ms', value: 60, pass: false },
-      { what: 'lost', limit: '== 0', pass: true, value: 0 },
+      th({ what: 'e2e.p99', limit: '< 50ms', value: 60, pass: false }),
+      th({ what: 'lost', limit: '== 0', pass: true, value: 0 }),
     ]));
   test('say what is left and what is beyond', () => {
-    expect(judgementOf({ what: 'e2e.p99', limit: '< 50ms', value: 3.9, pass: true }).spare).toBeCloseTo(46.1);
-    expect(judgementOf({ what: 'broker.rss', limit: '< 1GB', value: 1.1e9, pass: false }).spare).toBeCloseTo(
-      -1e8,
+    expect(judgementOf(th({ what: 'e2e.p99', limit: '< 50ms', value: 3.9, pass: true })).spare).toBeCloseTo(
+      46.1,
     );
-    expect(judgementOf({ what: 'rate.sent', limit: '> 100/s', value: 150, pass: true }).spare).toBe(50);
     expect(
-      judgementOf({ what: 'e2e.p99', limit: '< 50ms', value: 3.9e6, value_text: '3.9ms' }).spare,
+      judgementOf(th({ what: 'broker.rss', limit: '< 1GB', value: 1.1e9, pass: false })).spare,
+    ).toBeCloseTo(-1e8);
+    expect(judgementOf(th({ what: 'rate.sent', limit: '> 100/s', value: 150, pass: true })).spare).toBe(50);
+    expect(
+      judgementOf(th({ what: 'e2e.p99', limit: '< 50ms', value: 3.9e6, value_text: '3.9ms' })).spare,
     ).toBeCloseTo(46.1);
-    expect(judgementOf({ what: 'delivered', limit: '== 100%', value: 1, pass: true }).spare).toBeNull();
+    expect(judgementOf(th({ what: 'delivered', limit: '== 100%', value: 1, pass: true })).spare).toBeNull();
   });
+  test('that only the end tells are open until then', () =>
+    expect(
+      turned(
+        [th({ what: 'delivered', limit: '== 100%' })],
+        [th({ what: 'delivered', value: 0.999, pass: false })],
+      ),
+    ).toEqual([th({ what: 'delivered', limit: '== 100%', value: 0.999, pass: null })]));
+  test('whose figure is withheld say why', () =>
+    expect(
+      judgementOf({
+        what: 'e2e.p99',
+        limit: '< 50ms',
+        value: null,
+        value_text: 'withheld: late',
+        pass: null,
+      }),
+    ).toMatchObject({ value: null, text: 'withheld: late', state: 'off' }));
   test('without a value are open', () =>
-    expect(judgementOf({ what: 'e2e.p99', limit: '< 50ms' })).toMatchObject({ state: 'off', value: null }));
+    expect(judgementOf(th({ what: 'e2e.p99', limit: '< 50ms' }))).toMatchObject({
+      state: 'off',
+      value: null,
+    }));
   test('are lines of the chart that has their figure', () =>
     expect(
       boundsOf(
         [
-          { what: 'e2e.p99', limit: '< 50ms' },
-          { what: 'e2e.p50', limit: '> 1ms' },
-          { what: 'broker.rss', limit: '< 1GB' },
+          th({ what: 'e2e.p99', limit: '< 50ms' }),
+          th({ what: 'e2e.p50', limit: '> 1ms' }),
+          th({ what: 'broker.rss', limit: '< 1GB' }),
         ],
         ['e2e.p50', 'e2e.p99'],
       ),
@@ -226,6 +251,7 @@ describe('a comparison', () => {
     runs: [],
     rows,
     why_not_comparable: why,
+    conclusions: [],
   });
   test('leads with the latency', () =>
     expect(findingOf(of([row('broker.rss', 'better'), row('e2e.p99', 'better')]), 1)).toMatchObject({
@@ -236,6 +262,11 @@ describe('a comparison', () => {
     expect(findingOf(of([row('broker.rss', 'worse'), row('e2e.p99', 'better')]), 1).kind).toBe('mixed'));
   test('has no winner within noise', () =>
     expect(findingOf(of([row('e2e.p99', 'same'), row('lost', 'unknown')]), 1).kind).toBe('same'));
+  test('of a run that is not valid has no winner', () => {
+    const bad = { verdict: { valid: false, pass: true, reasons: [] } };
+    const comparison = { ...of([row('e2e.p99', 'better')]), runs: [bad, bad] };
+    expect(findingOf(comparison, 1)).toEqual({ kind: 'not valid', runs: [0, 1] });
+  });
   test('of different conditions has no winner', () =>
     expect(findingOf(of([row('e2e.p99', 'better')], ['holds differ']), 1)).toEqual({
       kind: 'not comparable',
@@ -248,7 +279,27 @@ describe('a comparison', () => {
 });
 
 describe('samples', () => {
-  const sample = (n: number, more: Partial<Sample> = {}): Sample => ({ n, at_secs: n, ...more });
+  const sample = (n: number, more: Partial<Sample> = {}): Sample => ({
+    n,
+    at_secs: n,
+    stage: 'hold',
+    clients: 0,
+    offered_per_sec: 0,
+    sent_per_sec: 0,
+    received_per_sec: 0,
+    latency: null,
+    p50_ms: null,
+    p99_ms: null,
+    p999_ms: null,
+    max_ms: null,
+    errors: {},
+    broker_cores: null,
+    broker_rss_bytes: null,
+    generator_cores: null,
+    thresholds: [],
+    histogram: [],
+    ...more,
+  });
   test('that came twice are there once', () =>
     expect(appended([sample(1), sample(2)], [sample(2), sample(3)]).map(({ n }) => n)).toEqual([1, 2, 3]));
   test('a missing stretch is a gap', () => {
@@ -276,7 +327,7 @@ describe('samples', () => {
       errorsOf([
         sample(1, { errors: { refused: 2 } }),
         sample(2, { errors: { timeout: 5, refused: 1 } }),
-        sample(3, { errors: null }),
+        sample(3),
       ]),
     ).toEqual([
       { reason: 'timeout', count: 5, firstSecs: 2, lastSecs: 2 },
@@ -301,32 +352,55 @@ describe('samples', () => {
 
 describe('the stages of a run', () => {
   const stages = [
-    { name: 'ramp', from_secs: 0 },
+    { name: 'ramp', from_secs: 0, to_secs: 10 },
+    { name: 'warm-up', from_secs: 10, to_secs: 10 },
     { name: 'hold', from_secs: 10, to_secs: 70 },
-    { name: 'drain', from_secs: 70, to_secs: null },
+    { name: 'drain', from_secs: 70, to_secs: 75 },
   ];
-  test('that are open end where the next begins, and the last with the run', () =>
-    expect(partsOf(stages, 75).map(({ name, fromSecs, toSecs }) => [name, fromSecs, toSecs])).toEqual([
-      ['ramp', 0, 10],
-      ['hold', 10, 70],
-      ['drain', 70, 75],
-    ]));
+  test('that took no time are left out', () =>
+    expect(partsOf(stages).map(({ name }) => name)).toEqual(['ramp', 'hold', 'drain']));
   test('are done, now, or next', () => {
-    const at = (secs: number, ended = false) =>
-      progressOf(partsOf(stages, 75), secs, ended).map(({ is }) => is);
+    const at = (secs: number, ended = false) => progressOf(partsOf(stages), secs, ended).map(({ is }) => is);
     expect(at(40)).toEqual(['done', 'now', 'next']);
     expect(at(0)).toEqual(['next', 'next', 'next']);
     expect(at(75)).toEqual(['done', 'done', 'done']);
     expect(at(40, true)).toEqual(['done', 'done', 'done']);
-    expect(progressOf(partsOf(stages, 75), 25, false)[1]?.share).toBe(0.25);
+    expect(progressOf(partsOf(stages), 25, false)[1]?.share).toBe(0.25);
   });
   test('make the time axis: all of it while the run goes on, then what there is', () => {
-    const run = { planned_secs: 80, stages };
-    expect(lengthSecs(run, [{ n: 1, at_secs: 1 }], false)).toBe(80);
-    expect(lengthSecs(run, [{ n: 1, at_secs: 33 }], true)).toBe(33);
-    expect(lengthSecs({ stages: [] }, [], false)).toBe(1);
+    const run = { planned_secs: 80 };
+    expect(lengthSecs(run, [{ at_secs: 1 }], false)).toBe(80);
+    expect(lengthSecs(run, [{ at_secs: 33 }], true)).toBe(33);
+    expect(lengthSecs({ planned_secs: 0 }, [], false)).toBe(1);
   });
-  test('one of them counts', () => expect(holdOf(stages, 75)).toMatchObject({ fromSecs: 10, toSecs: 70 }));
+  test('of a run that goes on are those of its scenario, from where they began', () => {
+    const run = {
+      planned_secs: 76,
+      toml: 'stages = ["warmup 5s", "hold 1m", "drain 10s"]',
+      stages: [
+        { name: 'ramp', from_secs: 0, to_secs: 1 },
+        { name: 'warm-up', from_secs: 0.8, to_secs: 5.8 },
+        { name: 'hold', from_secs: 5.8, to_secs: 9 },
+      ],
+    };
+    expect(plannedStages(run)).toEqual([
+      { name: 'ramp', from_secs: 0, to_secs: 0.8 },
+      { name: 'warm-up', from_secs: 0.8, to_secs: 5.8 },
+      { name: 'hold', from_secs: 5.8, to_secs: 65.8 },
+      { name: 'drain', from_secs: 65.8, to_secs: 75.8 },
+    ]);
+    expect(plannedStages({ ...run, toml: 'stages = [' })).toEqual(run.stages);
+  });
+  test.each([
+    ['90s', 90],
+    ['1h30m', 5400],
+    ['500ms', 0.5],
+    ['1.5min', 90],
+    ['7', 7],
+    ['soon', null],
+    ['5m soon', null],
+  ])('the span %s', (text, secs) => expect(spanSecs(text)).toBe(secs));
+  test('one of them counts', () => expect(holdOf(stages)).toMatchObject({ fromSecs: 10, toSecs: 70 }));
 });
 
 describe('what a new run asks for', () => {

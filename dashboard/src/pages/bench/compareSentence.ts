@@ -32,9 +32,9 @@ export function compareSentence(found: Comparison | null, chosen: number, failed
   );
   const finding = findings[at];
   const more =
-    (found.conclusions ?? []).length === 0
+    found.conclusions.length === 0
       ? null
-      : [plain((found.conclusions ?? []).map((text) => `${bare(capital(text))}.`).join(' '))];
+      : [plain(found.conclusions.map((text) => `${bare(capital(text))}.`).join(' '))];
   const run = letterOf(at + 1);
   if (!finding || finding.kind === 'same')
     return {
@@ -45,6 +45,13 @@ export function compareSentence(found: Comparison | null, chosen: number, failed
     };
   if (finding.kind === 'not comparable')
     return { is: 'warn', say: t.rich('cmp.not', { why: bare(finding.why) }), more, winner: null };
+  if (finding.kind === 'not valid')
+    return {
+      is: 'warn',
+      say: t.rich('cmp.invalid', { runs: finding.runs.map(letterOf).join(', '), n: finding.runs.length }),
+      more,
+      winner: null,
+    };
   const { first, others } = finding;
   const what = figureName(first.what).toLowerCase();
   const delta = changeWords(first, at + 1);

@@ -138,29 +138,28 @@ function into<Key extends string>(target: Record<Key, string>, key: Key): (value
 
 function groupOf(name: string, table: TomlTable, taking: Taking): Group {
   const group: Group = { ...GROUP, name, rate: '1/s', payload: '16B', publishQos: '0', subscribeQos: '0' };
-  let publishes = false;
-  let subscribes = false;
+  const found = { publish: false, subscribe: false };
   const where = `groups.${name}`;
   taking.take(table, where, {
     clients: into(group, 'clients'),
     publish: (value) => {
       if (!isTable(value)) return false;
-      publishes = true;
+      found.publish = true;
       taking.take(value, `${where}.publish`, {
         topic: into(group, 'topic'),
         rate: into(group, 'rate'),
         payload: into(group, 'payload'),
         qos: into(group, 'publishQos'),
-        retain: (found) => {
-          group.retain = found === true;
-          return typeof found === 'boolean';
+        retain: (flag) => {
+          group.retain = flag === true;
+          return typeof flag === 'boolean';
         },
       });
       return true;
     },
     subscribe: (value) => {
       if (!isTable(value)) return false;
-      subscribes = true;
+      found.subscribe = true;
       taking.take(value, `${where}.subscribe`, {
         filter: into(group, 'filter'),
         qos: into(group, 'subscribeQos'),
@@ -168,7 +167,13 @@ function groupOf(name: string, table: TomlTable, taking: Taking): Group {
       return true;
     },
   });
-  group.does = publishes ? (subscribes ? 'both' : 'publish') : subscribes ? 'subscribe' : 'idle';
+  group.does = found.publish
+    ? found.subscribe
+      ? 'both'
+      : 'publish'
+    : found.subscribe
+      ? 'subscribe'
+      : 'idle';
   return group;
 }
 

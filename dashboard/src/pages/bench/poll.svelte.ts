@@ -66,7 +66,7 @@ export class Watched {
   }
 
   /** Takes all samples that are new. */
-  async #load(): Promise<RunDetail['state']> {
+  async #load(): Promise<string> {
     if (this.samples.length > KEPT_MOST) this.samples = [];
     for (;;) {
       const after = this.samples.at(-1)?.n ?? 0;

@@ -31,7 +31,7 @@ const plain = (text: string): Piece => ({ text, look: 'plain' });
 
 /** When a run began: the second of one of today, the minute of an older one. */
 export function beganText(run: Run, language: Language, nowMs: number): string {
-  const at = run.began_at === null ? NaN : Date.parse(run.began_at);
+  const at = Date.parse(run.began_at);
   if (Number.isNaN(at)) return '–';
   const today = new Date(at).toDateString() === new Date(nowMs).toDateString();
   return today ? clock(at) : `${day(at, language)}, ${minute(at)}`;
@@ -39,7 +39,7 @@ export function beganText(run: Run, language: Language, nowMs: number): string {
 
 /** Seconds that a run has gone on. */
 export function goneSecs(run: Run, nowMs: number): number {
-  const began = run.began_at === null ? NaN : Date.parse(run.began_at);
+  const began = Date.parse(run.began_at);
   return Number.isNaN(began) ? 0 : Math.max(0, Math.round((nowMs - began) / 1000));
 }
 
@@ -77,7 +77,7 @@ export function listSentence(view: {
           name,
           stage: stageName(run.stage ?? ''),
           gone: span(goneSecs(run, nowMs), language),
-          all: span(run.planned_secs ?? null, language),
+          all: span(run.planned_secs, language),
         }),
         more,
         show: run.id,
@@ -117,13 +117,13 @@ export function runSentence(
   const is = LOOK[standing];
   const reason = bare(run.verdict?.reasons[0]);
   const { figures } = run;
-  const known = figures !== null && figures !== undefined && figures.p99_ms !== null;
+  const known = figures !== null && figures.p99_ms !== null;
   const result = {
     p99: joined(latency(figures?.p99_ms)),
     rate: rate(figures?.received_per_sec),
   };
   const lost =
-    figures?.lost === null || figures?.lost === undefined
+    figures === null
       ? t('run.lost.unknown')
       : figures.lost === 0
         ? t('run.lost.none')
@@ -149,7 +149,7 @@ export function runSentence(
     case 'broken':
       return { is, say: t.rich('run.broken', { reason: bare(run.error) }) };
     case 'stopped':
-      return { is, say: t.rich('run.stopped', { span: span(run.duration_secs ?? null, language) }) };
+      return { is, say: t.rich('run.stopped', { span: span(run.duration_secs, language) }) };
   }
 }
 
@@ -180,7 +180,7 @@ function runningSentence(
           p99: joined(latency(p99)),
         });
   if (thresholds.length === 0) return say;
-  const open = thresholds.every((threshold) => (threshold.pass ?? null) === null);
+  const open = thresholds.every((threshold) => threshold.pass === null);
   return [...say, plain(` ${open ? t('run.open') : t('run.keeps', { n: thresholds.length })}`)];
 }
 

@@ -1,7 +1,11 @@
 // What is said of a run: how it stands, which limits it keeps, how it compares.
-import type { ComparedRow, Comparison, Run, Threshold, Winner } from '../../api/bench';
+import type { ComparedRow, Comparison, Run, Threshold } from '../../api/bench';
 import { type Condition, conditionOf, conditionText, measureOf } from '../../format/measures';
 import type { State } from '../../ui/state';
+
+const WINNERS = ['better', 'worse', 'same', 'unknown'] as const;
+/** The verdict of a figure. */
+export type Winner = (typeof WINNERS)[number];
 
 /** How a run stands, for a word and a sentence. */
 export type Standing =
@@ -33,7 +37,7 @@ export function standingOf(
       return 'broken';
     case 'stopped':
       return 'stopped';
-    case 'done':
+    default:
       if (!run.verdict) return 'done';
       if (!run.verdict.valid) return 'invalid';
       return run.verdict.pass ? 'passed' : 'missed';
@@ -47,7 +51,7 @@ export interface Judgement {
   /** The condition as it is written. */
   limit: string;
   value: number | null;
-  /** A value that is a text, as a reason why there is none. */
+  /** Why there is no value. */
   text: string | null;
   /** Not known until something was measured. */
   state: 'ok' | 'bad' | 'off';
@@ -58,15 +62,16 @@ export interface Judgement {
 export function judgementOf(threshold: Threshold): Judgement {
   const condition = conditionOf(threshold.limit);
   // The text has its unit; a number alone is in that of the interface.
-  const written = conditionOf(`== ${threshold.value_text ?? ''}`)?.value;
-  const value = written ?? (typeof threshold.value === 'number' ? threshold.value : null);
-  const pass = threshold.pass ?? null;
+  const written = conditionOf(`== ${threshold.value_text}`)?.value ?? null;
+  const number = threshold.value;
+  const value = measureOf(threshold.what) === 'ms' ? (written ?? number) : (number ?? written);
+  const { pass } = threshold;
   return {
     what: threshold.what,
     condition,
     limit: conditionText(threshold.limit),
     value,
-    text: typeof threshold.value === 'string' ? threshold.value : null,
+    text: value === null && threshold.value_text !== '' ? threshold.value_text : null,
     state: pass === null ? 'off' : pass ? 'ok' : 'bad',
     spare: spareOf(condition, value),
   };
@@ -77,15 +82,17 @@ function spareOf(condition: Condition | null, value: number | null): number | nu
   return condition.sign.startsWith('<') ? condition.value - value : value - condition.value;
 }
 
+const AT_THE_END = ['delivered', 'lost'];
+
 /** Limits of the run with the newest values of its samples: the pills turn while it runs. */
-export function turned(
-  limits: readonly Threshold[],
-  live: readonly Threshold[] | null | undefined,
-): Threshold[] {
+export function turned(limits: readonly Threshold[], live: readonly Threshold[] | undefined): Threshold[] {
   const newest = new Map((live ?? []).map((threshold) => [threshold.what, threshold]));
   return limits.map((limit) => {
     const found = newest.get(limit.what);
-    return found ? { ...limit, ...found, limit: limit.limit ?? found.limit ?? null } : limit;
+    if (!found) return limit;
+    // Messages on their way are not delivered yet: only the end tells.
+    const open = AT_THE_END.includes(limit.what) && found.pass === false;
+    return { ...found, limit: limit.limit, ...(open ? { pass: null } : {}) };
   });
 }
 
@@ -116,6 +123,7 @@ export function nameParts(what: string): [figure: string, statistic: string] {
 /** The finding of a comparison for one of its runs (1 for the second). */
 export type Finding =
   | { kind: 'not comparable'; why: string }
+  | { kind: 'not valid'; runs: number[] }
   | { kind: 'better' | 'worse' | 'mixed'; first: ComparedRow; others: ComparedRow[] }
   | { kind: 'same' };
 
@@ -129,9 +137,14 @@ const LEADING = [
   'rate.received',
 ] as const;
 
-export function findingOf(comparison: Comparison, run: number): Finding {
+/** What `findingOf` reads. */
+type Compared = Pick<Comparison, 'rows' | 'why_not_comparable'> & { runs: readonly Pick<Run, 'verdict'>[] };
+
+export function findingOf(comparison: Compared, run: number): Finding {
   const why = comparison.why_not_comparable[0];
   if (why !== undefined) return { kind: 'not comparable', why };
+  const invalid = comparison.runs.flatMap((one, index) => (one.verdict?.valid === false ? [index] : []));
+  if (invalid.length > 0) return { kind: 'not valid', runs: invalid };
   const place = (row: ComparedRow) => {
     const found = LEADING.findIndex((name) => name === row.what);
     return found < 0 ? LEADING.length : found;
@@ -148,7 +161,7 @@ export function findingOf(comparison: Comparison, run: number): Finding {
 }
 
 export function verdictOf(row: ComparedRow, run: number): Winner {
-  return row.verdict[run - 1] ?? 'unknown';
+  return WINNERS.find((one) => one === row.verdict[run - 1]) ?? 'unknown';
 }
 
 /** The look of a verdict of a row. */

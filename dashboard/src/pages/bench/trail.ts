@@ -46,7 +46,10 @@ export function columnsOf(
 }
 
 export function slicesOf(samples: readonly Sample[]): Slice[] {
-  return samples.map((sample) => ({ atMs: sample.at_secs * 1000, buckets: sample.histogram ?? [] }));
+  return samples.map((sample) => ({
+    atMs: sample.at_secs * 1000,
+    buckets: sample.histogram.map(([low = 0, high = 0, count = 0]) => [low, high, count] as const),
+  }));
 }
 
 /** An error of the run with how often it came, and when. */
@@ -61,7 +64,7 @@ export interface ErrorCount {
 export function errorsOf(samples: readonly Sample[]): ErrorCount[] {
   const found = new Map<string, ErrorCount>();
   for (const sample of samples)
-    for (const [reason, count] of Object.entries(sample.errors ?? {})) {
+    for (const [reason, count] of Object.entries(sample.errors)) {
       if (count <= 0) continue;
       const known = found.get(reason);
       if (known) {

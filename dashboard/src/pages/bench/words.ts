@@ -12,6 +12,11 @@ export function stageName(stage: string): string {
   return t.maybe(`stage.${stage}`, stage);
 }
 
+/** A text without a name has that of where the program read it from. */
+export function scenarioName(scenario: string): string {
+  return scenario === 'standard-input' ? t('own') : scenario;
+}
+
 /** The letter of a run in a comparison. */
 export function letterOf(index: number): string {
   return String.fromCharCode(65 + index);
