@@ -30,6 +30,8 @@ pub struct CpuTimes {
     pub idle: u64,
     /// The hypervisor gave them to others while they had something to do.
     pub stolen: u64,
+    /// How many there are.
+    pub count: u64,
 }
 
 /// Segments of TCP.
@@ -81,7 +83,14 @@ fn cpu_times(stat: &str) -> Option<CpuTimes> {
         busy: user + nice + system + interrupts + soft_interrupts,
         idle: idle + waits_for_disk,
         stolen: millis().unwrap_or(0),
+        count: stat.lines().filter(|line| is_of_one_cpu(line)).count() as u64,
     })
+}
+
+/// Whether a line of `/proc/stat` is about one CPU: `cpu0 …`.
+fn is_of_one_cpu(line: &str) -> bool {
+    let rest = line.strip_prefix("cpu");
+    rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 /// The segments of TCP, from `/proc/net/snmp`: a line of names and a line of values.
@@ -140,13 +149,14 @@ mod tests {
 
     #[test]
     fn busy_idle_and_stolen_time_are_told_apart() {
-        let stat = "cpu  100 2 30 400 50 6 7 80 9 1\ncpu0 1 2 3\n";
+        let stat = "cpu  100 2 30 400 50 6 7 80 9 1\ncpu0 1 2 3\ncpu1 4 5 6\nintr 7\n";
         let ticks = clock_ticks_per_second().max(1);
         let millis = |count: u64| count * 1000 / ticks;
         let times = CpuTimes {
             busy: millis(100) + millis(2) + millis(30) + millis(6) + millis(7),
             idle: millis(400) + millis(50),
             stolen: millis(80),
+            count: 2,
         };
         assert_eq!(cpu_times(stat), Some(times));
         assert_eq!(cpu_times("intr 1 2"), None);

@@ -37,13 +37,10 @@ pub(super) const FIRST_WORKER: WorkerId = WorkerId::new(0);
 #[non_exhaustive]
 pub enum QueryError {
     /// Too many queries are pending.
-    #[error(
-        "{} questions are under way already; ask again when one of them is answered",
-        QUERIES_MAX
-    )]
+    #[error("{} questions are under way already", QUERIES_MAX)]
     Busy,
     /// Some workers did not answer in time.
-    #[error("no answer from {} within {seconds} s: the broker is overloaded; ask again later", .workers.join(", "))]
+    #[error("no answer from {} within {seconds} s: the broker is overloaded", .workers.join(", "))]
     TimedOut {
         /// Their names.
         workers: Vec<String>,
@@ -60,10 +57,7 @@ pub enum QueryError {
     #[error(transparent)]
     Cursor(#[from] CursorError),
     /// Too many traces run.
-    #[error(
-        "{} traces run already; ask again when one of them has ended",
-        TRACES_MAX
-    )]
+    #[error("{} traces run already", TRACES_MAX)]
     TooManyTraces,
     /// Too many filters are counted.
     #[error("{} filters are counted already", TOPIC_METRICS_MAX)]

@@ -79,14 +79,18 @@ impl TaskQueue {
         self.tasks.push_back(task);
     }
 
+    /// Units for queries in this turn, at this much work of the worker.
+    fn portion(&self, work: u64) -> u64 {
+        portion_after(work - self.work_before.unwrap_or(work))
+    }
+
     /// Runs tasks until the portion of the turn is used up; the rest follows in the next turn, for
     /// which the worker is woken.
     #[cold]
     pub(crate) fn advance(&mut self, traffic: &mut Traffic) {
         let work = traffic.engine.core.turn.work;
-        let others = work - self.work_before.unwrap_or(work);
-        let turn = &mut traffic.engine.core.turn;
-        turn.begin_portion_of(portion_after(others));
+        let portion = self.portion(work);
+        traffic.engine.core.turn.begin_portion_of(portion);
         let mut are_left = false;
         for _ in 0..self.tasks.len() {
             let Some(mut task) = self.tasks.pop_front() else {
@@ -129,5 +133,17 @@ mod tests {
         assert_eq!(portion_after(8 * 1024), 1024);
         assert_eq!(portion_after(8 * 1500), 1500);
         assert_eq!(portion_after(1 << 20), 2048);
+    }
+
+    #[test]
+    fn the_share_is_one_of_the_work_since_the_last_portion() {
+        let mut queue = TaskQueue::default();
+        assert_eq!(
+            queue.portion(8 * 1500),
+            1024,
+            "nothing was pending meanwhile"
+        );
+        queue.work_before = Some(1_000_000);
+        assert_eq!(queue.portion(1_000_000 + 8 * 1500), 1500);
     }
 }
