@@ -57,8 +57,13 @@ impl RuleList {
         let (denials, others): (Vec<_>, Vec<_>) = more.texts.iter().partition(denies);
         let kept = self.texts.iter().filter(|text| !denials.contains(text));
         let new = others.into_iter().filter(|text| !self.texts.contains(text));
-        let texts = denials.iter().copied().chain(kept).chain(new);
-        Self::parse(texts.cloned().collect(), source)
+        let mut texts: Vec<String> = Vec::new();
+        for text in denials.iter().copied().chain(kept).chain(new) {
+            if !texts.contains(text) {
+                texts.push(text.clone());
+            }
+        }
+        Self::parse(texts, source)
     }
 
     /// Whether there is none.
@@ -115,7 +120,13 @@ mod tests {
             RuleList::parse(texts.collect(), "user bob").unwrap()
         };
         let own = list(&["allow pub a/#", "deny pub c", "allow pub d"]);
-        let more = list(&["allow pub e", "deny pub a/b", "deny pub c", "allow pub d"]);
+        let more = list(&[
+            "allow pub e",
+            "deny pub a/b",
+            "deny pub c",
+            "allow pub d",
+            "allow pub e",
+        ]);
         let all = own.with(&more, "user bob").unwrap();
         let expected = [
             "deny pub a/b",
