@@ -29,6 +29,7 @@ mod security;
 mod service;
 mod stalled;
 mod stopped;
+mod thing;
 mod timestamp;
 pub mod trace;
 mod wire;
@@ -44,3 +45,4 @@ pub use program::{
 pub use security::{PreparedSettings, Security, SecurityError};
 pub use service::{ControlSocket, SOCKET, StartError};
 pub use stopped::{StoppedBroker, StoppedChange, StoppedError};
+pub use thing::Thing;

@@ -18,6 +18,7 @@ use crate::api::{
     Applied, Backup, Configuration, ConfigurationVersion, Difference, Plan, Reloaded,
 };
 use crate::logs::Logs;
+use crate::thing::Thing;
 
 /// Keys and their new values; null takes a key back.
 pub type ConfigurationChanges = BTreeMap<String, Value>;
@@ -96,7 +97,7 @@ pub enum ProgramError {
     #[error("there is no {what} {name:?}")]
     Missing {
         /// What.
-        what: &'static str,
+        what: Thing,
         /// Its name.
         name: String,
     },

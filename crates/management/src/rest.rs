@@ -9,8 +9,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
-use axum::http::header::{CONNECTION, EXPECT};
-use axum::http::{HeaderValue, Version};
+use axum::http::header::{CONNECTION, CONTENT_LENGTH, EXPECT};
+use axum::http::{HeaderValue, StatusCode, Version};
 use axum::response::Response;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
@@ -25,6 +25,15 @@ const REST_TIME: Duration = Duration::from_secs(5);
 
 /// Answers a request; what nobody read of its body is read and dropped beside the answer.
 pub(crate) async fn answer(router: Router, request: Request) -> Result<Response, Infallible> {
+    let mut response = routed(router, request).await?;
+    // The router writes the length of a body that is not there, and not that of the whole one.
+    if response.status() == StatusCode::NOT_MODIFIED {
+        response.headers_mut().remove(CONTENT_LENGTH);
+    }
+    Ok(response)
+}
+
+async fn routed(router: Router, request: Request) -> Result<Response, Infallible> {
     // HTTP/2 ends the stream.
     if request.version() > Version::HTTP_11 {
         return router.oneshot(request).await;
@@ -40,8 +49,8 @@ pub(crate) async fn answer(router: Router, request: Request) -> Result<Response,
     let mut response = router.oneshot(request.map(lend)).await?;
     if let Ok(body) = returned.try_recv() {
         // A client that waits for `100 Continue` may leave the body out or send it, and nobody
-        // can tell its next request from a body.
-        if expects_continue {
+        // can tell its next request from a body. One that is too long is not waited for.
+        if expects_continue || response.status() == StatusCode::PAYLOAD_TOO_LARGE {
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(CONNECTION, close);
         }
@@ -101,7 +110,8 @@ impl Drop for Lent {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::StatusCode;
+    use axum::http::Method;
+    use axum::routing::get;
     use hyper::body::Incoming;
     use hyper::server::conn::http1;
     use hyper::service::service_fn;
@@ -112,8 +122,12 @@ mod tests {
 
     /// A connection whose requests are refused without a look at their bodies.
     fn refusing() -> DuplexStream {
+        refusing_with(StatusCode::UNAUTHORIZED)
+    }
+
+    fn refusing_with(status: StatusCode) -> DuplexStream {
         let (near, far) = tokio::io::duplex(16 * 1024);
-        let router = Router::new().fallback(|| async { StatusCode::UNAUTHORIZED });
+        let router = Router::new().fallback(move || async move { status });
         let service = service_fn(move |request: hyper::Request<Incoming>| {
             answer(router.clone(), request.map(Body::new))
         });
@@ -141,6 +155,38 @@ mod tests {
             assert!(answer.starts_with("http/1.1 401 "), "{length}: {answer}");
             assert!(answer.contains("connection: close\r\n"), "{answer}");
         }
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_a_body_says_no_wrong_length() {
+        let router = Router::new()
+            .route("/known", get(|| async { StatusCode::NOT_MODIFIED }))
+            .route("/whole", get(|| async { "all of it" }));
+        let length = async |method: Method, path: &str| {
+            let request = Request::builder().method(method).uri(path);
+            let request = request.body(Body::empty()).unwrap();
+            let response = answer(router.clone(), request).await.unwrap();
+            let length = response.headers().get(CONTENT_LENGTH).cloned();
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            (
+                length.map(|length| length.to_str().unwrap().to_owned()),
+                body.len(),
+            )
+        };
+        assert_eq!(length(Method::GET, "/known").await, (None, 0));
+        let whole = Some("9".to_owned());
+        assert_eq!(length(Method::HEAD, "/whole").await, (whole.clone(), 0));
+        assert_eq!(length(Method::GET, "/whole").await, (whole, 9));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_whose_request_is_too_long_says_that_it_ends() {
+        let mut far = refusing_with(StatusCode::PAYLOAD_TOO_LARGE);
+        let head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n";
+        far.write_all(head.as_bytes()).await.unwrap();
+        let answer = read_to_end(far).await;
+        assert!(answer.starts_with("http/1.1 413 "), "{answer}");
+        assert!(answer.contains("connection: close\r\n"), "{answer}");
     }
 
     #[tokio::test(start_paused = true)]

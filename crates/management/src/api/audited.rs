@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use serde_json::Value;
 
 use super::{ApiState, Problem};
 use crate::audit::{Audit, AuditError, Change, Ended, Look, Watch};
@@ -20,12 +21,42 @@ impl ApiState {
         change: Change,
         make: impl Future<Output = Result<T, Problem>>,
     ) -> Result<T, Problem> {
+        let make = async { Ok((make.await?, Ended::done())) };
+        self.audited_until(caller, change, make).await
+    }
+
+    /// The same of a change of which only its end tells what is there afterwards: others may change
+    /// the same thing at the same time.
+    ///
+    /// # Errors
+    /// As [`ApiState::audited`].
+    pub(super) async fn audited_after<T>(
+        &self,
+        caller: &Caller,
+        change: Change,
+        make: impl Future<Output = Result<(T, Value), Problem>>,
+    ) -> Result<T, Problem> {
+        let make = async {
+            let (made, after) = make.await?;
+            Ok((made, Ended::done().after(after)))
+        };
+        self.audited_until(caller, change, make).await
+    }
+
+    async fn audited_until<T>(
+        &self,
+        caller: &Caller,
+        change: Change,
+        make: impl Future<Output = Result<(T, Ended), Problem>>,
+    ) -> Result<T, Problem> {
         let who = caller.clone();
         let pending = self.in_log(move |audit| audit.begin(&who, change)).await?;
-        let made = make.await;
-        let ended = match &made {
-            Ok(_) => Ended::done(),
-            Err(problem) => Ended::failed(&problem.detail),
+        let (made, ended) = match make.await {
+            Ok((made, ended)) => (Ok(made), ended),
+            Err(problem) => {
+                let ended = Ended::failed(&problem.detail);
+                (Err(problem), ended)
+            }
         };
         let finished = self.in_log(move |audit| {
             audit.finish(&pending, ended);

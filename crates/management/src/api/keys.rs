@@ -63,7 +63,7 @@ pub struct NewApiKey {
     pub scopes: Vec<String>,
     /// Seconds until it expires; null if it does not, 90 days if absent.
     #[serde(default = "expires_secs")]
-    #[schema(default = 7_776_000)]
+    #[schema(default = 7_776_000, minimum = 1, maximum = 3_155_760_000_u64)]
     pub expires_secs: Option<u64>,
 }
 

@@ -45,7 +45,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request};
+use axum::extract::Request;
 use axum::middleware;
 use axum::routing::get;
 use thrum_broker::{Cancellation, Queries, QueryError};
@@ -58,6 +58,7 @@ use crate::login::{HASHES_MAX, Scope};
 use crate::program::{Program, ProgramError};
 use crate::{Managed, Security};
 use entrance::Right;
+use request::BodyLimit;
 use routes::Routes;
 use stream::Hub;
 
@@ -138,7 +139,7 @@ pub fn router(managed: impl Into<Managed>, security: Security, entrance: Entranc
         .fallback(|request: Request| async move { problem::no_route(&request) })
         .method_not_allowed_fallback(no_method)
         .layer(middleware::from_fn(time_limit::in_time))
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(BodyLimit(BODY_BYTES_MAX).layer())
 }
 
 /// The route has no such method.

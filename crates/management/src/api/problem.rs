@@ -38,25 +38,6 @@ pub struct Problem {
     pub retry_after_secs: Option<u64>,
 }
 
-/// What to do when nothing of a kind has the name: the list of what there is.
-pub(super) fn listing_of(kind: &str) -> &'static str {
-    match kind {
-        "administrator" => "list the administrators with GET /api/v1/admins",
-        "API key" => "list the keys with GET /api/v1/keys",
-        "session" => {
-            "list the sessions with GET /api/v1/sessions, your own with GET /api/v1/login/sessions"
-        }
-        "user" => "list the users with GET /api/v1/users",
-        "role" => "list the roles with GET /api/v1/roles",
-        "group" => "list the groups with GET /api/v1/user-groups",
-        "listener" => "list the listeners with GET /api/v1/listeners",
-        "version" => "list the versions with GET /api/v1/config/versions",
-        "backup" | "complete backup" => "list the backups with GET /api/v1/backups",
-        "provider" => "log in with name and password, or configure management.oidc",
-        _ => "GET /api/v1/openapi.json lists the routes",
-    }
-}
-
 impl Problem {
     pub(crate) fn new(
         status: StatusCode,

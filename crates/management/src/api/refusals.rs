@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 
 use super::Problem;
-use super::problem::{NO_ROOM_REMEDY, listing_of};
+use super::problem::NO_ROOM_REMEDY;
 use crate::audit::AuditError;
 use crate::login::Refusal;
 
@@ -92,22 +92,14 @@ fn describe_account(refusal: &Refusal) -> Description {
             "already set up",
             "log in; thrum admin reset-password NAME on the broker's machine sets another password",
         ),
-        Refusal::Exists { .. } => (
-            Code::CONFLICT,
-            "exists already",
-            "choose another name, or change it with PATCH /api/v1/admins/NAME",
-        ),
-        Refusal::Missing { kind, .. } => (Code::NOT_FOUND, "not there", listing_of(kind)),
+        Refusal::Exists { kind, .. } => (Code::CONFLICT, "exists already", kind.another()),
+        Refusal::Missing { kind, .. } => (Code::NOT_FOUND, "not there", kind.listing()),
         Refusal::LastAdministrator(_) => (
             Code::CONFLICT,
             "last administrator",
             "add another administrator first",
         ),
-        Refusal::Full { .. } => (
-            Code::CONFLICT,
-            "too many",
-            "remove one with DELETE /api/v1/keys/ID or DELETE /api/v1/admins/NAME",
-        ),
+        Refusal::Full { kind, .. } => (Code::CONFLICT, "too many", kind.removal()),
         _ => (
             Code::BAD_REQUEST,
             "bad request",

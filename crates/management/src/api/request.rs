@@ -3,12 +3,13 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use axum::Json;
 use axum::body::{self, Bytes};
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::{Extension, Json};
+use hyper::body::Body as _;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use thrum_access::Secret;
@@ -101,6 +102,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        check_length(&request)?;
         let (parts, body) = request.into_parts();
         let read = Request::from_parts(parts.clone(), body);
         let bytes = Bytes::from_request(read, state).await;
@@ -127,6 +129,32 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
             )),
             Err(error) => Err(Problem::bad_request(error.body_text())),
         }
+    }
+}
+
+/// Most bytes of the body of a request. Axum knows it, and does not tell.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BodyLimit(pub(super) usize);
+
+impl BodyLimit {
+    /// For these handlers; a limit within counts instead of one around it.
+    pub(super) fn layer(self) -> (DefaultBodyLimit, Extension<Self>) {
+        (DefaultBodyLimit::max(self.0), Extension(self))
+    }
+}
+
+/// Refuses a body whose length is known to be too large, before any of it is read: a client that
+/// waits for `100 Continue` does not send it.
+pub(super) fn check_length(request: &Request) -> Result<(), Problem> {
+    let len = request.body().size_hint().lower();
+    match request.extensions().get::<BodyLimit>() {
+        Some(BodyLimit(most)) if len > *most as u64 => Err(Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "body not read",
+            format!("the body has {len} bytes, and this route takes at most {most}"),
+            "send a shorter one",
+        )),
+        _ => Ok(()),
     }
 }
 

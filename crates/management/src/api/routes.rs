@@ -1,12 +1,12 @@
 //! Routes below [`PREFIX`](super::PREFIX): handlers with their documentation, and the right that
 //! each of them needs. A handler without documentation does not compile here.
 
-use axum::extract::DefaultBodyLimit;
 use axum::middleware;
 use axum::routing::MethodRouter;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
 use super::entrance::{self, Permission, Right};
+use super::request::BodyLimit;
 use super::{ApiState, openapi};
 use crate::login::Scope;
 
@@ -46,7 +46,7 @@ impl Routes {
     /// Adds handlers that anybody may use, because nobody can log in without them.
     pub(super) fn open(self, handlers: Handlers) -> Self {
         let (schemas, paths, methods) = handlers;
-        let methods = methods.layer(DefaultBodyLimit::max(OPEN_BODY_BYTES_MAX));
+        let methods = methods.layer(BodyLimit(OPEN_BODY_BYTES_MAX).layer());
         let handlers = (schemas, paths, methods);
         self.add(Right::Nothing, handlers)
     }

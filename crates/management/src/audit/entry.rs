@@ -58,6 +58,8 @@ pub(crate) enum Outcome {
 pub(crate) struct Ended {
     outcome: Outcome,
     detail: Option<String>,
+    /// The state after it, in place of the one that was expected.
+    after: Option<Value>,
 }
 
 impl Ended {
@@ -66,7 +68,14 @@ impl Ended {
         Self {
             outcome: Outcome::Done,
             detail: None,
+            after: None,
         }
+    }
+
+    /// With the state after it; secrets are masked.
+    pub(crate) fn after(mut self, value: Value) -> Self {
+        self.after = Some(masked(value));
+        self
     }
 
     /// It was not made, and why.
@@ -74,6 +83,7 @@ impl Ended {
         Self {
             outcome: Outcome::Failed,
             detail: Some(short(why)),
+            after: None,
         }
     }
 
@@ -82,6 +92,7 @@ impl Ended {
         Self {
             outcome: Outcome::Refused,
             detail: Some(short(why)),
+            after: None,
         }
     }
 }
@@ -126,6 +137,9 @@ pub(super) struct End {
     pub(super) outcome: Outcome,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) detail: Option<String>,
+    /// The state after it, if that was known only then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) after: Option<Value>,
 }
 
 /// A line as it is read.
@@ -158,12 +172,16 @@ impl Entry {
     pub(super) fn ended(mut self, ended: Ended) -> Self {
         self.outcome = ended.outcome;
         self.detail = ended.detail;
+        self.after = ended.after.or(self.after);
         self
     }
 
     pub(super) fn end(&mut self, end: End) {
         self.outcome = end.outcome;
         self.detail = end.detail;
+        if end.after.is_some() {
+            self.after = end.after;
+        }
     }
 }
 
@@ -173,6 +191,7 @@ impl End {
             of,
             outcome: ended.outcome,
             detail: ended.detail,
+            after: ended.after,
         }
     }
 }

@@ -22,6 +22,7 @@ use super::key::Key;
 use super::refusal::Refusal;
 use super::scope::{Role, Scope, ScopeSet};
 use super::totp::Totp;
+use crate::thing::Thing;
 
 /// Name of the file in the data directory.
 pub(super) const FILE: &str = "administrators.jsonl";
@@ -79,7 +80,7 @@ impl Accounts {
     /// A key that is there.
     pub(crate) fn key(&self, id: &str) -> Result<&Key, Refusal> {
         self.keys.get(id).ok_or_else(|| Refusal::Missing {
-            kind: "API key",
+            kind: Thing::ApiKey,
             name: id.to_owned(),
         })
     }
@@ -88,13 +89,13 @@ impl Accounts {
     pub(super) fn add(&mut self, name: &str, added: Administrator) -> Result<(), Refusal> {
         if self.administrators.contains_key(name) {
             return Err(Refusal::Exists {
-                kind: "administrator",
+                kind: Thing::Administrator,
                 name: name.to_owned(),
             });
         }
         if self.administrators.len() >= ADMINISTRATORS_MAX {
             return Err(Refusal::Full {
-                kind: "administrators",
+                kind: Thing::Administrator,
                 most: ADMINISTRATORS_MAX,
             });
         }
@@ -116,7 +117,7 @@ impl Accounts {
 
 fn missing(name: &str) -> Refusal {
     Refusal::Missing {
-        kind: "administrator",
+        kind: Thing::Administrator,
         name: name.to_owned(),
     }
 }

@@ -16,6 +16,7 @@ use super::refusal::Refusal;
 use super::scope::{Role, ScopeSet};
 use super::service::{CurrentSession, Login, held};
 use super::totp::{self, Totp};
+use crate::thing::Thing;
 
 /// Recovery codes of an administrator.
 const RECOVERY_CODES: usize = 10;
@@ -25,6 +26,8 @@ const RECOVERY_BYTES: usize = 10;
 const RECOVERY_GROUP: usize = 4;
 /// Most bytes of a key's label.
 const LABEL_BYTES_MAX: usize = 100;
+/// Longest time until a key expires: 100 years. Later times cannot all be written.
+const EXPIRY_MILLIS_MAX: u64 = 100 * 31_557_600_000;
 
 /// What changes of an administrator.
 #[derive(Clone, Copy, Debug, Default)]
@@ -272,13 +275,13 @@ impl Login {
         let done = self.change(move |accounts| {
             if accounts.keys.len() >= KEYS_MAX {
                 return Err(Refusal::Full {
-                    kind: "API keys",
+                    kind: Thing::ApiKey,
                     most: KEYS_MAX,
                 });
             }
             if accounts.keys.contains_key(&*made) {
                 return Err(Refusal::Exists {
-                    kind: "API key",
+                    kind: Thing::ApiKey,
                     name: made,
                 });
             }
@@ -315,6 +318,14 @@ impl NewKey {
             "a label has no control characters".to_owned()
         } else if self.expires_at.is_some_and(|at| at <= wall_millis) {
             "the key would have expired already".to_owned()
+        } else if self
+            .expires_at
+            .is_some_and(|at| at - wall_millis > EXPIRY_MILLIS_MAX)
+        {
+            let secs = EXPIRY_MILLIS_MAX / 1000;
+            format!(
+                "a key expires within {secs} s (100 years), or never: expires_secs is at most that, or null"
+            )
         } else {
             return Ok(());
         };

@@ -12,6 +12,7 @@ use super::oidc::{Begun, Callback, Oidc, proofs, remove_cookie};
 use super::refusal::Refusal;
 use super::service::{CurrentSession, Login, held};
 use super::sessions::{Owner, SessionSecret};
+use crate::thing::Thing;
 
 /// Nobody knows who it is before the provider tells it: see [`super::attempts`].
 const NO_NAME: &str = "";
@@ -41,7 +42,7 @@ impl<'a> LoginElsewhere<'a> {
     /// It has no provider.
     pub(crate) fn of(login: &'a Login) -> Result<Self, Refusal> {
         let provider = login.provider().ok_or_else(|| Refusal::Missing {
-            kind: "provider",
+            kind: Thing::Provider,
             name: "management.oidc".to_owned(),
         })?;
         Ok(Self { login, provider })

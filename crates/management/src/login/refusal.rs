@@ -5,6 +5,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::scope::Scope;
+use crate::thing::Thing;
 
 /// Why a request is refused. No text has a secret in it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -52,7 +53,7 @@ pub(crate) enum Refusal {
     #[error("{kind} {name:?} exists already")]
     Exists {
         /// What.
-        kind: &'static str,
+        kind: Thing,
         /// Its name.
         name: String,
     },
@@ -60,7 +61,7 @@ pub(crate) enum Refusal {
     #[error("there is no {kind} {name:?}")]
     Missing {
         /// What.
-        kind: &'static str,
+        kind: Thing,
         /// Its name.
         name: String,
     },
@@ -68,10 +69,10 @@ pub(crate) enum Refusal {
     #[error("{0:?} is the last administrator that is enabled and has the role administrator")]
     LastAdministrator(String),
     /// A limit is reached.
-    #[error("there are {most} {kind} already, which is the limit")]
+    #[error("there are {most} {} already, which is the limit", .kind.many())]
     Full {
         /// What.
-        kind: &'static str,
+        kind: Thing,
         /// How many.
         most: usize,
     },

@@ -28,6 +28,7 @@ use super::tried_logins::TriedLogins;
 use super::{cookie, digest, setup};
 use crate::clock::{Clock, Now};
 use crate::in_thread::in_thread;
+use crate::thing::Thing;
 
 /// Who may ask a broker, and who is asking.
 #[derive(Debug)]
@@ -268,7 +269,7 @@ impl Login {
     pub(crate) fn end_session(&self, id: &str, of: Option<&str>) -> Result<Box<str>, Refusal> {
         let ended = held(&self.sessions).end_by_id(id, of);
         ended.ok_or_else(|| Refusal::Missing {
-            kind: "session",
+            kind: Thing::Session,
             name: id.to_owned(),
         })
     }

@@ -2,6 +2,7 @@
 //! it takes, and bytes that it does not take never reach the socket: there nobody would notice.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -60,8 +61,6 @@ struct Inner {
     state: Mutex<State>,
     /// The first request has come.
     first: Notify,
-    /// The requests are of several people.
-    is_shared: bool,
 }
 
 #[derive(Debug, Default)]
@@ -96,18 +95,10 @@ pub(super) struct UnderWay {
 }
 
 impl Answers {
-    /// Those of a connection that carries requests of several people, as a proxy's does: an answer
-    /// of which nothing is taken ends alone.
-    pub(super) fn shared() -> Self {
-        Self(Arc::new(Inner {
-            is_shared: true,
-            ..Inner::default()
-        }))
-    }
-
-    /// A request has come; it is answered in the task of its stream.
-    pub(super) fn begin(&self) -> UnderWay {
-        let end = if self.0.is_shared {
+    /// A request has come from the other end, and is answered in the task of its stream. A proxy
+    /// sends requests of several people: an answer of which nothing is taken ends alone.
+    pub(super) fn begin(&self, end: IpAddr, is_proxy: impl FnOnce(IpAddr) -> bool) -> UnderWay {
+        let end = if is_proxy(end) {
             STREAM.try_with(Clone::clone).ok()
         } else {
             None

@@ -2,8 +2,7 @@
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest as _, Request, State};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use thrum_auth::hash::{Algorithm, SaltPosition, Scheme};
@@ -15,7 +14,7 @@ use utoipa::ToSchema;
 
 use super::super::entrance::Sender;
 use super::super::openapi::{Asked, Audited, Conflict};
-use super::super::request::Parameters;
+use super::super::request::{Parameters, check_length};
 use super::super::{ApiState, Problem};
 use crate::audit::Change;
 
@@ -134,8 +133,10 @@ pub(super) async fn import(
     State(api): State<ApiState>,
     sender: Sender,
     Parameters(parameters): Parameters<ImportParameters>,
-    body: Result<Bytes, BytesRejection>,
+    request: Request,
 ) -> Result<Json<UsersImported>, Problem> {
+    check_length(&request)?;
+    let body = Bytes::from_request(request, &()).await;
     let body = body.map_err(|error| {
         Problem::new(
             error.status(),

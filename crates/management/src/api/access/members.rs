@@ -14,6 +14,7 @@ use super::super::request::{Body, Named, NoParameters, PageParameters, Parameter
 use super::super::{ApiState, Problem};
 use super::{behind, check_name, missing, names, paged, rules, texts};
 use crate::audit::Change;
+use crate::thing::Thing;
 
 /// A role: rules with a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -211,7 +212,7 @@ pub(super) async fn remove_role(
     let change = Change::new("role.remove", &name);
     let remove = api.change_store(move |store| match store.remove_role(&name) {
         Some(_) => Ok(()),
-        None => Err(missing("role", &name)),
+        None => Err(missing(Thing::Role, &name)),
     });
     api.audited(&sender.caller, change, remove).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -235,7 +236,7 @@ pub(super) async fn remove_group(
     let change = Change::new("user-group.remove", &name);
     let remove = api.change_store(move |store| match store.remove_group(&name) {
         Some(_) => Ok(()),
-        None => Err(missing("group", &name)),
+        None => Err(missing(Thing::Group, &name)),
     });
     api.audited(&sender.caller, change, remove).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -10,7 +10,6 @@ mod users;
 
 use std::sync::Arc;
 
-use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -18,11 +17,13 @@ use thrum_auth::users::{RuleList, StoreError, UserStore, name_problem};
 use thrum_auth::{AuthService, EditError};
 use utoipa_axum::routes;
 
-use super::problem::{NO_ROOM_REMEDY, listing_of};
+use super::problem::NO_ROOM_REMEDY;
+use super::request::BodyLimit;
 use super::routes::Routes;
 use super::{ApiState, Problem};
 use crate::in_thread::in_thread;
 use crate::login::Scope;
+use crate::thing::Thing;
 
 pub use bans::{Ban, BanAdded, BanPage, BanToAdd, ClientToBan};
 pub use import::UsersImported;
@@ -42,7 +43,7 @@ const LISTENER: &str = "mqtt";
 pub(super) fn routes(routes: Routes) -> Routes {
     let (read, write) = (Scope::UsersRead, Scope::UsersWrite);
     let (schemas, paths, import) = routes!(import::import);
-    let import = import.layer(DefaultBodyLimit::max(import::BODY_BYTES_MAX));
+    let import = import.layer(BodyLimit(import::BODY_BYTES_MAX).layer());
     routes
         .scoped(Scope::ClientsRead, routes!(bans::list))
         .scoped(Scope::ClientsWrite, routes!(bans::add, bans::lift))
@@ -188,12 +189,12 @@ fn stopping() -> Problem {
 }
 
 /// Nothing has that name.
-fn missing(kind: &str, name: &str) -> Problem {
+fn missing(kind: Thing, name: &str) -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
         "not there",
         format!("there is no {kind} {name:?}"),
-        listing_of(kind),
+        kind.listing(),
     )
 }
 

@@ -19,6 +19,7 @@ use super::super::request::{Body, Named, NoParameters, Parameters, SecretText, r
 use super::super::{ApiState, Problem};
 use super::{behind, check_name, missing, names, paged, rules, texts};
 use crate::audit::Change;
+use crate::thing::Thing;
 
 /// Most bytes of a password: as many as a CONNECT can hold.
 const PASSWORD_BYTES_MAX: usize = 65_535;
@@ -218,7 +219,7 @@ pub(super) async fn show(
 ) -> Result<Json<User>, Problem> {
     let user = api.in_store(move |store| match store.user(&name) {
         Some(user) => Ok(shown(&name, user)),
-        None => Err(missing("user", &name)),
+        None => Err(missing(Thing::User, &name)),
     });
     Ok(Json(user.await?))
 }
@@ -303,16 +304,8 @@ pub(super) async fn change(
     let entry = Change::new("user.change", &name);
     let entry = entry.before(audited(&before)).after(audited(&after));
     let changing = name.clone();
-    let make = api.change_store(move |store| {
-        let mut user = store
-            .remove_user(&changing)
-            .ok_or_else(|| missing("user", &changing))?;
-        asked.apply(&changing, &mut user)?;
-        let changed = shown(&changing, &user);
-        store.set_user(&changing, user);
-        Ok(changed)
-    });
-    let changed = api.audited(&sender.caller, entry, make).await?;
+    let make = api.change_store(move |store| asked.make(&changing, store));
+    let changed = api.audited_after(&sender.caller, entry, make).await?;
     Ok(Json(UserChanged {
         user: Some(changed),
         disconnected,
@@ -340,7 +333,7 @@ pub(super) async fn remove(
     let entry = Change::new("user.remove", &name).before(audited(&before));
     let make = api.change_store(move |store| match store.remove_user(&name) {
         Some(_) => Ok(()),
-        None => Err(missing("user", &name)),
+        None => Err(missing(Thing::User, &name)),
     });
     api.audited(&sender.caller, entry, make).await?;
     Ok(Json(UserChanged {
@@ -378,7 +371,7 @@ pub(super) async fn set_password(
         let set = move |store: &mut UserStore| {
             let mut user = store
                 .remove_user(&changing)
-                .ok_or_else(|| missing("user", &changing))?;
+                .ok_or_else(|| missing(Thing::User, &changing))?;
             hashed.put_into(&mut user);
             let changed = shown(&changing, &user);
             store.set_user(&changing, user);
@@ -449,6 +442,16 @@ impl Parsed {
             && self.is_disabled.is_none()
     }
 
+    /// Makes the change; returns the user as it is then, for the answer and for the audit log.
+    fn make(&self, name: &str, store: &mut UserStore) -> Result<(User, Value), Problem> {
+        let found = store.user(name);
+        let mut user = found.ok_or_else(|| missing(Thing::User, name))?.clone();
+        self.apply(name, &mut user)?;
+        let changed = (shown(name, &user), audited(&user));
+        store.set_user(name, user);
+        Ok(changed)
+    }
+
     fn apply(&self, name: &str, user: &mut Stored) -> Result<(), Problem> {
         if let Some(roles) = &self.roles {
             user.roles.clone_from(roles);
@@ -503,7 +506,7 @@ async fn stored(api: &ApiState, name: &str) -> Result<Stored, Problem> {
     let name = name.to_owned();
     let found = api.in_store(move |store| match store.user(&name) {
         Some(user) => Ok(user.clone()),
-        None => Err(missing("user", &name)),
+        None => Err(missing(Thing::User, &name)),
     });
     found.await
 }

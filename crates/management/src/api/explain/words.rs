@@ -26,13 +26,10 @@ pub(super) fn step(step: &Step) -> String {
         StepCheck::Access(by) => access(by, step.outcome),
         StepCheck::Name if passes => "the name is valid".to_owned(),
         StepCheck::Name => "the name is not valid".to_owned(),
-        StepCheck::Limit { key, has, most } if passes => {
-            let (most, has) = (amount(key, *most), amount(key, *has));
-            format!("{key} is {most}, and this has {has}")
-        }
         StepCheck::Limit { key, has, most } => {
             let (most, has) = (amount(key, *most), amount(key, *has));
-            format!("{key} is {most}, but this has {has}")
+            let joined = if passes { "and" } else { "but" };
+            format!("{key} is {most}, {joined} this has {has}")
         }
         StepCheck::Limits(None) if passes => "no limit of subscriptions is reached".to_owned(),
         StepCheck::Limits(None) => "it is not available, or the disk is full".to_owned(),

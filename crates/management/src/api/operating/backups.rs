@@ -23,6 +23,7 @@ use crate::audit::Change;
 use crate::in_thread::in_thread;
 use crate::login::Scope;
 use crate::program::{OpenBackup, ProgramError};
+use crate::thing::Thing;
 
 /// Media type of a backup.
 const TAR: &str = "application/x-tar";
@@ -36,7 +37,7 @@ const NAME_LEN: usize = 16;
 pub struct Backup {
     /// Its name, which is the time of its beginning.
     pub name: String,
-    /// `running`, `done` or `failed`.
+    /// `running`, `ending` (it was removed before it was done), `done` or `failed`.
     pub state: String,
     /// Everything that was acknowledged before is in it.
     #[schema(format = DateTime)]
@@ -87,7 +88,7 @@ pub(super) async fn list(
     backups.truncate(rows);
     Ok(Json(BackupPage {
         backups,
-        running: unfinished.filter(|backup| backup.state == "running"),
+        running: unfinished.filter(|backup| backup.state != "failed"),
         next,
     }))
 }
@@ -167,7 +168,7 @@ pub(super) async fn show(
         let mut all = unfinished.into_iter().chain(program.backups()?);
         let found = all.find(|backup| backup.name == name);
         found.ok_or(ProgramError::Missing {
-            what: "backup",
+            what: Thing::Backup,
             name,
         })
     });

@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 
 use crate::api::Problem;
-use crate::api::problem::{NO_ROOM_REMEDY, listing_of};
+use crate::api::problem::NO_ROOM_REMEDY;
 use crate::program::ProgramError;
 
 /// Nobody has told the interface what runs the broker.
@@ -61,7 +61,7 @@ impl From<ProgramError> for Problem {
                 "set node.data_dir, or change the configuration file and reload",
             ),
             ProgramError::Missing { what, .. } => {
-                (StatusCode::NOT_FOUND, "not found", listing_of(what))
+                (StatusCode::NOT_FOUND, "not found", what.listing())
             }
             ProgramError::Conflict(_) => (
                 StatusCode::CONFLICT,

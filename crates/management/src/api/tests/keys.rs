@@ -59,6 +59,8 @@ async fn a_key_without_scope_label_or_future_is_not_made() {
         json!({ "label": "a".repeat(101), "scopes": ["admin"], "expires_secs": null }),
         json!({ "label": "a", "scopes": ["root"], "expires_secs": null }),
         json!({ "label": "a", "scopes": ["admin"], "expires_secs": 0 }),
+        json!({ "label": "a", "scopes": ["admin"], "expires_secs": 3_155_760_001_u64 }),
+        json!({ "label": "a", "scopes": ["admin"], "expires_secs": u64::MAX }),
     ] {
         let refused = api.post(&admin, "/keys", body.clone()).await;
         assert_eq!(refused.status, 400, "{body}");

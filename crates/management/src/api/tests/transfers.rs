@@ -2,9 +2,12 @@
 
 use std::convert::Infallible;
 use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use axum::body::BodyDataStream;
 use futures_util::{StreamExt as _, stream};
+use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
 use thrum_broker::RETAINED_BATCH_MAX;
 use tokio::sync::mpsc;
 
@@ -124,4 +127,42 @@ async fn an_import_ends_with_the_key_that_began_it() {
     let expected = format!("has ended; {batch} messages are imported");
     assert!(detail.ends_with(&expected), "{detail}");
     assert_eq!(api.retained(&admin).await, batch);
+}
+
+/// A body that nobody may read.
+struct Announced(u64);
+
+impl HttpBody for Announced {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        panic!("it is read")
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0)
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_long_by_its_length_is_refused_before_it_is_read() {
+    let api = TestApi::with_admin("announced");
+    let admin = api.admin().await;
+    for (path, len) in [
+        ("/login", 16 * 1024 + 1),
+        ("/publish", BODY_BYTES_MAX as u64 + 1),
+        ("/import/users?format=mosquitto", 16 * 1024 * 1024 + 1),
+    ] {
+        let request = admin.request(Method::POST, path);
+        let request = request.header(CONTENT_TYPE, "application/json");
+        let body = Body::new(Announced(len));
+        let refused = api.answer(request.body(body).unwrap()).await;
+        assert_eq!(refused.status, 413, "{path}: {}", refused.body);
+        let detail = refused.body["detail"].as_str().unwrap();
+        assert!(detail.contains(&format!("at most {}", len - 1)), "{detail}");
+    }
 }

@@ -221,6 +221,13 @@ async fn rules_that_two_add_at_the_same_time_are_all_there() {
     assert_eq!(rules[0], "deny sub b", "as the first match decides");
     rules.sort();
     assert_eq!(rules, ["allow sub a", "allow sub first", "deny sub b"]);
+    let log = api.get(&admin, "/audit?limit=10").await.body;
+    let log = log["entries"].as_array().unwrap().iter();
+    let changes = log.filter(|entry| entry["action"] == "user.change");
+    let after = changes.map(|entry| entry["after"]["rules"].as_array().unwrap().len());
+    let mut after: Vec<usize> = after.collect();
+    after.sort_unstable();
+    assert_eq!(after, [2, 3], "what is there after each of them");
     let both = json!({ "rules": ["deny pub x"], "add_rules": ["allow pub y"] });
     let changed = api.patch(&admin, path, both).await;
     let expected = json!(["deny pub x", "allow pub y"]);

@@ -423,9 +423,9 @@ fn work(before: &Reading, after: &Reading) -> Work {
         disk: disk(&before.figures, &after.figures),
         ..Work::default()
     };
-    machine(&mut work, &before.machine, &after.machine);
-    let elapsed = after.at.saturating_sub(before.at).as_nanos();
-    let elapsed = u64::try_from(elapsed).unwrap_or(u64::MAX);
+    let elapsed = after.at.saturating_sub(before.at);
+    machine(&mut work, &before.machine, &after.machine, elapsed);
+    let elapsed = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
     let (mut waited, mut runs) = (0, 0);
     for worker in &after.machine.workers {
         let same = |other: &&ThreadTimes| other.thread == worker.thread;
@@ -445,11 +445,16 @@ fn work(before: &Reading, after: &Reading) -> Work {
 }
 
 /// The time of the CPUs, and what the network lost.
-fn machine(work: &mut Work, before: &MachineFigures, after: &MachineFigures) {
+///
+/// The idle time of a CPU may stand still or go back, as the system enters it late: a share is one
+/// of the time that has passed.
+fn machine(work: &mut Work, before: &MachineFigures, after: &MachineFigures, elapsed: Duration) {
     if let (Some(before), Some(after)) = (before.cpu, after.cpu) {
         let busy = after.busy.saturating_sub(before.busy);
         let stolen = after.stolen.saturating_sub(before.stolen);
-        let all = busy + stolen + after.idle.saturating_sub(before.idle);
+        let elapsed = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        let counted = busy + stolen + after.idle.saturating_sub(before.idle);
+        let all = counted.max(elapsed.saturating_mul(after.count));
         work.cpu_busy = (all > 0).then(|| ratio(busy, all));
         work.cpu_stolen = (all > 0).then(|| ratio(stolen, all));
     }
@@ -507,7 +512,7 @@ fn drops(before: &[DropRow], after: &[DropRow]) -> Vec<DroppedMessages> {
 
 #[cfg(test)]
 mod tests {
-    use thrum_broker::TcpCounts;
+    use thrum_broker::{CpuTimes, TcpCounts};
 
     use super::*;
 
@@ -547,6 +552,28 @@ mod tests {
         };
         assert!(resent(4) == 0.0 && resent(0) == 0.0);
         assert!((resent(25) - 0.2).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_idle_time_that_the_system_enters_late_does_not_make_the_cpus_busy() {
+        let busy = |idle: [u64; 2]| {
+            let figures = |busy, idle| MachineFigures {
+                cpu: Some(CpuTimes {
+                    busy,
+                    idle,
+                    stolen: 0,
+                    count: 2,
+                }),
+                ..MachineFigures::default()
+            };
+            let (before, after) = (figures(1000, idle[0]), figures(1200, idle[1]));
+            let mut work = Work::default();
+            machine(&mut work, &before, &after, Duration::from_secs(10));
+            work.cpu_busy.unwrap()
+        };
+        for idle in [[50_000, 69_800], [50_000, 50_000], [50_000, 49_000]] {
+            assert!((busy(idle) - 0.01).abs() < 1e-9, "{idle:?}");
+        }
     }
 
     fn dropped(client: &str, messages: u64, at_most_less: u64) -> DropRow {

@@ -134,11 +134,7 @@ async fn begin(arrived: Arrived, port: &HttpPort, room: Room) -> Option<Begun> {
         certificate: None,
         place,
         progress: Progress::default(),
-        answers: if port.is_proxy(address.ip()) {
-            Answers::shared()
-        } else {
-            Answers::default()
-        },
+        answers: Answers::default(),
         room,
     };
     let Some(tls) = port.tls() else {
@@ -317,7 +313,12 @@ async fn route(
 ) -> Result<Response, Infallible> {
     origin.progress.note_request();
     let is_http2 = request.version() == Version::HTTP_2;
-    let under_way = is_http2.then(|| origin.answers.begin());
+    // Asked for each request: a reload may name other proxies.
+    let begin = || {
+        let end = origin.address.ip();
+        origin.answers.begin(end, |end| port.is_proxy(end))
+    };
+    let under_way = is_http2.then(begin);
     let response = respond(request, origin, port, router).await?;
     Ok(match under_way {
         Some(under_way) => under_way.answered(response),

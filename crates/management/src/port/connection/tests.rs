@@ -1,5 +1,7 @@
 //! Connections of HTTP/2 whose peers do not go on.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use axum::body::Bytes;
 use futures_util::stream::once;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
@@ -7,6 +9,9 @@ use tokio::net::TcpListener;
 use tokio::time::{Instant, interval, sleep};
 
 use super::*;
+
+const PROXY: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+const STRANGER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// `GET /` in the static table of HPACK, and an authority.
@@ -140,11 +145,12 @@ fn next_frame(read: &mut Vec<u8>) -> Option<Frame> {
 
 /// Serves a client until the connection ends, with this answer to its request.
 async fn seen(client: Client, body: Body) -> Seen {
-    seen_of(Answers::default(), client, vec![body]).await
+    seen_of(STRANGER, client, vec![body]).await
 }
 
 /// The same with an answer to each of its requests.
-async fn seen_of(answers: Answers, client: Client, bodies: Vec<Body>) -> Seen {
+async fn seen_of(end: IpAddr, client: Client, bodies: Vec<Body>) -> Seen {
+    let answers = Answers::default();
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (_stop, stopping) = watch::channel(false);
     let progress = Progress::default();
@@ -159,7 +165,10 @@ async fn seen_of(answers: Answers, client: Client, bodies: Vec<Body>) -> Seen {
         progress.note_request();
         let answers = answers.clone();
         let body = bodies.lock().unwrap().next().unwrap();
-        async move { Ok(answers.begin().answered(Response::new(body))) }
+        async move {
+            let under_way = answers.begin(end, |end| end == PROXY);
+            Ok(under_way.answered(Response::new(body)))
+        }
     };
     tokio::spawn(connected.run(near, route));
     client.run(far).await
@@ -230,7 +239,7 @@ async fn a_stalled_answer_on_a_connection_of_several_people_ends_alone() {
         asks_twice: true,
         ..Client::default()
     };
-    let seen = seen_of(Answers::shared(), client, bodies).await;
+    let seen = seen_of(PROXY, client, bodies).await;
     let [(stream, after)] = seen.resets[..] else {
         panic!("{:?}", seen.resets);
     };
@@ -251,7 +260,7 @@ async fn a_request_that_comes_when_its_idle_connection_closes_is_answered_wholly
         Ok::<_, Infallible>(Bytes::from_static(b"an event"))
     };
     let bodies = vec![of_len(1000), Body::from_stream(once(late))];
-    let seen = seen_of(Answers::default(), client, bodies).await;
+    let seen = seen_of(STRANGER, client, bodies).await;
     assert_eq!(seen.bytes, 1008);
     let secs = seen.after.as_secs();
     assert!((90..92).contains(&secs), "{secs} s");
@@ -265,7 +274,7 @@ async fn a_late_request_whose_answer_is_not_taken_does_not_keep_its_connection()
         ..Client::default()
     };
     let bodies = vec![of_len(1000), of_len(2000)];
-    let seen = seen_of(Answers::default(), client, bodies).await;
+    let seen = seen_of(STRANGER, client, bodies).await;
     assert_eq!(seen.bytes, 2000);
     let secs = seen.after.as_secs();
     assert!((60..62).contains(&secs), "{secs} s");

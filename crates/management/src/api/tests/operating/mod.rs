@@ -13,7 +13,7 @@ use crate::program::{
     BackupEnded, ChangeOrder, ConfigurationChanges, ListenerOrder, OpenBackup, PinnedKey, Program,
     ProgramError, RollbackOrder,
 };
-use crate::{LogEvent, LogLevel, Logs};
+use crate::{LogEvent, LogLevel, Logs, Thing};
 
 /// A program that remembers what it was asked, and refuses as told.
 #[derive(Default)]
@@ -206,7 +206,7 @@ impl Program for FakeProgram {
     fn open_backup(&self, name: &str) -> Result<OpenBackup, ProgramError> {
         let file = self.file.lock().unwrap().take();
         let file = file.ok_or_else(|| ProgramError::Missing {
-            what: "complete backup",
+            what: Thing::CompleteBackup,
             name: name.to_owned(),
         })?;
         let bytes = file.metadata().unwrap().len();
@@ -447,7 +447,7 @@ async fn each_refusal_of_the_program_has_a_status_and_a_remedy() {
         (ProgramError::NoDataDirectory, 409, "data directory"),
         (
             ProgramError::Missing {
-                what: "version",
+                what: Thing::Version,
                 name: "9".to_owned(),
             },
             404,
