@@ -274,7 +274,11 @@ fn a_damaged_file_of_set_keys_is_cured_by_a_rollback() {
         let set = broker.run("config set limits.client.queue 9 --data-dir data");
         let said = String::from_utf8_lossy(&set.stderr);
         assert_eq!(set.status.code(), Some(6), "{said}");
-        for part in ["managed.toml", "thrum config rollback", "thrum config versions"] {
+        for part in [
+            "managed.toml",
+            "thrum config rollback",
+            "thrum config versions",
+        ] {
             assert!(said.contains(part), "{part}: {said}");
         }
         assert!(!said.contains("correct the key"), "{said}");
@@ -285,8 +289,10 @@ fn a_damaged_file_of_set_keys_is_cured_by_a_rollback() {
         let (_, good) = good.split_once("\n\n").unwrap();
         assert!(broker.file("data/managed.toml").ends_with(good));
     }
-    let versions = broker.printed("config versions --data-dir data");
-    assert_eq!(versions.lines().count(), 6, "a heading and five: {versions}");
+    let versions = broker.printed("config versions -o json --data-dir data");
+    assert_eq!(versions.lines().count(), 5, "{versions}");
+    let damaged = broker.refused("config rollback 2 --data-dir data");
+    assert!(damaged.contains("version 2 is damaged"), "{damaged}");
     let back = broker.printed("config rollback 0 --data-dir data");
     assert_eq!(back, "limits.max_packet: \"2MB\" -> \"1MiB\"\n");
     let missing = broker.run("config rollback 99 --data-dir data");

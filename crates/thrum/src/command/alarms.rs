@@ -67,7 +67,7 @@ fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     for alarm in &alarms {
         match args.output.form {
-            Form::Table => writeln!(out, "{}\n    {}", line(alarm), name(&alarm.fix))?,
+            Form::Table => writeln!(out, "{}", with_fix(alarm))?,
             Form::Json => writeln!(out, "{}", json_line(alarm)?)?,
         }
     }
@@ -99,6 +99,11 @@ fn history(args: &HistoryArgs) -> anyhow::Result<()> {
         writeln!(std::io::stderr(), "there are older ones; --limit N lists N")?;
     }
     Ok(())
+}
+
+/// An alarm and what to do.
+fn with_fix(alarm: &Alarm) -> String {
+    format!("{}\n    {}", line(alarm), name(&alarm.fix))
 }
 
 /// An alarm in one line.
@@ -138,6 +143,11 @@ mod tests {
             line(&alarm),
             "critical sink_not_delivering (log): it is stuck; since then"
         );
+        let named = Alarm {
+            fix: "thrum clients get a\u{1b}[2Jb".to_owned(),
+            ..alarm.clone()
+        };
+        assert!(with_fix(&named).ends_with("\n    thrum clients get a\\u{1b}[2Jb"));
         let node = Alarm { of: None, ..alarm };
         assert_eq!(
             line(&node),

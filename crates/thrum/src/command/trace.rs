@@ -186,13 +186,14 @@ fn show(broker: &Broker, path: &str, form: Form) -> anyhow::Result<()> {
         if let Some((code, why)) = cut_off(&event) {
             return Err(Failure::with_code(code, why));
         }
-        let line = match form {
-            Form::Json => json_text(event.data),
-            Form::Table => words(&event.data),
-        };
-        writeln!(out, "{line}")?;
+        let has_ended = event.name == END;
+        match form {
+            Form::Json => writeln!(out, "{}", json_text(event.data))?,
+            Form::Table if has_ended => writeln!(io::stderr(), "{}", words(&event.data))?,
+            Form::Table => writeln!(out, "{}", words(&event.data))?,
+        }
         out.flush()?;
-        if event.name == END {
+        if has_ended {
             return Ok(());
         }
     }

@@ -231,7 +231,7 @@ mod tests {
                     share: 0.71,
                     sentence: "71 % of the time: a\u{1b}[2Jb".to_owned(),
                     evidence: BTreeMap::new(),
-                    remedy: "raise it".to_owned(),
+                    remedy: "thrum clients get a\u{1b}[2Jb shows it".to_owned(),
                 }],
                 not_causes: vec![NotCause {
                     name: "disk".to_owned(),
@@ -252,7 +252,7 @@ mod tests {
             "10 s of all messages of this broker\n\
              \nlatency  a message takes 4ms\n\
              \u{20} 1  full_windows    71 % of the time: a\\u{1b}[2Jb\n\
-             \u{20}                    -> raise it\n\
+             \u{20}                    -> thrum clients get a\\u{1b}[2Jb shows it\n\
              \u{20} not the cause:\n\
              \u{20}    disk            nothing was written (0 %)\n\
              \ndrops    no message was dropped\n\

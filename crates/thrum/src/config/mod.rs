@@ -56,7 +56,7 @@ const LISTENERS: &str = "listeners";
 /// The key of a listener's addresses.
 const BIND: &str = "bind";
 /// The listener that is there if no other is.
-const DEFAULT_LISTENER: &str = "mqtt";
+pub(crate) const DEFAULT_LISTENER: &str = "mqtt";
 /// The listener of the management interface: it is there unless its list of addresses is empty.
 const HTTP_LISTENER: &str = "http";
 /// Its port, of this machine's loopback addresses, if none is set.

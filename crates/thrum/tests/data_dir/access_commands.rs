@@ -165,6 +165,9 @@ fn a_user_and_a_role_that_are_not_there_are_told() {
         "{carol}"
     );
     assert!(!carol.contains("no role \"ops\""), "{carol}");
+    let changed = run("users change carol --role maybe --role ops");
+    assert!(changed.contains("there is no role \"maybe\""), "{changed}");
+    assert!(!changed.contains("no role \"ops\""), "{changed}");
     run("users rm carol");
     let tested = folder.thrum("acl test c pub a/1 -u nobody --data-dir data");
     let tested = String::from_utf8(tested.stdout).unwrap();
@@ -185,6 +188,13 @@ fn what_a_running_broker_refuses_has_a_code_of_its_own_and_changes_nothing() {
         taken.contains("there is a user 'alice' already; thrum users"),
         "{taken}"
     );
+    for line in [
+        "users add bob --password-file missing",
+        "users import missing --format mosquitto",
+    ] {
+        let unread = run(&folder, line, 2);
+        assert!(unread.contains("cannot read missing: "), "{unread}");
+    }
     let no_user = "error: there is no user 'bob'; thrum users ls lists them\n";
     for line in [
         "users rm alice bob",

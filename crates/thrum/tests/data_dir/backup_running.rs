@@ -144,6 +144,8 @@ fn backups_are_listed_fetched_and_removed_and_refusals_have_their_codes() {
     said(&folder, &format!("backup get {name} c.tar {at}"), 1);
     assert!(!folder.path("c.tar").exists() && !folder.path("c.tar.part").exists());
     said(&folder, &format!("backup rm {name} {at}"), 0);
+    let none = said(&folder, &format!("backup ls {at}"), 0);
+    assert_eq!(none, "there are no backups\n");
     for line in [
         format!("backup rm {name} {at}"),
         format!("backup get {name} c.tar {at}"),

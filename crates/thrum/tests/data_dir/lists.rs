@@ -175,7 +175,9 @@ fn a_trace_prints_packets_while_they_pass_and_ends_after_its_packets() {
     }
     assert!(child.wait().unwrap().success());
     let rest = reader.join().unwrap();
-    assert_eq!(rest.last().unwrap(), "the trace ended: packets", "{rest:?}");
+    assert!(rest.last().unwrap().contains("t -> PUBLISH"), "{rest:?}");
+    let messages = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+    assert_eq!(messages, "the trace ended: packets\n");
     folder.check_fails(
         "trace --topic x --seconds 30 --write f --data-dir data",
         2,

@@ -55,6 +55,10 @@ fn a_broker_elsewhere_is_asked_with_a_key_and_refuses_without_its_scope() {
     assert!(none.contains("--token-file FILE"), "{none}");
     let denied = said(&folder, &format!("clients kick away {at}"), 4);
     assert!(denied.contains("clients:write"), "{denied}");
+    let denied = said(&folder, &format!("retained export f {at}"), 4);
+    let expected = "error: the request needs the scope messages:read; ask an administrator for another \
+                    role, or for a key with this scope\n";
+    assert_eq!(denied, expected);
     let missing = said(&folder, &format!("clients get gone {at}"), 3);
     assert!(
         missing.contains("list the clients with thrum clients ls"),

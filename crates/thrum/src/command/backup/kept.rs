@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thrum_files::Folder;
 use thrum_management::api::Backup;
-use thrum_management::{BackupEnded, OpenBackup, ProgramError};
+use thrum_management::{BackupEnded, OpenBackup, ProgramError, Thing};
 use thrum_storage::WallMillis;
 
 use super::archive::Watch;
@@ -166,8 +166,8 @@ impl KeptBackups {
     /// # Errors
     /// There is none of that name; it cannot be read.
     pub(crate) fn open(&self, name: &str) -> Result<OpenBackup, ProgramError> {
-        let folder = self.existing()?.filter(|_| is_name(name));
-        let folder = folder.ok_or_else(|| missing(name))?;
+        let folder = self.existing()?.ok_or_else(|| missing(name))?;
+        check_kept(&folder, name)?;
         let file = match folder.read(OsStr::new(&format!("{name}{DONE}"))) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Err(missing(name)),
             opened => opened.map_err(failed)?,
@@ -191,10 +191,12 @@ impl KeptBackups {
             is_it
         });
         let was_unfinished = work.is_some() || is_running;
-        let folder = self.existing()?.filter(|_| is_name(name));
-        let folder = folder.ok_or_else(|| missing(name))?;
+        let folder = self.existing()?.ok_or_else(|| missing(name))?;
+        match check_kept(&folder, name) {
+            Err(ProgramError::Missing { .. }) if was_unfinished => return Ok(()),
+            checked => checked?,
+        }
         match folder.remove(OsStr::new(&format!("{name}{DONE}"))) {
-            Err(error) if error.kind() == ErrorKind::NotFound && was_unfinished => Ok(()),
             Err(error) if error.kind() == ErrorKind::NotFound => Err(missing(name)),
             removed => removed.and_then(|()| folder.sync()).map_err(failed),
         }
@@ -295,6 +297,7 @@ impl Work {
     fn shown(&self) -> Backup {
         let failure = lock(&self.failure).clone();
         let state = match failure.as_deref() {
+            None if *lock(&self.is_cancelled) => "ending",
             None => "running",
             Some("") => "done",
             Some(_) => "failed",
@@ -349,7 +352,7 @@ fn failed(error: io::Error) -> ProgramError {
 
 fn missing(name: &str) -> ProgramError {
     ProgramError::Missing {
-        what: "complete backup",
+        what: Thing::CompleteBackup,
         name: name.to_owned(),
     }
 }
@@ -357,11 +360,20 @@ fn missing(name: &str) -> ProgramError {
 /// What a killed broker left.
 fn remove_parts(folder: &Folder) {
     let names = folder.file_names().unwrap_or_default();
-    for name in names.iter().filter(|name| name.ends_with(PART)) {
+    let is_own = |name: &&String| name.strip_suffix(PART).is_some_and(is_name);
+    for name in names.iter().filter(is_own) {
         if let Err(error) = folder.remove(OsStr::new(name)) {
             tracing::warn!(name, %error, "the rest of a backup cannot be removed");
         }
     }
+}
+
+/// Refuses a name that is none of a complete one: what somebody else has put into the folder is
+/// neither read nor removed.
+fn check_kept(folder: &Folder, name: &str) -> Result<(), ProgramError> {
+    let names = names(folder)?;
+    let is_kept = names.iter().any(|kept| kept == name);
+    is_kept.then_some(()).ok_or_else(|| missing(name))
 }
 
 /// Names of the complete ones, the oldest first.
@@ -465,17 +477,59 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    #[test]
-    fn there_is_one_at_a_time() {
-        let kept = KeptBackups::new(Path::new("data"));
-        let work = Work {
+    fn running() -> Arc<Work> {
+        Arc::new(Work {
             name: "20261126T221500Z".to_owned(),
             expected: 0,
             written: AtomicU64::new(0),
             is_cancelled: Mutex::default(),
             failure: Mutex::default(),
-        };
-        *lock(&kept.work) = Some(Arc::new(work));
+        })
+    }
+
+    #[test]
+    fn a_backup_that_is_removed_while_it_is_made_is_shown_as_ending() {
+        let folder = std::env::temp_dir().join(format!("thrum-ending-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join(FOLDER)).unwrap();
+        let kept = KeptBackups::new(&folder);
+        let work = running();
+        *lock(&kept.work) = Some(Arc::clone(&work));
+        assert_eq!(kept.unfinished().unwrap().state, "running");
+        kept.remove(&work.name).unwrap();
+        assert_eq!(kept.unfinished().unwrap().state, "ending");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn what_somebody_else_has_put_into_the_folder_is_neither_listed_nor_removed() {
+        let folder = std::env::temp_dir().join(format!("thrum-foreign-{}", std::process::id()));
+        let backups = folder.join(FOLDER);
+        std::fs::remove_dir_all(&folder).ok();
+        std::fs::create_dir_all(backups.join("20261126T221500Z.tar")).unwrap();
+        std::fs::write(folder.join("elsewhere"), "x").unwrap();
+        let link = backups.join("20261126T221501Z.tar");
+        std::os::unix::fs::symlink(folder.join("elsewhere"), link).unwrap();
+        for foreign in ["notes.part", "mine.tar", "20261126T221502Z.tar.gz"] {
+            std::fs::write(backups.join(foreign), "x").unwrap();
+        }
+        let kept = KeptBackups::new(&folder);
+        assert_eq!(kept.list().unwrap(), []);
+        for name in ["20261126T221500Z", "20261126T221501Z", "mine"] {
+            assert_eq!(kept.open(name).err(), Some(missing(name)));
+            assert_eq!(kept.remove(name), Err(missing(name)));
+        }
+        begun(&kept).unwrap();
+        while kept.unfinished().unwrap().state == "running" {
+            std::thread::yield_now();
+        }
+        assert_eq!(std::fs::read_dir(&backups).unwrap().count(), 5);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn there_is_one_at_a_time() {
+        let kept = KeptBackups::new(Path::new("data"));
+        *lock(&kept.work) = Some(running());
         let refused = begun(&kept).unwrap_err().to_string();
         assert!(
             refused.contains("20261126T221500Z is being made"),

@@ -79,6 +79,9 @@ pub(super) fn list(args: &LsArgs) -> anyhow::Result<()> {
             ]
         })
         .collect();
+    if rows.is_empty() {
+        return Ok(writeln!(io::stderr(), "there are no backups")?);
+    }
     Ok(write!(out, "{}", table(&HEADINGS, &rows))?)
 }
 
@@ -129,7 +132,7 @@ pub(super) fn create(broker: &Broker, target: &Target) -> anyhow::Result<Summary
 fn wait(broker: &Broker, mut backup: Backup) -> anyhow::Result<Backup> {
     let path = format!("/backups/{}", encoded(&backup.name));
     let mut progress = Progress::new("the broker writes the backup");
-    while backup.state == "running" {
+    while ["running", "ending"].contains(&&*backup.state) {
         pause();
         backup = broker.call(Method::Get, &path, "")?;
         progress.show(backup.bytes, backup.expected_bytes)?;

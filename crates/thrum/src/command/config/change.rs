@@ -180,9 +180,17 @@ mod tests {
             after: None,
             restart: false,
         };
-        let edits = ["listeners.a", "listeners.a.bind", "listeners.ab", "node.name"];
+        let edits = [
+            "listeners.a",
+            "listeners.a.bind",
+            "listeners.ab",
+            "node.name",
+        ];
         let edits = edits.map(difference);
-        assert_eq!(other_keys(&edits, "listeners.a"), ["listeners.ab", "node.name"]);
+        assert_eq!(
+            other_keys(&edits, "listeners.a"),
+            ["listeners.ab", "node.name"]
+        );
     }
 
     #[test]

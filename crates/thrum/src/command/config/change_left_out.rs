@@ -1,4 +1,5 @@
-//! `thrum config set`, `diff`, `reload`, `versions` and `rollback` of a program that was built without them.
+//! `thrum config set`, `diff`, `reload`, `versions` and `rollback` of a program that was built
+//! without them.
 
 use crate::command::left_out::{self, AnyArgs};
 

@@ -1,4 +1,5 @@
-//! `thrum config versions` and `rollback`: the versions of the keys that were set on a running broker.
+//! `thrum config versions` and `rollback`: the versions of the keys that were set on a running
+//! broker.
 
 use clap::Args;
 use serde_json::json;
@@ -65,19 +66,18 @@ pub(super) fn list(args: &VersionsArgs) -> anyhow::Result<()> {
 
 /// Returns to a version.
 pub(super) fn roll_back(args: &RollbackArgs) -> anyhow::Result<()> {
-    let version = match args.version {
-        Some(version) => version,
-        None => {
-            let list: VersionList = args.running.ask(Method::Get, VERSIONS)?;
-            before(&list.versions).ok_or_else(|| {
-                let what = "no key was ever set on this broker, so there is no version to return to";
-                Failure::with_code(Failure::NOT_FOUND, what)
-            })?
-        }
-    };
+    let version = args.version.map_or_else(|| before_current(args), Ok)?;
     let body = json!({ "version": version });
     let applied: Applied = args.running.send("/config/rollback", &body)?;
     print_applied(&applied, &args.output)
+}
+
+fn before_current(args: &RollbackArgs) -> anyhow::Result<u64> {
+    let list: VersionList = args.running.ask(Method::Get, VERSIONS)?;
+    before(&list.versions).ok_or_else(|| {
+        let what = "no key was ever set on this broker, so there is no version to return to";
+        Failure::with_code(Failure::NOT_FOUND, what)
+    })
 }
 
 /// The version before the one in force: of a file that was edited or damaged, what it was before.

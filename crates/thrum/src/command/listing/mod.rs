@@ -202,6 +202,12 @@ impl Listing {
         alias.map_or(key, |(_, key)| (*key).to_owned())
     }
 
+    /// Whether a key that is no column is nearly one.
+    fn is_misspelt(&self, key: &str) -> bool {
+        let short = self.aliases.iter().map(|(short, _)| *short);
+        nearest(key, self.columns.iter().map(|one| one.key).chain(short)).is_some()
+    }
+
     /// The refusal of a key that no row has.
     fn unknown(&self, given: &str, row: Option<&Row>) -> anyhow::Error {
         let mut keys: Vec<String> = self.columns.iter().map(|one| one.key.to_owned()).collect();
@@ -363,9 +369,6 @@ impl<'a> View<'a> {
 
     /// Keys that no row has are mistakes.
     fn check_keys(&self, sort: Option<&str>, first: Option<&Row>) -> anyhow::Result<()> {
-        let Some(first) = first else {
-            return Ok(());
-        };
         let columns = self
             .args
             .columns
@@ -376,8 +379,12 @@ impl<'a> View<'a> {
         let terms = terms.into_iter();
         for key in columns.chain(terms).chain(sort.map(ToOwned::to_owned)) {
             let is_column = self.listing.columns.iter().any(|one| one.key == key);
-            if first.get(&key).is_none() && !is_column {
-                return Err(self.listing.unknown(&key, Some(first)));
+            match first {
+                _ if is_column => {}
+                Some(first) if first.get(&key).is_some() => {}
+                // Without a row nobody knows what else one has.
+                None if !self.listing.is_misspelt(&key) => {}
+                first => return Err(self.listing.unknown(&key, first)),
             }
         }
         Ok(())

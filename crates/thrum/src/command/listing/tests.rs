@@ -89,6 +89,12 @@ fn a_key_may_be_written_short_or_with_hyphens() {
 }
 
 #[test]
+fn a_misspelt_key_is_refused_also_when_there_is_no_row() {
+    assert!(LISTING.is_misspelt("at.sise") && LISTING.is_misspelt("nunber"));
+    assert!(!LISTING.is_misspelt("created_by"), "rows may have it");
+}
+
+#[test]
 fn an_interval_has_a_least_value() {
     assert_eq!(parse_interval("500ms"), Ok(Duration::from_millis(500)));
     assert_eq!(parse_interval("2s"), Ok(Duration::from_secs(2)));

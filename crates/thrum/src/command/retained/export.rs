@@ -4,7 +4,6 @@ use std::fs::OpenOptions;
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use clap::Args;
 use thrum_storage::Recovered;
 
@@ -64,7 +63,13 @@ fn to_file(messages: &Messages, args: &ExportArgs) -> anyhow::Result<usize> {
         // A partial file would look complete.
         std::fs::remove_file(&args.file).ok();
     }
-    written.with_context(|| format!("cannot write {shown}"))
+    // What the broker refuses is no matter of the file.
+    written.map_err(|error| {
+        if error.is::<Failure>() {
+            return error;
+        }
+        error.context(format!("cannot write {shown}"))
+    })
 }
 
 /// Where the messages come from.

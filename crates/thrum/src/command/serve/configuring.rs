@@ -13,7 +13,7 @@ use thrum_management::api::{
     Applied, Configuration, ConfigurationKey, ConfigurationVersion, Difference, Plan, Reloaded,
 };
 use thrum_management::{
-    ChangeOrder, ConfigurationChanges, ListenerOrder, PinnedKey, ProgramError, RollbackOrder,
+    ChangeOrder, ConfigurationChanges, ListenerOrder, PinnedKey, ProgramError, RollbackOrder, Thing,
 };
 use toml_edit::Value;
 
@@ -155,7 +155,7 @@ impl Serving {
         let listeners = &self.reload.in_force.config.listeners;
         let Some(listener) = listeners.get(name) else {
             return Err(ProgramError::Missing {
-                what: "listener",
+                what: Thing::Listener,
                 name: name.clone(),
             });
         };
@@ -199,7 +199,7 @@ impl Serving {
     ) -> Result<Prepared, ProgramError> {
         let data_dir = self.data_dir()?;
         let before = versions::current(&data_dir).map_err(|error| failed(&error))?;
-        let text = before.as_ref().map_or(Ok(""), |version| version.undamaged())?;
+        let text = before.as_ref().map_or(Ok(""), Version::undamaged)?;
         let text = text.to_owned();
         let set = changes.iter().filter(|(_, value)| !value.is_null());
         let set: Vec<&String> = set.map(|(key, _)| key).collect();
@@ -220,7 +220,7 @@ impl Serving {
             let all = versions::all(&data_dir).map_err(|error| failed(&error))?;
             let found = all.into_iter().find(|one| one.head.version == version);
             let found = found.ok_or_else(|| ProgramError::Missing {
-                what: "version",
+                what: Thing::Version,
                 name: version.to_string(),
             })?;
             found.text().into_owned()
@@ -228,7 +228,12 @@ impl Serving {
         let before = versions::current(&data_dir).map_err(|error| failed(&error))?;
         self.prepared(before, by, |head| {
             let none = ConfigurationChanges::new();
-            managed_changes::changed(&text, &none, head).map_err(|problems| refused(&problems))
+            let changed = managed_changes::changed(&text, &none, head);
+            changed.map_err(|problems| {
+                ProgramError::Damaged(format!(
+                    "version {version} is damaged too: {problems}\nnothing was changed"
+                ))
+            })
         })
     }
 
@@ -379,9 +384,14 @@ impl Version {
     fn undamaged(&self) -> Result<&str, ProgramError> {
         let damaged = |what: String| ProgramError::Damaged(format!("{what}\nnothing was changed"));
         let text = std::str::from_utf8(&self.bytes).map_err(|error| {
-            damaged(format!("{}: byte {} is no UTF-8", managed::FILE, error.valid_up_to()))
+            damaged(format!(
+                "{}: byte {} is no UTF-8",
+                managed::FILE,
+                error.valid_up_to()
+            ))
         })?;
-        managed_changes::values(text, managed::FILE).map_err(|problems| damaged(problems.to_string()))?;
+        managed_changes::values(text, managed::FILE)
+            .map_err(|problems| damaged(problems.to_string()))?;
         Ok(text)
     }
 }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use socket2::{Domain, Protocol, Socket, Type};
 use thrum_broker::config::{Bind, Transport};
 
-use crate::config::Config;
+use crate::config::{Config, DEFAULT_LISTENER};
 
 /// Ports below this one belong to root.
 const UNPRIVILEGED: u16 = 1024;
@@ -21,8 +21,8 @@ pub(super) struct Refused(Vec<Refusal>);
 struct Refusal {
     address: SocketAddr,
     error: Error,
-    /// It is of the management interface.
-    is_http: bool,
+    /// Its listener.
+    listener: String,
 }
 
 /// Tries all addresses. Returns those to do without: those of a family that this machine does not
@@ -37,7 +37,7 @@ pub(super) fn check(config: &Config, optional: Option<&str>) -> Result<Vec<Socke
         let refusal = |address, error| Refusal {
             address,
             error,
-            is_http: listener.transport == Transport::Http,
+            listener: name.clone(),
         };
         let mut absent = Vec::new();
         let addresses = listener.bind.iter().filter_map(|bind| match bind {
@@ -55,7 +55,7 @@ pub(super) fn check(config: &Config, optional: Option<&str>) -> Result<Vec<Socke
                     tracing::warn!(
                         %address,
                         %error,
-                        "no management interface there; choose another address with listeners.http.bind, or [] for none"
+                        "no management interface there; choose another address with listeners.{name}.bind, or [] for none"
                     );
                     without.push(*address);
                 }
@@ -129,12 +129,12 @@ impl fmt::Display for Reason<'_> {
         let Self(Refusal {
             address,
             error,
-            is_http,
+            listener,
         }) = self;
-        let with = if *is_http {
-            "listeners.http.bind"
+        let with = if listener == DEFAULT_LISTENER {
+            "--listen".to_owned()
         } else {
-            "--listen"
+            format!("listeners.{listener}.bind")
         };
         match error.kind() {
             ErrorKind::AddrInUse => write!(
@@ -160,16 +160,21 @@ mod tests {
     use super::*;
 
     fn check_reason(address: &str, kind: ErrorKind, expected: &str) {
-        let refused = |is_http| {
+        let refused = |listener: &str| {
             Refused(vec![Refusal {
                 address: address.parse().unwrap(),
                 error: Error::from(kind),
-                is_http,
+                listener: listener.to_owned(),
             }])
         };
-        assert_eq!(refused(false).to_string(), expected);
-        let of_http = expected.replace("--listen", "listeners.http.bind");
-        assert_eq!(refused(true).to_string(), of_http);
+        assert_eq!(refused("mqtt").to_string(), expected);
+        for (listener, key) in [
+            ("http", "listeners.http.bind"),
+            ("wss", "listeners.wss.bind"),
+        ] {
+            let of_listener = expected.replace("--listen", key);
+            assert_eq!(refused(listener).to_string(), of_listener);
+        }
     }
 
     #[test]

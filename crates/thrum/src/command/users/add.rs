@@ -62,12 +62,7 @@ pub(super) fn run(args: &AddArgs) -> anyhow::Result<()> {
                 with_scram: args.scram,
             };
             let rights = remote::add(&broker, name, &user, &login)?;
-            if let Some(roles) = (!user.roles.is_empty())
-                .then(|| remote::roles(&broker))
-                .flatten()
-            {
-                warn_of_missing_roles(&user.roles, |role| roles.iter().any(|one| one == role))?;
-            }
+            remote::warn_of_missing_roles(&broker, &user.roles)?;
             rights
         }
     };

@@ -9,7 +9,7 @@ use thrum_settings::nearest;
 use super::place::{Place, Store};
 #[cfg(feature = "management")]
 use super::remote;
-use super::rights::{RuleArgs, describe, names};
+use super::rights::{RuleArgs, describe, names, warn_of_missing_roles};
 use super::store_file::StoreFile;
 use crate::command::Failure;
 
@@ -75,7 +75,10 @@ pub(super) fn run(args: &ChangeArgs) -> anyhow::Result<()> {
                 "superuser": args.superuser,
                 "disabled": args.disabled,
             });
-            remote::change(&broker, name, &body)?
+            let rights = remote::change(&broker, name, &body)?;
+            let roles = names(&args.roles.as_deref().map(given).unwrap_or_default())?;
+            remote::warn_of_missing_roles(&broker, &roles)?;
+            rights
         }
     };
     writeln!(std::io::stderr(), "{rights}")?;
@@ -106,6 +109,8 @@ fn change_file(args: &ChangeArgs, new_rules: RuleList, file: &StoreFile) -> anyh
     let text = describe(name, &user, &locked.store);
     locked.store.set_user(name, user);
     locked.save()?;
+    let roles = names(&args.roles.as_deref().map(given).unwrap_or_default())?;
+    warn_of_missing_roles(&roles, |role| locked.store.role(role).is_some())?;
     Ok(text)
 }
 

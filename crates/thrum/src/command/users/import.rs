@@ -3,7 +3,6 @@
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use thrum_auth::hash::{Algorithm, SaltPosition, Scheme};
 use thrum_auth::users::import::{
@@ -282,11 +281,11 @@ fn text(path: &Path) -> anyhow::Result<String> {
         let stdin = std::io::stdin().lock();
         stdin.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)
     } else {
-        let shown = path.display();
-        let file = std::fs::File::open(path).with_context(|| format!("cannot read {shown}"))?;
-        file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)
+        let opened = std::fs::File::open(path);
+        opened.and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text))
     };
-    let read = read.with_context(|| format!("cannot read {}", path.display()))?;
+    let read =
+        read.map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))?;
     if read as u64 > FILE_BYTES_MAX {
         return Err(Failure::usage("the file has more than 1 GiB"));
     }

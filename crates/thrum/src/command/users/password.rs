@@ -4,7 +4,6 @@
 use std::io::{BufRead as _, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use clap::Args;
 use thrum_access::Secret;
 use thrum_auth::Credential;
@@ -58,12 +57,15 @@ pub(super) fn set(user: &mut User, password: &Secret, with_scram: bool) -> anyho
 }
 
 fn of_file(path: &Path) -> anyhow::Result<Secret> {
-    let shown = path.display();
-    let file = std::fs::File::open(path).with_context(|| format!("cannot read {shown}"))?;
     let mut bytes = Vec::new();
-    file.take(PASSWORD_BYTES_MAX + 2)
-        .read_to_end(&mut bytes)
-        .with_context(|| format!("cannot read {shown}"))?;
+    let opened = std::fs::File::open(path);
+    let read = opened.and_then(|file| file.take(PASSWORD_BYTES_MAX + 2).read_to_end(&mut bytes));
+    read.map_err(|error| {
+        Failure::usage(format!(
+            "--password-file: cannot read {}: {error}",
+            path.display()
+        ))
+    })?;
     Ok(without_line_end(bytes))
 }
 

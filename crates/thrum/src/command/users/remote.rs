@@ -6,7 +6,7 @@ use thrum_access::Secret;
 use thrum_auth::users::{RuleList, User as Stored};
 use thrum_management::api::{RulePage, User, UserChanged, UsersImported};
 
-use super::rights::{Rights, sentence};
+use super::rights::{self, Rights, sentence};
 use crate::command::Failure;
 use crate::command::running::{Broker, JSON, Method, Request, encoded};
 use crate::command::shown::counted;
@@ -34,7 +34,7 @@ pub(super) fn is_taken(broker: &Broker, name: &str) -> anyhow::Result<bool> {
 }
 
 /// The names of all roles; none if the caller may not read them, or there are more than a page has.
-pub(super) fn roles(broker: &Broker) -> Option<Vec<String>> {
+fn roles(broker: &Broker) -> Option<Vec<String>> {
     let page: Value = broker.call(Method::Get, "/roles?limit=1000", "").ok()?;
     if page.get("next").is_some_and(|next| !next.is_null()) {
         return None;
@@ -45,6 +45,15 @@ pub(super) fn roles(broker: &Broker) -> Option<Vec<String>> {
             .filter_map(|role| Some(role.get("name")?.as_str()?.to_owned()))
             .collect(),
     )
+}
+
+/// Warns of roles that the broker does not have, as far as the caller may know.
+pub(super) fn warn_of_missing_roles(broker: &Broker, of_user: &[Box<str>]) -> anyhow::Result<()> {
+    let known = (!of_user.is_empty()).then(|| roles(broker)).flatten();
+    if let Some(known) = known {
+        rights::warn_of_missing_roles(of_user, |role| known.iter().any(|one| one == role))?;
+    }
+    Ok(())
 }
 
 /// Adds a user; returns what it may do.
