@@ -214,12 +214,11 @@ impl Store {
         Ok(bytes)
     }
 
-    /// The folder of a run with its `result.json`, below that of all runs.
-    pub(super) fn results_of(&self, id: &str) -> Option<PathBuf> {
-        let folder = self.folder_of(id).ok()?;
-        result_file(&folder, "result.json")?
-            .parent()
-            .map(Path::to_owned)
+    /// The folder of a run with its `result.json`, as it is called in that of all runs.
+    pub(super) fn results_of(&self, id: &str) -> Option<String> {
+        let file = result_file(&self.folder_of(id).ok()?, "result.json")?;
+        let name = file.parent()?.file_name()?.to_str()?;
+        Some(format!("{id}/{RESULTS_FOLDER}/{name}"))
     }
 
     /// The folder of all runs.
