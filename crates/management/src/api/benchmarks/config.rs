@@ -13,8 +13,8 @@ pub struct BenchmarkConfig {
     /// Whether runs can be started. Default `true`: one needs the scope `benchmarks:write`, and
     /// takes no more than the limits here.
     pub enabled: bool,
-    /// Whether runs may load other brokers than this one. Default `true`: the program is a benchmark
-    /// for any broker.
+    /// Whether runs may load other brokers than this one. Default `true`: the program is a
+    /// benchmark for any broker.
     pub other_targets: bool,
     /// Cores of a run; never more than half of those that the broker may use, and at least one.
     /// Default `0`: half of them, so that the other half is the broker's.

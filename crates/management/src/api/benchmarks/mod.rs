@@ -48,20 +48,18 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .scoped(read, routes!(runs::file))
 }
 
-impl ApiState {
-    /// Asks for benchmarks in another thread.
-    async fn benchmarks<T: Send + 'static>(
-        &self,
-        ask: impl FnOnce(&dyn Benchmarks) -> Result<T, ProgramError> + Send + 'static,
-    ) -> Result<T, Problem> {
-        let Some(program) = self.managed.program.clone() else {
-            return Err(super::operating::no_program());
-        };
-        let answer = in_thread(&self.benchmark_permits, move || ask(program.benchmarks())).await;
-        answer
-            .unwrap_or(Err(ProgramError::Stopped))
-            .map_err(Problem::from)
-    }
+/// Asks for benchmarks in another thread.
+async fn ask<T: Send + 'static>(
+    api: &ApiState,
+    ask: impl FnOnce(&dyn Benchmarks) -> Result<T, ProgramError> + Send + 'static,
+) -> Result<T, Problem> {
+    let Some(program) = api.managed.program.clone() else {
+        return Err(super::operating::no_program());
+    };
+    let answer = in_thread(&api.benchmark_permits, move || ask(program.benchmarks())).await;
+    answer
+        .unwrap_or(Err(ProgramError::Stopped))
+        .map_err(Problem::from)
 }
 
 impl BenchmarkRefusal {

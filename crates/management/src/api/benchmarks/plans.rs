@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 
+use super::ask;
 use super::model::{BenchmarkCheck, BenchmarkLimits, BenchmarkScenarioList};
 use super::order::BenchmarkToRun;
 use crate::api::entrance::Sender;
@@ -19,7 +20,7 @@ use crate::api::{ApiState, Problem};
     responses((status = 200, body = BenchmarkLimits), Programmed),
 )]
 pub(super) async fn limits(State(api): State<ApiState>) -> Result<Json<BenchmarkLimits>, Problem> {
-    let limits = api.benchmarks(|benchmarks| Ok(benchmarks.limits()));
+    let limits = ask(&api, |benchmarks| Ok(benchmarks.limits()));
     Ok(Json(limits.await?))
 }
 
@@ -34,7 +35,7 @@ pub(super) async fn limits(State(api): State<ApiState>) -> Result<Json<Benchmark
 pub(super) async fn scenarios(
     State(api): State<ApiState>,
 ) -> Result<Json<BenchmarkScenarioList>, Problem> {
-    let items = api.benchmarks(|benchmarks| benchmarks.scenarios()).await?;
+    let items = ask(&api, |benchmarks| benchmarks.scenarios()).await?;
     Ok(Json(BenchmarkScenarioList { items }))
 }
 
@@ -53,6 +54,6 @@ pub(super) async fn check(
     Body(body): Body<BenchmarkToRun>,
 ) -> Result<Json<BenchmarkCheck>, Problem> {
     let order = body.order(&sender.caller.name)?;
-    let check = api.benchmarks(move |benchmarks| benchmarks.check(&order));
+    let check = ask(&api, move |benchmarks| benchmarks.check(&order));
     Ok(Json(check.await?))
 }

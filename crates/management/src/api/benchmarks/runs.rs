@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
+use super::ask;
 use super::model::{
     BenchmarkComparison, BenchmarkRunInFull, BenchmarkRunList, BenchmarkSamples, BenchmarkStarted,
 };
@@ -51,7 +52,7 @@ const FILES: [(&str, &str); 8] = [
     responses((status = 200, body = BenchmarkRunList), LeftOut, Programmed),
 )]
 pub(super) async fn list(State(api): State<ApiState>) -> Result<Json<BenchmarkRunList>, Problem> {
-    let items = api.benchmarks(|benchmarks| benchmarks.runs()).await?;
+    let items = ask(&api, |benchmarks| benchmarks.runs()).await?;
     Ok(Json(BenchmarkRunList { items }))
 }
 
@@ -76,7 +77,7 @@ pub(super) async fn start(
 ) -> Result<(StatusCode, Json<BenchmarkStarted>), Problem> {
     let change = Change::new("benchmark.start", "").after(body.shown());
     let order = body.order(&sender.caller.name)?;
-    let start = api.benchmarks(move |benchmarks| benchmarks.start(order));
+    let start = ask(&api, move |benchmarks| benchmarks.start(order));
     let id = api.audited(&sender.caller, change, start).await?;
     Ok((StatusCode::CREATED, Json(BenchmarkStarted { id })))
 }
@@ -94,7 +95,7 @@ pub(super) async fn show(
     State(api): State<ApiState>,
     Named(id): Named,
 ) -> Result<Json<BenchmarkRunInFull>, Problem> {
-    let run = api.benchmarks(move |benchmarks| benchmarks.run(&id));
+    let run = ask(&api, move |benchmarks| benchmarks.run(&id));
     Ok(Json(run.await?))
 }
 
@@ -113,7 +114,7 @@ pub(super) async fn remove(
     Named(id): Named,
 ) -> Result<StatusCode, Problem> {
     let change = Change::new("benchmark.remove", &id);
-    let remove = api.benchmarks(move |benchmarks| benchmarks.remove(&id));
+    let remove = ask(&api, move |benchmarks| benchmarks.remove(&id));
     api.audited(&sender.caller, change, remove).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -141,8 +142,9 @@ pub(super) async fn samples(
     Named(id): Named,
     Parameters(SampleParameters { after }): Parameters<SampleParameters>,
 ) -> Result<Json<BenchmarkSamples>, Problem> {
-    let samples =
-        api.benchmarks(move |benchmarks| benchmarks.samples(&id, after, SAMPLES_OF_ANSWER));
+    let samples = ask(&api, move |benchmarks| {
+        benchmarks.samples(&id, after, SAMPLES_OF_ANSWER)
+    });
     Ok(Json(samples.await?))
 }
 
@@ -168,7 +170,7 @@ pub(super) async fn stop(
     Named(id): Named,
 ) -> Result<StatusCode, Problem> {
     let change = Change::new("benchmark.stop", &id);
-    let stop = api.benchmarks(move |benchmarks| benchmarks.stop(&id));
+    let stop = ask(&api, move |benchmarks| benchmarks.stop(&id));
     api.audited(&sender.caller, change, stop).await?;
     Ok(StatusCode::ACCEPTED)
 }
@@ -198,7 +200,9 @@ pub(super) async fn set_baseline(
     Body(BenchmarkBaseline { baseline }): Body<BenchmarkBaseline>,
 ) -> Result<StatusCode, Problem> {
     let change = Change::new("benchmark.baseline", &id).after(json!({ "baseline": baseline }));
-    let set = api.benchmarks(move |benchmarks| benchmarks.set_baseline(&id, baseline));
+    let set = ask(&api, move |benchmarks| {
+        benchmarks.set_baseline(&id, baseline)
+    });
     api.audited(&sender.caller, change, set).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -235,7 +239,7 @@ pub(super) async fn file(
         return Err(no_file(&name));
     };
     let shown = format!("attachment; filename=\"{id}-{name}\"");
-    let text = api.benchmarks(move |benchmarks| benchmarks.file(&id, name));
+    let text = ask(&api, move |benchmarks| benchmarks.file(&id, name));
     // The identifier is one of a run, and so has no character that a header would not take.
     let text = text.await?;
     let headers: [(HeaderName, &str); 5] = [
@@ -294,6 +298,6 @@ pub(super) async fn compare(
             "runs has 2 to 4 different identifiers with commas between them",
         ));
     }
-    let compared = api.benchmarks(move |benchmarks| benchmarks.compare(&runs));
+    let compared = ask(&api, move |benchmarks| benchmarks.compare(&runs));
     Ok(Json(compared.await?))
 }

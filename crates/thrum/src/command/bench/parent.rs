@@ -7,8 +7,8 @@ use super::complaint::{Complaint, FAILED};
 /// Names the process that started this one, and with which it is to end.
 pub(crate) const PARENT: &str = "THRUM_BENCH_PARENT";
 
-/// If a broker started this process: from now on the kernel kills it when the thread that started it
-/// has ended, also if that was killed.
+/// If a broker started this process: from now on the kernel kills it when the thread that started
+/// it has ended, also if that was killed.
 ///
 /// # Errors
 /// The process that started this one is another one, or has ended already.

@@ -106,31 +106,46 @@ mod tests {
 
     use super::*;
 
-    fn run(lost: u64) -> RunResult {
-        let mut run = RunResult::default();
-        run.validity.valid = true;
-        run.delivery.expected = 100;
-        run.delivery.lost = lost;
-        run.fill_metrics();
-        run
-    }
-
     #[test]
     fn further_runs_are_columns_of_one_table() {
-        let first = [run(0)];
-        let others = [
-            Comparison::new(&first, &[run(1)]),
-            Comparison::new(&first, &[run(0)]),
+        let compared = |candidate: f64, verdict: &str, difference: &str| {
+            serde_json::json!({
+                "conclusion": verdict,
+                "differences": [difference],
+                "rows": [{
+                    "metric": "lost",
+                    "baseline": 0.0,
+                    "candidate": candidate,
+                    "change": null,
+                    "noise": 0.5,
+                    "verdict": verdict,
+                }],
+            })
+        };
+        let both = [
+            compared(1.0, "worse", "hold differs"),
+            compared(0.0, "not-comparable", "hold differs"),
         ];
-        let table = comparison(&json(&others), Vec::new()).unwrap();
-        let lost = table.rows.iter().find(|row| row.what == "lost").unwrap();
+        let text = serde_json::to_string(&both).unwrap();
+        let table = comparison(&text, Vec::new()).unwrap();
+        let lost = &table.rows[0];
         assert_eq!(lost.values, [Some(0.0), Some(1.0), Some(0.0)]);
         assert_eq!(
             (lost.unit.as_str(), lost.better.as_deref()),
             ("count", Some("lower"))
         );
-        assert_eq!((lost.verdict.len(), lost.delta_ratio.len()), (2, 2));
-        assert_eq!(lost.verdict[0], "worse");
-        assert_eq!(table.conclusions.len(), 2);
+        assert_eq!(lost.verdict, ["worse", "unknown"]);
+        assert_eq!(lost.noise_ratio, [Some(0.5), Some(0.5)]);
+        assert_eq!(table.why_not_comparable, ["hold differs"]);
+        assert_eq!(table.conclusions, ["worse", "not-comparable"]);
+    }
+
+    #[test]
+    fn what_the_command_prints_can_be_read() {
+        let mut run = RunResult::default();
+        run.fill_metrics();
+        let others = [Comparison::new(&[run.clone()], &[run])];
+        let table = comparison(&json(&others), Vec::new()).unwrap();
+        assert!(table.rows.iter().any(|row| row.what == "lost"));
     }
 }

@@ -378,7 +378,7 @@ impl Benchmarks for HostedBenchmarks {
                 let why = format!("the run {id} has no result");
                 refused(BenchmarkRefusal::NotComparable, why)
             })?;
-            words.push(folder.display().to_string());
+            words.push(folder);
         }
         words.extend(["--allow-different", "--json"].map(str::to_owned));
         let answered = self.ask(words, self.store.path()?)?;

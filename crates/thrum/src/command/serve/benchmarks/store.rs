@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use thrum_files::Folder;
 use thrum_management::api::{BenchmarkRunInFull, KeptSamples};
@@ -15,7 +15,7 @@ use thrum_storage::WallMillis;
 use super::arguments::RESULTS_FOLDER;
 use super::ending::{CUT_OFF, CUT_OFF_REMEDY};
 use super::lines::ProgressLine;
-use crate::command::shown::{now, time};
+use crate::command::shown::{now, parse_time, time};
 
 /// Runs that are kept: a week of some a day. Older ones make room, unless they are baselines.
 pub(super) const RUNS_MAX: usize = 50;
@@ -37,8 +37,10 @@ const PRIVATE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 /// Letters of an identifier: a time without separators and a number.
 const ID_LEN: usize = 19;
-/// Runs that may begin within a second.
+/// Runs that may begin within a second; one more has the name of the next second.
 const SAME_SECOND_MAX: u32 = 100;
+/// Milliseconds of a second.
+const SECOND_MILLIS: WallMillis = 1_000;
 
 /// The files that are handed out.
 pub(super) const FILES: [&str; 8] = [
@@ -59,6 +61,8 @@ pub(super) struct Store {
     data_dir: PathBuf,
     /// The folder of a broker without a data directory, made with its first run.
     temporary: OnceLock<PathBuf>,
+    /// The identifier that was given last, also if its run is gone. Held while a folder is made.
+    last_id: Mutex<String>,
 }
 
 impl Store {
@@ -68,6 +72,7 @@ impl Store {
         let store = Self {
             data_dir: data_dir.to_owned(),
             temporary: OnceLock::new(),
+            last_id: Mutex::default(),
         };
         for mut run in store.list() {
             let is_open = matches!(run.run.state.as_str(), "preparing" | "running");
@@ -125,19 +130,16 @@ impl Store {
         let parent = self.folder()?;
         let began = now();
         run.run.began_at = time(began);
-        for number in 0..SAME_SECOND_MAX {
-            let id = id(began, number);
-            if parent.path().join(&id).exists() {
-                continue;
-            }
-            let made = parent
-                .open_or_create_directory(&id)
-                .map_err(|error| failed(&error))?;
-            run.run.id = id;
-            self.write(run)?;
-            return Ok(made.path().to_owned());
-        }
-        Err(ProgramError::Busy)
+        let mut last = self.last_id.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = self.list().first().map(|run| run.run.id.clone());
+        let id = next_id(began, newest.unwrap_or_default().max(last.clone()));
+        let made = parent
+            .open_or_create_directory(&id)
+            .map_err(|error| failed(&error))?;
+        last.clone_from(&id);
+        run.run.id = id;
+        self.write(run)?;
+        Ok(made.path().to_owned())
     }
 
     /// Writes down what is known of a run.
@@ -212,12 +214,11 @@ impl Store {
         Ok(bytes)
     }
 
-    /// The folder of a run with its `result.json`, below that of all runs.
-    pub(super) fn results_of(&self, id: &str) -> Option<PathBuf> {
-        let folder = self.folder_of(id).ok()?;
-        result_file(&folder, "result.json")?
-            .parent()
-            .map(Path::to_owned)
+    /// The folder of a run with its `result.json`, as it is called in that of all runs.
+    pub(super) fn results_of(&self, id: &str) -> Option<String> {
+        let file = result_file(&self.folder_of(id).ok()?, "result.json")?;
+        let name = file.parent()?.file_name()?.to_str()?;
+        Some(format!("{id}/{RESULTS_FOLDER}/{name}"))
     }
 
     /// The folder of all runs.
@@ -349,6 +350,38 @@ fn result_file(folder: &Path, name: &str) -> Option<PathBuf> {
     files.take(2).find(|path| path.is_file())
 }
 
+/// The first identifier of a time that is behind the last one given: none is given twice, and their
+/// order is that of the runs, whatever the clock does.
+fn next_id(at: WallMillis, last: String) -> String {
+    let numbers = 0..SAME_SECOND_MAX;
+    let mut now = numbers.clone().map(|number| id(at, number));
+    if let Some(id) = now.find(|id| *id > last) {
+        return id;
+    }
+    // The clock was set back: the second of the last one, or the one behind it.
+    let seconds = began_at(&last);
+    let mut later = [seconds, seconds + SECOND_MILLIS].into_iter();
+    let found = later.find_map(|at| numbers.clone().map(|n| id(at, n)).find(|id| *id > last));
+    found.unwrap_or(last)
+}
+
+/// The time of an identifier.
+fn began_at(id: &str) -> WallMillis {
+    let part = |from, to| id.get(from..to).unwrap_or("00");
+    let (date, clock) = (part(0, 8), part(9, 15));
+    let split = |text: &str, at: usize| text.get(at..at + 2).unwrap_or("00").to_owned();
+    let year = date.get(..4).unwrap_or("1970");
+    let text = format!(
+        "{year}-{}-{}T{}:{}:{}Z",
+        split(date, 4),
+        split(date, 6),
+        split(clock, 0),
+        split(clock, 2),
+        split(clock, 4)
+    );
+    parse_time(&text).unwrap_or(0)
+}
+
 /// `20261126T221500Z-01`.
 fn id(at: WallMillis, number: u32) -> String {
     let text = time(at);
@@ -449,6 +482,19 @@ mod tests {
             );
         }
         assert!(is_id(&id(1_700_000_000_000, 7)));
+    }
+
+    #[test]
+    fn no_identifier_is_given_twice_and_their_order_is_that_of_the_runs() {
+        let at = 1_700_000_000_000;
+        let mut last = String::new();
+        for step in 0..250 {
+            // The clock goes back in the middle.
+            let next = next_id(if step > 20 { at - 60_000 } else { at }, last.clone());
+            assert!(next > last && is_id(&next), "{step}: {next} after {last}");
+            last = next;
+        }
+        assert_eq!(began_at("20231114T221320Z-07"), at);
     }
 
     #[test]
