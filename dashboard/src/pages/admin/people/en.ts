@@ -83,6 +83,8 @@ export default {
   'scope.clients:write': 'disconnect and ban clients',
   'scope.messages:read': 'retained messages, payloads',
   'scope.messages:write': 'publish, delete retained messages',
+  'scope.benchmarks:read': 'benchmarks and their results',
+  'scope.benchmarks:write': 'start, stop and remove benchmarks',
   'scope.config:read': 'settings, listeners, certificates',
   'scope.config:write': 'change settings',
   'scope.users:read': 'users and rules, without passwords',

@@ -81,6 +81,8 @@ const chinese: Catalogue<keyof typeof english> = {
   'scope.clients:write': '断开和封禁客户端',
   'scope.messages:read': '保留消息、载荷',
   'scope.messages:write': '发布、删除保留消息',
+  'scope.benchmarks:read': '基准测试及其结果',
+  'scope.benchmarks:write': '启动、停止和删除基准测试',
   'scope.config:read': '设置、监听器、证书',
   'scope.config:write': '修改设置',
   'scope.users:read': '用户和规则，不含密码',

@@ -108,6 +108,8 @@ export default {
   'form.text': 'Text',
   'form.cbor': 'CBOR',
   'form.msgpack': 'MessagePack',
+  'form.protobuf': 'Protobuf',
+  'form.sparkplug': 'Sparkplug B',
   'form.hex': 'Hex',
   'form.image': 'Image',
 } as const;

@@ -108,6 +108,8 @@ const chinese: Catalogue<keyof typeof english> = {
   'form.text': '文本',
   'form.cbor': 'CBOR',
   'form.msgpack': 'MessagePack',
+  'form.protobuf': 'Protobuf',
+  'form.sparkplug': 'Sparkplug B',
   'form.hex': '十六进制',
   'form.image': '图像',
 };
