@@ -138,6 +138,7 @@ const LIVE = ['', 'clients', 'clients/hist-1', 'topics', 'messages', 'messages/g
 
 /** Opens the levels of the tree that are on the page. */
 async function openTree(page: Page): Promise<void> {
+  await expect(page.locator('[role=row][aria-level]').first()).toBeVisible();
   for (let level = 0; level < 4; level += 1) {
     const closed = page.locator('[role=row][aria-expanded=false]').first();
     if ((await closed.count()) === 0) return;
