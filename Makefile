@@ -62,6 +62,12 @@ test: setup dashboard ## every check and every test
 	cargo run --quiet --profile gate --package xtask -- counts
 	cargo run --quiet --profile gate --package xtask -- test
 
+.PHONY: browser
+browser: dashboard ## tests of the dashboard in chromium with a real broker, and what it costs the browser
+	cargo build --profile gate --package thrum
+	THRUM_BIN=$(TARGET)/gate/thrum dashboard/e2e.sh pages
+	THRUM_BIN=$(TARGET)/gate/thrum dashboard/e2e.sh budgets
+
 PURE := codec protocol routing access storage
 # Inputs that proptest rejects count for the whole test: more cases need a higher limit.
 MANY_CASES = PROPTEST_CASES=$(or $(CASES),20000) PROPTEST_MAX_LOCAL_REJECTS=1000000000
