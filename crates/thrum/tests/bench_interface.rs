@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 /// Longest wait for something.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -35,9 +35,8 @@ impl Broker {
     }
 
     fn spawn(folder: &Path) -> Child {
-        let log = std::fs::File::options();
+        let mut log = std::fs::File::options();
         let log = log
-            .clone()
             .append(true)
             .create(true)
             .open(folder.join("log"))
@@ -172,8 +171,48 @@ fn files_with(folder: &Path, text: &[u8]) -> Vec<PathBuf> {
     found
 }
 
+/// A run of some devices has a verdict, figures, samples and files.
+fn check_end(broker: &Broker, id: &str) {
+    let run = broker.ended(id);
+    assert_eq!(run["state"], "done", "{run}");
+    let figures = &run["figures"];
+    assert!(figures["sent_per_sec"].as_f64().unwrap() > 10.0, "{run}");
+    assert_eq!(
+        (&figures["duplicates"], &run["note"]),
+        (&json!(0), &json!("a note"))
+    );
+    assert!(run["verdict"]["valid"].is_boolean(), "{run}");
+    let command = run["command"].as_str().unwrap();
+    assert!(
+        command.starts_with("thrum bench run devices --duration=3s --clients=30 "),
+        "{command}"
+    );
+
+    let samples = broker.get(&format!("/runs/{id}/samples?after=0"));
+    let items = samples["items"].as_array().unwrap();
+    assert!(items.len() >= 8, "{samples}");
+    assert!(
+        items
+            .iter()
+            .any(|of| of["stage"] == "hold" && of["p50_ms"].is_number()),
+        "{samples}"
+    );
+    let last = samples["next"].as_u64().unwrap();
+    let rest = broker.get(&format!("/runs/{id}/samples?after={last}"));
+    assert_eq!(
+        (&rest["items"], &rest["state"]),
+        (&json!([]), &json!("done"))
+    );
+    for name in run["files"].as_array().unwrap() {
+        let name = name.as_str().unwrap();
+        let (status, text) = broker.ask("GET", &format!("/runs/{id}/files/{name}"), &Value::Null);
+        assert!(status == 200 && text.len() > 100, "{name}: {status}");
+    }
+    assert_eq!(run["files"].as_array().unwrap().len(), 8, "{run}");
+}
+
 #[test]
-fn a_run_is_checked_started_watched_kept_and_compared() {
+fn what_can_be_run_is_listed_and_checked() {
     let broker = Broker::start("whole", "");
     let limits = broker.get("/limits");
     assert_eq!(limits["available"], true, "{limits}");
@@ -195,7 +234,11 @@ fn a_run_is_checked_started_watched_kept_and_compared() {
     let (status, check) = broker.json("POST", "/check", &devices(3));
     assert_eq!((status, &check["ok"]), (200, &json!(true)), "{check}");
     assert!(check["plan"]["clients"].as_u64().unwrap() >= 20, "{check}");
+}
 
+#[test]
+fn a_run_is_started_watched_kept_and_compared() {
+    let broker = Broker::start("runs", "");
     let first = broker.begin(&devices(3));
     let (status, other) = broker.json("POST", "/runs", &devices(3));
     assert_eq!(status, 409, "{other}");
@@ -211,46 +254,10 @@ fn a_run_is_checked_started_watched_kept_and_compared() {
         let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         assert!(!words.contains("hidden-password"), "{words}");
     }
-    let run = broker.ended(&first);
-    assert_eq!(run["state"], "done", "{run}");
-    let figures = &run["figures"];
-    assert!(figures["sent_per_sec"].as_f64().unwrap() > 10.0, "{run}");
-    assert_eq!(
-        (&figures["duplicates"], &run["note"]),
-        (&json!(0), &json!("a note"))
-    );
-    assert!(run["verdict"]["valid"].is_boolean(), "{run}");
-    let command = run["command"].as_str().unwrap();
-    assert!(
-        command.starts_with("thrum bench run devices --duration=3s --clients=30 "),
-        "{command}"
-    );
-
-    let samples = broker.get(&format!("/runs/{first}/samples?after=0"));
-    let items = samples["items"].as_array().unwrap();
-    assert!(items.len() >= 8, "{samples}");
-    assert!(
-        items
-            .iter()
-            .any(|of| of["stage"] == "hold" && of["p50_ms"].is_number()),
-        "{samples}"
-    );
-    let last = samples["next"].as_u64().unwrap();
-    let rest = broker.get(&format!("/runs/{first}/samples?after={last}"));
-    assert_eq!(
-        (&rest["items"], &rest["state"]),
-        (&json!([]), &json!("done"))
-    );
-    for name in run["files"].as_array().unwrap() {
-        let name = name.as_str().unwrap();
-        let (status, text) =
-            broker.ask("GET", &format!("/runs/{first}/files/{name}"), &Value::Null);
-        assert!(status == 200 && text.len() > 100, "{name}: {status}");
-    }
-    assert_eq!(run["files"].as_array().unwrap().len(), 8, "{run}");
+    check_end(&broker, &first);
     assert_eq!(
         files_with(&broker.folder, b"hidden-password"),
-        [PathBuf::new(); 0]
+        Vec::<PathBuf>::new()
     );
 
     let second = broker.begin(&devices(3));
@@ -335,12 +342,9 @@ fn a_run_that_is_stopped_ends_with_its_report_and_one_that_is_cut_off_leaves_not
     );
 }
 
-#[test]
-fn what_a_run_may_not_do_is_refused_with_a_remedy() {
-    let file = "[management.benchmarks]\nclients = 50\nduration = \"20s\"\nother_targets = false\n";
-    let broker = Broker::start("refused", file);
-    let group = "[groups.a]\nclients = 1\n";
-    for (order, word) in [
+/// Orders that a run may not have, and words of the reason.
+fn refused_orders(group: &str) -> Vec<(Value, &'static str)> {
+    vec![
         (
             json!({ "scenario": "devices" }),
             "more than the 50 of a run",
@@ -375,7 +379,15 @@ fn what_a_run_may_not_do_is_refused_with_a_remedy() {
             json!({ "toml": format!("{group}publish = {{ topic = \"t\", payload = \"file:/etc/hostname\" }}\n") }),
             "sends a file",
         ),
-    ] {
+    ]
+}
+
+#[test]
+fn what_a_run_may_not_do_is_refused_with_a_remedy() {
+    let file = "[management.benchmarks]\nclients = 50\nduration = \"20s\"\nother_targets = false\n";
+    let broker = Broker::start("refused", file);
+    let group = "[groups.a]\nclients = 1\n";
+    for (order, word) in refused_orders(group) {
         let (status, check) = broker.json("POST", "/check", &order);
         assert_eq!(
             (status, &check["ok"]),

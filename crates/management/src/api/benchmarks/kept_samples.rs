@@ -55,7 +55,7 @@ impl KeptSamples {
         let each = self.seconds_each.max(1);
         let mut halved: Vec<BenchmarkSample> = Vec::with_capacity(SAMPLES_MAX);
         let mut samples = std::mem::take(&mut self.samples).into_iter();
-        let is_even = samples.len() % 2 == 0;
+        let is_even = samples.len().is_multiple_of(2);
         while let Some(mut sample) = samples.next() {
             if let Some(next) = samples.next() {
                 merge(&mut sample, next, 1);
@@ -73,7 +73,7 @@ impl KeptSamples {
 /// Adds the next sample to one that has `seconds` times its weight. Rates are means, percentiles
 /// the higher ones: a mean of percentiles is none.
 fn merge(into: &mut BenchmarkSample, next: BenchmarkSample, seconds: u64) {
-    let weight = u32::try_from(seconds).map_or(f64::from(u32::MAX), f64::from);
+    let weight = u32::try_from(seconds).map_or_else(|_| f64::from(u32::MAX), f64::from);
     let mean = |one: f64, other: f64| (one * weight + other) / (weight + 1.0);
     let mean_if_any = |one: Option<f64>, other: Option<f64>| match (one, other) {
         (Some(one), Some(other)) => Some(mean(one, other)),
@@ -132,8 +132,8 @@ mod tests {
     fn sample(n: u64) -> BenchmarkSample {
         BenchmarkSample {
             n,
-            sent_per_sec: if n % 2 == 0 { 10.0 } else { 20.0 },
-            p99_ms: (n % 2 == 0).then_some(5.0),
+            sent_per_sec: if n.is_multiple_of(2) { 10.0 } else { 20.0 },
+            p99_ms: n.is_multiple_of(2).then_some(5.0),
             errors: [("reset".to_owned(), 1)].into(),
             histogram: vec![BenchmarkBucket(0.0, 1.0, 1)],
             ..BenchmarkSample::default()

@@ -64,7 +64,7 @@ async fn ask<T: Send + 'static>(
 
 impl BenchmarkRefusal {
     /// Status, title and remedy.
-    pub(super) const fn words(&self) -> (StatusCode, &'static str, &'static str) {
+    pub(super) const fn words(self) -> (StatusCode, &'static str, &'static str) {
         match self {
             Self::LeftOut => (
                 StatusCode::NOT_IMPLEMENTED,

@@ -74,7 +74,7 @@ pub(super) fn conclude(run: &mut BenchmarkRunInFull, ended: Ended) {
         (false, true) => "stopped",
         (false, false) => "done",
     };
-    run.run.state = state.to_owned();
+    state.clone_into(&mut run.run.state);
     run.run.stage = None;
     run.run.error = error;
     run.run.remedy = remedy.map(str::to_owned);

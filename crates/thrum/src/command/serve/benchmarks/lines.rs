@@ -133,7 +133,7 @@ mod tests {
             histogram: vec![bucket],
             ..LiveSample::default()
         };
-        let line = LiveLine::Sample(Box::new(sample.clone()));
+        let line = LiveLine::Sample(Box::new(sample));
         let ProgressLine::Sample(read_back) = read(&line) else {
             panic!("a sample");
         };

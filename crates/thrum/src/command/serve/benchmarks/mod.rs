@@ -95,7 +95,7 @@ impl HostedBenchmarks {
             }
         };
         let loaded = self.loaded(&aim, settings);
-        let plans = self.plans(order, settings);
+        let plans = plans(order, settings);
         let plans = match &plans {
             Ok(plans) => Ok(plans.as_slice()),
             Err(ProgramError::Benchmark { why, .. }) => Err(why.as_str()),
@@ -105,32 +105,6 @@ impl HostedBenchmarks {
         let check = findings::check(plans, &limits, &loaded, may_load_others);
         let plan = plans.ok().and_then(|plans| plans.first()).cloned();
         Ok((check, Some(aim), plan))
-    }
-
-    /// What `thrum bench check` says of an order.
-    fn plans(
-        &self,
-        order: &BenchmarkOrder,
-        settings: &Settings,
-    ) -> Result<Vec<PlanLine>, ProgramError> {
-        let question = Question {
-            folder: NO_FOLDER.into(),
-            arguments: arguments::check(order),
-            input: order.toml.clone().map(String::into_bytes),
-        };
-        let answered = confinement::ask(confinement_of(&settings.config), question);
-        let answered = answered.map_err(|error| not_answered(&error.to_string()))?;
-        let lines = answered.output.lines().map(serde_json::from_str);
-        let plans: Vec<PlanLine> = lines
-            .collect::<Result<_, _>>()
-            .map_err(|error| not_answered(&error.to_string()))?;
-        if plans.is_empty() {
-            return Err(refused(
-                BenchmarkRefusal::Invalid,
-                ending::complaint(&answered.complaint),
-            ));
-        }
-        Ok(plans)
     }
 
     /// Asks a process for something that it knows or computes.
@@ -324,12 +298,11 @@ impl Benchmarks for HostedBenchmarks {
         // The last run is in memory after its end, too.
         let current = self.under_way().filter(|run| run.id() == id);
         let kept = self.store.read(id)?;
-        let (items, state) = match current {
-            Some(run) => run.samples(after, most),
-            None => {
-                let samples = self.store.samples(id)?;
-                (samples.after(after, most).to_vec(), kept.run.state)
-            }
+        let (items, state) = if let Some(run) = current {
+            run.samples(after, most)
+        } else {
+            let samples = self.store.samples(id)?;
+            (samples.after(after, most).to_vec(), kept.run.state)
         };
         Ok(BenchmarkSamples {
             next: items.last().map_or(after, |sample| sample.n),
@@ -385,6 +358,28 @@ impl Benchmarks for HostedBenchmarks {
         compared::comparison(&answered.output, runs)
             .map_err(|error| not_answered(&error.to_string()))
     }
+}
+
+/// What `thrum bench check` says of an order.
+fn plans(order: &BenchmarkOrder, settings: &Settings) -> Result<Vec<PlanLine>, ProgramError> {
+    let question = Question {
+        folder: NO_FOLDER.into(),
+        arguments: arguments::check(order),
+        input: order.toml.clone().map(String::into_bytes),
+    };
+    let answered = confinement::ask(confinement_of(&settings.config), question);
+    let answered = answered.map_err(|error| not_answered(&error.to_string()))?;
+    let lines = answered.output.lines().map(serde_json::from_str);
+    let plans: Vec<PlanLine> = lines
+        .collect::<Result<_, _>>()
+        .map_err(|error| not_answered(&error.to_string()))?;
+    if plans.is_empty() {
+        return Err(refused(
+            BenchmarkRefusal::Invalid,
+            ending::complaint(&answered.complaint),
+        ));
+    }
+    Ok(plans)
 }
 
 fn limits_of(config: &BenchmarkConfig) -> BenchmarkLimits {

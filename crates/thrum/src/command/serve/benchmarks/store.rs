@@ -325,7 +325,7 @@ impl SampleFile {
 
 /// Marks a run that nobody watches any longer.
 pub(super) fn cut_off(run: &mut BenchmarkRunInFull) {
-    run.run.state = "failed".to_owned();
+    "failed".clone_into(&mut run.run.state);
     run.run.stage = None;
     run.run.ended_at = Some(time(now()));
     run.run.error = Some(CUT_OFF.to_owned());

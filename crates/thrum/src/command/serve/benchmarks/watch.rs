@@ -23,11 +23,11 @@ use crate::command::shown::{now, time};
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// A run says something each second. Connecting to a host that does not answer, and writing the
 /// report of a long run, may take longer.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
+const SILENCE_MAX: Duration = Duration::from_mins(1);
 /// From the request to end to the end: the drain of a scenario and its report.
 const STOP_TIME: Duration = Duration::from_secs(30);
 /// What a run may take beyond its stages: to begin, to wait for late messages, to report.
-const EXTRA_TIME: Duration = Duration::from_secs(180);
+const EXTRA_TIME: Duration = Duration::from_mins(3);
 /// Lines that wait to be looked at; the process waits when there are more.
 const LINES_MAX: usize = 16;
 
@@ -171,7 +171,7 @@ impl Current {
             longest: planned + EXTRA_TIME,
             end: None,
         };
-        let (status, killed) = watched.to_the_end(&lines);
+        let (status, killed) = watched.run_to_end(&lines);
         let complaint = lock(&complaint);
         Ended {
             code: status.and_then(|status| status.code()),
@@ -185,7 +185,7 @@ impl Current {
     fn add(&self, sample: BenchmarkSample) {
         let mut state = self.state();
         let to_secs = sample.at_secs + 1.0;
-        state.run.run.state = "running".to_owned();
+        "running".clone_into(&mut state.run.run.state);
         state.run.run.stage = Some(sample.stage.clone());
         let stages = &mut state.run.stages;
         match stages.last_mut().filter(|last| last.name == sample.stage) {
@@ -224,7 +224,7 @@ struct Watched<'a> {
 
 impl Watched<'_> {
     /// Reads what it says until it ends, or is ended.
-    fn to_the_end(&mut self, lines: &Receiver<Vec<u8>>) -> (Option<ExitStatus>, Option<Killed>) {
+    fn run_to_end(&mut self, lines: &Receiver<Vec<u8>>) -> (Option<ExitStatus>, Option<Killed>) {
         loop {
             let is_closed = match lines.recv_timeout(LOOK_INTERVAL) {
                 Ok(line) => {
@@ -239,17 +239,23 @@ impl Watched<'_> {
             }
             self.stop_if_asked();
             if let Some(killed) = self.excess() {
-                self.child.kill().ok();
-                let status = self.child.wait().ok();
-                // What it said before is still there.
-                lines.try_iter().for_each(|line| self.hear(&line));
-                return (status, Some(killed));
+                return (self.kill(lines), Some(killed));
             }
             if is_closed {
                 // It closed its output before it ended: nothing else would wait here.
                 std::thread::park_timeout(LOOK_INTERVAL);
             }
         }
+    }
+
+    fn kill(&mut self, lines: &Receiver<Vec<u8>>) -> Option<ExitStatus> {
+        self.child.kill().ok();
+        let status = self.child.wait().ok();
+        // What it said before is still there.
+        for line in lines.try_iter() {
+            self.hear(&line);
+        }
+        status
     }
 
     fn hear(&mut self, line: &[u8]) {
