@@ -19,10 +19,6 @@ pub(crate) struct HostedBenchmarks;
 
 impl HostedBenchmarks {
     /// There is nothing to open.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "those of a program with the part keep what they are given"
-    )]
     pub(crate) fn open(_data_dir: &Path, _around: Around, _queries: Queries) -> Self {
         Self
     }
