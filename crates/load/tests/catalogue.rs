@@ -54,7 +54,7 @@ const PUBLISHED: [&str; 19] = [
 ];
 
 /// Each scenario of ours.
-const OURS: [&str; 12] = [
+const OURS: [&str; 13] = [
     "composite V311 clients 110000 connect 5000/s pubs 5000 subs 5000 offered 5000/s qos Some(AtLeastOnce) payload Some(16)",
     "reconnect-storm V5 clients 5000 connect 1000/s pubs 2500 subs 2500 offered 2500/s qos Some(AtLeastOnce) payload Some(64)",
     "persistent-session V5 clients 2000 connect 1000/s pubs 1000 subs 1000 offered 1000/s qos Some(AtLeastOnce) payload Some(64)",
@@ -67,6 +67,7 @@ const OURS: [&str; 12] = [
     "payload-json V5 clients 1005 connect 1000/s pubs 1000 subs 5 offered 1000/s qos Some(AtLeastOnce) payload Some(123)",
     "durable-publish V5 clients 300 connect 1000/s pubs 100 subs 200 offered 2000/s qos Some(AtLeastOnce) payload Some(100)",
     "ramp-to-limit V311 clients 200 connect 100/s pubs 100 subs 100 offered 1000/s qos Some(AtLeastOnce) payload Some(16)",
+    "devices V5 clients 108 connect 50/s pubs 100 subs 8 offered 100/s qos Some(AtLeastOnce) payload Some(178)",
 ];
 
 #[test]
@@ -255,7 +256,10 @@ fn two_runs_at_once_share_neither_topics_nor_identifiers() {
         names.dedup();
         names
     };
-    for entry in catalogue() {
+    // Its topics are for people who look at them, and the same in every run.
+    let for_people = ["devices"];
+    let entries = catalogue().into_iter();
+    for entry in entries.filter(|entry| !for_people.contains(&&*entry.name)) {
         for scenario in find_document(entry.name).unwrap().scenarios {
             let [one, other] = ["0a1b2c", "0a1b2d"].map(|tag| of_run(&scenario, tag));
             let shared: Vec<_> = {

@@ -610,7 +610,7 @@ fn an_invalid_body_is_refused_with_the_reason() {
         (
             format!("{{\"topic\":\"{}\"}}", "a".repeat(1024 * 1024)),
             413,
-            "length limit",
+            "at most 1048576",
         ),
     ] {
         let answer = broker.post("/api/v1/publish", &body);
