@@ -53,7 +53,7 @@ export function pageFor(path: readonly string[]): Page | null {
     case 'account':
       return page('account', () => import('./account/Account.svelte'));
     case 'more':
-      return page('more', () => import('./soon/More.svelte'));
+      return page('more', () => import('./more/More.svelte'));
     default:
       return null;
   }

@@ -17,8 +17,26 @@ export function each(option: string, values: readonly string[]): string[] {
   return values.flatMap((value) => [option, value]);
 }
 
-/** A request of curl with an API key. */
-export function curlOf(route: string, query: Query = {}, base: string = document.baseURI): string {
-  const url = new URL(address(route, {}, query), base).href;
-  return `curl -H "Authorization: Bearer $KEY" ${quoted(url)}`;
+/** A request that reads, of curl with an API key. */
+export function curlOf(route: string, query: Query = {}, base?: string): string {
+  return curlRequest('GET', address(route, {}, query), '', base);
+}
+
+/** A request of curl; `path` is below this page. The key is a variable of the reader. */
+export function curlRequest(
+  method: string,
+  path: string,
+  body = '',
+  base: string = document.baseURI,
+): string {
+  const parts = ['curl', '-H', '"Authorization: Bearer $KEY"'];
+  if (method.toUpperCase() !== 'GET') parts.push('-X', method.toUpperCase());
+  if (body !== '') parts.push('-H', "'Content-Type: application/json'", '-d', quoted(body));
+  parts.push(quoted(new URL(path, base.replace(/[#?].*$/, '')).href));
+  return parts.join(' ');
+}
+
+/** A request as `thrum api`; `path` is below api/v1/. */
+export function apiCommand(method: string, path: string, body = ''): string {
+  return commandOf(['api', method.toLowerCase(), path, ...(body === '' ? [] : ['--data', body])]);
 }
