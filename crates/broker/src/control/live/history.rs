@@ -304,6 +304,18 @@ mod tests {
     }
 
     #[test]
+    fn the_names_of_the_ranges_say_where_they_end() {
+        let names = LIVE_FIGURES.iter().map(|figure| figure.name);
+        let ends = names.filter_map(|name| name.strip_prefix("deliveries_to_"));
+        let said = DELIVERY_RANGES_NS.map(|ns| match ns {
+            1_000_000_000.. => format!("{}s", ns / 1_000_000_000),
+            1_000_000.. => format!("{}ms", ns / 1_000_000),
+            _ => format!("{}us", ns / 1000),
+        });
+        assert_eq!(ends.collect::<Vec<_>>(), said);
+    }
+
+    #[test]
     fn every_delivery_is_in_the_range_of_its_time() {
         let all = StageFigures::full(3);
         let series = all.series(MessageStage::Broker);
