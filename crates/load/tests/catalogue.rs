@@ -259,7 +259,7 @@ fn two_runs_at_once_share_neither_topics_nor_identifiers() {
     // Its topics are for people who look at them, and the same in every run.
     let for_people = ["devices"];
     let entries = catalogue().into_iter();
-    for entry in entries.filter(|entry| !for_people.contains(&&*entry.name)) {
+    for entry in entries.filter(|entry| !for_people.contains(&entry.name)) {
         for scenario in find_document(entry.name).unwrap().scenarios {
             let [one, other] = ["0a1b2c", "0a1b2d"].map(|tag| of_run(&scenario, tag));
             let shared: Vec<_> = {

