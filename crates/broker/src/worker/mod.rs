@@ -184,6 +184,7 @@ impl Worker {
     fn turn(&mut self, events: &Events) {
         self.handle_inputs(events);
         self.send_outputs();
+        self.run_queries();
         self.client_peak.watch(&mut self.traffic);
         observe_load(&mut self.traffic);
     }
@@ -219,9 +220,6 @@ impl Worker {
         self.traffic.read_listed(listed);
         self.handle_mail();
         self.handle_timers();
-        if !self.query_tasks.is_empty() {
-            self.query_tasks.advance(&mut self.traffic);
-        }
         publish_events(&mut self.traffic.engine);
         self.traffic.engine.send_room_notices();
         if self.traffic.engine.held.are_listed() {
@@ -301,6 +299,17 @@ impl Worker {
         self.notify_settled();
     }
 
+    /// Runs a portion of the queries. Clients go first: what this turn read for them is written
+    /// before.
+    fn run_queries(&mut self) {
+        if self.query_tasks.is_empty() {
+            return;
+        }
+        self.query_tasks.advance(&mut self.traffic);
+        // A query can have ended sessions.
+        self.send_outputs();
+    }
+
     /// Submits the changes of the turn, together with the present time of the wall clock.
     fn settle(&mut self) -> bool {
         let core = &mut self.traffic.engine.core;
@@ -355,6 +364,7 @@ impl Worker {
             || !self.traffic.engine.core.rooms.is_quiet()
             || self.traffic.engine.held.are_listed()
             || self.traffic.engine.core.events.are_waiting()
+            || self.query_tasks.are_due()
         {
             return Some(Duration::ZERO);
         }

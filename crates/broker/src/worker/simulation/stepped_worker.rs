@@ -24,6 +24,8 @@ pub(super) struct SteppedWorker {
     pub(super) inner: Worker,
     /// Most units of work that one turn did.
     pub(super) longest_turn: u64,
+    /// Units of the inputs of the turn under way.
+    input_units: u64,
     new_connections: Vec<NewConnection>,
     /// It has read its inputs and not yet written its outputs.
     is_in_turn: bool,
@@ -51,6 +53,7 @@ impl SteppedWorker {
         Self {
             inner: worker,
             longest_turn: 0,
+            input_units: 0,
             new_connections: Vec::new(),
             is_in_turn: false,
             events: Events::with_capacity(64),
@@ -108,8 +111,7 @@ impl SteppedWorker {
         worker.handle_inputs(events);
         let had_work = !events.is_empty() || !self.new_connections.is_empty();
         // New connections are opened outside the measured turn.
-        let units = worker.traffic.engine.core.turn.work - before;
-        self.longest_turn = self.longest_turn.max(units);
+        self.input_units = worker.traffic.engine.core.turn.work - before;
         for (socket, certificate) in self.new_connections.drain(..) {
             if certificate.is_none() {
                 self.inner.traffic.open_and_read(Arrived {
@@ -133,5 +135,9 @@ impl SteppedWorker {
     fn write_outputs(&mut self) {
         self.is_in_turn = false;
         self.inner.send_outputs();
+        let before = self.inner.traffic.engine.core.turn.work;
+        self.inner.run_queries();
+        let query_units = self.inner.traffic.engine.core.turn.work - before;
+        self.longest_turn = self.longest_turn.max(self.input_units + query_units);
     }
 }

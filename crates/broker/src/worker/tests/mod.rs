@@ -187,6 +187,7 @@ impl Worker {
     pub(super) fn run_turn(&mut self) {
         self.read_inputs();
         self.send_outputs();
+        self.run_queries();
     }
 }
 
