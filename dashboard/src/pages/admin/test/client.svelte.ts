@@ -1,5 +1,5 @@
-// The test client: MQTT.js over a WebSocket of this page's own origin. It stays while other pages are looked at, and
-// ends with the session of the reader.
+// The test client: MQTT.js over a WebSocket of this page's own origin. It stays while other pages are looked at. When
+// its person signs out, it ends and forgets everything.
 import type { IClientOptions, IConnackPacket, IDisconnectPacket, IPublishPacket, MqttClient } from 'mqtt';
 import { session } from '../../../api/session.svelte';
 import { type PublishForm, bounded, encode, matches, secondsOf, userProperties } from './forms';
@@ -14,11 +14,11 @@ export interface Will {
   delay: string;
 }
 
+/** How the client connects. The password is no part of it: only the library keeps that, to connect again. */
 export interface ConnectForm {
   address: string;
   clientId: string;
   user: string;
-  password: string;
   version: Version;
   clean: boolean;
   keepAlive: string;
@@ -87,13 +87,17 @@ class TestClient {
   used = $state.raw<ConnectForm | null>(null);
 
   #client: MqttClient | null = null;
-  #stopWatch: (() => void) | null = null;
   #held: Row[] = [];
   #frame: ReturnType<typeof setTimeout> | null = null;
   #next = 0;
   #reason = '';
   #attempt = 0;
   #identifier = 0;
+  #turn = 0;
+
+  constructor() {
+    session.whenPersonChanges(() => this.forget());
+  }
 
   get on(): boolean {
     return this.state.kind !== 'off';
@@ -103,17 +107,19 @@ class TestClient {
     return this.state.kind === kind;
   }
 
-  async connect(form: ConnectForm): Promise<void> {
+  async connect(form: ConnectForm, password: string): Promise<void> {
     this.end();
     this.used = form;
     this.state = { kind: 'loading' };
     this.subscriptions = [];
     this.#reason = '';
     this.#attempt = 0;
+    this.#turn += 1;
+    const turn = this.#turn;
     // The library comes only when somebody connects.
     const { default: mqtt } = await import('mqtt');
-    if (!this.#is('loading')) return;
-    const client = mqtt.connect(form.address, optionsOf(form));
+    if (turn !== this.#turn || !this.#is('loading')) return;
+    const client = mqtt.connect(form.address, optionsOf(form, password));
     this.#client = client;
     this.state = { kind: 'connecting', lost: false, attempt: 1, reason: '' };
     client.on('connect', (packet) => this.#connected(packet));
@@ -136,11 +142,6 @@ class TestClient {
         this.state = { kind: 'connecting', lost: true, attempt: 1, reason: this.#reason };
     });
     client.on('message', (topic, payload, packet) => this.#take(topic, payload, packet));
-    this.#stopWatch = $effect.root(() => {
-      $effect(() => {
-        if (!session.signedIn) this.end();
-      });
-    });
   }
 
   /** Ends the connection: an orderly DISCONNECT, or a cut one, after which the broker sends the will. */
@@ -158,11 +159,19 @@ class TestClient {
     client.end(cut);
   }
 
+  /** Ends the connection, and forgets how it was made and what came by it. */
+  forget(): void {
+    this.end();
+    this.pause(false);
+    this.clear();
+    this.used = null;
+    this.received = 0;
+    this.state = { kind: 'off', reason: '' };
+  }
+
   #over(reason: string): void {
     const client = this.#client;
     this.#client = null;
-    this.#stopWatch?.();
-    this.#stopWatch = null;
     this.state = { kind: 'off', reason };
     this.subscriptions = [];
     if (reason !== '' && client) client.end(true);
@@ -372,7 +381,7 @@ function publishProperties(form: PublishForm): NonNullable<IPublishPacket['prope
   return Object.keys(properties).length === 0 ? null : properties;
 }
 
-function optionsOf(form: ConnectForm): IClientOptions {
+function optionsOf(form: ConnectForm, password: string): IClientOptions {
   const v5 = form.version === 5;
   const expiry = secondsOf(form.expiry);
   const most = secondsOf(form.receiveMaximum);
@@ -390,7 +399,7 @@ function optionsOf(form: ConnectForm): IClientOptions {
     // Its other timers are in a worker of a blob: address, which the policy of the page forbids.
     timerVariant: 'native',
     ...(form.user === '' ? {} : { username: form.user }),
-    ...(form.password === '' ? {} : { password: form.password }),
+    ...(password === '' ? {} : { password }),
     ...(v5
       ? {
           properties: {
