@@ -22,6 +22,7 @@ mod metrics;
 mod oidc;
 mod openapi;
 mod operating;
+mod precondition;
 mod problem;
 mod publish;
 mod refusals;
