@@ -13,6 +13,7 @@ use thrum_auth::users::{PasswordHash, RuleList, User as Stored, UserStore};
 use thrum_broker::{Condition, Presence, SessionFilter, SessionQuery, SessionState, SortKey};
 use utoipa::ToSchema;
 
+use super::super::audited::Made;
 use super::super::entrance::Sender;
 use super::super::openapi::{Asked, Audited, Conflict, NotFound, Preconditioned};
 use super::super::precondition::{Precondition, PreconditionParameters, etag_of};
@@ -322,7 +323,7 @@ pub(super) async fn change(
         precondition.check(Thing::User, &changing, found.as_deref())?;
         asked.make(&changing, store)
     });
-    let changed = api.audited_after(&sender.caller, entry, make).await?;
+    let changed = api.audited_as_made(&sender.caller, entry, make).await?;
     Ok(Json(UserChanged {
         user: Some(changed),
         disconnected,
@@ -459,14 +460,19 @@ impl Parsed {
             && self.is_disabled.is_none()
     }
 
-    /// Makes the change; returns the user as it is then, for the answer and for the audit log.
-    fn make(&self, name: &str, store: &mut UserStore) -> Result<(User, Value), Problem> {
+    /// Makes the change.
+    fn make(&self, name: &str, store: &mut UserStore) -> Result<Made<User>, Problem> {
         let found = store.user(name);
         let mut user = found.ok_or_else(|| missing(Thing::User, name))?.clone();
+        let before = audited(&user);
         self.apply(name, &mut user)?;
-        let changed = (shown(name, &user), audited(&user));
+        let made = Made {
+            answer: shown(name, &user),
+            before,
+            after: audited(&user),
+        };
         store.set_user(name, user);
-        Ok(changed)
+        Ok(made)
     }
 
     fn apply(&self, name: &str, user: &mut Stored) -> Result<(), Problem> {

@@ -394,6 +394,32 @@ async fn a_user_that_has_changed_meanwhile_stays_as_it_is() {
 }
 
 #[tokio::test]
+async fn the_audit_log_has_what_was_there_when_each_change_was_made() {
+    let api = TestApi::with_users("audit-before");
+    let admin = api.admin().await;
+    let body = json!({ "name": "a", "roles": ["first"] });
+    assert_eq!(api.post(&admin, "/users", body).await.status, 201);
+    let roles = ["b", "c", "d", "e"];
+    let change = |role: &str| api.patch(&admin, "/users/a", json!({ "roles": [role] }));
+    let [b, c, d, e] = roles.map(change);
+    let done = tokio::join!(b, c, d, e);
+    let statuses = [done.0, done.1, done.2, done.3].map(|answer| answer.status);
+    assert_eq!(statuses, [200; 4]);
+    let page = api.get(&admin, "/audit?action=user.change").await.body;
+    let entries = page["entries"].as_array().unwrap().iter();
+    let roles = |state: &Value| state["roles"][0].as_str().unwrap().to_owned();
+    let mut steps: Vec<_> = entries
+        .map(|entry| (roles(&entry["before"]), roles(&entry["after"])))
+        .collect();
+    // Each begins where another one ended.
+    let mut at = "first".to_owned();
+    while let Some(next) = steps.iter().position(|step| step.0 == at) {
+        at = steps.remove(next).1;
+    }
+    assert_eq!(steps, [], "{page}");
+}
+
+#[tokio::test]
 async fn users_of_other_programs_are_imported() {
     let api = TestApi::with_users("import");
     let admin = api.admin().await;
