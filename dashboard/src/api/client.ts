@@ -1,5 +1,5 @@
 // Requests to the interface. Routes, parameters and answers have the types of docs/api/openapi.json.
-import { noAnswer, problemOf } from './problem';
+import { noAnswer, problemOf, unspeakable } from './problem';
 import type { components, paths } from './schema';
 
 export type Schemas = components['schemas'];
@@ -73,6 +73,12 @@ function segment(name: string): string {
   return `%${name.charCodeAt(0).toString(16)}${name.slice(1)}`;
 }
 
+/** Whether a browser takes parts of a path away: `.` and `..` mean folders, whether they are escaped or not. */
+function isElsewhere(url: string): boolean {
+  const [path = ''] = url.split('?');
+  return path.split('/').some((part) => part === '.' || part === '..');
+}
+
 function record(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? { ...value } : {};
 }
@@ -81,7 +87,8 @@ function record(value: unknown): Record<string, unknown> {
  * Sends a request and answers what comes, whatever its status. A body is JSON unless `fields` say otherwise.
  *
  * # Errors
- * A `Problem` if there is no answer; what `signal` throws if it ended the request.
+ * A `Problem` if there is no answer, or if a name in the path is `.` or `..`, with which the browser would ask for
+ * something else; what `signal` throws if it ended the request.
  */
 export async function send(
   method: string,
@@ -90,10 +97,10 @@ export async function send(
   signal?: AbortSignal,
   fields: Readonly<Record<string, unknown>> = {},
 ): Promise<Response> {
+  if (isElsewhere(url)) throw unspeakable();
   const headers: Record<string, string> = {};
   if (body !== undefined) headers['content-type'] = 'application/json';
-  for (const [name, value] of Object.entries(fields))
-    if (typeof value === 'string') headers[name] = value;
+  for (const [name, value] of Object.entries(fields)) if (typeof value === 'string') headers[name] = value;
   if (method.toLowerCase() !== 'get' && token !== null) headers['x-thrum-token'] = token;
   try {
     return await fetch(url, {
