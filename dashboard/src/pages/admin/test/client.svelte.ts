@@ -51,7 +51,10 @@ export interface Row {
   way: 'in' | 'out';
   atMs: number;
   topic: string;
+  /** The payload, or its beginning. */
   bytes: Uint8Array<ArrayBuffer>;
+  /** Bytes of the whole payload. */
+  whole: number;
   qos: number;
   retain: boolean;
   dup: boolean;
@@ -60,6 +63,7 @@ export interface Row {
   correlation: string;
   /** What became of a message that was sent. */
   outcome: 'sending' | 'sent' | 'nobody' | 'refused' | null;
+  /** Why it was refused. */
   detail: string;
 }
 
@@ -239,7 +243,7 @@ class TestClient {
   async publish(form: PublishForm): Promise<void> {
     const client = this.#client;
     const encoded = encode(form.payload, form.format);
-    if (!client || 'wrong' in encoded) return;
+    if (!client || 'wrong' in encoded || 'wrong' in encode(form.correlation, form.correlationForm)) return;
     const properties = this.used?.version === 5 ? publishProperties(form) : null;
     const row: Row = {
       ...this.#row('out', form.topic, encoded.bytes),
@@ -287,6 +291,7 @@ class TestClient {
       atMs: Date.now(),
       topic,
       bytes: new Uint8Array(bytes.subarray(0, PAYLOAD_MOST)),
+      whole: bytes.length,
       qos: 0,
       retain: false,
       dup: false,
@@ -294,7 +299,7 @@ class TestClient {
       responseTopic: '',
       correlation: '',
       outcome: null,
-      detail: bytes.length > PAYLOAD_MOST ? `${bytes.length}` : '',
+      detail: '',
     };
   }
 
@@ -365,6 +370,11 @@ function listed(properties: object): [string, string][] {
   return found;
 }
 
+function correlationBytes(form: PublishForm): Uint8Array {
+  const encoded = encode(form.correlation, form.correlationForm);
+  return 'bytes' in encoded ? encoded.bytes : new Uint8Array();
+}
+
 function publishProperties(form: PublishForm): NonNullable<IPublishPacket['properties']> | null {
   const user = userProperties(form.user);
   const expiry = secondsOf(form.expiry);
@@ -372,9 +382,7 @@ function publishProperties(form: PublishForm): NonNullable<IPublishPacket['prope
     ...(form.format === 'hex' ? {} : { payloadFormatIndicator: true }),
     ...(form.contentType === '' ? {} : { contentType: form.contentType }),
     ...(form.responseTopic === '' ? {} : { responseTopic: form.responseTopic }),
-    ...(form.correlation === ''
-      ? {}
-      : { correlationData: forLibrary(new TextEncoder().encode(form.correlation)) }),
+    ...(form.correlation === '' ? {} : { correlationData: forLibrary(correlationBytes(form)) }),
     ...(expiry === null ? {} : { messageExpiryInterval: expiry }),
     ...(user === null ? {} : { userProperties: user }),
   };
