@@ -404,7 +404,14 @@ test('a draft of rules says what others have changed meanwhile, and keeps the ow
 test('a right that another administrator took away meanwhile is not given back', async ({ page }) => {
   const errors = watched(page);
   await broker.command('roles', 'set', 'shared', '--allow', 'pub a/#', '--allow', 'sub a/#');
-  await broker.command('users', 'add', 'shared', '--superuser', '--password-file', `${broker.folder}/password`);
+  await broker.command(
+    'users',
+    'add',
+    'shared',
+    '--superuser',
+    '--password-file',
+    `${broker.folder}/password`,
+  );
   await signIn(page, broker, '#/admin/access?name=shared');
   await expect(row(page, 'shared')).toContainText('superuser');
   await broker.command('users', 'change', 'shared', '--superuser', 'false');

@@ -3,7 +3,7 @@ import { addBan, addUser, changedRights, changeUser, duration, sayable, setRules
 import { chainOf } from './chain';
 import { meant, moved, rebased, replaced, rulesIn, same, without } from './draft';
 import { formatOf, namesIn, planned } from './importFile';
-import { namesOf, rulesOf, toggled } from './names';
+import { fieldOr, namesOf, rulesOf, toggled } from './names';
 
 describe('lists that are typed', () => {
   test('names have commas between, and each counts once', () =>
@@ -11,6 +11,11 @@ describe('lists that are typed', () => {
   test('a name is added, and taken away again', () => {
     expect(toggled('a', 'b')).toBe('a, b');
     expect(toggled('a, b', 'a')).toBe('b');
+  });
+  test('a name with a comma stays one name as long as nobody types', () => {
+    expect(fieldOr(['a, b', 'c'], ', ', 'a, b, c', namesOf)).toEqual(['a, b', 'c']);
+    expect(fieldOr(['a'], ', ', 'a, d', namesOf)).toEqual(['a', 'd']);
+    expect(fieldOr(undefined, ', ', '', namesOf)).toEqual([]);
   });
   test('rules have a line each', () =>
     expect(rulesOf('allow pub a\n\n deny sub # \n')).toEqual(['allow pub a', 'deny sub #']));
