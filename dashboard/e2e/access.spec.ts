@@ -43,6 +43,42 @@ test('a viewer sees figures and clients, but no payloads, and changes nothing', 
   expect(errors).toEqual([]);
 });
 
+for (const [how, disconnects] of [
+  ['connected', false],
+  ['disconnected', true],
+] as const)
+  test(`who signs in next gets nothing of a test client that is ${how}`, async ({ page }) => {
+    const errors = watched(page);
+    const next = `next-${how}`;
+    await broker.administrator(next, 'viewer');
+    await signIn(page, broker, '#/admin/test');
+    await page.getByLabel('Client identifier').fill('mine');
+    await page.getByLabel('User name').fill('ann');
+    await page.getByLabel('Password').fill('secret-of-ann');
+    await page.getByRole('button', { name: 'Connect', exact: true }).click();
+    await expect(page.getByRole('heading', { level: 1 })).toContainText('mine is connected');
+    await page.getByRole('button', { name: 'Subscribe', exact: true }).click();
+    await expect(page.getByRole('button', { name: /received.*site\/a/ })).toBeVisible();
+    if (disconnects) {
+      await page.getByRole('button', { name: 'Disconnect' }).click();
+      await expect(page.getByLabel('Client identifier')).toHaveValue('mine');
+      await expect(page.getByLabel('Password')).toHaveValue('');
+    }
+    await page.getByRole('button', { name: `Session of ${NAME}` }).click();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel('Name').fill(next);
+    await page.getByLabel('Password').fill(PASSWORD);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await expect(page.getByRole('button', { name: `Session of ${next}` })).toBeVisible();
+    await expect(page.getByRole('heading', { level: 1 })).toContainText('Not connected');
+    await expect(page.getByLabel('Client identifier')).not.toHaveValue('mine');
+    await expect(page.getByLabel('User name')).toHaveValue('');
+    await expect(page.getByLabel('Password')).toHaveValue('');
+    await expect(page.getByText('No message yet.')).toBeVisible();
+    await expect(page.getByText('0 received')).toBeVisible();
+    expect(errors).toEqual([]);
+  });
+
 test('each page says which right is missing', async ({ page }) => {
   test.setTimeout(90_000);
   const errors = watched(page);

@@ -372,3 +372,117 @@ test('the audit log shows what was before and after', async ({ page }) => {
   expect(await readFile(await (await saved).path(), 'utf8')).toContain('"action": "key.remove"');
   expect(errors).toEqual([]);
 });
+
+test('a draft of rules says what others have changed meanwhile, and keeps the own lines', async ({
+  page,
+}) => {
+  const errors = watched(page);
+  await broker.command('config', 'set', 'acl.rules', '["allow all pubsub site/#"]');
+  await signIn(page, broker, '#/admin/access/rules');
+  await expect(page.getByLabel('Rule 1')).toHaveValue('allow all pubsub site/#');
+  await page.getByLabel('New rule').fill('allow all pubsub mine/#');
+  await page.getByRole('button', { name: 'Add', exact: true }).click();
+  await broker.command('config', 'set', 'acl.rules', '["deny all pub site/a", "allow all pubsub site/#"]');
+  await page.getByRole('button', { name: 'Check and apply…' }).click();
+  await expect(page.getByRole('alert')).toContainText('Somebody else has changed these rules');
+  await expect(page.getByRole('region', { name: 'What changed meanwhile' }).locator('.add')).toHaveText(
+    'deny all pub site/a',
+  );
+  await expect(dialog(page)).toHaveCount(0);
+  await accessible(page);
+  await page.getByRole('button', { name: 'Put my changes on what is in force' }).click();
+  await expect(page.getByLabel('Rule 1')).toHaveValue('deny all pub site/a');
+  await expect(page.getByLabel('Rule 3')).toHaveValue('allow all pubsub mine/#');
+  await page.getByRole('button', { name: 'Check and apply…' }).click();
+  await dialog(page).getByRole('button', { name: 'Apply 1 line' }).click();
+  await expect(page.getByText('The rules are in force.')).toBeVisible();
+  const inForce = await page.request.get(`${broker.url}api/v1/config/acl.rules`);
+  expect(await inForce.text()).toContain('deny all pub site/a');
+  expect(errors).toEqual([]);
+});
+
+test('a right that another administrator took away meanwhile is not given back', async ({ page }) => {
+  const errors = watched(page);
+  await broker.command('roles', 'set', 'shared', '--allow', 'pub a/#', '--allow', 'sub a/#');
+  await broker.command(
+    'users',
+    'add',
+    'shared',
+    '--superuser',
+    '--password-file',
+    `${broker.folder}/password`,
+  );
+  await signIn(page, broker, '#/admin/access?name=shared');
+  await expect(row(page, 'shared')).toContainText('superuser');
+  await broker.command('users', 'change', 'shared', '--superuser', 'false');
+  await page.getByRole('button', { name: 'Change shared' }).click();
+  await expect(dialog(page).getByRole('button', { name: 'Change the user' })).toBeDisabled();
+  await dialog(page).getByLabel('Roles').fill('shared');
+  await dialog(page).getByRole('button', { name: 'Change the user' }).click();
+  await expect(dialog(page).getByRole('alert')).toContainText('has changed since it was read');
+  await dialog(page).getByRole('button', { name: 'Cancel' }).click();
+  await expect(row(page, 'shared')).not.toContainText('superuser');
+  await page.getByRole('button', { name: 'Change shared' }).click();
+  await dialog(page).getByLabel('Roles').fill('shared');
+  await dialog(page).getByRole('button', { name: 'Change the user' }).click();
+  await expect(page.getByText('shared was changed.')).toBeVisible();
+  await expect(row(page, 'shared')).not.toContainText('superuser');
+
+  await go(page, broker, 'admin/access/groups');
+  await expect(row(page, 'shared')).toContainText('allow pub a/#');
+  await broker.command('roles', 'set', 'shared', '--allow', 'pub a/#');
+  await page.getByRole('button', { name: 'Change shared' }).click();
+  await dialog(page).getByLabel('Rules').fill('allow pub a/#\nallow sub a/#\nallow pub b/#');
+  await dialog(page).getByRole('button', { name: 'Change the role' }).click();
+  await expect(dialog(page).getByRole('alert')).toContainText('has changed since it was read');
+  await dialog(page).getByRole('button', { name: 'Cancel' }).click();
+  expect(await broker.command('roles', 'ls', '-o', 'json')).not.toContain('pub b/#');
+  expect(errors).toEqual([]);
+});
+
+test('a role that is added replaces none that there is', async ({ page }) => {
+  const errors = watched(page);
+  await broker.command('roles', 'set', 'taken', '--allow', 'pub taken/#');
+  await signIn(page, broker, '#/admin/access/groups');
+  for (const [add, kind, verb] of [
+    ['Add a role', 'Role', 'Add the role'],
+    ['Add a group', 'Group', 'Add the group'],
+  ] as const) {
+    if (kind === 'Group') await broker.command('users', 'groups', 'set', 'taken', '--allow', 'pub taken/#');
+    await page.getByRole('button', { name: add }).click();
+    await dialog(page).getByLabel(kind, { exact: true }).fill('taken');
+    await dialog(page).getByLabel('Rules').fill('allow pub other/#');
+    await dialog(page).getByRole('button', { name: verb }).click();
+    await expect(dialog(page).getByRole('alert')).toContainText('"taken" already; nothing was changed');
+    await dialog(page).getByRole('button', { name: 'Cancel' }).click();
+  }
+  const roles = await broker.command('roles', 'ls', '-o', 'json');
+  expect([roles.includes('pub taken/#'), roles.includes('other/#')]).toEqual([true, false]);
+  expect(errors).toEqual([]);
+});
+
+test('nobody is banned before it is known whom that cuts off', async ({ page }) => {
+  const errors = watched(page);
+  await signIn(page, broker, '#/admin/access/bans');
+  let answer: () => void = () => undefined;
+  const asked = new Promise<void>((done) => (answer = done));
+  await page.route('**/api/v1/clients?*', async (route) => {
+    await asked;
+    await route.continue();
+  });
+  await page.getByRole('button', { name: 'Ban…' }).first().click();
+  await dialog(page).getByLabel('client', { exact: true }).fill('somebody');
+  const ban = dialog(page).getByRole('button', { name: 'Ban', exact: true });
+  await expect(dialog(page).getByRole('status')).toContainText('Counting whom it will hit');
+  await expect(ban).toBeDisabled();
+  answer();
+  await expect(ban).toBeEnabled();
+  await page.unroute('**/api/v1/clients?*');
+  await page.route('**/api/v1/clients?*', (route) => route.abort());
+  await dialog(page).getByLabel('client', { exact: true }).fill('another');
+  await expect(dialog(page).getByRole('status')).toContainText('is not known: the broker does not answer');
+  await expect(ban).toBeDisabled();
+  await dialog(page).getByLabel('Disconnect those that are connected').uncheck();
+  await expect(ban).toBeEnabled();
+  expect(errors).toEqual([]);
+});

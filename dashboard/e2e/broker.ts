@@ -159,6 +159,12 @@ ${options.rules === false ? '' : RULES}`,
     ]);
   }
 
+  /** Asks it as another administrator does, with a command of thrum. */
+  async command(...words: string[]): Promise<string> {
+    const folder = join(this.#folder, 'data');
+    return (await run(program(), [...words, '--data-dir', folder])).stdout;
+  }
+
   async publish(topic: string, message: string, ...options: string[]): Promise<void> {
     await run(program(), [
       'pub',

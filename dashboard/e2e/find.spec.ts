@@ -36,6 +36,10 @@ test('find leads to topics, settings and tabs, and does things', async ({ page }
   await find('site/a/te');
   await expect(page.getByRole('option', { name: 'site/a/temp', exact: true })).toBeVisible();
   await accessible(page);
+  // What readers of the screen follow is the option, by an identifier without spaces.
+  const active = await page.getByRole('combobox').getAttribute('aria-activedescendant');
+  expect(active).toMatch(/^\S+$/);
+  await expect(page.locator(`[id="${active ?? ''}"]`)).toHaveAttribute('aria-selected', 'true');
   await page.keyboard.press('Escape');
   await find('limits.client.queue');
   await page

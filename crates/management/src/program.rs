@@ -19,7 +19,7 @@ use thrum_access::Secret;
 use crate::api::{
     Applied, Backup, BenchmarkCheck, BenchmarkComparison, BenchmarkLimits, BenchmarkRun,
     BenchmarkRunInFull, BenchmarkSamples, BenchmarkScenario, Configuration, ConfigurationVersion,
-    Difference, Plan, Reloaded,
+    Plan, Reloaded,
 };
 use crate::logs::Logs;
 use crate::thing::Thing;
@@ -54,6 +54,8 @@ pub struct ListenerOrder {
 pub struct RollbackOrder {
     /// Its number.
     pub version: u64,
+    /// That of the plan: if anything has changed since, nothing is done.
+    pub fingerprint: String,
     /// Who asks.
     pub by: String,
 }
@@ -175,6 +177,12 @@ pub enum ProgramError {
     /// Something has changed since the plan.
     #[error("the configuration has changed since it was planned")]
     Changed,
+    /// It would take over edits of files that its caller may not have seen.
+    #[error(
+        "files were edited since the broker read them, and this would change these keys too: {}; nothing was changed",
+        .0.join(", ")
+    )]
+    Edited(Vec<String>),
     /// There is nowhere to keep a change.
     #[error("the broker has no data directory, and so no file for keys that are set here")]
     NoDataDirectory,
@@ -249,8 +257,8 @@ pub trait Program: fmt::Debug + Send + Sync {
     fn apply(&self, order: ChangeOrder) -> Result<Applied, ProgramError>;
     /// The versions that can be returned to, the newest first.
     fn versions(&self) -> Result<Vec<ConfigurationVersion>, ProgramError>;
-    /// What a return to a version would change.
-    fn plan_rollback(&self, version: u64) -> Result<Vec<Difference>, ProgramError>;
+    /// What a return to a version would do, without doing it.
+    fn plan_rollback(&self, version: u64) -> Result<Plan, ProgramError>;
     /// Returns to a version, as a new version.
     fn roll_back(&self, order: RollbackOrder) -> Result<Applied, ProgramError>;
     /// Reads files and variables again.

@@ -112,3 +112,60 @@ impl fmt::Display for Thing {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Thing; 13] = [
+        Thing::Administrator,
+        Thing::ApiKey,
+        Thing::Session,
+        Thing::User,
+        Thing::Role,
+        Thing::Group,
+        Thing::Listener,
+        Thing::Version,
+        Thing::Backup,
+        Thing::CompleteBackup,
+        Thing::BenchmarkRun,
+        Thing::FileOfRun,
+        Thing::Provider,
+    ];
+
+    #[test]
+    fn each_kind_has_its_own_remedy_when_there_are_too_many_or_the_name_is_taken() {
+        let another = "ask again: another one is chosen";
+        for thing in ALL {
+            let (removal, taken) = match thing {
+                Thing::Administrator => (
+                    "remove one with DELETE /api/v1/admins/NAME",
+                    "choose another name, or change it with PATCH /api/v1/admins/NAME",
+                ),
+                Thing::ApiKey => ("remove one with DELETE /api/v1/keys/ID", another),
+                _ => ("remove one of them", another),
+            };
+            assert_eq!(
+                (thing.removal(), thing.another()),
+                (removal, taken),
+                "{thing}"
+            );
+        }
+    }
+
+    #[test]
+    fn each_kind_has_a_name_of_its_own_and_says_where_it_is_listed() {
+        for (index, thing) in ALL.into_iter().enumerate() {
+            let others = ALL.iter().enumerate().filter(|(other, _)| *other != index);
+            for (_, other) in others {
+                assert_ne!(thing.to_string(), other.to_string());
+                assert_ne!(thing.many(), other.many(), "{thing}");
+            }
+            let listing = thing.listing();
+            assert!(
+                listing.contains("GET /api/v1/") || thing == Thing::Provider,
+                "{thing}"
+            );
+        }
+    }
+}

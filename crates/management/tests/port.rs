@@ -591,3 +591,61 @@ fn a_request_over_http_1_1_names_its_host_once() {
     assert_eq!(status("GET /livez HTTP/1.0\r\n"), 200);
     broker.stop();
 }
+
+#[test]
+fn a_client_that_waits_for_continue_is_told_to_go_on_or_why_not() {
+    let broker = TestBroker::new();
+    broker.set_up();
+    let body = json!({ "name": "nobody", "password": "wrong wrong wrong" }).to_string();
+    let ask = |path: &str, len: usize| {
+        let mut stream = broker.connect();
+        write!(
+            stream,
+            "POST {path} HTTP/1.1\r\nHost: thrum\r\nContent-Type: application/json\r\n\
+             Expect: 100-continue\r\nContent-Length: {len}\r\n\r\n"
+        )
+        .unwrap();
+        let answer = head(&mut stream);
+        (stream, answer)
+    };
+    let (mut stream, told) = ask("/api/v1/login", body.len());
+    assert!(told.starts_with("HTTP/1.1 100 "), "{told}");
+    stream.write_all(body.as_bytes()).unwrap();
+    let answer = head(&mut stream);
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    // Nothing of a body that is too long, or of a stranger, is asked for.
+    for (path, status) in [("/api/v1/login", "413"), ("/api/v1/publish", "401")] {
+        let (mut stream, answer) = ask(path, 17 * 1024);
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{answer}"
+        );
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).unwrap();
+    }
+    broker.stop();
+}
+
+#[test]
+fn the_port_speaks_http2_as_well() {
+    let broker = TestBroker::new();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let client = reqwest::Client::builder()
+        .http2_prior_knowledge()
+        .no_proxy()
+        .build()
+        .unwrap();
+    let url = |path: &str| format!("http://{}{path}", broker.address);
+    let found = runtime.block_on(async {
+        let probe = client.get(url("/livez")).send().await.unwrap();
+        let refused = client.get(url("/api/v1/clients")).send().await.unwrap();
+        [probe, refused].map(|answer| (answer.version(), answer.status().as_u16()))
+    });
+    let version = reqwest::Version::HTTP_2;
+    assert_eq!(found, [(version, 200), (version, 401)]);
+    drop((client, runtime));
+    broker.stop();
+}

@@ -265,6 +265,77 @@ fn an_earlier_version_is_returned_to() {
 }
 
 #[test]
+fn a_rollback_takes_no_edits_of_files_with_it_and_is_what_was_planned() {
+    let broker = Broker::start("rollback-edited", "");
+    broker.printed("config set limits.max_packet 2MB --data-dir data");
+    let plan = || {
+        let (status, plan) = broker.http("POST", "/config/plan", &json!({ "version": 0 }));
+        assert_eq!(status, 200, "{plan}");
+        plan
+    };
+    let before = plan();
+    assert_eq!(before["edited"], json!([]), "{before}");
+    let edit = |text: &str| std::fs::write(broker.folder.join("thrum.toml"), text).unwrap();
+    edit("limits.client.queue = 5\n");
+    let back = broker.run("config rollback --data-dir data");
+    let said = String::from_utf8_lossy(&back.stderr);
+    assert_eq!(back.status.code(), Some(6), "{said}");
+    for part in ["limits.client.queue", "thrum config reload"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let (status, refused) = broker.http("POST", "/config/rollback", &json!({ "version": 0 }));
+    assert_eq!(
+        (status, &refused["title"]),
+        (409, &json!("files were edited"))
+    );
+    let late = json!({ "version": 0, "fingerprint": before["fingerprint"] });
+    let (status, refused) = broker.http("POST", "/config/rollback", &late);
+    assert_eq!(
+        (status, &refused["title"]),
+        (409, &json!("changed meanwhile"))
+    );
+    let (_, key) = broker.http("GET", "/config/limits.max_packet", &Value::Null);
+    assert_eq!(key["value"], "2MB", "nothing was changed");
+    // Who has seen the edit may take it over.
+    let now = plan();
+    assert_eq!(now["edited"], json!(["limits.client.queue"]), "{now}");
+    let seen = json!({ "version": 0, "fingerprint": now["fingerprint"] });
+    let (status, done) = broker.http("POST", "/config/rollback", &seen);
+    assert_eq!(status, 200, "{done}");
+    // An edit of the file that a rollback replaces is none.
+    std::fs::write(
+        broker.folder.join("data/managed.toml"),
+        "limits.max_packet = \"9MB\"\n",
+    )
+    .unwrap();
+    broker.printed("config rollback 1 --data-dir data");
+    let (_, key) = broker.http("GET", "/config/limits.max_packet", &Value::Null);
+    assert_eq!(key["value"], "2MB");
+}
+
+#[test]
+fn a_rollback_names_the_keys_that_a_file_sets_now() {
+    let broker = Broker::start("rollback-pinned", "");
+    broker.printed("config set limits.max_packet 2MB --data-dir data");
+    broker.printed("config set limits.max_packet --unset --data-dir data");
+    std::fs::write(
+        broker.folder.join("thrum.toml"),
+        "limits.max_packet = \"4MB\"\n",
+    )
+    .unwrap();
+    broker.printed("config reload --data-dir data");
+    let (_, plan) = broker.http("POST", "/config/plan", &json!({ "version": 1 }));
+    assert_eq!(plan["overridden"][0]["key"], "limits.max_packet", "{plan}");
+    let back = broker.run("config rollback 1 --data-dir data");
+    let said = String::from_utf8_lossy(&back.stderr);
+    assert_eq!(back.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("no effect: limits.max_packet is set by thrum.toml:1"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_damaged_file_of_set_keys_is_cured_by_a_rollback() {
     let broker = Broker::start("damaged", "");
     broker.printed("config set limits.max_packet 2MB --data-dir data");
@@ -474,4 +545,15 @@ fn threads_that_serve_operators_and_passwords_stand_back_behind_workers() {
         found() == expected.map(|(thread, niceness)| (thread, Some(niceness)))
     });
     assert!(is_done, "{:?}", found());
+}
+
+#[test]
+fn a_misspelt_key_of_a_filter_is_refused_also_when_the_list_is_empty() {
+    let broker = Broker::start("misspelt", "");
+    for list in ["users ls", "roles ls", "bans ls"] {
+        let listed = broker.printed(&format!("{list} --data-dir data -o json"));
+        assert_eq!(listed, "", "{list}");
+    }
+    let said = broker.refused("users ls --filter nmae=a --data-dir data");
+    assert!(said.contains("did you mean name?"), "{said}");
 }

@@ -1,5 +1,5 @@
-import { describe, expect, test } from 'vitest';
-import { address } from './client';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { address, send } from './client';
 import { streamAddress } from './live.svelte';
 import { asProblem, problemOf, readProblem } from './problem';
 import { permits } from './session.svelte';
@@ -17,6 +17,30 @@ describe('addresses of the interface', () => {
     ));
   test('the top of the topics is an empty parameter of the stream', () =>
     expect(streamAddress({ topics: ['', 'a/'] })).toBe('api/v1/stream?topics=&topics=a%2F'));
+});
+
+describe('a name that means a folder', () => {
+  afterEach(() => vi.unstubAllGlobals());
+  test('is not sent, because the browser would ask for another route', async () => {
+    const asked: string[] = [];
+    vi.stubGlobal('fetch', (url: string) => {
+      asked.push(url);
+      return Promise.resolve(new Response('{}'));
+    });
+    for (const id of ['.', '..'])
+      await expect(send('delete', address('/login/sessions/{id}', { id }), undefined)).rejects.toThrow(
+        'cannot ask',
+      );
+    expect(asked).toEqual([]);
+    for (const id of ['...', '..a', '%2e', '../..'])
+      await send('get', address('/clients/{id}', { id }, { filter: '../x' }), undefined);
+    expect(asked.map((url) => new URL(url, 'http://a/b/').pathname)).toEqual([
+      '/b/api/v1/clients/...',
+      '/b/api/v1/clients/..a',
+      '/b/api/v1/clients/%252e',
+      '/b/api/v1/clients/..%2F..',
+    ]);
+  });
 });
 
 describe('problems', () => {

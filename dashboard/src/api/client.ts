@@ -1,5 +1,5 @@
 // Requests to the interface. Routes, parameters and answers have the types of docs/api/openapi.json.
-import { noAnswer, problemOf } from './problem';
+import { noAnswer, problemOf, unspeakable } from './problem';
 import type { components, paths } from './schema';
 
 export type Schemas = components['schemas'];
@@ -13,6 +13,8 @@ type Operation<P extends keyof paths, M extends Method> = paths[P] extends Recor
 type Parameters<O> = O extends { parameters: infer A } ? A : never;
 type PathOf<O> = Parameters<O> extends { path: infer A } ? { path: A } : { path?: never };
 type QueryOf<O> = Parameters<O> extends { query?: infer A } ? { query?: A } : { query?: never };
+type HeadersOf<O> =
+  Parameters<O> extends { header?: infer A } ? { headers?: A | undefined } : { headers?: never };
 type BodyOf<O> = O extends { requestBody: { content: { 'application/json': infer B } } }
   ? { body: B }
   : { body?: never };
@@ -26,7 +28,7 @@ type AnswerOf<O> = O extends { responses: infer R }
         ? Json<A>
         : null
   : never;
-type Options<O> = PathOf<O> & QueryOf<O> & BodyOf<O> & { signal?: AbortSignal };
+type Options<O> = PathOf<O> & QueryOf<O> & HeadersOf<O> & BodyOf<O> & { signal?: AbortSignal };
 // eslint-disable-next-line @typescript-eslint/no-generated-empty-object-type -- whether nothing is enough
 type Rest<O> = Record<never, never> extends Options<O> ? [options?: Options<O>] : [options: Options<O>];
 
@@ -71,25 +73,34 @@ function segment(name: string): string {
   return `%${name.charCodeAt(0).toString(16)}${name.slice(1)}`;
 }
 
+/** Whether a browser takes parts of a path away: `.` and `..` mean folders, whether they are escaped or not. */
+function isElsewhere(url: string): boolean {
+  const [path = ''] = url.split('?');
+  return path.split('/').some((part) => part === '.' || part === '..');
+}
+
 function record(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? { ...value } : {};
 }
 
 /**
- * Sends a request and answers what comes, whatever its status.
+ * Sends a request and answers what comes, whatever its status. A body is JSON unless `fields` say otherwise.
  *
  * # Errors
- * A `Problem` if there is no answer; what `signal` throws if it ended the request.
+ * A `Problem` if there is no answer, or if a name in the path is `.` or `..`, with which the browser would ask for
+ * something else; what `signal` throws if it ended the request.
  */
 export async function send(
   method: string,
   url: string,
   body: string | Blob | undefined,
   signal?: AbortSignal,
-  type = 'application/json',
+  fields: Readonly<Record<string, unknown>> = {},
 ): Promise<Response> {
+  if (isElsewhere(url)) throw unspeakable();
   const headers: Record<string, string> = {};
-  if (body !== undefined) headers['content-type'] = type;
+  if (body !== undefined) headers['content-type'] = 'application/json';
+  for (const [name, value] of Object.entries(fields)) if (typeof value === 'string') headers[name] = value;
   if (method.toLowerCase() !== 'get' && token !== null) headers['x-thrum-token'] = token;
   try {
     return await fetch(url, {
@@ -110,10 +121,10 @@ async function request(
   url: string,
   body: unknown,
   signal?: AbortSignal,
-  type?: string,
+  fields?: Readonly<Record<string, unknown>>,
 ): Promise<Response> {
   const sent = body === undefined || body instanceof Blob ? body : JSON.stringify(body);
-  const response = await send(method, url, sent, signal, type);
+  const response = await send(method, url, sent, signal, fields);
   if (response.ok) return response;
   const problem = await problemOf(response);
   if (response.status === 401 && token !== null && !url.startsWith(`${BASE}/login`)) onSignedOut();
@@ -132,9 +143,15 @@ function sender<M extends Method>(method: M) {
     route: P,
     ...rest: Rest<Operation<P, M>>
   ): Promise<AnswerOf<Operation<P, M>>> => {
-    const options: { path?: unknown; query?: unknown; body?: unknown; signal?: AbortSignal } = rest[0] ?? {};
+    const options: {
+      path?: unknown;
+      query?: unknown;
+      headers?: unknown;
+      body?: unknown;
+      signal?: AbortSignal;
+    } = rest[0] ?? {};
     const url = address(route, record(options.path), record(options.query));
-    const response = await request(method, url, options.body, options.signal);
+    const response = await request(method, url, options.body, options.signal, record(options.headers));
     const text = await response.text();
     return answered<AnswerOf<Operation<P, M>>>(text);
   };
@@ -154,13 +171,8 @@ async function upload<P extends FileRoute>(
   options: QueryOf<Operation<P, 'post'>>,
 ): Promise<AnswerOf<Operation<P, 'post'>>> {
   const rest: { query?: unknown } = options;
-  const response = await request(
-    'post',
-    address(route, {}, record(rest.query)),
-    file,
-    undefined,
-    'text/plain',
-  );
+  const url = address(route, {}, record(rest.query));
+  const response = await request('post', url, file, undefined, { 'content-type': 'text/plain' });
   return answered<AnswerOf<Operation<P, 'post'>>>(await response.text());
 }
 

@@ -46,6 +46,16 @@ export function noAnswer(): Problem {
   });
 }
 
+/** The problem for a name that no browser can send in a path. */
+export function unspeakable(): Problem {
+  return new Problem({
+    title: 'not sent',
+    status: 0,
+    detail: 'a browser cannot ask for something that is called "." or "..": it would ask for something else',
+    remedy: 'use the command of thrum on a terminal',
+  });
+}
+
 export function readProblem(text: string): ProblemBody | null {
   let value: unknown;
   try {

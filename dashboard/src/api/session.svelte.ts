@@ -29,6 +29,8 @@ class Session {
   problem = $state.raw<Problem | null>(null);
   /** The session ended without a "sign out" on this page. */
   lost = $state(false);
+  #person: string | null = null;
+  readonly #forget: (() => void)[] = [];
 
   get signedIn(): boolean {
     return this.who !== null && this.who.scopes.length > 0;
@@ -36,6 +38,11 @@ class Session {
 
   can(scope: Scope): boolean {
     return permits(this.who?.scopes ?? [], scope);
+  }
+
+  /** Calls `forget` when somebody else is signed in, or nobody: what one person typed is not for the next. */
+  whenPersonChanges(forget: () => void): void {
+    this.#forget.push(forget);
   }
 
   async load(): Promise<void> {
@@ -51,7 +58,10 @@ class Session {
   take(who: Who): void {
     setToken(who.token ?? null);
     this.who = who;
-    if (who.scopes.length > 0) this.lost = false;
+    const person = this.signedIn ? who.name : null;
+    if (person !== this.#person) for (const forget of this.#forget) forget();
+    this.#person = person;
+    if (person !== null) this.lost = false;
   }
 
   /** The session is over: the page asks who it is, and shows the login. */

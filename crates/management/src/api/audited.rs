@@ -10,6 +10,15 @@ use crate::audit::{Audit, AuditError, Change, Ended, Look, Watch};
 use crate::in_thread::in_thread;
 use crate::login::{Caller, Refusal};
 
+/// A change that was made.
+pub(super) struct Made<T> {
+    pub(super) answer: T,
+    /// What was there when it was made.
+    pub(super) before: Value,
+    /// What is there since.
+    pub(super) after: Value,
+}
+
 impl ApiState {
     /// Makes a change that is written down before it begins, and with its end afterwards.
     ///
@@ -25,20 +34,24 @@ impl ApiState {
         self.audited_until(caller, change, make).await
     }
 
-    /// The same of a change of which only its end tells what is there afterwards: others may change
-    /// the same thing at the same time.
+    /// The same of a change of which only its end tells what was there before it and is afterwards:
+    /// others may change the same thing at the same time.
     ///
     /// # Errors
     /// As [`ApiState::audited`].
-    pub(super) async fn audited_after<T>(
+    pub(super) async fn audited_as_made<T>(
         &self,
         caller: &Caller,
         change: Change,
-        make: impl Future<Output = Result<(T, Value), Problem>>,
+        make: impl Future<Output = Result<Made<T>, Problem>>,
     ) -> Result<T, Problem> {
         let make = async {
-            let (made, after) = make.await?;
-            Ok((made, Ended::done().after(after)))
+            let Made {
+                answer,
+                before,
+                after,
+            } = make.await?;
+            Ok((answer, Ended::done().states(before, after)))
         };
         self.audited_until(caller, change, make).await
     }

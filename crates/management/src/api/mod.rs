@@ -22,6 +22,7 @@ mod metrics;
 mod oidc;
 mod openapi;
 mod operating;
+mod precondition;
 mod problem;
 mod publish;
 mod refusals;
@@ -99,8 +100,8 @@ pub use operating::{
     Alarm, AlarmHistory, AlarmList, Applied, Backup, BackupPage, Certificate, CertificateRenewal,
     Configuration, ConfigurationKey, ConfigurationVersion, Difference, Host, LevelChange,
     LevelList, ListenerDetail, ListenerLimits, ListenerList, ListenerTls, LogLine, LogPage, Node,
-    NodeLimits, PastAlarm, Plan, Process, RaisedLevel, Reloaded, StoppedListener, StorageDisk,
-    StorageState, VersionList, Worker,
+    NodeLimits, OverriddenKey, PastAlarm, Plan, Process, RaisedLevel, Reloaded, StoppedListener,
+    StorageDisk, StorageState, VersionList, Worker,
 };
 pub use problem::Problem;
 pub use publish::{Batch, BatchItem, Message, Outcome, Published, PublishedBatch};

@@ -80,7 +80,7 @@ const TAGS: [(&str, &str); 16] = [
 ];
 
 /// Answers that are problems, by status.
-const PROBLEMS: [(&str, &str); 16] = [
+const PROBLEMS: [(&str, &str); 17] = [
     ("400", "The request is invalid."),
     (
         "401",
@@ -90,6 +90,10 @@ const PROBLEMS: [(&str, &str); 16] = [
     ("404", "What the request names is not there."),
     ("408", "The request was not read and answered in time."),
     ("409", "The state of the broker does not permit this."),
+    (
+        "412",
+        "A precondition does not hold: what it is about has changed, or is there already.",
+    ),
     ("413", "The body is too long."),
     ("415", "The body is not JSON."),
     (
@@ -168,6 +172,15 @@ pub(super) enum Conflict {}
 impl IntoResponses for Conflict {
     fn responses() -> Answers {
         problems(&["409"])
+    }
+}
+
+/// Answer of a route that takes `If-Match` and `If-None-Match`.
+pub(super) enum Preconditioned {}
+
+impl IntoResponses for Preconditioned {
+    fn responses() -> Answers {
+        problems(&["412"])
     }
 }
 

@@ -19,20 +19,25 @@ use crate::audit::Change;
 
 /// A message to publish.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct Message {
     /// Topic name, with the mount point in front.
     pub topic: String,
     /// The payload as text.
+    #[serde(default)]
     pub payload: Option<String>,
     /// The payload as base64, instead of text.
+    #[serde(default)]
     pub payload_base64: Option<String>,
     /// Quality of service.
+    #[serde(default)]
     #[schema(maximum = 2)]
     pub qos: u8,
     /// It becomes the retained message of its topic; an empty payload removes that.
+    #[serde(default)]
     pub retain: bool,
     /// Seconds after which it is no longer delivered.
+    #[serde(default)]
     pub expiry_secs: Option<u32>,
 }
 

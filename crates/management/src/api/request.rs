@@ -104,15 +104,17 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         check_length(&request)?;
         let (parts, body) = request.into_parts();
+        let limit = parts.extensions.get::<BodyLimit>().copied();
         let read = Request::from_parts(parts.clone(), body);
         let bytes = Bytes::from_request(read, state).await;
-        let bytes = bytes.map_err(|error| {
-            Problem::new(
+        let bytes = bytes.map_err(|error| match limit {
+            Some(limit) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => limit.exceeded(None),
+            _ => Problem::new(
                 error.status(),
                 "body not read",
                 error.body_text(),
-                "send at most 1 MiB, the payload written as base64 among it",
-            )
+                "send it again, as a whole",
+            ),
         })?;
         // Serde would take its values for the fields in their order.
         if is_array(&bytes) {
@@ -141,6 +143,21 @@ impl BodyLimit {
     pub(super) fn layer(self) -> (DefaultBodyLimit, Extension<Self>) {
         (DefaultBodyLimit::max(self.0), Extension(self))
     }
+
+    /// A body is longer; its length may be unknown, because it comes in chunks.
+    fn exceeded(self, len: Option<u64>) -> Problem {
+        let most = self.0;
+        let has = len.map_or_else(
+            || format!("more than {most} bytes"),
+            |len| format!("{len} bytes"),
+        );
+        Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "body not read",
+            format!("the body has {has}, and this route takes at most {most}"),
+            "send a shorter one",
+        )
+    }
 }
 
 /// Refuses a body whose length is known to be too large, before any of it is read: a client that
@@ -148,12 +165,7 @@ impl BodyLimit {
 pub(super) fn check_length(request: &Request) -> Result<(), Problem> {
     let len = request.body().size_hint().lower();
     match request.extensions().get::<BodyLimit>() {
-        Some(BodyLimit(most)) if len > *most as u64 => Err(Problem::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "body not read",
-            format!("the body has {len} bytes, and this route takes at most {most}"),
-            "send a shorter one",
-        )),
+        Some(limit) if len > limit.0 as u64 => Err(limit.exceeded(Some(len))),
         _ => Ok(()),
     }
 }

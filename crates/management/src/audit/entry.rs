@@ -58,7 +58,8 @@ pub(crate) enum Outcome {
 pub(crate) struct Ended {
     outcome: Outcome,
     detail: Option<String>,
-    /// The state after it, in place of the one that was expected.
+    /// The states before and after it, in place of those that were expected.
+    before: Option<Value>,
     after: Option<Value>,
 }
 
@@ -68,13 +69,15 @@ impl Ended {
         Self {
             outcome: Outcome::Done,
             detail: None,
+            before: None,
             after: None,
         }
     }
 
-    /// With the state after it; secrets are masked.
-    pub(crate) fn after(mut self, value: Value) -> Self {
-        self.after = Some(masked(value));
+    /// With the states before and after it; secrets are masked.
+    pub(crate) fn states(mut self, before: Value, after: Value) -> Self {
+        self.before = Some(masked(before));
+        self.after = Some(masked(after));
         self
     }
 
@@ -83,6 +86,7 @@ impl Ended {
         Self {
             outcome: Outcome::Failed,
             detail: Some(short(why)),
+            before: None,
             after: None,
         }
     }
@@ -92,6 +96,7 @@ impl Ended {
         Self {
             outcome: Outcome::Refused,
             detail: Some(short(why)),
+            before: None,
             after: None,
         }
     }
@@ -137,7 +142,9 @@ pub(super) struct End {
     pub(super) outcome: Outcome,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) detail: Option<String>,
-    /// The state after it, if that was known only then.
+    /// The states before and after it, if they were known only then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) before: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) after: Option<Value>,
 }
@@ -172,6 +179,7 @@ impl Entry {
     pub(super) fn ended(mut self, ended: Ended) -> Self {
         self.outcome = ended.outcome;
         self.detail = ended.detail;
+        self.before = ended.before.or(self.before);
         self.after = ended.after.or(self.after);
         self
     }
@@ -179,6 +187,9 @@ impl Entry {
     pub(super) fn end(&mut self, end: End) {
         self.outcome = end.outcome;
         self.detail = end.detail;
+        if end.before.is_some() {
+            self.before = end.before;
+        }
         if end.after.is_some() {
             self.after = end.after;
         }
@@ -191,6 +202,7 @@ impl End {
             of,
             outcome: ended.outcome,
             detail: ended.detail,
+            before: ended.before,
             after: ended.after,
         }
     }

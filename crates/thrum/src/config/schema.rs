@@ -130,19 +130,22 @@ impl Leaf {
             _ => u64::MAX,
         };
         let maximum = schema["maximum"].as_u64().unwrap_or(widest);
-        let expected = schema["x-expected"].as_str().map_or_else(
-            || match choices(schema) {
-                Some(choices) => format!("one of {choices}"),
-                None if schema["type"] == "integer" => {
-                    format!("a whole number from {minimum} to {maximum}")
-                }
-                None => "a text in quotes".to_owned(),
-            },
-            str::to_owned,
-        );
+        let expected = || match (choices(schema), schema["type"].as_str()) {
+            (Some(choices), _) => format!("one of {choices}"),
+            (None, Some("integer")) => format!("a whole number from {minimum} to {maximum}"),
+            (None, Some("boolean")) => "true or false".to_owned(),
+            (None, Some("array")) => {
+                format!(
+                    "an array, each value {}",
+                    Self::new(&schema["items"]).expected
+                )
+            }
+            (None, _) => "a text in quotes".to_owned(),
+        };
+        let written = schema["x-expected"].as_str().map(str::to_owned);
         Self {
             format,
-            expected,
+            expected: written.unwrap_or_else(expected),
             minimum,
             maximum,
         }

@@ -9,7 +9,8 @@ use thrum_auth::users::{Group as StoredGroup, Role as StoredRole};
 use utoipa::ToSchema;
 
 use super::super::entrance::Sender;
-use super::super::openapi::{Asked, Audited, Conflict, NotFound};
+use super::super::openapi::{Asked, Audited, Conflict, NotFound, Preconditioned};
+use super::super::precondition::{Precondition, PreconditionParameters, etag_of};
 use super::super::request::{Body, Named, NoParameters, PageParameters, Parameters, rows};
 use super::super::{ApiState, Problem};
 use super::{behind, check_name, missing, names, paged, rules, texts};
@@ -23,6 +24,9 @@ pub struct Role {
     pub name: String,
     /// Its rules.
     pub rules: Vec<String>,
+    /// Names what it is now, for `If-Match`.
+    #[serde(default)]
+    pub etag: String,
 }
 
 /// A page of roles in the order of their names.
@@ -43,6 +47,9 @@ pub struct UserGroup {
     pub roles: Vec<String>,
     /// Rules of its members.
     pub rules: Vec<String>,
+    /// Names what it is now, for `If-Match`.
+    #[serde(default)]
+    pub etag: String,
 }
 
 /// A page of groups in the order of their names.
@@ -72,6 +79,29 @@ pub(super) struct GroupBody {
     rules: Vec<String>,
 }
 
+impl Role {
+    fn of(name: &str, stored: &StoredRole) -> Self {
+        let rules = stored.rules.texts().to_vec();
+        Self {
+            etag: etag_of(&(name, &rules)),
+            name: name.to_owned(),
+            rules,
+        }
+    }
+}
+
+impl UserGroup {
+    fn of(name: &str, stored: &StoredGroup) -> Self {
+        let (roles, rules) = (texts(&stored.roles), stored.rules.texts().to_vec());
+        Self {
+            etag: etag_of(&(name, &roles, &rules)),
+            name: name.to_owned(),
+            roles,
+            rules,
+        }
+    }
+}
+
 /// Lists roles of users in the order of their names.
 #[utoipa::path(
     get,
@@ -88,11 +118,7 @@ pub(super) async fn list_roles(
     let limit = rows(limit)?;
     let behind = behind(cursor.as_deref())?;
     let list = api.in_store(move |store| {
-        let row = |name: &str, role: &StoredRole| Role {
-            name: name.to_owned(),
-            rules: role.rules.texts().to_vec(),
-        };
-        let (roles, next) = paged(store.roles(), limit, behind.as_deref(), row);
+        let (roles, next) = paged(store.roles(), limit, behind.as_deref(), Role::of);
         Ok(RoleList { roles, next })
     });
     Ok(Json(list.await?))
@@ -114,12 +140,7 @@ pub(super) async fn list_groups(
     let limit = rows(limit)?;
     let behind = behind(cursor.as_deref())?;
     let list = api.in_store(move |store| {
-        let row = |name: &str, group: &StoredGroup| UserGroup {
-            name: name.to_owned(),
-            roles: texts(&group.roles),
-            rules: group.rules.texts().to_vec(),
-        };
-        let (groups, next) = paged(store.groups(), limit, behind.as_deref(), row);
+        let (groups, next) = paged(store.groups(), limit, behind.as_deref(), UserGroup::of);
         Ok(UserGroupList { groups, next })
     });
     Ok(Json(list.await?))
@@ -131,31 +152,33 @@ pub(super) async fn list_groups(
     path = "/roles/{name}",
     operation_id = "set_role",
     tag = "access",
-    params(("name" = String, Path, description = "Name of the role.")),
+    params(
+        ("name" = String, Path, description = "Name of the role."),
+        PreconditionParameters,
+    ),
     request_body = RoleBody,
-    responses((status = 200, body = Role), Conflict, Asked, Audited),
+    responses((status = 200, body = Role), Conflict, Preconditioned, Asked, Audited),
 )]
 pub(super) async fn set_role(
     State(api): State<ApiState>,
     sender: Sender,
     Named(name): Named,
+    precondition: Precondition,
     Body(body): Body<RoleBody>,
 ) -> Result<Json<Role>, Problem> {
     check_name("role", &name)?;
     let change = Change::new("role.set", &name).after(json!({ "rules": body.rules }));
-    let role = Role {
-        name: name.clone(),
-        rules: body.rules.clone(),
-    };
     let stored = StoredRole {
         rules: rules(body.rules, &format!("role {name}"))?,
     };
     let set = api.change_store(move |store| {
+        let before = store.role(&name).map(|role| Role::of(&name, role).etag);
+        precondition.check(Thing::Role, &name, before.as_deref())?;
+        let role = Role::of(&name, &stored);
         store.set_role(&name, stored);
-        Ok(())
+        Ok(role)
     });
-    api.audited(&sender.caller, change, set).await?;
-    Ok(Json(role))
+    Ok(Json(api.audited(&sender.caller, change, set).await?))
 }
 
 /// Sets a group, in place of one of the same name.
@@ -164,34 +187,36 @@ pub(super) async fn set_role(
     path = "/user-groups/{name}",
     operation_id = "set_user_group",
     tag = "access",
-    params(("name" = String, Path, description = "Name of the group.")),
+    params(
+        ("name" = String, Path, description = "Name of the group."),
+        PreconditionParameters,
+    ),
     request_body = GroupBody,
-    responses((status = 200, body = UserGroup), Conflict, Asked, Audited),
+    responses((status = 200, body = UserGroup), Conflict, Preconditioned, Asked, Audited),
 )]
 pub(super) async fn set_group(
     State(api): State<ApiState>,
     sender: Sender,
     Named(name): Named,
+    precondition: Precondition,
     Body(body): Body<GroupBody>,
 ) -> Result<Json<UserGroup>, Problem> {
     check_name("group", &name)?;
     let change = Change::new("user-group.set", &name);
     let change = change.after(json!({ "roles": body.roles, "rules": body.rules }));
-    let group = UserGroup {
-        name: name.clone(),
-        roles: body.roles.clone(),
-        rules: body.rules.clone(),
-    };
     let stored = StoredGroup {
         roles: names("role", &body.roles)?,
         rules: rules(body.rules, &format!("group {name}"))?,
     };
     let set = api.change_store(move |store| {
+        let before = store.group(&name);
+        let before = before.map(|group| UserGroup::of(&name, group).etag);
+        precondition.check(Thing::Group, &name, before.as_deref())?;
+        let group = UserGroup::of(&name, &stored);
         store.set_group(&name, stored);
-        Ok(())
+        Ok(group)
     });
-    api.audited(&sender.caller, change, set).await?;
-    Ok(Json(group))
+    Ok(Json(api.audited(&sender.caller, change, set).await?))
 }
 
 /// Removes a role; users keep its name, without its rules.

@@ -13,8 +13,10 @@ use thrum_auth::users::{PasswordHash, RuleList, User as Stored, UserStore};
 use thrum_broker::{Condition, Presence, SessionFilter, SessionQuery, SessionState, SortKey};
 use utoipa::ToSchema;
 
+use super::super::audited::Made;
 use super::super::entrance::Sender;
-use super::super::openapi::{Asked, Audited, Conflict, NotFound};
+use super::super::openapi::{Asked, Audited, Conflict, NotFound, Preconditioned};
+use super::super::precondition::{Precondition, PreconditionParameters, etag_of};
 use super::super::request::{Body, Named, NoParameters, Parameters, SecretText, rows};
 use super::super::{ApiState, Problem};
 use super::{behind, check_name, missing, names, paged, rules, texts};
@@ -45,6 +47,9 @@ pub struct User {
     pub superuser: bool,
     /// It may not log in.
     pub disabled: bool,
+    /// Names what it is now, for `If-Match`.
+    #[serde(default)]
+    pub etag: String,
 }
 
 /// A page of users in the order of their names.
@@ -283,14 +288,21 @@ pub(super) async fn add(
     path = "/users/{name}",
     operation_id = "change_user",
     tag = "access",
-    params(("name" = String, Path, description = "Name of the user.")),
+    params(
+        ("name" = String, Path, description = "Name of the user."),
+        PreconditionParameters,
+    ),
     request_body = UserChange,
-    responses((status = 200, body = UserChanged), NotFound, Conflict, Asked, Audited),
+    responses(
+        (status = 200, body = UserChanged),
+        NotFound, Conflict, Preconditioned, Asked, Audited,
+    ),
 )]
 pub(super) async fn change(
     State(api): State<ApiState>,
     sender: Sender,
     Named(name): Named,
+    precondition: Precondition,
     Body(body): Body<UserChange>,
 ) -> Result<Json<UserChanged>, Problem> {
     let asked = body.parse(&name)?;
@@ -304,8 +316,14 @@ pub(super) async fn change(
     let entry = Change::new("user.change", &name);
     let entry = entry.before(audited(&before)).after(audited(&after));
     let changing = name.clone();
-    let make = api.change_store(move |store| asked.make(&changing, store));
-    let changed = api.audited_after(&sender.caller, entry, make).await?;
+    let make = api.change_store(move |store| {
+        let found = store
+            .user(&changing)
+            .map(|user| shown(&changing, user).etag);
+        precondition.check(Thing::User, &changing, found.as_deref())?;
+        asked.make(&changing, store)
+    });
+    let changed = api.audited_as_made(&sender.caller, entry, make).await?;
     Ok(Json(UserChanged {
         user: Some(changed),
         disconnected,
@@ -442,14 +460,19 @@ impl Parsed {
             && self.is_disabled.is_none()
     }
 
-    /// Makes the change; returns the user as it is then, for the answer and for the audit log.
-    fn make(&self, name: &str, store: &mut UserStore) -> Result<(User, Value), Problem> {
+    /// Makes the change.
+    fn make(&self, name: &str, store: &mut UserStore) -> Result<Made<User>, Problem> {
         let found = store.user(name);
         let mut user = found.ok_or_else(|| missing(Thing::User, name))?.clone();
+        let before = audited(&user);
         self.apply(name, &mut user)?;
-        let changed = (shown(name, &user), audited(&user));
+        let made = Made {
+            answer: shown(name, &user),
+            before,
+            after: audited(&user),
+        };
         store.set_user(name, user);
-        Ok(changed)
+        Ok(made)
     }
 
     fn apply(&self, name: &str, user: &mut Stored) -> Result<(), Problem> {
@@ -589,9 +612,12 @@ fn audited(user: &Stored) -> Value {
 
 fn shown(name: &str, user: &Stored) -> User {
     let password = user.password.as_ref();
+    let password = password.map(|hash| hash.algorithm().to_owned());
+    let is = (&password, user.scram.is_some(), audited(user));
     User {
+        etag: etag_of(&(name, is)),
         name: name.to_owned(),
-        password: password.map(|hash| hash.algorithm().to_owned()),
+        password,
         scram: user.scram.is_some(),
         roles: texts(&user.roles),
         groups: texts(&user.groups),

@@ -15,7 +15,7 @@ use crate::api::request::{Body, Named, Parameters};
 use crate::api::{ApiState, Problem};
 use crate::audit::Change;
 use crate::login::{Refusal, Scope};
-use crate::program::{ChangeOrder, RollbackOrder};
+use crate::program::{ChangeOrder, ProgramError, RollbackOrder};
 
 /// Every key of the configuration.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -85,8 +85,24 @@ pub struct Plan {
     pub differences: Vec<Difference>,
     /// Keys that would wait for a restart.
     pub restart: Vec<String>,
-    /// For `/config/apply`.
+    /// Keys among the differences that nobody asked for: files or variables that set them were
+    /// edited since the last reload.
+    #[serde(default)]
+    pub edited: Vec<String>,
+    /// Keys of a version that would have no effect.
+    #[serde(default)]
+    pub overridden: Vec<OverriddenKey>,
+    /// For `/config/apply` or `/config/rollback`.
     pub fingerprint: String,
+}
+
+/// A key that is set elsewhere, which wins over what is set here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OverriddenKey {
+    /// Its name.
+    pub key: String,
+    /// Where: `thrum.toml:3`, `env THRUM_NODE__NAME`.
+    pub set_at: String,
 }
 
 /// A change that was made.
@@ -123,6 +139,9 @@ pub struct ConfigurationVersion {
     pub current: bool,
     /// The keys that it sets.
     pub keys: usize,
+    /// It cannot be read, and so not be returned to.
+    #[serde(default)]
+    pub damaged: bool,
 }
 
 /// The versions that can be returned to.
@@ -150,6 +169,9 @@ pub(super) struct PlanRequest {
     /// Keys and their new values; null takes a key back. Without any, what a reload would change.
     #[serde(default)]
     changes: BTreeMap<String, Value>,
+    /// A version to return to, instead of changes.
+    #[serde(default)]
+    version: Option<u64>,
 }
 
 /// Changes to put in force.
@@ -168,6 +190,9 @@ pub(super) struct ApplyRequest {
 pub(super) struct RollbackRequest {
     /// Its number; 0 is no key set here.
     version: u64,
+    /// That of the plan. Without it, a return that would take over edits of files is refused.
+    #[serde(default)]
+    fingerprint: Option<String>,
 }
 
 /// Names of keys, and of tables with keys, that decide who may do what, which files are read and
@@ -271,15 +296,23 @@ pub(super) async fn schema(State(api): State<ApiState>) -> Result<Json<Value>, P
     operation_id = "plan_configuration",
     tag = "configuration",
     request_body = PlanRequest,
-    responses((status = 200, body = Plan), Configured),
+    responses((status = 200, body = Plan), NotFound, Configured),
 )]
 pub(super) async fn plan(
     State(api): State<ApiState>,
     sender: Sender,
     Body(body): Body<PlanRequest>,
 ) -> Result<Json<Plan>, Problem> {
-    check_keys(&api, &sender, admins_key(&body.changes)).await?;
-    let plan = api.program(move |program| program.plan(body.changes));
+    let PlanRequest { changes, version } = body;
+    if let Some(version) = version {
+        if changes.is_empty() {
+            return plan_rollback(&api, &sender, version).await.map(Json);
+        }
+        let what = "a plan is of changes or of a version, not of both";
+        return Err(Problem::bad_request(what));
+    }
+    check_keys(&api, &sender, admins_key(&changes)).await?;
+    let plan = api.program(move |program| program.plan(changes));
     let plan = plan.await?;
     check_keys(&api, &sender, new_listener(&plan.differences)).await?;
     Ok(Json(plan))
@@ -335,7 +368,8 @@ pub(super) async fn versions(State(api): State<ApiState>) -> Result<Json<Version
 
 /// Returns to an earlier version of the keys that were set here, as a new version.
 ///
-/// If keys differ that need the scope `admin` in a plan, they need it here, too.
+/// If keys differ that need the scope `admin` in a plan, they need it here, too. What is planned is
+/// what is done: if anything has changed since the plan, the answer is 409, and nothing is done.
 #[utoipa::path(
     post,
     path = "/config/rollback",
@@ -349,19 +383,35 @@ pub(super) async fn roll_back(
     sender: Sender,
     Body(body): Body<RollbackRequest>,
 ) -> Result<Json<Applied>, Problem> {
-    let version = body.version;
-    let differences = api.program(move |program| program.plan_rollback(version));
-    let differences = differences.await?;
-    let mut keys = differences.iter().map(|difference| &difference.key);
-    let key = keys.find(|key| is_admins(key));
-    check_keys(&api, &sender, key.or_else(|| new_listener(&differences))).await?;
-    let change = audited("config.rollback", &version.to_string(), &differences);
+    let RollbackRequest {
+        version,
+        fingerprint,
+    } = body;
+    let plan = plan_rollback(&api, &sender, version).await?;
+    match fingerprint {
+        Some(seen) if seen != plan.fingerprint => return Err(ProgramError::Changed.into()),
+        None if !plan.edited.is_empty() => return Err(ProgramError::Edited(plan.edited).into()),
+        _ => {}
+    }
+    let change = audited("config.rollback", &version.to_string(), &plan.differences);
     let order = RollbackOrder {
         version,
+        fingerprint: plan.fingerprint,
         by: sender.caller.name.to_string(),
     };
     let make = api.program(move |program| program.roll_back(order));
     Ok(Json(api.audited(&sender.caller, change, make).await?))
+}
+
+/// What a return to a version would do, if the caller may do it.
+async fn plan_rollback(api: &ApiState, sender: &Sender, version: u64) -> Result<Plan, Problem> {
+    let plan = api.program(move |program| program.plan_rollback(version));
+    let plan = plan.await?;
+    let mut keys = plan.differences.iter().map(|difference| &difference.key);
+    let key = keys.find(|key| is_admins(key));
+    let key = key.or_else(|| new_listener(&plan.differences));
+    check_keys(api, sender, key).await?;
+    Ok(plan)
 }
 
 /// Reads configuration files and variables again, as SIGHUP does.

@@ -55,6 +55,12 @@ impl From<ProgramError> for Problem {
                 "changed meanwhile",
                 "plan again (POST /api/v1/config/plan), look at the differences, and apply with the new fingerprint",
             ),
+            ProgramError::Edited(_) => (
+                StatusCode::CONFLICT,
+                "files were edited",
+                "plan it (POST /api/v1/config/plan), look at the differences, and send the fingerprint of the plan; or \
+                 reload first (POST /api/v1/config/reload)",
+            ),
             ProgramError::NoDataDirectory => (
                 StatusCode::CONFLICT,
                 "no data directory",

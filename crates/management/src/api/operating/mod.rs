@@ -21,8 +21,8 @@ pub(super) use error::no_program;
 pub use alarms::{Alarm, AlarmHistory, AlarmList, PastAlarm};
 pub use backups::{Backup, BackupPage};
 pub use configuration::{
-    Applied, Configuration, ConfigurationKey, ConfigurationVersion, Difference, Plan, Reloaded,
-    VersionList,
+    Applied, Configuration, ConfigurationKey, ConfigurationVersion, Difference, OverriddenKey,
+    Plan, Reloaded, VersionList,
 };
 pub use listeners::{
     Certificate, CertificateRenewal, ListenerDetail, ListenerLimits, ListenerList, ListenerTls,

@@ -166,3 +166,20 @@ async fn a_body_that_is_too_long_by_its_length_is_refused_before_it_is_read() {
         assert!(detail.contains(&format!("at most {}", len - 1)), "{detail}");
     }
 }
+
+#[tokio::test]
+async fn a_body_in_chunks_that_is_too_long_is_refused_with_the_limit_of_its_route() {
+    let api = TestApi::with_admin("chunks");
+    let admin = api.admin().await;
+    for (path, most) in [("/login", 16 * 1024), ("/publish", BODY_BYTES_MAX)] {
+        let chunk = || Ok::<_, Infallible>(Bytes::from(vec![b' '; most / 2 + 1]));
+        let body = Body::from_stream(stream::iter([chunk(), chunk()]));
+        let request = admin.request(Method::POST, path);
+        let request = request.header(CONTENT_TYPE, "application/json");
+        let refused = api.answer(request.body(body).unwrap()).await;
+        assert_eq!(refused.status, 413, "{path}: {}", refused.body);
+        let detail = refused.body["detail"].as_str().unwrap();
+        let expected = format!("more than {most} bytes, and this route takes at most {most}");
+        assert!(detail.ends_with(&expected), "{detail}");
+    }
+}

@@ -30,6 +30,7 @@ async fn a_user_is_added_changed_and_removed_and_its_password_is_nowhere() {
     let expected = json!({
         "name": "meter/7", "password": "argon2id", "scram": true, "roles": ["meter"], "groups": [],
         "rules": ["allow pub a/#"], "superuser": false, "disabled": false,
+        "etag": added.body["etag"],
     });
     assert_eq!(added.body, expected);
     let twice = api.post(&admin, "/users", body).await;
@@ -292,7 +293,10 @@ async fn roles_and_groups_are_set_listed_and_removed() {
     }
     let roles = api.pages(&admin, "/roles?limit=2", "roles").await;
     assert_eq!(roles.len(), 3);
-    assert_eq!(roles[0], json!({ "name": "a", "rules": rules["rules"] }));
+    assert_eq!(
+        roles[0],
+        json!({ "name": "a", "rules": rules["rules"], "etag": roles[0]["etag"] })
+    );
     assert_eq!(
         api.pages(&admin, "/user-groups?limit=2", "groups")
             .await
@@ -316,6 +320,103 @@ async fn roles_and_groups_are_set_listed_and_removed() {
         .await;
     assert_eq!(empty.status, 400, "{}", empty.body);
     assert_eq!(api.get(&admin, "/roles?limit=0").await.status, 400);
+}
+
+#[tokio::test]
+async fn what_is_to_be_added_replaces_nothing_and_what_has_changed_meanwhile_stays() {
+    let api = TestApi::with_users("preconditions");
+    let admin = api.admin().await;
+    let adding = admin.with("if-none-match", "*");
+    let of = |rule: &str| json!({ "rules": [rule] });
+    for (path, list, rows) in [
+        ("/roles/a", "/roles", "roles"),
+        ("/user-groups/a", "/user-groups", "groups"),
+    ] {
+        let first = api.put(&adding, path, of("allow pub a")).await;
+        assert_eq!(first.status, 200, "{}", first.body);
+        let taken = api.put(&adding, path, of("allow pub #")).await;
+        assert_eq!(
+            (taken.status, &taken.body["title"]),
+            (412, &json!("exists already"))
+        );
+        assert!(
+            taken.body["detail"]
+                .to_string()
+                .contains("nothing was changed"),
+            "{}",
+            taken.body
+        );
+        let seen = api.get(&admin, list).await.body[rows][0].clone();
+        assert_eq!(seen, first.body, "{path}");
+        let changing = admin.with("if-match", seen["etag"].as_str().unwrap());
+        let changed = api.put(&changing, path, of("allow pub b")).await;
+        assert_eq!(changed.status, 200, "{}", changed.body);
+        let late = api.put(&changing, path, of("allow pub #")).await;
+        assert_eq!(
+            (late.status, &late.body["title"]),
+            (412, &json!("changed meanwhile"))
+        );
+        let now = api.get(&admin, list).await.body[rows][0].clone();
+        assert_eq!(now["rules"], json!(["allow pub b"]), "{path}");
+        assert_eq!(api.delete(&admin, path).await.status, 204);
+        let gone = api.put(&changing, path, of("allow pub #")).await;
+        assert_eq!(gone.status, 412, "{}", gone.body);
+        assert!(
+            gone.body["detail"].to_string().contains("no longer there"),
+            "{}",
+            gone.body
+        );
+        let garbage = admin.with("if-match", "garbage");
+        assert_eq!(api.put(&garbage, path, of("allow pub #")).await.status, 400);
+    }
+}
+
+#[tokio::test]
+async fn a_user_that_has_changed_meanwhile_stays_as_it_is() {
+    let api = TestApi::with_users("user-precondition");
+    let admin = api.admin().await;
+    let body = json!({ "name": "a", "superuser": true });
+    let seen = api.post(&admin, "/users", body).await.body;
+    let changing = admin.with("if-match", seen["etag"].as_str().unwrap());
+    let taken = json!({ "superuser": false });
+    assert_eq!(api.patch(&changing, "/users/a", taken).await.status, 200);
+    let late = json!({ "superuser": true });
+    let late = api.patch(&changing, "/users/a", late).await;
+    assert_eq!(
+        (late.status, &late.body["title"]),
+        (412, &json!("changed meanwhile"))
+    );
+    let now = api.get(&admin, "/users/a").await.body;
+    assert_eq!(now["superuser"], false);
+    assert_ne!(now["etag"], seen["etag"]);
+    let log = api.audit(&admin, 1).await;
+    assert_eq!(log[0], json!(["admin", "user.change", "a", "failed"]));
+}
+
+#[tokio::test]
+async fn the_audit_log_has_what_was_there_when_each_change_was_made() {
+    let api = TestApi::with_users("audit-before");
+    let admin = api.admin().await;
+    let body = json!({ "name": "a", "roles": ["first"] });
+    assert_eq!(api.post(&admin, "/users", body).await.status, 201);
+    let roles = ["b", "c", "d", "e"];
+    let change = |role: &str| api.patch(&admin, "/users/a", json!({ "roles": [role] }));
+    let [b, c, d, e] = roles.map(change);
+    let done = tokio::join!(b, c, d, e);
+    let statuses = [done.0, done.1, done.2, done.3].map(|answer| answer.status);
+    assert_eq!(statuses, [200; 4]);
+    let page = api.get(&admin, "/audit?action=user.change").await.body;
+    let entries = page["entries"].as_array().unwrap().iter();
+    let roles = |state: &Value| state["roles"][0].as_str().unwrap().to_owned();
+    let mut steps: Vec<_> = entries
+        .map(|entry| (roles(&entry["before"]), roles(&entry["after"])))
+        .collect();
+    // Each begins where another one ended.
+    let mut at = "first".to_owned();
+    while let Some(next) = steps.iter().position(|step| step.0 == at) {
+        at = steps.remove(next).1;
+    }
+    assert_eq!(steps, [], "{page}");
 }
 
 #[tokio::test]

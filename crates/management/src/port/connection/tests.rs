@@ -4,6 +4,9 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use axum::body::Bytes;
 use futures_util::stream::once;
+use thrum_broker::config::Transport;
+use thrum_broker::config::{ListenerConfig, Workers};
+use thrum_broker::{Access, Broker, Config};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::net::TcpListener;
 use tokio::time::{Instant, interval, sleep};
@@ -246,6 +249,80 @@ async fn a_stalled_answer_on_a_connection_of_several_people_ends_alone() {
     assert_eq!((stream, after.as_secs()), (1, 30));
     assert_eq!(seen.bytes, 100_000, "of the other one");
     assert!(seen.after > Duration::from_secs(200), "{:?}", seen.after);
+}
+
+/// A broker whose port trusts one proxy, or none.
+fn proxied(proxies: &[IpAddr]) -> Config {
+    let mut config = Config::default();
+    config.node.workers = Workers::Count(1);
+    config.listeners.clear();
+    let listener = ListenerConfig {
+        bind: vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()],
+        transport: Transport::Http,
+        proxy_from: proxies
+            .iter()
+            .map(|address| address.to_string().parse().unwrap())
+            .collect(),
+        ..ListenerConfig::default()
+    };
+    config.listeners.insert("http".to_owned(), listener);
+    config
+}
+
+/// What a proxy sees that asks twice and takes nothing, where the second request comes after this.
+async fn seen_at_port(before_second: impl Fn(&mut Broker) + Send + 'static) -> Seen {
+    let broker = Broker::start(proxied(&[PROXY]), Access::default()).unwrap();
+    let port = broker.http_ports().remove(0);
+    let origin = Origin {
+        address: SocketAddr::from((PROXY, 1)),
+        is_tls: false,
+        certificate: None,
+        place: Arc::new(Places::new().take(PROXY, true).unwrap()),
+        progress: Progress::default(),
+        answers: Answers::default(),
+        room: Room::default(),
+    };
+    let whole = || async { vec![b'x'; 100_000] };
+    let router = Router::new().route("/", axum::routing::get(whole));
+    let (_stop, stopping) = watch::channel(false);
+    let connected = Connected {
+        address: origin.address,
+        answers: origin.answers.clone(),
+        stopping,
+    };
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let near = Stalled::new(near, origin.progress.clone());
+    let state = std::sync::Mutex::new((0, broker));
+    let answer = move |request: Request<Incoming>| {
+        let mut state = state.lock().unwrap();
+        state.0 += 1;
+        if state.0 == 2 {
+            before_second(&mut state.1);
+        }
+        route(request, origin.clone(), port.clone(), router.clone())
+    };
+    tokio::spawn(connected.run(near, answer));
+    let client = Client {
+        asks_twice: true,
+        ..Client::default()
+    };
+    client.run(far).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_request_asks_the_port_whether_its_connection_is_that_of_a_proxy() {
+    let seen = seen_at_port(|_| {}).await;
+    let resets: Vec<_> = seen.resets.iter().map(|(stream, _)| *stream).collect();
+    assert_eq!(resets, [1, 3], "each stalled answer ends alone");
+    assert!(seen.after > Duration::from_secs(59), "{:?}", seen.after);
+    // A reload that trusts it no more counts from the next request on.
+    let seen = seen_at_port(|broker| {
+        let (_, settling) = broker.reload(&proxied(&[])).unwrap();
+        settling.wait(Duration::from_secs(5)).unwrap();
+    })
+    .await;
+    let secs = seen.after.as_secs();
+    assert!((30..32).contains(&secs), "{secs} s");
 }
 
 #[tokio::test(start_paused = true)]

@@ -191,7 +191,9 @@ impl KeptBackups {
             is_it
         });
         let was_unfinished = work.is_some() || is_running;
-        let folder = self.existing()?.ok_or_else(|| missing(name))?;
+        let Some(folder) = self.existing()? else {
+            return was_unfinished.then_some(()).ok_or_else(|| missing(name));
+        };
         match check_kept(&folder, name) {
             Err(ProgramError::Missing { .. }) if was_unfinished => return Ok(()),
             checked => checked?,
@@ -485,6 +487,21 @@ mod tests {
             is_cancelled: Mutex::default(),
             failure: Mutex::default(),
         })
+    }
+
+    #[test]
+    fn a_backup_that_failed_is_removed_also_when_the_folder_is_gone() {
+        let folder = std::env::temp_dir().join(format!("thrum-gone-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let kept = KeptBackups::new(&folder);
+        let work = running();
+        *lock(&work.failure) = Some("no room".to_owned());
+        *lock(&kept.work) = Some(Arc::clone(&work));
+        std::fs::remove_dir_all(&folder).unwrap();
+        kept.remove(&work.name).unwrap();
+        assert_eq!(kept.unfinished(), None);
+        let again = kept.remove(&work.name).unwrap_err();
+        assert!(matches!(again, ProgramError::Missing { .. }), "{again}");
     }
 
     #[test]

@@ -129,14 +129,15 @@ pub(super) fn create(broker: &Broker, target: &Target) -> anyhow::Result<Summary
 }
 
 /// Waits until a backup is done.
-fn wait(broker: &Broker, mut backup: Backup) -> anyhow::Result<Backup> {
+fn wait(broker: &Broker, backup: Backup) -> anyhow::Result<Backup> {
     let path = format!("/backups/{}", encoded(&backup.name));
     let mut progress = Progress::new("the broker writes the backup");
-    while ["running", "ending"].contains(&&*backup.state) {
+    let backup = ended(backup, || {
         pause();
-        backup = broker.call(Method::Get, &path, "")?;
+        let backup: Backup = broker.call(Method::Get, &path, "")?;
         progress.show(backup.bytes, backup.expected_bytes)?;
-    }
+        Ok(backup)
+    })?;
     progress.end()?;
     match &backup.failure {
         Some(failure) => Err(anyhow::anyhow!(
@@ -146,6 +147,18 @@ fn wait(broker: &Broker, mut backup: Backup) -> anyhow::Result<Backup> {
         )),
         None => Ok(backup),
     }
+}
+
+/// The backup when it has ended; `next` waits, and asks for its state. One that is ending is not
+/// complete yet.
+fn ended(
+    mut backup: Backup,
+    mut next: impl FnMut() -> anyhow::Result<Backup>,
+) -> anyhow::Result<Backup> {
+    while ["running", "ending"].contains(&&*backup.state) {
+        backup = next()?;
+    }
+    Ok(backup)
 }
 
 #[expect(
@@ -222,5 +235,39 @@ impl Progress {
             write!(io::stderr(), "\r\x1b[K")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn backup(state: &str) -> Backup {
+        Backup {
+            name: "20261127T101500Z".to_owned(),
+            state: state.to_owned(),
+            began_at: String::new(),
+            bytes: 0,
+            expected_bytes: None,
+            failure: None,
+        }
+    }
+
+    #[test]
+    fn a_backup_is_waited_for_while_it_runs_and_while_it_is_ended() {
+        for (first, states, last) in [
+            ("running", &["running", "done"][..], "done"),
+            ("running", &["ending", "ending", "failed"], "failed"),
+            ("ending", &["failed"], "failed"),
+            ("done", &[], "done"),
+        ] {
+            let mut left = states.iter();
+            let next = || Ok(backup(left.next().expect("it has ended before")));
+            let found = ended(backup(first), next).unwrap();
+            assert_eq!(found.state, last, "{first} {states:?}");
+            assert_eq!(left.len(), 0, "{first} {states:?}");
+        }
+        let gone = || Err(anyhow::anyhow!("it is gone"));
+        assert!(ended(backup("ending"), gone).is_err());
     }
 }

@@ -53,38 +53,25 @@ pub(super) fn set(args: &SetArgs) -> anyhow::Result<()> {
     if args.dry_run {
         return print_plan(&plan, &args.output, "nothing would differ");
     }
+    check_edits(&plan)?;
     let body = json!({ "changes": changes, "fingerprint": plan.fingerprint });
-    check_edits(args)?;
     let applied: Applied = args.running.send("/config/apply", &body)?;
     print_applied(&applied, &args.output)
 }
 
-/// Fails if the change would take over what somebody has edited since the last reload: only the
-/// key was asked for.
-fn check_edits(args: &SetArgs) -> anyhow::Result<()> {
-    let nothing = json!({ "changes": {} });
-    let edits: Plan = args.running.send("/config/plan", &nothing)?;
-    let others = other_keys(&edits.differences, &args.key);
-    if others.is_empty() {
+/// Fails if a change would take over what somebody has edited since the last reload: that was not
+/// asked for.
+pub(super) fn check_edits(plan: &Plan) -> anyhow::Result<()> {
+    if plan.edited.is_empty() {
         return Ok(());
     }
-    let keys = others.join(", ");
+    let keys = plan.edited.join(", ");
     let what = format!(
         "files were edited since the broker read them, and this would change these keys too: {keys}; nothing was \
          changed; thrum config diff shows them, thrum config reload takes them over, and thrum config rollback undoes \
          an edit of managed.toml"
     );
     Err(Failure::with_code(Failure::CONFLICT, what))
-}
-
-/// Those that are neither the key nor in the table that it names.
-fn other_keys<'d>(differences: &'d [Difference], key: &str) -> Vec<&'d str> {
-    let keys = differences.iter().map(|difference| &*difference.key);
-    let is_other = |other: &&str| {
-        let rest = other.strip_prefix(key);
-        !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    keys.filter(is_other).collect()
 }
 
 /// Prints what has changed, and the version that this is.
@@ -171,27 +158,6 @@ fn lines(differences: &[Difference]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn keys_outside_of_the_table_that_is_set_are_others() {
-        let difference = |key: &str| Difference {
-            key: key.to_owned(),
-            before: None,
-            after: None,
-            restart: false,
-        };
-        let edits = [
-            "listeners.a",
-            "listeners.a.bind",
-            "listeners.ab",
-            "node.name",
-        ];
-        let edits = edits.map(difference);
-        assert_eq!(
-            other_keys(&edits, "listeners.a"),
-            ["listeners.ab", "node.name"]
-        );
-    }
 
     #[test]
     fn a_difference_is_one_line() {

@@ -1,11 +1,13 @@
 //! `thrum config versions` and `rollback`: the versions of the keys that were set on a running
 //! broker.
 
+use std::io::Write as _;
+
 use clap::Args;
 use serde_json::json;
-use thrum_management::api::{Applied, ConfigurationVersion, VersionList};
+use thrum_management::api::{Applied, ConfigurationVersion, OverriddenKey, Plan, VersionList};
 
-use super::change::print_applied;
+use super::change::{check_edits, print_applied};
 use crate::command::Failure;
 use crate::command::listing::{self, Cell, Column, FilterArgs, ListArgs, Listing, Question};
 use crate::command::running::{Method, Output, Running};
@@ -15,7 +17,8 @@ const VERSIONS: &str = "/config/versions";
 
 const ROLLBACK_NOTES: &str = "\
 The keys of that version become a new version of managed.toml, and are in force at once: a second rollback undoes the first. It also cures a file
-that was damaged.";
+that was damaged. It is refused if other files were edited since the broker read them; it names keys of the version that such a file, a variable or a
+flag sets, and which therefore have no effect.";
 
 /// Arguments of `thrum config versions`.
 #[derive(Debug, Args)]
@@ -67,9 +70,19 @@ pub(super) fn list(args: &VersionsArgs) -> anyhow::Result<()> {
 /// Returns to a version.
 pub(super) fn roll_back(args: &RollbackArgs) -> anyhow::Result<()> {
     let version = args.version.map_or_else(|| before_current(args), Ok)?;
-    let body = json!({ "version": version });
+    let plan: Plan = args
+        .running
+        .send("/config/plan", &json!({ "version": version }))?;
+    check_edits(&plan)?;
+    let body = json!({ "version": version, "fingerprint": plan.fingerprint });
     let applied: Applied = args.running.send("/config/rollback", &body)?;
-    print_applied(&applied, &args.output)
+    print_applied(&applied, &args.output)?;
+    let mut errors = std::io::stderr();
+    for overridden in &plan.overridden {
+        let OverriddenKey { key, set_at } = overridden;
+        writeln!(errors, "no effect: {key} is set by {set_at}, which wins")?;
+    }
+    Ok(())
 }
 
 fn before_current(args: &RollbackArgs) -> anyhow::Result<u64> {
@@ -81,8 +94,10 @@ fn before_current(args: &RollbackArgs) -> anyhow::Result<u64> {
 }
 
 /// The version before the one in force: of a file that was edited or damaged, what it was before.
+/// One that cannot be read is none to return to.
 fn before(versions: &[ConfigurationVersion]) -> Option<u64> {
-    let others = versions.iter().filter(|version| !version.current);
+    let others = versions.iter();
+    let others = others.filter(|version| !version.current && !version.damaged);
     let newest = others.map(|version| version.version).max();
     newest.or_else(|| (!versions.is_empty()).then_some(0))
 }
@@ -98,6 +113,7 @@ mod tests {
             by: None,
             current: *number == current,
             keys: 0,
+            damaged: false,
         });
         versions.collect()
     }
@@ -108,5 +124,10 @@ mod tests {
         assert_eq!(before(&list(&[1], 1)), Some(0), "no key was set before");
         assert_eq!(before(&list(&[2, 1, 0], 0)), Some(2), "the file is damaged");
         assert_eq!(before(&[]), None);
+        let mut damaged = list(&[3, 2, 1], 3);
+        damaged[1].damaged = true;
+        assert_eq!(before(&damaged), Some(1), "nobody can return to version 2");
+        damaged[2].damaged = true;
+        assert_eq!(before(&damaged), Some(0));
     }
 }

@@ -94,6 +94,42 @@ fn a_misspelt_key_is_refused_also_when_there_is_no_row() {
     assert!(!LISTING.is_misspelt("created_by"), "rows may have it");
 }
 
+#[derive(clap::Parser)]
+struct Given {
+    #[command(flatten)]
+    list: ListArgs,
+    #[command(flatten)]
+    filter: FilterArgs,
+}
+
+/// The list of no rows as these words of a command line ask for it.
+fn without_rows(words: &[&str]) -> Result<String, String> {
+    let words = ["ls"].iter().chain(words);
+    let given = <Given as clap::Parser>::try_parse_from(words).unwrap();
+    let view = View::filtered(&LISTING, &given.list, &given.filter);
+    let text = view.text(Fetched::from(Vec::new()), false);
+    text.map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_list_without_a_row_refuses_a_misspelt_key_wherever_it_is_given() {
+    for words in [
+        ["--filter", "nunber>3"],
+        ["--columns", "id,nunber"],
+        ["--sort", "nunber"],
+    ] {
+        let why = without_rows(&words).unwrap_err();
+        assert!(why.contains("did you mean number?"), "{words:?}: {why}");
+    }
+    for words in [
+        ["--filter", "number>3 created_by=a"],
+        ["--columns", "id,created_by"],
+        ["--sort", "created-by"],
+    ] {
+        without_rows(&words).unwrap();
+    }
+}
+
 #[test]
 fn an_interval_has_a_least_value() {
     assert_eq!(parse_interval("500ms"), Ok(Duration::from_millis(500)));

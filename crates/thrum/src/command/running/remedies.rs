@@ -1,7 +1,7 @@
 //! Remedies of the broker, which name requests of HTTP, as commands for a terminal.
 
 /// Remedies of which a terminal has nothing, and what helps there.
-const WHOLE: [(&str, &str); 3] = [
+const WHOLE: [(&str, &str); 4] = [
     (
         "correct the request; GET /api/v1/openapi.json describes each route",
         "correct the command line; --help describes it",
@@ -13,6 +13,10 @@ const WHOLE: [(&str, &str); 3] = [
     (
         "remove one with DELETE /api/v1/backups/NAME or thrum backup rm NAME",
         "remove one with thrum backup rm NAME",
+    ),
+    (
+        "plan again (POST /api/v1/config/plan), look at the differences, and apply with the new fingerprint",
+        "run it again",
     ),
 ];
 

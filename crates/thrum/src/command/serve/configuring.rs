@@ -10,7 +10,8 @@ use serde_json::Value as Json;
 use thrum_broker::config::Transport;
 use thrum_files::is_no_room;
 use thrum_management::api::{
-    Applied, Configuration, ConfigurationKey, ConfigurationVersion, Difference, Plan, Reloaded,
+    Applied, Configuration, ConfigurationKey, ConfigurationVersion, Difference, OverriddenKey,
+    Plan, Reloaded,
 };
 use thrum_management::{
     ChangeOrder, ConfigurationChanges, ListenerOrder, PinnedKey, ProgramError, RollbackOrder, Thing,
@@ -82,23 +83,24 @@ impl Serving {
             return self.plan_of_files();
         }
         let prepared = self.prepare(changes, "plan")?;
-        Ok(plan(&prepared.differences, &prepared.fingerprint()))
+        let set: Vec<&str> = changes.keys().map(String::as_str).collect();
+        let edited = other_keys(&prepared.differences, &set);
+        Ok(plan(&prepared.differences, edited, prepared.fingerprint()))
     }
 
     /// What a reload would do.
     fn plan_of_files(&self) -> Result<Plan, ProgramError> {
         let mut fresh = config::load(&self.reload.request).map_err(|error| refused(&error))?;
         self.check(&mut fresh)?;
-        Ok(plan(&self.differences(&fresh.config), ""))
+        let differences = self.differences(&fresh.config);
+        let edited = other_keys(&differences, &[]);
+        Ok(plan(&differences, edited, String::new()))
     }
 
     /// Makes a change, all of it or nothing.
     pub(super) fn apply(&mut self, order: &ChangeOrder) -> Result<Applied, ProgramError> {
         let prepared = self.prepare(&order.changes, &order.by)?;
-        if prepared.fingerprint() != order.fingerprint {
-            return Err(ProgramError::Changed);
-        }
-        self.put_in_force(prepared)
+        self.put_planned(prepared, &order.fingerprint)
     }
 
     /// The versions that can be returned to.
@@ -116,21 +118,38 @@ impl Serving {
                 at: version.head.at,
                 by: version.head.by,
                 current: Some(version.head.version) == current,
+                damaged: keys.is_err(),
                 keys: keys.map_or(0, |keys| keys.len()),
             }
         });
         Ok(described.collect())
     }
 
-    /// What a return to a version would change.
-    pub(super) fn plan_rollback(&mut self, version: u64) -> Result<Vec<Difference>, ProgramError> {
-        Ok(self.prepare_rollback(version, "plan")?.differences)
+    /// What a return to a version would do.
+    pub(super) fn plan_rollback(&mut self, version: u64) -> Result<Plan, ProgramError> {
+        let prepared = self.prepare_rollback(version, "plan")?;
+        let keys = managed_changes::values(&prepared.text, managed::FILE);
+        let keys = keys.map_err(|problems| refused(&problems))?;
+        let keys: Vec<&String> = keys.keys().collect();
+        let overridden = pinned(&prepared.fresh, &keys).into_iter();
+        let overridden = overridden.map(|PinnedKey { key, at }| OverriddenKey { key, set_at: at });
+        // Its own keys are in managed.toml, which it replaces.
+        let is_edited = |key: &&Difference| {
+            let (before, after) = (&self.reload.in_force, &prepared.fresh);
+            before.origin(&key.key).is_pinned() || after.origin(&key.key).is_pinned()
+        };
+        let edited = prepared.differences.iter().filter(is_edited);
+        let edited = edited.map(|difference| difference.key.clone()).collect();
+        Ok(Plan {
+            overridden: overridden.collect(),
+            ..plan(&prepared.differences, edited, prepared.fingerprint())
+        })
     }
 
     /// Returns to a version, as a new version.
     pub(super) fn roll_back(&mut self, order: &RollbackOrder) -> Result<Applied, ProgramError> {
         let prepared = self.prepare_rollback(order.version, &order.by)?;
-        self.put_in_force(prepared)
+        self.put_planned(prepared, &order.fingerprint)
     }
 
     /// Reads files and variables again.
@@ -267,6 +286,18 @@ impl Serving {
         checked.map_err(|error| ProgramError::Refused(format!("{error:#}")))
     }
 
+    /// Puts it in force if it is what was planned.
+    fn put_planned(
+        &mut self,
+        prepared: Prepared,
+        fingerprint: &str,
+    ) -> Result<Applied, ProgramError> {
+        if prepared.fingerprint() != fingerprint {
+            return Err(ProgramError::Changed);
+        }
+        self.put_in_force(prepared)
+    }
+
     fn put_in_force(&mut self, prepared: Prepared) -> Result<Applied, ProgramError> {
         let data_dir = self.data_dir()?;
         let Prepared {
@@ -339,12 +370,26 @@ impl Prepared {
     }
 }
 
-fn plan(differences: &[Difference], fingerprint: &str) -> Plan {
+fn plan(differences: &[Difference], edited: Vec<String>, fingerprint: String) -> Plan {
     Plan {
         restart: waiting(differences),
         differences: differences.to_vec(),
-        fingerprint: fingerprint.to_owned(),
+        edited,
+        overridden: Vec::new(),
+        fingerprint,
     }
+}
+
+/// Keys that differ and are neither one of those that are set nor in a table that one of them names.
+fn other_keys(differences: &[Difference], set: &[&str]) -> Vec<String> {
+    let is_set = |key: &str| {
+        set.iter().any(|set| {
+            let rest = key.strip_prefix(set);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
+    };
+    let keys = differences.iter().map(|difference| &difference.key);
+    keys.filter(|key| !is_set(key)).cloned().collect()
 }
 
 fn waiting(differences: &[Difference]) -> Vec<String> {
@@ -416,6 +461,29 @@ fn not_written(error: &io::Error) -> ProgramError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_outside_of_the_tables_that_are_set_are_others() {
+        let difference = |key: &str| Difference {
+            key: key.to_owned(),
+            before: None,
+            after: None,
+            restart: false,
+        };
+        let edits = [
+            "listeners.a",
+            "listeners.a.bind",
+            "listeners.ab",
+            "node.name",
+        ];
+        let edits = edits.map(difference);
+        assert_eq!(
+            other_keys(&edits, &["listeners.a"]),
+            ["listeners.ab", "node.name"]
+        );
+        assert_eq!(other_keys(&edits, &["listeners", "node.name"]), [""; 0]);
+        assert_eq!(other_keys(&edits, &[]).len(), 4);
+    }
 
     #[test]
     fn a_full_disk_is_told_apart_from_other_errors() {

@@ -2,9 +2,7 @@
 //! has the broker.
 
 use serde_json::Value;
-use thrum_management::api::{
-    Applied, Backup, Configuration, ConfigurationVersion, Difference, Plan, Reloaded,
-};
+use thrum_management::api::{Applied, Backup, Configuration, ConfigurationVersion, Plan, Reloaded};
 use thrum_management::{
     BackupEnded, Benchmarks, ChangeOrder, ConfigurationChanges, ListenerOrder, OpenBackup, Program,
     ProgramError, RollbackOrder,
@@ -44,7 +42,7 @@ impl Program for Operated {
         self.around.ask.ask(|serving| serving.versions())?
     }
 
-    fn plan_rollback(&self, version: u64) -> Result<Vec<Difference>, ProgramError> {
+    fn plan_rollback(&self, version: u64) -> Result<Plan, ProgramError> {
         self.around
             .ask
             .ask(move |serving| serving.plan_rollback(version))?

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { addBan, addUser, changeUser, duration, sayable, setRules } from './commands';
+import { addBan, addUser, changedRights, changeUser, duration, sayable, setRules } from './commands';
 import { chainOf } from './chain';
-import { meant, moved, replaced, same, without } from './draft';
+import { meant, moved, rebased, replaced, rulesIn, same, without } from './draft';
 import { formatOf, namesIn, planned } from './importFile';
-import { namesOf, rulesOf, toggled } from './names';
+import { fieldOr, namesOf, rulesOf, toggled } from './names';
 
 describe('lists that are typed', () => {
   test('names have commas between, and each counts once', () =>
@@ -11,6 +11,11 @@ describe('lists that are typed', () => {
   test('a name is added, and taken away again', () => {
     expect(toggled('a', 'b')).toBe('a, b');
     expect(toggled('a, b', 'a')).toBe('b');
+  });
+  test('a name with a comma stays one name as long as nobody types', () => {
+    expect(fieldOr(['a, b', 'c'], ', ', 'a, b, c', namesOf)).toEqual(['a, b', 'c']);
+    expect(fieldOr(['a'], ', ', 'a, d', namesOf)).toEqual(['a', 'd']);
+    expect(fieldOr(undefined, ', ', '', namesOf)).toEqual([]);
   });
   test('rules have a line each', () =>
     expect(rulesOf('allow pub a\n\n deny sub # \n')).toEqual(['allow pub a', 'deny sub #']));
@@ -28,10 +33,16 @@ describe('the command that does the same', () => {
         scram: true,
       }),
     ).toBe("thrum users add 'meter 7' --role meter --allow 'pub a/#' --deny 'sub #' --scram"));
-  test('a change says what the user has then', () =>
-    expect(
-      changeUser({ name: 'a', roles: [], groups: ['g'], rules: [], superuser: false, disabled: true }),
-    ).toBe('thrum users change a --group g --no-rules --superuser false --disabled true'));
+  test('a change says what differs, unless the command cannot say it', () => {
+    expect(changeUser('a', { groups: ['g'], disabled: true })).toBe(
+      'thrum users change a --group g --disabled true',
+    );
+    expect(changeUser('a', { rules: [], superuser: false })).toBe(
+      'thrum users change a --no-rules --superuser false',
+    );
+    expect(changeUser('a', { roles: [] })).toBeNull();
+    expect(changeUser('a', { rules: ['allow pub a', 'deny sub #'] })).toBeNull();
+  });
   test('roles and groups', () => {
     expect(setRules('role', 'r', [], ['allow pub a'])).toBe("thrum roles set r --allow 'pub a'");
     expect(setRules('group', 'g', ['r'], [])).toBe('thrum users groups set g --role r');
@@ -47,6 +58,43 @@ describe('the command that does the same', () => {
       "thrum bans add --address 10.0.0.0/8 --reason 'too many' --keep-connected",
     );
     expect([duration(604_800), duration(600), duration(61)]).toEqual(['7d', '10m', '61s']);
+  });
+});
+
+describe('a change of a user', () => {
+  const was = { roles: ['a', 'b'], groups: ['g'], rules: ['allow pub a'], superuser: true, disabled: false };
+  test('has what differs, so that rights which others took away stay away', () => {
+    expect(changedRights(was, { ...was })).toEqual({});
+    expect(changedRights(was, { ...was, roles: ['a', 'b'], disabled: true })).toEqual({ disabled: true });
+    expect(
+      changedRights(was, { roles: ['a'], groups: [], rules: [], superuser: false, disabled: false }),
+    ).toEqual({ roles: ['a'], groups: [], rules: [], superuser: false });
+  });
+});
+
+describe('a draft of rules that others have changed meanwhile', () => {
+  const base = ['a', 'b', 'c'];
+  test('keeps what they added, and what was added here', () =>
+    expect(rebased(base, ['a', 'mine', 'b', 'c'], ['deny', ...base])).toEqual([
+      'deny',
+      'a',
+      'mine',
+      'b',
+      'c',
+    ]));
+  test('keeps what they removed removed, and what was removed here', () =>
+    expect(rebased(base, ['a', 'c'], ['b', 'c'])).toEqual(['c']));
+  test('puts a line whose neighbour is gone before the next one, else last', () => {
+    expect(rebased(base, ['mine', 'a', 'b', 'c'], ['b', 'c'])).toEqual(['mine', 'b', 'c']);
+    expect(rebased(['a'], ['a', 'one', 'two'], ['x'])).toEqual(['x', 'one', 'two']);
+  });
+  test('has a line that both added once', () =>
+    expect(rebased(base, [...base, 'd'], [...base, 'd'])).toEqual([...base, 'd']));
+  test('keeps a line that was moved here', () =>
+    expect(rebased(base, ['c', 'a', 'b'], [...base, 'deny'])).toEqual(['c', 'a', 'b', 'deny']));
+  test('reads rules, and nothing else', () => {
+    expect(rulesIn(['a', 1, 'b'])).toEqual(['a', 'b']);
+    expect(rulesIn(null)).toEqual([]);
   });
 });
 

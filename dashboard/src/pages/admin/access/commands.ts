@@ -37,19 +37,40 @@ export function addUser(user: UserForm & { scram: boolean }): string {
   ]);
 }
 
-export function changeUser(user: UserForm & { disabled: boolean }): string {
+/** Rights of a user, as a dialog has them. */
+export interface Rights {
+  roles: readonly string[];
+  groups: readonly string[];
+  rules: readonly string[];
+  superuser: boolean;
+  disabled: boolean;
+}
+
+/** What differs of rights, and nothing else: what others have changed meanwhile must stay. */
+export function changedRights(was: Rights, is: Rights): Partial<Rights> {
+  const differs = (name: keyof Rights) => JSON.stringify(was[name]) !== JSON.stringify(is[name]);
+  return {
+    ...(differs('roles') ? { roles: is.roles } : {}),
+    ...(differs('groups') ? { groups: is.groups } : {}),
+    ...(differs('rules') ? { rules: is.rules } : {}),
+    ...(differs('superuser') ? { superuser: is.superuser } : {}),
+    ...(differs('disabled') ? { disabled: is.disabled } : {}),
+  };
+}
+
+/** Null if the command cannot say the change: it takes no role and no group away from all that there are. */
+export function changeUser(name: string, change: Partial<Rights>): string | null {
+  const { roles, groups, rules, superuser, disabled } = change;
+  if (roles?.length === 0 || groups?.length === 0 || (rules && !sayable(rules))) return null;
   return commandOf([
     'users',
     'change',
-    user.name,
-    ...each('--role', user.roles),
-    ...each('--group', user.groups),
-    '--no-rules',
-    ...ruleOptions(user.rules),
-    '--superuser',
-    String(user.superuser),
-    '--disabled',
-    String(user.disabled),
+    name,
+    ...each('--role', roles ?? []),
+    ...each('--group', groups ?? []),
+    ...(rules ? ['--no-rules', ...ruleOptions(rules)] : []),
+    ...(superuser === undefined ? [] : ['--superuser', String(superuser)]),
+    ...(disabled === undefined ? [] : ['--disabled', String(disabled)]),
   ]);
 }
 

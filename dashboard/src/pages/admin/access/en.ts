@@ -69,6 +69,7 @@ export default {
     'This disconnects the clients of the user, and refuses later logins. Name, password and own rules are gone.',
   'user.remove.note': 'To keep it, disable it instead.',
   'user.removed': '{name} was removed.',
+  'meanwhile.fix': 'the list was loaded again: close this, open it again, and look at what is different',
   rules: 'Rules',
   'rules.own': 'Own rules',
   'rules.hint': 'A rule a line, such as allow pubsub devices/%c/#. The first that matches decides.',
@@ -172,6 +173,10 @@ export default {
   'draft.changes': '{n} {n|line differs|lines differ}, not applied',
   'draft.check': 'Check and apply…',
   'draft.discard': 'Discard',
+  'draft.theirs':
+    'Somebody else has changed these rules since you began. Look at what changed; your lines are kept, and nothing is applied before you check again.',
+  'draft.theirs.changes': 'What changed meanwhile',
+  'draft.theirs.take': 'Put my changes on what is in force',
   'draft.title.apply': 'Apply {n} changed {n|line|lines} to the rules?',
   'draft.apply': 'Apply {n} {n|line|lines}',
   'draft.valid': 'The broker has checked the rules: they are valid.',
@@ -268,6 +273,8 @@ export default {
   'bans.disconnect': 'Disconnect those that are connected',
   'bans.disconnect.hint': 'Else the ban holds for connections that come later.',
   'bans.counting': 'Counting whom it will hit…',
+  'bans.uncounted':
+    'Whom it would cut off is not known: {detail}. You can ban without disconnecting, for connections that come later.',
   'bans.hit': 'This disconnects {count} connected {n|client|clients} at once:',
   'bans.hit.kept': '{count} connected {n|client stays|clients stay} until {n|it goes|they go}:',
   'bans.hit.none': 'Nobody that is connected now is hit.',

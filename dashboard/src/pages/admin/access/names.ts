@@ -25,3 +25,13 @@ export function rulesOf(text: string): string[] {
     .map((rule) => rule.trim())
     .filter((rule) => rule !== '');
 }
+
+/** What a field says, read by `read`; what is unchanged stays as it was, whatever letters it has. */
+export function fieldOr(
+  was: readonly string[] | undefined,
+  between: string,
+  text: string,
+  read: (text: string) => string[],
+): string[] {
+  return was && text === was.join(between) ? [...was] : read(text);
+}

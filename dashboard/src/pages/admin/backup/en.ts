@@ -28,6 +28,7 @@ export default {
   remove: 'Remove…',
   'remove.label': 'Remove the backup {name}',
   removed: 'The backup {name} is removed.',
+  gone: 'The backup {name} was gone already.',
   ended: 'The backup {name} was ended.',
   'remove.title': 'Remove the backup {name}?',
   'remove.verb': 'Remove 1 backup',

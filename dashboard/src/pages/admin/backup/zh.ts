@@ -29,6 +29,7 @@ const chinese: Catalogue<keyof typeof english> = {
   remove: '删除…',
   'remove.label': '删除备份 {name}',
   removed: '备份 {name} 已删除。',
+  gone: '备份 {name} 已经不在了。',
   ended: '备份 {name} 已结束。',
   'remove.title': '删除备份 {name}？',
   'remove.verb': '删除 1 个备份',

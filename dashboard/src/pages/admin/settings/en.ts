@@ -104,6 +104,10 @@ export default {
   'back.text': 'Keys that files, variables or flags set stay as they are.',
   'back.blast':
     '**This will** replace the {fromkeys} {fromkeys|key|keys} of version {from} by the {keys} {keys|key|keys} of that version, as a new version. Some may need a restart.',
+  'back.edited': 'Files were edited since the broker read them. These keys would change with it: {keys}.',
+  'back.overridden': 'These keys of the version have no effect, because they are set elsewhere:',
+  'back.overridden.key': '{key}: {place}',
+  'versions.damaged': 'cannot be read',
   'back.verb': 'Go back to version {version}',
   rolled: 'Version {version} is in force again, as version {next}.',
   reload: 'Reload files…',

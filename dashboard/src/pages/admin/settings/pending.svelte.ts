@@ -1,6 +1,7 @@
 // Changes that are not applied yet. They stay while other tabs are looked at.
 import { type Schemas, api } from '../../../api/client';
 import { Problem, asProblem } from '../../../api/problem';
+import { session } from '../../../api/session.svelte';
 import type { Json } from './schema';
 
 export type Plan = Schemas['Plan'];
@@ -13,6 +14,10 @@ class Pending {
   asking = $state(false);
   #timer: ReturnType<typeof setTimeout> | null = null;
   #turn = 0;
+
+  constructor() {
+    session.whenPersonChanges(() => this.clear());
+  }
 
   get count(): number {
     return Object.keys(this.changes).length;

@@ -103,6 +103,10 @@ const chinese: Catalogue<keyof typeof english> = {
   'back.text': '由文件、变量或启动参数设置的键不变。',
   'back.blast':
     '**这将**用该版本的 {keys} 个键替换版本 {from} 的 {fromkeys} 个键，成为新版本。其中一些可能需要重启。',
+  'back.edited': '文件在服务器读取之后被编辑过。这些键会随之改变：{keys}。',
+  'back.overridden': '该版本的这些键不会生效，因为它们在别处设置：',
+  'back.overridden.key': '{key}：{place}',
+  'versions.damaged': '无法读取',
   'back.verb': '返回版本 {version}',
   rolled: '版本 {version} 重新生效，成为版本 {next}。',
   reload: '重新加载文件…',

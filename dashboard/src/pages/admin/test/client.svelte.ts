@@ -1,5 +1,5 @@
-// The test client: MQTT.js over a WebSocket of this page's own origin. It stays while other pages are looked at, and
-// ends with the session of the reader.
+// The test client: MQTT.js over a WebSocket of this page's own origin. It stays while other pages are looked at. When
+// its person signs out, it ends and forgets everything.
 import type { IClientOptions, IConnackPacket, IDisconnectPacket, IPublishPacket, MqttClient } from 'mqtt';
 import { session } from '../../../api/session.svelte';
 import { type PublishForm, bounded, encode, matches, secondsOf, userProperties } from './forms';
@@ -14,11 +14,11 @@ export interface Will {
   delay: string;
 }
 
+/** How the client connects. The password is no part of it: only the library keeps that, to connect again. */
 export interface ConnectForm {
   address: string;
   clientId: string;
   user: string;
-  password: string;
   version: Version;
   clean: boolean;
   keepAlive: string;
@@ -51,7 +51,10 @@ export interface Row {
   way: 'in' | 'out';
   atMs: number;
   topic: string;
+  /** The payload, or its beginning. */
   bytes: Uint8Array<ArrayBuffer>;
+  /** Bytes of the whole payload. */
+  whole: number;
   qos: number;
   retain: boolean;
   dup: boolean;
@@ -60,6 +63,7 @@ export interface Row {
   correlation: string;
   /** What became of a message that was sent. */
   outcome: 'sending' | 'sent' | 'nobody' | 'refused' | null;
+  /** Why it was refused. */
   detail: string;
 }
 
@@ -87,13 +91,17 @@ class TestClient {
   used = $state.raw<ConnectForm | null>(null);
 
   #client: MqttClient | null = null;
-  #stopWatch: (() => void) | null = null;
   #held: Row[] = [];
   #frame: ReturnType<typeof setTimeout> | null = null;
   #next = 0;
   #reason = '';
   #attempt = 0;
   #identifier = 0;
+  #turn = 0;
+
+  constructor() {
+    session.whenPersonChanges(() => this.forget());
+  }
 
   get on(): boolean {
     return this.state.kind !== 'off';
@@ -103,17 +111,19 @@ class TestClient {
     return this.state.kind === kind;
   }
 
-  async connect(form: ConnectForm): Promise<void> {
+  async connect(form: ConnectForm, password: string): Promise<void> {
     this.end();
     this.used = form;
     this.state = { kind: 'loading' };
     this.subscriptions = [];
     this.#reason = '';
     this.#attempt = 0;
+    this.#turn += 1;
+    const turn = this.#turn;
     // The library comes only when somebody connects.
     const { default: mqtt } = await import('mqtt');
-    if (!this.#is('loading')) return;
-    const client = mqtt.connect(form.address, optionsOf(form));
+    if (turn !== this.#turn || !this.#is('loading')) return;
+    const client = mqtt.connect(form.address, optionsOf(form, password));
     this.#client = client;
     this.state = { kind: 'connecting', lost: false, attempt: 1, reason: '' };
     client.on('connect', (packet) => this.#connected(packet));
@@ -136,11 +146,6 @@ class TestClient {
         this.state = { kind: 'connecting', lost: true, attempt: 1, reason: this.#reason };
     });
     client.on('message', (topic, payload, packet) => this.#take(topic, payload, packet));
-    this.#stopWatch = $effect.root(() => {
-      $effect(() => {
-        if (!session.signedIn) this.end();
-      });
-    });
   }
 
   /** Ends the connection: an orderly DISCONNECT, or a cut one, after which the broker sends the will. */
@@ -158,11 +163,19 @@ class TestClient {
     client.end(cut);
   }
 
+  /** Ends the connection, and forgets how it was made and what came by it. */
+  forget(): void {
+    this.end();
+    this.pause(false);
+    this.clear();
+    this.used = null;
+    this.received = 0;
+    this.state = { kind: 'off', reason: '' };
+  }
+
   #over(reason: string): void {
     const client = this.#client;
     this.#client = null;
-    this.#stopWatch?.();
-    this.#stopWatch = null;
     this.state = { kind: 'off', reason };
     this.subscriptions = [];
     if (reason !== '' && client) client.end(true);
@@ -230,7 +243,7 @@ class TestClient {
   async publish(form: PublishForm): Promise<void> {
     const client = this.#client;
     const encoded = encode(form.payload, form.format);
-    if (!client || 'wrong' in encoded) return;
+    if (!client || 'wrong' in encoded || 'wrong' in encode(form.correlation, form.correlationForm)) return;
     const properties = this.used?.version === 5 ? publishProperties(form) : null;
     const row: Row = {
       ...this.#row('out', form.topic, encoded.bytes),
@@ -278,6 +291,7 @@ class TestClient {
       atMs: Date.now(),
       topic,
       bytes: new Uint8Array(bytes.subarray(0, PAYLOAD_MOST)),
+      whole: bytes.length,
       qos: 0,
       retain: false,
       dup: false,
@@ -285,7 +299,7 @@ class TestClient {
       responseTopic: '',
       correlation: '',
       outcome: null,
-      detail: bytes.length > PAYLOAD_MOST ? `${bytes.length}` : '',
+      detail: '',
     };
   }
 
@@ -356,6 +370,11 @@ function listed(properties: object): [string, string][] {
   return found;
 }
 
+function correlationBytes(form: PublishForm): Uint8Array {
+  const encoded = encode(form.correlation, form.correlationForm);
+  return 'bytes' in encoded ? encoded.bytes : new Uint8Array();
+}
+
 function publishProperties(form: PublishForm): NonNullable<IPublishPacket['properties']> | null {
   const user = userProperties(form.user);
   const expiry = secondsOf(form.expiry);
@@ -363,16 +382,14 @@ function publishProperties(form: PublishForm): NonNullable<IPublishPacket['prope
     ...(form.format === 'hex' ? {} : { payloadFormatIndicator: true }),
     ...(form.contentType === '' ? {} : { contentType: form.contentType }),
     ...(form.responseTopic === '' ? {} : { responseTopic: form.responseTopic }),
-    ...(form.correlation === ''
-      ? {}
-      : { correlationData: forLibrary(new TextEncoder().encode(form.correlation)) }),
+    ...(form.correlation === '' ? {} : { correlationData: forLibrary(correlationBytes(form)) }),
     ...(expiry === null ? {} : { messageExpiryInterval: expiry }),
     ...(user === null ? {} : { userProperties: user }),
   };
   return Object.keys(properties).length === 0 ? null : properties;
 }
 
-function optionsOf(form: ConnectForm): IClientOptions {
+function optionsOf(form: ConnectForm, password: string): IClientOptions {
   const v5 = form.version === 5;
   const expiry = secondsOf(form.expiry);
   const most = secondsOf(form.receiveMaximum);
@@ -390,7 +407,7 @@ function optionsOf(form: ConnectForm): IClientOptions {
     // Its other timers are in a worker of a blob: address, which the policy of the page forbids.
     timerVariant: 'native',
     ...(form.user === '' ? {} : { username: form.user }),
-    ...(form.password === '' ? {} : { password: form.password }),
+    ...(password === '' ? {} : { password }),
     ...(v5
       ? {
           properties: {

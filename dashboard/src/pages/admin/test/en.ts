@@ -79,6 +79,7 @@ export default {
   expiry: 'Expires after, s',
   'response.topic': 'Response topic',
   correlation: 'Correlation data',
+  'correlation.form': 'Form of the correlation data',
   messages: 'Messages',
   'messages.filter': 'Only topics with this text',
   'messages.none': 'No message yet.',

@@ -8,6 +8,8 @@ import {
   topicProblem,
   userProperties,
   webSocketAddress,
+  base64,
+  correlationOf,
 } from './forms';
 
 describe('a payload', () => {
@@ -76,3 +78,27 @@ describe('the address', () => {
 
 test('the newest row is first, and old ones are forgotten', () =>
   expect(bounded([2, 1], [3, 4], 3)).toEqual([4, 3, 2]));
+
+describe('correlation data of a request', () => {
+  const hexOf = (found: ReturnType<typeof correlationOf>) => {
+    const encoded = encode(found.correlation, found.correlationForm);
+    return 'bytes' in encoded ? Buffer.from(encoded.bytes).toString('hex') : encoded.reason;
+  };
+  test.each([
+    ['', 'text'],
+    ['3432', 'text'],
+    ['c3a4', 'text'],
+    ['ff00fe', 'hex'],
+    ['efbbbf41', 'hex'],
+    ['0a41', 'hex'],
+    ['4100', 'hex'],
+  ])('%s is answered with the same bytes', (digits, form) => {
+    const found = correlationOf(digits);
+    expect([found.correlationForm, hexOf(found)]).toEqual([form, digits]);
+  });
+});
+
+test('base64 has all bytes of a payload that is long', () => {
+  const bytes = Uint8Array.from({ length: 200_001 }, (_, index) => index % 251);
+  expect(base64(bytes)).toBe(Buffer.from(bytes).toString('base64'));
+});

@@ -3,6 +3,9 @@
 export type Format = 'json' | 'text' | 'hex';
 export const FORMATS: readonly Format[] = ['json', 'text', 'hex'];
 
+/** Correlation data is any bytes: those that are no text are written as hexadecimal digits. */
+export type CorrelationForm = 'text' | 'hex';
+
 /** The bytes of a payload, or why it is none in this form. */
 export type Encoded = { bytes: Uint8Array<ArrayBuffer> } | { wrong: 'json' | 'hex'; reason: string };
 
@@ -49,6 +52,8 @@ export interface PublishForm {
   contentType: string;
   responseTopic: string;
   correlation: string;
+  /** How the correlation data is written in its field. */
+  correlationForm: CorrelationForm;
   expiry: string;
   user: string;
 }
@@ -62,9 +67,31 @@ export const EMPTY_PUBLISH: PublishForm = {
   contentType: '',
   responseTopic: '',
   correlation: '',
+  correlationForm: 'text',
   expiry: '',
   user: '',
 };
+
+/** The field of a correlation that came as hexadecimal digits: the answer must have the same bytes. */
+export function correlationOf(digits: string): Pick<PublishForm, 'correlation' | 'correlationForm'> {
+  const bytes = Uint8Array.from(digits.match(/../g) ?? [], (two) => Number.parseInt(two, 16));
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+    // A field of one line drops line ends, and nobody sees other controls.
+    if (!/\p{C}/u.test(text)) return { correlation: text, correlationForm: 'text' };
+  } catch {
+    // It is no text.
+  }
+  return { correlation: digits, correlationForm: 'hex' };
+}
+
+/** Bytes as base64, of any length. */
+export function base64(bytes: Uint8Array): string {
+  let text = '';
+  for (let at = 0; at < bytes.length; at += 0x2000)
+    text += String.fromCharCode(...bytes.subarray(at, at + 0x2000));
+  return btoa(text);
+}
 
 /** A whole number of seconds; null if the field is empty or holds none. */
 export function secondsOf(text: string): number | null {

@@ -79,6 +79,7 @@ const chinese: Catalogue<keyof typeof english> = {
   expiry: '过期时间，秒',
   'response.topic': '响应主题',
   correlation: '关联数据',
+  'correlation.form': '关联数据的形式',
   messages: '消息',
   'messages.filter': '只看含此文本的主题',
   'messages.none': '还没有消息。',

@@ -4,6 +4,7 @@ mod alarms;
 mod backups;
 mod benchmarks;
 mod log_streams;
+mod rollback;
 
 use std::fs::File;
 use std::sync::Mutex;
@@ -23,6 +24,8 @@ struct FakeProgram {
     refuses: Mutex<Option<ProgramError>>,
     /// What a plan or a rollback changes; one of the limits without it.
     differs: Mutex<Option<Difference>>,
+    /// Keys that a rollback would change because files were edited.
+    edited: Mutex<Vec<String>>,
     /// The time that a change of the level takes.
     slowness: Mutex<Duration>,
     /// Complete backups, and the one that is made.
@@ -92,6 +95,16 @@ fn key(name: &str, origin: &str) -> ConfigurationKey {
     }
 }
 
+fn planned() -> Plan {
+    Plan {
+        differences: Vec::new(),
+        restart: Vec::new(),
+        edited: Vec::new(),
+        overridden: Vec::new(),
+        fingerprint: "f".to_owned(),
+    }
+}
+
 fn applied() -> Applied {
     Applied {
         version: 3,
@@ -123,8 +136,7 @@ impl Program for FakeProgram {
     fn plan(&self, changes: ConfigurationChanges) -> Result<Plan, ProgramError> {
         let plan = Plan {
             differences: vec![self.difference()],
-            restart: Vec::new(),
-            fingerprint: "f".to_owned(),
+            ..planned()
         };
         self.ask(format!("plan {}", json!(changes)), plan)
     }
@@ -148,20 +160,27 @@ impl Program for FakeProgram {
             by: None,
             current: true,
             keys: 1,
+            damaged: false,
         };
         self.ask("versions".to_owned(), vec![version])
     }
 
-    fn plan_rollback(&self, version: u64) -> Result<Vec<Difference>, ProgramError> {
-        let differences = vec![self.difference()];
-        self.ask(format!("plan rollback {version}"), differences)
+    fn plan_rollback(&self, version: u64) -> Result<Plan, ProgramError> {
+        let plan = Plan {
+            differences: vec![self.difference()],
+            edited: self.edited.lock().unwrap().clone(),
+            ..planned()
+        };
+        self.ask(format!("plan rollback {version}"), plan)
     }
 
     fn roll_back(&self, order: RollbackOrder) -> Result<Applied, ProgramError> {
-        self.ask(
-            format!("roll back {} {}", order.version, order.by),
-            applied(),
-        )
+        let RollbackOrder {
+            version,
+            fingerprint,
+            by,
+        } = order;
+        self.ask(format!("roll back {version} {fingerprint} {by}"), applied())
     }
 
     fn reload(&self) -> Result<Reloaded, ProgramError> {
@@ -495,7 +514,7 @@ async fn a_rollback_and_a_reload_are_audited() {
         .post("/config/rollback", json!({ "version": 1 }))
         .await;
     assert_eq!(done.status, 200, "{}", done.body);
-    assert_eq!(operated.program.take_asked()[1], "roll back 1 admin");
+    assert_eq!(operated.program.take_asked()[1], "roll back 1 f admin");
     let reloaded = operated.post("/config/reload", Value::Null).await;
     assert_eq!(reloaded.body["changed"], json!(["log.level"]));
     let log = operated.api.audit(&operated.admin, 2).await;
