@@ -53,6 +53,7 @@ export default {
   'live.at': '{time} · live',
   'live.title': 'The newest value came {age} ago',
   'live.connecting': 'connecting…',
+  'live.shared': '{time} · every {n} s, as many tabs are open',
   'live.old': 'from {time}',
   'live.paused': 'paused',
   'banner.stale': 'No news from the broker for {age}. Figures are from {time}; the page tries again.',

@@ -55,6 +55,7 @@ const chinese: Catalogue<keyof typeof english> = {
   'live.at': '{time} · 实时',
   'live.title': '最新的数值在 {age} 前收到',
   'live.connecting': '正在连接…',
+  'live.shared': '{time} · 打开的标签页较多，每 {n} 秒更新',
   'live.old': '数据截至 {time}',
   'live.paused': '已暂停',
   'banner.stale': '已有 {age} 没有收到服务器的消息。数据截至 {time}；页面正在重试。',
