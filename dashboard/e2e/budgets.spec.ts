@@ -12,7 +12,7 @@ import { go, signIn } from './page';
 const SOAK_S = Number(process.env['THRUM_SOAK'] ?? 0);
 const MOST_JS = 120 * 1024;
 const MOST_PAINT_MS = 300;
-const MOST_UPDATE_MS = 20;
+const MOST_UPDATE_MS = 16;
 const MOST_STREAM = 100 * 1000;
 const MOST_HEAP_GROWTH = 1024 * 1024;
 
@@ -148,7 +148,7 @@ async function openTree(page: Page): Promise<void> {
   }
 }
 
-test('an update costs the main thread at most 20 ms, and a tab 100 KB/s, on each live page', async ({
+test('an update costs the main thread at most 16 ms, and a tab 100 KB/s, on each live page', async ({
   page,
 }) => {
   test.setTimeout(120_000);
@@ -168,8 +168,8 @@ test('an update costs the main thread at most 20 ms, and a tab 100 KB/s, on each
     for (let round = 0; round < 3; round += 1) {
       const before = { updates: meter.updates, busy: await meter.busyMs() };
       await page.waitForTimeout(seconds * 1000);
-      // What came, and the clock of the page: each second all ages on it change.
-      const updates = meter.updates - before.updates + seconds;
+      // What the clock of the page costs each second belongs to the updates.
+      const updates = Math.max(seconds, meter.updates - before.updates);
       costs.push(((await meter.busyMs()) - before.busy) / updates);
     }
     const each = costs.sort((one, other) => one - other)[1] ?? NaN;

@@ -1,5 +1,6 @@
 // The one live connection of a page. The shell and the page declare what they show; the broker sends that only,
 // and a hidden page gets nothing.
+import { now } from '../now.svelte';
 import { address } from './client';
 import { type LiveState, endsForGood, isStale, retryDelayMs } from './liveState';
 import { Problem, asProblem, noAnswer, problemOf } from './problem';
@@ -235,6 +236,7 @@ class Live {
     this.#frame = 0;
     const events = this.#inbox;
     this.#inbox = [];
+    if (events.length > 0) now.withValues();
     const there = new Set(this.#parts.values());
     for (const { event, data } of events)
       for (const part of this.#served) if (there.has(part)) part.listener(event, data);
