@@ -37,6 +37,40 @@ test('the dashboard works below a path', async ({ page }) => {
   }
 });
 
+test('ten tabs of a browser are all live', async ({ page }) => {
+  const broker = await Broker.start();
+  const client = await Client.connect(broker.mqttPort, 'one');
+  let n = 0;
+  const timer = setInterval(() => client.publish('a', String((n += 1))), 100);
+  try {
+    await signIn(page, broker, '#/topics');
+    const tabs = [page];
+    while (tabs.length < 10) {
+      const tab = await page.context().newPage();
+      tabs.push(tab);
+      // A browser has six connections to a broker for all its tabs.
+      await tab.goto(`${broker.url}#/topics`);
+      await expect(tab.getByRole('row', { name: /^a/ })).toBeVisible();
+    }
+    const values = () => Promise.all(tabs.map((tab) => tab.getByRole('row', { name: /^a/ }).innerText()));
+    const before = await values();
+    await expect
+      .poll(async () => (await values()).filter((value, index) => value === before[index]).length)
+      .toBe(0);
+    for (const tab of tabs)
+      await expect(
+        tab.locator('header').getByText(/· (live|every 8 s, as many tabs are open)$/),
+      ).toBeVisible();
+    // Those that are left give their connections back.
+    for (const tab of tabs.splice(3)) await tab.close();
+    for (const tab of tabs) await expect(tab.locator('header').getByText(/· live$/)).toBeVisible();
+  } finally {
+    clearInterval(timer);
+    client.close();
+    await broker.stop();
+  }
+});
+
 test('a hidden page has no live connection', async ({ page }) => {
   const broker = await Broker.start();
   try {

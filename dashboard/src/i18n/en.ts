@@ -105,8 +105,6 @@ export default {
   'export.csv': 'CSV',
   'export.json': 'JSON',
   'export.label': 'Save this list as {form}',
-  'list.menu': '{name} as a file, a request or a command',
-  'list.save': 'Save as {form}',
   'export.done': '{n} {n|row|rows} saved.',
   'export.cut': '{n} rows saved; there are more.',
   'same.label': '{name}: take it elsewhere',

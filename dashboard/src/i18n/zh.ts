@@ -106,8 +106,6 @@ const chinese: Catalogue<keyof typeof english> = {
   'export.csv': 'CSV',
   'export.json': 'JSON',
   'export.label': '把此列表存为 {form}',
-  'list.menu': '把{name}保存为文件，或复制为请求、命令',
-  'list.save': '保存为 {form}',
   'export.done': '已保存 {n} 行。',
   'export.cut': '已保存 {n} 行；还有更多。',
   'same.label': '{name}：导出或复制命令',
