@@ -2,6 +2,8 @@ import { expect, test } from '@playwright/test';
 import { Broker, Client, NAME, PASSWORD } from './broker';
 import { accessible, go, neverSideways, signIn, watched } from './page';
 
+/** As long as a name may be that somebody gives, without a place to break it. */
+const LONG = `robot-${'x'.repeat(194)}`;
 let broker: Broker;
 let clients: Client[] = [];
 let timer: ReturnType<typeof setInterval>;
@@ -214,9 +216,14 @@ test('the page speaks Chinese and keeps it', async ({ page }) => {
   await expect(page.locator('html')).toHaveAttribute('lang', 'zh-CN');
 });
 
-test('no page scrolls sideways, from 360 px to 4K', async ({ page }) => {
+test('no page scrolls sideways, from 360 px to 4K, however long a name is', async ({ page }) => {
+  const long = await Client.connect(broker.mqttPort, LONG);
+  long.publish(`long/${LONG}`, LONG, { retain: true });
+  await long.subscribe(`never/${LONG}`, 1);
   await signIn(page, broker);
   await neverSideways(page, [
+    `clients/${LONG}`,
+    `topics/long/${LONG}`,
     '',
     'clients',
     'clients/hist-1',
@@ -237,4 +244,6 @@ test('no page scrolls sideways, from 360 px to 4K', async ({ page }) => {
     'data',
     'more',
   ]);
+  long.publish(`long/${LONG}`, '', { retain: true });
+  long.close();
 });
