@@ -247,3 +247,26 @@ test('no page scrolls sideways, from 360 px to 4K, however long a name is', asyn
   long.publish(`long/${LONG}`, '', { retain: true });
   long.close();
 });
+
+test('a long tree draws the rows in sight, and keys lead to all of them', async ({ page }) => {
+  await signIn(page, broker, '#/topics/many/000');
+  await expect(page.getByRole('region', { name: 'many/000' })).toBeVisible();
+  const publisher = await Client.connect(broker.mqttPort, 'many');
+  for (let n = 0; n < 100; n += 1) publisher.publish(`many/${String(n).padStart(3, '0')}`, String(n));
+  const tree = page.getByRole('treegrid', { name: 'Topics' });
+  await expect(tree).toHaveAttribute('aria-rowcount', /^10\d$/);
+  expect(await tree.getByRole('row').count()).toBeLessThan(80);
+  await tree.getByRole('row', { name: /^000/ }).focus();
+  await page.keyboard.press('End');
+  const last = page.locator('[role=row]:focus');
+  await expect(last).toBeInViewport({ ratio: 1 });
+  await expect(last).toContainText('site');
+  await page.keyboard.press('ArrowUp');
+  await expect(page.locator('[role=row]:focus')).toContainText('099');
+  await page.keyboard.press('ArrowLeft');
+  await expect(page.locator('[role=row]:focus')).toContainText('many');
+  await page.keyboard.press('Home');
+  await expect(page.locator('[role=row]:focus')).toBeInViewport({ ratio: 1 });
+  await accessible(page);
+  publisher.close();
+});

@@ -8,7 +8,7 @@ const WAIT_MS = 1250;
 /** unless none has come for so long. */
 const QUIET_MS = 2500;
 
-class Now {
+export class Now {
   ms = $state(Date.now());
   #valueAtMs = 0;
 
