@@ -9,6 +9,7 @@ test('a page stays honest while the broker is away, and comes back by itself', a
     const client = await Client.connect(broker.mqttPort, 'one');
     client.publish('a', 'b');
     await expect(page.getByRole('region', { name: 'Five figures' })).toBeVisible();
+    await expect(page.locator('header').getByText('· live')).toBeVisible();
     await broker.down();
     await expect(page.getByText('No connection to the broker:')).toBeVisible();
     await expect(page.getByText(/Figures are from \d\d:\d\d:\d\d/)).toBeVisible();

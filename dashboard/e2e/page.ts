@@ -46,10 +46,13 @@ export async function signInAnew(page: Page, broker: Broker, place = ''): Promis
   await logIn(page);
 }
 
-/** Goes to a place of the signed in page. */
+let loads = 0;
+
+/** Loads a place anew with the session of the page. */
 export async function go(page: Page, broker: Broker, place: string): Promise<void> {
-  await page.goto(`${broker.url}#/${place}`);
-  await page.reload();
+  // With the same address but for "#" the browser would not load it.
+  loads += 1;
+  await page.goto(`${broker.url}?load=${loads}#/${place}`);
 }
 
 interface Violation {
@@ -63,6 +66,15 @@ const axe = readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js
 /** Fails with the violations that axe finds. */
 export async function accessible(page: Page): Promise<void> {
   await page.evaluate(await axe);
+  // Colours on their way to others are not those that the page has.
+  await page.evaluate(() =>
+    Promise.allSettled(
+      document
+        .getAnimations()
+        .filter((one) => one.effect?.getComputedTiming().endTime !== Infinity)
+        .map((one) => one.finished),
+    ),
+  );
   const found = await page.evaluate<Violation[]>(
     "axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }).then((result) => result.violations)",
   );
