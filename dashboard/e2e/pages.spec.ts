@@ -250,10 +250,11 @@ test('no page scrolls sideways, from 360 px to 4K, however long a name is', asyn
 
 test('a long tree draws the rows in sight, and keys lead to all of them', async ({ page }) => {
   await signIn(page, broker, '#/topics/many/000');
-  await expect(page.getByRole('region', { name: 'many/000' })).toBeVisible();
+  // The broker counts topics since somebody looks.
+  const tree = page.getByRole('treegrid', { name: 'Topics' });
+  await expect(tree.getByRole('row', { name: /^site/ })).toBeVisible();
   const publisher = await Client.connect(broker.mqttPort, 'many');
   for (let n = 0; n < 100; n += 1) publisher.publish(`many/${String(n).padStart(3, '0')}`, String(n));
-  const tree = page.getByRole('treegrid', { name: 'Topics' });
   await expect(tree).toHaveAttribute('aria-rowcount', /^1\d\d$/);
   expect(await tree.getByRole('row').count()).toBeLessThan(80);
   await tree.getByRole('row', { name: /^000/ }).focus();
