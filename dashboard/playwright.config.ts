@@ -14,8 +14,8 @@ export default defineConfig({
   ],
   timeout: 60_000,
   expect: { timeout: 15_000 },
-  // The tests of a file have one broker, and follow each other; two files run at the same time.
-  workers: 2,
+  // The tests of a file have one broker, and follow each other. They mostly wait: more files run than there are cores.
+  workers: 3,
   fullyParallel: false,
   reporter: 'list',
   forbidOnly: true,

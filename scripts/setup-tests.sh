@@ -16,6 +16,10 @@ has() {
     command -v "$1" >/dev/null 2>&1
 }
 
+is_debian() {
+    [ -e /etc/os-release ] && (. /etc/os-release && [ "$ID" = debian ])
+}
+
 has cargo || fail "cargo is missing: install Rust from https://rustup.rs"
 has cc || fail "a C compiler is missing: apt-get install gcc"
 has python3 || fail "python3 is missing: version $python_min or newer is needed"
@@ -42,6 +46,8 @@ python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
 has node || packages+=(nodejs)
 has npm || packages+=(npm)
 has curl || packages+=(curl)
+# Ubuntu's package of the same name needs snap: there the tests say what is missing.
+has chromium || [ -n "${CHROMIUM:-}" ] || ! is_debian || packages+=(chromium)
 has valgrind || packages+=(valgrind)
 has sslscan || packages+=(sslscan)
 compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || packages+=(postgresql)

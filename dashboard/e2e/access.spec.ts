@@ -1,7 +1,7 @@
 // Who may see what: roles, pages without a right, keys alone, and the address that leads back.
 import { type Page, expect, test } from '@playwright/test';
 import { Broker, Client, NAME, PASSWORD } from './broker';
-import { accessible, go, signIn, watched } from './page';
+import { accessible, go, logIn, signIn, watched } from './page';
 
 let broker: Broker;
 let client: Client;
@@ -19,10 +19,7 @@ test.afterAll(async () => {
 
 async function signInAs(page: Page, name: string, place = ''): Promise<void> {
   await page.goto(`${broker.url}${place}`);
-  await page.getByLabel('Name').fill(name);
-  await page.getByLabel('Password').fill(PASSWORD);
-  await page.getByRole('button', { name: 'Sign in' }).click();
-  await expect(page.getByRole('button', { name: `Session of ${name}` })).toBeVisible();
+  await logIn(page, name);
 }
 
 test('a viewer sees figures and clients, but no payloads, and changes nothing', async ({ page }) => {

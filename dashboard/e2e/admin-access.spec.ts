@@ -33,6 +33,16 @@ test('the tab is in the address, and one that does not exist is told', async ({ 
   expect(errors).toEqual([]);
 });
 
+test('on a phone the chosen tab is in view', async ({ page }) => {
+  await page.setViewportSize({ width: 400, height: 860 });
+  await signIn(page, broker, '#/admin/test');
+  const tab = page.getByRole('link', { name: 'Test client', exact: true });
+  await expect(tab).toHaveAttribute('aria-current', 'page');
+  await expect(tab).toBeInViewport({ ratio: 1 });
+  await page.getByRole('link', { name: 'Settings', exact: true }).click();
+  await expect(page.getByRole('link', { name: 'Settings', exact: true })).toBeInViewport({ ratio: 1 });
+});
+
 test('a list that cannot be read says so, and is read again', async ({ page }) => {
   await signIn(page, broker, '#/admin/audit');
   await page.route('**/api/v1/users?*', (route) => route.abort());

@@ -78,6 +78,7 @@ test('a run is shown live, and ends with a verdict and files', async ({ page }) 
   });
   await expect(page.getByRole('region', { name: 'Latency heat map' }).locator('canvas')).toBeVisible();
   await expect(page.getByRole('region', { name: 'Limits' })).toContainText('Memory of the broker');
+  await expect(page.getByRole('navigation', { name: 'Breadcrumb' })).toHaveText(/Benchmarks\s*\/\s*first$/);
   await accessible(page);
 
   await expect(page.getByRole('link', { name: 'Report', exact: true })).toBeVisible({ timeout: 40_000 });
@@ -125,6 +126,11 @@ test('a run is stopped, compared with another one, and deleted', async ({ page }
   await expect(page.getByRole('heading', { level: 1 })).toContainText('Stopped', { timeout: 30_000 });
 
   await go(page, broker, 'bench');
+  // A phone, too, shows what a run has measured.
+  const size = page.viewportSize();
+  await page.setViewportSize({ width: 400, height: 860 });
+  await expect(page.getByRole('columnheader', { name: 'p99' })).toBeVisible();
+  if (size) await page.setViewportSize(size);
   await page.getByRole('checkbox', { name: /Compare first/ }).check();
   await page.getByRole('checkbox', { name: /Compare second/ }).check();
   await accessible(page);

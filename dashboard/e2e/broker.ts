@@ -40,6 +40,8 @@ export class Broker {
   readonly below: string;
   /** Where the pages are: the broker, or what is in front of it. */
   readonly pagePort: number;
+  /** How often it was started: sessions of administrators end with it. */
+  run = 0;
   readonly #folder: string;
   #broker: ChildProcess | null = null;
   #pages: ChildProcess | null = null;
@@ -91,6 +93,7 @@ ${options.rules === false ? '' : RULES}`,
   }
 
   async up(administrator = true): Promise<void> {
+    this.run += 1;
     this.#broker = spawn(program(), ['serve', '-c', join(this.#folder, 'thrum.toml')], {
       stdio: 'ignore',
       env: {

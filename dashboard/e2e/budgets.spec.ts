@@ -12,7 +12,7 @@ import { go, signIn } from './page';
 const SOAK_S = Number(process.env['THRUM_SOAK'] ?? 0);
 const MOST_JS = 120 * 1024;
 const MOST_PAINT_MS = 300;
-const MOST_UPDATE_MS = 20;
+const MOST_UPDATE_MS = 16;
 const MOST_STREAM = 100 * 1000;
 const MOST_HEAP_GROWTH = 1024 * 1024;
 
@@ -132,6 +132,14 @@ class Meter {
     for (let round = 0; round < 2; round += 1) await this.#session.send('HeapProfiler.collectGarbage');
     return (await this.#session.send('Runtime.getHeapUsage')).usedSize;
   }
+
+  /** Elements and listeners that are alive, also those that are no longer on the page. */
+  async alive(): Promise<{ nodes: number; listeners: number }> {
+    await this.#session.send('HeapProfiler.collectGarbage');
+    const { metrics } = await this.#session.send('Performance.getMetrics');
+    const of = (wanted: string) => metrics.find(({ name }) => name === wanted)?.value ?? NaN;
+    return { nodes: of('Nodes'), listeners: of('JSEventListeners') };
+  }
 }
 
 const LIVE = ['', 'clients', 'clients/hist-1', 'topics', 'messages', 'messages/groups', 'why'];
@@ -148,7 +156,7 @@ async function openTree(page: Page): Promise<void> {
   }
 }
 
-test('an update costs the main thread at most 20 ms, and a tab 100 KB/s, on each live page', async ({
+test('an update costs the main thread at most 16 ms, and a tab 100 KB/s, on each live page', async ({
   page,
 }) => {
   test.setTimeout(120_000);
@@ -168,8 +176,8 @@ test('an update costs the main thread at most 20 ms, and a tab 100 KB/s, on each
     for (let round = 0; round < 3; round += 1) {
       const before = { updates: meter.updates, busy: await meter.busyMs() };
       await page.waitForTimeout(seconds * 1000);
-      // What came, and the clock of the page: each second all ages on it change.
-      const updates = meter.updates - before.updates + seconds;
+      // What the clock of the page costs each second belongs to the updates.
+      const updates = Math.max(seconds, meter.updates - before.updates);
       costs.push(((await meter.busyMs()) - before.busy) / updates);
     }
     const each = costs.sort((one, other) => one - other)[1] ?? NaN;
@@ -220,11 +228,17 @@ test('the heap stays flat', async ({ page }) => {
   await visit();
   await visit();
   const begin = await meter.heap();
+  const before = await meter.alive();
   const all = [begin];
   for (let round = 0; round < 3; round += 1) {
     await visit();
     all.push(await meter.heap());
   }
+  // Machine code and the minutes of the charts grow for a while. What a page forgets to take away grows for ever.
+  const after = await meter.alive();
+  told('alive after the first and the last round', JSON.stringify([before, after]));
+  expect(after.listeners).toBeLessThanOrEqual(before.listeners + 2);
+  expect(after.nodes).toBeLessThanOrEqual(before.nodes + 200);
   const growth = (all.at(-1) ?? NaN) - begin;
   told(`heap after rounds through all pages in ${seconds} s`, all.map(kib).join(', '));
   expect(growth).toBeLessThanOrEqual(MOST_HEAP_GROWTH);
@@ -286,7 +300,8 @@ test('50,000 topics at 20,000 messages a second stay smooth', async ({ page }) =
     const p = (share: number) => frames[Math.floor(frames.length * share)] ?? NaN;
     told(
       '50,000 topics at 20,000 messages/s',
-      `frames p50 ${p(0.5).toFixed(0)} ms, p99 ${p(0.99).toFixed(0)} ms, ${(busy / updates).toFixed(1)} ms an update, ` +
+      `frames p50 ${p(0.5).toFixed(0)} ms, p99 ${p(0.99).toFixed(0)} ms, ${frames.filter((gap) => gap > 50).length} of ${frames.length} above 50 ms, ` +
+        `${(busy / updates).toFixed(1)} ms for an update and the frames scrolled until the next one, ` +
         `main thread ${(busy / 100).toFixed(1)} %, stream ${(rate / 1000).toFixed(1)} KB/s; ` +
         (await page.locator('h1').innerText()).replaceAll('\n', ' '),
     );

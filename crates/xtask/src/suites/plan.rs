@@ -11,7 +11,8 @@ use super::built::{Built, TestProgram};
 use crate::workspace::Workspace;
 
 /// Long suites, which start first, with the approximate number of seconds of each on two cores.
-const LONG: [(&str, u32); 21] = [
+const LONG: [(&str, u32); 23] = [
+    ("dashboard e2e", 85),
     ("bench selfcheck", 70),
     ("interop", 60),
     ("schema", 50),
@@ -20,6 +21,7 @@ const LONG: [(&str, u32); 21] = [
     ("crash power", 40),
     ("thrum bench_tools", 31),
     ("backends mqtt", 31),
+    ("dashboard budgets", 60),
     ("crash storm", 29),
     ("agents in namespaces", 25),
     ("thrum bench_disturbed", 75),
@@ -44,11 +46,12 @@ const LIMIT_OF_CHECK: Duration = Duration::from_mins(30);
 
 /// Suites that run alone, after the others: they measure time or memory, or end a broker so soon
 /// after the clock was set that its disk must not be slow.
-const ALONE: [&str; 7] = [
+const ALONE: [&str; 8] = [
     "backends mqtt",
     "bench agents",
     "bench selfcheck",
     "crash storm",
+    "dashboard budgets",
     "thrum bench_clocks",
     "thrum bench_disturbed",
     "thrum bench_independent",
@@ -159,14 +162,18 @@ pub(super) fn suites(workspace: &Workspace, built: &Built) -> Result<Vec<Suite>>
             .push(("THRUM_STORAGE__MAX_DISK", "32MiB".into()));
         suites.push(suite);
     }
-    for (name, script) in [
-        ("interop", "tests/interop/run.sh"),
-        ("schema", "tests/schema/run.sh"),
-        ("dashboard", "dashboard/test.sh"),
-        ("agents in namespaces", "tests/agents/netns.sh"),
+    for (name, script, argument) in [
+        ("interop", "tests/interop/run.sh", None),
+        ("schema", "tests/schema/run.sh", None),
+        ("dashboard", "dashboard/test.sh", None),
+        ("dashboard e2e", "dashboard/e2e.sh", Some("pages")),
+        ("dashboard budgets", "dashboard/e2e.sh", Some("budgets")),
+        ("agents in namespaces", "tests/agents/netns.sh", None),
     ] {
         let program = workspace.root.join(script);
-        suites.push(Suite::new(name.to_owned(), program, &workspace.root));
+        let mut suite = Suite::new(name.to_owned(), program, &workspace.root);
+        suite.arguments = argument.into_iter().map(Into::into).collect();
+        suites.push(suite);
     }
     suites.push(Suite::of_check(workspace)?);
     for suite in &mut suites {
@@ -220,6 +227,8 @@ mod tests {
             "interop",
             "schema",
             "dashboard",
+            "dashboard e2e",
+            "dashboard budgets",
             "agents in namespaces",
             "conformance normative, durable",
         ];
@@ -229,7 +238,10 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         let suites = suites(&workspace(), &built(&names)).unwrap();
-        assert_eq!((&*suites[0].name, &*suites[1].name), ("check", "interop"));
+        assert_eq!(
+            (&*suites[0].name, &*suites[1].name),
+            ("check", "dashboard e2e")
+        );
         assert!(ALONE.contains(&&*suites.last().unwrap().name));
         let durable = suites
             .iter()

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { emptyRows, merged } from '../../api/rows';
-import { type Level, type Topic, above, below, limitFor, rowsOf } from './tree';
+import { sparkLine } from '../../charts/spark';
+import { Rates } from './rates';
+import { type Level, type Topic, above, below, focusAfter, limitFor, rowsOf } from './tree';
 
 const topic = (path: string, children = 0): Topic => ({
   name: path.split('/').at(-1) ?? '',
@@ -42,5 +44,55 @@ describe('the tree', () => {
     expect(limitFor(1)).toBe(100);
     expect(limitFor(8)).toBe(50);
     expect(limitFor(16)).toBe(25);
+  });
+  test('is walked with keys: over what is no topic, to the parent, into what is open, to both ends', () => {
+    const rows = rowsOf(levels, new Set(['', 'site/']), '');
+    const key = (from: string, pressed: string) => {
+      const to = focusAfter(
+        rows,
+        rows.findIndex((row) => row.key === from),
+        pressed,
+      );
+      return to === null ? null : rows[to]?.key;
+    };
+    expect(key('site', 'ArrowDown')).toBe('site/a');
+    expect(key('site', 'ArrowRight')).toBe('site/a');
+    expect(key('site/b', 'ArrowDown')).toBe('hello');
+    expect(key('hello', 'ArrowUp')).toBe('site/b');
+    expect(key('site/b', 'ArrowLeft')).toBe('site');
+    expect(key('hello', 'ArrowRight')).toBeNull();
+    expect(key('site/a', 'Home')).toBe('site');
+    expect(key('site/a', 'End')).toBe('hello');
+    expect(key('hello', 'ArrowDown')).toBeNull();
+    expect(key('hello', 'x')).toBeNull();
+  });
+});
+
+describe('rates of rows', () => {
+  const row = (key: string, rate: number) => ({
+    kind: 'topic' as const,
+    key,
+    depth: 0,
+    open: false,
+    topic: { ...topic(key), messages_per_second: rate },
+  });
+  test('make a line from the left to the right, the largest one at the top', () => {
+    expect(sparkLine([])).toBe('');
+    expect(sparkLine([0, 0])).toBe('M0 99H300');
+    expect(sparkLine([0, 5, 10])).toBe('M0 100L150 53L300 6');
+  });
+  test('are those of the last minute', () => {
+    const rates = new Rates();
+    for (let second = 0; second < 61; second += 1) rates.push([row('a', second === 0 ? 1000 : 1)]);
+    expect(rates.line('a')).toMatch(/^M0 6L5 6L/);
+    expect(rates.line('a').split('L')).toHaveLength(60);
+  });
+  test('are forgotten with their row', () => {
+    const rates = new Rates();
+    rates.push([row('a', 1), row('b', 1)]);
+    rates.push([row('b', 1)]);
+    rates.push([row('a', 2), row('b', 1)]);
+    expect(rates.line('a')).toBe('M0 6');
+    expect(rates.line('b').split('L')).toHaveLength(3);
   });
 });

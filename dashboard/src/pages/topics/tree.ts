@@ -59,6 +59,33 @@ export function rowsOf(levels: ReadonlyMap<string, Level>, open: ReadonlySet<str
   return rows;
 }
 
+/** Where a key leads from a row: the index of another row of a topic, null if it leads nowhere. */
+export function focusAfter(rows: readonly Row[], from: number, key: string): number | null {
+  const topics = rows.flatMap((row, index) => (row.kind === 'topic' ? [index] : []));
+  const depth = rows[from]?.depth ?? 0;
+  const found = (() => {
+    switch (key) {
+      case 'ArrowDown':
+      case 'j':
+        return topics.find((index) => index > from);
+      case 'ArrowUp':
+      case 'k':
+        return topics.findLast((index) => index < from);
+      case 'ArrowRight':
+        return topics.find((index) => index === from + 1 && (rows[index]?.depth ?? 0) > depth);
+      case 'ArrowLeft':
+        return topics.findLast((index) => index < from && (rows[index]?.depth ?? 0) < depth);
+      case 'Home':
+        return topics[0];
+      case 'End':
+        return topics.at(-1);
+      default:
+        return undefined;
+    }
+  })();
+  return found === undefined || found === from ? null : found;
+}
+
 /** How many rows of each level the stream is asked for: 400 for all of them together. */
 export function limitFor(levels: number): number {
   return Math.max(20, Math.min(100, Math.floor(400 / Math.max(1, levels))));
