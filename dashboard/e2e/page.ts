@@ -21,7 +21,7 @@ export async function signIn(page: Page, broker: Broker, place = ''): Promise<vo
   await page.getByLabel('Name').fill(NAME);
   await page.getByLabel('Password').fill(PASSWORD);
   await page.getByRole('button', { name: 'Sign in' }).click();
-  await expect(page.getByRole('button', { name: `Session of ${NAME}` })).toBeVisible();
+  await expect(page.getByRole('button', { name: `Session of ${NAME}`, exact: true })).toBeVisible();
 }
 
 /** Goes to a place of the signed in page. */
