@@ -61,12 +61,12 @@ for (const [how, disconnects] of [
       await expect(page.getByLabel('Client identifier')).toHaveValue('mine');
       await expect(page.getByLabel('Password')).toHaveValue('');
     }
-    await page.getByRole('button', { name: `Session of ${NAME}` }).click();
+    await page.getByRole('button', { name: `Session of ${NAME}`, exact: true }).click();
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByLabel('Name').fill(next);
     await page.getByLabel('Password').fill(PASSWORD);
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await expect(page.getByRole('button', { name: `Session of ${next}` })).toBeVisible();
+    await expect(page.getByRole('button', { name: `Session of ${next}`, exact: true })).toBeVisible();
     await expect(page.getByRole('heading', { level: 1 })).toContainText('Not connected');
     await expect(page.getByLabel('Client identifier')).not.toHaveValue('mine');
     await expect(page.getByLabel('User name')).toHaveValue('');

@@ -389,7 +389,7 @@ test('a draft of rules says what others have changed meanwhile, and keeps the ow
   const errors = watched(page);
   await broker.command('config', 'set', 'acl.rules', '["allow all pubsub site/#"]');
   await signIn(page, broker, '#/admin/access/rules');
-  await expect(page.getByLabel('Rule 1')).toHaveValue('allow all pubsub site/#');
+  await expect(page.getByLabel('Rule 1', { exact: true })).toHaveValue('allow all pubsub site/#');
   await page.getByLabel('New rule').fill('allow all pubsub mine/#');
   await page.getByRole('button', { name: 'Add', exact: true }).click();
   await broker.command('config', 'set', 'acl.rules', '["deny all pub site/a", "allow all pubsub site/#"]');
@@ -401,8 +401,8 @@ test('a draft of rules says what others have changed meanwhile, and keeps the ow
   await expect(dialog(page)).toHaveCount(0);
   await accessible(page);
   await page.getByRole('button', { name: 'Put my changes on what is in force' }).click();
-  await expect(page.getByLabel('Rule 1')).toHaveValue('deny all pub site/a');
-  await expect(page.getByLabel('Rule 3')).toHaveValue('allow all pubsub mine/#');
+  await expect(page.getByLabel('Rule 1', { exact: true })).toHaveValue('deny all pub site/a');
+  await expect(page.getByLabel('Rule 3', { exact: true })).toHaveValue('allow all pubsub mine/#');
   await page.getByRole('button', { name: 'Check and apply…' }).click();
   await dialog(page).getByRole('button', { name: 'Apply 1 line' }).click();
   await expect(page.getByText('The rules are in force.')).toBeVisible();

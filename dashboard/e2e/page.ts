@@ -24,7 +24,7 @@ export async function logIn(page: Page, name = NAME, password = PASSWORD): Promi
   await page.getByLabel('Name').fill(name);
   await page.getByLabel('Password').fill(password);
   await page.getByRole('button', { name: 'Sign in' }).click();
-  await expect(page.getByRole('button', { name: `Session of ${name}` })).toBeVisible();
+  await expect(page.getByRole('button', { name: `Session of ${name}`, exact: true })).toBeVisible();
 }
 
 /** Opens a place as the administrator. The first test at a broker logs in, the others go on with its session. */
@@ -33,7 +33,7 @@ export async function signIn(page: Page, broker: Broker, place = ''): Promise<vo
   if (kept?.run === broker.run) {
     await page.context().addCookies(kept.cookies);
     await page.goto(`${broker.url}${place}`);
-    await expect(page.getByRole('button', { name: `Session of ${NAME}` })).toBeVisible();
+    await expect(page.getByRole('button', { name: `Session of ${NAME}`, exact: true })).toBeVisible();
     return;
   }
   await signInAnew(page, broker, place);

@@ -380,7 +380,8 @@ fn plan(differences: &[Difference], edited: Vec<String>, fingerprint: String) ->
     }
 }
 
-/// Keys that differ and are neither one of those that are set nor in a table that one of them names.
+/// Keys that differ and are neither one of those that are set nor in a table that one of them
+/// names.
 fn other_keys(differences: &[Difference], set: &[&str]) -> Vec<String> {
     let is_set = |key: &str| {
         set.iter().any(|set| {
