@@ -40,7 +40,8 @@ pub use logs::{LogEvent, LogLevel, Logs};
 pub use port::HttpServer;
 pub use program::{
     BackupEnded, BenchmarkOrder, BenchmarkRefusal, Benchmarks, ChangeOrder, ConfigurationChanges,
-    ListenerOrder, Managed, OpenBackup, PinnedKey, Program, ProgramError, RollbackOrder,
+    ListenerOrder, Managed, OpenBackup, OpenRunFile, PinnedKey, Program, ProgramError,
+    RollbackOrder,
 };
 pub use security::{PreparedSettings, Security, SecurityError};
 pub use service::{ControlSocket, SOCKET, StartError};

@@ -70,6 +70,15 @@ pub struct OpenBackup {
     pub bytes: u64,
 }
 
+/// A file of a run.
+#[derive(Debug)]
+pub struct OpenRunFile {
+    /// To be read from its beginning. It stays readable when the run is removed.
+    pub file: File,
+    /// Bytes of it.
+    pub bytes: u64,
+}
+
 /// A benchmark to check or to start; its form has been checked.
 #[derive(Clone, Debug)]
 pub struct BenchmarkOrder {
@@ -145,8 +154,8 @@ pub trait Benchmarks: fmt::Debug + Send + Sync {
     fn remove(&self, id: &str) -> Result<(), ProgramError>;
     /// Whether others are compared with a run.
     fn set_baseline(&self, id: &str, is_baseline: bool) -> Result<(), ProgramError>;
-    /// Reads a file of a run.
-    fn file(&self, id: &str, name: &str) -> Result<Vec<u8>, ProgramError>;
+    /// Opens a file of a run.
+    fn open_file(&self, id: &str, name: &str) -> Result<OpenRunFile, ProgramError>;
     /// Compares runs with the first one.
     fn compare(&self, ids: &[String]) -> Result<BenchmarkComparison, ProgramError>;
 }

@@ -7,7 +7,7 @@ use thrum_management::api::{
     BenchmarkCheck, BenchmarkComparison, BenchmarkLimits, BenchmarkRun, BenchmarkRunInFull,
     BenchmarkSamples, BenchmarkScenario,
 };
-use thrum_management::{BenchmarkOrder, BenchmarkRefusal, Benchmarks, ProgramError};
+use thrum_management::{BenchmarkOrder, BenchmarkRefusal, Benchmarks, OpenRunFile, ProgramError};
 
 use super::tasks::Around;
 
@@ -80,7 +80,7 @@ impl Benchmarks for HostedBenchmarks {
         left_out()
     }
 
-    fn file(&self, _id: &str, _name: &str) -> Result<Vec<u8>, ProgramError> {
+    fn open_file(&self, _id: &str, _name: &str) -> Result<OpenRunFile, ProgramError> {
         left_out()
     }
 

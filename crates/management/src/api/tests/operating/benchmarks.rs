@@ -1,16 +1,22 @@
 //! Benchmarks over the interface, without a process.
 
+use std::sync::mpsc::{Receiver, channel};
+
 use http_body_util::BodyExt as _;
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::program::{BenchmarkOrder, BenchmarkRefusal};
+use crate::program::{BenchmarkOrder, BenchmarkRefusal, OpenRunFile};
 
 /// Benchmarks that remember what they were asked, and refuse as told.
 #[derive(Debug, Default)]
 pub(super) struct FakeBenchmarks {
     asked: Mutex<Vec<String>>,
     refuses: Mutex<Option<ProgramError>>,
+    /// Ends the next check.
+    ends_check: Mutex<Option<Receiver<()>>>,
+    /// Length of each file.
+    file_bytes: Mutex<usize>,
 }
 
 impl FakeBenchmarks {
@@ -58,6 +64,11 @@ impl Benchmarks for FakeBenchmarks {
     }
 
     fn check(&self, order: &BenchmarkOrder) -> Result<BenchmarkCheck, ProgramError> {
+        let ends = self.ends_check.lock().unwrap().take();
+        if let Some(ends) = ends {
+            self.asked.lock().unwrap().push("check waits".to_owned());
+            ends.recv_timeout(Duration::from_secs(20)).unwrap();
+        }
         self.ask(format!("check {}", words(order)))
     }
 
@@ -89,8 +100,13 @@ impl Benchmarks for FakeBenchmarks {
         self.ask(format!("baseline {id} {is_baseline}"))
     }
 
-    fn file(&self, id: &str, name: &str) -> Result<Vec<u8>, ProgramError> {
-        self.ask(format!("file {id} {name}"))
+    fn open_file(&self, id: &str, name: &str) -> Result<OpenRunFile, ProgramError> {
+        self.ask::<()>(format!("file {id} {name}"))?;
+        let len = *self.file_bytes.lock().unwrap();
+        Ok(OpenRunFile {
+            file: backups::file(len),
+            bytes: len as u64,
+        })
     }
 
     fn compare(&self, ids: &[String]) -> Result<BenchmarkComparison, ProgramError> {
@@ -255,4 +271,129 @@ async fn a_file_is_handed_out_as_one_that_a_browser_only_stores() {
     );
     let asked = operated.program.benchmarks.take_asked();
     assert_eq!(asked, ["file 20261127T065959Z-00 report.html"]);
+}
+
+#[tokio::test]
+async fn a_run_is_stopped_and_read_while_checks_wait_for_a_process() {
+    let operated = Operated::new("benchmarks-busy").await;
+    let benchmarks = &operated.program.benchmarks;
+    let (end_check, ends) = channel();
+    *benchmarks.ends_check.lock().unwrap() = Some(ends);
+    let check = || {
+        let request = operated.admin.request(Method::POST, "/benchmarks/check");
+        let request = request.header(CONTENT_TYPE, "application/json");
+        let order = json!({ "scenario": "devices" }).to_string();
+        let request = request.body(Body::from(order)).unwrap();
+        tokio::spawn(operated.api.router.clone().oneshot(request))
+    };
+    let first = check();
+    let begins = async {
+        while benchmarks.take_asked() != ["check waits"] {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), begins)
+        .await
+        .unwrap();
+    let others: Vec<_> = (0..15).map(|_| check()).collect();
+    for path in [
+        "/benchmarks/limits",
+        "/benchmarks/runs",
+        "/benchmarks/scenarios",
+    ] {
+        assert_eq!(operated.get(path).await.status, 200, "{path}");
+    }
+    let order = json!({ "scenario": "devices" });
+    assert_eq!(operated.post("/benchmarks/runs", order).await.status, 201);
+    let stopped = operated.post("/benchmarks/runs/a/stop", Value::Null).await;
+    assert_eq!(stopped.status, 202);
+    // None of the others has reached the program, and they are told when to ask again.
+    let asked = benchmarks.take_asked();
+    assert_eq!(
+        asked,
+        ["runs", "scenarios", "start devices - admin", "stop a"]
+    );
+    for other in others {
+        let other = other.await.unwrap().unwrap();
+        assert_eq!(other.status(), 429);
+        assert_eq!(other.headers()["retry-after"], "5");
+    }
+    end_check.send(()).unwrap();
+    assert_eq!(first.await.unwrap().unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_file_comes_in_portions_and_only_while_the_caller_may_have_it() {
+    let operated = Operated::new("benchmarks-portions").await;
+    let len = 150 * 1024;
+    *operated.program.benchmarks.file_bytes.lock().unwrap() = len;
+    let path = "/benchmarks/runs/20261127T065959Z-00/files/result.json";
+    let read = async |client: &Client| {
+        let request = client.request(Method::GET, path).body(Body::empty());
+        let router = operated.api.router.clone();
+        router.oneshot(request.unwrap()).await.unwrap()
+    };
+    let answer = read(&operated.admin).await;
+    assert_eq!(answer.headers()["content-length"], len.to_string());
+    let mut body = answer.into_body();
+    let mut portions = Vec::new();
+    while let Some(frame) = body.frame().await {
+        portions.push(frame.unwrap().into_data().unwrap().len());
+    }
+    assert_eq!(portions, [64 * 1024, 64 * 1024, 22 * 1024]);
+
+    let key = operated
+        .api
+        .key(&operated.admin, &["benchmarks:read"])
+        .await;
+    let mut body = read(&key).await.into_body();
+    assert!(body.frame().await.unwrap().is_ok());
+    let keys = operated.get("/keys").await;
+    let id = keys.body["keys"][0]["id"].as_str().unwrap().to_owned();
+    let path = format!("/keys/{id}");
+    assert_eq!(
+        operated.api.delete(&operated.admin, &path).await.status,
+        204
+    );
+    assert!(body.frame().await.unwrap().is_err());
+}
+
+#[tokio::test]
+async fn files_that_nobody_reads_further_hold_up_other_files_and_nothing_else() {
+    let operated = Operated::new("benchmarks-slow").await;
+    *operated.program.benchmarks.file_bytes.lock().unwrap() = 151 * 1024;
+    let path = "/benchmarks/runs/20261127T065959Z-00/files/result.json";
+    let read = async || {
+        let request = operated.admin.request(Method::GET, path);
+        let request = request.body(Body::empty()).unwrap();
+        let router = operated.api.router.clone();
+        router.oneshot(request).await.unwrap()
+    };
+    let mut bodies = Vec::new();
+    for _ in 0..8 {
+        let answer = read().await;
+        assert_eq!(answer.status(), 200);
+        bodies.push(answer.into_body());
+    }
+    let refused = read().await;
+    assert_eq!(refused.status(), 429);
+    assert_eq!(refused.headers()["retry-after"], "5");
+    let stopped = operated.post("/benchmarks/runs/a/stop", Value::Null).await;
+    assert_eq!(stopped.status, 202);
+    bodies.pop();
+    assert_eq!(read().await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_path_that_is_no_text_is_a_problem() {
+    let operated = Operated::new("benchmarks-path").await;
+    for path in [
+        "/benchmarks/runs/%ff",
+        "/benchmarks/runs/%ff/files/report.md",
+        "/benchmarks/runs/a/files/%ff",
+    ] {
+        let refused = operated.get(path).await;
+        assert_eq!(refused.status, 400, "{path}");
+        assert!(refused.body["remedy"].is_string(), "{path}");
+    }
 }

@@ -57,21 +57,22 @@ pub(super) fn check(
             .and_then(|plan| plan.targets.first())
             .unwrap_or(&loaded.url)
             .clone(),
-        plan: plan.map(shown),
+        plan: plan.and_then(shown),
         toml: plan.map(|plan| plan.toml.clone()).unwrap_or_default(),
         findings,
     }
 }
 
-fn shown(plan: &PlanLine) -> BenchmarkPlan {
-    BenchmarkPlan {
+/// None of a scenario that was not planned, because it has too many clients.
+fn shown(plan: &PlanLine) -> Option<BenchmarkPlan> {
+    Some(BenchmarkPlan {
         clients: plan.clients,
-        messages_per_sec_in: plan.messages_per_sec_in,
-        messages_per_sec_out: plan.messages_per_sec_out,
+        messages_per_sec_in: plan.messages_per_sec_in?,
+        messages_per_sec_out: plan.messages_per_sec_out?,
         duration_secs: plan.duration_secs(),
         payload_bytes: plan.payload_bytes,
         qos: plan.qos,
-    }
+    })
 }
 
 fn several(plans: &[PlanLine]) -> BenchmarkFinding {
@@ -253,6 +254,18 @@ mod tests {
         assert!(with(|plan| plan.findings.push("no files".to_owned())).contains("no files"));
         let two = |plan: &mut PlanLine| plan.targets = vec!["a".to_owned(), "b".to_owned()];
         assert!(with(two).contains("several brokers"));
+    }
+
+    #[test]
+    fn a_scenario_with_too_many_clients_is_refused_without_a_plan() {
+        let large = PlanLine {
+            clients: 2_000_000,
+            ..plan()
+        };
+        let check = check(Ok(&[large]), &limits(), &loaded(), true);
+        assert_eq!((check.ok, check.plan), (false, None));
+        assert!(!check.toml.is_empty());
+        assert!(check.findings[0].what.contains("2000000 clients"));
     }
 
     #[test]

@@ -33,8 +33,9 @@ pub(super) struct EndLine {
 pub(super) struct PlanLine {
     pub(super) name: String,
     pub(super) clients: u32,
-    pub(super) messages_per_sec_in: f64,
-    pub(super) messages_per_sec_out: f64,
+    /// None if it has more clients than were to be planned, or is a step of a sweep.
+    pub(super) messages_per_sec_in: Option<f64>,
+    pub(super) messages_per_sec_out: Option<f64>,
     pub(super) ramp_secs: f64,
     pub(super) warm_up_secs: f64,
     pub(super) hold_secs: f64,

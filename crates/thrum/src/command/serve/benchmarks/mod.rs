@@ -20,7 +20,7 @@ use thrum_management::api::{
     BenchmarkCheck, BenchmarkComparison, BenchmarkConfig, BenchmarkLimits, BenchmarkRun,
     BenchmarkRunInFull, BenchmarkSamples, BenchmarkScenario,
 };
-use thrum_management::{BenchmarkOrder, BenchmarkRefusal, Benchmarks, ProgramError};
+use thrum_management::{BenchmarkOrder, BenchmarkRefusal, Benchmarks, OpenRunFile, ProgramError};
 
 use super::tasks::Around;
 use arguments::{Aim, SCENARIO_FILE};
@@ -175,13 +175,7 @@ impl HostedBenchmarks {
         // Held while the folder is made, so that two orders do not both begin.
         let mut current = self.lock();
         if let Some(other) = current.as_ref().filter(|other| !other.is_over()) {
-            return Err(refused(
-                BenchmarkRefusal::Running,
-                format!(
-                    "the run {} is under way, and there is one at a time",
-                    other.id()
-                ),
-            ));
+            return Err(one_at_a_time(other));
         }
         let folder = self.store.create(&mut run)?;
         if let Some(toml) = &order.toml {
@@ -247,6 +241,10 @@ impl Benchmarks for HostedBenchmarks {
         if !settings.config.enabled {
             let why = "management.benchmarks.enabled is false".to_owned();
             return Err(refused(BenchmarkRefusal::Off, why));
+        }
+        // Before the check, which takes a process.
+        if let Some(other) = self.under_way().filter(|other| !other.is_over()) {
+            return Err(one_at_a_time(&other));
         }
         let (check, aim, plan) = self.checked(&order, &settings)?;
         let (true, Some(aim), Some(plan)) = (check.ok, aim, plan) else {
@@ -338,8 +336,8 @@ impl Benchmarks for HostedBenchmarks {
         self.store.write(&run)
     }
 
-    fn file(&self, id: &str, name: &str) -> Result<Vec<u8>, ProgramError> {
-        self.store.file(id, name)
+    fn open_file(&self, id: &str, name: &str) -> Result<OpenRunFile, ProgramError> {
+        self.store.open_file(id, name)
     }
 
     fn compare(&self, ids: &[String]) -> Result<BenchmarkComparison, ProgramError> {
@@ -364,7 +362,7 @@ impl Benchmarks for HostedBenchmarks {
 fn plans(order: &BenchmarkOrder, settings: &Settings) -> Result<Vec<PlanLine>, ProgramError> {
     let question = Question {
         folder: NO_FOLDER.into(),
-        arguments: arguments::check(order),
+        arguments: arguments::check(order, settings.config.clients),
         input: order.toml.clone().map(String::into_bytes),
     };
     let answered = confinement::ask(confinement_of(&settings.config), question);
@@ -429,6 +427,14 @@ fn port(listening: &Listening) -> Option<u16> {
         Bind::Address(address) if !listening.scheme.starts_with("http") => Some(address.port()),
         _ => None,
     }
+}
+
+fn one_at_a_time(other: &Current) -> ProgramError {
+    let id = other.id();
+    refused(
+        BenchmarkRefusal::Running,
+        format!("the run {id} is under way, and there is one at a time"),
+    )
 }
 
 fn refused(refusal: BenchmarkRefusal, why: String) -> ProgramError {

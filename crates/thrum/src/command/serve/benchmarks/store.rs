@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use thrum_files::Folder;
 use thrum_management::api::{BenchmarkRunInFull, KeptSamples};
-use thrum_management::{ProgramError, Thing};
+use thrum_management::{OpenRunFile, ProgramError, Thing};
 use thrum_storage::WallMillis;
 
 use super::arguments::RESULTS_FOLDER;
@@ -29,8 +29,6 @@ const SAMPLES: &str = "samples.jsonl";
 pub(super) const LINE_BYTES_MAX: u64 = 64 * 1024;
 /// Bytes of the samples of a run, a day of seconds; later ones are in memory only.
 const SAMPLES_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Bytes of a file that is handed out: a result of a day.
-const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Mode of the folder of a broker without a data directory.
 const PRIVATE: u32 = 0o700;
 /// Mode of files.
@@ -187,11 +185,11 @@ impl Store {
         Ok(kept)
     }
 
-    /// Reads a file of a run.
+    /// Opens a file of a run.
     ///
     /// # Errors
-    /// It is not there, or cannot be read.
-    pub(super) fn file(&self, id: &str, name: &str) -> Result<Vec<u8>, ProgramError> {
+    /// It is not there, or cannot be opened.
+    pub(super) fn open_file(&self, id: &str, name: &str) -> Result<OpenRunFile, ProgramError> {
         let folder = self.folder_of(id)?;
         if !folder.join(RUN).is_file() {
             return Err(missing(id));
@@ -202,16 +200,11 @@ impl Store {
             what: Thing::FileOfRun,
             name: name.to_owned(),
         })?;
-        let mut bytes = Vec::new();
-        let read = File::open(path).and_then(|file| {
-            let len = file.metadata()?.len();
-            if len > FILE_BYTES_MAX {
-                return Err(io::Error::other(format!("it has {len} bytes")));
-            }
-            file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)
+        let opened = File::open(path).and_then(|file| {
+            let bytes = file.metadata()?.len();
+            Ok(OpenRunFile { file, bytes })
         });
-        read.map_err(|error| failed(&error))?;
-        Ok(bytes)
+        opened.map_err(|error| failed(&error))
     }
 
     /// The folder of a run with its `result.json`, as it is called in that of all runs.
@@ -451,10 +444,13 @@ mod tests {
             (run.run.files, run.run.state.as_str()),
             (vec!["report.md".to_owned()], "done")
         );
-        assert_eq!(store.file(&id, "report.md").unwrap(), b"# x");
+        assert_eq!(store.open_file(&id, "report.md").unwrap().bytes, 3);
         for name in ["series.csv", "../../run.json", "run.json"] {
             assert!(
-                matches!(store.file(&id, name), Err(ProgramError::Missing { .. })),
+                matches!(
+                    store.open_file(&id, name),
+                    Err(ProgramError::Missing { .. })
+                ),
                 "{name}"
             );
         }
