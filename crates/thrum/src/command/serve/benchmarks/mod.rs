@@ -6,6 +6,7 @@ mod compared;
 mod confinement;
 mod ending;
 mod findings;
+mod identifier;
 mod lines;
 mod store;
 mod watch;
@@ -13,6 +14,7 @@ mod watch;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use thrum_broker::config::Bind;
 use thrum_broker::{Listening, Queries};
@@ -32,6 +34,8 @@ use watch::{Current, Start};
 
 /// Where a broker without a plain TCP listener would be.
 const NO_LISTENER: &str = "this broker has no open listener for plain TCP: name a target";
+/// Longest drain that the end of a run is waited for; the check has limited all stages together.
+const DRAIN_SECS_MAX: f64 = 7.0 * 86_400.0;
 /// Where processes are that have no folder.
 const NO_FOLDER: &str = "/";
 
@@ -50,6 +54,14 @@ pub(crate) struct HostedBenchmarks {
 struct Settings {
     config: BenchmarkConfig,
     connections_max: u32,
+}
+
+/// A run that passed its check.
+struct Prepared {
+    run: BenchmarkRunInFull,
+    aim: Aim,
+    /// The longest wait for its last messages.
+    drain: Duration,
 }
 
 impl HostedBenchmarks {
@@ -154,10 +166,24 @@ impl HostedBenchmarks {
         self.lock().clone()
     }
 
+    /// The run under way or the last one, if it has this identifier. It knows more than its file,
+    /// which may not be written down.
+    fn watched(&self, id: &str) -> Option<Arc<Current>> {
+        self.under_way().filter(|run| run.id() == id)
+    }
+
     /// The run under way, if it has this identifier.
     fn running(&self, id: &str) -> Option<Arc<Current>> {
-        self.under_way()
-            .filter(|run| !run.is_over() && run.id() == id)
+        self.watched(id).filter(|run| !run.is_over())
+    }
+
+    /// What is known of a run that is or was watched, with its files once there are all of them.
+    fn shown(&self, watched: &Current) -> BenchmarkRunInFull {
+        let mut run = watched.run();
+        if watched.is_over() {
+            run.run.files = self.store.files(&run.run.id);
+        }
+        run
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<Current>>> {
@@ -167,29 +193,37 @@ impl HostedBenchmarks {
     /// Makes the folder of a run and starts its process.
     fn begin(
         &self,
-        mut run: BenchmarkRunInFull,
+        prepared: Prepared,
         order: &BenchmarkOrder,
-        aim: Aim,
         config: &BenchmarkConfig,
     ) -> Result<String, ProgramError> {
+        let Prepared {
+            mut run,
+            aim,
+            drain,
+        } = prepared;
         // Held while the folder is made, so that two orders do not both begin.
         let mut current = self.lock();
         if let Some(other) = current.as_ref().filter(|other| !other.is_over()) {
             return Err(one_at_a_time(other));
         }
+        if let Some(other) = current.as_ref() {
+            other.write_end(&self.store)?;
+        }
         let folder = self.store.create(&mut run)?;
         if let Some(toml) = &order.toml {
-            let written = store::create(&folder.join(SCENARIO_FILE))
+            let written = store::create(&folder.path().join(SCENARIO_FILE))
                 .and_then(|mut file| std::io::Write::write_all(&mut file, toml.as_bytes()));
             written.map_err(|error| store::failed(&error))?;
         }
         let confinement = confinement_of(config);
         let start = Start {
             store: Arc::clone(&self.store),
-            folder,
+            folder: folder.path().to_owned(),
             confinement,
             arguments: arguments::run(order, &aim, confinement.cores),
             password: aim.password,
+            drain,
         };
         let id = run.run.id.clone();
         let begun = Arc::new(Current::new(run));
@@ -202,7 +236,10 @@ impl HostedBenchmarks {
             .ask
             .ask(|_| thread.spawn(move || watched.conduct(start)));
         spawned?.map_err(|error| ProgramError::Io(error.to_string()))?;
+        folder.keep();
         *current = Some(begun);
+        drop(current);
+        self.store.make_room();
         tracing::info!(run = id, by = order.by, "a benchmark has begun");
         Ok(id)
     }
@@ -271,30 +308,31 @@ impl Benchmarks for HostedBenchmarks {
             limits: limits_of(&settings.config),
             ..BenchmarkRunInFull::default()
         };
-        self.begin(run, &order, aim, &settings.config)
+        let drain = Duration::from_secs_f64(plan.drain_secs.clamp(0.0, DRAIN_SECS_MAX));
+        let prepared = Prepared { run, aim, drain };
+        self.begin(prepared, &order, &settings.config)
     }
 
     fn runs(&self) -> Result<Vec<BenchmarkRun>, ProgramError> {
-        let running = self.under_way().filter(|run| !run.is_over());
-        let running = running.map(|run| run.run().run);
-        let kept = self.store.list().into_iter().map(|run| match &running {
+        let watched = self.under_way().map(|run| self.shown(&run).run);
+        let kept = self.store.list().into_iter().map(|run| match &watched {
             // The file has what it began with.
-            Some(running) if running.id == run.run.id => running.clone(),
+            Some(watched) if watched.id == run.run.id => watched.clone(),
             _ => run.run,
         });
         Ok(kept.collect())
     }
 
     fn run(&self, id: &str) -> Result<BenchmarkRunInFull, ProgramError> {
-        match self.running(id) {
-            Some(run) => Ok(run.run()),
+        match self.watched(id) {
+            Some(run) => Ok(self.shown(&run)),
             None => self.store.read(id),
         }
     }
 
     fn samples(&self, id: &str, after: u64, most: usize) -> Result<BenchmarkSamples, ProgramError> {
         // The last run is in memory after its end, too.
-        let current = self.under_way().filter(|run| run.id() == id);
+        let current = self.watched(id);
         let kept = self.store.read(id)?;
         let (items, state) = if let Some(run) = current {
             run.samples(after, most)
@@ -313,7 +351,7 @@ impl Benchmarks for HostedBenchmarks {
         if self.running(id).is_some_and(|run| run.stop()) {
             return Ok(());
         }
-        let run = self.store.read(id)?;
+        let run = self.run(id)?;
         let why = format!("the run {id} is not under way: it is {}", run.run.state);
         Err(refused(BenchmarkRefusal::Ended, why))
     }
@@ -323,17 +361,20 @@ impl Benchmarks for HostedBenchmarks {
             let why = format!("the run {id} is under way");
             return Err(refused(BenchmarkRefusal::Running, why));
         }
-        self.store.remove(id)
+        self.store.remove(id)?;
+        let mut current = self.lock();
+        if current.as_ref().is_some_and(|last| last.id() == id) {
+            *current = None;
+        }
+        Ok(())
     }
 
     fn set_baseline(&self, id: &str, is_baseline: bool) -> Result<(), ProgramError> {
-        let running = self.running(id);
-        if running.is_some_and(|run| run.change(|run| run.run.baseline = is_baseline)) {
-            return Ok(());
+        let change = |run: &mut BenchmarkRunInFull| run.run.baseline = is_baseline;
+        match self.watched(id) {
+            Some(watched) => watched.change(&self.store, change),
+            None => self.store.change(id, change),
         }
-        let mut run = self.store.read(id)?;
-        run.run.baseline = is_baseline;
-        self.store.write(&run)
     }
 
     fn open_file(&self, id: &str, name: &str) -> Result<OpenRunFile, ProgramError> {
