@@ -408,13 +408,20 @@ impl fmt::Display for Cause {
 impl fmt::Display for Limit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Error { figure, cause } => write!(
-                formatter,
-                "up to {} of {} {} may be the generator's: {cause}",
-                latency(figure.bound_ns.unwrap_or(0)),
-                figure.name,
-                latency(figure.seen_ns),
-            ),
+            Self::Error { figure, cause } => {
+                let (name, seen) = (&figure.name, latency(figure.seen_ns));
+                let bound_ns = figure.bound_ns.unwrap_or(0);
+                let bound = latency(bound_ns);
+                let part = if bound_ns >= figure.seen_ns || bound == seen {
+                    "all".to_owned()
+                } else {
+                    format!("up to {bound}")
+                };
+                write!(
+                    formatter,
+                    "{part} of {name} {seen} may be the generator's: {cause}"
+                )
+            }
             Self::Unbounded { figure } => {
                 write!(
                     formatter,
@@ -527,6 +534,15 @@ mod tests {
         let text = "up to 2ms of e2e.p50 9ms may be the generator's: \
                     its thread bench-0 sent messages up to 2ms late";
         check(&middle, &[text]);
+    }
+
+    #[test]
+    fn a_figure_that_is_the_generators_as_a_whole_is_told_once() {
+        let text = "all of e2e.p75 970µs may be the generator's: \
+                    its thread bench-0 sent messages up to 2ms late";
+        for bound_ns in [970_000, 1_200_000, 969_900] {
+            check(&health(vec![figure("e2e.p75", 970_000, bound_ns)]), &[text]);
+        }
     }
 
     #[test]
