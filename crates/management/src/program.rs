@@ -115,6 +115,8 @@ pub enum BenchmarkRefusal {
     Off,
     /// A run is under way.
     Running,
+    /// Every run that is kept is a baseline, and none makes room.
+    AllBaselines,
     /// The run is not under way.
     Ended,
     /// The order has errors.
@@ -123,6 +125,21 @@ pub enum BenchmarkRefusal {
     NotAnswered,
     /// The runs have no results, or other ones.
     NotComparable,
+}
+
+/// What benchmarks do now, and how they ended since the start of the broker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BenchmarkActivity {
+    /// A run is under way.
+    pub is_running: bool,
+    /// Resident memory of its process; 0 without one.
+    pub memory_bytes: u64,
+    /// Runs that ended as `done`.
+    pub done: u64,
+    /// Runs that ended as `stopped`.
+    pub stopped: u64,
+    /// Runs that ended as `failed`.
+    pub failed: u64,
 }
 
 /// Benchmarks that run as processes beside the broker. Every call may wait for some seconds.
@@ -134,6 +151,8 @@ pub enum BenchmarkRefusal {
     reason = "the trait documents the errors of all of them"
 )]
 pub trait Benchmarks: fmt::Debug + Send + Sync {
+    /// What they do now, at once; none in a program without them.
+    fn activity(&self) -> Option<BenchmarkActivity>;
     /// What a run may take.
     fn limits(&self) -> BenchmarkLimits;
     /// The scenarios of the catalogue.

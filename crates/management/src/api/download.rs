@@ -1,5 +1,5 @@
-//! A file as the body of an answer. The next portion is read when the client has taken the last one,
-//! and only while the caller may have it.
+//! A file as the body of an answer. The next portion is read when the client has taken the last
+//! one, and only while the caller may have it.
 
 use std::fs::File;
 use std::io::{self, Read as _};

@@ -65,6 +65,11 @@ impl BenchmarkRefusal {
                 "a run is under way",
                 "wait for its end, or end it with POST /api/v1/benchmarks/runs/ID/stop",
             ),
+            Self::AllBaselines => (
+                StatusCode::CONFLICT,
+                "no room for another run",
+                "make one an ordinary run with POST /api/v1/benchmarks/runs/ID/baseline, or remove one",
+            ),
             Self::Ended => (
                 StatusCode::CONFLICT,
                 "the run has ended",

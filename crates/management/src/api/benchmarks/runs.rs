@@ -32,7 +32,7 @@ use crate::program::OpenRunFile;
 const COMPARED_MAX: usize = 4;
 /// Samples of an answer, ten minutes.
 const SAMPLES_OF_ANSWER: usize = 600;
-/// Bytes of a file that are read at once: nothing is read before the client has taken the last ones.
+/// Bytes of a file that are read at once, when the client has taken the last ones.
 const PORTION_BYTES: u64 = 64 * 1024;
 /// What a page of a report may do when a browser opens it: nothing but show itself.
 const REPORT_POLICY: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:";
@@ -81,10 +81,16 @@ pub(super) async fn start(
     sender: Sender,
     Body(body): Body<BenchmarkToRun>,
 ) -> Result<(StatusCode, Json<BenchmarkStarted>), Problem> {
-    let change = Change::new("benchmark.start", "").after(body.shown());
+    let mut after = body.shown();
+    let change = Change::new("benchmark.start", body.shown_scenario()).after(after.clone());
     let order = body.order(&sender.caller.name)?;
     let start = ask(&api, Kind::Start, move |benchmarks| benchmarks.start(order));
-    let id = api.audited(&sender.caller, change, start).await?;
+    let start = async {
+        let id = start.await?;
+        after["id"] = id.as_str().into();
+        Ok((id, after))
+    };
+    let id = api.audited_after(&sender.caller, change, start).await?;
     Ok((StatusCode::CREATED, Json(BenchmarkStarted { id })))
 }
 

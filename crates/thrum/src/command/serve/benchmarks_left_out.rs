@@ -7,7 +7,9 @@ use thrum_management::api::{
     BenchmarkCheck, BenchmarkComparison, BenchmarkLimits, BenchmarkRun, BenchmarkRunInFull,
     BenchmarkSamples, BenchmarkScenario,
 };
-use thrum_management::{BenchmarkOrder, BenchmarkRefusal, Benchmarks, OpenRunFile, ProgramError};
+use thrum_management::{
+    BenchmarkActivity, BenchmarkOrder, BenchmarkRefusal, Benchmarks, OpenRunFile, ProgramError,
+};
 
 use super::tasks::Around;
 
@@ -32,6 +34,10 @@ fn left_out<T>() -> Result<T, ProgramError> {
 }
 
 impl Benchmarks for HostedBenchmarks {
+    fn activity(&self) -> Option<BenchmarkActivity> {
+        None
+    }
+
     fn limits(&self) -> BenchmarkLimits {
         BenchmarkLimits {
             why_not: Some(WHY.to_owned()),

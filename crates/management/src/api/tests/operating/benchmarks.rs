@@ -6,7 +6,7 @@ use http_body_util::BodyExt as _;
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::program::{BenchmarkOrder, BenchmarkRefusal, OpenRunFile};
+use crate::program::{BenchmarkActivity, BenchmarkOrder, BenchmarkRefusal, OpenRunFile};
 
 /// Benchmarks that remember what they were asked, and refuse as told.
 #[derive(Debug, Default)]
@@ -52,6 +52,15 @@ fn words(order: &BenchmarkOrder) -> String {
 }
 
 impl Benchmarks for FakeBenchmarks {
+    fn activity(&self) -> Option<BenchmarkActivity> {
+        Some(BenchmarkActivity {
+            is_running: true,
+            memory_bytes: 7,
+            done: 3,
+            ..BenchmarkActivity::default()
+        })
+    }
+
     fn limits(&self) -> BenchmarkLimits {
         BenchmarkLimits {
             why_not: Some("a reason".to_owned()),
@@ -73,7 +82,8 @@ impl Benchmarks for FakeBenchmarks {
     }
 
     fn start(&self, order: BenchmarkOrder) -> Result<String, ProgramError> {
-        self.ask(format!("start {}", words(&order)))
+        self.ask::<()>(format!("start {}", words(&order)))?;
+        Ok("20261127T065959Z-00".to_owned())
     }
 
     fn runs(&self) -> Result<Vec<BenchmarkRun>, ProgramError> {
@@ -182,17 +192,26 @@ async fn requests_about_benchmarks_reach_the_program() {
 }
 
 #[tokio::test]
-async fn a_start_is_audited_without_its_password() {
+async fn a_start_is_audited_with_its_target_and_its_run_and_without_its_password() {
     let operated = Operated::new("benchmarks-audit").await;
+    let order = json!({ "scenario": "devices", "target": "mqtt://u:hidden@h:1883" });
+    operated.post("/benchmarks/runs", order).await;
     let order = json!({ "scenario": "devices", "username": "u", "password": "hidden" });
     operated.post("/benchmarks/runs", order).await;
     operated.post("/benchmarks/runs/a/stop", Value::Null).await;
-    let log = operated.get("/audit?limit=2").await.body.to_string();
-    assert!(
-        log.contains("benchmark.start") && log.contains("benchmark.stop"),
-        "{log}"
-    );
-    assert!(log.contains("devices") && !log.contains("hidden"), "{log}");
+    let log = operated.get("/audit?limit=3").await.body;
+    let entry = |place: usize| &log["entries"][place];
+    assert_eq!(entry(0)["action"], "benchmark.stop");
+    for (place, target) in [(1, Value::Null), (2, json!("mqtt://h:1883"))] {
+        let started = entry(place);
+        assert_eq!(
+            (&started["action"], &started["target"]),
+            (&json!("benchmark.start"), &json!("devices"))
+        );
+        assert_eq!(started["after"]["id"], "20261127T065959Z-00");
+        assert_eq!(started["after"]["target"], target);
+    }
+    assert!(!log.to_string().contains("hidden"), "{log}");
 }
 
 #[tokio::test]
@@ -202,6 +221,7 @@ async fn every_refusal_has_its_status_its_cause_and_its_remedy() {
         (BenchmarkRefusal::LeftOut, 501),
         (BenchmarkRefusal::Off, 409),
         (BenchmarkRefusal::Running, 409),
+        (BenchmarkRefusal::AllBaselines, 409),
         (BenchmarkRefusal::Ended, 409),
         (BenchmarkRefusal::Invalid, 422),
         (BenchmarkRefusal::NotAnswered, 500),
@@ -395,5 +415,24 @@ async fn a_path_that_is_no_text_is_a_problem() {
         let refused = operated.get(path).await;
         assert_eq!(refused.status, 400, "{path}");
         assert!(refused.body["remedy"].is_string(), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_runs_of_a_broker_are_in_its_metrics() {
+    let operated = Operated::new("benchmarks-metrics").await;
+    let request = operated.admin.request(Method::GET, "/status");
+    let mut request = request.body(Body::empty()).unwrap();
+    *request.uri_mut() = "/metrics".parse().unwrap();
+    let answer = operated.api.router.clone().oneshot(request).await.unwrap();
+    let text = answer.into_body().collect().await.unwrap().to_bytes();
+    let text = String::from_utf8(text.to_vec()).unwrap();
+    for line in [
+        "thrum_benchmark_runs_total{state=\"done\"} 3",
+        "thrum_benchmark_runs_total{state=\"failed\"} 0",
+        "thrum_benchmark_running 1",
+        "thrum_benchmark_memory_bytes 7",
+    ] {
+        assert!(text.lines().any(|known| known == line), "{line}: {text}");
     }
 }

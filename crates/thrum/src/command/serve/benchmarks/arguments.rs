@@ -5,7 +5,7 @@ use thrum_management::BenchmarkOrder;
 use thrum_transport::{Endpoint, EndpointError};
 
 /// The file of a scenario of the caller, in the folder of the run.
-pub(super) const SCENARIO_FILE: &str = "scenario.toml";
+pub(super) const SCENARIO_FILE: &str = "own-scenario.toml";
 /// A scenario that is only checked.
 const STANDARD_INPUT: &str = "-";
 /// The folder in which `thrum bench` makes that of the run.

@@ -21,9 +21,16 @@ pub(super) struct Loaded {
     pub(super) connections: u64,
 }
 
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NoPlan {
+    pub(super) why: String,
+    pub(super) remedy: &'static str,
+}
+
 /// The check of a scenario that can be read, or of one that cannot.
 pub(super) fn check(
-    planned: Result<&[PlanLine], &str>,
+    planned: Result<&[PlanLine], &NoPlan>,
     limits: &BenchmarkLimits,
     loaded: &Loaded,
     may_load_others: bool,
@@ -35,11 +42,8 @@ pub(super) fn check(
             findings.push(several(plans));
             None
         }
-        Err(why) => {
-            findings.push(error(
-                why,
-                "correct the scenario, or choose one of the list",
-            ));
+        Err(NoPlan { why, remedy }) => {
+            findings.push(error(why, remedy));
             None
         }
     };
@@ -300,8 +304,13 @@ mod tests {
         let sweep = check(Ok(&[plan(), plan()]), &limits(), &loaded(), true);
         assert!(!sweep.ok && sweep.plan.is_none());
         assert!(sweep.findings[0].remedy.contains("x/10K"));
-        let wrong = check(Err("line 3: unknown key"), &limits(), &loaded(), true);
+        let no_plan = NoPlan {
+            why: "line 3: unknown key".to_owned(),
+            remedy: "correct it",
+        };
+        let wrong = check(Err(&no_plan), &limits(), &loaded(), true);
         assert_eq!(wrong.findings[0].what, "line 3: unknown key");
+        assert_eq!(wrong.findings[0].remedy, "correct it");
         assert!(!wrong.ok && wrong.toml.is_empty());
     }
 }

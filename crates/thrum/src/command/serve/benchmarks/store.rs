@@ -3,18 +3,19 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use thrum_files::Folder;
 use thrum_management::api::{BenchmarkRunInFull, KeptSamples};
-use thrum_management::{OpenRunFile, ProgramError, Thing};
+use thrum_management::{BenchmarkRefusal, OpenRunFile, ProgramError, Thing};
 
 use super::arguments::RESULTS_FOLDER;
 use super::ending::{CUT_OFF, CUT_OFF_REMEDY};
 use super::identifier::{is_id, next_id};
 use super::lines::ProgressLine;
+use super::temporary::TemporaryFolder;
 use crate::command::shown::{now, time};
 
 /// Runs that are kept: a week of some a day. Older ones make room, unless they are baselines.
@@ -29,8 +30,6 @@ const SAMPLES: &str = "samples.jsonl";
 pub(super) const LINE_BYTES_MAX: u64 = 64 * 1024;
 /// Bytes of the samples of a run, a day of seconds; later ones are in memory only.
 const SAMPLES_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Mode of the folder of a broker without a data directory.
-const PRIVATE: u32 = 0o700;
 /// Mode of files.
 const FILE_MODE: u32 = 0o600;
 
@@ -52,7 +51,7 @@ pub(super) struct Store {
     /// Empty if the broker has none.
     data_dir: PathBuf,
     /// The folder of a broker without a data directory, made with its first run.
-    temporary: OnceLock<PathBuf>,
+    temporary: OnceLock<TemporaryFolder>,
     /// The identifier that was given last, also if its run is gone. Held while a folder is made.
     last_id: Mutex<String>,
     /// Held while what is known of a run is read, changed and written down, each in moments: two
@@ -315,16 +314,17 @@ impl Store {
         let others = runs.into_iter().rev().filter(|run| !run.run.baseline);
         let oldest: Vec<String> = others.take(surplus).map(|run| run.run.id).collect();
         if oldest.len() < surplus {
-            return Err(ProgramError::Conflict(format!(
-                "all {RUNS_MAX} runs that are kept are baselines"
-            )));
+            return Err(ProgramError::Benchmark {
+                refusal: BenchmarkRefusal::AllBaselines,
+                why: format!("all {RUNS_MAX} runs that are kept are baselines"),
+            });
         }
         Ok(oldest)
     }
 
     fn folder(&self) -> Result<Folder, ProgramError> {
         let made = if self.data_dir.as_os_str().is_empty() {
-            self.temporary_folder().and_then(|path| Folder::open(&path))
+            self.temporary_folder().and_then(Folder::open)
         } else {
             let opened = Folder::open(&self.data_dir);
             opened.and_then(|folder| folder.open_or_create_directory(FOLDER))
@@ -332,21 +332,19 @@ impl Store {
         made.map_err(|error| failed(&error))
     }
 
-    fn temporary_folder(&self) -> io::Result<PathBuf> {
-        if let Some(path) = self.temporary.get() {
-            return Ok(path.clone());
+    fn temporary_folder(&self) -> io::Result<&Path> {
+        if self.temporary.get().is_none() {
+            // Another thread may have been faster, and this one is removed again.
+            self.temporary.set(TemporaryFolder::create()?).ok();
         }
-        let name = format!("thrum-benchmarks-{}-{}", std::process::id(), now());
-        let path = std::env::temp_dir().join(name);
-        // Not one that somebody else has made there.
-        fs::DirBuilder::new().mode(PRIVATE).create(&path)?;
-        Ok(self.temporary.get_or_init(|| path).clone())
+        let made = self.temporary.get().map(TemporaryFolder::path);
+        made.ok_or_else(|| io::Error::from(ErrorKind::NotFound))
     }
 
     /// The folder of all runs, if there is one.
     fn existing(&self) -> Option<PathBuf> {
         if self.data_dir.as_os_str().is_empty() {
-            return self.temporary.get().cloned();
+            return self.temporary.get().map(|of| of.path().to_owned());
         }
         let path = self.data_dir.join(FOLDER);
         path.is_dir().then_some(path)
@@ -357,14 +355,6 @@ impl Store {
         parent
             .map(|parent| parent.join(id))
             .ok_or_else(|| missing(id))
-    }
-}
-
-impl Drop for Store {
-    fn drop(&mut self) {
-        if let Some(path) = self.temporary.get() {
-            fs::remove_dir_all(path).ok();
-        }
     }
 }
 
@@ -552,6 +542,21 @@ mod tests {
     }
 
     #[test]
+    fn there_is_no_room_for_a_run_beside_baselines_alone() {
+        let store = in_memory();
+        for _ in 0..RUNS_MAX {
+            let id = add(&store, "done");
+            store.change(&id, |run| run.run.baseline = true).unwrap();
+        }
+        let refused = store.create(&mut BenchmarkRunInFull::default());
+        let refusal = BenchmarkRefusal::AllBaselines;
+        assert!(
+            matches!(refused, Err(ProgramError::Benchmark { refusal: of, .. }) if of == refusal)
+        );
+        assert_eq!(ids_in(&store.path().unwrap()).len(), RUNS_MAX);
+    }
+
+    #[test]
     fn a_run_that_does_not_begin_leaves_nothing_and_removes_nothing() {
         let store = in_memory();
         let kept: Vec<String> = (0..RUNS_MAX).map(|_| add(&store, "done")).collect();
@@ -592,15 +597,11 @@ mod tests {
     fn changes_at_the_same_time_are_all_made() {
         let store = in_memory();
         let id = add(&store, "done");
-        std::thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| {
-                    for _ in 0..20 {
-                        store.change(&id, |run| run.run.clients += 1).unwrap();
-                    }
-                });
-            }
-        });
+        let add_some = || {
+            let adds = (0..20).map(|_| store.change(&id, |run| run.run.clients += 1));
+            adds.for_each(Result::unwrap);
+        };
+        std::thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(add_some))));
         assert_eq!(store.read(&id).unwrap().run.clients, 160);
     }
 

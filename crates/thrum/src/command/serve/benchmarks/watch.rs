@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,6 +14,7 @@ use thrum_bench::clock::monotonic_ns;
 use thrum_management::ProgramError;
 use thrum_management::api::{BenchmarkRunInFull, BenchmarkSample, BenchmarkStage, KeptSamples};
 
+use super::activity::Activity;
 use super::confinement::{self, COMPLAINT_BYTES_MAX, Confinement, Question, resident_bytes};
 use super::ending::{Ended, Killed, conclude};
 use super::lines::{EndLine, ProgressLine};
@@ -36,6 +37,9 @@ const WRITE_INTERVAL: Duration = Duration::from_secs(10);
 /// What helps if the end of a run is not written down.
 const UNWRITTEN_REMEDY: &str =
     "make room in the data directory, or correct its owner and mode: it is tried again every 10 s";
+/// Between two looks whether a run has ended with the broker, and how many there are: 2 s in all.
+const ABANDON_INTERVAL: Duration = Duration::from_millis(20);
+const ABANDON_LOOKS_MAX: usize = 100;
 /// Lines that wait to be looked at; the process waits when there are more.
 const LINES_MAX: usize = 16;
 
@@ -45,6 +49,8 @@ pub(super) struct Current {
     /// Held for moments, by its thread and by requests.
     state: Mutex<State>,
     stops: AtomicBool,
+    /// The broker stops, and the run with it.
+    is_abandoned: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -69,7 +75,8 @@ enum WrittenEnd {
 /// What is started.
 #[derive(Debug)]
 pub(super) struct Start {
-    pub(super) store: Arc<Store>,
+    /// Goes with the broker, for which this run does not wait.
+    pub(super) store: Weak<Store>,
     pub(super) folder: PathBuf,
     pub(super) confinement: Confinement,
     pub(super) arguments: Vec<String>,
@@ -77,6 +84,7 @@ pub(super) struct Start {
     pub(super) password: Option<Secret>,
     /// The longest drain of the scenario.
     pub(super) drain: Duration,
+    pub(super) activity: Arc<Activity>,
 }
 
 impl Current {
@@ -90,6 +98,7 @@ impl Current {
                 end: WrittenEnd::Written,
             }),
             stops: AtomicBool::new(false),
+            is_abandoned: AtomicBool::new(false),
         }
     }
 
@@ -108,8 +117,9 @@ impl Current {
         let state = self.state();
         let mut run = state.run.clone();
         if let WrittenEnd::Failed(why) = &state.end {
-            let why =
-                format!("the end of the run is not written down, and goes with the broker: {why}");
+            let why = format!(
+                "the end of the run is not written down, and is lost if the broker ends: {why}"
+            );
             run.run.error = Some(match run.run.error.take() {
                 Some(error) => format!("{error}; {why}"),
                 None => why,
@@ -130,6 +140,19 @@ impl Current {
     pub(super) fn stop(&self) -> bool {
         self.stops.store(true, Ordering::Relaxed);
         !self.is_over()
+    }
+
+    /// Ends it at once, without a report, and waits for a moment until that is written down.
+    pub(super) fn abandon(&self) {
+        self.is_abandoned.store(true, Ordering::Relaxed);
+        for _ in 0..ABANDON_LOOKS_MAX {
+            let state = self.state();
+            if state.is_over && state.end != WrittenEnd::Pending {
+                return;
+            }
+            drop(state);
+            std::thread::park_timeout(ABANDON_INTERVAL);
+        }
     }
 
     /// Changes what is known of it, and writes it down.
@@ -179,7 +202,9 @@ impl Current {
             arguments,
             password,
             drain,
+            activity,
         } = start;
+        activity.begin();
         let question = Question {
             folder: folder.clone(),
             arguments,
@@ -189,7 +214,7 @@ impl Current {
             Ok(child) => {
                 let planned_secs = self.state().run.run.planned_secs;
                 let bounds = Bounds::new(confinement.memory_bytes, planned_secs, drain);
-                self.watch(child, &folder, bounds)
+                self.watch(child, &folder, bounds, &activity)
             }
             Err(error) => Ended {
                 code: None,
@@ -199,12 +224,12 @@ impl Current {
                 was_stopped: false,
             },
         };
-        self.conclude(ended);
+        self.conclude(ended, &activity);
         self.write_end_at_last(&store);
     }
 
     /// Notes its end.
-    fn conclude(&self, ended: Ended) {
+    fn conclude(&self, ended: Ended, activity: &Activity) {
         let mut state = self.state();
         conclude(&mut state.run, ended);
         state.run.run.ended_at = Some(time(now()));
@@ -217,13 +242,19 @@ impl Current {
         );
         state.samples.finish();
         state.end = WrittenEnd::Pending;
+        activity.end(&state.run.run.state);
         state.is_over = true;
     }
 
     /// Tries until the end is written down.
-    fn write_end_at_last(&self, store: &Store) {
+    fn write_end_at_last(&self, store: &Weak<Store>) {
         let mut is_told = false;
-        while let Err(error) = self.write_end(store) {
+        let write = || {
+            store
+                .upgrade()
+                .map_or(Ok(()), |store| self.write_end(&store))
+        };
+        while let Err(error) = write() {
             if !is_told {
                 tracing::warn!(%error, run = self.id(), "the end of a benchmark is not written down, and is tried again");
                 is_told = true;
@@ -236,7 +267,7 @@ impl Current {
         }
     }
 
-    fn watch(&self, mut child: Child, folder: &Path, bounds: Bounds) -> Ended {
+    fn watch(&self, mut child: Child, folder: &Path, bounds: Bounds, activity: &Activity) -> Ended {
         let (sender, lines) = sync_channel(LINES_MAX);
         let output = child.stdout.take().map(|pipe| (pipe, sender));
         if let Some((pipe, sender)) = output {
@@ -249,6 +280,7 @@ impl Current {
         }
         let mut watched = Watched {
             current: self,
+            activity,
             samples: SampleFile::create(folder),
             bounds,
             child,
@@ -274,13 +306,18 @@ impl Current {
         "running".clone_into(&mut state.run.run.state);
         state.run.run.stage = Some(sample.stage.clone());
         let stages = &mut state.run.stages;
-        match stages.last_mut().filter(|last| last.name == sample.stage) {
-            Some(last) => last.to_secs = to_secs,
-            None => stages.push(BenchmarkStage {
+        if let Some(last) = stages.last_mut().filter(|last| last.name == sample.stage) {
+            last.to_secs = to_secs;
+        } else {
+            // The second in which a stage ended is shorter.
+            if let Some(before) = stages.last_mut() {
+                before.to_secs = sample.at_secs;
+            }
+            stages.push(BenchmarkStage {
                 name: sample.stage.clone(),
                 from_secs: sample.at_secs,
                 to_secs,
-            }),
+            });
         }
         if !sample.thresholds.is_empty() {
             state.run.thresholds.clone_from(&sample.thresholds);
@@ -347,6 +384,7 @@ impl Bounds {
 /// The process of a run.
 struct Watched<'a> {
     current: &'a Current,
+    activity: &'a Activity,
     samples: SampleFile,
     bounds: Bounds,
     child: Child,
@@ -422,8 +460,13 @@ impl Watched<'_> {
 
     fn excess(&self) -> Option<Killed> {
         let since = |ns: u64| Duration::from_nanos(monotonic_ns().saturating_sub(ns));
+        if self.current.is_abandoned.load(Ordering::Relaxed) {
+            return Some(Killed::BrokerStops);
+        }
+        let memory_bytes = resident_bytes(self.child.id());
+        self.activity.take_memory(memory_bytes);
         self.bounds.excess(Taken {
-            memory_bytes: resident_bytes(self.child.id()),
+            memory_bytes,
             since_begun: since(self.began_ns),
             since_said: since(self.said_ns),
             since_stopped: self.stopped_ns.map(since),
@@ -557,7 +600,7 @@ mod tests {
             killed: None,
             was_stopped: false,
         };
-        current.conclude(ended);
+        current.conclude(ended, &Activity::default());
         assert!(current.write_end(&store).is_err());
         assert_eq!(store.read(&id).unwrap().run.state, "running");
         let run = current.run().run;
@@ -576,13 +619,14 @@ mod tests {
         );
         assert_eq!(current.run().run.error, run.error);
         // One that is removed meanwhile is not waited for.
-        current.conclude(Ended {
+        let stopped = Ended {
             code: None,
             end: None,
             complaint: String::new(),
             killed: None,
             was_stopped: true,
-        });
+        };
+        current.conclude(stopped, &Activity::default());
         store.remove(&id).unwrap();
         current.write_end(&store).unwrap();
     }
@@ -593,7 +637,7 @@ mod tests {
         for (n, stage) in [(1, "ramp"), (2, "hold"), (3, "hold")] {
             current.add(BenchmarkSample {
                 n,
-                at_secs: [0.0, 1.0, 2.0][usize::try_from(n).unwrap() - 1],
+                at_secs: [0.0, 0.8, 1.8][usize::try_from(n).unwrap() - 1],
                 stage: stage.to_owned(),
                 ..BenchmarkSample::default()
             });
@@ -604,7 +648,7 @@ mod tests {
             .iter()
             .map(|of| (of.name.as_str(), of.to_secs))
             .collect();
-        assert_eq!(stages, [("ramp", 1.0), ("hold", 3.0)]);
+        assert_eq!(stages, [("ramp", 0.8), ("hold", 2.8)]);
         assert_eq!(
             (run.run.state.as_str(), run.run.stage.as_deref()),
             ("running", Some("hold"))
