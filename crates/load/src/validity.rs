@@ -408,33 +408,26 @@ impl fmt::Display for Cause {
 impl fmt::Display for Limit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Error { figure, cause } => write!(
-                formatter,
-                "up to {} of {} {} may be the generator's: {cause}",
-                latency(figure.bound_ns.unwrap_or(0)),
-                figure.name,
-                latency(figure.seen_ns),
-            ),
+            Self::Error { figure, cause } => {
+                let (name, seen) = (&figure.name, latency(figure.seen_ns));
+                let part = match latency(figure.bound_ns.unwrap_or(0).min(figure.seen_ns)) {
+                    bound if bound == seen => "all".to_owned(),
+                    bound => format!("up to {bound}"),
+                };
+                let text = format!("{part} of {name} {seen} may be the generator's: {cause}");
+                formatter.write_str(&text)
+            }
             Self::Unbounded { figure } => {
-                write!(
-                    formatter,
-                    "how much of {figure} may be the generator's is not known"
-                )
+                let text = format!("how much of {figure} may be the generator's is not known");
+                formatter.write_str(&text)
             }
             Self::Busy { share } => {
-                write!(
-                    formatter,
-                    "a generator thread was busy {} of the time",
-                    percent(*share)
-                )
+                let share = percent(*share);
+                write!(formatter, "a generator thread was busy {share} of the time")
             }
             Self::NotSent { missing, offered } => {
-                write!(
-                    formatter,
-                    "{} of {} messages were not sent",
-                    count(*missing),
-                    count(*offered)
-                )
+                let (missing, offered) = (count(*missing), count(*offered));
+                write!(formatter, "{missing} of {offered} messages were not sent")
             }
             Self::Stolen { share } => write!(
                 formatter,
@@ -527,6 +520,15 @@ mod tests {
         let text = "up to 2ms of e2e.p50 9ms may be the generator's: \
                     its thread bench-0 sent messages up to 2ms late";
         check(&middle, &[text]);
+    }
+
+    #[test]
+    fn a_figure_that_is_the_generators_as_a_whole_is_told_once() {
+        let text = "all of e2e.p75 970µs may be the generator's: \
+                    its thread bench-0 sent messages up to 2ms late";
+        for bound_ns in [1_200_000, 969_900] {
+            check(&health(vec![figure("e2e.p75", 970_000, bound_ns)]), &[text]);
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::login::Refusal;
+use crate::program::BenchmarkActivity;
 
 /// Reasons of refusals, as labels.
 const REASONS: [&str; 14] = [
@@ -47,6 +48,8 @@ pub struct InterfaceFigures {
     pub audit_left_out: u64,
     /// Looks at payloads that were refused, as the audit log would have had too many.
     pub audit_looks_refused: u64,
+    /// What benchmarks do, in a program with them.
+    pub benchmarks: Option<BenchmarkActivity>,
 }
 
 /// A figure with its label.

@@ -72,6 +72,15 @@ pub struct OpenBackup {
     pub bytes: u64,
 }
 
+/// A file of a run.
+#[derive(Debug)]
+pub struct OpenRunFile {
+    /// To be read from its beginning. It stays readable when the run is removed.
+    pub file: File,
+    /// Bytes of it.
+    pub bytes: u64,
+}
+
 /// A benchmark to check or to start; its form has been checked.
 #[derive(Clone, Debug)]
 pub struct BenchmarkOrder {
@@ -108,6 +117,8 @@ pub enum BenchmarkRefusal {
     Off,
     /// A run is under way.
     Running,
+    /// Every run that is kept is a baseline, and none makes room.
+    AllBaselines,
     /// The run is not under way.
     Ended,
     /// The order has errors.
@@ -116,6 +127,21 @@ pub enum BenchmarkRefusal {
     NotAnswered,
     /// The runs have no results, or other ones.
     NotComparable,
+}
+
+/// What benchmarks do now, and how they ended since the start of the broker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BenchmarkActivity {
+    /// A run is under way.
+    pub is_running: bool,
+    /// Resident memory of its process; 0 without one.
+    pub memory_bytes: u64,
+    /// Runs that ended as `done`.
+    pub done: u64,
+    /// Runs that ended as `stopped`.
+    pub stopped: u64,
+    /// Runs that ended as `failed`.
+    pub failed: u64,
 }
 
 /// Benchmarks that run as processes beside the broker. Every call may wait for some seconds.
@@ -127,6 +153,8 @@ pub enum BenchmarkRefusal {
     reason = "the trait documents the errors of all of them"
 )]
 pub trait Benchmarks: fmt::Debug + Send + Sync {
+    /// What they do now, at once; none in a program without them.
+    fn activity(&self) -> Option<BenchmarkActivity>;
     /// What a run may take.
     fn limits(&self) -> BenchmarkLimits;
     /// The scenarios of the catalogue.
@@ -147,8 +175,8 @@ pub trait Benchmarks: fmt::Debug + Send + Sync {
     fn remove(&self, id: &str) -> Result<(), ProgramError>;
     /// Whether others are compared with a run.
     fn set_baseline(&self, id: &str, is_baseline: bool) -> Result<(), ProgramError>;
-    /// Reads a file of a run.
-    fn file(&self, id: &str, name: &str) -> Result<Vec<u8>, ProgramError>;
+    /// Opens a file of a run.
+    fn open_file(&self, id: &str, name: &str) -> Result<OpenRunFile, ProgramError>;
     /// Compares runs with the first one.
     fn compare(&self, ids: &[String]) -> Result<BenchmarkComparison, ProgramError>;
 }

@@ -163,6 +163,7 @@ impl Security {
             audit_failures: self.audit.failures(),
             audit_left_out: self.audit.refusals_left_out(),
             audit_looks_refused: self.audit.looks_refused(),
+            benchmarks: None,
         }
     }
 

@@ -27,6 +27,8 @@ const FIRST_NS: f64 = 10_000.0;
 /// From [`FIRST_NS`] to 100 s.
 const DECADES: f64 = 7.0;
 const NS_PER_MS: f64 = 1e6;
+/// The share of messages that arrived, which is judged when none is on its way any longer.
+const DELIVERED: &str = "delivered";
 
 /// What the latencies of a run are of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -167,7 +169,7 @@ pub struct LiveThreshold {
     pub value: Option<f64>,
     /// The figure with its unit: `3.9ms`.
     pub value_text: String,
-    /// Whether it is kept; null while there is no figure.
+    /// Whether it is kept; null while there is no figure, or if only the end decides.
     pub pass: Option<bool>,
 }
 
@@ -247,7 +249,7 @@ impl Sampler {
         // Both are of the whole run so far.
         if let Some(last) = samples.last_mut() {
             last.errors = self.new_errors(so_far);
-            last.thresholds = thresholds(so_far);
+            last.thresholds = thresholds_so_far(so_far);
         }
         samples
     }
@@ -400,6 +402,16 @@ fn thresholds(run: &RunResult) -> Vec<LiveThreshold> {
     shown.collect()
 }
 
+/// The same while the run is under way: messages on their way are not lost.
+fn thresholds_so_far(run: &RunResult) -> Vec<LiveThreshold> {
+    let mut thresholds = thresholds(run);
+    let at_the_end = |of: &&mut LiveThreshold| of.what == DELIVERED;
+    for undecided in thresholds.iter_mut().filter(at_the_end) {
+        undecided.pass = None;
+    }
+    thresholds
+}
+
 fn stages(series: &[Second]) -> Vec<LiveStage> {
     let mut stages: Vec<LiveStage> = Vec::new();
     for second in series {
@@ -479,6 +491,17 @@ mod tests {
         );
         let next = sampler.samples(&run, &two[..1]);
         assert_eq!((next[0].n, next[0].errors.len()), (3, 0));
+    }
+
+    #[test]
+    fn messages_on_their_way_do_not_miss_a_limit() {
+        let mut run = sample::run();
+        run.thresholds[0].metric = "delivered".to_owned();
+        run.thresholds[0].pass = false;
+        let sampled = Sampler::default().samples(&run, &[SecondLatencies::default()]);
+        assert_eq!(sampled[0].thresholds[0].pass, None);
+        let end = LiveEnd::new(&run, None);
+        assert_eq!(end.thresholds[0].pass, Some(false));
     }
 
     #[test]

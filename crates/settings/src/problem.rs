@@ -53,6 +53,8 @@ pub struct Place {
     span: Range<usize>,
     /// The text behind the key is not shown.
     hides_value: bool,
+    /// Its line is not shown.
+    hides_line: bool,
 }
 
 /// Parts of a file that may contain secrets.
@@ -65,6 +67,7 @@ impl Place {
             source: Arc::clone(source),
             span,
             hides_value: false,
+            hides_line: false,
         }
     }
 
@@ -209,6 +212,9 @@ impl fmt::Display for Problem {
         let Some(place) = &self.place else {
             return write!(formatter, "{}: {}", self.origin, self.message);
         };
+        if place.hides_line {
+            return write!(formatter, "{}: {}", place.shown_at(), self.message);
+        }
         let text = &place.source.text;
         let start = place.line_start();
         let line = place.shown_line();
@@ -243,6 +249,18 @@ impl fmt::Display for Problem {
 pub struct Problems(pub Vec<Problem>);
 
 impl Problems {
+    /// The same without the lines of the files: any of them may have a secret, whatever its key is
+    /// called.
+    #[must_use]
+    pub fn without_lines(mut self) -> Self {
+        let places = self
+            .0
+            .iter_mut()
+            .filter_map(|problem| problem.place.as_mut());
+        places.for_each(|place| place.hides_line = true);
+        self
+    }
+
     /// Where they are, for those who may not read the files.
     pub fn places(&self) -> String {
         let places: Vec<String> = self.0.iter().map(Problem::written_at).collect();
@@ -313,6 +331,15 @@ mod tests {
             "a.toml:1:5: wrong\n  1 | a = 1\n    |     ^"
         );
         assert_eq!(shown("", 0..0), "a.toml:1:1: wrong\n  1 | \n    | ^");
+    }
+
+    #[test]
+    fn a_problem_without_its_line_has_its_place_and_its_message() {
+        let text = "a = 1\npasword = 'hidden'\n";
+        let source = Arc::new(Source::new(PathBuf::from("a.toml"), text.to_owned()));
+        let problem = Problem::at(Place::new(&source, 6..13), "unknown key");
+        let shown = Problems::from(problem).without_lines().to_string();
+        assert_eq!(shown, "a.toml:2:1: unknown key");
     }
 
     #[test]

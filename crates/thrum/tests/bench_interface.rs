@@ -342,6 +342,48 @@ fn a_run_that_is_stopped_ends_with_its_report_and_one_that_is_cut_off_leaves_not
     );
 }
 
+#[test]
+fn a_run_ends_with_a_broker_that_stops_and_says_so() {
+    let mut broker = Broker::start("stops", "");
+    let id = broker.begin(&devices(600));
+    broker.wait(&id, |run| run["state"] == "running");
+    let pid = i32::try_from(broker.child.id()).unwrap();
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    broker.child.wait().unwrap();
+    let file = broker.folder.join(format!("data/benchmarks/{id}/run.json"));
+    let run: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    assert_eq!(run["state"], "failed", "{run}");
+    let error = run["error"].as_str().unwrap();
+    assert!(error.contains("the broker ended"), "{run}");
+}
+
+#[test]
+fn checks_that_wait_for_each_other_do_not_hold_up_a_stop() {
+    let broker = Broker::start("busy", "");
+    let id = broker.begin(&devices(600));
+    let order = json!({ "scenario": "sharedsub-50K-500", "clients": 49_000 });
+    std::thread::scope(|scope| {
+        let check = || broker.json("POST", "/check", &order);
+        let checks: Vec<_> = (0..16).map(|_| scope.spawn(check)).collect();
+        let began = Instant::now();
+        let (status, _) = broker.ask("POST", &format!("/runs/{id}/stop"), &Value::Null);
+        assert_eq!(status, 202);
+        assert!(began.elapsed() < Duration::from_secs(5));
+        for check in checks {
+            let (status, answer) = check.join().unwrap();
+            let is_told = status == 200 || answer["retry_after_secs"].is_u64();
+            assert!(is_told, "{status}: {answer}");
+        }
+    });
+    assert_eq!(broker.ended(&id)["state"], "stopped");
+    let large = json!({ "scenario": "conn-tcp-10K-100", "clients": 2_000_000 });
+    let (status, check) = broker.json("POST", "/check", &large);
+    assert_eq!((status, &check["plan"]), (200, &Value::Null), "{check}");
+    let finding = check["findings"][0]["what"].as_str().unwrap();
+    assert!(finding.contains("2000000 clients are more than"), "{check}");
+}
+
 /// Orders that a run may not have, and words of the reason.
 fn refused_orders(group: &str) -> Vec<(Value, &'static str)> {
     vec![

@@ -12,6 +12,9 @@ use super::{
 /// things.
 const BROKER_SHARE: f64 = 0.9;
 
+/// In front of the value of a file in a message.
+const FOUND: &str = ", found ";
+
 /// Changes to a scenario, in the order in which they are made.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
@@ -24,7 +27,8 @@ pub struct Changes {
     /// Most clients that one process of this machine can have: a scenario that is too big for a
     /// broker here is scaled down.
     pub clients_max: Option<u32>,
-    /// Refuses a scenario that runs commands, reads files or names passwords.
+    /// Refuses a scenario that runs commands, reads files or names passwords. Its errors repeat
+    /// nothing of its file.
     pub confined: bool,
     /// Limits such as `e2e.p99 < 5ms`.
     pub thresholds: Vec<String>,
@@ -60,7 +64,14 @@ impl Changes {
     /// # Errors
     /// The file is wrong, or cannot be changed so.
     pub fn of_file(&self, text: &str, origin: &str) -> Result<Vec<Scenario>, ChangeError> {
-        self.changed(load_with(text, origin, &self.sets)?)
+        let document = load_with(text, origin, &self.sets).map_err(|problems| {
+            if self.confined {
+                without_values(problems)
+            } else {
+                problems
+            }
+        })?;
+        self.changed(document)
     }
 
     /// The same of a built-in scenario.
@@ -132,6 +143,17 @@ impl Changes {
         }
         Ok(scenario)
     }
+}
+
+/// The same without what the file has at their places: it may be a password, whatever its key is
+/// called.
+fn without_values(problems: Problems) -> Problems {
+    let mut problems = problems.without_lines();
+    for problem in &mut problems.0 {
+        let found = problem.message.find(FOUND);
+        problem.message.truncate(found.unwrap_or(usize::MAX));
+    }
+    problems
 }
 
 /// The part of a scenario that a broker has files for, in whole hundredths or ten-thousandths; none
@@ -237,6 +259,28 @@ mod tests {
         assert!(changes(false).of_built_in("broker-restart").is_ok());
         let refused = changes(true).of_built_in("broker-restart").unwrap_err();
         assert!(matches!(refused, ChangeError::Reach(ReachError::Command)));
+    }
+
+    #[test]
+    fn errors_of_a_confined_scenario_show_no_line_of_it() {
+        let error = |text: &str, confined| {
+            let changes = Changes {
+                confined,
+                ..Changes::default()
+            };
+            changes.of_file(text, "x").unwrap_err().to_string()
+        };
+        for text in [
+            "[groups.a]\nclients = 1\npassword = \"hidden",
+            "[groups.a]\nclients = 1\npasword = \"hidden\"\n",
+            "[groups.a]\nclients = 1\npassword = [\"hidden\"]\n",
+            "target = \"gopher://u:hidden@h\"\n[groups.a]\nclients = 1\n",
+        ] {
+            assert!(error(text, false).contains("hidden"), "{text}");
+            let confined = error(text, true);
+            assert!(!confined.contains("hidden"), "{confined}");
+            assert!(confined.starts_with("x:"), "{confined}");
+        }
     }
 
     #[test]

@@ -74,6 +74,7 @@ pub(super) async fn scrape(State(api): State<ApiState>, headers: HeaderMap) -> i
         queries: api.queries.clone(),
         alarms: api.managed.alarms(),
         security: api.security,
+        program: api.managed.program.clone(),
     };
     let body = measured.exposition(format);
     ([(CONTENT_TYPE, format.content_type())], body)

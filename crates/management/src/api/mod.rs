@@ -9,6 +9,7 @@ mod audited;
 mod benchmarks;
 mod client_detail;
 mod clients;
+mod download;
 mod drops;
 mod entrance;
 mod explain;
@@ -273,7 +274,7 @@ struct ApiState {
     managed: Managed,
     permits: Arc<Semaphore>,
     program_permits: Arc<Semaphore>,
-    benchmark_permits: Arc<Semaphore>,
+    benchmark_permits: benchmarks::Permits,
     security: Security,
     log_permits: Arc<Semaphore>,
     live: Arc<Hub>,
@@ -289,7 +290,7 @@ impl ApiState {
             queries: managed.queries.clone().with_timeout(ANSWER_TIME),
             managed,
             program_permits: Arc::new(Semaphore::new(operating::PROGRAM_TASKS_MAX)),
-            benchmark_permits: Arc::new(Semaphore::new(benchmarks::BENCHMARK_TASKS_MAX)),
+            benchmark_permits: benchmarks::Permits::default(),
             permits: Arc::new(Semaphore::new(QUERIES_MAX)),
             security,
             log_permits: Arc::new(Semaphore::new(LOG_TASKS_MAX)),

@@ -83,6 +83,23 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
     }
 }
 
+/// The identifier of a run and the name of its file, in the path.
+#[derive(Debug)]
+pub(super) struct FileOfRun {
+    pub(super) id: String,
+    pub(super) name: String,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for FileOfRun {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::<(String, String)>::from_request_parts(parts, state).await;
+        path.map(|Path((id, name))| Self { id, name })
+            .map_err(|error| Problem::bad_request(error.body_text()))
+    }
+}
+
 /// A text of a body that is overwritten when it is dropped, and never printed.
 #[derive(Debug)]
 pub(super) struct SecretText(pub(super) Secret);

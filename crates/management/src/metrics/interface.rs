@@ -2,12 +2,13 @@
 
 use super::family::{Family, Kind, Value};
 use crate::counts::{Figure, InterfaceFigures};
+use crate::program::BenchmarkActivity;
 
 /// Metrics of the interface.
 pub(super) fn families(figures: &InterfaceFigures) -> Vec<Family> {
     let counter = |name, help| Family::new(name, Kind::Counter, help);
     let one = |figure: &Figure| Some((figure.label.into(), figure.value));
-    vec![
+    let mut families = vec![
         counter(
             "thrum_management_logins",
             "Logins of administrators that succeeded.",
@@ -44,5 +45,39 @@ pub(super) fn families(figures: &InterfaceFigures) -> Vec<Family> {
             "Streams and traces without the payloads that were asked for, because their caller would have filled the audit log.",
         )
         .with(Value::Whole(figures.audit_looks_refused)),
+    ];
+    families.extend(figures.benchmarks.iter().flat_map(of_benchmarks));
+    families
+}
+
+/// Metrics of benchmarks that the interface starts.
+fn of_benchmarks(activity: &BenchmarkActivity) -> [Family; 3] {
+    let BenchmarkActivity {
+        is_running,
+        memory_bytes,
+        done,
+        stopped,
+        failed,
+    } = *activity;
+    let ends = [("done", done), ("stopped", stopped), ("failed", failed)];
+    [
+        Family::new(
+            "thrum_benchmark_runs",
+            Kind::Counter,
+            "Benchmarks of the management interface that ended, by their state.",
+        )
+        .with_each("state", &ends, |(state, count)| Some(((*state).into(), *count))),
+        Family::new(
+            "thrum_benchmark_running",
+            Kind::Gauge,
+            "1 while a benchmark of the management interface is under way, else 0.",
+        )
+        .with(Value::Whole(is_running.into())),
+        Family::new(
+            "thrum_benchmark_memory_bytes",
+            Kind::Gauge,
+            "Resident memory of the process of that benchmark (management.benchmarks.memory is its limit).",
+        )
+        .with(Value::Whole(memory_bytes)),
     ]
 }

@@ -29,6 +29,7 @@ use thrum_broker::{Figures, Queries};
 
 use crate::alarms::Alarms;
 use crate::counts::InterfaceFigures;
+use crate::program::Program;
 use crate::security::Security;
 pub use accept::Format;
 use family::Family;
@@ -39,12 +40,16 @@ pub(crate) struct Measured {
     pub(crate) queries: Queries,
     pub(crate) alarms: Arc<Alarms>,
     pub(crate) security: Security,
+    /// The program around the broker, if there is one.
+    pub(crate) program: Option<Arc<dyn Program>>,
 }
 
 impl Measured {
     /// All metrics of this moment, for whoever reads or gets them.
     pub(crate) fn families(&self) -> Vec<Family> {
-        let interface = self.security.figures();
+        let mut interface = self.security.figures();
+        let program = self.program.as_ref();
+        interface.benchmarks = program.and_then(|program| program.benchmarks().activity());
         let alarms = self.alarms.counts();
         families(&self.queries.figures(), Some(&interface), &alarms)
     }

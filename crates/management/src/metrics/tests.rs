@@ -13,6 +13,7 @@ use thrum_broker::{
 use super::family::{Kind, Unit};
 use super::promql::{Named, named};
 use super::*;
+use crate::program::BenchmarkActivity;
 
 /// The figures of a broker of two workers, without listeners, that has just started.
 pub(super) fn figures_of_a_broker() -> Figures {
@@ -95,7 +96,10 @@ fn figures_of_everything() -> Figures {
 /// Figures of an interface that has just started.
 fn interface() -> InterfaceFigures {
     let security = Security::open(None, None).expect("it is in memory");
-    security.figures()
+    InterfaceFigures {
+        benchmarks: Some(BenchmarkActivity::default()),
+        ..security.figures()
+    }
 }
 
 /// One alarm is raised.

@@ -91,6 +91,7 @@ impl Telemetry {
                 queries,
                 alarms: managed.alarms(),
                 security,
+                program: managed.program.clone(),
             },
             clock: Clock::start(),
             collector: Arc::new(collector),

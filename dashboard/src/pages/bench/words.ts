@@ -12,9 +12,9 @@ export function stageName(stage: string): string {
   return t.maybe(`stage.${stage}`, stage);
 }
 
-/** A text without a name has that of where the program read it from. */
+/** A scenario without a name; older runs have that of where the program read it from. */
 export function scenarioName(scenario: string): string {
-  return scenario === 'standard-input' ? t('own') : scenario;
+  return ['own scenario', 'standard-input'].includes(scenario) ? t('own') : scenario;
 }
 
 /** The letter of a run in a comparison. */

@@ -15,6 +15,8 @@ pub struct KeptSamples {
     seconds_each: u64,
     /// How many the last one has.
     last_seconds: u64,
+    /// No sample is to come.
+    is_finished: bool,
 }
 
 impl KeptSamples {
@@ -39,16 +41,19 @@ impl KeptSamples {
         }
     }
 
-    /// Those with a number above this one, at most so many.
-    pub fn after(&self, number: u64, most: usize) -> &[BenchmarkSample] {
-        let first = self.samples.partition_point(|sample| sample.n <= number);
-        let rest = &self.samples[first..];
-        &rest[..rest.len().min(most)]
+    /// No sample is to come: the last one has all of its seconds.
+    pub const fn finish(&mut self) {
+        self.is_finished = true;
     }
 
-    /// The last one.
-    pub fn last(&self) -> Option<&BenchmarkSample> {
-        self.samples.last()
+    /// Those with a number above this one, at most so many. The last one is left out while seconds
+    /// are added to it: whoever has it would count them twice.
+    pub fn after(&self, number: u64, most: usize) -> &[BenchmarkSample] {
+        let is_complete = self.is_finished || self.last_seconds >= self.seconds_each.max(1);
+        let complete = self.samples.len() - usize::from(!is_complete && !self.samples.is_empty());
+        let first = self.samples.partition_point(|sample| sample.n <= number);
+        let rest = &self.samples[first.min(complete)..complete];
+        &rest[..rest.len().min(most)]
     }
 
     fn halve(&mut self) {
@@ -143,6 +148,7 @@ mod tests {
     fn kept(seconds: u64) -> KeptSamples {
         let mut kept = KeptSamples::default();
         (1..=seconds).for_each(|n| kept.push(sample(n)));
+        kept.finish();
         kept
     }
 
@@ -171,6 +177,26 @@ mod tests {
             assert!((first.sent_per_sec - 15.0).abs() < 1e-9);
             assert_eq!(first.p99_ms, Some(5.0));
         }
+    }
+
+    #[test]
+    fn whoever_asks_for_each_next_sample_counts_every_second_once() {
+        let mut kept = KeptSamples::default();
+        let (mut next, mut counted) = (0, 0);
+        let mut read = |kept: &KeptSamples| {
+            for sample in kept.after(next, usize::MAX) {
+                next = sample.n;
+                counted += sample.errors["reset"];
+            }
+            counted
+        };
+        for n in 1..=10_001 {
+            kept.push(sample(n));
+            let counted = read(&kept);
+            assert!(counted <= n && counted + 4 > n, "{counted} of {n}");
+        }
+        kept.finish();
+        assert_eq!(read(&kept), 10_001);
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod config;
 mod kept_samples;
 mod model;
 mod order;
+mod permits;
 mod plans;
 mod runs;
 
@@ -12,10 +13,8 @@ use axum::http::StatusCode;
 use utoipa_axum::routes;
 
 use super::routes::Routes;
-use super::{ApiState, Problem};
-use crate::in_thread::in_thread;
 use crate::login::Scope;
-use crate::program::{BenchmarkRefusal, Benchmarks, ProgramError};
+use crate::program::BenchmarkRefusal;
 
 pub use config::BenchmarkConfig;
 pub use kept_samples::KeptSamples;
@@ -26,9 +25,8 @@ pub use model::{
     BenchmarkStage, BenchmarkStarted, BenchmarkThreshold, BenchmarkVerdict,
 };
 
-/// Requests about benchmarks that wait, each in a thread: one may check a scenario while another
-/// one reads samples.
-pub(super) const BENCHMARK_TASKS_MAX: usize = 2;
+pub(super) use permits::{BENCHMARK_TASKS_MAX, Permits};
+use permits::{Kind, ask};
 
 /// All of them.
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -46,20 +44,6 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .scoped(write, routes!(runs::stop))
         .scoped(write, routes!(runs::set_baseline))
         .scoped(read, routes!(runs::file))
-}
-
-/// Asks for benchmarks in another thread.
-async fn ask<T: Send + 'static>(
-    api: &ApiState,
-    ask: impl FnOnce(&dyn Benchmarks) -> Result<T, ProgramError> + Send + 'static,
-) -> Result<T, Problem> {
-    let Some(program) = api.managed.program.clone() else {
-        return Err(super::operating::no_program());
-    };
-    let answer = in_thread(&api.benchmark_permits, move || ask(program.benchmarks())).await;
-    answer
-        .unwrap_or(Err(ProgramError::Stopped))
-        .map_err(Problem::from)
 }
 
 impl BenchmarkRefusal {
@@ -80,6 +64,11 @@ impl BenchmarkRefusal {
                 StatusCode::CONFLICT,
                 "a run is under way",
                 "wait for its end, or end it with POST /api/v1/benchmarks/runs/ID/stop",
+            ),
+            Self::AllBaselines => (
+                StatusCode::CONFLICT,
+                "no room for another run",
+                "make one an ordinary run with POST /api/v1/benchmarks/runs/ID/baseline, or remove one",
             ),
             Self::Ended => (
                 StatusCode::CONFLICT,

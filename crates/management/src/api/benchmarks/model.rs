@@ -93,7 +93,7 @@ pub struct BenchmarkCheck {
     pub ok: bool,
     /// The broker that is loaded, without password.
     pub target: String,
-    /// Null if the scenario cannot be read.
+    /// Null if the scenario cannot be read, or has too many clients to be planned.
     pub plan: Option<BenchmarkPlan>,
     /// The scenario with all changes; empty if it cannot be read.
     pub toml: String,

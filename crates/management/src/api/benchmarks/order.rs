@@ -53,9 +53,15 @@ pub(super) struct BenchmarkToRun {
 }
 
 impl BenchmarkToRun {
+    /// What it starts, in a word.
+    pub(super) fn shown_scenario(&self) -> &str {
+        self.scenario.as_deref().unwrap_or("own scenario")
+    }
+
     /// What the audit log has of it.
     pub(super) fn shown(&self) -> Value {
         json!({
+            "target": self.target.as_deref().map(without_credentials),
             "scenario": self.scenario,
             "toml_bytes": self.toml.as_ref().map(String::len),
             "duration_secs": self.duration_secs,
@@ -128,6 +134,18 @@ impl BenchmarkToRun {
             note: given(self.note),
             by: by.to_owned(),
         })
+    }
+}
+
+/// A URL as far as it may be shown: what is in front of its host may be a password. The text may be
+/// anything.
+fn without_credentials(url: &str) -> String {
+    let Some((before, host)) = url.rsplit_once('@') else {
+        return url.to_owned();
+    };
+    match before.split_once("://") {
+        Some((scheme, _)) => format!("{scheme}://{host}"),
+        None => host.to_owned(),
     }
 }
 
@@ -215,6 +233,18 @@ mod tests {
             let mut body = json!({ "toml": "x" });
             body[key] = value;
             assert!(order(&body).is_err(), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_target_is_shown_without_its_credentials() {
+        for (url, shown) in [
+            ("mqtt://h:1883", "mqtt://h:1883"),
+            ("mqtt://me:hidden@h", "mqtt://h"),
+            ("wss://me:a@b/c@h/path", "wss://h/path"),
+            ("me:hidden@h", "h"),
+        ] {
+            assert_eq!(without_credentials(url), shown);
         }
     }
 

@@ -3,9 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 
-use super::ask;
 use super::model::{BenchmarkCheck, BenchmarkLimits, BenchmarkScenarioList};
 use super::order::BenchmarkToRun;
+use super::{Kind, ask};
 use crate::api::entrance::Sender;
 use crate::api::openapi::{Configured, LeftOut, Programmed};
 use crate::api::request::Body;
@@ -20,7 +20,7 @@ use crate::api::{ApiState, Problem};
     responses((status = 200, body = BenchmarkLimits), Programmed),
 )]
 pub(super) async fn limits(State(api): State<ApiState>) -> Result<Json<BenchmarkLimits>, Problem> {
-    let limits = ask(&api, |benchmarks| Ok(benchmarks.limits()));
+    let limits = ask(&api, Kind::Look, |benchmarks| Ok(benchmarks.limits()));
     Ok(Json(limits.await?))
 }
 
@@ -35,7 +35,7 @@ pub(super) async fn limits(State(api): State<ApiState>) -> Result<Json<Benchmark
 pub(super) async fn scenarios(
     State(api): State<ApiState>,
 ) -> Result<Json<BenchmarkScenarioList>, Problem> {
-    let items = ask(&api, |benchmarks| benchmarks.scenarios()).await?;
+    let items = ask(&api, Kind::Catalogue, |benchmarks| benchmarks.scenarios()).await?;
     Ok(Json(BenchmarkScenarioList { items }))
 }
 
@@ -54,6 +54,8 @@ pub(super) async fn check(
     Body(body): Body<BenchmarkToRun>,
 ) -> Result<Json<BenchmarkCheck>, Problem> {
     let order = body.order(&sender.caller.name)?;
-    let check = ask(&api, move |benchmarks| benchmarks.check(&order));
+    let check = ask(&api, Kind::Question, move |benchmarks| {
+        benchmarks.check(&order)
+    });
     Ok(Json(check.await?))
 }

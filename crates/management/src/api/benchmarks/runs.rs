@@ -1,33 +1,39 @@
 //! The runs: start, watch, stop, read, compare.
 
+use std::sync::Arc;
+
 use axum::Json;
-use axum::body::Body as ResponseBody;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName,
-    X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
+    HeaderName, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::ask;
 use super::model::{
     BenchmarkComparison, BenchmarkRunInFull, BenchmarkRunList, BenchmarkSamples, BenchmarkStarted,
 };
 use super::order::BenchmarkToRun;
+use super::{Kind, ask};
+use crate::api::download::Download;
 use crate::api::entrance::Sender;
 use crate::api::openapi::{Audited, Configured, Conflict, LeftOut, NotFound, Programmed};
-use crate::api::request::{Body, Named, Parameters};
+use crate::api::request::{Body, FileOfRun, Named, Parameters};
 use crate::api::{ApiState, Problem};
 use crate::audit::Change;
+use crate::login::Scope;
+use crate::program::OpenRunFile;
 
 /// Runs of one comparison.
 const COMPARED_MAX: usize = 4;
 /// Samples of an answer, ten minutes.
 const SAMPLES_OF_ANSWER: usize = 600;
+/// Bytes of a file that are read at once, when the client has taken the last ones.
+const PORTION_BYTES: u64 = 64 * 1024;
 /// What a page of a report may do when a browser opens it: nothing but show itself.
 const REPORT_POLICY: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
@@ -52,7 +58,7 @@ const FILES: [(&str, &str); 8] = [
     responses((status = 200, body = BenchmarkRunList), LeftOut, Programmed),
 )]
 pub(super) async fn list(State(api): State<ApiState>) -> Result<Json<BenchmarkRunList>, Problem> {
-    let items = ask(&api, |benchmarks| benchmarks.runs()).await?;
+    let items = ask(&api, Kind::Look, |benchmarks| benchmarks.runs()).await?;
     Ok(Json(BenchmarkRunList { items }))
 }
 
@@ -75,10 +81,16 @@ pub(super) async fn start(
     sender: Sender,
     Body(body): Body<BenchmarkToRun>,
 ) -> Result<(StatusCode, Json<BenchmarkStarted>), Problem> {
-    let change = Change::new("benchmark.start", "").after(body.shown());
+    let mut after = body.shown();
+    let change = Change::new("benchmark.start", body.shown_scenario()).after(after.clone());
     let order = body.order(&sender.caller.name)?;
-    let start = ask(&api, move |benchmarks| benchmarks.start(order));
-    let id = api.audited(&sender.caller, change, start).await?;
+    let start = ask(&api, Kind::Start, move |benchmarks| benchmarks.start(order));
+    let start = async {
+        let id = start.await?;
+        after["id"] = id.as_str().into();
+        Ok((id, after))
+    };
+    let id = api.audited_after(&sender.caller, change, start).await?;
     Ok((StatusCode::CREATED, Json(BenchmarkStarted { id })))
 }
 
@@ -95,7 +107,7 @@ pub(super) async fn show(
     State(api): State<ApiState>,
     Named(id): Named,
 ) -> Result<Json<BenchmarkRunInFull>, Problem> {
-    let run = ask(&api, move |benchmarks| benchmarks.run(&id));
+    let run = ask(&api, Kind::Look, move |benchmarks| benchmarks.run(&id));
     Ok(Json(run.await?))
 }
 
@@ -114,7 +126,7 @@ pub(super) async fn remove(
     Named(id): Named,
 ) -> Result<StatusCode, Problem> {
     let change = Change::new("benchmark.remove", &id);
-    let remove = ask(&api, move |benchmarks| benchmarks.remove(&id));
+    let remove = ask(&api, Kind::Change, move |benchmarks| benchmarks.remove(&id));
     api.audited(&sender.caller, change, remove).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -142,7 +154,7 @@ pub(super) async fn samples(
     Named(id): Named,
     Parameters(SampleParameters { after }): Parameters<SampleParameters>,
 ) -> Result<Json<BenchmarkSamples>, Problem> {
-    let samples = ask(&api, move |benchmarks| {
+    let samples = ask(&api, Kind::Look, move |benchmarks| {
         benchmarks.samples(&id, after, SAMPLES_OF_ANSWER)
     });
     Ok(Json(samples.await?))
@@ -170,7 +182,7 @@ pub(super) async fn stop(
     Named(id): Named,
 ) -> Result<StatusCode, Problem> {
     let change = Change::new("benchmark.stop", &id);
-    let stop = ask(&api, move |benchmarks| benchmarks.stop(&id));
+    let stop = ask(&api, Kind::Change, move |benchmarks| benchmarks.stop(&id));
     api.audited(&sender.caller, change, stop).await?;
     Ok(StatusCode::ACCEPTED)
 }
@@ -200,7 +212,7 @@ pub(super) async fn set_baseline(
     Body(BenchmarkBaseline { baseline }): Body<BenchmarkBaseline>,
 ) -> Result<StatusCode, Problem> {
     let change = Change::new("benchmark.baseline", &id).after(json!({ "baseline": baseline }));
-    let set = ask(&api, move |benchmarks| {
+    let set = ask(&api, Kind::Change, move |benchmarks| {
         benchmarks.set_baseline(&id, baseline)
     });
     api.audited(&sender.caller, change, set).await?;
@@ -232,24 +244,38 @@ pub(super) async fn set_baseline(
 )]
 pub(super) async fn file(
     State(api): State<ApiState>,
-    Path((id, name)): Path<(String, String)>,
+    sender: Sender,
+    FileOfRun { id, name }: FileOfRun,
 ) -> Result<Response, Problem> {
     let known = FILES.iter().find(|(known, _)| *known == name);
     let Some(&(name, content_type)) = known else {
         return Err(no_file(&name));
     };
     let shown = format!("attachment; filename=\"{id}-{name}\"");
-    let text = ask(&api, move |benchmarks| benchmarks.file(&id, name));
+    let held = api.benchmark_permits.file().await?;
+    let open = ask(&api, Kind::Look, move |benchmarks| {
+        benchmarks.open_file(&id, name)
+    });
+    let OpenRunFile { file, bytes } = open.await?;
+    let len = bytes.to_string();
     // The identifier is one of a run, and so has no character that a header would not take.
-    let text = text.await?;
-    let headers: [(HeaderName, &str); 5] = [
+    let headers: [(HeaderName, &str); 6] = [
         (CONTENT_TYPE, content_type),
+        (CONTENT_LENGTH, len.as_str()),
         (CONTENT_DISPOSITION, shown.as_str()),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (CONTENT_SECURITY_POLICY, REPORT_POLICY),
         (CACHE_CONTROL, "no-store"),
     ];
-    Ok((headers, ResponseBody::from(text)).into_response())
+    let download = Download {
+        file,
+        bytes,
+        portion_bytes: PORTION_BYTES,
+        scope: Scope::BenchmarksRead,
+        threads: Arc::clone(&api.benchmark_permits.portions),
+        held: Some(held),
+    };
+    Ok((headers, download.body(api, sender)).into_response())
 }
 
 fn no_file(name: &str) -> Problem {
@@ -298,6 +324,8 @@ pub(super) async fn compare(
             "runs has 2 to 4 different identifiers with commas between them",
         ));
     }
-    let compared = ask(&api, move |benchmarks| benchmarks.compare(&runs));
+    let compared = ask(&api, Kind::Question, move |benchmarks| {
+        benchmarks.compare(&runs)
+    });
     Ok(Json(compared.await?))
 }

@@ -1,26 +1,23 @@
 //! `/backups`: copies of all that the broker has stored, made while it runs and kept in its data
 //! directory until they are removed.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::sync::Arc;
 
 use axum::Json;
-use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
-use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
+use crate::api::download::Download;
 use crate::api::entrance::Sender;
 use crate::api::openapi::{Audited, Conflict, NotFound, Programmed};
 use crate::api::request::{Named, PageParameters, Parameters, rows};
 use crate::api::{ApiState, Problem};
 use crate::audit::Change;
-use crate::in_thread::in_thread;
 use crate::login::Scope;
 use crate::program::{OpenBackup, ProgramError};
 use crate::thing::Thing;
@@ -218,42 +215,15 @@ pub(super) async fn fetch(
             format!("attachment; filename=\"thrum-{name}.tar\""),
         ),
     ];
-    let rest = Rest { file, left: bytes };
-    let portions = stream::unfold(Some(rest), move |rest| {
-        let (api, sender) = (api.clone(), sender.clone());
-        async move {
-            let rest = rest.filter(|rest| rest.left > 0)?;
-            Some(match portion(&api, &sender, rest).await {
-                Ok((bytes, rest)) => (Ok(bytes), Some(rest)),
-                Err(error) => (Err(error), None),
-            })
-        }
-    });
-    Ok((headers, Body::from_stream(portions)).into_response())
-}
-
-/// What is still to be read of a backup.
-struct Rest {
-    file: File,
-    left: u64,
-}
-
-async fn portion(api: &ApiState, sender: &Sender, mut rest: Rest) -> io::Result<(Bytes, Rest)> {
-    sender
-        .check_still(api, Scope::Admin)
-        .map_err(|problem| io::Error::other(problem.detail))?;
-    let read = in_thread(&api.program_permits, move || {
-        let mut bytes = Vec::new();
-        let len = rest.left.min(PORTION_BYTES);
-        (&rest.file).take(len).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 != len {
-            return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
-        }
-        rest.left -= len;
-        Ok((Bytes::from(bytes), rest))
-    });
-    let read = read.await;
-    read.unwrap_or_else(|| Err(io::Error::other("the broker is stopping")))
+    let download = Download {
+        file,
+        bytes,
+        portion_bytes: PORTION_BYTES,
+        scope: Scope::Admin,
+        threads: Arc::clone(&api.program_permits),
+        held: None,
+    };
+    Ok((headers, download.body(api, sender)).into_response())
 }
 
 /// Removes a backup; one that is made is ended, and one that failed is forgotten.

@@ -251,6 +251,7 @@ fn what_is_exported_is_what_is_at_metrics() {
         queries: exporting.managed.queries.clone(),
         alarms: exporting.managed.alarms(),
         security: exporting.security.clone(),
+        program: None,
     };
     let text = String::from_utf8(measured.exposition(Format::OpenMetrics)).expect("it is text");
     // OpenMetrics has the names of families without the end of their samples, as OTLP has them but

@@ -1,7 +1,6 @@
 //! What a scenario will do, for programs.
 
 use serde::Serialize;
-use thrum_load::plan::Plan;
 use thrum_load::scenario::{Entry, Scenario, check_confined, find, sets};
 
 use super::check::needs;
@@ -17,8 +16,9 @@ pub(super) struct PlannedScenario {
     name: String,
     summary: String,
     clients: u32,
-    messages_per_sec_in: f64,
-    messages_per_sec_out: f64,
+    /// Null if it was not planned.
+    messages_per_sec_in: Option<f64>,
+    messages_per_sec_out: Option<f64>,
     ramp_secs: f64,
     warm_up_secs: f64,
     hold_secs: f64,
@@ -44,29 +44,36 @@ impl PlannedScenario {
         let lacking = needs.into_iter().filter(|(_, is_met)| !is_met);
         // The text has the mark of a line that is not met, and its title.
         let text = |line: String| line.chars().skip("✗ files    ".chars().count()).collect();
-        let urls = scenario.targets.iter();
         Ok(Self {
+            messages_per_sec_in: Some(sent),
+            messages_per_sec_out: Some(delivered),
+            payload_bytes: plan.payload_bytes(),
+            findings: lacking.map(|(line, _)| text(line)).collect(),
+            ..Self::without_load(scenario)
+        })
+    }
+
+    /// What is known without a plan, which takes time and memory for each client.
+    pub(super) fn without_load(scenario: &Scenario) -> Self {
+        let urls = scenario.targets.iter();
+        Self {
             schema: SCHEMA,
             name: scenario.name.clone(),
             summary: scenario.summary.clone(),
             clients: scenario.clients(),
-            messages_per_sec_in: sent,
-            messages_per_sec_out: delivered,
+            messages_per_sec_in: None,
+            messages_per_sec_out: None,
             ramp_secs: scenario.ramp().as_secs_f64(),
             warm_up_secs: scenario.stages.warm_up.as_secs_f64(),
             hold_secs: scenario.stages.hold.as_secs_f64(),
             drain_secs: scenario.stages.drain.as_secs_f64(),
-            payload_bytes: plan.payload_bytes(),
-            qos: qos(&plan),
+            payload_bytes: None,
+            qos: scenario.delivery_qos().map(|qos| qos as u8),
             targets: urls.filter_map(|target| target.url.clone()).collect(),
             toml: scenario.toml.clone(),
-            findings: lacking.map(|(line, _)| text(line)).collect(),
-        })
+            findings: Vec::new(),
+        }
     }
-}
-
-fn qos(plan: &Plan) -> Option<u8> {
-    plan.scenario.delivery_qos().map(|qos| qos as u8)
 }
 
 /// A scenario of the catalogue.
@@ -104,8 +111,8 @@ impl ListedScenario {
                 + planned.drain_secs,
             summary: planned.summary,
             clients: planned.clients,
-            messages_per_sec_in: planned.messages_per_sec_in,
-            messages_per_sec_out: planned.messages_per_sec_out,
+            messages_per_sec_in: planned.messages_per_sec_in.unwrap_or_default(),
+            messages_per_sec_out: planned.messages_per_sec_out.unwrap_or_default(),
             toml: entry.toml,
         }))
     }
@@ -121,8 +128,19 @@ mod tests {
     fn a_plan_has_the_load_and_the_whole_file() {
         let planned = PlannedScenario::new(&find("devices").unwrap()).unwrap();
         assert_eq!((planned.clients, planned.qos), (108, Some(1)));
-        assert!((planned.messages_per_sec_in - 100.0).abs() < 1e-6);
+        assert_eq!(planned.messages_per_sec_in.map(f64::round), Some(100.0));
         assert!(planned.toml.contains("site/berlin"), "{}", planned.toml);
+    }
+
+    #[test]
+    fn a_scenario_without_a_plan_has_its_size_and_no_load() {
+        let scenario = find("conn-tcp-1M-5K").unwrap();
+        let unplanned = PlannedScenario::without_load(&scenario);
+        assert_eq!(
+            (unplanned.clients, unplanned.messages_per_sec_in),
+            (1_000_000, None)
+        );
+        assert!(!unplanned.toml.is_empty());
     }
 
     #[test]

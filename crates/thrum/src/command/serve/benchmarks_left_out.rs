@@ -7,7 +7,9 @@ use thrum_management::api::{
     BenchmarkCheck, BenchmarkComparison, BenchmarkLimits, BenchmarkRun, BenchmarkRunInFull,
     BenchmarkSamples, BenchmarkScenario,
 };
-use thrum_management::{BenchmarkOrder, BenchmarkRefusal, Benchmarks, ProgramError};
+use thrum_management::{
+    BenchmarkActivity, BenchmarkOrder, BenchmarkRefusal, Benchmarks, OpenRunFile, ProgramError,
+};
 
 use super::tasks::Around;
 
@@ -32,6 +34,10 @@ fn left_out<T>() -> Result<T, ProgramError> {
 }
 
 impl Benchmarks for HostedBenchmarks {
+    fn activity(&self) -> Option<BenchmarkActivity> {
+        None
+    }
+
     fn limits(&self) -> BenchmarkLimits {
         BenchmarkLimits {
             why_not: Some(WHY.to_owned()),
@@ -80,7 +86,7 @@ impl Benchmarks for HostedBenchmarks {
         left_out()
     }
 
-    fn file(&self, _id: &str, _name: &str) -> Result<Vec<u8>, ProgramError> {
+    fn open_file(&self, _id: &str, _name: &str) -> Result<OpenRunFile, ProgramError> {
         left_out()
     }
 

@@ -19,7 +19,7 @@ pub(super) fn backup(name: &str, state: &str) -> Backup {
 }
 
 /// A file without a name, of so many bytes.
-fn file(len: usize) -> File {
+pub(super) fn file(len: usize) -> File {
     let path = std::env::temp_dir().join(format!("thrum-backup-{}-{len}", std::process::id()));
     let options = File::options()
         .read(true)

@@ -5,7 +5,7 @@ use thrum_management::BenchmarkOrder;
 use thrum_transport::{Endpoint, EndpointError};
 
 /// The file of a scenario of the caller, in the folder of the run.
-pub(super) const SCENARIO_FILE: &str = "scenario.toml";
+pub(super) const SCENARIO_FILE: &str = "own-scenario.toml";
 /// A scenario that is only checked.
 const STANDARD_INPUT: &str = "-";
 /// The folder in which `thrum bench` makes that of the run.
@@ -61,10 +61,12 @@ fn scenario(order: &BenchmarkOrder, file: &str) -> Vec<String> {
     words
 }
 
-/// `thrum bench check`. A scenario of the caller is standard input.
-pub(super) fn check(order: &BenchmarkOrder) -> Vec<String> {
+/// `thrum bench check`. A scenario of the caller is standard input. One with more clients is not
+/// planned: a plan takes memory for each of them.
+pub(super) fn check(order: &BenchmarkOrder, clients_max: u32) -> Vec<String> {
     let mut words = vec!["check".to_owned()];
     words.extend(scenario(order, STANDARD_INPUT));
+    words.push(format!("--plan-up-to={clients_max}"));
     words.extend(["--confined", "--json"].map(str::to_owned));
     words
 }
@@ -150,8 +152,9 @@ pub(super) mod tests {
         };
         let aim = Aim::of(&order, OWN).unwrap();
         assert_eq!(
-            check(&order).join(" "),
-            "check devices --duration=2.5s --clients=50 --rate=0.5/s --confined --json"
+            check(&order, 70).join(" "),
+            "check devices --duration=2.5s --clients=50 --rate=0.5/s --plan-up-to=70 --confined \
+             --json"
         );
         assert_eq!(
             run(&order, &aim, 2).join(" "),
@@ -182,7 +185,7 @@ pub(super) mod tests {
             assert_eq!(aim.username.as_deref(), Some("me"));
             let words = format!(
                 "{:?} {:?} {}",
-                check(&order),
+                check(&order, 1),
                 run(&order, &aim, 1),
                 shown(&order, &aim)
             );

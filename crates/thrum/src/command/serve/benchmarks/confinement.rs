@@ -3,11 +3,12 @@
 //! Who calls here does so in a thread made for it: the process takes over the cores and the
 //! priority of that thread, and the kernel kills it when that thread ends.
 
+use std::fmt;
 use std::io::{self, Read, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use rustix::process::{getpriority_process, setpriority_process};
@@ -29,6 +30,9 @@ const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
 pub(super) const COMPLAINT_BYTES_MAX: usize = 8 * 1024;
 /// Between two looks at the memory of a process that answers.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Between two looks whether a process has ended that has closed its output: it mostly has.
+const EXIT_INTERVAL: Duration = Duration::from_millis(5);
 
 /// What a process may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +65,44 @@ pub(super) struct Answered {
     pub(super) output: String,
     /// The beginning of its standard error.
     pub(super) complaint: String,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum AskError {
+    /// It took more memory than it may.
+    Memory {
+        /// What it may take.
+        limit: u64,
+    },
+    /// It took too long.
+    Time,
+    /// Something else, in words.
+    Failed(io::Error),
+}
+
+impl From<io::Error> for AskError {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory { limit } => write!(
+                formatter,
+                "this takes more memory than the {} MiB of management.benchmarks.memory",
+                limit / (1024 * 1024)
+            ),
+            Self::Time => write!(
+                formatter,
+                "this takes longer than the {} s of an answer",
+                ANSWER_TIME.as_secs()
+            ),
+            Self::Failed(error) => error.fmt(formatter),
+        }
+    }
 }
 
 /// Cores that this process may use, and how many of them a benchmark gets.
@@ -151,48 +193,24 @@ pub(super) fn start(confinement: Confinement, question: Question) -> io::Result<
 ///
 /// # Errors
 /// It cannot be started, or exceeds a limit.
-pub(super) fn ask(confinement: Confinement, question: Question) -> io::Result<Answered> {
+pub(super) fn ask(confinement: Confinement, question: Question) -> Result<Answered, AskError> {
     let thread = std::thread::Builder::new().name("benchmark-ask".to_owned());
     let work = move || {
         let child = start(confinement, question)?;
         answer(child, confinement.memory_bytes)
     };
     let ended = thread.spawn(work)?.join();
-    ended.unwrap_or_else(|_| Err(io::Error::other("the thread that asks has ended early")))
+    ended.unwrap_or_else(|_| Err(io::Error::other("the thread that asks has ended early").into()))
 }
 
-fn answer(mut child: Child, memory_bytes: u64) -> io::Result<Answered> {
+fn answer(mut child: Child, memory_bytes: u64) -> Result<Answered, AskError> {
     let output = in_background(child.stdout.take(), ANSWER_BYTES_MAX);
     let complaint = in_background(child.stderr.take(), COMPLAINT_BYTES_MAX as u64);
-    let mut left = ANSWER_TIME;
-    let text = loop {
-        match output.recv_timeout(LOOK_INTERVAL) {
-            Ok(text) => break text,
-            Err(RecvTimeoutError::Disconnected) => break String::new(),
-            Err(RecvTimeoutError::Timeout) => {}
-        }
-        left = left.saturating_sub(LOOK_INTERVAL);
-        let is_too_large = resident_bytes(child.id()) > memory_bytes;
-        if left.is_zero() || is_too_large {
-            child.kill().ok();
-            child.wait().ok();
-            let why = if is_too_large {
-                "takes too much memory"
-            } else {
-                "takes too long"
-            };
-            return Err(io::Error::other(format!(
-                "the process {why}, and was ended"
-            )));
-        }
-    };
-    // It has closed its output, or has written more than anybody reads.
-    if text.len() as u64 >= ANSWER_BYTES_MAX {
+    let answered = read_answer(&mut child, &output, memory_bytes);
+    let (text, code) = answered.inspect_err(|_| {
         child.kill().ok();
         child.wait().ok();
-        return Err(io::Error::other("the answer is too long"));
-    }
-    let code = child.wait()?.code();
+    })?;
     let complaint = complaint.recv_timeout(LOOK_INTERVAL).unwrap_or_default();
     Ok(Answered {
         code,
@@ -201,11 +219,52 @@ fn answer(mut child: Child, memory_bytes: u64) -> io::Result<Answered> {
     })
 }
 
+/// Waits until a process has written its answer and has ended; returns that and its exit code.
+fn read_answer(
+    child: &mut Child,
+    output: &Receiver<String>,
+    memory_bytes: u64,
+) -> Result<(String, Option<i32>), AskError> {
+    let mut left = ANSWER_TIME;
+    let mut text = None;
+    loop {
+        if text.is_none() {
+            text = match output.recv_timeout(LOOK_INTERVAL) {
+                Ok(text) => Some(text),
+                Err(RecvTimeoutError::Disconnected) => Some(String::new()),
+                Err(RecvTimeoutError::Timeout) => None,
+            };
+        } else {
+            // It has closed its output, and has not ended yet.
+            std::thread::park_timeout(EXIT_INTERVAL);
+        }
+        if let Some(text) = &mut text {
+            if text.len() as u64 >= ANSWER_BYTES_MAX {
+                // It has written more than anybody reads, and waits.
+                return Err(io::Error::other("the answer is too long").into());
+            }
+            if let Some(status) = child.try_wait()? {
+                return Ok((std::mem::take(text), status.code()));
+            }
+        }
+        if resident_bytes(child.id()) > memory_bytes {
+            let limit = memory_bytes;
+            return Err(AskError::Memory { limit });
+        }
+        let spent = if text.is_none() {
+            LOOK_INTERVAL
+        } else {
+            EXIT_INTERVAL
+        };
+        left = left.saturating_sub(spent);
+        if left.is_zero() {
+            return Err(AskError::Time);
+        }
+    }
+}
+
 /// Reads a pipe to its end in a thread of its own, at most so many bytes.
-fn in_background(
-    pipe: Option<impl Read + Send + 'static>,
-    most: u64,
-) -> std::sync::mpsc::Receiver<String> {
+fn in_background(pipe: Option<impl Read + Send + 'static>, most: u64) -> Receiver<String> {
     let (sender, receiver) = sync_channel(1);
     let read = move || {
         let mut bytes = Vec::new();
@@ -272,6 +331,46 @@ mod tests {
         let own = getpriority_process(None).unwrap();
         assert_eq!(place, (own + 3).min(NICENESS_LAST));
         assert_eq!(allowed(), before);
+    }
+
+    fn shell(script: &str) -> Child {
+        let mut command = Command::new("sh");
+        let command = command.args(["-c", script]).stdout(Stdio::piped());
+        command.stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    #[test]
+    fn a_process_that_takes_too_much_or_too_long_is_ended_and_says_so() {
+        let child = shell("exec sleep 60");
+        let pid = child.id();
+        let error = answer(child, 1).unwrap_err();
+        assert!(matches!(error, AskError::Memory { limit: 1 }), "{error}");
+        assert_eq!(resident_bytes(pid), 0);
+        // One says nothing, and one has closed what it says it with.
+        let takes_too_long = |script: &str| {
+            let error = answer(shell(script), u64::MAX).unwrap_err();
+            let text = "this takes longer than the 8 s of an answer";
+            assert_eq!(error.to_string(), text, "{script}");
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| takes_too_long("exec sleep 60"));
+            scope.spawn(|| takes_too_long("exec sleep 60 >&- 2>&-"));
+        });
+    }
+
+    #[test]
+    fn an_answer_has_its_code_and_is_not_endless() {
+        let answered = answer(shell("echo one; echo two >&2; exit 3"), u64::MAX).unwrap();
+        assert_eq!(
+            (
+                answered.code,
+                answered.output.as_str(),
+                answered.complaint.as_str()
+            ),
+            (Some(3), "one\n", "two\n")
+        );
+        let error = answer(shell("exec cat /dev/zero"), u64::MAX).unwrap_err();
+        assert_eq!(error.to_string(), "the answer is too long");
     }
 
     #[test]

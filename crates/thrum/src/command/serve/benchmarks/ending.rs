@@ -29,6 +29,8 @@ pub(super) enum Killed {
     TooLong,
     /// It was asked to end, and did not.
     DidNotStop,
+    /// The broker stops.
+    BrokerStops,
 }
 
 /// What is known at the end of a process.
@@ -79,7 +81,8 @@ pub(super) fn conclude(run: &mut BenchmarkRunInFull, ended: Ended) {
     run.run.error = error;
     run.run.remedy = remedy.map(str::to_owned);
     if let Some(end) = ended.end {
-        run.run.verdict = Some(end.verdict);
+        // Nothing is judged that was not measured.
+        run.run.verdict = end.figures.is_some().then_some(end.verdict);
         run.run.figures = end.figures;
         run.thresholds = end.thresholds;
         run.stages = end.stages;
@@ -112,6 +115,7 @@ impl Killed {
                     .to_owned(),
                 "run it again; if it happens again, report it with the scenario",
             ),
+            Self::BrokerStops => (CUT_OFF.to_owned(), CUT_OFF_REMEDY),
         };
         (Some(what), Some(remedy))
     }
@@ -212,6 +216,10 @@ mod tests {
             (state.as_str(), verdict.is_some(), error.as_str()),
             ("stopped", true, "")
         );
+        let mut early = with_end(130);
+        early.end.as_mut().unwrap().figures = None;
+        let (state, verdict, _) = concluded(stopped(early));
+        assert_eq!((state.as_str(), verdict), ("stopped", None));
         let (state, verdict, _) = concluded(stopped(ended(Some(1))));
         assert_eq!((state.as_str(), verdict), ("stopped", None));
         let (state, _, error) = concluded(with_end(130));
@@ -250,6 +258,7 @@ mod tests {
         assert!(killed(memory).contains("200 MiB of memory, more than the 100 MiB"));
         assert!(killed(Killed::Silent { seconds: 60 }).contains("nothing for 60 s"));
         assert!(killed(Killed::TooLong).contains("after its last stage"));
+        assert_eq!(killed(Killed::BrokerStops), CUT_OFF);
         assert!(killed(Killed::DidNotStop).contains("asked to end"));
     }
 

@@ -21,9 +21,16 @@ pub(super) struct Loaded {
     pub(super) connections: u64,
 }
 
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NoPlan {
+    pub(super) why: String,
+    pub(super) remedy: &'static str,
+}
+
 /// The check of a scenario that can be read, or of one that cannot.
 pub(super) fn check(
-    planned: Result<&[PlanLine], &str>,
+    planned: Result<&[PlanLine], &NoPlan>,
     limits: &BenchmarkLimits,
     loaded: &Loaded,
     may_load_others: bool,
@@ -35,11 +42,8 @@ pub(super) fn check(
             findings.push(several(plans));
             None
         }
-        Err(why) => {
-            findings.push(error(
-                why,
-                "correct the scenario, or choose one of the list",
-            ));
+        Err(NoPlan { why, remedy }) => {
+            findings.push(error(why, remedy));
             None
         }
     };
@@ -57,21 +61,22 @@ pub(super) fn check(
             .and_then(|plan| plan.targets.first())
             .unwrap_or(&loaded.url)
             .clone(),
-        plan: plan.map(shown),
+        plan: plan.and_then(shown),
         toml: plan.map(|plan| plan.toml.clone()).unwrap_or_default(),
         findings,
     }
 }
 
-fn shown(plan: &PlanLine) -> BenchmarkPlan {
-    BenchmarkPlan {
+/// None of a scenario that was not planned, because it has too many clients.
+fn shown(plan: &PlanLine) -> Option<BenchmarkPlan> {
+    Some(BenchmarkPlan {
         clients: plan.clients,
-        messages_per_sec_in: plan.messages_per_sec_in,
-        messages_per_sec_out: plan.messages_per_sec_out,
+        messages_per_sec_in: plan.messages_per_sec_in?,
+        messages_per_sec_out: plan.messages_per_sec_out?,
         duration_secs: plan.duration_secs(),
         payload_bytes: plan.payload_bytes,
         qos: plan.qos,
-    }
+    })
 }
 
 fn several(plans: &[PlanLine]) -> BenchmarkFinding {
@@ -256,6 +261,18 @@ mod tests {
     }
 
     #[test]
+    fn a_scenario_with_too_many_clients_is_refused_without_a_plan() {
+        let large = PlanLine {
+            clients: 2_000_000,
+            ..plan()
+        };
+        let check = check(Ok(&[large]), &limits(), &loaded(), true);
+        assert_eq!((check.ok, check.plan), (false, None));
+        assert!(!check.toml.is_empty());
+        assert!(check.findings[0].what.contains("2000000 clients"));
+    }
+
+    #[test]
     fn another_broker_is_refused_where_only_this_one_may_be_loaded() {
         let other = Loaded {
             is_own: false,
@@ -287,8 +304,13 @@ mod tests {
         let sweep = check(Ok(&[plan(), plan()]), &limits(), &loaded(), true);
         assert!(!sweep.ok && sweep.plan.is_none());
         assert!(sweep.findings[0].remedy.contains("x/10K"));
-        let wrong = check(Err("line 3: unknown key"), &limits(), &loaded(), true);
+        let no_plan = NoPlan {
+            why: "line 3: unknown key".to_owned(),
+            remedy: "correct it",
+        };
+        let wrong = check(Err(&no_plan), &limits(), &loaded(), true);
         assert_eq!(wrong.findings[0].what, "line 3: unknown key");
+        assert_eq!(wrong.findings[0].remedy, "correct it");
         assert!(!wrong.ok && wrong.toml.is_empty());
     }
 }

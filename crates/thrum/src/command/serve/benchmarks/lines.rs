@@ -33,8 +33,9 @@ pub(super) struct EndLine {
 pub(super) struct PlanLine {
     pub(super) name: String,
     pub(super) clients: u32,
-    pub(super) messages_per_sec_in: f64,
-    pub(super) messages_per_sec_out: f64,
+    /// None if it has more clients than were to be planned, or is a step of a sweep.
+    pub(super) messages_per_sec_in: Option<f64>,
+    pub(super) messages_per_sec_out: Option<f64>,
     pub(super) ramp_secs: f64,
     pub(super) warm_up_secs: f64,
     pub(super) hold_secs: f64,
@@ -46,7 +47,22 @@ pub(super) struct PlanLine {
     pub(super) findings: Vec<String>,
 }
 
+/// The name that `thrum bench check` gives to a scenario without one: it reads standard input.
+const NO_NAME: &str = "standard-input";
+/// A scenario of the caller without a name.
+const OWN_SCENARIO: &str = "own scenario";
+
 impl PlanLine {
+    /// Its name, for people.
+    pub(super) fn shown_name(&self) -> String {
+        let name = if self.name == NO_NAME {
+            OWN_SCENARIO
+        } else {
+            &self.name
+        };
+        name.to_owned()
+    }
+
     /// All stages.
     pub(super) fn duration_secs(&self) -> f64 {
         self.ramp_secs + self.warm_up_secs + self.hold_secs + self.drain_secs
@@ -92,6 +108,15 @@ pub(super) fn scenarios(text: &str) -> Result<Vec<BenchmarkScenario>, serde_json
     lines.collect()
 }
 
+/// Words of names that have capitals of their own.
+const PROPER_WORDS: [(&str, &str); 5] = [
+    ("ci", "CI"),
+    ("emqtt", "eMQTT"),
+    ("emqx", "EMQX"),
+    ("json", "JSON"),
+    ("xmeter", "XMeter"),
+];
+
 /// A name as a title: `slow-reader` is "Slow reader"; one with numbers stays.
 fn title(name: &str) -> String {
     if name == "devices" {
@@ -100,11 +125,21 @@ fn title(name: &str) -> String {
     if name.contains(|letter: char| letter.is_ascii_digit()) {
         return name.to_owned();
     }
-    let words = name.replace('-', " ");
-    let mut letters = words.chars();
-    letters.next().map_or(String::new(), |first| {
-        first.to_uppercase().chain(letters).collect()
-    })
+    let words = name.split('-').enumerate().map(|(place, word)| {
+        let proper = PROPER_WORDS.iter().find(|(known, _)| *known == word);
+        match proper {
+            Some((_, proper)) => (*proper).to_owned(),
+            None if place == 0 => with_capital(word),
+            None => word.to_owned(),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn with_capital(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters).collect()
 }
 
 #[cfg(test)]
@@ -159,10 +194,26 @@ mod tests {
     }
 
     #[test]
+    fn a_scenario_without_a_name_is_shown_as_that_of_the_caller() {
+        let named = |name: &str| {
+            let plan = PlanLine {
+                name: name.to_owned(),
+                ..PlanLine::default()
+            };
+            plan.shown_name()
+        };
+        assert_eq!(named("mine"), "mine");
+        assert_eq!(named("standard-input"), "own scenario");
+    }
+
+    #[test]
     fn titles_are_words_unless_they_are_numbers() {
         for (name, shown) in [
             ("slow-reader", "Slow reader"),
             ("p2p-1K", "p2p-1K"),
+            ("xmeter-fan-in", "XMeter fan in"),
+            ("emqx-ci-gate", "EMQX CI gate"),
+            ("payload-json", "Payload JSON"),
             ("devices", "Simulate 100 devices"),
         ] {
             assert_eq!(title(name), shown);

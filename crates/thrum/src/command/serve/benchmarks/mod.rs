@@ -1,18 +1,22 @@
 //! Benchmarks that the management interface starts: `thrum bench` as a process of its own, with a
 //! part of the cores, a later place and a limit of memory; one run at a time.
 
+mod activity;
 mod arguments;
 mod compared;
 mod confinement;
 mod ending;
 mod findings;
+mod identifier;
 mod lines;
 mod store;
+mod temporary;
 mod watch;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use thrum_broker::config::Bind;
 use thrum_broker::{Listening, Queries};
@@ -20,18 +24,25 @@ use thrum_management::api::{
     BenchmarkCheck, BenchmarkComparison, BenchmarkConfig, BenchmarkLimits, BenchmarkRun,
     BenchmarkRunInFull, BenchmarkSamples, BenchmarkScenario,
 };
-use thrum_management::{BenchmarkOrder, BenchmarkRefusal, Benchmarks, ProgramError};
+use thrum_management::{
+    BenchmarkActivity, BenchmarkOrder, BenchmarkRefusal, Benchmarks, OpenRunFile, ProgramError,
+};
 
 use super::tasks::Around;
+use activity::Activity;
 use arguments::{Aim, SCENARIO_FILE};
-use confinement::{Answered, Confinement, Question};
-use findings::Loaded;
+use confinement::{Answered, AskError, Confinement, Question};
+use findings::{Loaded, NoPlan};
 use lines::PlanLine;
 use store::{RUNS_MAX, Store};
 use watch::{Current, Start};
 
 /// Where a broker without a plain TCP listener would be.
 const NO_LISTENER: &str = "this broker has no open listener for plain TCP: name a target";
+/// Why there can be no run if the configuration says so.
+const OFF: &str = "management.benchmarks.enabled is false";
+/// Longest drain that the end of a run is waited for; the check has limited all stages together.
+const DRAIN_SECS_MAX: f64 = 7.0 * 86_400.0;
 /// Where processes are that have no folder.
 const NO_FOLDER: &str = "/";
 
@@ -40,16 +51,41 @@ const NO_FOLDER: &str = "/";
 pub(crate) struct HostedBenchmarks {
     around: Around,
     queries: Queries,
+    /// Before the store, which it needs at its end.
+    current: Arc<LastRun>,
     store: Arc<Store>,
-    /// The run under way, or the last one. Held for moments.
-    current: Arc<Mutex<Option<Arc<Current>>>>,
     scenarios: Arc<OnceLock<Vec<BenchmarkScenario>>>,
+    activity: Arc<Activity>,
+}
+
+/// The run under way, or the last one, which ends with the broker.
+#[derive(Debug, Default)]
+struct LastRun {
+    /// Held for moments.
+    run: Mutex<Option<Arc<Current>>>,
+}
+
+impl Drop for LastRun {
+    fn drop(&mut self) {
+        let run = self.run.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(run) = run {
+            run.abandon();
+        }
+    }
 }
 
 /// What is in force.
 struct Settings {
     config: BenchmarkConfig,
     connections_max: u32,
+}
+
+/// A run that passed its check.
+struct Prepared {
+    run: BenchmarkRunInFull,
+    aim: Aim,
+    /// The longest wait for its last messages.
+    drain: Duration,
 }
 
 impl HostedBenchmarks {
@@ -61,6 +97,7 @@ impl HostedBenchmarks {
             store: Arc::new(Store::open(data_dir)),
             current: Arc::default(),
             scenarios: Arc::default(),
+            activity: Arc::default(),
         }
     }
 
@@ -81,6 +118,11 @@ impl HostedBenchmarks {
         settings: &Settings,
     ) -> Result<(BenchmarkCheck, Option<Aim>, Option<PlanLine>), ProgramError> {
         let limits = limits_of(&settings.config);
+        if !settings.config.enabled {
+            // Nobody wants processes here.
+            let check = findings::check(Err(&off()), &limits, &Loaded::default(), true);
+            return Ok((check, None, None));
+        }
         let own = self.own_target();
         let aim = match (&own, &order.target) {
             (None, None) => Err(NO_LISTENER.to_owned()),
@@ -90,17 +132,15 @@ impl HostedBenchmarks {
         let aim = match aim {
             Ok(aim) => aim,
             Err(why) => {
-                let check = findings::check(Err(&why), &limits, &Loaded::default(), true);
+                let remedy = "give a target such as mqtt://HOST:PORT";
+                let no_plan = NoPlan { why, remedy };
+                let check = findings::check(Err(&no_plan), &limits, &Loaded::default(), true);
                 return Ok((check, None, None));
             }
         };
         let loaded = self.loaded(&aim, settings);
-        let plans = plans(order, settings);
-        let plans = match &plans {
-            Ok(plans) => Ok(plans.as_slice()),
-            Err(ProgramError::Benchmark { why, .. }) => Err(why.as_str()),
-            Err(error) => return Err(error.clone()),
-        };
+        let plans = plans(order, settings)?;
+        let plans = plans.as_deref();
         let may_load_others = settings.config.other_targets;
         let check = findings::check(plans, &limits, &loaded, may_load_others);
         let plan = plans.ok().and_then(|plans| plans.first()).cloned();
@@ -131,15 +171,11 @@ impl HostedBenchmarks {
     }
 
     fn loaded(&self, aim: &Aim, settings: &Settings) -> Loaded {
-        let address = aim.endpoint.host.parse::<IpAddr>();
-        let is_here =
-            aim.endpoint.host == "localhost" || address.is_ok_and(|address| address.is_loopback());
         let listeners = self.queries.listeners();
-        let mut ports = listeners
-            .iter()
-            .flat_map(|of| &of.addresses)
-            .filter_map(port);
-        let is_own = is_here && ports.any(|port| port == aim.endpoint.port);
+        let addresses = listeners.iter().flat_map(|of| &of.addresses);
+        let open = addresses.filter_map(socket_address);
+        let (host, port) = (aim.endpoint.host.as_str(), aim.endpoint.port);
+        let (is_own, is_here) = whose(host, port, open);
         let counted = listeners.iter().map(|of| of.connections);
         Loaded {
             url: aim.url.clone(),
@@ -154,48 +190,68 @@ impl HostedBenchmarks {
         self.lock().clone()
     }
 
+    /// The run under way or the last one, if it has this identifier. It knows more than its file,
+    /// which may not be written down.
+    fn watched(&self, id: &str) -> Option<Arc<Current>> {
+        self.under_way().filter(|run| run.id() == id)
+    }
+
     /// The run under way, if it has this identifier.
     fn running(&self, id: &str) -> Option<Arc<Current>> {
-        self.under_way()
-            .filter(|run| !run.is_over() && run.id() == id)
+        self.watched(id).filter(|run| !run.is_over())
+    }
+
+    /// What is known of a run that is or was watched, with its files once there are all of them.
+    fn shown(&self, watched: &Current) -> BenchmarkRunInFull {
+        let mut run = watched.run();
+        if watched.is_over() {
+            run.run.files = self.store.files(&run.run.id);
+        }
+        run
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<Current>>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+        self.current
+            .run
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes the folder of a run and starts its process.
     fn begin(
         &self,
-        mut run: BenchmarkRunInFull,
+        prepared: Prepared,
         order: &BenchmarkOrder,
-        aim: Aim,
         config: &BenchmarkConfig,
     ) -> Result<String, ProgramError> {
+        let Prepared {
+            mut run,
+            aim,
+            drain,
+        } = prepared;
         // Held while the folder is made, so that two orders do not both begin.
         let mut current = self.lock();
         if let Some(other) = current.as_ref().filter(|other| !other.is_over()) {
-            return Err(refused(
-                BenchmarkRefusal::Running,
-                format!(
-                    "the run {} is under way, and there is one at a time",
-                    other.id()
-                ),
-            ));
+            return Err(one_at_a_time(other));
+        }
+        if let Some(other) = current.as_ref() {
+            other.write_end(&self.store)?;
         }
         let folder = self.store.create(&mut run)?;
         if let Some(toml) = &order.toml {
-            let written = store::create(&folder.join(SCENARIO_FILE))
+            let written = store::create(&folder.path().join(SCENARIO_FILE))
                 .and_then(|mut file| std::io::Write::write_all(&mut file, toml.as_bytes()));
             written.map_err(|error| store::failed(&error))?;
         }
         let confinement = confinement_of(config);
         let start = Start {
-            store: Arc::clone(&self.store),
-            folder,
+            store: Arc::downgrade(&self.store),
+            folder: folder.path().to_owned(),
             confinement,
             arguments: arguments::run(order, &aim, confinement.cores),
             password: aim.password,
+            drain,
+            activity: Arc::clone(&self.activity),
         };
         let id = run.run.id.clone();
         let begun = Arc::new(Current::new(run));
@@ -208,13 +264,20 @@ impl HostedBenchmarks {
             .ask
             .ask(|_| thread.spawn(move || watched.conduct(start)));
         spawned?.map_err(|error| ProgramError::Io(error.to_string()))?;
+        folder.keep();
         *current = Some(begun);
+        drop(current);
+        self.store.make_room();
         tracing::info!(run = id, by = order.by, "a benchmark has begun");
         Ok(id)
     }
 }
 
 impl Benchmarks for HostedBenchmarks {
+    fn activity(&self) -> Option<BenchmarkActivity> {
+        Some(self.activity.figures())
+    }
+
     fn limits(&self) -> BenchmarkLimits {
         match self.settings() {
             Ok(settings) => limits_of(&settings.config),
@@ -245,8 +308,11 @@ impl Benchmarks for HostedBenchmarks {
     fn start(&self, order: BenchmarkOrder) -> Result<String, ProgramError> {
         let settings = self.settings()?;
         if !settings.config.enabled {
-            let why = "management.benchmarks.enabled is false".to_owned();
-            return Err(refused(BenchmarkRefusal::Off, why));
+            return Err(refused(BenchmarkRefusal::Off, OFF.to_owned()));
+        }
+        // Before the check, which takes a process.
+        if let Some(other) = self.under_way().filter(|other| !other.is_over()) {
+            return Err(one_at_a_time(&other));
         }
         let (check, aim, plan) = self.checked(&order, &settings)?;
         let (true, Some(aim), Some(plan)) = (check.ok, aim, plan) else {
@@ -255,8 +321,8 @@ impl Benchmarks for HostedBenchmarks {
             return Err(refused(BenchmarkRefusal::Invalid, errors.join("; ")));
         };
         let run = BenchmarkRun {
-            name: order.name.clone().unwrap_or_else(|| plan.name.clone()),
-            scenario: order.scenario.clone().unwrap_or_else(|| plan.name.clone()),
+            name: order.name.clone().unwrap_or_else(|| plan.shown_name()),
+            scenario: order.scenario.clone().unwrap_or_else(|| plan.shown_name()),
             target: check.target.clone(),
             state: "preparing".to_owned(),
             duration_secs: plan.hold_secs,
@@ -273,30 +339,31 @@ impl Benchmarks for HostedBenchmarks {
             limits: limits_of(&settings.config),
             ..BenchmarkRunInFull::default()
         };
-        self.begin(run, &order, aim, &settings.config)
+        let drain = Duration::from_secs_f64(plan.drain_secs.clamp(0.0, DRAIN_SECS_MAX));
+        let prepared = Prepared { run, aim, drain };
+        self.begin(prepared, &order, &settings.config)
     }
 
     fn runs(&self) -> Result<Vec<BenchmarkRun>, ProgramError> {
-        let running = self.under_way().filter(|run| !run.is_over());
-        let running = running.map(|run| run.run().run);
-        let kept = self.store.list().into_iter().map(|run| match &running {
+        let watched = self.under_way().map(|run| self.shown(&run).run);
+        let kept = self.store.list().into_iter().map(|run| match &watched {
             // The file has what it began with.
-            Some(running) if running.id == run.run.id => running.clone(),
+            Some(watched) if watched.id == run.run.id => watched.clone(),
             _ => run.run,
         });
         Ok(kept.collect())
     }
 
     fn run(&self, id: &str) -> Result<BenchmarkRunInFull, ProgramError> {
-        match self.running(id) {
-            Some(run) => Ok(run.run()),
+        match self.watched(id) {
+            Some(run) => Ok(self.shown(&run)),
             None => self.store.read(id),
         }
     }
 
     fn samples(&self, id: &str, after: u64, most: usize) -> Result<BenchmarkSamples, ProgramError> {
         // The last run is in memory after its end, too.
-        let current = self.under_way().filter(|run| run.id() == id);
+        let current = self.watched(id);
         let kept = self.store.read(id)?;
         let (items, state) = if let Some(run) = current {
             run.samples(after, most)
@@ -315,7 +382,7 @@ impl Benchmarks for HostedBenchmarks {
         if self.running(id).is_some_and(|run| run.stop()) {
             return Ok(());
         }
-        let run = self.store.read(id)?;
+        let run = self.run(id)?;
         let why = format!("the run {id} is not under way: it is {}", run.run.state);
         Err(refused(BenchmarkRefusal::Ended, why))
     }
@@ -325,21 +392,24 @@ impl Benchmarks for HostedBenchmarks {
             let why = format!("the run {id} is under way");
             return Err(refused(BenchmarkRefusal::Running, why));
         }
-        self.store.remove(id)
+        self.store.remove(id)?;
+        let mut current = self.lock();
+        if current.as_ref().is_some_and(|last| last.id() == id) {
+            *current = None;
+        }
+        Ok(())
     }
 
     fn set_baseline(&self, id: &str, is_baseline: bool) -> Result<(), ProgramError> {
-        let running = self.running(id);
-        if running.is_some_and(|run| run.change(|run| run.run.baseline = is_baseline)) {
-            return Ok(());
+        let change = |run: &mut BenchmarkRunInFull| run.run.baseline = is_baseline;
+        match self.watched(id) {
+            Some(watched) => watched.change(&self.store, change),
+            None => self.store.change(id, change),
         }
-        let mut run = self.store.read(id)?;
-        run.run.baseline = is_baseline;
-        self.store.write(&run)
     }
 
-    fn file(&self, id: &str, name: &str) -> Result<Vec<u8>, ProgramError> {
-        self.store.file(id, name)
+    fn open_file(&self, id: &str, name: &str) -> Result<OpenRunFile, ProgramError> {
+        self.store.open_file(id, name)
     }
 
     fn compare(&self, ids: &[String]) -> Result<BenchmarkComparison, ProgramError> {
@@ -360,31 +430,60 @@ impl Benchmarks for HostedBenchmarks {
     }
 }
 
-/// What `thrum bench check` says of an order.
-fn plans(order: &BenchmarkOrder, settings: &Settings) -> Result<Vec<PlanLine>, ProgramError> {
+/// What `thrum bench check` says of an order, or why it has no plan.
+fn plans(
+    order: &BenchmarkOrder,
+    settings: &Settings,
+) -> Result<Result<Vec<PlanLine>, NoPlan>, ProgramError> {
     let question = Question {
         folder: NO_FOLDER.into(),
-        arguments: arguments::check(order),
+        arguments: arguments::check(order, settings.config.clients),
         input: order.toml.clone().map(String::into_bytes),
     };
-    let answered = confinement::ask(confinement_of(&settings.config), question);
-    let answered = answered.map_err(|error| not_answered(&error.to_string()))?;
+    let answered = match confinement::ask(confinement_of(&settings.config), question) {
+        Ok(answered) => answered,
+        Err(error) => return unplanned(&error).map(Err),
+    };
     let lines = answered.output.lines().map(serde_json::from_str);
     let plans: Vec<PlanLine> = lines
         .collect::<Result<_, _>>()
         .map_err(|error| not_answered(&error.to_string()))?;
-    if plans.is_empty() {
-        return Err(refused(
-            BenchmarkRefusal::Invalid,
-            ending::complaint(&answered.complaint),
-        ));
+    if !plans.is_empty() {
+        return Ok(Ok(plans));
     }
-    Ok(plans)
+    let why = ending::complaint(&answered.complaint);
+    if answered.code.is_none() {
+        // Not the scenario, but the system has ended it.
+        return Err(not_answered(&why));
+    }
+    let remedy = "correct the scenario, or choose one of the list";
+    Ok(Err(NoPlan { why, remedy }))
+}
+
+/// What a caller can do if a process is ended that was to plan a scenario.
+fn unplanned(error: &AskError) -> Result<NoPlan, ProgramError> {
+    let remedy = match error {
+        AskError::Memory { .. } => {
+            "ask for fewer clients and subscriptions, or raise management.benchmarks.memory"
+        }
+        AskError::Time => "ask for fewer clients and subscriptions",
+        AskError::Failed(_) => return Err(not_answered(&error.to_string())),
+    };
+    let why = format!("the scenario cannot be planned: {error}");
+    Ok(NoPlan { why, remedy })
+}
+
+/// The configuration permits no run.
+fn off() -> NoPlan {
+    NoPlan {
+        why: OFF.to_owned(),
+        remedy: "set management.benchmarks.enabled = true, or run thrum bench on another machine",
+    }
 }
 
 fn limits_of(config: &BenchmarkConfig) -> BenchmarkLimits {
     let (cores, cores_of) = confinement::cores(config.cores);
-    let why_not = (!config.enabled).then(|| "management.benchmarks.enabled is false".to_owned());
+    let why_not = (!config.enabled).then(|| OFF.to_owned());
     BenchmarkLimits {
         available: config.enabled,
         why_not,
@@ -424,11 +523,35 @@ fn reachable(listening: &Listening) -> Option<String> {
     Some(format!("mqtt://{address}"))
 }
 
-fn port(listening: &Listening) -> Option<u16> {
+/// The address of a listener for MQTT.
+fn socket_address(listening: &Listening) -> Option<SocketAddr> {
     match &listening.address {
-        Bind::Address(address) if !listening.scheme.starts_with("http") => Some(address.port()),
+        Bind::Address(address) if !listening.scheme.starts_with("http") => Some(*address),
         _ => None,
     }
+}
+
+/// Whether a target is one of the open addresses of this broker, and whether it is on this machine.
+fn whose(host: &str, port: u16, mut open: impl Iterator<Item = SocketAddr>) -> (bool, bool) {
+    let address = host.parse::<IpAddr>().ok();
+    let is_loopback = host == "localhost" || address.is_some_and(|address| address.is_loopback());
+    let reaches = |own: SocketAddr| {
+        let has_host = match address {
+            Some(address) => own.ip() == address || (own.ip().is_unspecified() && is_loopback),
+            None => is_loopback && (own.ip().is_loopback() || own.ip().is_unspecified()),
+        };
+        has_host && own.port() == port
+    };
+    let is_own = open.any(reaches);
+    (is_own, is_own || is_loopback)
+}
+
+fn one_at_a_time(other: &Current) -> ProgramError {
+    let id = other.id();
+    refused(
+        BenchmarkRefusal::Running,
+        format!("the run {id} is under way, and there is one at a time"),
+    )
 }
 
 fn refused(refusal: BenchmarkRefusal, why: String) -> ProgramError {
@@ -437,4 +560,47 @@ fn refused(refusal: BenchmarkRefusal, why: String) -> ProgramError {
 
 fn not_answered(why: &str) -> ProgramError {
     refused(BenchmarkRefusal::NotAnswered, why.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_this_broker_if_one_of_its_listeners_has_that_address() {
+        let of = |host: &str, port, open: &str| {
+            whose(host, port, std::iter::once(open.parse().unwrap()))
+        };
+        let (own, here, elsewhere) = ((true, true), (false, true), (false, false));
+        for (host, port, open, expected) in [
+            ("127.0.0.1", 1883, "127.0.0.1:1883", own),
+            ("localhost", 1883, "127.0.0.1:1883", own),
+            ("127.0.0.9", 1883, "0.0.0.0:1883", own),
+            ("::1", 1883, "[::]:1883", own),
+            // A listener with one address that is not of the loopback.
+            ("192.0.2.7", 1883, "192.0.2.7:1883", own),
+            // Another program may have this address.
+            ("127.0.0.2", 1883, "127.0.0.1:1883", here),
+            ("127.0.0.1", 1884, "127.0.0.1:1883", here),
+            ("localhost", 1883, "192.0.2.7:1883", here),
+            ("192.0.2.8", 1883, "0.0.0.0:1883", elsewhere),
+            ("example.com", 1883, "0.0.0.0:1883", elsewhere),
+        ] {
+            assert_eq!(of(host, port, open), expected, "{host}:{port} {open}");
+        }
+    }
+
+    #[test]
+    fn a_plan_that_takes_too_much_is_a_finding_about_its_size() {
+        let too_large = unplanned(&AskError::Memory { limit: 64 << 20 }).unwrap();
+        assert!(
+            too_large
+                .why
+                .contains("64 MiB of management.benchmarks.memory")
+        );
+        assert!(too_large.remedy.contains("fewer clients"));
+        assert!(unplanned(&AskError::Time).unwrap().why.contains("8 s"));
+        let failed = AskError::Failed(std::io::Error::other("no such file"));
+        assert!(unplanned(&failed).is_err());
+    }
 }

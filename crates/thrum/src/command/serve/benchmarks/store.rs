@@ -3,19 +3,20 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use thrum_files::Folder;
 use thrum_management::api::{BenchmarkRunInFull, KeptSamples};
-use thrum_management::{ProgramError, Thing};
-use thrum_storage::WallMillis;
+use thrum_management::{BenchmarkRefusal, OpenRunFile, ProgramError, Thing};
 
 use super::arguments::RESULTS_FOLDER;
 use super::ending::{CUT_OFF, CUT_OFF_REMEDY};
+use super::identifier::{is_id, next_id};
 use super::lines::ProgressLine;
-use crate::command::shown::{now, parse_time, time};
+use super::temporary::TemporaryFolder;
+use crate::command::shown::{now, time};
 
 /// Runs that are kept: a week of some a day. Older ones make room, unless they are baselines.
 pub(super) const RUNS_MAX: usize = 50;
@@ -29,18 +30,8 @@ const SAMPLES: &str = "samples.jsonl";
 pub(super) const LINE_BYTES_MAX: u64 = 64 * 1024;
 /// Bytes of the samples of a run, a day of seconds; later ones are in memory only.
 const SAMPLES_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Bytes of a file that is handed out: a result of a day.
-const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Mode of the folder of a broker without a data directory.
-const PRIVATE: u32 = 0o700;
 /// Mode of files.
 const FILE_MODE: u32 = 0o600;
-/// Letters of an identifier: a time without separators and a number.
-const ID_LEN: usize = 19;
-/// Runs that may begin within a second; one more has the name of the next second.
-const SAME_SECOND_MAX: u32 = 100;
-/// Milliseconds of a second.
-const SECOND_MILLIS: WallMillis = 1_000;
 
 /// The files that are handed out.
 pub(super) const FILES: [&str; 8] = [
@@ -60,9 +51,42 @@ pub(super) struct Store {
     /// Empty if the broker has none.
     data_dir: PathBuf,
     /// The folder of a broker without a data directory, made with its first run.
-    temporary: OnceLock<PathBuf>,
+    temporary: OnceLock<TemporaryFolder>,
     /// The identifier that was given last, also if its run is gone. Held while a folder is made.
     last_id: Mutex<String>,
+    /// Held while what is known of a run is read, changed and written down, each in moments: two
+    /// changes at once would write the same file.
+    changes: Mutex<()>,
+}
+
+/// The folder of a new run, which is removed again unless the run begins.
+#[derive(Debug)]
+pub(super) struct NewFolder {
+    path: PathBuf,
+    is_kept: bool,
+}
+
+impl NewFolder {
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The run has begun.
+    pub(super) fn keep(mut self) {
+        self.is_kept = true;
+    }
+}
+
+impl Drop for NewFolder {
+    fn drop(&mut self) {
+        if self.is_kept {
+            return;
+        }
+        if let Err(error) = fs::remove_dir_all(&self.path) {
+            tracing::warn!(%error, "the folder of a benchmark that did not begin is not removed");
+        }
+    }
 }
 
 impl Store {
@@ -73,7 +97,9 @@ impl Store {
             data_dir: data_dir.to_owned(),
             temporary: OnceLock::new(),
             last_id: Mutex::default(),
+            changes: Mutex::default(),
         };
+        store.remove_unfinished();
         for mut run in store.list() {
             let is_open = matches!(run.run.state.as_str(), "preparing" | "running");
             if !is_open {
@@ -92,14 +118,27 @@ impl Store {
         let Some(folder) = self.existing() else {
             return Vec::new();
         };
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let mut ids: Vec<String> = names
-            .filter(|name| is_id(name))
-            .take(2 * RUNS_MAX)
-            .collect();
+        let mut ids = ids_in(&folder);
+        ids.retain(|id| folder.join(id).join(RUN).is_file());
         ids.sort_unstable_by(|one, other| other.cmp(one));
+        ids.truncate(2 * RUNS_MAX);
         ids.iter().filter_map(|id| self.read(id).ok()).collect()
+    }
+
+    /// Removes the folders of runs that another life of the broker did not get to begin.
+    fn remove_unfinished(&self) {
+        let Some(folder) = self.existing() else {
+            return;
+        };
+        for id in ids_in(&folder) {
+            let path = folder.join(id);
+            if path.join(RUN).exists() {
+                continue;
+            }
+            if let Err(error) = fs::remove_dir_all(&path) {
+                tracing::warn!(%error, path = %path.display(), "the folder of a benchmark that did not begin is not removed");
+            }
+        }
     }
 
     /// A run.
@@ -111,35 +150,53 @@ impl Store {
         let text = fs::read_to_string(folder.join(RUN)).map_err(|error| missing_or(&error, id))?;
         let mut run: BenchmarkRunInFull = serde_json::from_str(&text)
             .map_err(|error| ProgramError::Io(format!("{RUN} of the run {id}: {error}")))?;
-        let has = |name: &&&str| result_file(&folder, name).is_some();
-        run.run.files = FILES
-            .iter()
-            .filter(has)
-            .map(|name| (*name).to_owned())
-            .collect();
+        run.run.files = self.files(id);
         Ok(run)
     }
 
-    /// Makes the folder of a new run, and gives it its identifier and its beginning. Old runs make
-    /// room.
+    /// The files of a run that can be handed out.
+    pub(super) fn files(&self, id: &str) -> Vec<String> {
+        let Ok(folder) = self.folder_of(id) else {
+            return Vec::new();
+        };
+        let has = |name: &&&str| result_file(&folder, name).is_some();
+        let names = FILES.iter().filter(has);
+        names.map(|name| (*name).to_owned()).collect()
+    }
+
+    /// Makes the folder of a new run, and gives it its identifier and its beginning.
     ///
     /// # Errors
-    /// The file system refuses, or all runs that are kept are baselines.
-    pub(super) fn create(&self, run: &mut BenchmarkRunInFull) -> Result<PathBuf, ProgramError> {
-        self.make_room()?;
+    /// The file system refuses, or all runs that are kept are baselines. Nothing is left then.
+    pub(super) fn create(&self, run: &mut BenchmarkRunInFull) -> Result<NewFolder, ProgramError> {
+        self.surplus(1)?;
         let parent = self.folder()?;
         let began = now();
         run.run.began_at = time(began);
-        let mut last = self.last_id.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last_id);
         let newest = self.list().first().map(|run| run.run.id.clone());
         let id = next_id(began, newest.unwrap_or_default().max(last.clone()));
         let made = parent
             .open_or_create_directory(&id)
             .map_err(|error| failed(&error))?;
+        let folder = NewFolder {
+            path: made.path().to_owned(),
+            is_kept: false,
+        };
         last.clone_from(&id);
         run.run.id = id;
         self.write(run)?;
-        Ok(made.path().to_owned())
+        Ok(folder)
+    }
+
+    /// Removes the oldest runs that are too many, once a new one has begun.
+    pub(super) fn make_room(&self) {
+        let oldest = self.surplus(0).unwrap_or_default();
+        for id in oldest {
+            if let Err(error) = self.remove(&id) {
+                tracing::warn!(%error, run = id, "an old benchmark is not removed");
+            }
+        }
     }
 
     /// Writes down what is known of a run.
@@ -147,7 +204,29 @@ impl Store {
     /// # Errors
     /// The file system refuses.
     pub(super) fn write(&self, run: &BenchmarkRunInFull) -> Result<(), ProgramError> {
-        let folder = self.folder_of(&run.run.id)?;
+        let _held = lock(&self.changes);
+        self.replace(run)
+    }
+
+    /// Changes a run that nobody watches.
+    ///
+    /// # Errors
+    /// There is none, or the file system refuses.
+    pub(super) fn change(
+        &self,
+        id: &str,
+        change: impl FnOnce(&mut BenchmarkRunInFull),
+    ) -> Result<(), ProgramError> {
+        let _held = lock(&self.changes);
+        let mut run = self.read(id)?;
+        change(&mut run);
+        self.replace(&run)
+    }
+
+    /// Replaces the file of a run as a whole.
+    fn replace(&self, run: &BenchmarkRunInFull) -> Result<(), ProgramError> {
+        let id = &run.run.id;
+        let folder = self.folder_of(id)?;
         let text = serde_json::to_vec(run).map_err(|error| ProgramError::Io(error.to_string()))?;
         let part = folder.join(format!("{RUN}.part"));
         let written = create(&part).and_then(|mut file| {
@@ -155,7 +234,7 @@ impl Store {
             file.sync_all()?;
             fs::rename(&part, folder.join(RUN))
         });
-        written.map_err(|error| failed(&error))
+        written.map_err(|error| missing_or(&error, id))
     }
 
     /// Removes a run with its files.
@@ -184,14 +263,15 @@ impl Store {
                 kept.push(*sample);
             }
         }
+        kept.finish();
         Ok(kept)
     }
 
-    /// Reads a file of a run.
+    /// Opens a file of a run.
     ///
     /// # Errors
-    /// It is not there, or cannot be read.
-    pub(super) fn file(&self, id: &str, name: &str) -> Result<Vec<u8>, ProgramError> {
+    /// It is not there, or cannot be opened.
+    pub(super) fn open_file(&self, id: &str, name: &str) -> Result<OpenRunFile, ProgramError> {
         let folder = self.folder_of(id)?;
         if !folder.join(RUN).is_file() {
             return Err(missing(id));
@@ -202,16 +282,11 @@ impl Store {
             what: Thing::FileOfRun,
             name: name.to_owned(),
         })?;
-        let mut bytes = Vec::new();
-        let read = File::open(path).and_then(|file| {
-            let len = file.metadata()?.len();
-            if len > FILE_BYTES_MAX {
-                return Err(io::Error::other(format!("it has {len} bytes")));
-            }
-            file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)
+        let opened = File::open(path).and_then(|file| {
+            let bytes = file.metadata()?.len();
+            Ok(OpenRunFile { file, bytes })
         });
-        read.map_err(|error| failed(&error))?;
-        Ok(bytes)
+        opened.map_err(|error| failed(&error))
     }
 
     /// The folder of a run with its `result.json`, as it is called in that of all runs.
@@ -229,25 +304,27 @@ impl Store {
         Ok(self.folder()?.path().to_owned())
     }
 
-    fn make_room(&self) -> Result<(), ProgramError> {
+    /// The oldest runs, so many as are too many with some more.
+    ///
+    /// # Errors
+    /// They are baselines.
+    fn surplus(&self, more: usize) -> Result<Vec<String>, ProgramError> {
         let runs = self.list();
-        let surplus = (runs.len() + 1).saturating_sub(RUNS_MAX);
-        let others = runs.iter().rev().filter(|run| !run.run.baseline);
-        let oldest: Vec<&str> = others
-            .take(surplus)
-            .map(|run| run.run.id.as_str())
-            .collect();
+        let surplus = (runs.len() + more).saturating_sub(RUNS_MAX);
+        let others = runs.into_iter().rev().filter(|run| !run.run.baseline);
+        let oldest: Vec<String> = others.take(surplus).map(|run| run.run.id).collect();
         if oldest.len() < surplus {
-            return Err(ProgramError::Conflict(format!(
-                "all {RUNS_MAX} runs that are kept are baselines"
-            )));
+            return Err(ProgramError::Benchmark {
+                refusal: BenchmarkRefusal::AllBaselines,
+                why: format!("all {RUNS_MAX} runs that are kept are baselines"),
+            });
         }
-        oldest.into_iter().try_for_each(|id| self.remove(id))
+        Ok(oldest)
     }
 
     fn folder(&self) -> Result<Folder, ProgramError> {
         let made = if self.data_dir.as_os_str().is_empty() {
-            self.temporary_folder().and_then(|path| Folder::open(&path))
+            self.temporary_folder().and_then(Folder::open)
         } else {
             let opened = Folder::open(&self.data_dir);
             opened.and_then(|folder| folder.open_or_create_directory(FOLDER))
@@ -255,21 +332,19 @@ impl Store {
         made.map_err(|error| failed(&error))
     }
 
-    fn temporary_folder(&self) -> io::Result<PathBuf> {
-        if let Some(path) = self.temporary.get() {
-            return Ok(path.clone());
+    fn temporary_folder(&self) -> io::Result<&Path> {
+        if self.temporary.get().is_none() {
+            // Another thread may have been faster, and this one is removed again.
+            self.temporary.set(TemporaryFolder::create()?).ok();
         }
-        let name = format!("thrum-benchmarks-{}-{}", std::process::id(), now());
-        let path = std::env::temp_dir().join(name);
-        // Not one that somebody else has made there.
-        fs::DirBuilder::new().mode(PRIVATE).create(&path)?;
-        Ok(self.temporary.get_or_init(|| path).clone())
+        let made = self.temporary.get().map(TemporaryFolder::path);
+        made.ok_or_else(|| io::Error::from(ErrorKind::NotFound))
     }
 
     /// The folder of all runs, if there is one.
     fn existing(&self) -> Option<PathBuf> {
         if self.data_dir.as_os_str().is_empty() {
-            return self.temporary.get().cloned();
+            return self.temporary.get().map(|of| of.path().to_owned());
         }
         let path = self.data_dir.join(FOLDER);
         path.is_dir().then_some(path)
@@ -280,14 +355,6 @@ impl Store {
         parent
             .map(|parent| parent.join(id))
             .ok_or_else(|| missing(id))
-    }
-}
-
-impl Drop for Store {
-    fn drop(&mut self) {
-        if let Some(path) = self.temporary.get() {
-            fs::remove_dir_all(path).ok();
-        }
     }
 }
 
@@ -315,11 +382,20 @@ impl SampleFile {
     pub(super) fn add(&mut self, line: &[u8]) {
         let len = line.len() as u64;
         let Some(file) = &mut self.file else { return };
-        if len > self.left || file.write_all(line).is_err() {
-            self.file = None;
-            return;
+        let written = if len > self.left {
+            Err(io::Error::other(format!(
+                "they have {SAMPLES_BYTES_MAX} bytes already"
+            )))
+        } else {
+            file.write_all(line)
+        };
+        match written {
+            Ok(()) => self.left -= len,
+            Err(error) => {
+                tracing::warn!(%error, "further samples of a benchmark are not written down");
+                self.file = None;
+            }
         }
-        self.left -= len;
     }
 }
 
@@ -350,54 +426,15 @@ fn result_file(folder: &Path, name: &str) -> Option<PathBuf> {
     files.take(2).find(|path| path.is_file())
 }
 
-/// The first identifier of a time that is behind the last one given: none is given twice, and their
-/// order is that of the runs, whatever the clock does.
-fn next_id(at: WallMillis, last: String) -> String {
-    let numbers = 0..SAME_SECOND_MAX;
-    let mut now = numbers.clone().map(|number| id(at, number));
-    if let Some(id) = now.find(|id| *id > last) {
-        return id;
-    }
-    // The clock was set back: the second of the last one, or the one behind it.
-    let seconds = began_at(&last);
-    let mut later = [seconds, seconds + SECOND_MILLIS].into_iter();
-    let found = later.find_map(|at| numbers.clone().map(|n| id(at, n)).find(|id| *id > last));
-    found.unwrap_or(last)
+/// The folders of runs, also of those that did not begin.
+fn ids_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| is_id(name)).collect()
 }
 
-/// The time of an identifier.
-fn began_at(id: &str) -> WallMillis {
-    let part = |from, to| id.get(from..to).unwrap_or("00");
-    let (date, clock) = (part(0, 8), part(9, 15));
-    let split = |text: &str, at: usize| text.get(at..at + 2).unwrap_or("00").to_owned();
-    let year = date.get(..4).unwrap_or("1970");
-    let text = format!(
-        "{year}-{}-{}T{}:{}:{}Z",
-        split(date, 4),
-        split(date, 6),
-        split(clock, 0),
-        split(clock, 2),
-        split(clock, 4)
-    );
-    parse_time(&text).unwrap_or(0)
-}
-
-/// `20261126T221500Z-01`.
-fn id(at: WallMillis, number: u32) -> String {
-    let text = time(at);
-    let seconds = text.split('.').next().unwrap_or_default().chars();
-    let digits: String = seconds.filter(|one| !matches!(one, '-' | ':')).collect();
-    format!("{digits}Z-{number:02}")
-}
-
-fn is_id(name: &str) -> bool {
-    name.len() == ID_LEN
-        && name.bytes().enumerate().all(|(place, byte)| match place {
-            8 => byte == b'T',
-            15 => byte == b'Z',
-            16 => byte == b'-',
-            _ => byte.is_ascii_digit(),
-        })
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn missing(id: &str) -> ProgramError {
@@ -434,7 +471,8 @@ mod tests {
     fn add(store: &Store, state: &str) -> String {
         let mut run = BenchmarkRunInFull::default();
         run.run.state = state.to_owned();
-        store.create(&mut run).unwrap();
+        store.create(&mut run).unwrap().keep();
+        store.make_room();
         run.run.id
     }
 
@@ -451,10 +489,13 @@ mod tests {
             (run.run.files, run.run.state.as_str()),
             (vec!["report.md".to_owned()], "done")
         );
-        assert_eq!(store.file(&id, "report.md").unwrap(), b"# x");
+        assert_eq!(store.open_file(&id, "report.md").unwrap().bytes, 3);
         for name in ["series.csv", "../../run.json", "run.json"] {
             assert!(
-                matches!(store.file(&id, name), Err(ProgramError::Missing { .. })),
+                matches!(
+                    store.open_file(&id, name),
+                    Err(ProgramError::Missing { .. })
+                ),
                 "{name}"
             );
         }
@@ -481,20 +522,6 @@ mod tests {
                 "{id}"
             );
         }
-        assert!(is_id(&id(1_700_000_000_000, 7)));
-    }
-
-    #[test]
-    fn no_identifier_is_given_twice_and_their_order_is_that_of_the_runs() {
-        let at = 1_700_000_000_000;
-        let mut last = String::new();
-        for step in 0..250 {
-            // The clock goes back in the middle.
-            let next = next_id(if step > 20 { at - 60_000 } else { at }, last.clone());
-            assert!(next > last && is_id(&next), "{step}: {next} after {last}");
-            last = next;
-        }
-        assert_eq!(began_at("20231114T221320Z-07"), at);
     }
 
     #[test]
@@ -512,6 +539,70 @@ mod tests {
         assert_eq!(ids.len(), RUNS_MAX);
         assert!(ids.contains(&first) && !ids.contains(&second));
         assert!(ids.windows(2).all(|pair| pair[0] > pair[1]));
+    }
+
+    #[test]
+    fn there_is_no_room_for_a_run_beside_baselines_alone() {
+        let store = in_memory();
+        for _ in 0..RUNS_MAX {
+            let id = add(&store, "done");
+            store.change(&id, |run| run.run.baseline = true).unwrap();
+        }
+        let refused = store.create(&mut BenchmarkRunInFull::default());
+        let refusal = BenchmarkRefusal::AllBaselines;
+        assert!(
+            matches!(refused, Err(ProgramError::Benchmark { refusal: of, .. }) if of == refusal)
+        );
+        assert_eq!(ids_in(&store.path().unwrap()).len(), RUNS_MAX);
+    }
+
+    #[test]
+    fn a_run_that_does_not_begin_leaves_nothing_and_removes_nothing() {
+        let store = in_memory();
+        let kept: Vec<String> = (0..RUNS_MAX).map(|_| add(&store, "done")).collect();
+        let mut run = BenchmarkRunInFull::default();
+        let folder = store.create(&mut run).unwrap();
+        let path = folder.path().to_owned();
+        assert!(path.is_dir());
+        drop(folder);
+        assert!(!path.exists());
+        assert_eq!(store.list().len(), kept.len());
+        assert!(store.read(&kept[0]).is_ok(), "the oldest one stays");
+    }
+
+    #[test]
+    fn folders_of_runs_that_did_not_begin_hide_no_run_and_go_with_the_next_start() {
+        let folder = std::env::temp_dir().join(format!("thrum-unfinished-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let store = Store::open(&folder);
+        let id = add(&store, "done");
+        let runs = store.path().unwrap();
+        let unfinished = (0..4 * RUNS_MAX).map(|number| format!("99991231T{number:06}Z-00"));
+        let unfinished: Vec<PathBuf> = unfinished.map(|id| runs.join(id)).collect();
+        for path in &unfinished {
+            fs::create_dir(path).unwrap();
+        }
+        let ids = |store: &Store| -> Vec<String> {
+            store.list().into_iter().map(|run| run.run.id).collect()
+        };
+        assert_eq!(ids(&store), [id.as_str()]);
+        drop(store);
+        let store = Store::open(&folder);
+        assert_eq!(ids(&store), [id.as_str()]);
+        assert!(unfinished.iter().all(|path| !path.exists()));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn changes_at_the_same_time_are_all_made() {
+        let store = in_memory();
+        let id = add(&store, "done");
+        let add_some = || {
+            let adds = (0..20).map(|_| store.change(&id, |run| run.run.clients += 1));
+            adds.for_each(Result::unwrap);
+        };
+        std::thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(add_some))));
+        assert_eq!(store.read(&id).unwrap().run.clients, 160);
     }
 
     #[test]

@@ -5,14 +5,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use thrum_access::Secret;
 use thrum_bench::clock::monotonic_ns;
+use thrum_management::ProgramError;
 use thrum_management::api::{BenchmarkRunInFull, BenchmarkSample, BenchmarkStage, KeptSamples};
 
+use super::activity::Activity;
 use super::confinement::{self, COMPLAINT_BYTES_MAX, Confinement, Question, resident_bytes};
 use super::ending::{Ended, Killed, conclude};
 use super::lines::{EndLine, ProgressLine};
@@ -24,10 +26,20 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// A run says something each second. Connecting to a host that does not answer, and writing the
 /// report of a long run, may take longer.
 const SILENCE_MAX: Duration = Duration::from_mins(1);
-/// From the request to end to the end: the drain of a scenario and its report.
+/// From the request to end to the end, beyond the drain of the scenario: its report.
 const STOP_TIME: Duration = Duration::from_secs(30);
 /// What a run may take beyond its stages: to begin, to wait for late messages, to report.
 const EXTRA_TIME: Duration = Duration::from_mins(3);
+/// Longest time of all stages: the limit of the configuration is a week.
+const PLANNED_SECS_MAX: f64 = 1e7;
+/// Between two attempts to write down the end of a run.
+const WRITE_INTERVAL: Duration = Duration::from_secs(10);
+/// What helps if the end of a run is not written down.
+const UNWRITTEN_REMEDY: &str =
+    "make room in the data directory, or correct its owner and mode: it is tried again every 10 s";
+/// Between two looks whether a run has ended with the broker, and how many there are: 2 s in all.
+const ABANDON_INTERVAL: Duration = Duration::from_millis(20);
+const ABANDON_LOOKS_MAX: usize = 100;
 /// Lines that wait to be looked at; the process waits when there are more.
 const LINES_MAX: usize = 16;
 
@@ -37,6 +49,8 @@ pub(super) struct Current {
     /// Held for moments, by its thread and by requests.
     state: Mutex<State>,
     stops: AtomicBool,
+    /// The broker stops, and the run with it.
+    is_abandoned: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -44,17 +58,33 @@ struct State {
     run: BenchmarkRunInFull,
     samples: KeptSamples,
     is_over: bool,
+    end: WrittenEnd,
+}
+
+/// Whether the end of a run is in its file.
+#[derive(Debug, PartialEq, Eq)]
+enum WrittenEnd {
+    /// It is, or there is none yet.
+    Written,
+    /// It is about to be.
+    Pending,
+    /// It is not, and why.
+    Failed(String),
 }
 
 /// What is started.
 #[derive(Debug)]
 pub(super) struct Start {
-    pub(super) store: Arc<Store>,
+    /// Goes with the broker, for which this run does not wait.
+    pub(super) store: Weak<Store>,
     pub(super) folder: PathBuf,
     pub(super) confinement: Confinement,
     pub(super) arguments: Vec<String>,
     /// Goes to standard input.
     pub(super) password: Option<Secret>,
+    /// The longest drain of the scenario.
+    pub(super) drain: Duration,
+    pub(super) activity: Arc<Activity>,
 }
 
 impl Current {
@@ -65,8 +95,10 @@ impl Current {
                 run,
                 samples: KeptSamples::default(),
                 is_over: false,
+                end: WrittenEnd::Written,
             }),
             stops: AtomicBool::new(false),
+            is_abandoned: AtomicBool::new(false),
         }
     }
 
@@ -82,7 +114,19 @@ impl Current {
 
     /// What is known of it.
     pub(super) fn run(&self) -> BenchmarkRunInFull {
-        self.state().run.clone()
+        let state = self.state();
+        let mut run = state.run.clone();
+        if let WrittenEnd::Failed(why) = &state.end {
+            let why = format!(
+                "the end of the run is not written down, and is lost if the broker ends: {why}"
+            );
+            run.run.error = Some(match run.run.error.take() {
+                Some(error) => format!("{error}; {why}"),
+                None => why,
+            });
+            run.run.remedy = Some(UNWRITTEN_REMEDY.to_owned());
+        }
+        run
     }
 
     /// Samples with a higher number, at most so many, and its state.
@@ -98,14 +142,55 @@ impl Current {
         !self.is_over()
     }
 
-    /// Changes what is known of it while it runs; whether it does.
-    pub(super) fn change(&self, change: impl FnOnce(&mut BenchmarkRunInFull)) -> bool {
-        let mut state = self.state();
-        if state.is_over {
-            return false;
+    /// Ends it at once, without a report, and waits for a moment until that is written down.
+    pub(super) fn abandon(&self) {
+        self.is_abandoned.store(true, Ordering::Relaxed);
+        for _ in 0..ABANDON_LOOKS_MAX {
+            let state = self.state();
+            if state.is_over && state.end != WrittenEnd::Pending {
+                return;
+            }
+            drop(state);
+            std::thread::park_timeout(ABANDON_INTERVAL);
         }
-        change(&mut state.run);
-        true
+    }
+
+    /// Changes what is known of it, and writes it down.
+    ///
+    /// # Errors
+    /// It cannot be written down, and is not changed.
+    pub(super) fn change(
+        &self,
+        store: &Store,
+        change: impl FnOnce(&mut BenchmarkRunInFull),
+    ) -> Result<(), ProgramError> {
+        let mut state = self.state();
+        let mut changed = state.run.clone();
+        change(&mut changed);
+        store.write(&changed)?;
+        state.run = changed;
+        state.end = WrittenEnd::Written;
+        Ok(())
+    }
+
+    /// Writes its end down, unless that is done already.
+    ///
+    /// # Errors
+    /// It cannot be written down.
+    pub(super) fn write_end(&self, store: &Store) -> Result<(), ProgramError> {
+        let mut state = self.state();
+        if state.end == WrittenEnd::Written {
+            return Ok(());
+        }
+        match store.write(&state.run) {
+            // It is removed.
+            Ok(()) | Err(ProgramError::Missing { .. }) => state.end = WrittenEnd::Written,
+            Err(error) => {
+                state.end = WrittenEnd::Failed(error.to_string());
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// Runs the process to its end.
@@ -116,14 +201,21 @@ impl Current {
             confinement,
             arguments,
             password,
+            drain,
+            activity,
         } = start;
+        activity.begin();
         let question = Question {
             folder: folder.clone(),
             arguments,
             input: password.map(|secret| secret.expose().to_vec()),
         };
         let ended = match confinement::start(confinement, question) {
-            Ok(child) => self.watch(child, &folder, confinement.memory_bytes),
+            Ok(child) => {
+                let planned_secs = self.state().run.run.planned_secs;
+                let bounds = Bounds::new(confinement.memory_bytes, planned_secs, drain);
+                self.watch(child, &folder, bounds, &activity)
+            }
             Err(error) => Ended {
                 code: None,
                 end: None,
@@ -132,12 +224,15 @@ impl Current {
                 was_stopped: false,
             },
         };
+        self.conclude(ended, &activity);
+        self.write_end_at_last(&store);
+    }
+
+    /// Notes its end.
+    fn conclude(&self, ended: Ended, activity: &Activity) {
         let mut state = self.state();
         conclude(&mut state.run, ended);
         state.run.run.ended_at = Some(time(now()));
-        if let Err(error) = store.write(&state.run) {
-            tracing::warn!(%error, run = state.run.run.id, "the end of a benchmark is not written down");
-        }
         let run = &state.run.run;
         tracing::info!(
             run = run.id,
@@ -145,10 +240,34 @@ impl Current {
             error = run.error,
             "a benchmark has ended"
         );
+        state.samples.finish();
+        state.end = WrittenEnd::Pending;
+        activity.end(&state.run.run.state);
         state.is_over = true;
     }
 
-    fn watch(&self, mut child: Child, folder: &Path, memory_bytes: u64) -> Ended {
+    /// Tries until the end is written down.
+    fn write_end_at_last(&self, store: &Weak<Store>) {
+        let mut is_told = false;
+        let write = || {
+            store
+                .upgrade()
+                .map_or(Ok(()), |store| self.write_end(&store))
+        };
+        while let Err(error) = write() {
+            if !is_told {
+                tracing::warn!(%error, run = self.id(), "the end of a benchmark is not written down, and is tried again");
+                is_told = true;
+            }
+            // The run is over, and nothing waits for this thread.
+            std::thread::park_timeout(WRITE_INTERVAL);
+        }
+        if is_told {
+            tracing::info!(run = self.id(), "the end of a benchmark is written down");
+        }
+    }
+
+    fn watch(&self, mut child: Child, folder: &Path, bounds: Bounds, activity: &Activity) -> Ended {
         let (sender, lines) = sync_channel(LINES_MAX);
         let output = child.stdout.take().map(|pipe| (pipe, sender));
         if let Some((pipe, sender)) = output {
@@ -159,16 +278,15 @@ impl Current {
             let complaint = Arc::clone(&complaint);
             in_thread(move || read_end(pipe, &complaint));
         }
-        let planned = Duration::from_secs_f64(self.state().run.run.planned_secs.clamp(0.0, 1e7));
         let mut watched = Watched {
             current: self,
+            activity,
             samples: SampleFile::create(folder),
-            memory_bytes,
+            bounds,
             child,
             began_ns: monotonic_ns(),
             said_ns: monotonic_ns(),
             stopped_ns: None,
-            longest: planned + EXTRA_TIME,
             end: None,
         };
         let (status, killed) = watched.run_to_end(&lines);
@@ -188,13 +306,18 @@ impl Current {
         "running".clone_into(&mut state.run.run.state);
         state.run.run.stage = Some(sample.stage.clone());
         let stages = &mut state.run.stages;
-        match stages.last_mut().filter(|last| last.name == sample.stage) {
-            Some(last) => last.to_secs = to_secs,
-            None => stages.push(BenchmarkStage {
+        if let Some(last) = stages.last_mut().filter(|last| last.name == sample.stage) {
+            last.to_secs = to_secs;
+        } else {
+            // The second in which a stage ended is shorter.
+            if let Some(before) = stages.last_mut() {
+                before.to_secs = sample.at_secs;
+            }
+            stages.push(BenchmarkStage {
                 name: sample.stage.clone(),
                 from_secs: sample.at_secs,
                 to_secs,
-            }),
+            });
         }
         if !sample.thresholds.is_empty() {
             state.run.thresholds.clone_from(&sample.thresholds);
@@ -207,18 +330,69 @@ impl Current {
     }
 }
 
+/// What a run may take.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    memory_bytes: u64,
+    /// From the request to end to the end.
+    stop_time: Duration,
+    /// From its beginning to its end.
+    run_time: Duration,
+}
+
+/// What a run has taken.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    memory_bytes: u64,
+    since_begun: Duration,
+    since_said: Duration,
+    since_stopped: Option<Duration>,
+}
+
+impl Bounds {
+    /// Those of a run with stages of so many seconds, of which the drain takes a part.
+    fn new(memory_bytes: u64, planned_secs: f64, drain: Duration) -> Self {
+        let planned = Duration::from_secs_f64(planned_secs.clamp(0.0, PLANNED_SECS_MAX));
+        Self {
+            memory_bytes,
+            stop_time: STOP_TIME + drain,
+            run_time: planned + EXTRA_TIME,
+        }
+    }
+
+    /// What a run takes beyond what it may.
+    fn excess(&self, taken: Taken) -> Option<Killed> {
+        let (bytes, limit) = (taken.memory_bytes, self.memory_bytes);
+        if bytes > limit {
+            return Some(Killed::Memory { bytes, limit });
+        }
+        if taken
+            .since_stopped
+            .is_some_and(|time| time > self.stop_time)
+        {
+            return Some(Killed::DidNotStop);
+        }
+        if taken.since_said > SILENCE_MAX {
+            return Some(Killed::Silent {
+                seconds: SILENCE_MAX.as_secs(),
+            });
+        }
+        (taken.since_begun > self.run_time).then_some(Killed::TooLong)
+    }
+}
+
 /// The process of a run.
 struct Watched<'a> {
     current: &'a Current,
+    activity: &'a Activity,
     samples: SampleFile,
-    memory_bytes: u64,
+    bounds: Bounds,
     child: Child,
     began_ns: u64,
     /// When it said something last.
     said_ns: u64,
     /// When it was asked to end.
     stopped_ns: Option<u64>,
-    longest: Duration,
     end: Option<EndLine>,
 }
 
@@ -284,25 +458,19 @@ impl Watched<'_> {
         }
     }
 
-    /// What it takes beyond what it may.
     fn excess(&self) -> Option<Killed> {
         let since = |ns: u64| Duration::from_nanos(monotonic_ns().saturating_sub(ns));
-        let bytes = resident_bytes(self.child.id());
-        if bytes > self.memory_bytes {
-            return Some(Killed::Memory {
-                bytes,
-                limit: self.memory_bytes,
-            });
+        if self.current.is_abandoned.load(Ordering::Relaxed) {
+            return Some(Killed::BrokerStops);
         }
-        if self.stopped_ns.is_some_and(|ns| since(ns) > STOP_TIME) {
-            return Some(Killed::DidNotStop);
-        }
-        if since(self.said_ns) > SILENCE_MAX {
-            return Some(Killed::Silent {
-                seconds: SILENCE_MAX.as_secs(),
-            });
-        }
-        (since(self.began_ns) > self.longest).then_some(Killed::TooLong)
+        let memory_bytes = resident_bytes(self.child.id());
+        self.activity.take_memory(memory_bytes);
+        self.bounds.excess(Taken {
+            memory_bytes,
+            since_begun: since(self.began_ns),
+            since_said: since(self.said_ns),
+            since_stopped: self.stopped_ns.map(since),
+        })
     }
 }
 
@@ -365,12 +533,111 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_is_to_end_has_the_time_of_its_drain_and_of_its_report() {
+        let drain = Duration::from_secs(90);
+        let bounds = Bounds::new(1_000, 200.0, drain);
+        let stopped = |seconds| {
+            bounds.excess(Taken {
+                since_stopped: Some(Duration::from_secs(seconds)),
+                ..Taken::default()
+            })
+        };
+        assert_eq!(stopped(119), None);
+        assert_eq!(stopped(121), Some(Killed::DidNotStop));
+        let excess = |taken| bounds.excess(taken);
+        assert_eq!(excess(Taken::default()), None);
+        let large = Taken {
+            memory_bytes: 1_001,
+            ..Taken::default()
+        };
+        assert!(matches!(excess(large), Some(Killed::Memory { .. })));
+        let silent = Taken {
+            since_said: Duration::from_secs(61),
+            ..Taken::default()
+        };
+        assert_eq!(excess(silent), Some(Killed::Silent { seconds: 60 }));
+        let long = |seconds| Taken {
+            since_begun: Duration::from_secs(seconds),
+            ..Taken::default()
+        };
+        assert_eq!(excess(long(380)), None);
+        assert_eq!(excess(long(381)), Some(Killed::TooLong));
+    }
+
+    /// A run in a store, with the place where its next file would be written.
+    fn kept(store: &Store) -> (Current, PathBuf) {
+        let mut run = BenchmarkRunInFull::default();
+        run.run.state = "running".to_owned();
+        let folder = store.create(&mut run).unwrap();
+        let part = folder.path().join("run.json.part");
+        folder.keep();
+        (Current::new(run), part)
+    }
+
+    #[test]
+    fn a_change_of_a_run_under_way_is_written_down_or_not_made() {
+        let store = Store::open(Path::new(""));
+        let (current, part) = kept(&store);
+        let id = current.id();
+        let change = |clients| current.change(&store, |run| run.run.clients = clients);
+        change(7).unwrap();
+        assert_eq!(store.read(&id).unwrap().run.clients, 7);
+        std::fs::create_dir(&part).unwrap();
+        assert!(change(8).is_err());
+        assert_eq!(current.run().run.clients, 7);
+    }
+
+    #[test]
+    fn an_end_that_cannot_be_written_down_is_shown_and_written_down_later() {
+        let store = Store::open(Path::new(""));
+        let (current, part) = kept(&store);
+        let id = current.id();
+        std::fs::create_dir(&part).unwrap();
+        let ended = Ended {
+            code: None,
+            end: None,
+            complaint: "error: the cause".to_owned(),
+            killed: None,
+            was_stopped: false,
+        };
+        current.conclude(ended, &Activity::default());
+        assert!(current.write_end(&store).is_err());
+        assert_eq!(store.read(&id).unwrap().run.state, "running");
+        let run = current.run().run;
+        let error = run.error.unwrap();
+        assert_eq!(run.state, "failed");
+        assert!(
+            error.starts_with("the cause; ") && error.contains("not written down"),
+            "{error}"
+        );
+        std::fs::remove_dir(&part).unwrap();
+        current.write_end(&store).unwrap();
+        let run = store.read(&id).unwrap().run;
+        assert_eq!(
+            (run.state.as_str(), run.error.as_deref()),
+            ("failed", Some("the cause"))
+        );
+        assert_eq!(current.run().run.error, run.error);
+        // One that is removed meanwhile is not waited for.
+        let stopped = Ended {
+            code: None,
+            end: None,
+            complaint: String::new(),
+            killed: None,
+            was_stopped: true,
+        };
+        current.conclude(stopped, &Activity::default());
+        store.remove(&id).unwrap();
+        current.write_end(&store).unwrap();
+    }
+
+    #[test]
     fn stages_follow_from_samples() {
         let current = Current::new(BenchmarkRunInFull::default());
         for (n, stage) in [(1, "ramp"), (2, "hold"), (3, "hold")] {
             current.add(BenchmarkSample {
                 n,
-                at_secs: [0.0, 1.0, 2.0][usize::try_from(n).unwrap() - 1],
+                at_secs: [0.0, 0.8, 1.8][usize::try_from(n).unwrap() - 1],
                 stage: stage.to_owned(),
                 ..BenchmarkSample::default()
             });
@@ -381,7 +648,7 @@ mod tests {
             .iter()
             .map(|of| (of.name.as_str(), of.to_secs))
             .collect();
-        assert_eq!(stages, [("ramp", 1.0), ("hold", 3.0)]);
+        assert_eq!(stages, [("ramp", 0.8), ("hold", 2.8)]);
         assert_eq!(
             (run.run.state.as_str(), run.run.stage.as_deref()),
             ("running", Some("hold"))

@@ -1,0 +1,176 @@
+//! How many requests about benchmarks are answered at a time. Each kind has permits of its own: one
+//! that waits for a process, or a client that reads slowly, never holds up the end of a run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use crate::api::{ApiState, Problem};
+use crate::program::{Benchmarks, ProgramError};
+
+/// Checks and comparisons at a time: each is a process that takes memory and a core.
+const QUESTIONS_MAX: usize = 1;
+/// Lists of the catalogue at a time: the first one is a process, and all others remember it.
+const CATALOGUES_MAX: usize = 1;
+/// Starts at a time: there is one run at a time, and its check is a process.
+const STARTS_MAX: usize = 1;
+/// Changes of runs at a time, which take moments: one may wait for the disk.
+const CHANGES_MAX: usize = 2;
+/// Requests that read what is known of runs, at a time.
+const LOOKS_MAX: usize = 2;
+/// Files that are handed out at a time. Each takes one portion of memory.
+const FILES_MAX: usize = 8;
+/// Portions of these that are read at a time, each in a thread.
+const PORTIONS_MAX: usize = 2;
+
+/// Threads that wait for benchmarks.
+pub(in crate::api) const BENCHMARK_TASKS_MAX: usize =
+    QUESTIONS_MAX + CATALOGUES_MAX + STARTS_MAX + CHANGES_MAX + LOOKS_MAX + PORTIONS_MAX;
+
+/// Longest wait for a permit: with the time of a process it is shorter than that of a request, so
+/// that a caller never waits in vain for something that is done afterwards.
+const WAIT_TIME: Duration = Duration::from_secs(5);
+/// Seconds after which to ask again: a process has 8 s for its answer.
+const RETRY_SECS: u64 = 5;
+
+/// Kinds of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Starts a process, and waits for its answer.
+    Question,
+    /// Reads the catalogue.
+    Catalogue,
+    /// Starts a run.
+    Start,
+    /// Ends or changes a run.
+    Change,
+    /// Reads what is known.
+    Look,
+}
+
+/// The permits of an entrance.
+#[derive(Clone, Debug)]
+pub(in crate::api) struct Permits {
+    questions: Arc<Semaphore>,
+    catalogues: Arc<Semaphore>,
+    starts: Arc<Semaphore>,
+    changes: Arc<Semaphore>,
+    looks: Arc<Semaphore>,
+    files: Arc<Semaphore>,
+    /// For the portions of files.
+    pub(super) portions: Arc<Semaphore>,
+}
+
+impl Default for Permits {
+    fn default() -> Self {
+        let of = |most| Arc::new(Semaphore::new(most));
+        Self {
+            questions: of(QUESTIONS_MAX),
+            catalogues: of(CATALOGUES_MAX),
+            starts: of(STARTS_MAX),
+            changes: of(CHANGES_MAX),
+            looks: of(LOOKS_MAX),
+            files: of(FILES_MAX),
+            portions: of(PORTIONS_MAX),
+        }
+    }
+}
+
+impl Permits {
+    const fn of(&self, kind: Kind) -> &Arc<Semaphore> {
+        match kind {
+            Kind::Question => &self.questions,
+            Kind::Catalogue => &self.catalogues,
+            Kind::Start => &self.starts,
+            Kind::Change => &self.changes,
+            Kind::Look => &self.looks,
+        }
+    }
+
+    /// That of a file, to be held until the last byte is read.
+    ///
+    /// # Errors
+    /// Others read as many for too long.
+    pub(super) async fn file(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        within_wait(&self.files, "files of runs are being read").await
+    }
+}
+
+/// Asks for benchmarks in another thread.
+///
+/// # Errors
+/// Too many requests of this kind wait, or the program refuses.
+pub(super) async fn ask<T: Send + 'static>(
+    api: &ApiState,
+    kind: Kind,
+    ask: impl FnOnce(&dyn Benchmarks) -> Result<T, ProgramError> + Send + 'static,
+) -> Result<T, Problem> {
+    let Some(program) = api.managed.program.clone() else {
+        return Err(crate::api::operating::no_program());
+    };
+    let what = match kind {
+        Kind::Question => "scenarios are being checked and runs compared",
+        Kind::Catalogue => "the scenarios are being listed",
+        Kind::Start => "runs are being started",
+        Kind::Change => "runs are being changed",
+        Kind::Look => "runs are being read",
+    };
+    let permit = within_wait(api.benchmark_permits.of(kind), what).await?;
+    let task = spawn_blocking(move || {
+        let done = ask(program.benchmarks());
+        drop(permit);
+        done
+    });
+    let answer = task.await.unwrap_or(Err(ProgramError::Stopped));
+    answer.map_err(Problem::from)
+}
+
+async fn within_wait(
+    permits: &Arc<Semaphore>,
+    what: &str,
+) -> Result<OwnedSemaphorePermit, Problem> {
+    match timeout(WAIT_TIME, Arc::clone(permits).acquire_owned()).await {
+        Ok(Ok(permit)) => Ok(permit),
+        // The semaphore is never closed.
+        Ok(Err(_)) | Err(_) => Err(too_many(what)),
+    }
+}
+
+fn too_many(what: &str) -> Problem {
+    let mut problem = Problem::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "too many requests",
+        format!(
+            "{what} for others, and this request has waited {} s; nothing was done",
+            WAIT_TIME.as_secs()
+        ),
+        "ask again when others are answered",
+    );
+    problem.retry_after_secs = Some(RETRY_SECS);
+    problem
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_waits_too_long_is_told_when_to_ask_again() {
+        let permits = Permits::default();
+        let mut held = Vec::new();
+        for _ in 0..FILES_MAX {
+            held.push(permits.file().await.unwrap());
+        }
+        let refused = permits.file().await.unwrap_err();
+        assert_eq!(
+            (refused.status, refused.retry_after_secs),
+            (429, Some(RETRY_SECS))
+        );
+        held.pop();
+        assert!(permits.file().await.is_ok());
+    }
+}

@@ -1,0 +1,67 @@
+//! A file as the body of an answer. The next portion is read when the client has taken the last
+//! one, and only while the caller may have it.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use futures_util::stream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::ApiState;
+use super::entrance::Sender;
+use crate::in_thread::in_thread;
+use crate::login::Scope;
+
+/// What of a file is handed out, to whom, and how.
+pub(super) struct Download {
+    pub(super) file: File,
+    /// From its beginning. A file that is shorter ends the answer early.
+    pub(super) bytes: u64,
+    /// Most bytes of a portion.
+    pub(super) portion_bytes: u64,
+    /// What the caller must be allowed for each portion.
+    pub(super) scope: Scope,
+    /// For the threads that read.
+    pub(super) threads: Arc<Semaphore>,
+    /// Is given back after the last byte, or when the client leaves.
+    #[expect(dead_code, reason = "it is dropped with the rest of the file")]
+    pub(super) held: Option<OwnedSemaphorePermit>,
+}
+
+impl Download {
+    /// The body of the answer to a sender.
+    pub(super) fn body(self, api: ApiState, sender: Sender) -> Body {
+        let portions = stream::unfold(Some(self), move |rest| {
+            let (api, sender) = (api.clone(), sender.clone());
+            async move {
+                let rest = rest.filter(|rest| rest.bytes > 0)?;
+                Some(match rest.portion(&api, &sender).await {
+                    Ok((bytes, rest)) => (Ok(bytes), Some(rest)),
+                    Err(error) => (Err(error), None),
+                })
+            }
+        });
+        Body::from_stream(portions)
+    }
+
+    async fn portion(mut self, api: &ApiState, sender: &Sender) -> io::Result<(Bytes, Self)> {
+        sender
+            .check_still(api, self.scope)
+            .map_err(|problem| io::Error::other(problem.detail))?;
+        let threads = Arc::clone(&self.threads);
+        let read = in_thread(&threads, move || {
+            let mut bytes = Vec::new();
+            let len = self.bytes.min(self.portion_bytes);
+            (&self.file).take(len).read_to_end(&mut bytes)?;
+            if bytes.len() as u64 != len {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
+            }
+            self.bytes -= len;
+            Ok((Bytes::from(bytes), self))
+        });
+        let read = read.await;
+        read.unwrap_or_else(|| Err(io::Error::other("the broker is stopping")))
+    }
+}
