@@ -1,7 +1,7 @@
 // Who may see what: roles, pages without a right, keys alone, and the address that leads back.
 import { type Page, expect, test } from '@playwright/test';
 import { Broker, Client, NAME, PASSWORD } from './broker';
-import { accessible, go, logIn, signIn, watched } from './page';
+import { accessible, go, logIn, signIn, signInAnew, watched } from './page';
 
 let broker: Broker;
 let client: Client;
@@ -48,7 +48,7 @@ for (const [how, disconnects] of [
     const errors = watched(page);
     const next = `next-${how}`;
     await broker.administrator(next, 'viewer');
-    await signIn(page, broker, '#/admin/test');
+    await signInAnew(page, broker, '#/admin/test');
     await page.getByLabel('Client identifier').fill('mine');
     await page.getByLabel('User name').fill('ann');
     await page.getByLabel('Password').fill('secret-of-ann');

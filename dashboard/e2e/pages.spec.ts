@@ -46,7 +46,7 @@ test('a wrong password is told, and the right one opens the page', async ({ page
   await page.getByLabel('Password').fill(PASSWORD);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await expect(page.getByRole('region', { name: 'Five figures' })).toBeVisible();
-  await page.getByRole('button', { name: `Session of ${NAME}` }).click();
+  await page.getByRole('button', { name: `Session of ${NAME}`, exact: true }).click();
   await page.getByRole('button', { name: 'Sign out' }).click();
   await expect(page.getByRole('button', { name: 'Sign in' })).toBeVisible();
 });
@@ -208,7 +208,7 @@ test('Control K finds a client', async ({ page }) => {
 
 test('the page speaks Chinese and keeps it', async ({ page }) => {
   await signIn(page, broker);
-  await page.getByRole('button', { name: `Session of ${NAME}` }).click();
+  await page.getByRole('button', { name: `Session of ${NAME}`, exact: true }).click();
   await page.getByRole('button', { name: 'Change the language to Chinese' }).click();
   await expect(page.getByRole('link', { name: '客户端', exact: true }).first()).toBeVisible();
   await page.reload();

@@ -11,7 +11,7 @@ use axum::http::header::{
 };
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::model::{
@@ -19,6 +19,7 @@ use super::model::{
 };
 use super::order::BenchmarkToRun;
 use super::{Kind, ask};
+use crate::api::audited::Made;
 use crate::api::download::Download;
 use crate::api::entrance::Sender;
 use crate::api::openapi::{Audited, Configured, Conflict, LeftOut, NotFound, Programmed};
@@ -88,9 +89,13 @@ pub(super) async fn start(
     let start = async {
         let id = start.await?;
         after["id"] = id.as_str().into();
-        Ok((id, after))
+        Ok(Made {
+            answer: id,
+            before: Value::Null,
+            after,
+        })
     };
-    let id = api.audited_after(&sender.caller, change, start).await?;
+    let id = api.audited_as_made(&sender.caller, change, start).await?;
     Ok((StatusCode::CREATED, Json(BenchmarkStarted { id })))
 }
 
