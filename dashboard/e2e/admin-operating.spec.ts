@@ -207,7 +207,7 @@ test('the test client speaks MQTT 5.0 below a path, and keeps its password out o
   await page.getByRole('button', { name: 'Properties of MQTT 5.0 (0)' }).click();
   await page.getByLabel('Content type').fill('application/json');
   await page.getByLabel('Response topic').fill('try/answer');
-  await page.getByLabel('Correlation data').fill('42');
+  await page.getByLabel('Correlation data', { exact: true }).fill('42');
   await page.getByLabel('User properties').fill('from=dashboard');
   await page.getByRole('button', { name: 'Publish 1 message' }).click();
   await expect(subscriptions).toContainText('QoS 1 · 1 received');

@@ -484,7 +484,8 @@ mod tests {
         assert!((0.8..0.801).contains(&p50_ms), "{p50_ms}");
         assert_eq!(last.errors["reset by the broker"], 2);
         let kept: Vec<_> = last.thresholds.iter().map(|of| of.pass).collect();
-        assert_eq!(kept, [Some(true), Some(true), Some(false)]);
+        // That of `delivered` is undecided.
+        assert_eq!(kept, [Some(true), None, Some(false)]);
         assert_eq!(
             last.thresholds[0].value_text,
             run.thresholds[0].measured_text()

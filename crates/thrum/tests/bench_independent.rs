@@ -24,9 +24,9 @@ const ROUNDS: usize = 3;
 const ROUNDS_MAX: usize = 9;
 /// Seconds of each measurement.
 const SECONDS: u32 = 2;
-/// Messages of all pairs in a second. A generator with one core sends more than these in groups, and
-/// each of the two in groups of another size: a late send that delays later messages is in neither
-/// bound, so the broker itself then takes longer for one of them (by 12 µs at 20,000/s).
+/// Messages of all pairs in a second. A generator with one core sends more than these in groups,
+/// and each of the two in groups of another size: a late send that delays later messages is in
+/// neither bound, so the broker itself then takes longer for one of them (by 12 µs at 20,000/s).
 const RATES: [u32; 3] = [1_000, 5_000, 10_000];
 /// The percentiles that are compared: the tail of two seconds is the machine's.
 const FIGURES: [&str; 2] = ["p50", "p90"];

@@ -60,7 +60,7 @@ pub struct TopicMessage {
     /// The payload is longer than what is shown.
     pub cut: bool,
     /// Client identifier of its publisher; null if it is not known, or the broker itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub publisher: Option<String>,
 }
 

@@ -25,8 +25,9 @@ pub(super) struct SessionRecord {
     pub(super) owed: BTreeSet<MessageNumber>,
     /// Packet identifiers of deliveries.
     pub(super) identifiers: Identifiers,
-    /// Last first delivery by publisher, topic and `QoS`.
-    pub(super) order: BTreeMap<(ClientIndex, String, u8), MessageNumber>,
+    /// Last first delivery by publisher, topic and `QoS`, and the start of the broker in which it
+    /// came.
+    pub(super) order: BTreeMap<(ClientIndex, String, u8), (MessageNumber, u32)>,
     /// Messages whose PUBACK may have been lost.
     pub(super) unsettled: BTreeSet<MessageNumber>,
     /// Those that are certain when the fence is acknowledged.

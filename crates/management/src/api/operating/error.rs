@@ -16,24 +16,33 @@ pub(in crate::api) fn no_program() -> Problem {
     )
 }
 
+/// The words for an error of a program that did not say what became of the request.
+const fn not_answered(error: &ProgramError) -> (StatusCode, &'static str, &'static str) {
+    match error {
+        ProgramError::Busy => (
+            StatusCode::TOO_MANY_REQUESTS,
+            "too many requests",
+            "ask again in a second",
+        ),
+        ProgramError::TimedOut => (
+            StatusCode::GATEWAY_TIMEOUT,
+            "not done in time",
+            "look at GET /api/v1/config and at the log in some seconds",
+        ),
+        _ => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the broker is stopping",
+            "start it again",
+        ),
+    }
+}
+
 impl From<ProgramError> for Problem {
     fn from(error: ProgramError) -> Self {
         let (status, title, remedy) = match &error {
-            ProgramError::Busy => (
-                StatusCode::TOO_MANY_REQUESTS,
-                "too many requests",
-                "ask again in a second",
-            ),
-            ProgramError::TimedOut => (
-                StatusCode::GATEWAY_TIMEOUT,
-                "not done in time",
-                "look at GET /api/v1/config and at the log in some seconds",
-            ),
-            ProgramError::Stopped => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the broker is stopping",
-                "start it again",
-            ),
+            ProgramError::Busy | ProgramError::TimedOut | ProgramError::Stopped => {
+                not_answered(&error)
+            }
             ProgramError::Refused(_) => (
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "configuration refused",
