@@ -146,7 +146,12 @@ class Live {
         url === this.#url && this.#open !== null && parts.every((part) => this.#served.includes(part));
       if (!same) this.#close();
       this.#served = parts;
-      if (same || url === null || !this.#tabs.hasTurn) return;
+      if (same || url === null) return;
+      if (!this.#tabs.hasTurn) {
+        // Its clock stood still while the page was hidden.
+        this.#takeTurn();
+        return;
+      }
       this.#url = url;
       void this.#read(url);
     }, delayMs);

@@ -30,9 +30,14 @@ describe('the tree', () => {
 
   test('shows the top', () => expect(shown([''])).toEqual(['site', 'hello']));
   test('shows what is open below its level', () =>
-    expect(shown(['', 'site/'])).toEqual(['site', 'site/a', 'site/b', 'more site/', 'hello']));
+    expect(shown(['', 'site/'])).toEqual(['site', 'site/a', 'site/b', '\0more site/', 'hello']));
   test('waits for a level that has not come', () =>
-    expect(shown(['', 'site/', 'site/a/'])).toContain('wait site/a/'));
+    expect(shown(['', 'site/', 'site/a/'])).toContain('\0wait site/a/'));
+  test('has a key for each row, whatever topics are called', () => {
+    const odd = new Map([['', level([topic('more ', 0), topic('wait a/', 0), topic('a', 1)], true)]]);
+    const keys = rowsOf(odd, new Set(['', 'a/']), '').map((row) => row.key);
+    expect(new Set(keys).size).toBe(5);
+  });
   test('a text leaves out other names', () => expect(shown([''], 'HELL')).toEqual(['hello']));
   test('knows the levels above a topic', () => {
     expect(above('a/b/c')).toEqual(['a/', 'a/b/']);

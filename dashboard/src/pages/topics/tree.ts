@@ -29,6 +29,9 @@ export function above(topic: string): string[] {
   return parts.slice(0, -1).map((_, index) => `${parts.slice(0, index + 1).join('/')}/`);
 }
 
+/** Begins the keys of rows that are no topic: no topic has this character [MQTT-1.5.4-2]. */
+const NOTE = '\0';
+
 /** The rows of the open levels, in the order of the tree. `text` leaves out leaves whose name does not contain it. */
 export function rowsOf(levels: ReadonlyMap<string, Level>, open: ReadonlySet<string>, text: string): Row[] {
   const rows: Row[] = [];
@@ -36,7 +39,7 @@ export function rowsOf(levels: ReadonlyMap<string, Level>, open: ReadonlySet<str
   const walk = (under: string, depth: number, children: number | null) => {
     const level = levels.get(under);
     if (!level) {
-      rows.push({ kind: 'wait', key: `wait ${under}`, depth });
+      rows.push({ kind: 'wait', key: `${NOTE}wait ${under}`, depth });
       return;
     }
     const list = ordered(level.list);
@@ -50,7 +53,7 @@ export function rowsOf(levels: ReadonlyMap<string, Level>, open: ReadonlySet<str
     if (level.more)
       rows.push({
         kind: 'more',
-        key: `more ${under}`,
+        key: `${NOTE}more ${under}`,
         depth,
         missing: Math.max(0, (children ?? 0) - list.length),
       });

@@ -4,10 +4,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use thrum_auth::users::{Group as StoredGroup, Role as StoredRole};
 use utoipa::ToSchema;
 
+use super::super::audited::Made;
 use super::super::entrance::Sender;
 use super::super::openapi::{Asked, Audited, Conflict, NotFound, Preconditioned};
 use super::super::precondition::{Precondition, PreconditionParameters, etag_of};
@@ -80,6 +81,11 @@ pub(super) struct GroupBody {
 }
 
 impl Role {
+    /// What the audit log shows of it.
+    fn audited(&self) -> Value {
+        json!({ "rules": self.rules })
+    }
+
     fn of(name: &str, stored: &StoredRole) -> Self {
         let rules = stored.rules.texts().to_vec();
         Self {
@@ -91,6 +97,11 @@ impl Role {
 }
 
 impl UserGroup {
+    /// What the audit log shows of it.
+    fn audited(&self) -> Value {
+        json!({ "roles": self.roles, "rules": self.rules })
+    }
+
     fn of(name: &str, stored: &StoredGroup) -> Self {
         let (roles, rules) = (texts(&stored.roles), stored.rules.texts().to_vec());
         Self {
@@ -172,13 +183,19 @@ pub(super) async fn set_role(
         rules: rules(body.rules, &format!("role {name}"))?,
     };
     let set = api.change_store(move |store| {
-        let before = store.role(&name).map(|role| Role::of(&name, role).etag);
-        precondition.check(Thing::Role, &name, before.as_deref())?;
+        let before = store.role(&name).map(|role| Role::of(&name, role));
+        let etag = before.as_ref().map(|role| role.etag.as_str());
+        precondition.check(Thing::Role, &name, etag)?;
         let role = Role::of(&name, &stored);
         store.set_role(&name, stored);
-        Ok(role)
+        Ok(Made {
+            before: before.map_or(Value::Null, |role| role.audited()),
+            after: role.audited(),
+            answer: role,
+        })
     });
-    Ok(Json(api.audited(&sender.caller, change, set).await?))
+    let set = api.audited_as_made(&sender.caller, change, set);
+    Ok(Json(set.await?))
 }
 
 /// Sets a group, in place of one of the same name.
@@ -210,13 +227,19 @@ pub(super) async fn set_group(
     };
     let set = api.change_store(move |store| {
         let before = store.group(&name);
-        let before = before.map(|group| UserGroup::of(&name, group).etag);
-        precondition.check(Thing::Group, &name, before.as_deref())?;
+        let before = before.map(|group| UserGroup::of(&name, group));
+        let etag = before.as_ref().map(|group| group.etag.as_str());
+        precondition.check(Thing::Group, &name, etag)?;
         let group = UserGroup::of(&name, &stored);
         store.set_group(&name, stored);
-        Ok(group)
+        Ok(Made {
+            before: before.map_or(Value::Null, |group| group.audited()),
+            after: group.audited(),
+            answer: group,
+        })
     });
-    Ok(Json(api.audited(&sender.caller, change, set).await?))
+    let set = api.audited_as_made(&sender.caller, change, set);
+    Ok(Json(set.await?))
 }
 
 /// Removes a role; users keep its name, without its rules.
@@ -225,21 +248,32 @@ pub(super) async fn set_group(
     path = "/roles/{name}",
     operation_id = "remove_role",
     tag = "access",
-    params(("name" = String, Path, description = "Name of the role.")),
-    responses((status = 204), NotFound, Conflict, Asked, Audited),
+    params(
+        ("name" = String, Path, description = "Name of the role."),
+        PreconditionParameters,
+    ),
+    responses((status = 204), NotFound, Conflict, Preconditioned, Asked, Audited),
 )]
 pub(super) async fn remove_role(
     State(api): State<ApiState>,
     sender: Sender,
     Named(name): Named,
+    precondition: Precondition,
     Parameters(NoParameters {}): Parameters<NoParameters>,
 ) -> Result<StatusCode, Problem> {
     let change = Change::new("role.remove", &name);
-    let remove = api.change_store(move |store| match store.remove_role(&name) {
-        Some(_) => Ok(()),
-        None => Err(missing(Thing::Role, &name)),
+    let remove = api.change_store(move |store| {
+        let before = store.role(&name).map(|found| Role::of(&name, found));
+        let before = before.ok_or_else(|| missing(Thing::Role, &name))?;
+        precondition.check(Thing::Role, &name, Some(&before.etag))?;
+        store.remove_role(&name);
+        Ok(Made {
+            answer: (),
+            before: before.audited(),
+            after: Value::Null,
+        })
     });
-    api.audited(&sender.caller, change, remove).await?;
+    api.audited_as_made(&sender.caller, change, remove).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -249,20 +283,31 @@ pub(super) async fn remove_role(
     path = "/user-groups/{name}",
     operation_id = "remove_user_group",
     tag = "access",
-    params(("name" = String, Path, description = "Name of the group.")),
-    responses((status = 204), NotFound, Conflict, Asked, Audited),
+    params(
+        ("name" = String, Path, description = "Name of the group."),
+        PreconditionParameters,
+    ),
+    responses((status = 204), NotFound, Conflict, Preconditioned, Asked, Audited),
 )]
 pub(super) async fn remove_group(
     State(api): State<ApiState>,
     sender: Sender,
     Named(name): Named,
+    precondition: Precondition,
     Parameters(NoParameters {}): Parameters<NoParameters>,
 ) -> Result<StatusCode, Problem> {
     let change = Change::new("user-group.remove", &name);
-    let remove = api.change_store(move |store| match store.remove_group(&name) {
-        Some(_) => Ok(()),
-        None => Err(missing(Thing::Group, &name)),
+    let remove = api.change_store(move |store| {
+        let before = store.group(&name).map(|found| UserGroup::of(&name, found));
+        let before = before.ok_or_else(|| missing(Thing::Group, &name))?;
+        precondition.check(Thing::Group, &name, Some(&before.etag))?;
+        store.remove_group(&name);
+        Ok(Made {
+            answer: (),
+            before: before.audited(),
+            after: Value::Null,
+        })
     });
-    api.audited(&sender.caller, change, remove).await?;
+    api.audited_as_made(&sender.caller, change, remove).await?;
     Ok(StatusCode::NO_CONTENT)
 }

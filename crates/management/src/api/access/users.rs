@@ -337,23 +337,38 @@ pub(super) async fn change(
     path = "/users/{name}",
     operation_id = "remove_user",
     tag = "access",
-    params(("name" = String, Path, description = "Name of the user.")),
-    responses((status = 200, body = UserChanged), NotFound, Conflict, Asked, Audited),
+    params(
+        ("name" = String, Path, description = "Name of the user."),
+        PreconditionParameters,
+    ),
+    responses(
+        (status = 200, body = UserChanged),
+        NotFound, Conflict, Preconditioned, Asked, Audited,
+    ),
 )]
 pub(super) async fn remove(
     State(api): State<ApiState>,
     sender: Sender,
     Named(name): Named,
+    precondition: Precondition,
     Parameters(NoParameters {}): Parameters<NoParameters>,
 ) -> Result<Json<UserChanged>, Problem> {
     let before = stored(&api, &name).await?;
     let (disconnected, left) = clients_of(&api, &name).await?;
     let entry = Change::new("user.remove", &name).before(audited(&before));
-    let make = api.change_store(move |store| match store.remove_user(&name) {
-        Some(_) => Ok(()),
-        None => Err(missing(Thing::User, &name)),
+    let make = api.change_store(move |store| {
+        let user = store.user(&name);
+        let user = user.ok_or_else(|| missing(Thing::User, &name))?;
+        precondition.check(Thing::User, &name, Some(&shown(&name, user).etag))?;
+        let before = audited(user);
+        store.remove_user(&name);
+        Ok(Made {
+            answer: (),
+            before,
+            after: Value::Null,
+        })
     });
-    api.audited(&sender.caller, entry, make).await?;
+    api.audited_as_made(&sender.caller, entry, make).await?;
     Ok(Json(UserChanged {
         user: None,
         disconnected,
@@ -367,14 +382,21 @@ pub(super) async fn remove(
     path = "/users/{name}/password",
     operation_id = "set_user_password",
     tag = "access",
-    params(("name" = String, Path, description = "Name of the user.")),
+    params(
+        ("name" = String, Path, description = "Name of the user."),
+        PreconditionParameters,
+    ),
     request_body = UserPassword,
-    responses((status = 200, body = UserChanged), NotFound, Conflict, Asked, Audited),
+    responses(
+        (status = 200, body = UserChanged),
+        NotFound, Conflict, Preconditioned, Asked, Audited,
+    ),
 )]
 pub(super) async fn set_password(
     State(api): State<ApiState>,
     sender: Sender,
     Named(name): Named,
+    precondition: Precondition,
     Body(body): Body<UserPassword>,
 ) -> Result<Json<UserChanged>, Problem> {
     let before = stored(&api, &name).await?;
@@ -387,6 +409,9 @@ pub(super) async fn set_password(
         let hashed = asked.in_access(move |_| Hashed::of(&password, with_scram));
         let hashed = hashed.await?;
         let set = move |store: &mut UserStore| {
+            let found = store.user(&changing);
+            let found = found.ok_or_else(|| missing(Thing::User, &changing))?;
+            precondition.check(Thing::User, &changing, Some(&shown(&changing, found).etag))?;
             let mut user = store
                 .remove_user(&changing)
                 .ok_or_else(|| missing(Thing::User, &changing))?;
@@ -612,8 +637,11 @@ fn audited(user: &Stored) -> Value {
 
 fn shown(name: &str, user: &Stored) -> User {
     let password = user.password.as_ref();
+    // The hash has a random salt: its digest tells nothing about the password, and differs for
+    // another user of the same name.
+    let hash = password.map(PasswordHash::expose);
+    let is = (hash, user.scram.is_some(), audited(user));
     let password = password.map(|hash| hash.algorithm().to_owned());
-    let is = (&password, user.scram.is_some(), audited(user));
     User {
         etag: etag_of(&(name, is)),
         name: name.to_owned(),

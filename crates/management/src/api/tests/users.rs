@@ -358,6 +358,8 @@ async fn what_is_to_be_added_replaces_nothing_and_what_has_changed_meanwhile_sta
         );
         let now = api.get(&admin, list).await.body[rows][0].clone();
         assert_eq!(now["rules"], json!(["allow pub b"]), "{path}");
+        let stale = api.delete(&changing, path).await;
+        assert_eq!(stale.status, 412, "{}", stale.body);
         assert_eq!(api.delete(&admin, path).await.status, 204);
         let gone = api.put(&changing, path, of("allow pub #")).await;
         assert_eq!(gone.status, 412, "{}", gone.body);
@@ -391,6 +393,17 @@ async fn a_user_that_has_changed_meanwhile_stays_as_it_is() {
     assert_ne!(now["etag"], seen["etag"]);
     let log = api.audit(&admin, 1).await;
     assert_eq!(log[0], json!(["admin", "user.change", "a", "failed"]));
+    let stale = api.delete(&changing, "/users/a").await;
+    assert_eq!(stale.status, 412, "{}", stale.body);
+    let tag = now["etag"].as_str().unwrap();
+    let password = json!({ "password": "another-password-1" });
+    let set = api.post(&changing, "/users/a/password", password.clone());
+    assert_eq!(set.await.status, 412);
+    let current = admin.with("if-match", tag);
+    let set = api.post(&current, "/users/a/password", password).await;
+    assert_eq!(set.status, 200, "{}", set.body);
+    let after = api.get(&admin, "/users/a").await.body;
+    assert_ne!(after["etag"], tag, "a password is part of the user");
 }
 
 #[tokio::test]

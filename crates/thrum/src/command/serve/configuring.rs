@@ -360,6 +360,9 @@ impl Prepared {
         let mut hasher = KEY.get_or_init(RandomState::new).build_hasher();
         let before = self.before.as_ref().map(|version| &version.bytes);
         before.hash(&mut hasher);
+        // A key that is set elsewhere too differs in nothing else. The head has the time.
+        let lines = self.text.lines().filter(|line| !line.starts_with('#'));
+        lines.for_each(|line| line.hash(&mut hasher));
         for (key, value) in by_key(&self.fresh.config) {
             (key, written(&value)).hash(&mut hasher);
         }

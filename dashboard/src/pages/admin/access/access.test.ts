@@ -15,6 +15,8 @@ describe('lists that are typed', () => {
   test('a name with a comma stays one name as long as nobody types', () => {
     expect(fieldOr(['a, b', 'c'], ', ', 'a, b, c', namesOf)).toEqual(['a, b', 'c']);
     expect(fieldOr(['a'], ', ', 'a, d', namesOf)).toEqual(['a', 'd']);
+    expect(fieldOr(['a, b'], ', ', 'a, b, d', namesOf)).toEqual(['a, b', 'd']);
+    expect(fieldOr(['a, b'], ', ', 'a, bc', namesOf)).toEqual(['a', 'bc']);
     expect(fieldOr(undefined, ', ', '', namesOf)).toEqual([]);
   });
   test('rules have a line each', () =>

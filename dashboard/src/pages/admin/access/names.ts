@@ -26,12 +26,19 @@ export function rulesOf(text: string): string[] {
     .filter((rule) => rule !== '');
 }
 
-/** What a field says, read by `read`; what is unchanged stays as it was, whatever letters it has. */
+/** What a field says, read by `read`. What was there stays as it was, whatever letters it has, if nothing is changed or
+ * something is added behind it. */
 export function fieldOr(
   was: readonly string[] | undefined,
   between: string,
   text: string,
   read: (text: string) => string[],
 ): string[] {
-  return was && text === was.join(between) ? [...was] : read(text);
+  const joined = was?.join(between) ?? '';
+  if (!was || joined === '' || !text.startsWith(joined)) return read(text);
+  const rest = text.slice(joined.length);
+  const mark = between.trim() || between;
+  const goesOn = (mark === between ? rest : rest.trimStart()).startsWith(mark);
+  if (rest.trim() !== '' && !goesOn) return read(text);
+  return [...was, ...read(rest)];
 }
