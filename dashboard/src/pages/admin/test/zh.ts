@@ -70,7 +70,6 @@ const chinese: Catalogue<keyof typeof english> = {
   topic: '主题',
   'topic.wildcard': '主题名不能有 + 和 #。',
   payload: '内容',
-  'payload.of': '{topic} 的数据',
   bytes: '{n} 字节',
   'wrong.json': '这不是 JSON：{reason}',
   'wrong.hex': '两个十六进制数字为一个字节：{reason}',
@@ -102,17 +101,6 @@ const chinese: Catalogue<keyof typeof english> = {
   answer: '回答',
   'open.topic': '打开主题',
   'empty.payload': '内容为空。',
-  image: '{topic} 的图像',
-  'image.failed': '浏览器无法显示此图像。',
-  'form.failed': '不能读作 {form}：{reason}。',
-  'form.json': 'JSON',
-  'form.text': '文本',
-  'form.cbor': 'CBOR',
-  'form.msgpack': 'MessagePack',
-  'form.protobuf': 'Protobuf',
-  'form.sparkplug': 'Sparkplug B',
-  'form.hex': '十六进制',
-  'form.image': '图像',
 };
 
 export default chinese;
