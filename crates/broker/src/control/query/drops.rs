@@ -93,7 +93,7 @@ pub(super) fn drops(sender: &QuerySender, query: &DropQuery) -> Result<DropPage,
     };
     let mut best = Best::new(wanted.clone());
     let (mut matching, mut left_out) = (0, 0);
-    for found in sender.query_all(list)? {
+    for found in sender.walk_all(list)? {
         matching += found.matching;
         left_out += found.left_out;
         best.join(found.best);

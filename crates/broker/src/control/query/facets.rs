@@ -71,7 +71,7 @@ pub(super) fn facets(sender: &QuerySender, filter: &SessionFilter) -> Result<Fac
     filter.check()?;
     let filter = Arc::new(filter.clone());
     let hasher = RandomState::new();
-    let answers = sender.query_all(|| CountFacets::new(&filter, &hasher))?;
+    let answers = sender.walk_all(|| CountFacets::new(&filter, &hasher))?;
     Ok(merged(answers))
 }
 

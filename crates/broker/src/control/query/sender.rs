@@ -1,5 +1,6 @@
 //! Sends a query to the workers and collects their answers; limits the number of pending queries.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -130,6 +131,11 @@ pub(crate) struct PendingQuery<A> {
     answers: Receiver<(WorkerId, A)>,
     missing: Vec<WorkerId>,
     received: Vec<A>,
+    /// Tasks of workers whose turn comes when another one has answered.
+    later: VecDeque<(WorkerId, Box<dyn QueuedTask>)>,
+    /// A task was sent to a worker that may have ended.
+    is_late: bool,
+    control: Arc<Control>,
     /// The workers abandon the query when this is dropped.
     _caller: Arc<()>,
     _permit: Arc<Permit>,
@@ -148,6 +154,28 @@ impl<A> PendingQuery<A> {
     fn take(&mut self, worker: WorkerId, answer: A) {
         self.missing.retain(|missing| *missing != worker);
         self.received.push(answer);
+        self.send_next();
+    }
+
+    /// Workers that have their task.
+    fn sent(&self) -> usize {
+        self.missing.len() - self.later.len()
+    }
+
+    /// Sends the task of the next worker.
+    fn send_next(&mut self) {
+        let Some((worker, task)) = self.later.pop_front() else {
+            return;
+        };
+        self.control.node().mailbox(worker).push(Mail::Query(task));
+        // If the limit is not closed here, the task is in a mailbox that is emptied when the
+        // worker has ended.
+        self.is_late |= self.control.query_limit.is_closed();
+    }
+
+    /// The broker stops before all workers have their task.
+    fn is_cut_short(&self) -> bool {
+        self.is_late || !self.later.is_empty() && self.control.query_limit.is_closed()
     }
 
     /// The answers so far, one of each worker.
@@ -161,6 +189,9 @@ impl<A> PendingQuery<A> {
         while !self.missing.is_empty() {
             if cancel.is_cancelled() {
                 return Err(QueryError::Cancelled);
+            }
+            if self.is_cut_short() {
+                return Err(QueryError::Stopped);
             }
             let left = timeout.saturating_sub(clock.elapsed());
             match self.answers.recv_timeout(left.min(CANCEL_INTERVAL)) {
@@ -251,6 +282,26 @@ impl QuerySender {
         workers: impl Iterator<Item = WorkerId>,
         task: impl Fn() -> W,
     ) -> Result<PendingQuery<W::Answer>, QueryError> {
+        self.send_in_turns(workers, usize::MAX, task)
+    }
+
+    /// Sends a query that walks through everything that the workers have: half of them, at least
+    /// one, walk at once, so that the others have cores for what clients send.
+    pub(super) fn send_walk<W: WorkerTask + 'static>(
+        &self,
+        task: impl Fn() -> W,
+    ) -> Result<PendingQuery<W::Answer>, QueryError> {
+        let at_once = (self.node().workers() / 2).max(1);
+        self.send_in_turns(self.workers(), at_once, task)
+    }
+
+    /// Sends a query to some workers, so many of them at once; the others follow as these answer.
+    fn send_in_turns<W: WorkerTask + 'static>(
+        &self,
+        workers: impl Iterator<Item = WorkerId>,
+        at_once: usize,
+        task: impl Fn() -> W,
+    ) -> Result<PendingQuery<W::Answer>, QueryError> {
         if self.cancel.is_cancelled() {
             return Err(QueryError::Cancelled);
         }
@@ -266,31 +317,37 @@ impl QuerySender {
         // The channel has room for all answers, so that no worker waits.
         let (sender, answers) = sync_channel(missing.len());
         let caller = Arc::new(());
-        for worker in &missing {
+        let with_reply = |worker: &WorkerId| {
             let reply = ReplySender {
                 worker: *worker,
                 sender: sender.clone(),
                 caller: Arc::downgrade(&caller),
                 _permit: Arc::clone(&permit),
             };
-            let task = Box::new(TaskWithReply {
+            let task: Box<dyn QueuedTask> = Box::new(TaskWithReply {
                 task: task(),
                 reply,
             });
-            node.mailbox(*worker).push(Mail::Query(task));
-        }
-        // If the limit is not closed here, the query is in a mailbox that is emptied when the
-        // worker has ended.
-        if limit.is_closed() {
-            return Err(QueryError::Stopped);
-        }
-        Ok(PendingQuery {
+            (*worker, task)
+        };
+        let later = missing.iter().map(with_reply).collect();
+        let mut pending = PendingQuery {
             answers,
             missing,
             received: Vec::new(),
+            later,
+            is_late: false,
+            control: Arc::clone(&self.control),
             _caller: caller,
             _permit: permit,
-        })
+        };
+        while !pending.later.is_empty() && pending.sent() < at_once {
+            pending.send_next();
+        }
+        if pending.is_cut_short() {
+            return Err(QueryError::Stopped);
+        }
+        Ok(pending)
     }
 
     /// Sends a query to some workers and waits for the answers.
@@ -308,6 +365,14 @@ impl QuerySender {
         task: impl Fn() -> W,
     ) -> Result<Vec<W::Answer>, QueryError> {
         self.query(self.workers(), task)
+    }
+
+    /// Sends a query that walks through everything to all workers, and waits for the answers.
+    pub(super) fn walk_all<W: WorkerTask + 'static>(
+        &self,
+        task: impl Fn() -> W,
+    ) -> Result<Vec<W::Answer>, QueryError> {
+        self.send_walk(task)?.wait(self.timeout, &self.cancel)
     }
 
     /// Sends a query to one worker and waits for the answer.

@@ -50,7 +50,7 @@ pub(super) fn sessions(
     }
     let list = ListSessions::new(query)?;
     let wanted = list.wanted();
-    let answers = sender.query_all(|| list.for_worker())?;
+    let answers = sender.walk_all(|| list.for_worker())?;
     Ok(merged(query, wanted, answers))
 }
 

@@ -71,7 +71,7 @@ pub(super) fn subscriptions(
         best: Best::new(wanted.clone()),
     };
     let mut best = Best::new(wanted.clone());
-    for answer in sender.query_all(list)? {
+    for answer in sender.walk_all(list)? {
         best.join(answer);
     }
     let (rows, next) = best.into_page();

@@ -43,6 +43,11 @@ pub(crate) fn queries(node: &Arc<Node>) -> Queries {
     Queries::new(Arc::new(control))
 }
 
+/// The workers are about to end.
+pub(crate) fn refuse(queries: &Queries) {
+    queries.0.control.refuse_queries();
+}
+
 /// A page of sessions that was requested.
 #[derive(Debug)]
 pub(crate) struct PendingPage {
@@ -55,7 +60,7 @@ impl PendingPage {
         let list = ListSessions::new(query)?;
         Ok(Self {
             query: query.clone(),
-            pending: queries.0.send(queries.0.workers(), || list.for_worker())?,
+            pending: queries.0.send_walk(|| list.for_worker())?,
         })
     }
 
@@ -107,7 +112,7 @@ pub(crate) fn facets(queries: &Queries, filter: &str) -> PendingFacets {
     let filter: SessionFilter = filter.parse().expect("a filter");
     let (filter, hasher) = (Arc::new(filter), RandomState::new());
     let count = || CountFacets::new(&filter, &hasher);
-    PendingFacets(PendingAnswers(queries.0.send(queries.0.workers(), count)))
+    PendingFacets(PendingAnswers(queries.0.send_walk(count)))
 }
 
 /// Facets that were requested.
@@ -156,7 +161,7 @@ pub(crate) fn waiting(queries: &Queries, subject: WaitingSubject) -> PendingAnsw
     let subject = Arc::new(subject);
     let sizes = MessageBytes::of(&queries.0.node().state.metrics);
     let look = || LookAtClients::new(&subject, sizes);
-    PendingAnswers(queries.0.send(queries.0.workers(), look))
+    PendingAnswers(queries.0.send_walk(look))
 }
 
 /// Searches the receivers of a message of nobody.

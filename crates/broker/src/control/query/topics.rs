@@ -164,7 +164,7 @@ pub(super) fn topics(sender: &QuerySender, query: &TopicQuery) -> Result<TopicPa
     };
     let mut found = TopicsFound::default();
     let mut children: BTreeMap<Box<str>, Found> = BTreeMap::new();
-    for mut more in sender.query_all(list)? {
+    for mut more in sender.walk_all(list)? {
         for (name, row) in std::mem::take(&mut more.rows) {
             match children.get_mut(&name) {
                 Some(same) => same.join(row),

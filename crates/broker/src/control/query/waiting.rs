@@ -256,7 +256,7 @@ pub(super) fn waiting(
     let subject = Arc::new(subject.clone());
     let sizes = MessageBytes::of(&sender.node().state.metrics);
     let mut all = Waiting::default();
-    for found in sender.query_all(|| LookAtClients::new(&subject, sizes))? {
+    for found in sender.walk_all(|| LookAtClients::new(&subject, sizes))? {
         all.join(found);
     }
     Ok(all)
