@@ -22,7 +22,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::api::{self, Entrance};
+use crate::api::{self, Entrance, Shares};
 use crate::program::Managed;
 use crate::rest;
 use crate::security::Security;
@@ -94,12 +94,13 @@ impl ControlSocket {
             .enable_all()
             .build()
             .map_err(failed)?;
-        let router = api::router(managed, security, Entrance::Local);
+        let (router, changes) = api::router(managed, security, Entrance::Local);
+        let interface = Interface { router, changes };
         let thread = std::thread::Builder::new()
             .name("control".to_owned())
             .spawn(move || {
                 stand_back();
-                runtime.block_on(serve(&socket, &router, closed, stopped));
+                runtime.block_on(serve(&socket, &interface, closed, stopped));
                 // Threads that wait for an answer of the broker end with it.
                 runtime.shutdown_background();
             })
@@ -137,10 +138,17 @@ impl ControlSocket {
     }
 }
 
-/// Accepts until `closed`, serves until `stopped`, and then answers the requests under way.
+/// What is served, and the permits of changes, which go on without their requests.
+struct Interface {
+    router: Router,
+    changes: Shares,
+}
+
+/// Accepts until `closed`, serves until `stopped`, and then answers the requests under way, and
+/// waits for changes whose callers have left.
 async fn serve(
     socket: &ListeningSocket,
-    router: &Router,
+    interface: &Interface,
     closed: oneshot::Receiver<()>,
     stopped: oneshot::Receiver<()>,
 ) {
@@ -155,7 +163,7 @@ async fn serve(
     let mut connections = JoinSet::new();
     let (stop, stopping) = watch::channel(false);
     tokio::select! {
-        () = accept(&listener, router, &mut connections, &stopping) => {}
+        () = accept(&listener, &interface.router, &mut connections, &stopping) => {}
         _ = closed => {}
     }
     drop(listener);
@@ -163,7 +171,10 @@ async fn serve(
     // The broker ends what it does for them, as traces. The sender may be gone.
     stopped.await.ok();
     stop.send_replace(true);
-    let ended = async { while connections.join_next().await.is_some() {} };
+    let ended = async {
+        while connections.join_next().await.is_some() {}
+        interface.changes.all_free().await;
+    };
     if timeout(STOP_TIME, ended).await.is_err() {
         tracing::debug!("requests at the control socket are cut off by the end of the broker");
     }
@@ -243,6 +254,7 @@ mod tests {
     use tokio::sync::Notify;
 
     use super::*;
+    use crate::login::Caller;
 
     /// Much longer than a connection may take; the clock is a virtual one.
     const LONG: Duration = Duration::from_hours(1);
@@ -340,7 +352,12 @@ mod tests {
         let router = Router::new().route("/", get(answer));
         let (close, closed) = oneshot::channel();
         let (stop, stopped) = oneshot::channel();
-        let served = async move { serve(&socket, &router, closed, stopped).await };
+        let changes = Shares::new(4);
+        let interface = Interface {
+            router,
+            changes: changes.clone(),
+        };
+        let served = async move { serve(&socket, &interface, closed, stopped).await };
         let served = tokio::spawn(served);
         let path = data_dir.join(SOCKET);
         let client = UnixStream::connect(&path).await.expect("a connection");
@@ -353,6 +370,7 @@ mod tests {
             close,
             stop,
             served,
+            changes,
         };
         (stopping, client)
     }
@@ -362,6 +380,7 @@ mod tests {
         close: oneshot::Sender<()>,
         stop: oneshot::Sender<()>,
         served: tokio::task::JoinHandle<()>,
+        changes: Shares,
     }
 
     impl Stopping {
@@ -417,6 +436,28 @@ mod tests {
             let answer = read_all(&client);
             assert!(answer.starts_with(b"HTTP/1.1 200 OK"), "{answer:?}");
             assert!(answer.ends_with(b"answer"), "{answer:?}");
+        });
+    }
+
+    #[test]
+    fn a_change_whose_caller_has_left_ends_before_the_broker_in_the_time_of_a_request() {
+        block_on(async {
+            for takes in [STOP_TIME / 2, 10 * STOP_TIME] {
+                let finish = Arc::new(Notify::new());
+                let (stopping, _client) = begun("changes", Arc::clone(&finish)).await;
+                let change = stopping.changes.take(&Caller::local(), LONG).await;
+                let ends_at = tokio::time::Instant::now() + 10 * STOP_TIME + takes;
+                let change = tokio::spawn(async move {
+                    tokio::time::sleep_until(ends_at).await;
+                    drop(change);
+                });
+                stopping.stop(|| finish.notify_one()).await;
+                let is_made = takes < STOP_TIME;
+                assert_eq!(change.is_finished(), is_made, "{takes:?}");
+                let left = ends_at.saturating_duration_since(tokio::time::Instant::now());
+                assert_eq!(left, takes.saturating_sub(STOP_TIME), "it is not waited longer");
+                change.abort();
+            }
         });
     }
 

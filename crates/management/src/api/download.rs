@@ -62,6 +62,6 @@ impl Download {
             Ok((Bytes::from(bytes), self))
         });
         let read = read.await;
-        read.unwrap_or_else(|| Err(io::Error::other("the broker is stopping")))
+        read.unwrap_or_else(|unfinished| Err(io::Error::other(unfinished.to_string())))
     }
 }

@@ -184,14 +184,15 @@ pub(super) async fn import(
     // The lines have a limit of their own, and so has each question.
     limit.lift();
     let change = Change::new("retained.import", "");
-    let make = import_all(api.clone(), &sender, request);
+    let make = import_all(api.clone(), sender.clone(), request);
     Ok(Json(api.audited(&sender.caller, change, make).await?))
 }
 
-async fn import_all(api: ApiState, sender: &Sender, request: Request) -> Result<Imported, Problem> {
+async fn import_all(api: ApiState, sender: Sender, request: Request) -> Result<Imported, Problem> {
     let mut imported = 0;
+    // Without its client it ends early, and the import with it.
     let lines = Lines::new(request.into_body());
-    match import_lines(api, sender, lines, &mut imported).await {
+    match import_lines(api, &sender, lines, &mut imported).await {
         Ok(()) => Ok(Imported { imported }),
         Err(problem) if imported > 0 => {
             let detail = format!("{}; {imported} messages are imported", problem.detail);

@@ -403,7 +403,8 @@ pub(super) async fn set_password(
     let with_scram = body.scram.unwrap_or_else(|| before.scram.is_some());
     let password = body.password.0;
     let entry = Change::new("user.password", &name);
-    let entry = entry.after(json!({ "scram": with_scram, "disconnect": body.disconnect }));
+    let disconnects = body.disconnect;
+    let entry = entry.after(json!({ "scram": with_scram, "disconnect": disconnects }));
     let (asked, changing) = (api.clone(), name.clone());
     let make = async move {
         let hashed = asked.in_access(move |_| Hashed::of(&password, with_scram));
@@ -420,15 +421,19 @@ pub(super) async fn set_password(
             store.set_user(&changing, user);
             Ok(changed)
         };
-        asked.change_store(set).await
+        let changed = asked.change_store(set).await?;
+        // Whoever has the old password is disconnected also if the caller has left. The password
+        // has changed, whatever becomes of this.
+        let clients = if disconnects {
+            disconnect(&asked, &name).await
+        } else {
+            let clients = clients_of(&asked, &name).await;
+            clients.map(|(own, others)| (0, own + others))
+        };
+        Ok((changed, clients))
     };
-    let changed = api.audited(&sender.caller, entry, make).await?;
-    let (disconnected, left) = if body.disconnect {
-        disconnect(&api, &name).await?
-    } else {
-        let (own, others) = clients_of(&api, &name).await?;
-        (0, own + others)
-    };
+    let (changed, clients) = api.audited(&sender.caller, entry, make).await?;
+    let (disconnected, left) = clients?;
     Ok(Json(UserChanged {
         user: Some(changed),
         disconnected,

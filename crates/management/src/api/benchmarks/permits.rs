@@ -9,7 +9,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use crate::api::operating::no_program;
 use crate::api::{ApiState, Problem};
+use crate::in_thread::Unfinished;
 use crate::program::{Benchmarks, ProgramError};
 
 /// Checks and comparisons at a time: each is a process that takes memory and a core.
@@ -65,6 +67,19 @@ pub(in crate::api) struct Permits {
     pub(super) portions: Arc<Semaphore>,
 }
 
+impl Kind {
+    /// What others of the kind do.
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Question => "scenarios are being checked and runs compared",
+            Self::Catalogue => "the scenarios are being listed",
+            Self::Start => "runs are being started",
+            Self::Change => "runs are being changed",
+            Self::Look => "runs are being read",
+        }
+    }
+}
+
 impl Default for Permits {
     fn default() -> Self {
         let of = |most| Arc::new(Semaphore::new(most));
@@ -104,29 +119,26 @@ impl Permits {
 ///
 /// # Errors
 /// Too many requests of this kind wait, or the program refuses.
-pub(super) async fn ask<T: Send + 'static>(
+pub(super) fn ask<T: Send + 'static, F>(
     api: &ApiState,
     kind: Kind,
-    ask: impl FnOnce(&dyn Benchmarks) -> Result<T, ProgramError> + Send + 'static,
-) -> Result<T, Problem> {
-    let Some(program) = api.managed.program.clone() else {
-        return Err(crate::api::operating::no_program());
-    };
-    let what = match kind {
-        Kind::Question => "scenarios are being checked and runs compared",
-        Kind::Catalogue => "the scenarios are being listed",
-        Kind::Start => "runs are being started",
-        Kind::Change => "runs are being changed",
-        Kind::Look => "runs are being read",
-    };
-    let permit = within_wait(api.benchmark_permits.of(kind), what).await?;
-    let task = spawn_blocking(move || {
-        let done = ask(program.benchmarks());
-        drop(permit);
-        done
-    });
-    let answer = task.await.unwrap_or(Err(ProgramError::Stopped));
-    answer.map_err(Problem::from)
+    ask: F,
+) -> impl Future<Output = Result<T, Problem>> + Send + 'static + use<T, F>
+where
+    F: FnOnce(&dyn Benchmarks) -> Result<T, ProgramError> + Send + 'static,
+{
+    let program = api.managed.program.clone();
+    let permits = Arc::clone(api.benchmark_permits.of(kind));
+    async move {
+        let program = program.ok_or_else(no_program)?;
+        let permit = within_wait(&permits, kind.words()).await?;
+        let task = spawn_blocking(move || {
+            let done = ask(program.benchmarks());
+            drop(permit);
+            done
+        });
+        Ok(task.await.map_err(Unfinished::from)??)
+    }
 }
 
 async fn within_wait(

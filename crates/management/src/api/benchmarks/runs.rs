@@ -86,7 +86,7 @@ pub(super) async fn start(
     let change = Change::new("benchmark.start", body.shown_scenario()).after(after.clone());
     let order = body.order(&sender.caller.name)?;
     let start = ask(&api, Kind::Start, move |benchmarks| benchmarks.start(order));
-    let start = async {
+    let start = async move {
         let id = start.await?;
         after["id"] = id.as_str().into();
         Ok(Made {

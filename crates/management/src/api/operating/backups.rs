@@ -1,6 +1,7 @@
 //! `/backups`: copies of all that the broker has stored, made while it runs and kept in its data
 //! directory until they are removed.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use axum::Json;
@@ -115,16 +116,14 @@ pub(super) async fn make(
     sender: Sender,
 ) -> Result<(StatusCode, Json<Backup>), Problem> {
     let (begun, begins) = oneshot::channel();
-    // It goes on if the client leaves. There is one at a time, so there are few of them.
-    let task = tokio::spawn(async move {
-        let change = Change::new("backup.make", "");
-        let make = make_one(api.clone(), begun);
-        api.audited(&sender.caller, change, make).await
-    });
-    if let Ok(backup) = begins.await {
-        return Ok((StatusCode::ACCEPTED, Json(backup)));
-    }
-    let refused = task.await.unwrap_or_else(|_| Err(stopped()));
+    let change = Change::new("backup.make", "");
+    let make = make_one(api.clone(), begun);
+    let mut made = pin!(api.audited(&sender.caller, change, make));
+    // Once it has begun it goes on, whether somebody waits for its end or not.
+    let refused = tokio::select! {
+        Ok(backup) = begins => return Ok((StatusCode::ACCEPTED, Json(backup))),
+        refused = made.as_mut() => refused,
+    };
     Err(refused.err().unwrap_or_else(stopped))
 }
 
