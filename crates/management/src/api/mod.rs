@@ -23,6 +23,7 @@ mod metrics;
 mod oidc;
 mod openapi;
 mod operating;
+mod pace;
 mod precondition;
 mod problem;
 mod publish;
@@ -284,6 +285,7 @@ struct ApiState {
     permits: Arc<Semaphore>,
     program_permits: Arc<Semaphore>,
     benchmark_permits: benchmarks::Permits,
+    backup_files: Shares,
     changes: Shares,
     security: Security,
     log_permits: Arc<Semaphore>,
@@ -301,6 +303,7 @@ impl ApiState {
             managed,
             program_permits: Arc::new(Semaphore::new(operating::PROGRAM_TASKS_MAX)),
             benchmark_permits: benchmarks::Permits::default(),
+            backup_files: Shares::new(operating::BACKUP_FILES_MAX),
             changes: Shares::new(audited::CHANGES_MAX),
             permits: Arc::new(Semaphore::new(QUERIES_MAX)),
             security,

@@ -21,6 +21,7 @@ use utoipa::ToSchema;
 
 use super::entrance::Sender;
 use super::openapi::{Asked, Audited};
+use super::pace::{PACE_BYTES, PACE_TIME};
 use super::request::{Parameters, is_array};
 use super::retained_line::RetainedLine;
 use super::time_limit::TimeLimit;
@@ -37,9 +38,9 @@ const EXPORT_BYTES: usize = 256 * 1024;
 /// Bytes of a line of an import: the largest payload that a client can send, as base64 and as text.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// A client has to send so many bytes of an import, or the rest of it, within [`PORTION_TIME`].
-const PORTION_BYTES: usize = 64 * 1024;
+const PORTION_BYTES: usize = PACE_BYTES;
 /// Time for a portion of an import, without that in which messages are stored.
-const PORTION_TIME: Duration = Duration::from_secs(15);
+const PORTION_TIME: Duration = PACE_TIME;
 /// Lines after which other requests have their turn: all of them may be in one part of the body.
 const LINES_OF_TURN: usize = 1000;
 /// Bytes of messages that are stored at once.

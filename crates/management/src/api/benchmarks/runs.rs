@@ -257,7 +257,7 @@ pub(super) async fn file(
         return Err(no_file(&name));
     };
     let shown = format!("attachment; filename=\"{id}-{name}\"");
-    let held = api.benchmark_permits.file().await?;
+    let held = api.benchmark_permits.file(&sender.caller).await?;
     let open = ask(&api, Kind::Look, move |benchmarks| {
         benchmarks.open_file(&id, name)
     });
@@ -278,7 +278,7 @@ pub(super) async fn file(
         portion_bytes: PORTION_BYTES,
         scope: Scope::BenchmarksRead,
         threads: Arc::clone(&api.benchmark_permits.portions),
-        held: Some(held),
+        held,
     };
     Ok((headers, download.body(api, sender)).into_response())
 }

@@ -3,6 +3,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -16,6 +17,7 @@ use utoipa::ToSchema;
 use crate::api::download::Download;
 use crate::api::entrance::Sender;
 use crate::api::openapi::{Audited, Conflict, NotFound, Programmed};
+use crate::api::pace::Paced;
 use crate::api::request::{Named, PageParameters, Parameters, rows};
 use crate::api::{ApiState, Problem};
 use crate::audit::Change;
@@ -27,6 +29,13 @@ use crate::thing::Thing;
 const TAR: &str = "application/x-tar";
 /// Bytes that are read at once: nothing is read before the client has taken the last ones.
 const PORTION_BYTES: u64 = 256 * 1024;
+/// Backups that are handed out at a time at an entrance, of which one caller has half at most: each
+/// is an open file, whose space is free only when it is closed.
+pub(in crate::api) const FILES_MAX: u32 = 8;
+/// Longest wait for one of these.
+const WAIT_TIME: Duration = Duration::from_secs(5);
+/// Seconds after which to ask again.
+const RETRY_SECS: u64 = 5;
 /// Letters of the name of a backup: a time without separators.
 const NAME_LEN: usize = 16;
 
@@ -198,6 +207,8 @@ pub(super) async fn fetch(
     sender: Sender,
     Named(name): Named,
 ) -> Result<Response, Problem> {
+    let share = api.backup_files.take(&sender.caller, WAIT_TIME).await;
+    let held = Paced::new(share.ok_or_else(too_many)?);
     let change = Change::new("backup.fetch", &name);
     let (asked, wanted) = (api.clone(), name.clone());
     let open = async move {
@@ -220,9 +231,25 @@ pub(super) async fn fetch(
         portion_bytes: PORTION_BYTES,
         scope: Scope::Admin,
         threads: Arc::clone(&api.program_permits),
-        held: None,
+        held,
     };
     Ok((headers, download.body(api, sender)).into_response())
+}
+
+fn too_many() -> Problem {
+    let mut problem = Problem::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "too many requests",
+        format!(
+            "{} backups are being read by this caller, or {FILES_MAX} by all, and this request has \
+             waited {} s",
+            FILES_MAX / 2,
+            WAIT_TIME.as_secs()
+        ),
+        "ask again when one of them is read",
+    );
+    problem.retry_after_secs = Some(RETRY_SECS);
+    problem
 }
 
 /// Removes a backup; one that is made is ended, and one that failed is forgotten.
