@@ -7,6 +7,7 @@ mod changes;
 mod keys;
 mod live;
 mod logins;
+mod members;
 mod openapi;
 mod operating;
 mod operations;
