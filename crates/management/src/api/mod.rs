@@ -81,6 +81,7 @@ pub use benchmarks::{
     BenchmarkScenarioList, BenchmarkStage, BenchmarkStarted, BenchmarkThreshold, BenchmarkVerdict,
     KeptSamples,
 };
+pub(crate) use benchmarks::Permits as BenchmarkPermits;
 pub use client_detail::{
     ClientCertificate, ClientDetail, Connection, Dropped, Limits, Queue, Rates, Tcp, Will,
 };
@@ -284,7 +285,6 @@ struct ApiState {
     managed: Managed,
     permits: Arc<Semaphore>,
     program_permits: Arc<Semaphore>,
-    benchmark_permits: benchmarks::Permits,
     backup_files: Shares,
     changes: Shares,
     security: Security,
@@ -302,7 +302,6 @@ impl ApiState {
             queries: managed.queries.clone().with_timeout(ANSWER_TIME),
             managed,
             program_permits: Arc::new(Semaphore::new(operating::PROGRAM_TASKS_MAX)),
-            benchmark_permits: benchmarks::Permits::default(),
             backup_files: Shares::new(operating::BACKUP_FILES_MAX),
             changes: Shares::new(audited::CHANGES_MAX),
             permits: Arc::new(Semaphore::new(QUERIES_MAX)),

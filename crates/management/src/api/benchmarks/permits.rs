@@ -58,9 +58,9 @@ pub(super) enum Kind {
     Look,
 }
 
-/// The permits of an entrance.
+/// The permits of a broker, for all of its entrances.
 #[derive(Clone, Debug)]
-pub(in crate::api) struct Permits {
+pub(crate) struct Permits {
     questions: Arc<Semaphore>,
     catalogues: Arc<Semaphore>,
     starts: Arc<Semaphore>,
@@ -139,7 +139,7 @@ where
     F: FnOnce(&dyn Benchmarks) -> Result<T, ProgramError> + Send + 'static,
 {
     let program = api.managed.program.clone();
-    let permits = Arc::clone(api.benchmark_permits.of(kind));
+    let permits = Arc::clone(api.managed.benchmark_permits.of(kind));
     async move {
         let program = program.ok_or_else(no_program)?;
         let permit = within_wait(&permits, kind.words()).await?;

@@ -257,7 +257,7 @@ pub(super) async fn file(
         return Err(no_file(&name));
     };
     let shown = format!("attachment; filename=\"{id}-{name}\"");
-    let held = api.benchmark_permits.file(&sender.caller).await?;
+    let held = api.managed.benchmark_permits.file(&sender.caller).await?;
     let open = ask(&api, Kind::Look, move |benchmarks| {
         benchmarks.open_file(&id, name)
     });
@@ -277,7 +277,7 @@ pub(super) async fn file(
         bytes,
         portion_bytes: PORTION_BYTES,
         scope: Scope::BenchmarksRead,
-        threads: Arc::clone(&api.benchmark_permits.portions),
+        threads: Arc::clone(&api.managed.benchmark_permits.portions),
         held,
     };
     Ok((headers, download.body(api, sender)).into_response())
