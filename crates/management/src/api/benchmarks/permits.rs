@@ -179,6 +179,9 @@ fn too_many(what: &str) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use crate::api::Entrance;
+    use crate::api::stream::tests::broker_and_api;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -193,5 +196,18 @@ mod tests {
         );
         drop(held);
         assert!(within_wait(&permits.starts, "").await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn both_entrances_of_a_broker_have_the_same_permits() {
+        let (broker, local) = broker_and_api();
+        let (managed, security) = (local.managed.clone(), local.security.clone());
+        let port = ApiState::new(managed, security, Entrance::Port);
+        let of = |api: &ApiState| Arc::clone(api.managed.benchmark_permits.of(Kind::Question));
+        let held = of(&local).acquire_owned().await;
+        assert!(within_wait(&of(&port), "").await.is_err());
+        drop(held);
+        assert!(within_wait(&of(&port), "").await.is_ok());
+        broker.stop();
     }
 }
