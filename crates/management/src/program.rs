@@ -18,8 +18,8 @@ use thrum_access::Secret;
 
 use crate::api::{
     Applied, Backup, BenchmarkCheck, BenchmarkComparison, BenchmarkLimits, BenchmarkPermits,
-    BenchmarkRun, BenchmarkRunInFull, BenchmarkSamples, BenchmarkScenario, Configuration, ConfigurationVersion,
-    Plan, Reloaded,
+    BenchmarkRun, BenchmarkRunInFull, BenchmarkSamples, BenchmarkScenario, Configuration,
+    ConfigurationVersion, Plan, Reloaded,
 };
 use crate::logs::Logs;
 use crate::thing::Thing;

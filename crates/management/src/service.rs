@@ -455,7 +455,11 @@ mod tests {
                 let is_made = takes < STOP_TIME;
                 assert_eq!(change.is_finished(), is_made, "{takes:?}");
                 let left = ends_at.saturating_duration_since(tokio::time::Instant::now());
-                assert_eq!(left, takes.saturating_sub(STOP_TIME), "it is not waited longer");
+                assert_eq!(
+                    left,
+                    takes.saturating_sub(STOP_TIME),
+                    "it is not waited longer"
+                );
                 change.abort();
             }
         });

@@ -286,8 +286,9 @@ mod tests {
             (refused.status, refused.retry_after_secs),
             (429, Some(RETRY_SECS))
         );
-        let other = api.audited(&Caller::local(), change(), async { Ok(()) });
-        assert!(other.await.is_ok());
+        let other = Caller::local();
+        let other = api.audited(&other, change(), async { Ok(()) }).await;
+        assert!(other.is_ok());
         broker.stop();
     }
 }

@@ -74,6 +74,7 @@ pub use access::{
 };
 pub use admins::{Administrator, AdministratorList, SetupLink};
 pub use audit::{AuditEntry, AuditPage};
+pub(crate) use benchmarks::Permits as BenchmarkPermits;
 pub use benchmarks::{
     BenchmarkBucket, BenchmarkCheck, BenchmarkComparison, BenchmarkComparisonRow, BenchmarkConfig,
     BenchmarkFigures, BenchmarkFinding, BenchmarkLimits, BenchmarkPlan, BenchmarkRun,
@@ -81,7 +82,6 @@ pub use benchmarks::{
     BenchmarkScenarioList, BenchmarkStage, BenchmarkStarted, BenchmarkThreshold, BenchmarkVerdict,
     KeptSamples,
 };
-pub(crate) use benchmarks::Permits as BenchmarkPermits;
 pub use client_detail::{
     ClientCertificate, ClientDetail, Connection, Dropped, Limits, Queue, Rates, Tcp, Will,
 };

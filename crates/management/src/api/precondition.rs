@@ -283,7 +283,16 @@ mod tests {
     #[tokio::test]
     async fn a_header_that_holds_no_tag_is_refused() {
         for value in [
-            "", ",", "a", "\"a", "\"a\"b\"", "\"a\" \"b\"", "a, *", "\"a\", *", "*, \"a\"", "w/\"a\"",
+            "",
+            ",",
+            "a",
+            "\"a",
+            "\"a\"b\"",
+            "\"a\" \"b\"",
+            "a, *",
+            "\"a\", *",
+            "*, \"a\"",
+            "w/\"a\"",
         ] {
             let refused = of(&[(IF_MATCH, value)]).await.unwrap_err();
             assert_eq!(refused.status, 400, "{value}");

@@ -37,7 +37,7 @@ pub(crate) struct Share {
 
 impl Shares {
     /// So many, of which one caller has half at most.
-    pub(super) fn new(most: u32) -> Self {
+    pub(crate) fn new(most: u32) -> Self {
         let permits = most as usize;
         Self(Arc::new(Inner {
             most,
@@ -49,7 +49,7 @@ impl Shares {
 
     /// A permit for a caller; none if others have them all for longer than `wait`, or the caller
     /// itself has its part.
-    pub(super) async fn take(&self, caller: &Caller, wait: Duration) -> Option<Share> {
+    pub(crate) async fn take(&self, caller: &Caller, wait: Duration) -> Option<Share> {
         let own = self.own(caller);
         let taken = async {
             // First its own: a caller that has its part does not wait among the others. The

@@ -244,7 +244,10 @@ fn the_store_of_a_running_broker_is_changed_wherever_it_is_and_the_file_while_no
     let by_name = folder.json("users ls --users elsewhere.jsonl -o json");
     assert_eq!(by_name, folder.json("users ls --data-dir data -o json"));
     let roles = "roles ls --users elsewhere.jsonl -o json";
-    assert_eq!(folder.json(roles), folder.json("roles ls --data-dir data -o json"));
+    assert_eq!(
+        folder.json(roles),
+        folder.json("roles ls --data-dir data -o json")
+    );
     drop(server);
     run(&folder, "users add carol --password-file password", 0);
     let own = std::fs::read_to_string(folder.path("data/users.jsonl")).unwrap();

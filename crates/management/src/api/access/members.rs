@@ -12,9 +12,7 @@ use utoipa::ToSchema;
 use super::super::audited::Made;
 use super::super::entrance::Sender;
 use super::super::openapi::{Asked, Audited, Conflict, Known, NotFound, Preconditioned};
-use super::super::precondition::{
-    KnownParameters, Precondition, PreconditionParameters, etag_of,
-};
+use super::super::precondition::{KnownParameters, Precondition, PreconditionParameters, etag_of};
 use super::super::request::{Body, Named, NoParameters, PageParameters, Parameters, rows};
 use super::super::{ApiState, Problem};
 use super::{behind, check_name, missing, names, paged, rules, texts};

@@ -7,18 +7,16 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use thrum_access::Secret;
-use thrum_auth::{Credential, CredentialRecord};
 use thrum_auth::config::USERS;
 use thrum_auth::users::{PasswordHash, RuleList, User as Stored, UserStore};
+use thrum_auth::{Credential, CredentialRecord};
 use thrum_broker::{Condition, Presence, SessionFilter, SessionQuery, SessionState, SortKey};
 use utoipa::ToSchema;
 
 use super::super::audited::Made;
 use super::super::entrance::Sender;
 use super::super::openapi::{Asked, Audited, Conflict, Known, NotFound, Preconditioned};
-use super::super::precondition::{
-    KnownParameters, Precondition, PreconditionParameters, etag_of,
-};
+use super::super::precondition::{KnownParameters, Precondition, PreconditionParameters, etag_of};
 use super::super::request::{Body, Named, NoParameters, Parameters, SecretText, rows};
 use super::super::{ApiState, Problem};
 use super::{behind, check_name, missing, names, paged, rules, texts};

@@ -36,7 +36,11 @@ async fn what_is_shown_has_its_tag_and_is_not_sent_to_whoever_knows_it() {
         let knowing = admin.with("if-none-match", &format!("\"x\", W/{tag}"));
         let known = (304, Some(tag.clone()), Value::Null);
         assert_eq!(show(&api, &knowing, path).await, known, "{path}");
-        let method = if path == "/users/a" { Method::PATCH } else { Method::PUT };
+        let method = if path == "/users/a" {
+            Method::PATCH
+        } else {
+            Method::PUT
+        };
         let body = if path == "/users/a" {
             json!({ "roles": [] })
         } else {
@@ -63,6 +67,9 @@ async fn the_tag_of_a_user_covers_what_is_kept_for_scram() {
     locked.store.set_user("a", user);
     locked.save().unwrap();
     drop(locked);
+    // The store is read again before it is changed.
+    let other = json!({ "name": "b" });
+    assert_eq!(api.post(&admin, "/users", other).await.status, 201);
     assert_ne!(show(&api, &admin, "/users/a").await.1, before);
 }
 
@@ -70,11 +77,11 @@ async fn the_tag_of_a_user_covers_what_is_kept_for_scram() {
 async fn the_audit_log_has_what_a_role_and_a_group_were_before_each_change() {
     let api = TestApi::with_users("members-audit");
     let admin = api.admin().await;
+    let role: fn(&str) -> Value = |rule| json!({ "rules": [rule] });
+    let group: fn(&str) -> Value = |rule| json!({ "rules": [rule], "roles": [] });
     for (path, action, shown) in [
-        ("/roles/a", "role", |rule: &str| json!({ "rules": [rule] })),
-        ("/user-groups/a", "user-group", |rule: &str| {
-            json!({ "rules": [rule], "roles": [] })
-        }),
+        ("/roles/a", "role", role),
+        ("/user-groups/a", "user-group", group),
     ] {
         for rule in ["allow pub a", "allow pub b"] {
             assert_eq!(api.put(&admin, path, shown(rule)).await.status, 200);

@@ -37,7 +37,10 @@ async fn a_change_whose_caller_leaves_is_made_and_its_end_is_in_the_log() {
     asked.abort();
     assert!(asked.await.unwrap_err().is_cancelled());
     let last = async || operated.api.audit(&operated.admin, 1).await.remove(0);
-    assert_eq!(last().await, json!(["admin", "config.reload", "", "unknown"]));
+    assert_eq!(
+        last().await,
+        json!(["admin", "config.reload", "", "unknown"])
+    );
     end.send(()).unwrap();
     let ends = async {
         while last().await[3] == "unknown" {

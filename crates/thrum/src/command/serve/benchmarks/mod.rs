@@ -230,7 +230,7 @@ impl HostedBenchmarks {
         let id = run.run.id.clone();
         let begun = Arc::new(Current::new(run));
         let watched = Arc::clone(&begun);
-        let ask = |errand: spawn::Errand| self.around.ask.ask(|_| errand());
+        let ask = |errand: spawn::Errand| self.around.ask.ask(move |_| errand());
         spawn::by_another(ask, move || watched.conduct(start))?;
         beginning.publish(begun);
         folder.keep();

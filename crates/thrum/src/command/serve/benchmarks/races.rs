@@ -52,7 +52,10 @@ fn a_run_that_is_about_to_begin_is_not_listed_and_cannot_be_removed() {
     let folder = store.create(&mut begins).unwrap();
     let id = &begins.run.id;
     assert!(store.list().is_empty());
-    assert!(matches!(store.remove(id), Err(ProgramError::Missing { .. })));
+    assert!(matches!(
+        store.remove(id),
+        Err(ProgramError::Missing { .. })
+    ));
     assert!(folder.path().join("run.json").is_file());
     folder.keep();
     assert_eq!(store.list().len(), 1);
