@@ -220,6 +220,11 @@ mod tests {
         Change::new("test.change", "it")
     }
 
+    async fn begin_and_wait(begins: oneshot::Sender<()>, ends: oneshot::Receiver<()>) {
+        begins.send(()).unwrap();
+        ends.await.unwrap();
+    }
+
     /// Outcome and detail of the last change in the log.
     fn last(api: &ApiState) -> String {
         let query = AuditQuery {
@@ -252,14 +257,9 @@ mod tests {
         let (begins, begun) = oneshot::channel();
         let (end, ends) = oneshot::channel::<()>();
         let asked = api.clone();
-        let request = tokio::spawn(async move {
-            let make = async {
-                begins.send(()).unwrap();
-                ends.await.unwrap();
-                Ok(())
-            };
-            asked.audited(&Caller::local(), change(), make).await
-        });
+        let make = begin_and_wait(begins, ends).map(Ok);
+        let request =
+            tokio::spawn(async move { asked.audited(&Caller::local(), change(), make).await });
         begun.await.unwrap();
         request.abort();
         assert!(request.await.unwrap_err().is_cancelled());

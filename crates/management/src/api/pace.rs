@@ -82,7 +82,7 @@ mod tests {
         for _ in 0..20 {
             let bytes = 4 * PACE_BYTES as u64;
             assert!(reader.gives(bytes).await.is_ok());
-            sleep(PACE_TIME * 4 - Duration::from_secs(1)).await;
+            sleep(PACE_TIME.mul_f64(3.9)).await;
         }
         let all_free = timeout(Duration::from_millis(1), shares.all_free());
         assert!(all_free.await.is_err());

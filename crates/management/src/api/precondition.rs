@@ -7,7 +7,7 @@ use axum::extract::FromRequestParts;
 use axum::http::header::{CACHE_CONTROL, ETAG, IF_MATCH, IF_NONE_MATCH};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
@@ -324,7 +324,7 @@ mod tests {
         ] {
             let given = of(&[(name.clone(), value)]).await.unwrap();
             let shown = given.show(Thing::Role, "r", "\"a\"", "the thing");
-            let shown = shown.unwrap_or_else(|problem| problem.into_response());
+            let shown = shown.unwrap_or_else(IntoResponse::into_response);
             assert_eq!(shown.status(), status, "{name}: {value}");
             let tag = shown.headers().get(ETAG).map(|tag| tag.to_str().unwrap());
             assert_eq!(tag, (status != 412).then_some("\"a\""));

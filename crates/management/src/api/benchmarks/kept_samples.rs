@@ -226,29 +226,36 @@ mod tests {
         assert_eq!(read(&kept), 10_001);
     }
 
+    /// A reader that asks for what follows.
+    #[derive(Default)]
+    struct Reader {
+        next: u64,
+        seconds: u64,
+    }
+
+    impl Reader {
+        fn read(&mut self, kept: &KeptSamples, most: usize) {
+            for sample in kept.after(self.next, most) {
+                let of_histogram: u64 = sample.histogram.iter().map(|of| of.2).sum();
+                assert_eq!(of_histogram, sample.errors["reset"]);
+                self.next = sample.n;
+                self.seconds += of_histogram;
+            }
+            assert_eq!(self.seconds, self.next, "each of them once");
+        }
+    }
+
     #[test]
     fn whoever_reads_late_counts_every_second_once_while_samples_are_halved() {
         for late in [1, 2, 599, 600, 601] {
-            let mut kept = KeptSamples::default();
-            let (mut next, mut counted) = (0, 0);
-            let mut read = |kept: &KeptSamples, most| {
-                for sample in kept.after(next, most) {
-                    next = sample.n;
-                    counted += sample.errors["reset"];
-                    let of_histogram: u64 = sample.histogram.iter().map(|of| of.2).sum();
-                    assert_eq!(of_histogram, sample.errors["reset"]);
-                }
-                assert_eq!(counted, next, "seconds up to that one, each once");
-            };
+            let (mut kept, mut reader) = (KeptSamples::default(), Reader::default());
             for n in 1..=15_000 {
                 kept.push(sample(n));
-                if n > late {
-                    read(&kept, 1);
-                }
+                reader.read(&kept, usize::from(n > late));
             }
             kept.finish();
-            read(&kept, usize::MAX);
-            assert_eq!(next, 15_000, "{late}");
+            reader.read(&kept, usize::MAX);
+            assert_eq!(reader.seconds, 15_000, "{late}");
         }
     }
 
