@@ -45,4 +45,4 @@ pub use service::{
     AuthService, EditError, ListenerSettings, LoginStep, LoginTested, OnChange, Reload, Settings,
     StartError, StepVerdict,
 };
-pub use thrum_scram::Credential;
+pub use thrum_scram::{Credential, CredentialRecord};

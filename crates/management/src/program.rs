@@ -17,9 +17,9 @@ use crate::alarms::Alarms;
 use thrum_access::Secret;
 
 use crate::api::{
-    Applied, Backup, BenchmarkCheck, BenchmarkComparison, BenchmarkLimits, BenchmarkRun,
-    BenchmarkRunInFull, BenchmarkSamples, BenchmarkScenario, Configuration, ConfigurationVersion,
-    Plan, Reloaded,
+    Applied, Backup, BenchmarkCheck, BenchmarkComparison, BenchmarkLimits, BenchmarkPermits,
+    BenchmarkRun, BenchmarkRunInFull, BenchmarkSamples, BenchmarkScenario, Configuration,
+    ConfigurationVersion, Plan, Reloaded,
 };
 use crate::logs::Logs;
 use crate::thing::Thing;
@@ -320,6 +320,8 @@ pub struct Managed {
     pub(crate) program: Option<Arc<dyn Program>>,
     pub(crate) logs: Arc<Logs>,
     pub(crate) alarms: Arc<Alarms>,
+    /// Of all entrances together: a run, a check and a comparison take their cores from the broker.
+    pub(crate) benchmark_permits: BenchmarkPermits,
 }
 
 impl From<Queries> for Managed {
@@ -329,6 +331,7 @@ impl From<Queries> for Managed {
             program: None,
             logs: Arc::default(),
             alarms: Arc::default(),
+            benchmark_permits: BenchmarkPermits::default(),
         }
     }
 }

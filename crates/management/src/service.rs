@@ -22,7 +22,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::api::{self, Entrance};
+use crate::api::{self, Entrance, Shares};
 use crate::program::Managed;
 use crate::rest;
 use crate::security::Security;
@@ -94,12 +94,13 @@ impl ControlSocket {
             .enable_all()
             .build()
             .map_err(failed)?;
-        let router = api::router(managed, security, Entrance::Local);
+        let (router, changes) = api::router(managed, security, Entrance::Local);
+        let interface = Interface { router, changes };
         let thread = std::thread::Builder::new()
             .name("control".to_owned())
             .spawn(move || {
                 stand_back();
-                runtime.block_on(serve(&socket, &router, closed, stopped));
+                runtime.block_on(serve(&socket, &interface, closed, stopped));
                 // Threads that wait for an answer of the broker end with it.
                 runtime.shutdown_background();
             })
@@ -137,10 +138,17 @@ impl ControlSocket {
     }
 }
 
-/// Accepts until `closed`, serves until `stopped`, and then answers the requests under way.
+/// What is served, and the permits of changes, which go on without their requests.
+struct Interface {
+    router: Router,
+    changes: Shares,
+}
+
+/// Accepts until `closed`, serves until `stopped`, and then answers the requests under way, and
+/// waits for changes whose callers have left.
 async fn serve(
     socket: &ListeningSocket,
-    router: &Router,
+    interface: &Interface,
     closed: oneshot::Receiver<()>,
     stopped: oneshot::Receiver<()>,
 ) {
@@ -155,7 +163,7 @@ async fn serve(
     let mut connections = JoinSet::new();
     let (stop, stopping) = watch::channel(false);
     tokio::select! {
-        () = accept(&listener, router, &mut connections, &stopping) => {}
+        () = accept(&listener, &interface.router, &mut connections, &stopping) => {}
         _ = closed => {}
     }
     drop(listener);
@@ -163,7 +171,10 @@ async fn serve(
     // The broker ends what it does for them, as traces. The sender may be gone.
     stopped.await.ok();
     stop.send_replace(true);
-    let ended = async { while connections.join_next().await.is_some() {} };
+    let ended = async {
+        while connections.join_next().await.is_some() {}
+        interface.changes.all_free().await;
+    };
     if timeout(STOP_TIME, ended).await.is_err() {
         tracing::debug!("requests at the control socket are cut off by the end of the broker");
     }
@@ -239,10 +250,13 @@ pub(crate) async fn until_stop(mut stopping: watch::Receiver<bool>) {
 #[cfg(test)]
 mod tests {
     use axum::routing::get;
+    use futures_util::FutureExt as _;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::sync::Notify;
+    use tokio::time::{Instant, sleep_until};
 
     use super::*;
+    use crate::login::Caller;
 
     /// Much longer than a connection may take; the clock is a virtual one.
     const LONG: Duration = Duration::from_hours(1);
@@ -311,7 +325,7 @@ mod tests {
             assert_eq!(client.try_write(request).ok(), Some(request.len()));
             let (_stop, stopping) = watch::channel(false);
             let served = tokio::spawn(serve_one(server, router, stopping));
-            let began = tokio::time::Instant::now();
+            let began = Instant::now();
             let bytes = read_slowly(&client).await;
             assert!(bytes > len, "{bytes} bytes with the head");
             assert!(
@@ -340,7 +354,12 @@ mod tests {
         let router = Router::new().route("/", get(answer));
         let (close, closed) = oneshot::channel();
         let (stop, stopped) = oneshot::channel();
-        let served = async move { serve(&socket, &router, closed, stopped).await };
+        let changes = Shares::new(4);
+        let interface = Interface {
+            router,
+            changes: changes.clone(),
+        };
+        let served = async move { serve(&socket, &interface, closed, stopped).await };
         let served = tokio::spawn(served);
         let path = data_dir.join(SOCKET);
         let client = UnixStream::connect(&path).await.expect("a connection");
@@ -353,6 +372,7 @@ mod tests {
             close,
             stop,
             served,
+            changes,
         };
         (stopping, client)
     }
@@ -362,6 +382,7 @@ mod tests {
         close: oneshot::Sender<()>,
         stop: oneshot::Sender<()>,
         served: tokio::task::JoinHandle<()>,
+        changes: Shares,
     }
 
     impl Stopping {
@@ -417,6 +438,27 @@ mod tests {
             let answer = read_all(&client);
             assert!(answer.starts_with(b"HTTP/1.1 200 OK"), "{answer:?}");
             assert!(answer.ends_with(b"answer"), "{answer:?}");
+        });
+    }
+
+    /// Ends the broker while a change without a request takes some time of the end; returns what is
+    /// left of that time.
+    async fn stop_within_change(takes: Duration) -> Duration {
+        let finish = Arc::new(Notify::new());
+        let (stopping, _client) = begun("changes", Arc::clone(&finish)).await;
+        let share = stopping.changes.take(&Caller::local(), LONG).await;
+        let ends_at = Instant::now() + 10 * STOP_TIME + takes;
+        let change = tokio::spawn(sleep_until(ends_at).map(|()| drop(share)));
+        stopping.stop(|| finish.notify_one()).await;
+        change.abort();
+        ends_at.saturating_duration_since(Instant::now())
+    }
+
+    #[test]
+    fn a_change_whose_caller_has_left_ends_before_the_broker_in_the_time_of_a_request() {
+        block_on(async {
+            assert_eq!(stop_within_change(STOP_TIME / 2).await, Duration::ZERO);
+            assert_eq!(stop_within_change(10 * STOP_TIME).await, 9 * STOP_TIME);
         });
     }
 

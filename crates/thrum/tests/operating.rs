@@ -326,6 +326,13 @@ fn a_rollback_names_the_keys_that_a_file_sets_now() {
     broker.printed("config reload --data-dir data");
     let (_, plan) = broker.http("POST", "/config/plan", &json!({ "version": 1 }));
     assert_eq!(plan["overridden"][0]["key"], "limits.max_packet", "{plan}");
+    // No version differs from another in what is in force, and the plan is of one of them.
+    let other = json!({ "version": 0, "fingerprint": plan["fingerprint"] });
+    let (status, refused) = broker.http("POST", "/config/rollback", &other);
+    assert_eq!(
+        (status, &refused["title"]),
+        (409, &json!("changed meanwhile"))
+    );
     let back = broker.run("config rollback 1 --data-dir data");
     let said = String::from_utf8_lossy(&back.stderr);
     assert_eq!(back.status.code(), Some(0), "{said}");

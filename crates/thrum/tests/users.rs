@@ -177,6 +177,10 @@ fn change_changes_only_the_named_values() {
     folder.run(&["change", "alice", "--no-rules", "--disabled", "false"]);
     assert_eq!(folder.listed()[0]["rules"], json!([]));
     assert_eq!(folder.listed()[0]["disabled"], json!(false));
+    folder.run(&["change", "alice", "--role", "a", "--no-groups"]);
+    assert_eq!(folder.listed()[0]["groups"], json!([]));
+    folder.run(&["change", "alice", "--no-roles"]);
+    assert_eq!(folder.listed()[0]["roles"], json!([]));
     let said = folder.fails(&["change", "alice"]);
     assert!(said.starts_with("error: nothing to change"), "{said}");
 }

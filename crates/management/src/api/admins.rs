@@ -1,6 +1,7 @@
 //! `/admins`: administrators of the broker, and the link of the first start.
 
 use std::future::{Ready, ready};
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
@@ -135,8 +136,8 @@ pub(super) async fn add(
     let role: Role = parsed("role", &body.role)?;
     let change = Change::new("administrator.add", &body.name);
     let change = change.after(json!({ "role": role.name() }));
-    let login = &api.security.login;
-    let make = async {
+    let login = Arc::clone(&api.security.login);
+    let make = async move {
         let added = login.add_administrator(body.name, role, body.password.0);
         Ok(added.await?)
     };
@@ -166,13 +167,13 @@ pub(super) async fn change(
         is_disabled: body.disabled,
         removes_totp: body.remove_totp,
     };
-    let login = &api.security.login;
+    let login = Arc::clone(&api.security.login);
     let before = login.current().administrator(&name)?.state();
     let change = Change::new("administrator.change", &name);
     let change = change
         .before(shown(before))
         .after(shown(before.changed(asked)));
-    let make = async { Ok(login.change_administrator(name, asked).await?) };
+    let make = async move { Ok(login.change_administrator(name, asked).await?) };
     api.audited(&sender.caller, change, make).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -191,10 +192,10 @@ pub(super) async fn remove(
     sender: Sender,
     Named(name): Named,
 ) -> Result<StatusCode, Problem> {
-    let login = &api.security.login;
+    let login = Arc::clone(&api.security.login);
     let before = login.current().administrator(&name)?.state();
     let change = Change::new("administrator.remove", &name).before(shown(before));
-    let make = async { Ok(login.remove_administrator(name).await?) };
+    let make = async move { Ok(login.remove_administrator(name).await?) };
     api.audited(&sender.caller, change, make).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -215,7 +216,7 @@ pub(super) async fn reset_password(
     Named(name): Named,
     Body(body): Body<Password>,
 ) -> Result<StatusCode, Problem> {
-    let login = &api.security.login;
+    let login = Arc::clone(&api.security.login);
     let before = login.current().administrator(&name)?.state();
     let asked = AdministratorChange {
         removes_totp: body.remove_totp,
@@ -230,7 +231,7 @@ pub(super) async fn reset_password(
         session: None,
         removes_totp: body.remove_totp,
     };
-    let make = async { Ok(login.set_password(name, body.password.0, new).await?) };
+    let make = async move { Ok(login.set_password(name, body.password.0, new).await?) };
     api.audited(&sender.caller, change, make).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -248,8 +249,8 @@ pub(super) async fn renew_setup(
     sender: Sender,
 ) -> Result<impl IntoResponse, Problem> {
     let change = Change::new("setup-link.add", "");
-    let login = &api.security.login;
-    let make = async { Ok(login.renew_setup()?) };
+    let login = Arc::clone(&api.security.login);
+    let make = async move { Ok(login.renew_setup()?) };
     let token = api.audited(&sender.caller, change, make).await?;
     let path = format!("setup?t={}", *token);
     Ok((NO_STORE, Json(SetupLink { path })))

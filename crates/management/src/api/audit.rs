@@ -35,8 +35,8 @@ pub struct AuditEntry {
     pub before: Option<Value>,
     /// The state after, without secrets; null if there is none.
     pub after: Option<Value>,
-    /// `done`, `failed`, `refused`; `unknown` if it is under way, or the request or the broker
-    /// ended within it.
+    /// `done`, `failed`, `refused`; `unknown` if it is under way, or the broker ended within
+    /// it.
     pub outcome: String,
     /// Why it failed or was refused; null otherwise.
     pub detail: Option<String>,

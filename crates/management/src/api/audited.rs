@@ -1,14 +1,28 @@
 //! Changes that are in the audit log.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::http::StatusCode;
+use futures_util::FutureExt as _;
 use serde_json::Value;
 
 use super::{ApiState, Problem};
 use crate::audit::{Audit, AuditError, Change, Ended, Look, Watch};
-use crate::in_thread::in_thread;
+use crate::in_thread::{Unfinished, in_thread};
 use crate::login::{Caller, Refusal};
+
+/// Changes at a time at an entrance, of which one caller has half at most; more wait. A change goes
+/// on when its caller has left, and keeps its permit: whoever asks and leaves has no more changes
+/// under way than whoever waits. Most wait for the disk or for the threads of the interface, which
+/// are far fewer.
+pub(super) const CHANGES_MAX: u32 = 64;
+/// Longest wait for a permit: shorter than that of a request, so that the answer says what it
+/// waited for.
+const WAIT_TIME: Duration = Duration::from_secs(10);
+/// Seconds after which to ask again.
+const RETRY_SECS: u64 = 5;
 
 /// A change that was made.
 pub(super) struct Made<T> {
@@ -20,15 +34,17 @@ pub(super) struct Made<T> {
 }
 
 impl ApiState {
-    /// Makes a change that is written down before it begins, and with its end afterwards.
+    /// Makes a change that is written down before it begins, and with its end afterwards. Once it
+    /// has begun it goes on to its end, whatever becomes of the request.
     ///
     /// # Errors
-    /// It cannot be written down, and is not made; the error of `make`.
-    pub(super) async fn audited<T>(
+    /// It cannot be written down, or too many changes are under way, and it is not made; the error
+    /// of `make`.
+    pub(super) async fn audited<T: Send + 'static>(
         &self,
         caller: &Caller,
         change: Change,
-        make: impl Future<Output = Result<T, Problem>>,
+        make: impl Future<Output = Result<T, Problem>> + Send + 'static,
     ) -> Result<T, Problem> {
         let make = async { Ok((make.await?, Ended::done())) };
         self.audited_until(caller, change, make).await
@@ -39,11 +55,11 @@ impl ApiState {
     ///
     /// # Errors
     /// As [`ApiState::audited`].
-    pub(super) async fn audited_as_made<T>(
+    pub(super) async fn audited_as_made<T: Send + 'static>(
         &self,
         caller: &Caller,
         change: Change,
-        make: impl Future<Output = Result<Made<T>, Problem>>,
+        make: impl Future<Output = Result<Made<T>, Problem>> + Send + 'static,
     ) -> Result<T, Problem> {
         let make = async {
             let Made {
@@ -56,15 +72,37 @@ impl ApiState {
         self.audited_until(caller, change, make).await
     }
 
-    async fn audited_until<T>(
+    /// In a task of its own. The end of the broker waits for it as for a request: what is not made
+    /// then is `unknown` in the log.
+    async fn audited_until<T: Send + 'static>(
         &self,
         caller: &Caller,
         change: Change,
-        make: impl Future<Output = Result<(T, Ended), Problem>>,
+        make: impl Future<Output = Result<(T, Ended), Problem>> + Send + 'static,
     ) -> Result<T, Problem> {
-        let who = caller.clone();
-        let pending = self.in_log(move |audit| audit.begin(&who, change)).await?;
-        let (made, ended) = match make.await {
+        let share = self.changes.take(caller, WAIT_TIME).await;
+        let share = share.ok_or_else(too_many_changes)?;
+        let (api, who) = (self.clone(), caller.clone());
+        let task = tokio::spawn(async move {
+            let made = api.make(who, change, make).await;
+            drop(share);
+            made
+        });
+        task.await.map_err(Unfinished::from)?
+    }
+
+    async fn make<T>(
+        &self,
+        caller: Caller,
+        change: Change,
+        make: impl Future<Output = Result<(T, Ended), Problem>> + Send,
+    ) -> Result<T, Problem> {
+        let begun = self.in_log(move |audit| audit.begin(&caller, change));
+        let pending = begun.await?;
+        // What it leaves half done it would leave in its own task, too.
+        let made = AssertUnwindSafe(make).catch_unwind().await;
+        let made = made.unwrap_or_else(|_| Err(Unfinished::Panicked.into()));
+        let (made, ended) = match made {
             Ok((made, ended)) => (Ok(made), ended),
             Err(problem) => {
                 let ended = Ended::failed(&problem.detail);
@@ -133,8 +171,24 @@ impl ApiState {
     ) -> Result<T, AuditError> {
         let audit = Arc::clone(&self.security.audit);
         let done = in_thread(&self.log_permits, move || work(&audit)).await;
-        done.unwrap_or_else(|| Err(AuditError::stopped()))
+        done.unwrap_or_else(|unfinished| Err(AuditError::unfinished(unfinished)))
     }
+}
+
+fn too_many_changes() -> Problem {
+    let mut problem = Problem::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "too many changes",
+        format!(
+            "{} changes of this caller, or {CHANGES_MAX} in all, are under way, and this one has \
+             waited {} s; it was not made",
+            CHANGES_MAX / 2,
+            WAIT_TIME.as_secs()
+        ),
+        "ask again when others are made",
+    );
+    problem.retry_after_secs = Some(RETRY_SECS);
+    problem
 }
 
 fn too_many_looks() -> Problem {
@@ -147,4 +201,94 @@ fn too_many_looks() -> Problem {
     );
     problem.retry_after_secs = Some(10);
     problem
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::pending;
+    use tokio::sync::oneshot;
+    use tokio::time::timeout;
+
+    use super::super::stream::tests::broker_and_api;
+    use super::*;
+    use crate::audit::AuditQuery;
+
+    /// Much longer than a change of these tests takes.
+    const LONG: Duration = Duration::from_secs(20);
+
+    fn change() -> Change {
+        Change::new("test.change", "it")
+    }
+
+    async fn begin_and_wait(begins: oneshot::Sender<()>, ends: oneshot::Receiver<()>) {
+        begins.send(()).unwrap();
+        ends.await.unwrap();
+    }
+
+    /// Outcome and detail of the last change in the log.
+    fn last(api: &ApiState) -> String {
+        let query = AuditQuery {
+            limit: 1,
+            ..AuditQuery::default()
+        };
+        let entry = api.security.audit.page(&query).unwrap().entries.remove(0);
+        format!("{:?} {}", entry.outcome, entry.detail.unwrap_or_default())
+    }
+
+    #[tokio::test]
+    async fn a_change_that_panics_has_failed_and_is_answered() {
+        let (broker, api) = broker_and_api();
+        let caller = Caller::local();
+        let here = api.audited(&caller, change(), async { panic!("of a test") });
+        let here: Result<(), Problem> = here.await;
+        let in_thread = api.clone().query(|_| panic!("of a test"));
+        let there: Result<(), Problem> = api.audited(&caller, change(), in_thread).await;
+        for made in [here, there] {
+            let problem = made.unwrap_err();
+            assert_eq!(problem.status, 500, "{problem:?}");
+            assert!(last(&api).starts_with("Failed this request met a defect"));
+        }
+        broker.stop();
+    }
+
+    #[tokio::test]
+    async fn a_change_whose_caller_has_left_keeps_its_permit_to_its_end() {
+        let (broker, api) = broker_and_api();
+        let (begins, begun) = oneshot::channel();
+        let (end, ends) = oneshot::channel::<()>();
+        let asked = api.clone();
+        let make = begin_and_wait(begins, ends).map(Ok);
+        let request =
+            tokio::spawn(async move { asked.audited(&Caller::local(), change(), make).await });
+        begun.await.unwrap();
+        request.abort();
+        assert!(request.await.unwrap_err().is_cancelled());
+        let all_free = timeout(Duration::from_millis(50), api.changes.all_free());
+        assert!(all_free.await.is_err(), "the change is under way");
+        assert_eq!(last(&api), "Unknown ");
+        end.send(()).unwrap();
+        timeout(LONG, api.changes.all_free()).await.unwrap();
+        assert_eq!(last(&api), "Done ");
+        broker.stop();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_with_too_many_changes_is_told_so_and_others_make_theirs() {
+        let (broker, api) = broker_and_api();
+        let busy = Caller::anonymous(None);
+        for _ in 0..CHANGES_MAX / 2 {
+            let make = api.audited(&busy, change(), pending::<Result<(), Problem>>());
+            assert!(timeout(Duration::from_secs(1), make).await.is_err());
+        }
+        let one_more = api.audited(&busy, change(), async { Ok(()) });
+        let refused = one_more.await.unwrap_err();
+        assert_eq!(
+            (refused.status, refused.retry_after_secs),
+            (429, Some(RETRY_SECS))
+        );
+        let other = Caller::local();
+        let other = api.audited(&other, change(), async { Ok(()) }).await;
+        assert!(other.is_ok());
+        broker.stop();
+    }
 }

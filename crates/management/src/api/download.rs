@@ -1,5 +1,5 @@
 //! A file as the body of an answer. The next portion is read when the client has taken the last
-//! one, and only while the caller may have it.
+//! one, and only while the caller may have it and takes enough of it.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use futures_util::stream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
 use super::ApiState;
 use super::entrance::Sender;
+use super::pace::Paced;
 use crate::in_thread::in_thread;
 use crate::login::Scope;
 
@@ -25,9 +26,8 @@ pub(super) struct Download {
     pub(super) scope: Scope,
     /// For the threads that read.
     pub(super) threads: Arc<Semaphore>,
-    /// Is given back after the last byte, or when the client leaves.
-    #[expect(dead_code, reason = "it is dropped with the rest of the file")]
-    pub(super) held: Option<OwnedSemaphorePermit>,
+    /// Is given back after the last byte, when the client leaves, and when it takes too little.
+    pub(super) held: Paced,
 }
 
 impl Download {
@@ -50,10 +50,12 @@ impl Download {
         sender
             .check_still(api, self.scope)
             .map_err(|problem| io::Error::other(problem.detail))?;
+        let len = self.bytes.min(self.portion_bytes);
+        let gives = self.held.gives(len).await;
+        gives.map_err(|slow| io::Error::other(slow.to_string()))?;
         let threads = Arc::clone(&self.threads);
         let read = in_thread(&threads, move || {
             let mut bytes = Vec::new();
-            let len = self.bytes.min(self.portion_bytes);
             (&self.file).take(len).read_to_end(&mut bytes)?;
             if bytes.len() as u64 != len {
                 return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
@@ -62,6 +64,6 @@ impl Download {
             Ok((Bytes::from(bytes), self))
         });
         let read = read.await;
-        read.unwrap_or_else(|| Err(io::Error::other("the broker is stopping")))
+        read.unwrap_or_else(|unfinished| Err(io::Error::other(unfinished.to_string())))
     }
 }

@@ -1,6 +1,7 @@
 //! `/keys`: API keys of programs.
 
 use std::future::{Ready, ready};
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
@@ -136,7 +137,8 @@ pub(super) async fn add(
         expires_at,
         created_by: sender.caller.name.to_string(),
     };
-    let make = async { Ok(login.add_key(new).await?) };
+    let asked = Arc::clone(login);
+    let make = async move { Ok(asked.add_key(new).await?) };
     let added = api.audited(&sender.caller, change, make).await?;
     let accounts = login.current();
     let key = accounts.key(&added.id)?;
@@ -170,7 +172,8 @@ pub(super) async fn remove(
         "scopes": key.scopes.to_string(),
         "created_by": key.created_by,
     }));
-    let make = async { Ok(login.remove_key(id).await?) };
+    let login = Arc::clone(login);
+    let make = async move { Ok(login.remove_key(id).await?) };
     api.audited(&sender.caller, change, make).await?;
     Ok(StatusCode::NO_CONTENT)
 }

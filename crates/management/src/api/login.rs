@@ -1,6 +1,7 @@
 //! `/login`: the caller itself, its session, password and one-time codes.
 
 use std::future::{Ready, ready};
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
@@ -222,7 +223,8 @@ pub(super) async fn set_up(
     }
     let from = sender.caller.from;
     let change = change.after(json!({ "role": "administrator", "setup": "link" }));
-    let make = async { Ok(login.set_up(first, from).await?) };
+    let login = Arc::clone(login);
+    let make = async move { Ok(login.set_up(first, from).await?) };
     let logged_in = api.audited(&sender.caller, change, make).await?;
     api.security.counts.logged_in();
     let caller = Caller::session(&name, logged_in.role, from);
@@ -266,12 +268,12 @@ pub(super) async fn change_password(
     let change = Change::new("password.change", name);
     verify_again(&api, &sender, change.clone(), body.password.0).await?;
     let new = body.new_password.0;
-    let login = &api.security.login;
     let with = NewPassword {
-        session: Some(session),
+        session: Some(session.clone()),
         removes_totp: false,
     };
-    let make = async { Ok(login.set_password(name.to_owned(), new, with).await?) };
+    let (login, name) = (Arc::clone(&api.security.login), name.to_owned());
+    let make = async move { Ok(login.set_password(name, new, with).await?) };
     api.audited(&sender.caller, change, make).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -317,8 +319,8 @@ pub(super) async fn confirm_totp(
 ) -> Result<impl IntoResponse, Problem> {
     let (name, _) = sender.administrator()?;
     let change = Change::new("totp.add", name);
-    let login = &api.security.login;
-    let make = async { Ok(login.confirm_totp(name.to_owned(), &body.code).await?) };
+    let (login, name) = (Arc::clone(&api.security.login), name.to_owned());
+    let make = async move { Ok(login.confirm_totp(name, &body.code).await?) };
     let recovery_codes = api.audited(&sender.caller, change, make).await?;
     Ok((NO_STORE, Json(RecoveryCodes { recovery_codes })))
 }
@@ -344,8 +346,8 @@ pub(super) async fn remove_totp(
         removes_totp: true,
         ..AdministratorChange::default()
     };
-    let login = &api.security.login;
-    let make = async { Ok(login.change_administrator(name.to_owned(), removed).await?) };
+    let (login, name) = (Arc::clone(&api.security.login), name.to_owned());
+    let make = async move { Ok(login.change_administrator(name, removed).await?) };
     api.audited(&sender.caller, change, make).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -424,9 +426,10 @@ async fn end(
     id: &str,
     of: Option<&str>,
 ) -> Result<StatusCode, Problem> {
-    let login = &api.security.login;
+    let login = Arc::clone(&api.security.login);
     let change = Change::new("session.end", id);
-    let make = async { Ok(login.end_session(id, of)?) };
+    let (id, of) = (id.to_owned(), of.map(str::to_owned));
+    let make = async move { Ok(login.end_session(&id, of.as_deref())?) };
     api.audited(&sender.caller, change, make).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -23,6 +23,7 @@ mod metrics;
 mod oidc;
 mod openapi;
 mod operating;
+mod pace;
 mod precondition;
 mod problem;
 mod publish;
@@ -32,6 +33,7 @@ mod retained;
 mod retained_line;
 mod retained_transfer;
 mod routes;
+mod shares;
 mod slow;
 mod status;
 mod stream;
@@ -72,6 +74,7 @@ pub use access::{
 };
 pub use admins::{Administrator, AdministratorList, SetupLink};
 pub use audit::{AuditEntry, AuditPage};
+pub(crate) use benchmarks::Permits as BenchmarkPermits;
 pub use benchmarks::{
     BenchmarkBucket, BenchmarkCheck, BenchmarkComparison, BenchmarkComparisonRow, BenchmarkConfig,
     BenchmarkFigures, BenchmarkFinding, BenchmarkLimits, BenchmarkPlan, BenchmarkRun,
@@ -109,6 +112,7 @@ pub use publish::{Batch, BatchItem, Message, Outcome, Published, PublishedBatch}
 pub use retained::{Publisher, Retained, RetainedDetail, RetainedPage};
 pub use retained_line::{LineProperties, RetainedLine};
 pub use retained_transfer::{Imported, RetainedRemoval};
+pub(crate) use shares::Shares;
 pub use status::{Connections, Listener, Memory, Status};
 pub use subscriptions::{Subscription, SubscriptionPage};
 pub use timeline::{Cause, Event, NewConnection, Refusal, SessionEnding, Timeline, TimelineEvent};
@@ -138,12 +142,18 @@ const ANSWER_TIME: Duration = Duration::from_secs(10);
 /// Rows of a page without `limit`.
 const ROWS: usize = 100;
 
-/// All routes, answered by a broker, and by the program around it if there is one.
-pub fn router(managed: impl Into<Managed>, security: Security, entrance: Entrance) -> Router {
+/// All routes, answered by a broker, and by the program around it if there is one; and the permits
+/// of changes, which are all free when no change is under way.
+pub(crate) fn router(
+    managed: impl Into<Managed>,
+    security: Security,
+    entrance: Entrance,
+) -> (Router, Shares) {
     let api = ApiState::new(managed, security, entrance);
+    let changes = api.changes.clone();
     let (documented, _) = all_routes(&api).split_for_parts();
     let metrics = routes::guarded(&api, Right::Scope(Scope::MetricsRead), get(metrics::scrape));
-    Router::new()
+    let router = Router::new()
         .nest(PREFIX, documented)
         .route("/metrics", metrics)
         .layer(middleware::from_fn_with_state(
@@ -154,7 +164,8 @@ pub fn router(managed: impl Into<Managed>, security: Security, entrance: Entranc
         .fallback(|request: Request| async move { problem::no_route(&request) })
         .method_not_allowed_fallback(no_method)
         .layer(middleware::from_fn(time_limit::in_time))
-        .layer(BodyLimit(BODY_BYTES_MAX).layer())
+        .layer(BodyLimit(BODY_BYTES_MAX).layer());
+    (router, changes)
 }
 
 /// The route has no such method.
@@ -274,7 +285,8 @@ struct ApiState {
     managed: Managed,
     permits: Arc<Semaphore>,
     program_permits: Arc<Semaphore>,
-    benchmark_permits: benchmarks::Permits,
+    backup_files: Shares,
+    changes: Shares,
     security: Security,
     log_permits: Arc<Semaphore>,
     live: Arc<Hub>,
@@ -290,7 +302,8 @@ impl ApiState {
             queries: managed.queries.clone().with_timeout(ANSWER_TIME),
             managed,
             program_permits: Arc::new(Semaphore::new(operating::PROGRAM_TASKS_MAX)),
-            benchmark_permits: benchmarks::Permits::default(),
+            backup_files: Shares::new(operating::BACKUP_FILES_MAX),
+            changes: Shares::new(audited::CHANGES_MAX),
             permits: Arc::new(Semaphore::new(QUERIES_MAX)),
             security,
             log_permits: Arc::new(Semaphore::new(LOG_TASKS_MAX)),
@@ -303,31 +316,32 @@ impl ApiState {
 
     /// Runs a query in another thread, so that the thread of the socket does not wait. If a request
     /// ends early, because its client disconnected or its time is over, a query that waits for a
-    /// permit is not sent, and one that waits for answers is cancelled.
+    /// permit is not sent, and one that waits for answers is cancelled; a change goes on.
     async fn query<T: Send + 'static>(
         self,
         query: impl FnOnce(&Queries) -> Result<T, QueryError> + Send + 'static,
     ) -> Result<T, Problem> {
         let cancel = CancelOnDrop(Cancellation::default());
         let queries = self.queries.with_cancellation(cancel.0.clone());
-        let answer = in_thread(&self.permits, move || query(&queries)).await;
-        answer
-            .unwrap_or(Err(QueryError::Stopped))
-            .map_err(Problem::from)
+        let answer = in_thread(&self.permits, move || query(&queries)).await?;
+        Ok(answer?)
     }
 
     /// Asks the program in another thread.
-    async fn program<T: Send + 'static>(
+    fn program<T: Send + 'static, F>(
         &self,
-        ask: impl FnOnce(&dyn Program) -> Result<T, ProgramError> + Send + 'static,
-    ) -> Result<T, Problem> {
-        let Some(program) = self.managed.program.clone() else {
-            return Err(operating::no_program());
-        };
-        let answer = in_thread(&self.program_permits, move || ask(&*program)).await;
-        answer
-            .unwrap_or(Err(ProgramError::Stopped))
-            .map_err(Problem::from)
+        ask: F,
+    ) -> impl Future<Output = Result<T, Problem>> + Send + 'static + use<T, F>
+    where
+        F: FnOnce(&dyn Program) -> Result<T, ProgramError> + Send + 'static,
+    {
+        let program = self.managed.program.clone();
+        let permits = Arc::clone(&self.program_permits);
+        async move {
+            let program = program.ok_or_else(operating::no_program)?;
+            let answer = in_thread(&permits, move || ask(&*program)).await?;
+            Ok(answer?)
+        }
     }
 }
 

@@ -184,6 +184,18 @@ impl IntoResponses for Preconditioned {
     }
 }
 
+/// Answers of a route that shows a thing with an `etag`.
+pub(super) enum Known {}
+
+impl IntoResponses for Known {
+    fn responses() -> Answers {
+        let unchanged = ResponseBuilder::new().description("It is the one that the caller knows.");
+        let mut answers = problems(&["412"]);
+        answers.insert("304".to_owned(), RefOr::T(unchanged.build()));
+        answers
+    }
+}
+
 /// Answers of a route that asks the program around the broker.
 pub(super) enum Programmed {}
 

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use thrum_broker::QueryError;
 use utoipa::ToSchema;
 
+use crate::in_thread::Unfinished;
+
 /// Media type of a problem.
 pub(super) const PROBLEM_TYPE: &str = "application/problem+json";
 
@@ -161,6 +163,24 @@ impl From<QueryError> for Problem {
             ),
         };
         Self::new(status, title, error.to_string(), remedy)
+    }
+}
+
+impl From<Unfinished> for Problem {
+    fn from(unfinished: Unfinished) -> Self {
+        let (status, title, remedy) = match unfinished {
+            Unfinished::Stopped => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the broker is stopping",
+                "start it again",
+            ),
+            Unfinished::Panicked => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "a defect of the broker",
+                "look whether the change was made, and report the panic in the log of the broker",
+            ),
+        };
+        Self::new(status, title, unfinished.to_string(), remedy)
     }
 }
 

@@ -21,6 +21,7 @@ use utoipa::ToSchema;
 
 use super::entrance::Sender;
 use super::openapi::{Asked, Audited};
+use super::pace::{PACE_BYTES, PACE_TIME};
 use super::request::{Parameters, is_array};
 use super::retained_line::RetainedLine;
 use super::time_limit::TimeLimit;
@@ -37,9 +38,9 @@ const EXPORT_BYTES: usize = 256 * 1024;
 /// Bytes of a line of an import: the largest payload that a client can send, as base64 and as text.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// A client has to send so many bytes of an import, or the rest of it, within [`PORTION_TIME`].
-const PORTION_BYTES: usize = 64 * 1024;
+const PORTION_BYTES: usize = PACE_BYTES;
 /// Time for a portion of an import, without that in which messages are stored.
-const PORTION_TIME: Duration = Duration::from_secs(15);
+const PORTION_TIME: Duration = PACE_TIME;
 /// Lines after which other requests have their turn: all of them may be in one part of the body.
 const LINES_OF_TURN: usize = 1000;
 /// Bytes of messages that are stored at once.
@@ -184,14 +185,15 @@ pub(super) async fn import(
     // The lines have a limit of their own, and so has each question.
     limit.lift();
     let change = Change::new("retained.import", "");
-    let make = import_all(api.clone(), &sender, request);
+    let make = import_all(api.clone(), sender.clone(), request);
     Ok(Json(api.audited(&sender.caller, change, make).await?))
 }
 
-async fn import_all(api: ApiState, sender: &Sender, request: Request) -> Result<Imported, Problem> {
+async fn import_all(api: ApiState, sender: Sender, request: Request) -> Result<Imported, Problem> {
     let mut imported = 0;
+    // Without its client it ends early, and the import with it.
     let lines = Lines::new(request.into_body());
-    match import_lines(api, sender, lines, &mut imported).await {
+    match import_lines(api, &sender, lines, &mut imported).await {
         Ok(()) => Ok(Imported { imported }),
         Err(problem) if imported > 0 => {
             let detail = format!("{}; {imported} messages are imported", problem.detail);

@@ -59,7 +59,8 @@ pub(super) async fn in_time(mut request: Request, next: Next) -> Response {
         StatusCode::REQUEST_TIMEOUT,
         "request took too long",
         format!("the request was not read and answered within {seconds} s"),
-        "send the whole body at once, or ask again later",
+        "send the whole body at once, or ask again later; a change that has begun goes on, and its \
+         end is in the audit log",
     )
     .into_response()
 }

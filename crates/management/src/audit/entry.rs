@@ -43,7 +43,7 @@ impl Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Outcome {
-    /// It is under way, or nobody knows how it ended: the request or the broker ended within it.
+    /// It is under way, or nobody knows how it ended: the broker ended within it.
     Unknown,
     /// It was made.
     Done,

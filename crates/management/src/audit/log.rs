@@ -16,6 +16,7 @@ use super::flood::Flood;
 use super::ring::Ring;
 use super::watches::{Look, Watch, Watches};
 use crate::clock::Clock;
+use crate::in_thread::Unfinished;
 use crate::login::Caller;
 
 /// Files without other settings.
@@ -29,9 +30,9 @@ const FILES_OF_PAGE: usize = 8;
 pub(crate) struct AuditError(#[from] io::Error);
 
 impl AuditError {
-    /// The broker ends.
-    pub(crate) fn stopped() -> Self {
-        Self(io::Error::other("the broker is stopping"))
+    /// The thread that wrote or read ended early.
+    pub(crate) fn unfinished(unfinished: Unfinished) -> Self {
+        Self(io::Error::other(unfinished.to_string()))
     }
 }
 

@@ -52,10 +52,10 @@ impl AdministratorState {
 }
 
 /// What comes with another password.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct NewPassword<'a> {
+#[derive(Clone, Default)]
+pub(crate) struct NewPassword {
     /// The session that goes on.
-    pub(crate) session: Option<&'a CurrentSession>,
+    pub(crate) session: Option<CurrentSession>,
     /// It logs in without a one-time code from now on.
     pub(crate) removes_totp: bool,
 }
@@ -179,7 +179,7 @@ impl Login {
         self: &Arc<Self>,
         name: String,
         password: Secret,
-        new: NewPassword<'_>,
+        new: NewPassword,
     ) -> Result<(), Refusal> {
         self.current().administrator(&name)?;
         check_password(&name, &password)?;
@@ -194,7 +194,7 @@ impl Login {
             }
             Ok(())
         };
-        let but = new.session.cloned();
+        let but = new.session;
         let then = move |login: &Self| {
             let but = but.as_ref().map(|session| &session.0);
             held(&login.sessions).end_all_of(&name, but);

@@ -337,7 +337,7 @@ impl Login {
         });
         changed
             .await
-            .unwrap_or_else(|| Err(Refusal::Broken("the broker is stopping".to_owned())))
+            .unwrap_or_else(|unfinished| Err(Refusal::Broken(unfinished.to_string())))
     }
 
     /// Forgets the uses of a key that was removed.

@@ -33,7 +33,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::api::{self, Entrance};
+use crate::api::{self, Entrance, Shares};
 use crate::{Managed, Security};
 use connection::Shared;
 use held::Room;
@@ -80,13 +80,13 @@ impl HttpServer {
             .build()?;
         let managed = managed.into();
         let queries = managed.queries.clone();
-        let router = router(managed, security);
+        let (router, changes) = router(managed, security);
         let (orders, received) = mpsc::channel(ORDERS_MAX);
         let thread = std::thread::Builder::new()
             .name("http".to_owned())
             .spawn(move || {
                 stand_back();
-                runtime.block_on(serve(ports, router, queries, received));
+                runtime.block_on(serve(ports, router, changes, queries, received));
                 // Threads that wait for an answer of the broker end with it.
                 runtime.shutdown_background();
             })?;
@@ -117,21 +117,24 @@ impl HttpServer {
     }
 }
 
-fn router(managed: Managed, security: Security) -> Router {
+fn router(managed: Managed, security: Security) -> (Router, Shares) {
     let queries = managed.queries.clone();
-    api::router(managed, security, Entrance::Port)
+    let (router, changes) = api::router(managed, security, Entrance::Port);
+    let router = router
         // Pages and probes are small, or not in memory of their own.
         .layer(middleware::from_fn(held::hold))
         .merge(assets::router().unwrap_or_else(pages::router))
         .merge(probes::router(queries))
         .method_not_allowed_fallback(api::no_method)
-        .layer(middleware::from_fn(headers::protect))
+        .layer(middleware::from_fn(headers::protect));
+    (router, changes)
 }
 
 /// Serves the ports until the order to stop.
 async fn serve(
     ports: Vec<HttpPort>,
     router: Router,
+    changes: Shares,
     queries: Queries,
     mut orders: mpsc::Receiver<Order>,
 ) {
@@ -166,7 +169,12 @@ async fn serve(
     }
     renew(&mut open, Vec::new(), &shared);
     stop.send_replace(true);
-    if timeout(STOP_TIME, shared.places.all_free()).await.is_err() {
+    let ended = async {
+        shared.places.all_free().await;
+        // Changes go on without their requests.
+        changes.all_free().await;
+    };
+    if timeout(STOP_TIME, ended).await.is_err() {
         tracing::debug!("requests at the HTTP port are cut off by the end of the broker");
     }
 }

@@ -79,6 +79,7 @@ const LINES: &[&str] = &[
     "thrum backup restore b.tar --data-dir d --force",
     "thrum users add a --users f --password-stdin --role r --group g --allow sub --deny pub --superuser --scram",
     "thrum users change a -c f --role r --no-rules --superuser false --disabled true",
+    "thrum users change a --users f --no-roles --no-groups",
     "thrum users passwd a --data-dir d --password-file f --scram",
     "thrum users rm a b --users f",
     "thrum users ls --users f --filter x --json",

@@ -137,7 +137,7 @@ pub(super) async fn test(
             return Err(refusal.into());
         }
     };
-    let make = async { Ok(clients.test_login(login).await) };
+    let make = async move { Ok(clients.test_login(login).await) };
     let tested = api.audited(caller, change, make).await?;
     let is_guess = matches!(&tested.answer, Answer::Deny(denial)
         if denial.reason == thrum_codec::ReasonCode::BadUserNameOrPassword);

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use thrum_auth::users::{Group as StoredGroup, Role as StoredRole};
@@ -10,8 +11,8 @@ use utoipa::ToSchema;
 
 use super::super::audited::Made;
 use super::super::entrance::Sender;
-use super::super::openapi::{Asked, Audited, Conflict, NotFound, Preconditioned};
-use super::super::precondition::{Precondition, PreconditionParameters, etag_of};
+use super::super::openapi::{Asked, Audited, Conflict, Known, NotFound, Preconditioned};
+use super::super::precondition::{KnownParameters, Precondition, PreconditionParameters, etag_of};
 use super::super::request::{Body, Named, NoParameters, PageParameters, Parameters, rows};
 use super::super::{ApiState, Problem};
 use super::{behind, check_name, missing, names, paged, rules, texts};
@@ -155,6 +156,58 @@ pub(super) async fn list_groups(
         Ok(UserGroupList { groups, next })
     });
     Ok(Json(list.await?))
+}
+
+/// Shows a role.
+#[utoipa::path(
+    get,
+    path = "/roles/{name}",
+    operation_id = "show_role",
+    tag = "access",
+    params(
+        ("name" = String, Path, description = "Name of the role."),
+        KnownParameters,
+    ),
+    responses((status = 200, body = Role), NotFound, Conflict, Known, Asked),
+)]
+pub(super) async fn show_role(
+    State(api): State<ApiState>,
+    Named(name): Named,
+    known: Precondition,
+    Parameters(NoParameters {}): Parameters<NoParameters>,
+) -> Result<Response, Problem> {
+    let role = api.in_store(move |store| {
+        let found = store.role(&name).map(|found| Role::of(&name, found));
+        found.ok_or_else(|| missing(Thing::Role, &name))
+    });
+    let role = role.await?;
+    known.show(Thing::Role, &role.name, &role.etag, &role)
+}
+
+/// Shows a group of users.
+#[utoipa::path(
+    get,
+    path = "/user-groups/{name}",
+    operation_id = "show_user_group",
+    tag = "access",
+    params(
+        ("name" = String, Path, description = "Name of the group."),
+        KnownParameters,
+    ),
+    responses((status = 200, body = UserGroup), NotFound, Conflict, Known, Asked),
+)]
+pub(super) async fn show_group(
+    State(api): State<ApiState>,
+    Named(name): Named,
+    known: Precondition,
+    Parameters(NoParameters {}): Parameters<NoParameters>,
+) -> Result<Response, Problem> {
+    let group = api.in_store(move |store| {
+        let found = store.group(&name).map(|found| UserGroup::of(&name, found));
+        found.ok_or_else(|| missing(Thing::Group, &name))
+    });
+    let group = group.await?;
+    known.show(Thing::Group, &group.name, &group.etag, &group)
 }
 
 /// Sets a role, in place of one of the same name.

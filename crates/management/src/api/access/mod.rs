@@ -55,8 +55,10 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .scoped(write, routes!(users::set_password))
         .scoped(write, (schemas, paths, import))
         .scoped(read, routes!(members::list_roles))
+        .scoped(read, routes!(members::show_role))
         .scoped(write, routes!(members::set_role, members::remove_role))
         .scoped(read, routes!(members::list_groups))
+        .scoped(read, routes!(members::show_group))
         .scoped(write, routes!(members::set_group, members::remove_group))
         .scoped(read, routes!(rules::list))
         .scoped(read, routes!(rules::test))
@@ -82,13 +84,19 @@ impl ApiState {
     }
 
     /// Works with it in another thread, which may wait for the disk.
-    async fn in_access<T: Send + 'static>(
+    fn in_access<T: Send + 'static, F>(
         &self,
-        work: impl FnOnce(&AuthService) -> Result<T, Problem> + Send + 'static,
-    ) -> Result<T, Problem> {
-        let clients = Arc::clone(self.clients()?);
-        let done = in_thread(&self.access_permits, move || work(&clients)).await;
-        done.unwrap_or_else(|| Err(stopping()))
+        work: F,
+    ) -> impl Future<Output = Result<T, Problem>> + Send + 'static + use<T, F>
+    where
+        F: FnOnce(&AuthService) -> Result<T, Problem> + Send + 'static,
+    {
+        let clients = self.clients().cloned();
+        let permits = Arc::clone(&self.access_permits);
+        async move {
+            let clients = clients?;
+            in_thread(&permits, move || work(&clients)).await?
+        }
     }
 
     /// Looks into the user store.
@@ -101,12 +109,14 @@ impl ApiState {
     }
 
     /// Changes the user store: on the disk and in force at the end.
-    async fn change_store<T: Send + 'static>(
+    fn change_store<T: Send + 'static, F>(
         &self,
-        change: impl FnOnce(&mut UserStore) -> Result<T, Problem> + Send + 'static,
-    ) -> Result<T, Problem> {
+        change: F,
+    ) -> impl Future<Output = Result<T, Problem>> + Send + 'static + use<T, F>
+    where
+        F: FnOnce(&mut UserStore) -> Result<T, Problem> + Send + 'static,
+    {
         self.in_access(|clients| clients.edit_users(change).map_err(edit_problem))
-            .await
     }
 }
 
@@ -176,15 +186,6 @@ fn no_store(what: &str) -> Problem {
         "no user store",
         what,
         "set node.data_dir or auth.users in the configuration, and start the broker again",
-    )
-}
-
-fn stopping() -> Problem {
-    Problem::new(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "the broker is stopping",
-        "the broker ended before it had an answer",
-        "start it again",
     )
 }
 

@@ -3,20 +3,20 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use thrum_access::Secret;
-use thrum_auth::Credential;
 use thrum_auth::config::USERS;
 use thrum_auth::users::{PasswordHash, RuleList, User as Stored, UserStore};
+use thrum_auth::{Credential, CredentialRecord};
 use thrum_broker::{Condition, Presence, SessionFilter, SessionQuery, SessionState, SortKey};
 use utoipa::ToSchema;
 
 use super::super::audited::Made;
 use super::super::entrance::Sender;
-use super::super::openapi::{Asked, Audited, Conflict, NotFound, Preconditioned};
-use super::super::precondition::{Precondition, PreconditionParameters, etag_of};
+use super::super::openapi::{Asked, Audited, Conflict, Known, NotFound, Preconditioned};
+use super::super::precondition::{KnownParameters, Precondition, PreconditionParameters, etag_of};
 use super::super::request::{Body, Named, NoParameters, Parameters, SecretText, rows};
 use super::super::{ApiState, Problem};
 use super::{behind, check_name, missing, names, paged, rules, texts};
@@ -214,19 +214,24 @@ pub(super) async fn list(
     path = "/users/{name}",
     operation_id = "show_user",
     tag = "access",
-    params(("name" = String, Path, description = "Name of the user.")),
-    responses((status = 200, body = User), NotFound, Conflict, Asked),
+    params(
+        ("name" = String, Path, description = "Name of the user."),
+        KnownParameters,
+    ),
+    responses((status = 200, body = User), NotFound, Conflict, Known, Asked),
 )]
 pub(super) async fn show(
     State(api): State<ApiState>,
     Named(name): Named,
+    known: Precondition,
     Parameters(NoParameters {}): Parameters<NoParameters>,
-) -> Result<Json<User>, Problem> {
+) -> Result<Response, Problem> {
     let user = api.in_store(move |store| match store.user(&name) {
         Some(user) => Ok(shown(&name, user)),
         None => Err(missing(Thing::User, &name)),
     });
-    Ok(Json(user.await?))
+    let user = user.await?;
+    known.show(Thing::User, &user.name, &user.etag, &user)
 }
 
 /// Adds a user, who can log in at once.
@@ -403,7 +408,8 @@ pub(super) async fn set_password(
     let with_scram = body.scram.unwrap_or_else(|| before.scram.is_some());
     let password = body.password.0;
     let entry = Change::new("user.password", &name);
-    let entry = entry.after(json!({ "scram": with_scram, "disconnect": body.disconnect }));
+    let disconnects = body.disconnect;
+    let entry = entry.after(json!({ "scram": with_scram, "disconnect": disconnects }));
     let (asked, changing) = (api.clone(), name.clone());
     let make = async move {
         let hashed = asked.in_access(move |_| Hashed::of(&password, with_scram));
@@ -420,15 +426,19 @@ pub(super) async fn set_password(
             store.set_user(&changing, user);
             Ok(changed)
         };
-        asked.change_store(set).await
+        let changed = asked.change_store(set).await?;
+        // Whoever has the old password is disconnected also if the caller has left. The password
+        // has changed, whatever becomes of this.
+        let clients = if disconnects {
+            disconnect(&asked, &name).await
+        } else {
+            let clients = clients_of(&asked, &name).await;
+            clients.map(|(own, others)| (0, own + others))
+        };
+        Ok((changed, clients))
     };
-    let changed = api.audited(&sender.caller, entry, make).await?;
-    let (disconnected, left) = if body.disconnect {
-        disconnect(&api, &name).await?
-    } else {
-        let (own, others) = clients_of(&api, &name).await?;
-        (0, own + others)
-    };
+    let (changed, clients) = api.audited(&sender.caller, entry, make).await?;
+    let (disconnected, left) = clients?;
     Ok(Json(UserChanged {
         user: Some(changed),
         disconnected,
@@ -637,10 +647,11 @@ fn audited(user: &Stored) -> Value {
 
 fn shown(name: &str, user: &Stored) -> User {
     let password = user.password.as_ref();
-    // The hash has a random salt: its digest tells nothing about the password, and differs for
-    // another user of the same name.
+    // The hash and what is kept for SCRAM have random salts: their digest tells nothing about the
+    // password, and differs for another user of the same name.
     let hash = password.map(PasswordHash::expose);
-    let is = (hash, user.scram.is_some(), audited(user));
+    let scram = user.scram.as_ref().map(CredentialRecord::from);
+    let is = (hash, scram, audited(user));
     let password = password.map(|hash| hash.algorithm().to_owned());
     User {
         etag: etag_of(&(name, is)),

@@ -15,8 +15,19 @@ pub struct KeptSamples {
     seconds_each: u64,
     /// How many the last one has.
     last_seconds: u64,
+    /// Of each sample that became one with the next one when they were halved last, that next one:
+    /// for whoever has counted the first of the two already.
+    halves: Vec<Half>,
     /// No sample is to come.
     is_finished: bool,
+}
+
+/// A sample that is the second part of another one.
+#[derive(Clone, Debug, PartialEq)]
+struct Half {
+    /// The number of the first part.
+    behind: u64,
+    sample: BenchmarkSample,
 }
 
 impl KeptSamples {
@@ -47,13 +58,24 @@ impl KeptSamples {
     }
 
     /// Those with a number above this one, at most so many. The last one is left out while seconds
-    /// are added to it: whoever has it would count them twice.
-    pub fn after(&self, number: u64, most: usize) -> &[BenchmarkSample] {
+    /// are added to it: whoever has it would count them twice. For the same reason whoever has read
+    /// up to the middle of one gets its second part alone, unless it was read before the last
+    /// halving but one: an hour ago at least.
+    pub fn after(&self, number: u64, most: usize) -> Vec<BenchmarkSample> {
+        let half = self
+            .halves
+            .binary_search_by_key(&number, |half| half.behind);
+        let half = half.ok().map(|place| self.halves[place].sample.clone());
+        let number = half.as_ref().map_or(number, |half| half.n);
+        let rest = self.complete_after(number).iter().cloned();
+        half.into_iter().chain(rest).take(most).collect()
+    }
+
+    fn complete_after(&self, number: u64) -> &[BenchmarkSample] {
         let is_complete = self.is_finished || self.last_seconds >= self.seconds_each.max(1);
         let complete = self.samples.len() - usize::from(!is_complete && !self.samples.is_empty());
         let first = self.samples.partition_point(|sample| sample.n <= number);
-        let rest = &self.samples[first.min(complete)..complete];
-        &rest[..rest.len().min(most)]
+        &self.samples[first.min(complete)..complete]
     }
 
     fn halve(&mut self) {
@@ -61,8 +83,13 @@ impl KeptSamples {
         let mut halved: Vec<BenchmarkSample> = Vec::with_capacity(SAMPLES_MAX);
         let mut samples = std::mem::take(&mut self.samples).into_iter();
         let is_even = samples.len().is_multiple_of(2);
+        self.halves.clear();
         while let Some(mut sample) = samples.next() {
             if let Some(next) = samples.next() {
+                self.halves.push(Half {
+                    behind: sample.n,
+                    sample: next.clone(),
+                });
                 merge(&mut sample, next, 1);
             }
             halved.push(sample);
@@ -197,6 +224,39 @@ mod tests {
         }
         kept.finish();
         assert_eq!(read(&kept), 10_001);
+    }
+
+    /// A reader that asks for what follows.
+    #[derive(Default)]
+    struct Reader {
+        next: u64,
+        seconds: u64,
+    }
+
+    impl Reader {
+        fn read(&mut self, kept: &KeptSamples, most: usize) {
+            for sample in kept.after(self.next, most) {
+                let of_histogram: u64 = sample.histogram.iter().map(|of| of.2).sum();
+                assert_eq!(of_histogram, sample.errors["reset"]);
+                self.next = sample.n;
+                self.seconds += of_histogram;
+            }
+            assert_eq!(self.seconds, self.next, "each of them once");
+        }
+    }
+
+    #[test]
+    fn whoever_reads_late_counts_every_second_once_while_samples_are_halved() {
+        for late in [1, 2, 599, 600, 601] {
+            let (mut kept, mut reader) = (KeptSamples::default(), Reader::default());
+            for n in 1..=15_000 {
+                kept.push(sample(n));
+                reader.read(&kept, usize::from(n > late));
+            }
+            kept.finish();
+            reader.read(&kept, usize::MAX);
+            assert_eq!(reader.seconds, 15_000, "{late}");
+        }
     }
 
     #[test]

@@ -25,7 +25,8 @@ pub use model::{
     BenchmarkStage, BenchmarkStarted, BenchmarkThreshold, BenchmarkVerdict,
 };
 
-pub(super) use permits::{BENCHMARK_TASKS_MAX, Permits};
+pub(super) use permits::BENCHMARK_TASKS_MAX;
+pub(crate) use permits::Permits;
 use permits::{Kind, ask};
 
 /// All of them.

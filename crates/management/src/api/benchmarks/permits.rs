@@ -9,7 +9,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use crate::api::operating::no_program;
+use crate::api::pace::Paced;
+use crate::api::shares::Shares;
 use crate::api::{ApiState, Problem};
+use crate::in_thread::Unfinished;
+use crate::login::Caller;
 use crate::program::{Benchmarks, ProgramError};
 
 /// Checks and comparisons at a time: each is a process that takes memory and a core.
@@ -22,8 +27,9 @@ const STARTS_MAX: usize = 1;
 const CHANGES_MAX: usize = 2;
 /// Requests that read what is known of runs, at a time.
 const LOOKS_MAX: usize = 2;
-/// Files that are handed out at a time. Each takes one portion of memory.
-const FILES_MAX: usize = 8;
+/// Files that are handed out at a time, of which one caller has half at most. Each takes one
+/// portion of memory.
+const FILES_MAX: u32 = 8;
 /// Portions of these that are read at a time, each in a thread.
 const PORTIONS_MAX: usize = 2;
 
@@ -52,17 +58,30 @@ pub(super) enum Kind {
     Look,
 }
 
-/// The permits of an entrance.
+/// The permits of a broker, for all of its entrances.
 #[derive(Clone, Debug)]
-pub(in crate::api) struct Permits {
+pub(crate) struct Permits {
     questions: Arc<Semaphore>,
     catalogues: Arc<Semaphore>,
     starts: Arc<Semaphore>,
     changes: Arc<Semaphore>,
     looks: Arc<Semaphore>,
-    files: Arc<Semaphore>,
+    files: Shares,
     /// For the portions of files.
     pub(super) portions: Arc<Semaphore>,
+}
+
+impl Kind {
+    /// What others of the kind do.
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Question => "scenarios are being checked and runs compared",
+            Self::Catalogue => "the scenarios are being listed",
+            Self::Start => "runs are being started",
+            Self::Change => "runs are being changed",
+            Self::Look => "runs are being read",
+        }
+    }
 }
 
 impl Default for Permits {
@@ -74,7 +93,7 @@ impl Default for Permits {
             starts: of(STARTS_MAX),
             changes: of(CHANGES_MAX),
             looks: of(LOOKS_MAX),
-            files: of(FILES_MAX),
+            files: Shares::new(FILES_MAX),
             portions: of(PORTIONS_MAX),
         }
     }
@@ -91,12 +110,19 @@ impl Permits {
         }
     }
 
-    /// That of a file, to be held until the last byte is read.
+    /// That of a file for a caller, to be held while it is read.
     ///
     /// # Errors
-    /// Others read as many for too long.
-    pub(super) async fn file(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        within_wait(&self.files, "files of runs are being read").await
+    /// The caller reads its part of them, or all callers together all of them, for too long.
+    pub(super) async fn file(&self, caller: &Caller) -> Result<Paced, Problem> {
+        let share = self.files.take(caller, WAIT_TIME).await;
+        let share = share.ok_or_else(|| {
+            let of_caller = FILES_MAX / 2;
+            too_many(&format!(
+                "{of_caller} files of runs are being read by this caller, or {FILES_MAX} by all"
+            ))
+        })?;
+        Ok(Paced::new(share))
     }
 }
 
@@ -104,29 +130,26 @@ impl Permits {
 ///
 /// # Errors
 /// Too many requests of this kind wait, or the program refuses.
-pub(super) async fn ask<T: Send + 'static>(
+pub(super) fn ask<T: Send + 'static, F>(
     api: &ApiState,
     kind: Kind,
-    ask: impl FnOnce(&dyn Benchmarks) -> Result<T, ProgramError> + Send + 'static,
-) -> Result<T, Problem> {
-    let Some(program) = api.managed.program.clone() else {
-        return Err(crate::api::operating::no_program());
-    };
-    let what = match kind {
-        Kind::Question => "scenarios are being checked and runs compared",
-        Kind::Catalogue => "the scenarios are being listed",
-        Kind::Start => "runs are being started",
-        Kind::Change => "runs are being changed",
-        Kind::Look => "runs are being read",
-    };
-    let permit = within_wait(api.benchmark_permits.of(kind), what).await?;
-    let task = spawn_blocking(move || {
-        let done = ask(program.benchmarks());
-        drop(permit);
-        done
-    });
-    let answer = task.await.unwrap_or(Err(ProgramError::Stopped));
-    answer.map_err(Problem::from)
+    ask: F,
+) -> impl Future<Output = Result<T, Problem>> + Send + 'static + use<T, F>
+where
+    F: FnOnce(&dyn Benchmarks) -> Result<T, ProgramError> + Send + 'static,
+{
+    let program = api.managed.program.clone();
+    let permits = Arc::clone(api.managed.benchmark_permits.of(kind));
+    async move {
+        let program = program.ok_or_else(no_program)?;
+        let permit = within_wait(&permits, kind.words()).await?;
+        let task = spawn_blocking(move || {
+            let done = ask(program.benchmarks());
+            drop(permit);
+            done
+        });
+        Ok(task.await.map_err(Unfinished::from)??)
+    }
 }
 
 async fn within_wait(
@@ -136,7 +159,7 @@ async fn within_wait(
     match timeout(WAIT_TIME, Arc::clone(permits).acquire_owned()).await {
         Ok(Ok(permit)) => Ok(permit),
         // The semaphore is never closed.
-        Ok(Err(_)) | Err(_) => Err(too_many(what)),
+        Ok(Err(_)) | Err(_) => Err(too_many(&format!("{what} for others"))),
     }
 }
 
@@ -145,7 +168,7 @@ fn too_many(what: &str) -> Problem {
         StatusCode::TOO_MANY_REQUESTS,
         "too many requests",
         format!(
-            "{what} for others, and this request has waited {} s; nothing was done",
+            "{what}, and this request has waited {} s; nothing was done",
             WAIT_TIME.as_secs()
         ),
         "ask again when others are answered",
@@ -156,21 +179,35 @@ fn too_many(what: &str) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use crate::api::Entrance;
+    use crate::api::stream::tests::broker_and_api;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn a_request_that_waits_too_long_is_told_when_to_ask_again() {
         let permits = Permits::default();
-        let mut held = Vec::new();
-        for _ in 0..FILES_MAX {
-            held.push(permits.file().await.unwrap());
-        }
-        let refused = permits.file().await.unwrap_err();
+        let held = Arc::clone(&permits.starts).acquire_owned().await;
+        let refused = within_wait(&permits.starts, "runs are being started").await;
+        let refused = refused.unwrap_err();
         assert_eq!(
             (refused.status, refused.retry_after_secs),
             (429, Some(RETRY_SECS))
         );
-        held.pop();
-        assert!(permits.file().await.is_ok());
+        drop(held);
+        assert!(within_wait(&permits.starts, "").await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn both_entrances_of_a_broker_have_the_same_permits() {
+        let (broker, local) = broker_and_api();
+        let (managed, security) = (local.managed.clone(), local.security.clone());
+        let port = ApiState::new(managed, security, Entrance::Port);
+        let of = |api: &ApiState| Arc::clone(api.managed.benchmark_permits.of(Kind::Question));
+        let held = of(&local).acquire_owned().await;
+        assert!(within_wait(&of(&port), "").await.is_err());
+        drop(held);
+        assert!(within_wait(&of(&port), "").await.is_ok());
+        broker.stop();
     }
 }

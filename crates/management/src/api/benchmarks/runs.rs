@@ -86,7 +86,7 @@ pub(super) async fn start(
     let change = Change::new("benchmark.start", body.shown_scenario()).after(after.clone());
     let order = body.order(&sender.caller.name)?;
     let start = ask(&api, Kind::Start, move |benchmarks| benchmarks.start(order));
-    let start = async {
+    let start = async move {
         let id = start.await?;
         after["id"] = id.as_str().into();
         Ok(Made {
@@ -257,7 +257,7 @@ pub(super) async fn file(
         return Err(no_file(&name));
     };
     let shown = format!("attachment; filename=\"{id}-{name}\"");
-    let held = api.benchmark_permits.file().await?;
+    let held = api.managed.benchmark_permits.file(&sender.caller).await?;
     let open = ask(&api, Kind::Look, move |benchmarks| {
         benchmarks.open_file(&id, name)
     });
@@ -277,8 +277,8 @@ pub(super) async fn file(
         bytes,
         portion_bytes: PORTION_BYTES,
         scope: Scope::BenchmarksRead,
-        threads: Arc::clone(&api.benchmark_permits.portions),
-        held: Some(held),
+        threads: Arc::clone(&api.managed.benchmark_permits.portions),
+        held,
     };
     Ok((headers, download.body(api, sender)).into_response())
 }

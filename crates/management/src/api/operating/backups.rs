@@ -1,7 +1,9 @@
 //! `/backups`: copies of all that the broker has stored, made while it runs and kept in its data
 //! directory until they are removed.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -15,6 +17,7 @@ use utoipa::ToSchema;
 use crate::api::download::Download;
 use crate::api::entrance::Sender;
 use crate::api::openapi::{Audited, Conflict, NotFound, Programmed};
+use crate::api::pace::Paced;
 use crate::api::request::{Named, PageParameters, Parameters, rows};
 use crate::api::{ApiState, Problem};
 use crate::audit::Change;
@@ -26,6 +29,13 @@ use crate::thing::Thing;
 const TAR: &str = "application/x-tar";
 /// Bytes that are read at once: nothing is read before the client has taken the last ones.
 const PORTION_BYTES: u64 = 256 * 1024;
+/// Backups that are handed out at a time at an entrance, of which one caller has half at most: each
+/// is an open file, whose space is free only when it is closed.
+pub(in crate::api) const FILES_MAX: u32 = 8;
+/// Longest wait for one of these.
+const WAIT_TIME: Duration = Duration::from_secs(5);
+/// Seconds after which to ask again.
+const RETRY_SECS: u64 = 5;
 /// Letters of the name of a backup: a time without separators.
 const NAME_LEN: usize = 16;
 
@@ -115,16 +125,14 @@ pub(super) async fn make(
     sender: Sender,
 ) -> Result<(StatusCode, Json<Backup>), Problem> {
     let (begun, begins) = oneshot::channel();
-    // It goes on if the client leaves. There is one at a time, so there are few of them.
-    let task = tokio::spawn(async move {
-        let change = Change::new("backup.make", "");
-        let make = make_one(api.clone(), begun);
-        api.audited(&sender.caller, change, make).await
-    });
-    if let Ok(backup) = begins.await {
-        return Ok((StatusCode::ACCEPTED, Json(backup)));
-    }
-    let refused = task.await.unwrap_or_else(|_| Err(stopped()));
+    let change = Change::new("backup.make", "");
+    let make = make_one(api.clone(), begun);
+    let mut made = pin!(api.audited(&sender.caller, change, make));
+    // Once it has begun it goes on, whether somebody waits for its end or not.
+    let refused = tokio::select! {
+        Ok(backup) = begins => return Ok((StatusCode::ACCEPTED, Json(backup))),
+        refused = made.as_mut() => refused,
+    };
     Err(refused.err().unwrap_or_else(stopped))
 }
 
@@ -199,6 +207,8 @@ pub(super) async fn fetch(
     sender: Sender,
     Named(name): Named,
 ) -> Result<Response, Problem> {
+    let share = api.backup_files.take(&sender.caller, WAIT_TIME).await;
+    let held = Paced::new(share.ok_or_else(too_many)?);
     let change = Change::new("backup.fetch", &name);
     let (asked, wanted) = (api.clone(), name.clone());
     let open = async move {
@@ -221,9 +231,25 @@ pub(super) async fn fetch(
         portion_bytes: PORTION_BYTES,
         scope: Scope::Admin,
         threads: Arc::clone(&api.program_permits),
-        held: None,
+        held,
     };
     Ok((headers, download.body(api, sender)).into_response())
+}
+
+fn too_many() -> Problem {
+    let mut problem = Problem::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "too many requests",
+        format!(
+            "{} backups are being read by this caller, or {FILES_MAX} by all, and this request has \
+             waited {} s",
+            FILES_MAX / 2,
+            WAIT_TIME.as_secs()
+        ),
+        "ask again when one of them is read",
+    );
+    problem.retry_after_secs = Some(RETRY_SECS);
+    problem
 }
 
 /// Removes a backup; one that is made is ended, and one that failed is forgotten.

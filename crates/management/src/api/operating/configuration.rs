@@ -320,7 +320,8 @@ pub(super) async fn plan(
 
 /// Makes a planned change, all of it or nothing, and keeps it for later starts.
 ///
-/// The same keys as for a plan need the scope `admin`.
+/// The same keys as for a plan need the scope `admin`. What is planned is what is done: if anything
+/// has changed since the plan, the answer is 409, and nothing is done.
 #[utoipa::path(
     post,
     path = "/config/apply",
@@ -343,6 +344,10 @@ pub(super) async fn apply(
     // What is wrong is refused before it is in the audit log as a change.
     let plan = api.program(move |program| program.plan(planned)).await?;
     check_keys(&api, &sender, new_listener(&plan.differences)).await?;
+    // What is checked here is what is done, also if the configuration changes and changes back.
+    if plan.fingerprint != fingerprint {
+        return Err(ProgramError::Changed.into());
+    }
     let change = audited("config.apply", "", &plan.differences);
     let order = ChangeOrder {
         changes,

@@ -22,7 +22,6 @@ use crate::api::{ApiState, Problem};
 use crate::audit::Change;
 use crate::login::Scope;
 use crate::logs::{Levels, LogFilter, LogLevel, LogSlice};
-use crate::program::ProgramError;
 use crate::timestamp::timestamp;
 
 /// Where a browser says up to where it has read.
@@ -278,25 +277,24 @@ pub(super) async fn set_level(
         "level": body.level,
         "seconds": time.as_secs(),
     }));
-    // It goes on when its client goes away: a level that is in force has to be known here, and to
-    // return.
-    let task = tokio::spawn(async move {
-        let make = async {
-            let _change = api.managed.logs.change_levels().await;
-            let mut levels = api.managed.logs.levels().clone();
-            let now = api.security.login.now().uptime;
-            let set = levels.set(&body.target, level, time, now);
-            set.map_err(|error| Problem::bad_request(error.to_string()))?;
-            put_in_force(&api, levels).await
-        };
-        api.audited(&sender.caller, change, make).await?;
+    // All of it is one change: a level that is in force has to be known here, and to return, also
+    // if its client has left.
+    let asked = api.clone();
+    let make = async move {
+        let change = asked.managed.logs.change_levels().await;
+        let mut levels = asked.managed.logs.levels().clone();
+        let now = asked.security.login.now().uptime;
+        let set = levels.set(&body.target, level, time, now);
+        set.map_err(|error| Problem::bad_request(error.to_string()))?;
+        put_in_force(&asked, levels).await?;
+        drop(change);
         if level.is_some() {
-            drop(tokio::spawn(take_back_after(api.clone(), time)));
+            drop(tokio::spawn(take_back_after(asked, time)));
         }
-        level_list(&api).await.map(Json)
-    });
-    task.await
-        .unwrap_or_else(|_| Err(ProgramError::Stopped.into()))
+        Ok(())
+    };
+    api.audited(&sender.caller, change, make).await?;
+    level_list(&api).await.map(Json)
 }
 
 async fn take_back_after(api: ApiState, time: Duration) {

@@ -16,6 +16,7 @@ use utoipa_axum::routes;
 use super::routes::Routes;
 use crate::login::Scope;
 
+pub(super) use backups::FILES_MAX as BACKUP_FILES_MAX;
 pub(super) use error::no_program;
 
 pub use alarms::{Alarm, AlarmHistory, AlarmList, PastAlarm};

@@ -7,6 +7,7 @@ mod changes;
 mod keys;
 mod live;
 mod logins;
+mod members;
 mod openapi;
 mod operating;
 mod operations;
@@ -117,7 +118,7 @@ impl TestApi {
         config.listeners.clear();
         let broker = Broker::start(config, Access::default()).unwrap();
         let managed = managed(broker.queries());
-        let router = router(managed, security.clone(), Entrance::Port);
+        let (router, _) = router(managed, security.clone(), Entrance::Port);
         Self {
             broker: Some(broker),
             security,

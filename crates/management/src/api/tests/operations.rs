@@ -121,9 +121,11 @@ static CASES: &[Case] = &[
     ),
     case("list_roles", "/roles", 200),
     with_body("set_role", "/roles/a", r#"{"rules":[]}"#, 200),
+    case("show_role", "/roles/a", 200),
     case("remove_role", "/roles/a", 204),
     case("list_user_groups", "/user-groups", 200),
     with_body("set_user_group", "/user-groups/a", r#"{"roles":[]}"#, 200),
+    case("show_user_group", "/user-groups/a", 200),
     case("remove_user_group", "/user-groups/a", 204),
     case("list_rules", "/access/rules", 200),
     with_body(

@@ -26,6 +26,8 @@ pub(in crate::command) struct Question {
     pub(super) is_sorted: bool,
     /// Notes on what was found.
     pub(super) notes: fn(&Fetched) -> Vec<String>,
+    /// A key that is not shown.
+    leaves_out: Option<&'static str>,
 }
 
 impl Question {
@@ -37,6 +39,7 @@ impl Question {
             is_whole: false,
             is_sorted: false,
             notes: |_| Vec::new(),
+            leaves_out: None,
         }
     }
 
@@ -65,6 +68,13 @@ impl Question {
     #[must_use]
     pub(in crate::command) fn with_notes(mut self, notes: fn(&Fetched) -> Vec<String>) -> Self {
         self.notes = notes;
+        self
+    }
+
+    /// Without a key that no command takes.
+    #[must_use]
+    pub(in crate::command) fn without(mut self, key: &'static str) -> Self {
+        self.leaves_out = Some(key);
         self
     }
 
@@ -118,6 +128,11 @@ pub(super) fn fetch(
     fetched.has_more = cursor.is_some();
     if !question.is_sorted && !listing.identity.is_empty() {
         fetched.remove_repeated(listing.identity);
+    }
+    if let Some(key) = question.leaves_out {
+        for row in &mut fetched.rows {
+            *row = row.without(key);
+        }
     }
     Ok(fetched)
 }

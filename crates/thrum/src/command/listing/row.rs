@@ -29,6 +29,16 @@ impl Row {
         serde_json::from_str(self.0.get()).unwrap_or(Value::Null)
     }
 
+    /// The row without a key.
+    pub(super) fn without(&self, key: &str) -> Self {
+        let mut value = self.value();
+        if let Some(fields) = value.as_object_mut() {
+            fields.remove(key);
+        }
+        // What was read as JSON can be written as JSON.
+        Self::of(&value).unwrap_or_else(|_| self.clone())
+    }
+
     /// The value of a key; `a.b` is `b` in the object `a`. None if there is no such key.
     pub(super) fn get(&self, key: &str) -> Option<Value> {
         at(&self.value(), key).cloned()

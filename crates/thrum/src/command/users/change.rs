@@ -26,9 +26,15 @@ pub(super) struct ChangeArgs {
     /// Roles of the user, instead of those it has.
     #[arg(long = "role", value_name = "ROLE")]
     roles: Option<Vec<String>>,
+    /// Takes all roles away.
+    #[arg(long, conflicts_with = "roles")]
+    no_roles: bool,
     /// Groups of the user, instead of those it has.
     #[arg(long = "group", value_name = "GROUP")]
     groups: Option<Vec<String>>,
+    /// Takes the user out of all groups.
+    #[arg(long, conflicts_with = "groups")]
+    no_groups: bool,
     #[command(flatten)]
     rules: RuleArgs,
     /// Removes all own rules; with --allow and --deny, before these are added.
@@ -42,18 +48,33 @@ pub(super) struct ChangeArgs {
     disabled: Option<bool>,
 }
 
+impl ChangeArgs {
+    /// The roles that the user is to have; none if they stay.
+    fn roles(&self) -> Option<Vec<String>> {
+        let none = self.no_roles.then(Vec::new);
+        none.or_else(|| self.roles.as_deref().map(given))
+    }
+
+    /// The same of groups.
+    fn groups(&self) -> Option<Vec<String>> {
+        let none = self.no_groups.then(Vec::new);
+        none.or_else(|| self.groups.as_deref().map(given))
+    }
+}
+
 /// Changes what is named.
 pub(super) fn run(args: &ChangeArgs) -> anyhow::Result<()> {
     let name = &args.name;
-    let changes_nothing = args.roles.is_none()
-        && args.groups.is_none()
+    let (roles, groups) = (args.roles(), args.groups());
+    let changes_nothing = roles.is_none()
+        && groups.is_none()
         && args.rules.is_empty()
         && !args.no_rules
         && args.superuser.is_none()
         && args.disabled.is_none();
     if changes_nothing {
         return Err(Failure::usage(
-            "nothing to change; name it with --allow, --deny, --no-rules, --role, --group, --superuser or --disabled",
+            "nothing to change; name it with --allow, --deny, --no-rules, --role, --no-roles, --group, --no-groups, --superuser or --disabled",
         ));
     }
     let new_rules = args.rules.parse(&format!("user {name}"))?;
@@ -68,15 +89,15 @@ pub(super) fn run(args: &ChangeArgs) -> anyhow::Result<()> {
                 (false, false) => (None, Some(texts)),
             };
             let body = serde_json::json!({
-                "roles": args.roles.as_deref().map(given),
-                "groups": args.groups.as_deref().map(given),
+                "roles": roles,
+                "groups": groups,
                 "rules": rules,
                 "add_rules": add_rules,
                 "superuser": args.superuser,
                 "disabled": args.disabled,
             });
             let rights = remote::change(&broker, name, &body)?;
-            let roles = names(&args.roles.as_deref().map(given).unwrap_or_default())?;
+            let roles = names(&roles.unwrap_or_default())?;
             remote::warn_of_missing_roles(&broker, &roles)?;
             rights
         }
@@ -91,11 +112,12 @@ fn change_file(args: &ChangeArgs, new_rules: RuleList, file: &StoreFile) -> anyh
     let Some(mut user) = locked.store.remove_user(name) else {
         return Err(unknown(name, &locked.store));
     };
-    if let Some(roles) = &args.roles {
-        user.roles = names(&given(roles))?;
+    let roles = args.roles();
+    if let Some(roles) = &roles {
+        user.roles = names(roles)?;
     }
-    if let Some(groups) = &args.groups {
-        user.groups = names(&given(groups))?;
+    if let Some(groups) = args.groups() {
+        user.groups = names(&groups)?;
     }
     if args.no_rules {
         user.rules = new_rules;
@@ -109,7 +131,7 @@ fn change_file(args: &ChangeArgs, new_rules: RuleList, file: &StoreFile) -> anyh
     let text = describe(name, &user, &locked.store);
     locked.store.set_user(name, user);
     locked.save()?;
-    let roles = names(&args.roles.as_deref().map(given).unwrap_or_default())?;
+    let roles = names(&roles.unwrap_or_default())?;
     warn_of_missing_roles(&roles, |role| locked.store.role(role).is_some())?;
     Ok(text)
 }

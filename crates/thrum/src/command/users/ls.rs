@@ -73,7 +73,11 @@ pub(super) fn list(
             Ok(rows.collect::<serde_json::Result<_>>()?)
         }),
         #[cfg(feature = "management")]
-        Store::Broker(broker) => listing::run_at(&broker, &view, &listing::Question::new(path)),
+        Store::Broker(broker) => {
+            // A file has no tags, and no command takes one.
+            let question = listing::Question::new(path).without("etag");
+            listing::run_at(&broker, &view, &question)
+        }
     }
 }
 

@@ -379,9 +379,39 @@ async fn a_file_comes_in_portions_and_only_while_the_caller_may_have_it() {
 }
 
 #[tokio::test]
-async fn files_that_nobody_reads_further_hold_up_other_files_and_nothing_else() {
+async fn files_that_nobody_reads_further_hold_up_those_of_their_caller_and_nothing_else() {
     let operated = Operated::new("benchmarks-slow").await;
     *operated.program.benchmarks.file_bytes.lock().unwrap() = 151 * 1024;
+    let path = "/benchmarks/runs/20261127T065959Z-00/files/result.json";
+    let read = async |client: &Client| {
+        let request = client.request(Method::GET, path);
+        let request = request.body(Body::empty()).unwrap();
+        let router = operated.api.router.clone();
+        router.oneshot(request).await.unwrap()
+    };
+    let admin = &operated.admin;
+    let mut bodies = Vec::new();
+    for _ in 0..4 {
+        let answer = read(admin).await;
+        assert_eq!(answer.status(), 200);
+        bodies.push(answer.into_body());
+    }
+    let refused = read(admin).await;
+    assert_eq!(refused.status(), 429);
+    assert_eq!(refused.headers()["retry-after"], "5");
+    // They hold up those of the same caller only.
+    let key = operated.api.key(admin, &["benchmarks:read"]).await;
+    assert_eq!(read(&key).await.status(), 200);
+    let stopped = operated.post("/benchmarks/runs/a/stop", Value::Null).await;
+    assert_eq!(stopped.status, 202);
+    bodies.pop();
+    assert_eq!(read(admin).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_file_that_is_taken_too_slowly_ends_early_and_others_are_read() {
+    let operated = Operated::new("benchmarks-paced").await;
+    *operated.program.benchmarks.file_bytes.lock().unwrap() = 152 * 1024;
     let path = "/benchmarks/runs/20261127T065959Z-00/files/result.json";
     let read = async || {
         let request = operated.admin.request(Method::GET, path);
@@ -389,19 +419,18 @@ async fn files_that_nobody_reads_further_hold_up_other_files_and_nothing_else() 
         let router = operated.api.router.clone();
         router.oneshot(request).await.unwrap()
     };
-    let mut bodies = Vec::new();
-    for _ in 0..8 {
-        let answer = read().await;
-        assert_eq!(answer.status(), 200);
-        bodies.push(answer.into_body());
+    let mut slow = Vec::new();
+    for _ in 0..4 {
+        let mut body = read().await.into_body();
+        assert!(body.frame().await.unwrap().is_ok());
+        slow.push(body);
     }
-    let refused = read().await;
-    assert_eq!(refused.status(), 429);
-    assert_eq!(refused.headers()["retry-after"], "5");
-    let stopped = operated.post("/benchmarks/runs/a/stop", Value::Null).await;
-    assert_eq!(stopped.status, 202);
-    bodies.pop();
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(16)).await;
+    tokio::time::resume();
     assert_eq!(read().await.status(), 200);
+    let error = slow[0].frame().await.unwrap().unwrap_err();
+    assert!(error.to_string().contains("less than 64 KiB"), "{error}");
 }
 
 #[tokio::test]

@@ -3,11 +3,13 @@
 mod alarms;
 mod backups;
 mod benchmarks;
+mod left;
 mod log_streams;
 mod rollback;
 
 use std::fs::File;
 use std::sync::Mutex;
+use std::sync::mpsc::Receiver;
 
 use super::live::pause;
 use super::*;
@@ -36,6 +38,8 @@ struct FakeProgram {
     /// The contents of each backup.
     file: Mutex<Option<File>>,
     benchmarks: benchmarks::FakeBenchmarks,
+    /// Ends the next reload.
+    ends_reload: Mutex<Option<Receiver<()>>>,
 }
 
 impl std::fmt::Debug for FakeProgram {
@@ -188,6 +192,7 @@ impl Program for FakeProgram {
             changed: vec!["log.level".to_owned()],
             restart: Vec::new(),
         };
+        self.wait_in_reload();
         self.ask("reload".to_owned(), reloaded)
     }
 

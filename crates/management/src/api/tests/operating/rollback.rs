@@ -1,4 +1,4 @@
-//! `/config/rollback` and its plan.
+//! `/config/rollback`, `/config/apply` and their plans.
 
 use super::*;
 
@@ -44,4 +44,18 @@ async fn a_rollback_does_what_was_planned_or_nothing() {
     assert_eq!(rollback(seen).await.0.status, 200);
     let both = json!({ "version": 1, "changes": { "limits.memory": 1 } });
     assert_eq!(operated.post("/config/plan", both).await.status, 400);
+}
+
+#[tokio::test]
+async fn a_change_whose_plan_is_not_the_one_that_was_checked_is_not_made() {
+    let operated = Operated::new("apply-planned").await;
+    let changes = json!({ "limits.max_packet": "2MB" });
+    let body = json!({ "changes": changes, "fingerprint": "e" });
+    let late = operated.post("/config/apply", body).await;
+    assert_eq!(
+        (late.status, &late.body["title"]),
+        (409, &json!("changed meanwhile"))
+    );
+    // It would be that of the caller again when the change is made.
+    assert_eq!(operated.program.take_asked(), [format!("plan {changes}")]);
 }

@@ -8,14 +8,16 @@ mod confinement;
 mod ending;
 mod findings;
 mod identifier;
+mod last_run;
 mod lines;
+mod spawn;
 mod store;
 mod temporary;
 mod watch;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use thrum_broker::config::Bind;
@@ -33,6 +35,7 @@ use activity::Activity;
 use arguments::{Aim, SCENARIO_FILE};
 use confinement::{Answered, AskError, Confinement, Question};
 use findings::{Loaded, NoPlan};
+use last_run::{LastRun, Occupied};
 use lines::PlanLine;
 use store::{RUNS_MAX, Store};
 use watch::{Current, Start};
@@ -56,22 +59,6 @@ pub(crate) struct HostedBenchmarks {
     store: Arc<Store>,
     scenarios: Arc<OnceLock<Vec<BenchmarkScenario>>>,
     activity: Arc<Activity>,
-}
-
-/// The run under way, or the last one, which ends with the broker.
-#[derive(Debug, Default)]
-struct LastRun {
-    /// Held for moments.
-    run: Mutex<Option<Arc<Current>>>,
-}
-
-impl Drop for LastRun {
-    fn drop(&mut self) {
-        let run = self.run.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(run) = run {
-            run.abandon();
-        }
-    }
 }
 
 /// What is in force.
@@ -186,14 +173,10 @@ impl HostedBenchmarks {
         }
     }
 
-    fn under_way(&self) -> Option<Arc<Current>> {
-        self.lock().clone()
-    }
-
     /// The run under way or the last one, if it has this identifier. It knows more than its file,
     /// which may not be written down.
     fn watched(&self, id: &str) -> Option<Arc<Current>> {
-        self.under_way().filter(|run| run.id() == id)
+        self.current.get().filter(|run| run.id() == id)
     }
 
     /// The run under way, if it has this identifier.
@@ -210,14 +193,8 @@ impl HostedBenchmarks {
         run
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<Current>>> {
-        self.current
-            .run
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Makes the folder of a run and starts its process.
+    /// Makes the folder of a run and starts its process. Questions about runs are answered
+    /// meanwhile.
     fn begin(
         &self,
         prepared: Prepared,
@@ -229,12 +206,9 @@ impl HostedBenchmarks {
             aim,
             drain,
         } = prepared;
-        // Held while the folder is made, so that two orders do not both begin.
-        let mut current = self.lock();
-        if let Some(other) = current.as_ref().filter(|other| !other.is_over()) {
-            return Err(one_at_a_time(other));
-        }
-        if let Some(other) = current.as_ref() {
+        // Two orders do not both begin.
+        let beginning = self.current.begin().map_err(occupied)?;
+        if let Some(other) = beginning.before() {
             other.write_end(&self.store)?;
         }
         let folder = self.store.create(&mut run)?;
@@ -256,18 +230,11 @@ impl HostedBenchmarks {
         let id = run.run.id.clone();
         let begun = Arc::new(Current::new(run));
         let watched = Arc::clone(&begun);
-        // The threads of the interface stand behind others of the broker, and a thread has the
-        // place of the one that started it.
-        let thread = std::thread::Builder::new().name("benchmark".to_owned());
-        let spawned = self
-            .around
-            .ask
-            .ask(|_| thread.spawn(move || watched.conduct(start)));
-        spawned?.map_err(|error| ProgramError::Io(error.to_string()))?;
+        let ask = |errand: spawn::Errand| self.around.ask.ask(move |_| errand());
+        spawn::by_another(ask, move || watched.conduct(start))?;
+        beginning.publish(begun);
         folder.keep();
-        *current = Some(begun);
-        drop(current);
-        self.store.make_room();
+        self.store.make_room(&id);
         tracing::info!(run = id, by = order.by, "a benchmark has begun");
         Ok(id)
     }
@@ -311,9 +278,7 @@ impl Benchmarks for HostedBenchmarks {
             return Err(refused(BenchmarkRefusal::Off, OFF.to_owned()));
         }
         // Before the check, which takes a process.
-        if let Some(other) = self.under_way().filter(|other| !other.is_over()) {
-            return Err(one_at_a_time(&other));
-        }
+        drop(self.current.begin().map_err(occupied)?);
         let (check, aim, plan) = self.checked(&order, &settings)?;
         let (true, Some(aim), Some(plan)) = (check.ok, aim, plan) else {
             let errors = check.findings.iter().filter(|of| of.level == "error");
@@ -345,7 +310,7 @@ impl Benchmarks for HostedBenchmarks {
     }
 
     fn runs(&self) -> Result<Vec<BenchmarkRun>, ProgramError> {
-        let watched = self.under_way().map(|run| self.shown(&run).run);
+        let watched = self.current.get().map(|run| self.shown(&run).run);
         let kept = self.store.list().into_iter().map(|run| match &watched {
             // The file has what it began with.
             Some(watched) if watched.id == run.run.id => watched.clone(),
@@ -369,7 +334,7 @@ impl Benchmarks for HostedBenchmarks {
             run.samples(after, most)
         } else {
             let samples = self.store.samples(id)?;
-            (samples.after(after, most).to_vec(), kept.run.state)
+            (samples.after(after, most), kept.run.state)
         };
         Ok(BenchmarkSamples {
             next: items.last().map_or(after, |sample| sample.n),
@@ -393,10 +358,7 @@ impl Benchmarks for HostedBenchmarks {
             return Err(refused(BenchmarkRefusal::Running, why));
         }
         self.store.remove(id)?;
-        let mut current = self.lock();
-        if current.as_ref().is_some_and(|last| last.id() == id) {
-            *current = None;
-        }
+        self.current.forget(id);
         Ok(())
     }
 
@@ -546,12 +508,13 @@ fn whose(host: &str, port: u16, mut open: impl Iterator<Item = SocketAddr>) -> (
     (is_own, is_own || is_loopback)
 }
 
-fn one_at_a_time(other: &Current) -> ProgramError {
-    let id = other.id();
-    refused(
-        BenchmarkRefusal::Running,
-        format!("the run {id} is under way, and there is one at a time"),
-    )
+fn occupied(by: Occupied) -> ProgramError {
+    let what = match by {
+        Occupied::Running(run) => format!("the run {} is under way", run.id()),
+        Occupied::Beginning => "another run is about to begin".to_owned(),
+    };
+    let why = format!("{what}, and there is one at a time");
+    refused(BenchmarkRefusal::Running, why)
 }
 
 fn refused(refusal: BenchmarkRefusal, why: String) -> ProgramError {
@@ -562,6 +525,8 @@ fn not_answered(why: &str) -> ProgramError {
     refused(BenchmarkRefusal::NotAnswered, why.to_owned())
 }
 
+#[cfg(test)]
+mod races;
 #[cfg(test)]
 mod tests {
     use super::*;

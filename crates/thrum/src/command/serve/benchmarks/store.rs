@@ -1,6 +1,7 @@
 //! The runs that are kept: `DIR/benchmarks/ID/` with `run.json`, `samples.jsonl`, the scenario of
 //! the caller and the folder that `thrum bench` made.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -54,19 +55,25 @@ pub(super) struct Store {
     temporary: OnceLock<TemporaryFolder>,
     /// The identifier that was given last, also if its run is gone. Held while a folder is made.
     last_id: Mutex<String>,
-    /// Held while what is known of a run is read, changed and written down, each in moments: two
-    /// changes at once would write the same file.
+    /// Held while what is known of a run is read, changed and written down, or a run is removed:
+    /// two changes at once would write the same file, and a file that is written meanwhile would
+    /// keep a part of what is removed.
     changes: Mutex<()>,
+    /// The runs that have a folder and have not begun: for everybody else they are not there. Held
+    /// for moments.
+    beginning: Mutex<BTreeSet<String>>,
 }
 
 /// The folder of a new run, which is removed again unless the run begins.
 #[derive(Debug)]
-pub(super) struct NewFolder {
+pub(super) struct NewFolder<'a> {
+    store: &'a Store,
+    id: String,
     path: PathBuf,
     is_kept: bool,
 }
 
-impl NewFolder {
+impl NewFolder<'_> {
     /// Where it is.
     pub(super) fn path(&self) -> &Path {
         &self.path
@@ -78,14 +85,15 @@ impl NewFolder {
     }
 }
 
-impl Drop for NewFolder {
+impl Drop for NewFolder<'_> {
     fn drop(&mut self) {
-        if self.is_kept {
-            return;
-        }
-        if let Err(error) = fs::remove_dir_all(&self.path) {
+        if !self.is_kept
+            && let Err(error) = fs::remove_dir_all(&self.path)
+            && error.kind() != ErrorKind::NotFound
+        {
             tracing::warn!(%error, "the folder of a benchmark that did not begin is not removed");
         }
+        lock(&self.store.beginning).remove(&self.id);
     }
 }
 
@@ -98,6 +106,7 @@ impl Store {
             temporary: OnceLock::new(),
             last_id: Mutex::default(),
             changes: Mutex::default(),
+            beginning: Mutex::default(),
         };
         store.remove_unfinished();
         for mut run in store.list() {
@@ -119,7 +128,8 @@ impl Store {
             return Vec::new();
         };
         let mut ids = ids_in(&folder);
-        ids.retain(|id| folder.join(id).join(RUN).is_file());
+        let beginning = lock(&self.beginning).clone();
+        ids.retain(|id| !beginning.contains(id) && folder.join(id).join(RUN).is_file());
         ids.sort_unstable_by(|one, other| other.cmp(one));
         ids.truncate(2 * RUNS_MAX);
         ids.iter().filter_map(|id| self.read(id).ok()).collect()
@@ -168,30 +178,36 @@ impl Store {
     ///
     /// # Errors
     /// The file system refuses, or all runs that are kept are baselines. Nothing is left then.
-    pub(super) fn create(&self, run: &mut BenchmarkRunInFull) -> Result<NewFolder, ProgramError> {
-        self.surplus(1)?;
+    pub(super) fn create(
+        &self,
+        run: &mut BenchmarkRunInFull,
+    ) -> Result<NewFolder<'_>, ProgramError> {
+        self.surplus(1, None)?;
         let parent = self.folder()?;
         let began = now();
         run.run.began_at = time(began);
         let mut last = lock(&self.last_id);
         let newest = self.list().first().map(|run| run.run.id.clone());
         let id = next_id(began, newest.unwrap_or_default().max(last.clone()));
-        let made = parent
-            .open_or_create_directory(&id)
-            .map_err(|error| failed(&error))?;
+        lock(&self.beginning).insert(id.clone());
         let folder = NewFolder {
-            path: made.path().to_owned(),
+            store: self,
+            path: parent.path().join(&id),
+            id: id.clone(),
             is_kept: false,
         };
+        let made = parent.open_or_create_directory(&id);
+        made.map_err(|error| failed(&error))?;
         last.clone_from(&id);
         run.run.id = id;
         self.write(run)?;
         Ok(folder)
     }
 
-    /// Removes the oldest runs that are too many, once a new one has begun.
-    pub(super) fn make_room(&self) {
-        let oldest = self.surplus(0).unwrap_or_default();
+    /// Removes the oldest runs that are too many, once a new one has begun, which stays: all others
+    /// may have become baselines meanwhile.
+    pub(super) fn make_room(&self, begun: &str) {
+        let oldest = self.surplus(0, Some(begun)).unwrap_or_default();
         for id in oldest {
             if let Err(error) = self.remove(&id) {
                 tracing::warn!(%error, run = id, "an old benchmark is not removed");
@@ -243,6 +259,10 @@ impl Store {
     /// There is none, or the file system refuses.
     pub(super) fn remove(&self, id: &str) -> Result<(), ProgramError> {
         let folder = self.folder_of(id)?;
+        if lock(&self.beginning).contains(id) {
+            return Err(missing(id));
+        }
+        let _held = lock(&self.changes);
         fs::remove_dir_all(folder).map_err(|error| missing_or(&error, id))
     }
 
@@ -304,14 +324,17 @@ impl Store {
         Ok(self.folder()?.path().to_owned())
     }
 
-    /// The oldest runs, so many as are too many with some more.
+    /// The oldest runs, so many as are too many with some more; one that stays is not among them.
     ///
     /// # Errors
     /// They are baselines.
-    fn surplus(&self, more: usize) -> Result<Vec<String>, ProgramError> {
+    fn surplus(&self, more: usize, stays: Option<&str>) -> Result<Vec<String>, ProgramError> {
         let runs = self.list();
         let surplus = (runs.len() + more).saturating_sub(RUNS_MAX);
-        let others = runs.into_iter().rev().filter(|run| !run.run.baseline);
+        let may_go = |run: &BenchmarkRunInFull| {
+            !run.run.baseline && stays.is_none_or(|stays| run.run.id != stays)
+        };
+        let others = runs.into_iter().rev().filter(may_go);
         let oldest: Vec<String> = others.take(surplus).map(|run| run.run.id).collect();
         if oldest.len() < surplus {
             return Err(ProgramError::Benchmark {
@@ -472,7 +495,7 @@ mod tests {
         let mut run = BenchmarkRunInFull::default();
         run.run.state = state.to_owned();
         store.create(&mut run).unwrap().keep();
-        store.make_room();
+        store.make_room(&run.run.id);
         run.run.id
     }
 
@@ -603,6 +626,22 @@ mod tests {
         };
         std::thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(add_some))));
         assert_eq!(store.read(&id).unwrap().run.clients, 160);
+    }
+
+    #[test]
+    fn a_run_is_removed_when_nobody_writes_its_file() {
+        let store = in_memory();
+        let id = add(&store, "done");
+        let held = lock(&store.changes);
+        let (done, is_done) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let remove = || done.send(store.remove(&id));
+            scope.spawn(remove);
+            let early = is_done.recv_timeout(std::time::Duration::from_millis(100));
+            drop(held);
+            assert!(early.is_err(), "a file is written meanwhile");
+        });
+        is_done.recv().unwrap().unwrap();
     }
 
     #[test]

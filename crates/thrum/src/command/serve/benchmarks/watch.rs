@@ -46,8 +46,10 @@ const LINES_MAX: usize = 16;
 /// A run under way, or the last one.
 #[derive(Debug)]
 pub(super) struct Current {
-    /// Held for moments, by its thread and by requests.
+    /// Held for moments, by its thread and by requests: never while something waits for the disk.
     state: Mutex<State>,
+    /// Held while what is known of it is written down, one after the other.
+    writing: Mutex<()>,
     stops: AtomicBool,
     /// The broker stops, and the run with it.
     is_abandoned: AtomicBool,
@@ -97,6 +99,7 @@ impl Current {
                 is_over: false,
                 end: WrittenEnd::Written,
             }),
+            writing: Mutex::default(),
             stops: AtomicBool::new(false),
             is_abandoned: AtomicBool::new(false),
         }
@@ -132,7 +135,7 @@ impl Current {
     /// Samples with a higher number, at most so many, and its state.
     pub(super) fn samples(&self, after: u64, most: usize) -> (Vec<BenchmarkSample>, String) {
         let state = self.state();
-        let samples = state.samples.after(after, most).to_vec();
+        let samples = state.samples.after(after, most);
         (samples, state.run.run.state.clone())
     }
 
@@ -162,14 +165,21 @@ impl Current {
     pub(super) fn change(
         &self,
         store: &Store,
-        change: impl FnOnce(&mut BenchmarkRunInFull),
+        change: impl Fn(&mut BenchmarkRunInFull),
     ) -> Result<(), ProgramError> {
-        let mut state = self.state();
-        let mut changed = state.run.clone();
+        let _held = lock(&self.writing);
+        let (mut changed, is_over) = {
+            let state = self.state();
+            (state.run.clone(), state.is_over)
+        };
         change(&mut changed);
         store.write(&changed)?;
-        state.run = changed;
-        state.end = WrittenEnd::Written;
+        // It may have gone on meanwhile.
+        let mut state = self.state();
+        change(&mut state.run);
+        if is_over {
+            state.end = WrittenEnd::Written;
+        }
         Ok(())
     }
 
@@ -178,19 +188,22 @@ impl Current {
     /// # Errors
     /// It cannot be written down.
     pub(super) fn write_end(&self, store: &Store) -> Result<(), ProgramError> {
-        let mut state = self.state();
-        if state.end == WrittenEnd::Written {
-            return Ok(());
-        }
-        match store.write(&state.run) {
-            // It is removed.
-            Ok(()) | Err(ProgramError::Missing { .. }) => state.end = WrittenEnd::Written,
-            Err(error) => {
-                state.end = WrittenEnd::Failed(error.to_string());
-                return Err(error);
+        let _held = lock(&self.writing);
+        let ended = {
+            let state = self.state();
+            if state.end == WrittenEnd::Written {
+                return Ok(());
             }
-        }
-        Ok(())
+            state.run.clone()
+        };
+        // Its end changes no more, and what else is changed waits.
+        let (end, written) = match store.write(&ended) {
+            // It is removed.
+            Ok(()) | Err(ProgramError::Missing { .. }) => (WrittenEnd::Written, Ok(())),
+            Err(error) => (WrittenEnd::Failed(error.to_string()), Err(error)),
+        };
+        self.state().end = end;
+        written
     }
 
     /// Runs the process to its end.
