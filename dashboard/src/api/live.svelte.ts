@@ -140,7 +140,9 @@ export class Live {
     const mine = this.#tabs.hasTurn;
     if (!mine && this.#open) {
       this.#close();
-      if (this.lastMs !== null && (this.state.kind === 'live' || this.state.kind === 'connecting'))
+      const { kind } = this.state;
+      // What is wrong stays so until something comes.
+      if (this.lastMs !== null && (kind === 'live' || kind === 'connecting' || kind === 'shared'))
         this.state = { kind: 'shared', everyMs: this.#tabs.sharedBy * TURN_MS };
     } else if (mine && !this.#open && !this.#again && !this.#givenUp()) this.#plan(0);
     this.#awaitTurn();

@@ -109,6 +109,14 @@ describe('a tab that shares its stream with another one', () => {
     expect(asked.length).toBe(before + 4);
   });
 
+  test('says how often its turn is when more tabs come', async () => {
+    const live = started();
+    await pass(ROUND_MS);
+    others = 6;
+    await pass(5 * TURN_MS);
+    expect(live.state).toEqual({ kind: 'shared', everyMs: 4 * TURN_MS });
+  });
+
   test.each([
     ['its own turn', TURN_MS],
     ['the turn of the other', 0],
