@@ -47,7 +47,7 @@ export function differences(was: Seen, is: Seen): Difference[] {
 function told(difference: Difference): string {
   if (difference.of === 'password') return t('meanwhile.password');
   const what = t(`meanwhile.${difference.of}`);
-  if ('is' in difference) return `${t(difference.is ? 'meanwhile.now' : 'meanwhile.nomore')} ${what}`;
+  if ('is' in difference) return t(difference.is ? 'meanwhile.now' : 'meanwhile.nomore', { what });
   const marked = [
     ...difference.added.map((one) => `+ ${one}`),
     ...difference.removed.map((one) => `− ${one}`),
