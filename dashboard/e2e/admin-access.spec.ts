@@ -450,6 +450,58 @@ test('a right that another administrator took away meanwhile is not given back',
   expect(errors).toEqual([]);
 });
 
+test('nothing is removed, and no password is set, that another administrator changed meanwhile', async ({
+  page,
+}) => {
+  const errors = watched(page);
+  const password = ['--password-file', `${broker.folder}/password`];
+  await broker.command('users', 'add', 'renewed', ...password);
+  await broker.command('roles', 'set', 'renewed', '--allow', 'pub a/#');
+  await broker.command('users', 'groups', 'set', 'renewed', '--allow', 'pub a/#');
+  await signIn(page, broker, '#/admin/access?name=renewed');
+  await expect(row(page, 'renewed')).toBeVisible();
+
+  await page.getByRole('button', { name: 'Another password for renewed' }).click();
+  await broker.command('users', 'passwd', 'renewed', ...password);
+  await dialog(page).getByLabel('Password', { exact: true }).fill('a-password-of-yesterday');
+  await dialog(page).getByRole('button', { name: 'Set the password' }).click();
+  await expect(dialog(page).getByRole('alert')).toContainText(
+    'renewed has changed since it was read: it has another password',
+  );
+  await accessible(page);
+  await page.keyboard.press('Escape');
+
+  await page.getByRole('button', { name: 'Remove renewed' }).click();
+  await broker.command('users', 'change', 'renewed', '--superuser', 'true');
+  await dialog(page).getByRole('button', { name: 'Remove 1 user' }).click();
+  await expect(dialog(page).getByRole('alert')).toContainText(
+    'renewed has changed since it was read: now superuser',
+  );
+  await accessible(page);
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Remove renewed' }).click();
+  await dialog(page).getByRole('button', { name: 'Remove 1 user' }).click();
+  await expect(page.getByText('renewed was removed.')).toBeVisible();
+
+  await go(page, broker, 'admin/access/groups');
+  for (const [kind, verb, words] of [
+    ['roles', 'Remove 1 role', ['roles']],
+    ['groups', 'Remove 1 group', ['users', 'groups']],
+  ] as const) {
+    const card = page.getByRole('region', { name: new RegExp(`^${kind}$`, 'i') });
+    await card.getByRole('button', { name: 'Remove renewed' }).click();
+    await broker.command(...words, 'set', 'renewed', '--allow', 'pub b/#');
+    await dialog(page).getByRole('button', { name: verb }).click();
+    await expect(dialog(page).getByRole('alert')).toContainText('rules + allow pub b/#, − allow pub a/#');
+    await page.keyboard.press('Escape');
+    expect(await broker.command(...words, 'ls', '-o', 'json')).toContain('renewed');
+    await card.getByRole('button', { name: 'Remove renewed' }).click();
+    await dialog(page).getByRole('button', { name: verb }).click();
+    await expect(card.getByRole('row', { name: 'renewed' })).toHaveCount(0);
+  }
+  expect(errors).toEqual([]);
+});
+
 test('a role that is added replaces none that there is', async ({ page }) => {
   const errors = watched(page);
   await broker.command('roles', 'set', 'taken', '--allow', 'pub taken/#');

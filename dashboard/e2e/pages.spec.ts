@@ -78,6 +78,43 @@ test('names of clients and topics are text, whatever is in them', async ({ page 
   expect(errors).toEqual([]);
 });
 
+test('figures of each page say what they are, and how to get them elsewhere', async ({ page }) => {
+  const errors = watched(page);
+  await signIn(page, broker);
+  for (const [place, least] of [
+    ['', 15],
+    ['clients', 6],
+    ['clients/hist-1', 8],
+    ['topics/site/a/line3/temp', 9],
+    ['messages', 4],
+    ['messages/retained', 2],
+    ['messages/groups', 4],
+    ['admin/listeners', 4],
+  ] as const) {
+    await go(page, broker, place);
+    const asked = page.getByRole('button', { name: /^What is .*PromQL, curl, command$/ });
+    await expect.poll(() => asked.count(), place).toBeGreaterThanOrEqual(least);
+    // The last one may be at the edge of the window.
+    for (const one of [asked.first(), asked.last()]) {
+      await one.focus();
+      await page.keyboard.press('Enter');
+      await expect(page.getByRole('button', { name: 'Copy as thrum command' })).toBeVisible();
+      await expect(page.getByRole('button', { name: 'Copy as curl' })).toBeInViewport({ ratio: 1 });
+      await page.keyboard.press('Escape');
+      await expect(one).toBeFocused();
+    }
+  }
+  await go(page, broker, 'clients');
+  await page.getByRole('button', { name: /^What is Connects\?/ }).click();
+  await expect(page.getByText('rate(thrum_clients_accepted_total[1m])')).toBeVisible();
+  await accessible(page);
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page.getByRole('button', { name: 'Copy as curl' }).click();
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  expect(copied).toContain('/api/v1/history?figure=connects');
+  expect(errors).toEqual([]);
+});
+
 test('clients are filtered by facets and terms, and the address keeps it', async ({ page }) => {
   await signIn(page, broker, '#/clients');
   await expect(page.getByRole('row')).toHaveCount(5);

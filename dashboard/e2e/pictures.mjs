@@ -1,10 +1,10 @@
-// Takes pictures of pages in both themes and three widths, to be looked at.
+// Takes pictures of pages in both themes and four widths, to be looked at.
 //   node e2e/pictures.mjs URL FOLDER NAME PASSWORD [LANGUAGE] PLACE…      (a place: home=#/ )
 import { chromium } from '@playwright/test';
 
 const [url, folder, name, password, ...rest] = process.argv.slice(2);
 const language = rest[0]?.includes('=') ? 'en' : rest.shift();
-const WIDTHS = { phone: [400, 860], tablet: [820, 1100], desktop: [1280, 900] };
+const WIDTHS = { phone: [400, 860], tablet: [820, 1100], desktop: [1280, 900], wide: [3840, 2160] };
 const only = process.env.ONLY?.split(',');
 
 const browser = await chromium.launch({

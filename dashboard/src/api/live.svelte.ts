@@ -2,7 +2,7 @@
 // and a hidden page gets nothing.
 import { now } from '../now.svelte';
 import { address } from './client';
-import { type LiveState, endsForGood, isStale, retryDelayMs } from './liveState';
+import { type LiveState, endsForGood, retryDelayMs, silence } from './liveState';
 import { Problem, asProblem, noAnswer, problemOf } from './problem';
 import { EventParser, type ServerEvent } from './sse';
 import { Tabs } from './tabs';
@@ -35,7 +35,7 @@ interface Part {
 /** Events that wait for a frame; a page that the browser does not draw takes them without one. */
 const INBOX_MOST = 200;
 
-class Live {
+export class Live {
   state = $state.raw<LiveState>({ kind: 'off' });
   /** When the newest event came; null before the first one. */
   lastMs = $state<number | null>(null);
@@ -50,6 +50,9 @@ class Live {
   #inbox: ServerEvent[] = [];
   #frame = 0;
   #open: AbortController | null = null;
+  #openedAtMs = 0;
+  /** Since when this page wants values: what came before it was hidden is no silence. */
+  #wantedSinceMs = 0;
   #url = '';
   #lastId: string | null = null;
   #attempt = 0;
@@ -64,16 +67,13 @@ class Live {
     this.#started = true;
     const look = () => {
       if (document.hidden) this.#close();
-      else this.#plan(0);
+      else {
+        this.#wantedSinceMs = Date.now();
+        this.#plan(0);
+      }
     };
-    const watch = setInterval(() => {
-      if (this.#tabs.sharedBy > 1) return;
-      if (this.state.kind === 'live' && this.lastMs !== null && isStale(this.lastMs, Date.now()))
-        this.state = { kind: 'stale', sinceMs: this.lastMs };
-      // A silent connection that does not come back in time is given up.
-      else if (this.state.kind === 'stale' && Date.now() - this.state.sinceMs > 15_000)
-        this.#failed(noAnswer());
-    }, 1000);
+    this.#wantedSinceMs = Date.now();
+    const watch = setInterval(() => this.#watch(), 1000);
     document.addEventListener('visibilitychange', look);
     const alone = this.#tabs.start(() => this.#takeTurn());
     this.#plan(0);
@@ -94,6 +94,7 @@ class Live {
   /** Declares what a part of the page shows; answers what takes it back. */
   show(name: string, shown: Shown, listener: Listener): () => void {
     const part = { shown, listener };
+    if (this.#parts.size === 0) this.#wantedSinceMs = Date.now();
     this.#parts.set(name, part);
     // The parts of a page declare one after another: one connection for all of them.
     this.#plan(60);
@@ -116,17 +117,42 @@ class Live {
     if (!paused) this.retry();
   }
 
+  /** Says that nothing comes, and gives up a silent connection that does not come back in time. */
+  #watch(): void {
+    if (document.hidden || this.#parts.size === 0) return;
+    const nowMs = Date.now();
+    const shared = this.#tabs.sharedBy;
+    const { kind } = this.state;
+    if (kind === 'cut') {
+      if (this.#open && silence(nowMs - this.#openedAtMs, shared) === 'dead') this.#failed(noAnswer());
+      return;
+    }
+    if (kind === 'off' || kind === 'ended') return;
+    const found = silence(nowMs - Math.max(this.lastMs ?? 0, this.#wantedSinceMs), shared);
+    if (found === 'dead') this.#failed(noAnswer());
+    else if (found === 'stale' && kind !== 'stale' && this.lastMs !== null)
+      this.state = { kind: 'stale', sinceMs: this.lastMs };
+  }
+
   /** Opens or gives up the connection that goes round between many tabs. */
   #takeTurn(): void {
     if (!this.#started || document.hidden) return;
-    if (this.#turn) clearTimeout(this.#turn);
     const mine = this.#tabs.hasTurn;
     if (!mine && this.#open) {
       this.#close();
-      if (this.lastMs !== null) this.state = { kind: 'shared', everyMs: this.#tabs.sharedBy * TURN_MS };
+      const { kind } = this.state;
+      // What is wrong stays so until something comes.
+      if (this.lastMs !== null && (kind === 'live' || kind === 'connecting' || kind === 'shared'))
+        this.state = { kind: 'shared', everyMs: this.#tabs.sharedBy * TURN_MS };
     } else if (mine && !this.#open && !this.#again && !this.#givenUp()) this.#plan(0);
-    if (this.#tabs.sharedBy > 1)
-      this.#turn = setTimeout(() => this.#takeTurn(), this.#tabs.untilNextTurn + 5);
+    this.#awaitTurn();
+  }
+
+  /** The next turn may be that of another tab. */
+  #awaitTurn(): void {
+    if (this.#turn) clearTimeout(this.#turn);
+    this.#turn =
+      this.#tabs.sharedBy > 1 ? setTimeout(() => this.#takeTurn(), this.#tabs.untilNextTurn + 5) : null;
   }
 
   /** Whether another attempt waits for the reader. */
@@ -146,12 +172,10 @@ class Live {
         url === this.#url && this.#open !== null && parts.every((part) => this.#served.includes(part));
       if (!same) this.#close();
       this.#served = parts;
-      if (same || url === null) return;
-      if (!this.#tabs.hasTurn) {
-        // Its clock stood still while the page was hidden.
-        this.#takeTurn();
-        return;
-      }
+      // The turns went on without it while the page was hidden.
+      this.#awaitTurn();
+      if (url === null && !this.#givenUp()) this.state = { kind: 'off' };
+      if (same || url === null || !this.#tabs.hasTurn) return;
       this.#url = url;
       void this.#read(url);
     }, delayMs);
@@ -177,7 +201,10 @@ class Live {
   async #read(url: string): Promise<void> {
     const open = new AbortController();
     this.#open = open;
-    if (this.state.kind !== 'cut' && this.state.kind !== 'shared') this.state = { kind: 'connecting' };
+    this.#openedAtMs = Date.now();
+    // What is wrong stays so until something comes.
+    const { kind } = this.state;
+    if (kind === 'off' || kind === 'live' || kind === 'ended') this.state = { kind: 'connecting' };
     const parser = new EventParser();
     try {
       const headers: Record<string, string> = { accept: 'text/event-stream' };

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { endsForGood, isStale, retryDelayMs } from './liveState';
+import { endsForGood, retryDelayMs, silence } from './liveState';
 import { Problem, noAnswer } from './problem';
+import { TURN_MS } from './turns';
 
 const problem = (status: number, after: number | null = null) =>
   new Problem({ title: 't', status, detail: 'd', remedy: 'r', retry_after_secs: after });
@@ -15,8 +16,20 @@ describe('the live connection', () => {
     expect(retryDelayMs(1, problem(status), null)).toBeNull(),
   );
   test('is stale after four seconds without an event', () => {
-    expect(isStale(0, 4000)).toBe(false);
-    expect(isStale(0, 4001)).toBe(true);
+    expect([4000, 4001, 15_000, 15_001].map((quietMs) => silence(quietMs, 1))).toEqual([
+      'none',
+      'stale',
+      'stale',
+      'dead',
+    ]);
+  });
+  test('is not stale while it is the turn of other tabs', () => {
+    const round = 5 * TURN_MS;
+    expect([round + 4000, round + 4001, round + 15_001].map((quietMs) => silence(quietMs, 5))).toEqual([
+      'none',
+      'stale',
+      'dead',
+    ]);
   });
   test('ends with the login, but not with the broker', () => {
     expect(endsForGood('login_ended')).toBe(true);

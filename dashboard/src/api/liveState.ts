@@ -1,5 +1,6 @@
 // What the page says about its live connection, and when it tries again. No clock and no socket here.
 import type { Problem } from './problem';
+import { TURN_MS } from './turns';
 
 /** The state of the one live connection of the page. */
 export type LiveState =
@@ -13,11 +14,17 @@ export type LiveState =
   | { kind: 'ended'; reason: string };
 
 /** Without an event for so long, values are old. Figures come every second. */
-export const STALE_MS = 4000;
+const STALE_MS = 4000;
+/** A connection that was silent for so long does not come back. */
+const DEAD_MS = 15_000;
 
-/** Whether a connection that is open has gone silent. */
-export function isStale(lastEventMs: number, nowMs: number): boolean {
-  return nowMs - lastEventMs > STALE_MS;
+/**
+ * What silence means for a stream that `shared` tabs have one after another: the turns of the others are no silence.
+ */
+export function silence(quietMs: number, shared: number): 'none' | 'stale' | 'dead' {
+  const own = quietMs - (shared > 1 ? shared * TURN_MS : 0);
+  if (own > DEAD_MS) return 'dead';
+  return own > STALE_MS ? 'stale' : 'none';
 }
 
 /** Milliseconds before attempt number `attempt` (the first is 1) after a failure; null: another one is of no use. */

@@ -4,8 +4,12 @@ interface Module {
   default: Readonly<Record<string, string>>;
 }
 
-const english = import.meta.glob<Module>(['./en.ts', '../pages/**/en.ts'], { eager: true });
-const chinese = import.meta.glob<Module>(['./zh.ts', '../pages/**/zh.ts'], { eager: true });
+const english = import.meta.glob<Module>(['./en.ts', '../ui/figures/en.ts', '../pages/**/en.ts'], {
+  eager: true,
+});
+const chinese = import.meta.glob<Module>(['./zh.ts', '../ui/figures/zh.ts', '../pages/**/zh.ts'], {
+  eager: true,
+});
 const places = (text: string) =>
   [...new Set([...text.matchAll(/\{(\w+)[|}]/g)].map((match) => match[1]))].sort();
 

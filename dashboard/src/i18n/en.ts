@@ -88,6 +88,7 @@ export default {
   'pager.next': 'Next',
   'pager.previous': 'Previous',
   'pager.page': 'Page {page}',
+  'per.second': '/s',
   'dots.label': 'What is {name}? PromQL, curl, command',
   'dots.promql': 'Copy PromQL',
   'dots.curl': 'Copy as curl',

@@ -89,6 +89,7 @@ const chinese: Catalogue<keyof typeof english> = {
   'pager.next': '下一页',
   'pager.previous': '上一页',
   'pager.page': '第 {page} 页',
+  'per.second': '/秒',
   'dots.label': '{name} 是什么？PromQL、curl、命令',
   'dots.promql': '复制 PromQL',
   'dots.curl': '复制 curl 命令',

@@ -2,6 +2,7 @@
 import type { Schemas } from '../../api/client';
 import { count, joined, memory } from '../../format/numbers';
 import { type Language, age, span } from '../../format/time';
+import type { Figure } from '../../ui/figures/table';
 
 type Client = Schemas['Client'];
 
@@ -23,6 +24,20 @@ export const COLUMNS = [
 ] as const;
 export type Column = (typeof COLUMNS)[number];
 export const USUAL: readonly Column[] = ['user', 'listener', 'received', 'sent', 'dropped', 'queue', 'idle'];
+
+/** The figures of which a column shows one each. */
+export const FIGURE_OF: Readonly<Partial<Record<Column, Figure>>> = {
+  received: 'client_messages',
+  sent: 'client_messages',
+  dropped: 'client_dropped',
+  inflight: 'client_inflight',
+  subscriptions: 'client_subscriptions',
+  queue: 'client_queue',
+  queue_bytes: 'client_queue',
+  oldest: 'client_oldest',
+  expiry: 'client_kept',
+  idle: 'client_silent',
+};
 
 /** What the broker sorts by, and the classes that let a column leave when there is no room. */
 export const SHAPE: Readonly<Record<Column, { sort: string; place: string }>> = {

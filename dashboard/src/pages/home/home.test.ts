@@ -1,7 +1,5 @@
-import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { capital, cureOf, ranked } from './attention';
-import { PROMQL } from './promql';
 import { addressOf, isLocal, listenCommand, program, sendCommand, simulateCommand } from './snippets';
 
 const alarm = (name: string, severity: string) => ({
@@ -61,10 +59,4 @@ describe('the first message', () => {
     expect(isLocal('127.0.0.2')).toBe(true);
     expect(isLocal('edge-1')).toBe(false);
   });
-});
-
-test.each(Object.values(PROMQL))('%s asks for metrics that the broker has', async (query) => {
-  const guide = await readFile(new URL('../../../../docs/guide/metrics.md', import.meta.url), 'utf8');
-  for (const name of query.match(/thrum_\w+/g) ?? [])
-    expect(guide).toContain(`\`${name.replace(/_bucket$/, '')}\``);
 });

@@ -1,4 +1,13 @@
 export default {
+  figures: 'Figures',
+  unit: '{n|message|messages}',
+  'fact.now': 'Now',
+  'fact.recent': 'In the last {span}',
+  'fact.known': 'Known by client and topic',
+  'ret.memory': 'Memory',
+  'grp.connected': 'Connected',
+  'grp.of': 'of {all}',
+  'grp.lag': 'Lag',
   views: 'Kind of messages',
   drops: 'Drops',
   retained: 'Retained',

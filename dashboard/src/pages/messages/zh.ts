@@ -2,6 +2,15 @@ import type { Catalogue } from '../../i18n/index.svelte';
 import type english from './en';
 
 const chinese: Catalogue<keyof typeof english> = {
+  figures: '数字',
+  unit: '条消息',
+  'fact.now': '现在',
+  'fact.recent': '最近 {span}',
+  'fact.known': '已知客户端和主题',
+  'ret.memory': '内存',
+  'grp.connected': '已连接',
+  'grp.of': '共 {all}',
+  'grp.lag': '积压',
   views: '消息类型',
   drops: '丢弃',
   retained: '保留',

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { Problem } from '../../../api/problem';
 import { addBan, addUser, changedRights, changeUser, duration, sayable, setRules } from './commands';
 import { chainOf } from './chain';
 import { meant, moved, rebased, replaced, rulesIn, same, without } from './draft';
 import { formatOf, namesIn, planned } from './importFile';
+import { differences, ofWhatWasSeen } from './meanwhile';
 import { fieldOr, namesOf, rulesOf, toggled } from './names';
 
 describe('lists that are typed', () => {
@@ -21,6 +23,39 @@ describe('lists that are typed', () => {
   });
   test('rules have a line each', () =>
     expect(rulesOf('allow pub a\n\n deny sub # \n')).toEqual(['allow pub a', 'deny sub #']));
+});
+
+describe('a thing that somebody else has changed', () => {
+  const was = { name: 'a', roles: ['r'], groups: [], rules: ['allow pub a', 'deny sub #'], superuser: true };
+  test('is told by what differs', () => {
+    expect(
+      differences(was, { ...was, roles: ['s'], rules: ['deny sub #', 'allow pub a'], superuser: false }),
+    ).toEqual([
+      { of: 'roles', added: ['s'], removed: ['r'] },
+      { of: 'rules', added: [], removed: [] },
+      { of: 'superuser', is: false },
+    ]);
+  });
+  test('has another password if nothing else differs', () =>
+    expect(differences(was, { ...was })).toEqual([{ of: 'password' }]));
+
+  const refused = (status: number) => Promise.reject(problem(status));
+  const problem = (status: number) => new Problem({ title: 't', status, detail: 'd', remedy: 'r' });
+  test('is looked at again, and the refusal says what differs', async () => {
+    const is = { ...was, superuser: false, rules: [...was.rules, 'allow pub b'] };
+    await expect(ofWhatWasSeen(was, refused(412), () => Promise.resolve(is))).rejects.toMatchObject({
+      status: 412,
+      detail: 'a has changed since it was read: rules + allow pub b; no longer superuser',
+    });
+  });
+  test('is told in the words of the broker if the list has it no more', () =>
+    expect(ofWhatWasSeen(was, refused(412), () => Promise.resolve(undefined))).rejects.toMatchObject({
+      detail: 'd',
+    }));
+  test('another refusal is told as it is', () =>
+    expect(
+      ofWhatWasSeen(was, refused(404), () => Promise.reject(new Error('asked again'))),
+    ).rejects.toMatchObject({ status: 404, remedy: 'r' }));
 });
 
 describe('the command that does the same', () => {
