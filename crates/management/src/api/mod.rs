@@ -118,6 +118,7 @@ pub use subscriptions::{Subscription, SubscriptionPage};
 pub use timeline::{Cause, Event, NewConnection, Refusal, SessionEnding, Timeline, TimelineEvent};
 pub use topic_metrics::{NewTopicMetric, TopicMetric, TopicMetricList};
 pub use topics::{Topic, TopicInFull, TopicMessage, TopicPage, TopicPublisher};
+pub(crate) use why::quoted;
 pub use why::{
     DropCauses, DropsState, LatencyCauses, LatencyState, NotCause, Why, WhyCause, WhyQuestion,
     WhyWhat,

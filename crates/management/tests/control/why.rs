@@ -263,7 +263,7 @@ fn drops_for_a_client_that_is_away_are_told_with_a_cure_for_that() {
     let rest = away.read(&mut [0; 16]).unwrap();
     assert_eq!(rest, 0, "the broker closes the connection");
     publish(&broker, "w", 1, &[10; 4]);
-    for (question, is_whole) in [(json!({}), true), (json!({ "client": "w" }), false)] {
+    for question in [json!({}), json!({ "client": "w" })] {
         let found = std::thread::scope(|scope| {
             let socket = broker.socket();
             let asked = scope.spawn(move || ask(&socket, &question));
@@ -284,11 +284,7 @@ fn drops_for_a_client_that_is_away_are_told_with_a_cure_for_that() {
             verdict.contains("a second are dropped; nothing was measured"),
             "{verdict}"
         );
-        assert_eq!(
-            verdict.contains("the client is away"),
-            !is_whole,
-            "{verdict}"
-        );
+        assert!(verdict.contains("the client is away"), "{verdict}");
         assert_eq!(latency["state"], "not_measured");
     }
 }

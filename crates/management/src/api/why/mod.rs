@@ -19,6 +19,8 @@ use thrum_broker::{DropQuery, ROWS_MAX, WaitingSubject, WildcardText, machine_fi
 use tokio::time::sleep;
 use utoipa::ToSchema;
 
+pub(crate) use self::words::quoted;
+
 use self::away::Receivers;
 use self::measured::{Measured, Reading};
 use super::openapi::{Asked, NotFound};

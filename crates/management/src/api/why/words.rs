@@ -602,7 +602,7 @@ pub(super) fn remedy(cause: LatencyCause, measured: &Measured) -> String {
 }
 
 /// A client identifier as an argument in a shell.
-pub(super) fn quoted(client_id: &str) -> String {
+pub(crate) fn quoted(client_id: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:/@".contains(&byte);
     if !client_id.is_empty() && client_id.bytes().all(is_plain) {
         return client_id.to_owned();
