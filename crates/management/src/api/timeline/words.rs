@@ -279,6 +279,10 @@ mod tests {
             "connected from 10.0.0.9:5123 at listener mqtt with MQTT 5.0, keep alive 60 s; a new \
              session, it expires after 60 min"
         );
+        assert_eq!(
+            text(ClientEvent::SessionEnded(SessionEnd::ByOperator)),
+            "session ended by an operator; the audit log has who it was"
+        );
         let subscribed = ClientEvent::Subscribed {
             filter: "a/#".into(),
             qos: QoS::AtLeastOnce,
