@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::name::{AlarmName, Severity};
 use super::rules::{Level, Reading};
 use crate::clock::Now;
@@ -27,6 +29,12 @@ pub(crate) struct Standing {
     pub(crate) of: String,
     pub(crate) what: String,
     pub(crate) fix: String,
+    /// The figures and names of the text as data.
+    pub(crate) arguments: BTreeMap<&'static str, Value>,
+    /// Lines for a shell that show more, or do it.
+    pub(crate) commands: Vec<String>,
+    /// The same as requests of the API.
+    pub(crate) requests: Vec<&'static str>,
     /// Milliseconds of the Unix epoch.
     pub(crate) since: u64,
     /// When the condition held last.
@@ -44,7 +52,9 @@ impl Standing {
     fn go_on(&mut self, reading: Reading, now: Now) {
         if reading.level != Level::Over {
             self.seen = now.uptime;
-            self.what = reading.what;
+            (self.what, self.fix) = (reading.what, reading.fix);
+            self.arguments = reading.arguments;
+            (self.commands, self.requests) = (reading.commands, reading.requests);
         }
     }
 }
@@ -124,6 +134,9 @@ impl Board {
                         of: reading.of,
                         what: reading.what,
                         fix: reading.fix,
+                        arguments: reading.arguments,
+                        commands: reading.commands,
+                        requests: reading.requests,
                         since: now.wall_millis,
                         seen: now.uptime,
                     };
@@ -219,6 +232,9 @@ mod tests {
             level,
             what: format!("{level:?}"),
             fix: "fix".to_owned(),
+            arguments: BTreeMap::new(),
+            commands: Vec::new(),
+            requests: Vec::new(),
         }
     }
 

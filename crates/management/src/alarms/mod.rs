@@ -7,17 +7,20 @@
 //! The rules are pure: figures, thresholds and the time are arguments. Somebody has to call
 //! [`Alarms::look`] from time to time; in between nothing is done.
 
+mod affected;
 mod board;
 mod name;
 mod rules;
 mod seen;
+mod traffic;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use thrum_broker::Queries;
 use thrum_broker::config::AlarmsConfig;
+use thrum_broker::{ClientProblem, Queries};
 
 use crate::clock::Clock;
+use affected::affected;
 use board::Board;
 pub(crate) use board::{Past, Standing};
 use seen::{Observer, Read, Seen};
@@ -66,12 +69,19 @@ impl Alarms {
     pub fn look(&self, queries: &Queries, outside: &Outside<'_>) {
         let now = self.clock.now();
         let counts_queues = self.state().observer.counts_queues(now, outside.thresholds);
+        let figures = queries.figures();
+        let asks_losers = {
+            let drops = seen::drops_of(&figures);
+            self.state().observer.asks_losers(now, &drops)
+        };
         // Asks the workers, and so is outside of the lock.
-        let full_queues = counts_queues.then(|| seen::full_queues(queries));
+        let full_queues = counts_queues.then(|| affected(queries, ClientProblem::Queue));
+        let losers = asks_losers.then(|| affected(queries, ClientProblem::Dropping));
         let read = Read {
-            figures: queries.figures(),
+            figures,
             listeners: queries.listeners(),
             full_queues: full_queues.flatten(),
+            losers: losers.flatten(),
         };
         let mut state = self.state();
         let seen: Seen = state.observer.see(now, &read, outside);

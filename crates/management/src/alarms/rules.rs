@@ -1,10 +1,17 @@
 //! From what is seen to the alarms: each rule says whether its condition holds, no longer holds, or
 //! is in between, where an alarm stays as it is.
 
-use thrum_broker::config::AlarmsConfig;
+use std::collections::BTreeMap;
 
+use serde_json::{Value, json};
+use thrum_broker::config::AlarmsConfig;
+use thrum_figures::count;
+
+use super::affected::Affected;
 use super::name::AlarmName;
-use super::seen::{CertificateSeen, SINK_TIME, Seen, Share};
+use super::seen::{CertificateSeen, Seen, Share};
+use super::traffic;
+use crate::api::quoted;
 
 /// An alarm about a percentage ends this far below its threshold, so that it does not come and go.
 const PERCENT_BACK: u64 = 5;
@@ -13,8 +20,6 @@ const FREE_BACK_PERCENT: u64 = 120;
 /// A certificate that is valid for a short time is renewed late: the alarm begins after two thirds
 /// of its time.
 const CERTIFICATE_PART: u64 = 3;
-/// Reasons of drops that the text names.
-const REASONS_MAX: usize = 3;
 
 /// Whether a condition holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,26 +42,93 @@ pub(super) struct Reading {
     pub(super) what: String,
     /// What to do.
     pub(super) fix: String,
+    /// The figures and names of the text as data.
+    pub(super) arguments: BTreeMap<&'static str, Value>,
+    /// Lines for a shell that show more, or do it.
+    pub(super) commands: Vec<String>,
+    /// The same as requests of the API.
+    pub(super) requests: Vec<&'static str>,
+}
+
+impl Reading {
+    pub(super) fn with<const N: usize>(mut self, arguments: [(&'static str, Value); N]) -> Self {
+        self.arguments.extend(arguments);
+        self
+    }
+
+    pub(super) fn by<const N: usize>(mut self, commands: [&str; N]) -> Self {
+        self.commands = commands.map(str::to_owned).into();
+        self
+    }
+
+    pub(super) fn asking<const N: usize>(mut self, requests: [&'static str; N]) -> Self {
+        self.requests = requests.into();
+        self
+    }
+
+    pub(super) fn and(mut self, command: &str) -> Self {
+        self.commands.push(command.to_owned());
+        self
+    }
+
+    /// About clients, and how to find them.
+    pub(super) fn about(mut self, affected: Option<&Affected>, problem: &str) -> Self {
+        let ls = format!("thrum clients ls --filter problem={problem}");
+        self.commands = vec![ls];
+        let Some(affected) = affected else {
+            return self;
+        };
+        self.arguments.extend(affected.arguments());
+        if let Some(only) = affected.only() {
+            let id = quoted(&only.client_id);
+            self.commands = vec![format!("thrum clients get {id}")];
+            if only.away_secs.is_some() {
+                self.commands
+                    .push(format!("thrum clients kick {id} --session"));
+            }
+        }
+        self
+    }
 }
 
 /// What all rules say.
 pub(super) fn readings(seen: &Seen, thresholds: &AlarmsConfig) -> Vec<Reading> {
     let mut readings = shares(seen, thresholds);
     readings.extend(storage(seen, thresholds));
-    readings.extend(traffic(seen, thresholds));
+    readings.extend(traffic::readings(seen, thresholds));
     readings.extend(failures(seen));
     let certificates = seen.certificates.iter();
     readings.extend(certificates.flat_map(|one| certificate(one, seen, thresholds)));
     readings
 }
 
-fn reading(name: AlarmName, level: Level, what: String, fix: &str) -> Reading {
+pub(super) fn reading(name: AlarmName, level: Level, what: String, fix: &str) -> Reading {
     Reading {
         name,
         of: String::new(),
         level,
         what,
         fix: fix.to_owned(),
+        arguments: BTreeMap::new(),
+        commands: Vec::new(),
+        requests: Vec::new(),
+    }
+}
+
+/// The arguments of a part of a whole.
+fn parts(share: Share) -> [(&'static str, Value); 3] {
+    [
+        ("used", json!(share.used)),
+        ("limit", json!(share.limit)),
+        ("percent", json!(share.percent())),
+    ]
+}
+
+/// A number and what is counted.
+pub(super) fn counted(number: u64, one: &str, many: &str) -> String {
+    match number {
+        1 => format!("1 {one}"),
+        _ => format!("{} {many}", count(number)),
     }
 }
 
@@ -74,7 +146,7 @@ fn percent(share: Share, threshold: u8) -> Level {
     }
 }
 
-const fn holds(condition: bool) -> Level {
+pub(super) const fn holds(condition: bool) -> Level {
     if condition { Level::Holds } else { Level::Over }
 }
 
@@ -96,8 +168,10 @@ fn shares(seen: &Seen, thresholds: &AlarmsConfig) -> Vec<Reading> {
                 seen.memory.used >> 20,
                 seen.memory.limit >> 20
             ),
-            "find long queues with thrum clients ls --sort queued_bytes; raise limits.memory if the machine has more",
-        ),
+            "find clients with long queues; raise limits.memory if the machine has more",
+        )
+        .with(parts(seen.memory))
+        .by(["thrum clients ls --sort queued_bytes"]),
         reading(
             AlarmName::CpuBusy,
             percent(seen.cpu, thresholds.cpu),
@@ -105,29 +179,36 @@ fn shares(seen: &Seen, thresholds: &AlarmsConfig) -> Vec<Reading> {
                 "the broker keeps {} % of the cores of this machine busy",
                 seen.cpu.percent()
             ),
-            "thrum clients ls --sort messages_received finds who sends most; use more cores, or limits.client.messages",
-        ),
+            "find the clients that send most; use more cores, or limits.client.messages",
+        )
+        .with([("percent", json!(seen.cpu.percent()))])
+        .by(["thrum clients ls --sort messages_received"]),
         reading(
             AlarmName::ConnectionsNearLimit,
             percent(seen.connections, thresholds.connections),
             words(seen.connections, "limits.connections"),
             "raise limits.connections and the limit of open files (ulimit -n, LimitNOFILE=)",
-        ),
+        )
+        .with(parts(seen.connections)),
         reading(
             AlarmName::OpenFilesNearLimit,
             percent(seen.open_files, thresholds.open_files),
             words(seen.open_files, "the open files of the process"),
             "raise the limit of open files (ulimit -n, LimitNOFILE= of systemd) and restart",
-        ),
-    ];
-    readings.extend(seen.listeners.iter().map(|listener| Reading {
-        of: listener.name.clone(),
-        ..reading(
-            AlarmName::ConnectionsNearLimit,
-            percent(listener.connections, thresholds.connections),
-            words(listener.connections, "max_connections of the listener"),
-            "raise max_connections of the listener",
         )
+        .with(parts(seen.open_files)),
+    ];
+    readings.extend(seen.listeners.iter().map(|listener| {
+        Reading {
+            of: listener.name.clone(),
+            ..reading(
+                AlarmName::ConnectionsNearLimit,
+                percent(listener.connections, thresholds.connections),
+                words(listener.connections, "max_connections of the listener"),
+                "raise max_connections of the listener",
+            )
+            .with(parts(listener.connections))
+        }
     }));
     readings
 }
@@ -143,8 +224,10 @@ fn storage(seen: &Seen, thresholds: &AlarmsConfig) -> Vec<Reading> {
                     "durable state takes {} % of storage.max_disk, and at 75 % new state is refused",
                     seen.disk.percent()
                 ),
-                "raise storage.max_disk (at a restart), or end old sessions: thrum sessions purge",
+                "raise storage.max_disk (at a restart), or end old sessions",
             )
+            .with(parts(seen.disk))
+            .by(["thrum sessions purge"])
         },
         reading(
             AlarmName::StorageFull,
@@ -177,70 +260,9 @@ fn storage(seen: &Seen, thresholds: &AlarmsConfig) -> Vec<Reading> {
                 format!("the disk of node.data_dir has only {} MiB left", free >> 20),
                 "delete other files there, or move node.data_dir to a larger disk",
             )
+            .with([("free_bytes", json!(free))])
         });
     }
-    readings
-}
-
-fn traffic(seen: &Seen, thresholds: &AlarmsConfig) -> Vec<Reading> {
-    let dropped: u64 = seen.drops.iter().map(|drops| drops.count).sum();
-    let millis = u64::try_from(seen.span.as_millis()).unwrap_or(u64::MAX);
-    // Counts of ten seconds are too few to be compared with a number a minute exactly.
-    let per_minute = dropped.saturating_mul(60_000).checked_div(millis.max(1));
-    let threshold = u64::from(thresholds.drops);
-    let has_drops = threshold > 0 && dropped > 0 && per_minute >= Some(threshold);
-    let reasons = seen.drops.iter().take(REASONS_MAX);
-    let reasons: Vec<String> = reasons
-        .map(|drops| format!("{} {}", drops.count, drops.reason))
-        .collect();
-    let overloaded: Vec<String> = seen.overloaded.iter().map(ToString::to_string).collect();
-    let mut readings = vec![
-        reading(
-            AlarmName::DropsGoingOn,
-            holds(has_drops),
-            format!(
-                "{dropped} messages were dropped within {} s: {}",
-                seen.span.as_secs(),
-                reasons.join(", ")
-            ),
-            "GET /api/v1/drops names clients and topics; thrum clients ls --filter problem=dropping",
-        ),
-        reading(
-            AlarmName::Overload,
-            holds(!overloaded.is_empty()),
-            format!(
-                "workers {} leave new connections in the backlog, or read publishers less: their turns take long, or \
-                 memory is short",
-                overloaded.join(", ")
-            ),
-            "find the cause with GET /api/v1/status and /metrics; limit the rate of publishers, or use more cores",
-        ),
-    ];
-    // Without a threshold nobody counts them, and an alarm from before is over.
-    let unwatched = (thresholds.queues == 0).then_some(0);
-    if let Some(full) = seen.full_queues.or(unwatched) {
-        let threshold = u64::from(thresholds.queues);
-        readings.push(reading(
-            AlarmName::QueuesNearlyFull,
-            holds(threshold > 0 && full >= threshold),
-            format!("the queues of {full} clients are four fifths full; then their messages are dropped"),
-            "thrum clients ls --filter problem=queue names them; they are away or slow: raise limits.client.queue, or end them",
-        ));
-    }
-    readings.extend(seen.sinks.iter().map(|sink| Reading {
-        of: sink.name.clone(),
-        ..reading(
-            AlarmName::SinkNotDelivering,
-            holds(sink.waiting > 0 && sink.stuck >= SINK_TIME),
-            format!(
-                "the sink has written nothing for {} s, {} messages wait, {} writes have failed",
-                sink.stuck.as_secs(),
-                sink.waiting,
-                sink.failures
-            ),
-            "look at its target: the log of the broker has the error of the last write",
-        )
-    }));
     readings
 }
 
@@ -256,7 +278,8 @@ fn failures(seen: &Seen) -> Vec<Reading> {
                 step.as_secs()
             ),
             "let chrony or systemd-timesyncd set it slowly; expiries of sessions and messages follow it",
-        ),
+        )
+        .with([("seconds", json!(step.as_secs()))]),
         reading(
             AlarmName::ReloadFailed,
             holds(seen.reload_failure.is_some()),
@@ -264,8 +287,10 @@ fn failures(seen: &Seen) -> Vec<Reading> {
                 "the configuration was not reloaded, the one before it is in force: {}",
                 why(&seen.reload_failure)
             ),
-            "correct it (thrum config check) and reload: thrum config reload",
-        ),
+            "correct it and reload",
+        )
+        .with([("reason", json!(seen.reload_failure))])
+        .by(["thrum config check", "thrum config reload"]),
         reading(
             AlarmName::AuditLogFailing,
             holds(seen.audit_failure.is_some()),
@@ -274,7 +299,8 @@ fn failures(seen: &Seen) -> Vec<Reading> {
                 why(&seen.audit_failure)
             ),
             "make room on the disk of node.data_dir",
-        ),
+        )
+        .with([("reason", json!(seen.audit_failure))]),
     ]
 }
 
@@ -289,6 +315,14 @@ fn certificate(one: &CertificateSeen, seen: &Seen, thresholds: &AlarmsConfig) ->
     let is_soon = warning > 0 && !is_over && seen.wall_secs >= begins;
     let days = one.until.saturating_sub(seen.wall_secs) / 86_400;
     let (file, until) = (&one.file, &one.until_date);
+    let arguments = || {
+        [
+            ("listener", json!(one.listener)),
+            ("file", json!(file)),
+            ("until", json!(until)),
+            ("days", json!(days)),
+        ]
+    };
     let of = format!("{} {file}", one.listener);
     [
         Reading {
@@ -296,9 +330,14 @@ fn certificate(one: &CertificateSeen, seen: &Seen, thresholds: &AlarmsConfig) ->
             ..reading(
                 AlarmName::CertificateExpiresSoon,
                 holds(is_soon),
-                format!("the certificate {file} ends in {days} days, at {until}"),
-                "renew it; the new file is read by itself (tls.reload_interval), or at once: thrum certs reload",
+                format!(
+                    "the certificate {file} ends in {}, at {until}",
+                    counted(days, "day", "days")
+                ),
+                "renew it; the new file is read by itself (tls.reload_interval), or at once by a reload",
             )
+            .with(arguments())
+            .by(["thrum certs reload"])
         },
         Reading {
             of,
@@ -306,8 +345,10 @@ fn certificate(one: &CertificateSeen, seen: &Seen, thresholds: &AlarmsConfig) ->
                 AlarmName::CertificateExpired,
                 holds(is_over),
                 format!("the certificate {file} has expired at {until}: clients refuse it"),
-                "renew it; then thrum certs reload",
+                "renew it, and reload it",
             )
+            .with(arguments())
+            .by(["thrum certs reload"])
         },
     ]
 }
@@ -316,7 +357,7 @@ fn certificate(one: &CertificateSeen, seen: &Seen, thresholds: &AlarmsConfig) ->
 mod tests {
     use std::time::Duration;
 
-    use super::super::seen::{DropsSeen, ListenerSeen, SinkSeen};
+    use super::super::seen::{DropsSeen, ListenerSeen, SINK_TIME, SinkSeen};
     use super::*;
 
     /// A broker where nothing is wrong.
@@ -332,7 +373,7 @@ mod tests {
             disk: share(10),
             disk_free: Some(100 << 30),
             health: Some("healthy"),
-            full_queues: Some(0),
+            full_queues: Some(Affected::default()),
             certificates: vec![CertificateSeen {
                 listener: "mqtts".to_owned(),
                 file: "cert.pem".to_owned(),
@@ -403,7 +444,16 @@ mod tests {
         check(|seen| seen.health = Some("full"), "storage_full", "");
         check(|seen| seen.health = Some("failing"), "storage_failing", "");
         check(|seen| seen.overloaded = vec![1], "overload", "");
-        check(|seen| seen.full_queues = Some(1), "queues_nearly_full", "");
+        check(
+            |seen| {
+                seen.full_queues = Some(Affected {
+                    clients: 1,
+                    worst: None,
+                });
+            },
+            "queues_nearly_full",
+            "",
+        );
         check(
             |seen| seen.stepped = Some(Duration::from_secs(9)),
             "clock_stepped",
@@ -464,6 +514,23 @@ mod tests {
     fn every_alarm_says_what_and_how_to_fix_it() {
         for one in readings(&calm(), &AlarmsConfig::default()) {
             assert!(!one.what.is_empty() && !one.fix.is_empty(), "{one:?}");
+        }
+    }
+
+    #[test]
+    fn lines_for_a_shell_and_requests_are_apart_from_the_words() {
+        let mut seen = calm();
+        seen.losers = Some(Affected {
+            clients: 2,
+            worst: None,
+        });
+        for one in readings(&seen, &AlarmsConfig::default()) {
+            for text in [&one.what, &one.fix] {
+                assert!(
+                    !text.contains("thrum ") && !text.contains("/api/"),
+                    "{text}"
+                );
+            }
         }
     }
 

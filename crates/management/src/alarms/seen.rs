@@ -4,17 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use thrum_broker::config::AlarmsConfig;
-use thrum_broker::{
-    ClientProblem, Condition, Figures, ListenerState, Queries, SessionFilter, SinkFigures,
-};
+use thrum_broker::{Figures, ListenerState, SinkFigures};
 
 use super::Outside;
+use super::affected::Affected;
 use crate::clock::Now;
 
 /// Full queues are counted at this interval: every session is visited for it.
 const QUEUE_INTERVAL: Duration = Duration::from_mins(1);
-/// Time of the broker for that count.
-const QUEUE_TIME: Duration = Duration::from_secs(2);
 /// The clock may go faster or slower than time by this between two looks.
 const STEP_MIN: Duration = Duration::from_secs(2);
 /// A sink that has written nothing for this time, although something waits, does not deliver.
@@ -80,7 +77,9 @@ pub(super) struct Read {
     pub(super) figures: Figures,
     pub(super) listeners: Vec<ListenerState>,
     /// None if they were not counted this time.
-    pub(super) full_queues: Option<u64>,
+    pub(super) full_queues: Option<Affected>,
+    /// Clients that lost messages within the last minute; none if the workers were not asked.
+    pub(super) losers: Option<Affected>,
 }
 
 /// What is seen in one look.
@@ -104,8 +103,10 @@ pub(super) struct Seen {
     pub(super) health: Option<&'static str>,
     pub(super) overloaded: Vec<usize>,
     pub(super) drops: Vec<DropsSeen>,
+    /// Those that lost messages within a minute; none if it is not known.
+    pub(super) losers: Option<Affected>,
     /// None if they were not counted this time.
-    pub(super) full_queues: Option<u64>,
+    pub(super) full_queues: Option<Affected>,
     pub(super) sinks: Vec<SinkSeen>,
     pub(super) certificates: Vec<CertificateSeen>,
     pub(super) reload_failure: Option<String>,
@@ -117,7 +118,16 @@ pub(super) struct Seen {
 pub(super) struct Observer {
     before: Option<Before>,
     queues_counted: Option<Duration>,
+    losers: Losers,
     sinks: BTreeMap<String, SinkBefore>,
+}
+
+/// Clients that lose messages, while they do.
+#[derive(Debug, Default)]
+struct Losers {
+    /// When the workers were asked.
+    asked: Option<Duration>,
+    found: Option<Affected>,
 }
 
 #[derive(Debug)]
@@ -148,13 +158,34 @@ impl Observer {
         counts
     }
 
+    /// Whether it is time to ask which clients lose messages; then it is done for now.
+    pub(super) fn asks_losers(&mut self, now: Now, drops: &BTreeMap<String, u64>) -> bool {
+        let before = self.before.as_ref().map(|before| &before.drops);
+        let more = before.map(|before| more_drops(before, drops));
+        if more.is_none_or(|more| more.is_empty()) {
+            // Others may be next.
+            self.losers = Losers::default();
+            return false;
+        }
+        let asked = self.losers.asked;
+        let asks = asked.is_none_or(|at| now.uptime.saturating_sub(at) >= QUEUE_INTERVAL);
+        if asks {
+            self.losers.asked = Some(now.uptime);
+        }
+        asks
+    }
+
     pub(super) fn see(&mut self, now: Now, read: &Read, outside: &Outside<'_>) -> Seen {
         let figures = &read.figures;
         let cpu_millis = figures.process.cpu_millis.unwrap_or(0);
         let drops = drops_of(figures);
         let mut seen = at_one_moment(figures, &read.listeners, outside);
         seen.wall_secs = now.wall_millis / 1000;
-        seen.full_queues = read.full_queues;
+        seen.full_queues.clone_from(&read.full_queues);
+        if let Some(losers) = &read.losers {
+            self.losers.found = Some(losers.clone());
+        }
+        seen.losers.clone_from(&self.losers.found);
         seen.sinks = figures
             .sinks
             .iter()
@@ -201,14 +232,6 @@ impl Observer {
             failures: counts.failures.saturating_sub(before.failures),
         }
     }
-}
-
-/// Clients whose queue is nearly full; none if the workers do not answer in time.
-pub(super) fn full_queues(queries: &Queries) -> Option<u64> {
-    let filter = SessionFilter::default().and(Condition::Problem(ClientProblem::Queue));
-    let queries = queries.clone().with_timeout(QUEUE_TIME);
-    let counted = queries.facets(&filter);
-    counted.ok().map(|facets| facets.matching)
 }
 
 fn at_one_moment(figures: &Figures, listeners: &[ListenerState], outside: &Outside<'_>) -> Seen {
@@ -275,7 +298,8 @@ fn certificates(listener: &ListenerState) -> impl Iterator<Item = CertificateSee
     })
 }
 
-fn drops_of(figures: &Figures) -> BTreeMap<String, u64> {
+/// Messages that were dropped since the start, by reason.
+pub(super) fn drops_of(figures: &Figures) -> BTreeMap<String, u64> {
     let counters = figures.counters.iter();
     counters
         .filter_map(|(name, count)| Some((name.strip_prefix(DROPPED)?.to_owned(), *count)))
@@ -366,6 +390,25 @@ mod tests {
         assert_eq!(look(20, 6, 3), 0);
         assert_eq!(look(50, 6, 0), 0);
         assert_eq!(look(60, 6, 1), 10);
+    }
+
+    #[test]
+    fn who_loses_messages_is_asked_when_it_begins_and_once_a_minute() {
+        let mut observer = Observer::default();
+        let mut asks = |secs, dropped| {
+            let drops = BTreeMap::from([("queue_full".to_owned(), dropped)]);
+            let asks = observer.asks_losers(at(0, secs), &drops);
+            observer.before = Some(Before {
+                now: at(0, secs),
+                cpu_millis: 0,
+                drops,
+            });
+            asks
+        };
+        assert!(!asks(0, 5), "nothing to compare with");
+        assert!(!asks(10, 5) && asks(20, 6));
+        assert!(!asks(30, 7) && !asks(79, 8) && asks(80, 9));
+        assert!(!asks(90, 9) && asks(100, 10), "it begins again");
     }
 
     #[test]

@@ -6,10 +6,14 @@ use serde::{Deserialize, Serialize};
 use thrum_broker::{DropQuery, DropRow, WildcardText};
 use utoipa::ToSchema;
 
+use super::client_detail::Dropped;
 use super::openapi::Asked;
 use super::request::{Parameters, page};
 use super::{ApiState, Problem};
 use crate::timestamp::timestamp;
+
+/// The beginning of the names of counters of dropped messages.
+const DROPPED: &str = "publish/messages/dropped/";
 
 /// Messages that were dropped for one reason, for one client, of one topic.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -39,6 +43,17 @@ pub struct DropPage {
     pub matching: u64,
     /// Combinations that are not listed, because each worker counts only the 1,024 most frequent.
     pub left_out: u64,
+    /// All messages that were dropped since the start of the broker, whatever the parameters ask
+    /// for, also those that are in no row: with `offline`, and of combinations that are not listed.
+    #[serde(default)]
+    pub total: u64,
+    /// The same by reason, the most frequent first, without those that have none.
+    #[serde(default)]
+    pub by_reason: Vec<Dropped>,
+    /// When the broker started.
+    #[serde(default)]
+    #[schema(format = DateTime)]
+    pub since: String,
     /// The `cursor` of the next page; null on the last one.
     pub next: Option<String>,
 }
@@ -82,13 +97,35 @@ pub(super) async fn list(
         limit,
         cursor,
     };
-    let found = api.query(move |queries| queries.drops(&query)).await?;
+    let now = api.security.login.now().wall_millis;
+    let uptime = api.queries.uptime().as_millis();
+    let asked = api.query(move |queries| Ok((queries.drops(&query)?, queries.figures().counters)));
+    let (found, counters) = asked.await?;
+    let by_reason = by_reason(&counters);
     Ok(Json(DropPage {
         drops: found.page.rows.into_iter().map(Drops::from).collect(),
         matching: found.matching,
         left_out: found.left_out,
+        total: by_reason.iter().map(|dropped| dropped.messages).sum(),
+        by_reason,
+        since: timestamp(now.saturating_sub(u64::try_from(uptime).unwrap_or(u64::MAX))),
         next: found.page.next.map(|next| next.to_string()),
     }))
+}
+
+/// The counters of dropped messages, the greatest first.
+fn by_reason(counters: &[(String, u64)]) -> Vec<Dropped> {
+    let counted = counters.iter().filter(|(_, messages)| *messages > 0);
+    let mut found: Vec<Dropped> = counted
+        .filter_map(|(name, messages)| {
+            Some(Dropped {
+                reason: name.strip_prefix(DROPPED)?.to_owned(),
+                messages: *messages,
+            })
+        })
+        .collect();
+    found.sort_by_key(|dropped| std::cmp::Reverse(dropped.messages));
+    found
 }
 
 impl From<DropRow> for Drops {
@@ -101,5 +138,26 @@ impl From<DropRow> for Drops {
             at_most_less: row.at_most_less,
             last_at: timestamp(row.last_at),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_are_in_no_row_are_in_the_counts_by_reason() {
+        let counters = [
+            ("publish/messages/dropped", 12),
+            ("publish/messages/dropped/queue_full", 5),
+            ("publish/messages/dropped/offline", 7),
+            ("publish/messages/dropped/expired", 0),
+            ("publish/messages/sent", 9),
+        ];
+        let counters = counters.map(|(name, messages)| (name.to_owned(), messages));
+        let found = by_reason(&counters).into_iter();
+        let found: Vec<(String, u64)> = found.map(|one| (one.reason, one.messages)).collect();
+        let expected = [("offline".to_owned(), 7), ("queue_full".to_owned(), 5)];
+        assert_eq!(found, expected);
     }
 }

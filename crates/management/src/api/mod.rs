@@ -118,7 +118,11 @@ pub use subscriptions::{Subscription, SubscriptionPage};
 pub use timeline::{Cause, Event, NewConnection, Refusal, SessionEnding, Timeline, TimelineEvent};
 pub use topic_metrics::{NewTopicMetric, TopicMetric, TopicMetricList};
 pub use topics::{Topic, TopicInFull, TopicMessage, TopicPage, TopicPublisher};
-pub use why::{DropCauses, LatencyCauses, NotCause, Why, WhyCause, WhyQuestion, WhyWhat};
+pub(crate) use why::quoted;
+pub use why::{
+    DropCauses, DropsState, LatencyCauses, LatencyState, NotCause, Why, WhyCause, WhyQuestion,
+    WhyWhat,
+};
 
 /// The beginning of the path of every route.
 pub const PREFIX: &str = "/api/v1";

@@ -74,8 +74,19 @@ fn a_quiet_broker_has_no_cause_and_says_what_is_none() {
     let found = why(&broker, &json!({}));
     let latency = &found["latency"];
     assert_eq!(latency["causes"], json!([]), "{latency}");
-    assert_eq!(latency["verdict"], "nothing is slow: no message waits");
-    assert_eq!(latency["not_causes"].as_array().unwrap().len(), 12);
+    assert_eq!(
+        latency["verdict"],
+        "nothing was measured: no message was delivered"
+    );
+    assert_eq!(latency["state"], "not_measured");
+    let lists = ["not_causes", "not_measured"].map(|list| latency[list].as_array().unwrap());
+    assert_eq!(lists[0].len() + lists[1].len(), 12);
+    let unmeasured = lists[1].iter().map(|one| one["name"].as_str().unwrap());
+    let unmeasured: Vec<&str> = unmeasured.collect();
+    assert!(
+        unmeasured.contains(&"authorization") && unmeasured.contains(&"routing"),
+        "{unmeasured:?}"
+    );
     assert_eq!(found["drops"]["verdict"], "no message was dropped");
     assert!(found["seconds"].as_f64().unwrap() >= 1.0);
     let drops = why(&broker, &json!({ "what": "drops" }));
@@ -241,6 +252,41 @@ fn dropped_messages_are_ranked_by_reason_with_client_and_topic() {
     assert!(found["drops"]["dropped"].as_u64().unwrap() > 0);
     assert_eq!(cause["evidence"]["of"][0]["client_id"], "s");
     assert_eq!(cause["evidence"]["of"][0]["topic"], "s");
+}
+
+#[test]
+fn drops_for_a_client_that_is_away_are_told_with_a_cure_for_that() {
+    let broker = TestBroker::with("why-away", 2, |config| config.limits.client.queue = 3);
+    let mut away = broker.client(b'w', 0);
+    subscribe(&mut away, b'w', 1);
+    away.write_all(&[0xE0, 0]).unwrap();
+    let rest = away.read(&mut [0; 16]).unwrap();
+    assert_eq!(rest, 0, "the broker closes the connection");
+    publish(&broker, "w", 1, &[10; 4]);
+    for question in [json!({}), json!({ "client": "w" })] {
+        let found = std::thread::scope(|scope| {
+            let socket = broker.socket();
+            let asked = scope.spawn(move || ask(&socket, &question));
+            while !asked.is_finished() {
+                publish(&broker, "w", 1, &[10]);
+            }
+            asked.join().unwrap()
+        });
+        let cause = &found["drops"]["causes"][0];
+        assert_eq!(cause["name"], "queue_full_away", "{found}");
+        assert_eq!(cause["evidence"]["away"][0]["client_id"], "w", "{cause}");
+        assert_eq!(cause["commands"][0], "thrum clients kick w --session");
+        let request = "DELETE /api/v1/clients/w?session=true";
+        assert_eq!(cause["requests"][0], request);
+        let latency = &found["latency"];
+        let verdict = latency["verdict"].as_str().unwrap();
+        assert!(
+            verdict.contains("a second are dropped; nothing was measured"),
+            "{verdict}"
+        );
+        assert!(verdict.contains("the client is away"), "{verdict}");
+        assert_eq!(latency["state"], "not_measured");
+    }
 }
 
 #[test]

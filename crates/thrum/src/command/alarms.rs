@@ -103,7 +103,11 @@ fn history(args: &HistoryArgs) -> anyhow::Result<()> {
 
 /// An alarm and what to do.
 fn with_fix(alarm: &Alarm) -> String {
-    format!("{}\n    {}", line(alarm), name(&alarm.fix))
+    let mut text = format!("{}\n    {}", line(alarm), name(&alarm.fix));
+    for command in &alarm.commands {
+        text.extend([format!("\n    $ {}", name(command))]);
+    }
+    text
 }
 
 /// An alarm in one line.
@@ -137,6 +141,9 @@ mod tests {
             of: Some("log".to_owned()),
             what: "it is stuck".to_owned(),
             fix: "look".to_owned(),
+            arguments: std::collections::BTreeMap::new(),
+            commands: Vec::new(),
+            requests: Vec::new(),
             raised_at: "then".to_owned(),
         };
         assert_eq!(
@@ -144,10 +151,10 @@ mod tests {
             "critical sink_not_delivering (log): it is stuck; since then"
         );
         let named = Alarm {
-            fix: "thrum clients get a\u{1b}[2Jb".to_owned(),
+            commands: vec!["thrum clients get a\u{1b}[2Jb".to_owned()],
             ..alarm.clone()
         };
-        assert!(with_fix(&named).ends_with("\n    thrum clients get a\\u{1b}[2Jb"));
+        assert!(with_fix(&named).ends_with("\n    look\n    $ thrum clients get a\\u{1b}[2Jb"));
         let node = Alarm { of: None, ..alarm };
         assert_eq!(
             line(&node),

@@ -131,12 +131,16 @@ fn text(why: &Why) -> String {
     let mut text = format!("{:.0} s of {}\n", why.seconds, name(&why.about));
     if let Some(latency) = &why.latency {
         text.extend([format!("\nlatency  {}\n", name(&latency.verdict))]);
-        causes(&mut text, &latency.causes, &latency.not_causes);
+        causes(&mut text, &latency.causes);
+        // Parts of nothing slow tell nothing.
+        let has_shares = latency.causes.iter().any(|cause| cause.share > 0.0);
+        others(&mut text, "not the cause", &latency.not_causes, has_shares);
+        others(&mut text, "not measured", &latency.not_measured, false);
     }
     if let Some(drops) = &why.drops {
         text.extend([format!("\ndrops    {}\n", name(&drops.verdict))]);
         // Reasons without a message are many and say little.
-        causes(&mut text, &drops.causes, &[]);
+        causes(&mut text, &drops.causes);
     }
     for note in &why.notes {
         text.extend([format!("\nnote: {}\n", name(note))]);
@@ -144,7 +148,7 @@ fn text(why: &Why) -> String {
     text
 }
 
-fn causes(text: &mut String, causes: &[WhyCause], not_causes: &[NotCause]) {
+fn causes(text: &mut String, causes: &[WhyCause]) {
     for (cause, number) in causes.iter().zip(1..) {
         text.extend([format!(
             "  {number}  {:<15} {}\n     {:<15} -> {}\n",
@@ -153,14 +157,18 @@ fn causes(text: &mut String, causes: &[WhyCause], not_causes: &[NotCause]) {
             "",
             name(&cause.remedy)
         )]);
+        for command in &cause.commands {
+            text.extend([format!("     {:<15}    {}\n", "", name(command))]);
+        }
     }
-    if not_causes.is_empty() {
+}
+
+fn others(text: &mut String, title: &str, others: &[NotCause], has_shares: bool) {
+    if others.is_empty() {
         return;
     }
-    text.push_str("  not the cause:\n");
-    // Parts of nothing slow tell nothing.
-    let has_shares = causes.iter().any(|cause| cause.share > 0.0);
-    for one in not_causes {
+    text.extend([format!("  {title}:\n")]);
+    for one in others {
         let share = if has_shares {
             format!(" ({})", percent(one.share))
         } else {
@@ -179,7 +187,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use clap::Parser;
-    use thrum_management::api::{DropCauses, LatencyCauses};
+    use thrum_management::api::{DropCauses, DropsState, LatencyCauses, LatencyState};
 
     use super::*;
 
@@ -220,6 +228,8 @@ mod tests {
             about: "all messages of this broker".to_owned(),
             seconds: 10.02,
             latency: Some(LatencyCauses {
+                state: LatencyState::Slow,
+                dropped_per_second: 0.0,
                 verdict: "a message takes 4ms".to_owned(),
                 messages: 10,
                 measured_deliveries: 1,
@@ -232,18 +242,28 @@ mod tests {
                     sentence: "71 % of the time: a\u{1b}[2Jb".to_owned(),
                     evidence: BTreeMap::new(),
                     remedy: "thrum clients get a\u{1b}[2Jb shows it".to_owned(),
+                    commands: vec!["thrum clients get a".to_owned()],
+                    requests: Vec::new(),
                 }],
                 not_causes: vec![NotCause {
                     name: "disk".to_owned(),
                     share: 0.0,
                     sentence: "nothing was written".to_owned(),
                 }],
+                not_measured: vec![NotCause {
+                    name: "routing".to_owned(),
+                    share: 0.0,
+                    sentence: "not measured: no delivery was timed".to_owned(),
+                }],
             }),
             drops: Some(DropCauses {
                 verdict: "no message was dropped".to_owned(),
+                state: DropsState::NotDropping,
                 dropped: 0,
+                dropped_per_second: 0.0,
                 causes: Vec::new(),
                 not_causes: Vec::new(),
+                not_measured: Vec::new(),
             }),
             notes: vec!["rough".to_owned()],
         };
@@ -253,8 +273,11 @@ mod tests {
              \nlatency  a message takes 4ms\n\
              \u{20} 1  full_windows    71 % of the time: a\\u{1b}[2Jb\n\
              \u{20}                    -> thrum clients get a\\u{1b}[2Jb shows it\n\
+             \u{20}                       thrum clients get a\n\
              \u{20} not the cause:\n\
              \u{20}    disk            nothing was written (0 %)\n\
+             \u{20} not measured:\n\
+             \u{20}    routing         not measured: no delivery was timed\n\
              \ndrops    no message was dropped\n\
              \nnote: rough\n"
         );

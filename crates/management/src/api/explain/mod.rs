@@ -115,7 +115,8 @@ pub struct ExplainedReceiver {
     /// Quality of service of the delivery.
     #[schema(maximum = 2)]
     pub qos: u8,
-    /// `sent`, `queued`, `queued_for_older`, `held`, `dropped` or `passed_over`.
+    /// `sent`, `queued`, `queued_for_older`, `held`, `dropped` or `passed_over`: of `dropped` and
+    /// `passed_over` the client does not get the message.
     pub outcome: String,
     /// Reason of a drop, as in `$SYS/broker/publish/messages/dropped`; null otherwise.
     pub drop_reason: Option<String>,

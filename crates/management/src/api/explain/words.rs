@@ -1,6 +1,8 @@
 //! The steps of a packet in words.
 
-use thrum_broker::{DecidedBy, Foreseen, GroupAnswer, QueueState, Step, StepCheck, StepOutcome};
+use thrum_broker::{
+    DecidedBy, DropReason, Foreseen, GroupAnswer, QueueState, Step, StepCheck, StepOutcome,
+};
 use thrum_figures::{bytes, fraction};
 
 use super::super::timeline::dropped;
@@ -96,8 +98,25 @@ pub(super) fn foreseen(foreseen: Foreseen, queue: QueueState) -> String {
         Foreseen::Held => {
             format!("its publisher waits for room: {messages} of {messages_max} messages wait")
         }
+        Foreseen::Dropped(DropReason::QueueFull) => {
+            format!(
+                "dropped: {}",
+                full(messages, messages_max, queue.is_connected)
+            )
+        }
         Foreseen::Dropped(reason) => format!("dropped: {}", dropped(reason)),
     }
+}
+
+/// That a queue is full, and whether it is so because its client is away.
+fn full(messages: usize, messages_max: u32, is_connected: bool) -> String {
+    let away = if is_connected {
+        ""
+    } else {
+        "; the client is away"
+    };
+    let reason = dropped(DropReason::QueueFull);
+    format!("{reason}, {messages} of {messages_max} messages wait{away}")
 }
 
 /// The choice of a member in words.
@@ -121,6 +140,14 @@ pub(super) fn group(group: &GroupAnswer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_for_a_full_queue_is_said_to_be_dropped_and_whether_its_client_is_away() {
+        let words = "the queue is full (limits.client.queue), 1000 of 1000 messages wait";
+        assert_eq!(full(1000, 1000, true), words);
+        let away = format!("{words}; the client is away");
+        assert_eq!(full(1000, 1000, false), away);
+    }
 
     #[test]
     fn a_size_has_its_unit_and_a_number_none() {

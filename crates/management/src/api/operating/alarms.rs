@@ -1,8 +1,11 @@
 //! `/alarms`: what somebody has to do something about, now and before.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::alarms::{Past, Standing};
@@ -23,6 +26,16 @@ pub struct Alarm {
     pub what: String,
     /// What to do.
     pub fix: String,
+    /// The figures and names of `what` and `fix` by their names, which stay the same in later
+    /// versions; with `name` they are enough to say it in another language.
+    #[serde(default)]
+    pub arguments: BTreeMap<String, Value>,
+    /// Lines for a shell that show more, or do it.
+    #[serde(default)]
+    pub commands: Vec<String>,
+    /// The same as requests of this API.
+    #[serde(default)]
+    pub requests: Vec<String>,
     /// Since when.
     #[schema(format = DateTime)]
     pub raised_at: String,
@@ -100,12 +113,17 @@ pub(super) async fn history(
 
 impl From<Standing> for Alarm {
     fn from(alarm: Standing) -> Self {
+        let arguments = alarm.arguments.into_iter();
+        let arguments = arguments.map(|(name, value)| (name.to_owned(), value));
         Self {
             name: alarm.name.name().to_owned(),
             severity: alarm.name.severity().name().to_owned(),
             of: (!alarm.of.is_empty()).then_some(alarm.of),
             what: alarm.what,
             fix: alarm.fix,
+            arguments: arguments.collect(),
+            commands: alarm.commands,
+            requests: alarm.requests.into_iter().map(ToOwned::to_owned).collect(),
             raised_at: timestamp(alarm.since),
         }
     }

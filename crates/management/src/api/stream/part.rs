@@ -12,6 +12,7 @@ use super::super::topics::{Topic, TopicInFull, TopicMessage};
 use super::super::{ApiState, Problem};
 use super::declared::{ClientRows, Part, Payloads};
 use super::state::{Content, Row, Rows, State};
+use crate::timestamp::timestamp;
 
 /// Rates are of this time, however often they are told: at 250 ms they would jump.
 const RATE_TIME: Duration = Duration::from_secs(1);
@@ -118,6 +119,7 @@ async fn topics(
         "node": node,
         "others": found.others,
         "more": found.next.is_some(),
+        "observed_since": timestamp(found.observed_since),
         "payloads_left_out": payloads.left_out(),
     });
     let mut rows = Rows::new(&head);

@@ -157,6 +157,8 @@ async fn a_stream_shows_what_it_declared_and_then_what_changes() {
         (&topics["under"], &topics["rows"]),
         (&json!(""), &json!([]))
     );
+    let observed_since = topics["observed_since"].clone();
+    assert!(observed_since.is_string(), "{topics}");
     assert_eq!(events.of("topic").await["topic"], "site/a");
     api.publish("site/a", "21.5");
     let (mut topics, mut topic) = (Value::Null, Value::Null);
@@ -169,6 +171,7 @@ async fn a_stream_shows_what_it_declared_and_then_what_changes() {
     }
     assert_eq!(topics["order"], json!(["site"]));
     assert_eq!(topics["rows"][0]["messages"], 1);
+    assert_eq!(topics["observed_since"], observed_since);
     assert_eq!(topic["detail"]["values"][0]["payload"], "21.5");
     assert_eq!(topic["detail"]["publishers"][0]["client_id"], Value::Null);
 }

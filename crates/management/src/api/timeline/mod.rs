@@ -2,7 +2,7 @@
 
 mod words;
 
-pub(super) use words::dropped;
+pub(super) use words::{dropped, span};
 
 use axum::Json;
 use axum::extract::State;

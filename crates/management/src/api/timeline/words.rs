@@ -56,7 +56,7 @@ fn happened(event: &ClientEvent) -> String {
             "session ended: the client connected with a clean start".to_owned()
         }
         ClientEvent::SessionEnded(SessionEnd::ByOperator) => {
-            "session ended by the administrator of the broker".to_owned()
+            "session ended by an operator; the audit log has who it was".to_owned()
         }
         ClientEvent::Subscribed {
             filter,
@@ -201,7 +201,7 @@ fn seconds(millis: u64) -> String {
 }
 
 /// A time in the largest unit that leaves at least two of it.
-fn span(millis: u64) -> String {
+pub(in crate::api) fn span(millis: u64) -> String {
     let secs = millis / 1000;
     match secs {
         0 => format!("{millis} ms"),
@@ -278,6 +278,10 @@ mod tests {
             text(connected),
             "connected from 10.0.0.9:5123 at listener mqtt with MQTT 5.0, keep alive 60 s; a new \
              session, it expires after 60 min"
+        );
+        assert_eq!(
+            text(ClientEvent::SessionEnded(SessionEnd::ByOperator)),
+            "session ended by an operator; the audit log has who it was"
         );
         let subscribed = ClientEvent::Subscribed {
             filter: "a/#".into(),

@@ -9,8 +9,8 @@ use thrum_broker::WaitPlace;
 use thrum_figures::{fraction, latency, percent, ratio, whole};
 
 use super::measured::{Delay, Measured, MessageTimes};
-use super::words;
-use super::{LatencyCauses, NotCause, WhyCause};
+use super::{LatencyCauses, LatencyState, NotCause, WhyCause};
+use super::{unmeasured, words};
 
 /// A cause has at least this part of the time.
 const SHARE_MIN: f64 = 0.05;
@@ -27,7 +27,7 @@ const FAN_OUT_MIN: f64 = 10.0;
 /// A worker that runs this part of the time has no room left.
 pub(super) const BUSY: f64 = 0.9;
 /// A worker that waits for a CPU for this part of the time shares it with too many.
-const STARVED: f64 = 0.25;
+pub(super) const STARVED: f64 = 0.25;
 /// A client that has this part of its segments sent again has a network that loses them.
 pub(super) const LOSSY: f64 = 0.01;
 
@@ -209,12 +209,12 @@ fn lossy_part(measured: &Measured) -> f64 {
 pub(super) fn causes(measured: &Measured) -> LatencyCauses {
     let weights = Weights::of(measured);
     let total = weights.total();
-    let times = measured.times.unwrap_or_default();
-    let moved = moved(measured, &times);
+    let times = measured.times;
+    let moved = moved(measured, &times.unwrap_or_default());
     let messages = (moved + measured.waiting()).max(1.0);
     let mut ranked = LatencyCause::ALL;
     ranked.sort_by(|one, other| weights.get(*other).total_cmp(&weights.get(*one)));
-    let (mut causes, mut not_causes) = (Vec::new(), Vec::new());
+    let (mut causes, mut not_causes, mut not_measured) = (Vec::new(), Vec::new(), Vec::new());
     for cause in ranked {
         let weight = weights.get(cause);
         let share = if total > 0.0 { weight / total } else { 0.0 };
@@ -227,17 +227,34 @@ pub(super) fn causes(measured: &Measured) -> LatencyCauses {
                 sentence: words::because(cause, share, measured),
                 evidence: words::evidence(cause, weight / messages, measured),
                 remedy: words::remedy(cause, measured),
+                commands: Vec::new(),
+                requests: Vec::new(),
             });
-        } else {
-            not_causes.push(NotCause {
-                name: cause.name().to_owned(),
-                share,
-                sentence: words::fact(cause, measured),
-            });
+            continue;
         }
+        let unmeasured = unmeasured::reason(cause, measured).filter(|_| weight == 0.0);
+        let list = if unmeasured.is_some() {
+            &mut not_measured
+        } else {
+            &mut not_causes
+        };
+        let sentence = unmeasured.map(ToOwned::to_owned);
+        list.push(NotCause {
+            name: cause.name().to_owned(),
+            share,
+            sentence: sentence.unwrap_or_else(|| words::fact(cause, measured)),
+        });
     }
+    let state = if causes.is_empty() {
+        unmeasured::state(measured)
+    } else {
+        LatencyState::Slow
+    };
+    let times = times.filter(|_| measured.is_timed()).unwrap_or_default();
     let mean_millis = total / messages;
     LatencyCauses {
+        state,
+        dropped_per_second: measured.per_second(measured.dropped),
         verdict: verdict(&causes, measured, &Moved { moved, mean_millis }),
         messages: whole(moved),
         measured_deliveries: times.deliveries,
@@ -246,6 +263,7 @@ pub(super) fn causes(measured: &Measured) -> LatencyCauses {
         p99_ms: fraction(times.p99_ns) / 1e6,
         causes,
         not_causes,
+        not_measured,
     }
 }
 
@@ -301,7 +319,8 @@ struct Moved {
 }
 
 fn verdict(causes: &[WhyCause], measured: &Measured, of: &Moved) -> String {
-    let messages = verdict_of_messages(causes, measured, of);
+    let dropped = unmeasured::dropped(measured);
+    let messages = format!("{dropped}{}", verdict_of_messages(causes, measured, of));
     if measured.handshakes.full_workers == 0 {
         return messages;
     }
@@ -313,8 +332,13 @@ fn verdict_of_messages(causes: &[WhyCause], measured: &Measured, of: &Moved) -> 
     let mean = latency(whole(of.mean_millis * 1e6));
     let times = measured.times.unwrap_or_default();
     let Some(first) = causes.iter().find(|cause| cause.share > 0.0) else {
-        return match times.deliveries {
-            0 => "nothing is slow: no message waits".to_owned(),
+        return match unmeasured::state(measured) {
+            LatencyState::NotMeasured => unmeasured::nothing(measured),
+            _ if !measured.is_timed() => unmeasured::untimed(measured),
+            _ if measured.dropped > 0 => format!(
+                "those that are delivered take {mean} on average, and 99 % are in the broker for at most {}",
+                latency(times.p99_ns)
+            ),
             _ => format!(
                 "nothing is slow: a message takes {mean} on average, and 99 % are in the broker for at most {}",
                 latency(times.p99_ns)
@@ -349,6 +373,8 @@ mod tests {
             part: 1.0,
             sent: 10_000,
             received: 10_000,
+            sessions: 10,
+            clients: 10,
             times: Some(MessageTimes {
                 every: 1000.0,
                 deliveries: 10,
@@ -502,7 +528,7 @@ mod tests {
         assert!((0.74..0.76).contains(&found.causes[0].share));
         assert!((40.0..40.2).contains(&found.mean_ms), "{}", found.mean_ms);
         assert_eq!(
-            found.causes.len() + found.not_causes.len(),
+            found.causes.len() + found.not_causes.len() + found.not_measured.len(),
             LatencyCause::ALL.len()
         );
     }
@@ -515,9 +541,58 @@ mod tests {
             found.verdict,
             "nothing is slow: a message takes 100µs on average, and 99 % are in the broker for at most 200µs"
         );
+        assert_eq!(found.state, LatencyState::NotSlow);
+    }
+
+    #[test]
+    fn where_no_message_was_delivered_nothing_is_excluded_that_was_not_measured() {
         let quiet = causes(&Measured::default());
-        assert_eq!(quiet.verdict, "nothing is slow: no message waits");
+        assert_eq!(
+            quiet.verdict,
+            "nothing was measured: no message was delivered"
+        );
+        assert_eq!(quiet.state, LatencyState::NotMeasured);
+        assert_eq!((quiet.not_causes.len(), quiet.not_measured.len()), (2, 10));
         assert!(quiet.not_causes.iter().all(|one| one.share == 0.0));
+        // Messages of others were timed, and none of this client.
+        let mut away = healthy();
+        (away.part, away.sent, away.received) = (0.0, 0, 0);
+        (away.sessions, away.clients, away.away) = (1, 0, 1000);
+        let found = causes(&away);
+        assert!(found.verdict.contains("the client is away"), "{found:?}");
+        assert_eq!((found.measured_deliveries, found.p99_ms), (0, 0.0));
+    }
+
+    #[test]
+    fn a_broker_that_drops_messages_is_not_said_to_be_well() {
+        let mut measured = healthy();
+        measured.dropped = 4550;
+        let found = causes(&measured);
+        assert!(!found.verdict.contains("nothing is slow"), "{found:?}");
+        assert!(
+            found
+                .verdict
+                .starts_with("455 messages a second are dropped; those that are"),
+            "{found:?}"
+        );
+        assert!((found.dropped_per_second - 455.0).abs() < 1e-9);
+        (measured.sent, measured.received, measured.times) = (0, 4550, None);
+        assert_eq!(
+            causes(&measured).verdict,
+            "455 messages a second are dropped; nothing was measured: no message was delivered"
+        );
+    }
+
+    #[test]
+    fn busy_cpus_of_the_machine_are_not_excluded_without_a_word() {
+        let said = |ready| {
+            let mut measured = healthy();
+            measured.work.cpu_busy = Some(0.99);
+            measured.work.worker_ready = ready;
+            words::fact(LatencyCause::Cpu, &measured)
+        };
+        assert!(said(None).ends_with("is not known"), "{}", said(None));
+        assert!(said(Some(0.01)).contains("other programs keep them busy"));
     }
 
     #[test]
@@ -572,7 +647,7 @@ mod tests {
         assert_eq!(
             found.verdict,
             "new connections wait: 1 worker has accepted none for 15 s, as 100 handshakes are unfinished; of messages: \
-             nothing is slow: no message waits"
+             nothing was measured: no message was delivered"
         );
         let sentence = &found.causes[0].sentence;
         assert!(sentence.contains("accepted none for 15 s"), "{sentence}");

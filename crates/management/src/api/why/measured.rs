@@ -10,6 +10,8 @@ use thrum_broker::{
 };
 use thrum_figures::{fraction, ratio};
 
+use super::away::Receivers;
+
 /// A write that takes longer than this waits for the receiver, and not for the rest of a turn:
 /// turns end after some milliseconds.
 pub(super) const SLOW_WRITE_NS: u64 = 10_000_000;
@@ -61,6 +63,16 @@ pub(super) struct Measured {
     pub(super) backends: BTreeMap<String, u64>,
     /// By reason, client and topic, the most first.
     pub(super) drops: Vec<DroppedMessages>,
+    /// The workers answered twice, so that `drops` has all that were dropped.
+    pub(super) has_drop_rows: bool,
+    /// The receivers whose full queues dropped most.
+    pub(super) receivers: Receivers,
+    /// Messages that were dropped for all reasons.
+    pub(super) dropped: u64,
+    /// Sessions that the question is about, connected or not, at the end.
+    pub(super) sessions: u64,
+    /// Of these the connected ones, as the largest number of all looks.
+    pub(super) clients: u64,
     /// The workers did not answer some reading.
     pub(super) unanswered: bool,
 }
@@ -229,6 +241,7 @@ impl Measured {
             } else {
                 Vec::new()
             },
+            has_drop_rows: ends.are_answered,
             unanswered: looks.len() < readings.len(),
             ..Self::default()
         };
@@ -251,6 +264,9 @@ impl Measured {
     /// What waited, and for whom.
     fn look(&mut self, before: &Waiting, after: &Waiting, looks: &[&Waiting]) {
         self.away = after.away.messages;
+        self.sessions = after.sessions;
+        let clients = looks.iter().map(|look| look.clients);
+        self.clients = clients.max().unwrap_or(0);
         self.handshakes = after.handshakes;
         let number = fraction(looks.len() as u64);
         for (place, mean) in WaitPlace::ALL.into_iter().zip(&mut self.waits) {
@@ -278,6 +294,12 @@ impl Measured {
     /// Messages that waited somewhere, as a mean of the readings.
     pub(super) fn waiting(&self) -> f64 {
         self.waits.iter().map(|wait| wait.messages).sum()
+    }
+
+    /// Whether the time of some messages in question is known.
+    pub(super) fn is_timed(&self) -> bool {
+        let deliveries = self.times.map_or(0, |times| times.deliveries);
+        deliveries > 0 && self.part > 0.0
     }
 
     /// How much a counter has grown.

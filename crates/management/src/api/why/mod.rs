@@ -1,8 +1,10 @@
 //! `/why`: measures some seconds, and ranks what makes messages slow and what drops them.
 
+mod away;
 mod drops;
 mod latency;
 mod measured;
+mod unmeasured;
 mod words;
 
 use std::collections::BTreeMap;
@@ -17,6 +19,9 @@ use thrum_broker::{DropQuery, ROWS_MAX, WaitingSubject, WildcardText, machine_fi
 use tokio::time::sleep;
 use utoipa::ToSchema;
 
+pub(crate) use self::words::quoted;
+
+use self::away::Receivers;
 use self::measured::{Measured, Reading};
 use super::openapi::{Asked, NotFound};
 use super::request::Body;
@@ -76,9 +81,37 @@ pub struct Why {
     pub notes: Vec<String>,
 }
 
+/// What a measurement of latency has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LatencyState {
+    /// Some cause makes messages slow.
+    Slow,
+    /// Messages were delivered, and none of them is slow.
+    NotSlow,
+    /// No message was delivered, so that nothing was measured.
+    NotMeasured,
+}
+
+/// What a measurement of dropped messages has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DropsState {
+    /// Messages were dropped.
+    Dropping,
+    /// None was dropped.
+    NotDropping,
+    /// The workers did not answer.
+    NotMeasured,
+}
+
 /// Where the time of messages went.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LatencyCauses {
+    /// The answer in a word.
+    pub state: LatencyState,
+    /// Messages that were dropped in a second: with them not all is well, though nothing is slow.
+    pub dropped_per_second: f64,
     /// The answer in a sentence.
     pub verdict: String,
     /// Messages that were delivered meanwhile, about.
@@ -88,27 +121,37 @@ pub struct LatencyCauses {
     /// Mean time of a message within the measurement, of those that were delivered and those that
     /// still wait, in milliseconds.
     pub mean_ms: f64,
-    /// Median of the measured deliveries, in milliseconds.
+    /// Median of the measured deliveries, in milliseconds; 0 if there are none.
     pub p50_ms: f64,
-    /// Their 99th percentile.
+    /// Their 99th percentile; 0 if there are none.
     pub p99_ms: f64,
     /// The causes, the largest first; none if nothing is slow.
     pub causes: Vec<WhyCause>,
     /// What is not the cause.
     pub not_causes: Vec<NotCause>,
+    /// What was not measured, and may be a cause.
+    #[serde(default)]
+    pub not_measured: Vec<NotCause>,
 }
 
 /// Why messages were dropped.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DropCauses {
+    /// The answer in a word.
+    pub state: DropsState,
     /// The answer in a sentence.
     pub verdict: String,
     /// Messages that were dropped meanwhile, with those that the rules denied.
     pub dropped: u64,
+    /// The same in a second.
+    pub dropped_per_second: f64,
     /// The causes, the largest first.
     pub causes: Vec<WhyCause>,
     /// What is not the cause.
     pub not_causes: Vec<NotCause>,
+    /// What was not measured, and may be a cause.
+    #[serde(default)]
+    pub not_measured: Vec<NotCause>,
 }
 
 /// A cause.
@@ -125,16 +168,22 @@ pub struct WhyCause {
     pub evidence: BTreeMap<String, Value>,
     /// What to do about it.
     pub remedy: String,
+    /// Lines for a shell that do it; none if no single one does.
+    #[serde(default)]
+    pub commands: Vec<String>,
+    /// The same as requests of this API.
+    #[serde(default)]
+    pub requests: Vec<String>,
 }
 
-/// Something that is not the cause.
+/// Something that is not the cause, or was not measured.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct NotCause {
     /// Its name, which does not change between versions.
     pub name: String,
     /// Its part, from 0 to 1.
     pub share: f64,
-    /// The figure that tells.
+    /// The figure that tells, or why there is none.
     pub sentence: String,
 }
 
@@ -226,7 +275,28 @@ pub(super) async fn show(
         readings.push(reading);
     }
     drop(permit);
-    Ok(Json(answer(&question, &readings)))
+    let is_whole = question.client.is_none() && question.topic.is_none();
+    let mut measured = Measured::between(&readings, is_whole);
+    measured.receivers = receivers(api, &measured).await?;
+    Ok(Json(answer(&question, measured)))
+}
+
+/// The sessions of those for which most messages were dropped.
+async fn receivers(api: ApiState, measured: &Measured) -> Result<Receivers, Problem> {
+    if measured.drops.is_empty() {
+        return Ok(Receivers::default());
+    }
+    let drops = measured.drops.clone();
+    let found = api
+        .query(move |queries| Receivers::look_up(queries, &drops))
+        .await;
+    match found {
+        // Without them all drops are those of connected clients.
+        Err(problem) if problem.status == StatusCode::GATEWAY_TIMEOUT.as_u16() => {
+            Ok(Receivers::default())
+        }
+        other => other,
+    }
 }
 
 /// Too many measurements run.
@@ -286,10 +356,11 @@ async fn read(
     })
 }
 
-/// The answer from the readings.
-fn answer(question: &WhyQuestion, readings: &[Reading]) -> Why {
+/// The answer from what was measured.
+fn answer(question: &WhyQuestion, mut measured: Measured) -> Why {
     let is_whole = question.client.is_none() && question.topic.is_none();
-    let measured = Measured::between(readings, is_whole);
+    let drops = drops::causes(&measured, is_whole);
+    measured.dropped = drops.dropped;
     let latency = latency::causes(&measured);
     let wants = |what| question.what.is_none_or(|wanted| wanted == what);
     Why {
@@ -297,7 +368,7 @@ fn answer(question: &WhyQuestion, readings: &[Reading]) -> Why {
         seconds: measured.millis / 1000.0,
         notes: notes(question, &measured, &latency.causes),
         latency: wants(WhyWhat::Slow).then_some(latency),
-        drops: wants(WhyWhat::Drops).then(|| drops::causes(&measured, is_whole)),
+        drops: wants(WhyWhat::Drops).then_some(drops),
     }
 }
 
@@ -404,6 +475,8 @@ mod tests {
             sentence: String::new(),
             evidence: BTreeMap::new(),
             remedy: String::new(),
+            commands: Vec::new(),
+            requests: Vec::new(),
         }];
         let said = notes(&question, &measured, &causes).join("; ");
         for expected in [

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use thrum_broker::WaitPlace;
 use thrum_figures::{bytes, count, figure, fraction, latency, percent, ratio, whole};
 
-use super::latency::{LOSSY, LatencyCause};
+use super::latency::{BUSY, LOSSY, LatencyCause, STARVED};
 use super::measured::{Delay, Measured, SlowClient};
 
 /// Clients that a sentence names.
@@ -78,7 +78,7 @@ fn mean(measured: &Measured, millis: f64) -> String {
 }
 
 /// A number and what is counted.
-fn counted(number: u64, one: &str, many: &str) -> String {
+pub(super) fn counted(number: u64, one: &str, many: &str) -> String {
     if number == 1 {
         format!("1 {one}")
     } else {
@@ -110,14 +110,16 @@ fn named(
     let all = all.filter(|client| places.contains(&client.place));
     let some: Vec<String> = all
         .take(NAMED_MAX)
-        .map(|client| {
-            let name = &client.client_id;
-            let end = name.floor_char_boundary(NAME_BYTES_MAX);
-            let more = if end < name.len() { "…" } else { "" };
-            format!("{}{more} ({})", &name[..end], words(client))
-        })
+        .map(|client| format!("{} ({})", shortened(&client.client_id), words(client)))
         .collect();
     some.join(", ")
+}
+
+/// A client identifier in a sentence.
+pub(super) fn shortened(client_id: &str) -> String {
+    let end = client_id.floor_char_boundary(NAME_BYTES_MAX);
+    let more = if end < client_id.len() { "…" } else { "" };
+    format!("{}{more}", &client_id[..end])
 }
 
 /// What is known of a client that is behind.
@@ -425,6 +427,16 @@ fn cpu(measured: &Measured) -> String {
     if let Some(stolen) = work.cpu_stolen {
         parts.push(format!("the hypervisor took {}", percent(stolen)));
     }
+    if work.cpu_busy.is_some_and(|busy| busy > BUSY) {
+        parts.push(
+            match work.worker_ready {
+                None => "whether a worker was kept waiting for one is not known",
+                Some(ready) if ready > STARVED => "other programs may need them too",
+                Some(_) => "other programs keep them busy, and a worker still gets one soon",
+            }
+            .to_owned(),
+        );
+    }
     if parts.is_empty() {
         return "the system does not tell the time of its CPUs".to_owned();
     }
@@ -590,7 +602,7 @@ pub(super) fn remedy(cause: LatencyCause, measured: &Measured) -> String {
 }
 
 /// A client identifier as an argument in a shell.
-fn quoted(client_id: &str) -> String {
+pub(crate) fn quoted(client_id: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:/@".contains(&byte);
     if !client_id.is_empty() && client_id.bytes().all(is_plain) {
         return client_id.to_owned();

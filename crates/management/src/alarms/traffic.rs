@@ -1,0 +1,290 @@
+//! The rules of messages: drops, full queues, sinks and overload.
+
+use serde_json::json;
+use thrum_broker::config::AlarmsConfig;
+use thrum_figures::count;
+
+use super::affected::{Affected, remedy};
+use super::name::AlarmName;
+use super::rules::{Level, Reading, counted, holds, reading};
+use super::seen::{SINK_TIME, Seen};
+
+/// Reasons of drops that the text names.
+const REASONS_MAX: usize = 3;
+
+/// What the rules of messages say.
+pub(super) fn readings(seen: &Seen, thresholds: &AlarmsConfig) -> Vec<Reading> {
+    let dropped: u64 = seen.drops.iter().map(|drops| drops.count).sum();
+    let millis = u64::try_from(seen.span.as_millis()).unwrap_or(u64::MAX);
+    // Counts of ten seconds are too few to be compared with a number a minute exactly.
+    let per_minute = dropped.saturating_mul(60_000).checked_div(millis.max(1));
+    let threshold = u64::from(thresholds.drops);
+    let has_drops = threshold > 0 && dropped > 0 && per_minute >= Some(threshold);
+    let mut readings = vec![
+        Reading {
+            level: holds(has_drops),
+            ..drops_going_on(seen, dropped)
+        },
+        overload(seen),
+    ];
+    // Without a threshold nobody counts them, and an alarm from before is over.
+    let unwatched = (thresholds.queues == 0).then(Affected::default);
+    if let Some(full) = seen.full_queues.as_ref().or(unwatched.as_ref()) {
+        let threshold = u64::from(thresholds.queues);
+        readings.push(Reading {
+            level: holds(threshold > 0 && full.clients >= threshold),
+            ..queues_nearly_full(full)
+        });
+    }
+    readings.extend(seen.sinks.iter().map(|sink| {
+        Reading {
+            of: sink.name.clone(),
+            ..reading(
+                AlarmName::SinkNotDelivering,
+                holds(sink.waiting > 0 && sink.stuck >= SINK_TIME),
+                format!(
+                    "the sink has written nothing for {} s, {}, {}",
+                    sink.stuck.as_secs(),
+                    counted(sink.waiting, "message waits", "messages wait"),
+                    counted(sink.failures, "write has failed", "writes have failed")
+                ),
+                "look at its target: the log of the broker has the error of the last write",
+            )
+            .with([
+                ("stuck_secs", json!(sink.stuck.as_secs())),
+                ("waiting", json!(sink.waiting)),
+                ("failures", json!(sink.failures)),
+            ])
+        }
+    }));
+    readings
+}
+
+/// Messages that are dropped, for whom and why.
+fn drops_going_on(seen: &Seen, dropped: u64) -> Reading {
+    let reasons = seen.drops.iter().take(REASONS_MAX);
+    let words: Vec<String> = reasons
+        .clone()
+        .map(|drops| match seen.drops.len() {
+            1 => reason_words(&drops.reason).to_owned(),
+            _ => format!("{} {}", count(drops.count), reason_words(&drops.reason)),
+        })
+        .collect();
+    let list = reasons.map(|drops| json!({ "reason": drops.reason, "messages": drops.count }));
+    let losers = seen.losers.as_ref().filter(|losers| losers.clients > 0);
+    let whom = losers.map_or_else(String::new, |losers| format!(" for {}", losers.who()));
+    reading(
+        AlarmName::DropsGoingOn,
+        Level::Over,
+        format!(
+            "{} dropped within {} s{whom}: {}",
+            counted(dropped, "message was", "messages were"),
+            seen.span.as_secs(),
+            words.join(", ")
+        ),
+        &match losers {
+            Some(_) if is_full(seen) => remedy(losers),
+            _ => "find the clients that miss them, and the cause: a measurement of ten seconds names it".to_owned(),
+        },
+    )
+    .with([
+        ("messages", json!(dropped)),
+        ("seconds", json!(seen.span.as_secs())),
+        ("reasons", list.collect()),
+    ])
+    .about(losers, "dropping")
+    .asking(["GET /api/v1/drops"])
+    .and("thrum why drops")
+}
+
+/// Whether most are dropped because a queue is full.
+fn is_full(seen: &Seen) -> bool {
+    let first = seen.drops.first();
+    first.is_some_and(|drops| ["queue_full", "queue_oldest"].contains(&&*drops.reason))
+}
+
+/// A reason of a drop in words.
+fn reason_words(reason: &str) -> &str {
+    match reason {
+        "queue_full" => "the queue is full",
+        "queue_oldest" => "the oldest of a full queue",
+        "queue_age" => "too long in the queue",
+        "offline" => "QoS 0 while the client is away",
+        "slow_consumer" => "QoS 0 while the client does not read",
+        "too_large" => "larger than the client takes",
+        "expired" => "expired",
+        "outside_mount" => "outside of the mount point",
+        "not_allowed" => "the rules deny them",
+        "memory_short" => "memory is short",
+        "no_shared_member" => "no member of the shared group takes them",
+        "retained_refused" => "a limit of retained messages is reached",
+        other => other,
+    }
+}
+
+fn overload(seen: &Seen) -> Reading {
+    let workers = seen.overloaded.iter().map(ToString::to_string);
+    let workers: Vec<String> = workers.collect();
+    let who = match &workers[..] {
+        [only] => format!(
+            "worker {only} leaves new connections in the backlog, or reads publishers less: its"
+        ),
+        _ => format!(
+            "workers {} leave new connections in the backlog, or read publishers less: their",
+            workers.join(", ")
+        ),
+    };
+    reading(
+        AlarmName::Overload,
+        holds(!workers.is_empty()),
+        format!("{who} turns take long, or memory is short"),
+        "find the cause; limit the rate of publishers, or use more cores",
+    )
+    .with([("workers", json!(seen.overloaded))])
+    .by(["thrum why slow", "thrum status"])
+    .asking(["POST /api/v1/why", "GET /api/v1/status"])
+}
+
+fn queues_nearly_full(full: &Affected) -> Reading {
+    let what = match (full.only(), &full.worst) {
+        (Some(only), _) => {
+            let away = only.away_secs.map_or("", |_| ", and the client is away");
+            format!(
+                "the queue of {} is {}{away}",
+                only.client_id,
+                only.fullness()
+            )
+        }
+        (None, Some(worst)) => format!(
+            "the queues of {} are at least four fifths full; that of {} is {}",
+            full.who(),
+            worst.client_id,
+            worst.fullness()
+        ),
+        (None, None) => format!(
+            "{} at least four fifths full",
+            counted(
+                full.clients,
+                "queue of a client is",
+                "queues of clients are"
+            )
+        ),
+    };
+    let is_full = full
+        .worst
+        .as_ref()
+        .is_some_and(|one| one.queue_percent >= 100);
+    let then = if is_full {
+        "messages for a full queue are dropped"
+    } else {
+        "messages are dropped when one is full"
+    };
+    reading(
+        AlarmName::QueuesNearlyFull,
+        Level::Over,
+        format!("{what}; {then}"),
+        &remedy(Some(full)),
+    )
+    .about(Some(full), "queue")
+    .asking(["GET /api/v1/clients?problem=queue"])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::affected::AffectedClient;
+    use super::super::seen::DropsSeen;
+    use super::*;
+
+    fn calm() -> Seen {
+        Seen {
+            span: Duration::from_secs(10),
+            full_queues: Some(Affected::default()),
+            ..Seen::default()
+        }
+    }
+
+    /// So many clients, of which `archive` has the fullest queue.
+    fn affected(clients: u64, away_secs: Option<u64>, queue_percent: u64) -> Affected {
+        Affected {
+            clients,
+            worst: Some(AffectedClient {
+                client_id: "archive".to_owned(),
+                away_secs,
+                queued: 10 * queue_percent,
+                queue_max: 1000,
+                queue_percent,
+            }),
+        }
+    }
+
+    /// The reading of that name.
+    fn said(seen: &Seen, name: AlarmName) -> Reading {
+        let mut all = readings(seen, &AlarmsConfig::default()).into_iter();
+        all.find(|one| one.name == name).unwrap()
+    }
+
+    #[test]
+    fn one_client_with_a_full_queue_is_named_with_its_cure() {
+        let said = |full| {
+            let seen = Seen {
+                full_queues: Some(full),
+                ..calm()
+            };
+            said(&seen, AlarmName::QueuesNearlyFull)
+        };
+        let away = said(affected(1, Some(480), 100));
+        assert_eq!(
+            away.what,
+            "the queue of archive is full (1 000 of 1 000 messages), and the client is away; \
+             messages for a full queue are dropped"
+        );
+        assert!(away.fix.starts_with("bring archive back"), "{}", away.fix);
+        assert_eq!(away.arguments["client_id"], "archive");
+        assert_eq!(away.arguments["away_secs"], 480);
+        let kick = "thrum clients kick archive --session";
+        assert_eq!(away.commands, ["thrum clients get archive", kick]);
+        let slow = said(affected(1, None, 84));
+        assert!(
+            slow.what.contains("archive is 84 % full (840 of 1 000"),
+            "{slow:?}"
+        );
+        assert!(
+            slow.fix.starts_with("let archive read faster"),
+            "{}",
+            slow.fix
+        );
+        let three = said(affected(3, None, 100));
+        assert!(
+            three.what.starts_with("the queues of 3 clients are"),
+            "{three:?}"
+        );
+        assert_eq!(three.commands, ["thrum clients ls --filter problem=queue"]);
+    }
+
+    #[test]
+    fn drops_are_told_with_the_client_that_misses_them_and_words_for_the_reason() {
+        let mut seen = calm();
+        seen.drops = vec![DropsSeen {
+            reason: "queue_full".to_owned(),
+            count: 4550,
+        }];
+        seen.losers = Some(affected(1, Some(480), 100));
+        let one = said(&seen, AlarmName::DropsGoingOn);
+        assert_eq!(
+            one.what,
+            "4 550 messages were dropped within 10 s for the client archive, which is away: \
+             the queue is full"
+        );
+        assert!(one.fix.starts_with("bring archive back"), "{}", one.fix);
+        assert_eq!(one.arguments["reasons"][0]["reason"], "queue_full");
+        assert_eq!(one.arguments["messages"], 4550);
+        seen.losers = None;
+        let unknown = said(&seen, AlarmName::DropsGoingOn);
+        assert_eq!(
+            unknown.what,
+            "4 550 messages were dropped within 10 s: the queue is full"
+        );
+    }
+}
