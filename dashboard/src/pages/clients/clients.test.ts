@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { USUAL, columnsOf } from './columns';
-import { hasTerm, term, termsOf, toggled } from './filter';
+import { hasTerm, idOf, isUnfinished, term, termsOf, toggled } from './filter';
 
 describe('filters', () => {
   test('a value in quotes is one term', () =>
@@ -14,6 +14,19 @@ describe('filters', () => {
     expect(toggled('queue>1', 'problem', 'slow')).toBe('queue>1 problem=slow');
     expect(toggled('problem=slow queue>1', 'problem', 'queue')).toBe('queue>1 problem=queue');
     expect(toggled('queue>1 problem=slow', 'problem', 'slow')).toBe('queue>1');
+  });
+  test('names one client if it asks for nothing else', () => {
+    expect(['device-17', 'client=device-17', '"a b"', 'client="a \\"b\\""'].map(idOf)).toEqual([
+      'device-17',
+      'device-17',
+      'a b',
+      'a "b"',
+    ]);
+    expect(['', 'user=al', 'queue>1', 'dev*', 'device-17 queue>1'].map(idOf)).toEqual(Array(5).fill(null));
+  });
+  test('is not asked in the middle of a term', () => {
+    expect(['queue>', 'user=', 'a user="x y'].map(isUnfinished)).toEqual([true, true, true]);
+    expect(['', 'dev', 'queue>1', 'user="x y"'].map(isUnfinished)).toEqual([false, false, false, false]);
   });
   test('knows its terms', () => {
     expect(hasTerm('state=connected', 'state', 'connected')).toBe(true);
