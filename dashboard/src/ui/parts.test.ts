@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { CLIENT_LOOK, clientState } from './clientState';
+import { CLIENT_LOOK, alsoAway, clientState } from './clientState';
 import { csv, tableOf } from './download';
 import { verdictOf } from './health.svelte';
 import { freshPassword } from './password';
@@ -32,6 +32,11 @@ describe('the state of a client', () => {
   test('is connected or away without one', () => {
     expect(clientState({ connected: true, problems: [] })).toBe('connected');
     expect(clientState({ connected: false, problems: [] })).toBe('away');
+  });
+  test('tells of a client with a problem that it is away, too', () => {
+    expect(alsoAway({ connected: false, problems: ['dropping'] })).toBe(true);
+    expect(alsoAway({ connected: true, problems: ['dropping'] })).toBe(false);
+    expect(alsoAway({ connected: false, problems: [] })).toBe(false);
   });
   test('a problem that this page does not know is none', () =>
     expect(clientState({ connected: true, problems: ['new one'] })).toBe('connected'));

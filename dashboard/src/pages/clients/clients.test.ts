@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { USUAL, columnsOf } from './columns';
 import { hasTerm, idOf, isUnfinished, term, termsOf, toggled } from './filter';
+import { sayOf } from './say';
 
 describe('filters', () => {
   test('a value in quotes is one term', () =>
@@ -31,6 +32,14 @@ describe('filters', () => {
   test('knows its terms', () => {
     expect(hasTerm('state=connected', 'state', 'connected')).toBe(true);
     expect(hasTerm('state=connected', 'state', 'persistent')).toBe(false);
+  });
+});
+
+describe('the sentence about problems', () => {
+  test('does not count clients that are away among those that are connected', () => {
+    expect(sayOf(2, 2)).toBe('say.problems');
+    expect(sayOf(1, 0)).toBe('say.problems.away');
+    expect(sayOf(3, 2)).toBe('say.problems.both');
   });
 });
 

@@ -3,6 +3,9 @@ import type english from './en';
 
 const chinese: Catalogue<keyof typeof english> = {
   'say.problems': '已连接 {connected} 个，其中**{n} 个客户端需要处理**。',
+  'say.problems.away': '**{n} 个离线的客户端需要处理。**已连接的 {connected} 个没有问题。',
+  'say.problems.both':
+    '**{n} 个客户端需要处理：**已连接的 {connected} 个中有 {here} 个，另有 {gone} 个离线。',
   'say.ok': '**一切正常：**{connected} 个客户端已连接，都没有问题。',
   'say.filtered': '{all} 个客户端中有 **{n} 个**符合筛选条件。',
   'say.asking': '正在询问服务器…',
