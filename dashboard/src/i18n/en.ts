@@ -158,7 +158,7 @@ export default {
   'drop.queue_full': 'queue of the client full',
   'drop.queue_oldest': 'oldest made room for another',
   'drop.queue_age': 'waited too long in a queue',
-  'drop.offline': 'client away, QoS 0',
+  'drop.offline': 'QoS 0, for a client that is away',
   'drop.slow_consumer': 'client takes too slowly, QoS 0',
   'drop.too_large': 'larger than the client accepts',
   'drop.expired': 'expired while waiting',

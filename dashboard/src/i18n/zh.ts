@@ -159,7 +159,7 @@ const chinese: Catalogue<keyof typeof english> = {
   'drop.queue_full': '客户端队列已满',
   'drop.queue_oldest': '最旧的为其他消息让位',
   'drop.queue_age': '在队列中等待过久',
-  'drop.offline': '客户端离线，QoS 0',
+  'drop.offline': 'QoS 0，客户端离线',
   'drop.slow_consumer': '客户端接收过慢，QoS 0',
   'drop.too_large': '超过客户端接受的大小',
   'drop.expired': '等待中过期',
