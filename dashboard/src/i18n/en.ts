@@ -32,7 +32,7 @@ export default {
   'find.topics': 'Topics',
   'find.settings': 'Settings',
   'find.actions': 'Do',
-  'find.below': '{n} below',
+  'find.below': '{n} right below',
   'act.theme': 'Switch between light and dark',
   'act.language': '中文: change the language',
   'act.pause': 'Pause live values',

@@ -34,7 +34,7 @@ const chinese: Catalogue<keyof typeof english> = {
   'find.topics': '主题',
   'find.settings': '设置',
   'find.actions': '操作',
-  'find.below': '下有 {n} 个',
+  'find.below': '直接下级 {n} 个',
   'act.theme': '切换浅色和深色',
   'act.language': 'English：更改语言',
   'act.pause': '暂停实时数值',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { CLIENT_LOOK, alsoAway, clientState } from './clientState';
 import { csv, tableOf } from './download';
-import { verdictOf } from './health.svelte';
+import { countOf, verdictOf } from './health.svelte';
 import { freshPassword } from './password';
 
 describe('CSV', () => {
@@ -52,6 +52,14 @@ describe('health', () => {
   ] as const)('%j with %s drops is %s', (alarms, drops, state) =>
     expect(verdictOf(alarms, drops)).toBe(state),
   );
+});
+
+test('drops and the full queue that is their cause are one thing', () => {
+  const alarms = (...names: string[]) => names.map((name) => ({ name }));
+  expect(countOf(alarms('drops_going_on', 'queues_nearly_full'), 9)).toBe(1);
+  expect(countOf(alarms('cpu_busy', 'queues_nearly_full'), 0)).toBe(2);
+  expect(countOf([], 9)).toBe(1);
+  expect(countOf([], 0)).toBe(0);
 });
 
 describe('a password that is made', () => {
