@@ -52,7 +52,7 @@ export default {
   empty: 'No client has connected yet.',
   'empty.text': 'Home shows how to connect the first one.',
   nothing: 'No client matches {filter}.',
-  'nothing.gone': '**{id} is gone,** {how}.',
+  'nothing.gone': '{id} is gone, {how}.',
   'nothing.story': 'What happened',
   'nothing.clear': 'Remove the filter',
   foot: '{from}–{to} of {n}',

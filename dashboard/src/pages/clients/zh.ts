@@ -53,7 +53,7 @@ const chinese: Catalogue<keyof typeof english> = {
   empty: '还没有客户端连接。',
   'empty.text': '首页说明如何连接第一个。',
   nothing: '没有客户端符合 {filter}。',
-  'nothing.gone': '**{id} 已离开，**{how}。',
+  'nothing.gone': '{id} 已离开，{how}。',
   'nothing.story': '发生了什么',
   'nothing.clear': '清除筛选',
   foot: '{n} 个中的 {from}–{to}',
