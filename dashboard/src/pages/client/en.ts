@@ -18,7 +18,7 @@ export default {
   why: 'Why slow?',
   may: 'May it publish to…?',
   kick: 'Kick…',
-  end: 'End its session…',
+  end: 'End session…',
   ban: 'Ban…',
   story: 'What happened',
   'story.all': 'all',
