@@ -59,7 +59,7 @@ test('home says who loses messages, and shows them with one click', async ({ pag
   });
   await expect(page.locator('canvas').first()).toBeVisible();
   await accessible(page);
-  await page.getByRole('link', { name: 'Open hist-1' }).click();
+  await page.getByRole('link', { name: 'Open hist-1' }).first().click();
   await expect(page.getByRole('heading', { level: 1 })).toContainText('hist-1 loses messages');
   expect(errors).toEqual([]);
 });
