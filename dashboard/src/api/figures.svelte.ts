@@ -56,6 +56,12 @@ class Figures {
     return this.series.latest(name);
   }
 
+  /** A rate as a person reads it, of the last five seconds. */
+  rate(name: string): number | null {
+    void this.version;
+    return this.series.recent(name, 5);
+  }
+
   column(name: string): (number | null)[] {
     void this.version;
     return this.series.column(name);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { SECONDS_KEPT, Series, withGaps } from './series';
+import { SECONDS_KEPT, Series, withGaps, ratePerSecond } from './series';
 
 describe('series', () => {
   test('goes on behind the history', () => {
@@ -38,4 +38,31 @@ describe('series', () => {
       at: [1000, 2000, 3000, 9000],
       columns: [[1, 2, null, 3]],
     }));
+});
+
+test('two values of the same second count once in a sum', () => {
+  const series = new Series();
+  for (const at of [1000, 2000, 2600, 3000, 4000]) series.push(at, { drops: 450 });
+  // 3.4 s since the first value, which stands for a second itself; 3000 is a repetition.
+  expect(series.sum('drops')).toBeCloseTo(450 * (1 + 1 + 0.6 + 1.4));
+  const gap = new Series();
+  gap.push(1000, { drops: 10 });
+  gap.push(60_000, { drops: 10 });
+  expect(gap.sum('drops')).toBe(20);
+});
+
+test('a rate that is read is that of the last seconds, not of one', () => {
+  const series = new Series();
+  [460, 460, 460, 460, 318].forEach((drops, second) => series.push(second * 1000, { drops }));
+  expect(series.recent('drops', 5)).toBeCloseTo(431.6);
+  expect(series.recent('drops', 1)).toBe(318);
+  expect(series.recent('none', 5)).toBeNull();
+});
+
+test('a counter that grew while nobody looked is no rate of a moment', () => {
+  const before = { atMs: 1000, count: 100 };
+  expect(ratePerSecond(before, 49_000, 100 + 48 * 57)).toBe(57);
+  expect(ratePerSecond(before, 2000, 5)).toBeNull();
+  expect(ratePerSecond(before, 1000, 200)).toBeNull();
+  expect(ratePerSecond(null, 1000, 200)).toBeNull();
 });

@@ -52,9 +52,25 @@ export class Series {
     return this.columns.get(name)?.at(-1) ?? null;
   }
 
-  /** The sum of a rate over the kept time: about the number of events. */
+  /** The mean of the last seconds: a rate that a person reads, which one second does not change. */
+  recent(name: string, seconds: number): number | null {
+    const from = (this.at.at(-1) ?? 0) - seconds * 1000;
+    const values = this.column(name).filter((value, index): value is number => {
+      return value !== null && (this.at[index] ?? 0) > from;
+    });
+    return values.length === 0 ? null : values.reduce((all, value) => all + value, 0) / values.length;
+  }
+
+  /**
+   * The sum of a rate over the kept time: about the number of events. A value stands for the time since the one
+   * before it, so that two of the same second count once; it says nothing about a longer gap.
+   */
   sum(name: string): number {
-    return this.column(name).reduce<number>((total, value) => total + (value ?? 0), 0);
+    return this.column(name).reduce<number>((total, value, index) => {
+      const before = this.at[index - 1];
+      const seconds = before === undefined ? 1 : ((this.at[index] ?? 0) - before) / 1000;
+      return total + (value ?? 0) * (seconds > 1.5 ? 1 : seconds);
+    }, 0);
   }
 
   #forget(): void {
@@ -63,6 +79,16 @@ export class Series {
     this.at.splice(0, beyond);
     for (const column of this.columns.values()) column.splice(0, beyond);
   }
+}
+
+/** What a counter of events grew by in a second, between two moments; null when it began anew or no time has passed. */
+export function ratePerSecond(
+  before: { atMs: number; count: number } | null,
+  atMs: number,
+  count: number,
+): number | null {
+  if (before === null || atMs <= before.atMs || count < before.count) return null;
+  return ((count - before.count) * 1000) / (atMs - before.atMs);
 }
 
 /** Columns for a chart, with a null where seconds are missing, so that no line crosses the gap. */

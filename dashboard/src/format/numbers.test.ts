@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { count, figure, joined, memory, millis, percent, rate, short, traffic } from './numbers';
+import { asSent, count, figure, joined, memory, millis, percent, rate, short, traffic } from './numbers';
 
 const plain = (text: string) => text.replaceAll('\u202f', ' ');
 
@@ -59,4 +59,9 @@ describe('numbers', () => {
     expect(plain(joined(traffic(1940)))).toBe('1.94 kB');
     expect(plain(joined(traffic(9_400_000)))).toBe('9.4 MB');
   });
+});
+
+test('a number of a payload is shown as it was sent', () => {
+  expect([21.25, -0.5, 1e21, 3].map(asSent)).toEqual(['21.25', '−0.5', '1e+21', '3']);
+  expect(asSent(1 / 3)).toBe('0.333');
 });

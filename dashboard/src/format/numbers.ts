@@ -26,6 +26,13 @@ export function figure(value: Maybe): string {
   return trim(value.toFixed(digits)).replace('-', '−');
 }
 
+/** A number of a payload as it was sent: 21.25, and with fewer digits only if it has very many. */
+export function asSent(value: Maybe): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) return NONE;
+  const sent = String(value);
+  return sent.length <= 12 ? sent.replace('-', '−') : figure(value);
+}
+
 /** Messages a second: whole numbers when there are many, else one decimal. */
 export function rate(value: Maybe): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return NONE;

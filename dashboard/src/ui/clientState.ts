@@ -12,6 +12,11 @@ export function clientState(client: { connected: boolean; problems: readonly str
   );
 }
 
+/** It has a problem, and no connection: its state alone does not tell. */
+export function alsoAway(client: { connected: boolean; problems: readonly string[] }): boolean {
+  return !client.connected && clientState(client) !== 'away';
+}
+
 export const CLIENT_LOOK: Readonly<Record<ClientState, State>> = {
   dropping: 'bad',
   slow: 'bad',

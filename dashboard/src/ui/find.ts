@@ -34,3 +34,19 @@ export function settingsLike<T extends { key: string; description: string }>(
   const told = settings.filter((one) => !inAll(one.key) && inAll(`${one.key} ${one.description}`));
   return [...named, ...told].slice(0, most);
 }
+
+/** The row that Enter opens if none is chosen: never one that is only a guess, such as a topic that nobody knows. */
+export function firstOf(rows: readonly { guess?: boolean }[]): number {
+  return rows.findIndex((row) => row.guess !== true);
+}
+
+/** The row that a key leads to from another one, or from none (-1). */
+export function rowAfter(at: number, key: 'ArrowDown' | 'ArrowUp', count: number): number {
+  if (count === 0) return -1;
+  return key === 'ArrowDown' ? Math.min(at + 1, count - 1) : Math.max(at - 1, 0);
+}
+
+/** What is typed may be a topic by its full name: it has levels. A single word is one only if the broker knows it. */
+export function namesTopic(words: string): boolean {
+  return words.includes('/');
+}

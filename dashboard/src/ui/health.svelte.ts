@@ -14,6 +14,13 @@ export function verdictOf(alarms: readonly { severity: string }[], drops: number
   return 'ok';
 }
 
+/** How many things there are to look at. Messages that are dropped, and queues that are full, are one. */
+export function countOf(alarms: readonly { name: string }[], drops: number): number {
+  const losing = ['drops_going_on', 'queues_nearly_full'];
+  const others = alarms.filter((alarm) => !losing.includes(alarm.name)).length;
+  return others + (drops > 0 || others < alarms.length ? 1 : 0);
+}
+
 const ASK_MS = 10_000;
 
 class Health {
@@ -50,14 +57,11 @@ class Health {
 
   /** Messages that are dropped now, a second. */
   get dropping(): number {
-    return figures.now('drops') ?? 0;
+    return figures.rate('drops') ?? 0;
   }
 
-  /** Alarms; drops count once, whether their alarm is raised yet or not. */
   get count(): number {
-    const alarms = this.alarms ?? [];
-    const told = alarms.some((alarm) => alarm.name === 'drops_going_on');
-    return alarms.length + (this.dropping > 0 && !told ? 1 : 0);
+    return countOf(this.alarms ?? [], this.dropping);
   }
 
   get state(): State {

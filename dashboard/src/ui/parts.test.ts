@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { CLIENT_LOOK, clientState } from './clientState';
+import { CLIENT_LOOK, alsoAway, clientState } from './clientState';
 import { csv, tableOf } from './download';
-import { verdictOf } from './health.svelte';
+import { countOf, verdictOf } from './health.svelte';
 import { freshPassword } from './password';
 
 describe('CSV', () => {
@@ -33,6 +33,11 @@ describe('the state of a client', () => {
     expect(clientState({ connected: true, problems: [] })).toBe('connected');
     expect(clientState({ connected: false, problems: [] })).toBe('away');
   });
+  test('tells of a client with a problem that it is away, too', () => {
+    expect(alsoAway({ connected: false, problems: ['dropping'] })).toBe(true);
+    expect(alsoAway({ connected: true, problems: ['dropping'] })).toBe(false);
+    expect(alsoAway({ connected: false, problems: [] })).toBe(false);
+  });
   test('a problem that this page does not know is none', () =>
     expect(clientState({ connected: true, problems: ['new one'] })).toBe('connected'));
   test('has a look', () => expect(CLIENT_LOOK.dropping).toBe('bad'));
@@ -47,6 +52,14 @@ describe('health', () => {
   ] as const)('%j with %s drops is %s', (alarms, drops, state) =>
     expect(verdictOf(alarms, drops)).toBe(state),
   );
+});
+
+test('drops and the full queue that is their cause are one thing', () => {
+  const alarms = (...names: string[]) => names.map((name) => ({ name }));
+  expect(countOf(alarms('drops_going_on', 'queues_nearly_full'), 9)).toBe(1);
+  expect(countOf(alarms('cpu_busy', 'queues_nearly_full'), 0)).toBe(2);
+  expect(countOf([], 9)).toBe(1);
+  expect(countOf([], 0)).toBe(0);
 });
 
 describe('a password that is made', () => {

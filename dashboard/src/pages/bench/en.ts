@@ -81,7 +81,7 @@ export default {
   'f.target.hint': 'Without an address, the load goes to this broker.',
   'f.user': 'User name',
   'f.password': 'Password',
-  'f.login': 'The broker asks for a user name',
+  'f.login': 'Connect with a user name and password',
   'f.hold': 'Measured time',
   'f.hold.hint': 'seconds',
   'f.clients': 'Clients',

@@ -80,7 +80,7 @@ const chinese: Catalogue<keyof typeof english> = {
   'f.target.hint': '不填地址时，负载发往此服务器。',
   'f.user': '用户名',
   'f.password': '密码',
-  'f.login': '服务器要求用户名',
+  'f.login': '使用用户名和密码连接',
   'f.hold': '测量时间',
   'f.hold.hint': '秒',
   'f.clients': '客户端',

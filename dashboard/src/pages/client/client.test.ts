@@ -42,6 +42,10 @@ describe('the story of a client', () => {
       head: 'Disconnected after 3 h',
       rest: 'Keep alive missed: nothing received',
     }));
+  test('writes numbers of messages as the page does', () =>
+    expect(told('192352 messages dropped within 7 min: the queue is full').head).toBe(
+      '192\u202f352 messages dropped within 7 min',
+    ));
   test('a sentence without a cause is whole', () =>
     expect(told('taken over')).toEqual({ head: 'Taken over', rest: '' }));
   test('has the newest day first', () =>

@@ -1,5 +1,6 @@
 // The timeline of a client in words.
 import type { Schemas } from '../../api/client';
+import { count } from '../../format/numbers';
 import type { IconName } from '../../ui/icons';
 import type { State } from '../../ui/state';
 
@@ -56,7 +57,9 @@ export interface Told {
 
 /** A sentence of the broker as its main clause and the cause: "disconnected after 3 h: keep alive missed: …". */
 export function told(text: string): Told {
-  const whole = text.charAt(0).toUpperCase() + text.slice(1);
+  // Numbers of messages as everywhere on the page: 192 352.
+  const grouped = text.replace(/\b\d{4,}(?= messages?\b)/g, (digits) => count(Number(digits)));
+  const whole = grouped.charAt(0).toUpperCase() + grouped.slice(1);
   const colon = whole.indexOf(': ');
   const comma = whole.indexOf(', ');
   const semicolon = whole.indexOf('; ');

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { USUAL, columnsOf } from './columns';
-import { hasTerm, term, termsOf, toggled } from './filter';
+import { hasTerm, idOf, isUnfinished, term, termsOf, toggled } from './filter';
+import { sayOf } from './say';
 
 describe('filters', () => {
   test('a value in quotes is one term', () =>
@@ -15,9 +16,30 @@ describe('filters', () => {
     expect(toggled('problem=slow queue>1', 'problem', 'queue')).toBe('queue>1 problem=queue');
     expect(toggled('queue>1 problem=slow', 'problem', 'slow')).toBe('queue>1');
   });
+  test('names one client if it asks for nothing else', () => {
+    expect(['device-17', 'client=device-17', '"a b"', 'client="a \\"b\\""'].map(idOf)).toEqual([
+      'device-17',
+      'device-17',
+      'a b',
+      'a "b"',
+    ]);
+    expect(['', 'user=al', 'queue>1', 'dev*', 'device-17 queue>1'].map(idOf)).toEqual(Array(5).fill(null));
+  });
+  test('is not asked in the middle of a term', () => {
+    expect(['queue>', 'user=', 'a user="x y'].map(isUnfinished)).toEqual([true, true, true]);
+    expect(['', 'dev', 'queue>1', 'user="x y"'].map(isUnfinished)).toEqual([false, false, false, false]);
+  });
   test('knows its terms', () => {
     expect(hasTerm('state=connected', 'state', 'connected')).toBe(true);
     expect(hasTerm('state=connected', 'state', 'persistent')).toBe(false);
+  });
+});
+
+describe('the sentence about problems', () => {
+  test('does not count clients that are away among those that are connected', () => {
+    expect(sayOf(2, 2)).toBe('say.problems');
+    expect(sayOf(1, 0)).toBe('say.problems.away');
+    expect(sayOf(3, 2)).toBe('say.problems.both');
   });
 });
 

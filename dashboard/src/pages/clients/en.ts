@@ -1,5 +1,9 @@
 export default {
   'say.problems': '**{n} {n|client needs|clients need} attention** of {connected} connected.',
+  'say.problems.away':
+    '**{n} {n|client that is away needs|clients that are away need} attention.** The {connected} that {connected|is|are} connected {connected|has|have} no problem.',
+  'say.problems.both':
+    '**{n} clients need attention:** {here} of {connected} connected, and {gone} that {gone|is|are} away.',
   'say.ok':
     '**All is well:** {connected} {connected|client is|clients are} connected, and none has a problem.',
   'say.filtered': '**{n} {n|client|clients}** of {all} {n|matches|match} the filter.',
@@ -48,6 +52,8 @@ export default {
   empty: 'No client has connected yet.',
   'empty.text': 'Home shows how to connect the first one.',
   nothing: 'No client matches {filter}.',
+  'nothing.gone': '{id} is gone, {how}.',
+  'nothing.story': 'What happened',
   'nothing.clear': 'Remove the filter',
   foot: '{from}–{to} of {n}',
   'foot.live': 'live',

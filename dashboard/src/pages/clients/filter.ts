@@ -21,3 +21,21 @@ export function toggled(filter: string, key: string, value: string): string {
   if (terms.includes(wanted)) return terms.filter((one) => one !== wanted).join(' ');
   return [...terms.filter((one) => !one.startsWith(`${key}=`)), wanted].join(' ');
 }
+
+/** The identifier that a filter asks for, if it asks for nothing else: "meter-17", "client=meter-17". */
+export function idOf(filter: string): string | null {
+  const terms = termsOf(filter);
+  const [only] = terms;
+  if (terms.length !== 1 || only === undefined) return null;
+  const value = only.replace(/^client=/, '');
+  const quoted = /^"((?:\\.|[^"\\])*)"$/.exec(value)?.[1];
+  if (quoted !== undefined) return quoted.replace(/\\(.)/g, '$1');
+  return /[=<>*"]/.test(value) ? null : value;
+}
+
+/** While it is typed, a filter may end in the middle of a term: "queue>", `user="a b`. */
+export function isUnfinished(words: string): boolean {
+  const last = termsOf(words).at(-1);
+  if (last === undefined) return false;
+  return /[=<>!]$/.test(last) || (last.replace(/\\./g, '').split('"').length - 1) % 2 === 1;
+}

@@ -3,6 +3,9 @@ import type english from './en';
 
 const chinese: Catalogue<keyof typeof english> = {
   'say.problems': '已连接 {connected} 个，其中**{n} 个客户端需要处理**。',
+  'say.problems.away': '**{n} 个离线的客户端需要处理。**已连接的 {connected} 个没有问题。',
+  'say.problems.both':
+    '**{n} 个客户端需要处理：**已连接的 {connected} 个中有 {here} 个，另有 {gone} 个离线。',
   'say.ok': '**一切正常：**{connected} 个客户端已连接，都没有问题。',
   'say.filtered': '{all} 个客户端中有 **{n} 个**符合筛选条件。',
   'say.asking': '正在询问服务器…',
@@ -50,6 +53,8 @@ const chinese: Catalogue<keyof typeof english> = {
   empty: '还没有客户端连接。',
   'empty.text': '首页说明如何连接第一个。',
   nothing: '没有客户端符合 {filter}。',
+  'nothing.gone': '{id} 已离开，{how}。',
+  'nothing.story': '发生了什么',
   'nothing.clear': '清除筛选',
   foot: '{n} 个中的 {from}–{to}',
   'foot.live': '实时',

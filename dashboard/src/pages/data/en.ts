@@ -55,7 +55,7 @@ export default {
     '**No data leaves this broker by itself.** A sink stores the messages of a topic filter in a file, without a client.',
   'none.more': 'Three lines in the configuration make one, while the broker runs.',
   'none.make': 'Make a sink',
-  'none.write': 'Write these lines into `thrum.toml`; the folder must exist.',
+  'none.write': 'Write these lines into `{file}`; the folder must exist.',
   'none.reload': 'Check them, and let the broker read them.',
   'none.see': 'Each message is a line of JSON.',
   'none.know': 'Good to know',

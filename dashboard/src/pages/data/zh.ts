@@ -53,7 +53,7 @@ const chinese: Catalogue<keyof typeof english> = {
   'none.say': '**没有数据自动离开此服务器。**数据输出把主题过滤器匹配的消息存到文件中，不需要客户端。',
   'none.more': '在服务器运行时，三行配置就能建立一个。',
   'none.make': '建立数据输出',
-  'none.write': '把这几行写入 `thrum.toml`；文件夹必须存在。',
+  'none.write': '把这几行写入 `{file}`；文件夹必须存在。',
   'none.reload': '检查它们，并让服务器读取。',
   'none.see': '每条消息是一行 JSON。',
   'none.know': '须知',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { capital, cureOf, ranked } from './attention';
+import { capital, cureOf, isOpen, ranked } from './attention';
 import { addressOf, isLocal, listenCommand, program, sendCommand, simulateCommand } from './snippets';
 
 const alarm = (name: string, severity: string) => ({
@@ -23,6 +23,35 @@ describe('what needs attention', () => {
     expect(ranked([alarm('queues_nearly_full', 'warning')], [{ value: 'queue', clients: 2 }])).toHaveLength(
       1,
     ));
+  const archive = { client_id: 'archive', connected: false, problems: ['queue', 'dropping'] };
+  test('tells one cause once, with the client that it is', () => {
+    const alarms = [alarm('queues_nearly_full', 'warning'), alarm('drops_going_on', 'warning')];
+    const problems = [
+      { value: 'queue', clients: 1 },
+      { value: 'dropping', clients: 1 },
+    ];
+    expect(ranked(alarms, problems, [archive])).toMatchObject([
+      { kind: 'clients', problem: 'dropping', one: archive },
+    ]);
+    // A queue of another client is another cause.
+    const other = { client_id: 'b', connected: true, problems: ['queue'] };
+    const two = [
+      { value: 'queue', clients: 2 },
+      { value: 'dropping', clients: 1 },
+    ];
+    expect(ranked(alarms, two, [archive, other]).map((item) => item.state)).toEqual(['bad', 'warn']);
+    // Drops for which no client is known keep their alarm.
+    expect(ranked(alarms, [])).toHaveLength(2);
+  });
+  test('says that anybody may connect, unless only this machine can', () => {
+    const at = (bind: string, transport = 'tcp') => ({ transport, state: 'open', bind: [bind] });
+    expect(isOpen(true, 'allowed', [at('0.0.0.0:1883')])).toBe(true);
+    expect(isOpen(true, 'allowed', [at('127.0.0.1:1883'), at('[::1]:1883')])).toBe(false);
+    expect(isOpen(true, 'allowed', [at('0.0.0.0:8080', 'http'), at('127.0.0.1:1883')])).toBe(false);
+    expect(isOpen('loopback', 'allowed', [at('0.0.0.0:1883')])).toBe(false);
+    expect(isOpen(true, 'denied', [at('0.0.0.0:1883')])).toBe(false);
+    expect(ranked([], [], [], true)).toEqual([{ kind: 'open', state: 'info' }]);
+  });
   test('a kind of problem without clients is none', () =>
     expect(ranked([], [{ value: 'slow', clients: 0 }])).toEqual([]));
   test('knows the cure, and nothing for alarms of later versions', () => {

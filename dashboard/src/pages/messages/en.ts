@@ -35,6 +35,12 @@ export default {
   'matrix.offline': 'Messages with QoS 0 for clients that are away are counted in the chart only.',
   'drops.empty': 'No drop is known by client and topic.',
   cure: 'What to change',
+  'cure.away':
+    '**Bring {clients} back.** {n|It is|They are} away, so nothing leaves {n|its queue|their queues}: {n|it is|they are} full.',
+  'cure.away.end':
+    '**Or end {n|its session|their sessions}** if {n|it does|they do} not come back: its page has “End session…”. What waits is lost.',
+  'cure.away.expiry':
+    '**Or keep less.** A shorter session expiry ends the sessions of clients that stay away (`limits.session_expiry`), and a message expiry or `limits.client.queue_age` takes old messages out of the queue.',
   'cure.queue_full':
     '**Let them have more on their way.** The client asks for a larger receive maximum, up to `limits.client.inflight`, or acknowledges sooner.',
   'cure.queue_full.2':

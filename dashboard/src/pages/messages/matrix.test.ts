@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { heat, matrixOf, sumsBy } from './matrix';
+import { heat, matrixOf, shortNames, sumsBy } from './matrix';
 
 const drop = (client: string, topic: string | null, messages: number) => ({
   client_id: client,
@@ -36,4 +36,13 @@ describe('drops', () => {
   test('have a heat in seven steps', () =>
     expect([0, 1, 50, 100].map((value) => heat(value, 100))).toEqual([0, 1, 4, 7]));
   test('nothing has no heat', () => expect(heat(0, 0)).toBe(0));
+});
+
+test('topics that begin or end alike keep what tells them apart', () => {
+  expect(shortNames(['site/a/line4/vibration', 'site/b/line4/vibration'], 13)).toEqual([
+    'a/line…ration',
+    'b/line…ration',
+  ]);
+  expect(shortNames(['site/a/temp', 'site/b/temp'], 13)).toEqual(['a/temp', 'b/temp']);
+  expect(shortNames(['site/a/temp'], 13)).toEqual(['a/temp']);
 });

@@ -59,3 +59,16 @@ export function heat(value: number, most: number): number {
   if (value <= 0 || most <= 0) return 0;
   return Math.max(1, Math.min(7, Math.ceil((value / most) * 7)));
 }
+
+/** Short names of topics that differ: of levels that all have in common only the last one stays. */
+export function shortNames(topics: readonly string[], most: number): string[] {
+  const parts = topics.map((topic) => topic.split('/'));
+  const least = Math.min(...parts.map((levels) => levels.length));
+  let same = 0;
+  while (same < least - 1 && parts.every((levels) => levels[same] === parts[0]?.[same])) same += 1;
+  return parts.map((levels) => {
+    const rest = levels.slice(topics.length > 1 ? same : -2).join('/');
+    const half = Math.floor((most - 1) / 2);
+    return rest.length <= most ? rest : `${rest.slice(0, most - 1 - half)}…${rest.slice(-half)}`;
+  });
+}

@@ -37,6 +37,10 @@ const chinese: Catalogue<keyof typeof english> = {
   'matrix.offline': '发给离线客户端的 QoS 0 消息只计入图表。',
   'drops.empty': '没有按客户端和主题的丢弃记录。',
   cure: '如何改变',
+  'cure.away': '**让 {clients} 恢复连接。**它处于离线状态，队列已满且没有消息发出。',
+  'cure.away.end': '**或者结束它的会话**（如果它不再恢复）：在其页面选择“结束会话…”。等待的消息会丢失。',
+  'cure.away.expiry':
+    '**或者少保留一些。**更短的会话过期时间会结束一直离线的会话（`limits.session_expiry`）；消息过期时间或 `limits.client.queue_age` 会清除队列中的旧消息。',
   'cure.queue_full':
     '**让更多消息在途。**客户端请求更大的接收上限（不超过 `limits.client.inflight`），或更快确认。',
   'cure.queue_full.2': '**或者分担。**共享组 `$share/GROUP/FILTER` 的每个成员各有一个队列。',

@@ -8,6 +8,12 @@ export default {
   'say.slow': '**Slow because of {cause}.** A message takes {mean} on average.',
   'say.fast': '**Nothing is slow.** 99 of 100 messages take at most {p99} in the broker.',
   'say.idle': '**No message was measured,** so nothing can be said about their time.',
+  'say.fast.drops':
+    '**{n} {n|message was|messages were} dropped.** Those that were delivered are not slow: 99 of 100 take at most {p99} in the broker.',
+  'say.unmeasured': '**No delivery was measured,** so nothing can be said about the time of messages.',
+  'say.unmeasured.drops':
+    '**{n} {n|message was|messages were} dropped, and no delivery was measured.** Nothing can be said about their time.',
+  'show.drops': 'Why were they dropped?',
   'say.drops': '**{n} {n|message was|messages were} dropped;** {share}: {cause}.',
   'say.no.drops': '**No message was dropped** while the broker measured.',
   more: 'Measured for {span} at {time}, {n} {n|message|messages}.',
@@ -31,6 +37,10 @@ export default {
   show: 'Show',
   evidence: 'Evidence',
   not: 'Not the cause',
+  unmeasured: 'Not measured',
+  away: 'away',
+  'fix.away':
+    '{clients} {n|is|are} away: bring {n|it|them} back, or end {n|its session|their sessions} on {n|its page|their pages}. A shorter session expiry or message expiry keeps less.',
   notes: 'What limits this answer',
   'ev.client': 'Client',
   'ev.waiting': 'Waiting',

@@ -14,6 +14,8 @@ export default {
   'who.local': 'Clients without a user name are admitted from this machine only.',
   'who.users': 'Nobody is admitted without a user name.',
   'otherwise.allowed': 'What no rule matches is allowed.',
+  'otherwise.open':
+    'No rule denies anything yet. The first user or rule changes that: from then on only what a rule allows is allowed, also for clients without a user name.',
   'otherwise.denied': 'What no rule matches is denied.',
   actions: 'Actions',
   state: 'State',

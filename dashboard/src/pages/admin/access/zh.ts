@@ -17,6 +17,8 @@ const chinese: Catalogue<keyof typeof english> = {
   'who.local': '没有用户名的客户端只能从本机连接。',
   'who.users': '没有用户名不能连接。',
   'otherwise.allowed': '没有规则匹配的操作被允许。',
+  'otherwise.open':
+    '目前没有规则拒绝任何操作。第一个用户或规则会改变这一点：此后只允许规则允许的操作，没有用户名的客户端也是如此。',
   'otherwise.denied': '没有规则匹配的操作被拒绝。',
   actions: '操作',
   state: '状态',

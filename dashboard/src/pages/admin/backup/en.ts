@@ -43,7 +43,7 @@ export default {
   'in.people': 'Administrators, API keys, users, roles, groups, bans',
   'in.config': 'Settings that were made on this dashboard, and their versions',
   'in.audit': 'The audit log, and the filters that are counted',
-  'out.files': 'Not: thrum.toml, conf.d, variables and flags',
+  'out.files': 'Not: configuration files, variables and flags',
   'out.keys': 'Not: certificates, private keys, files of rules and secrets',
   'out.qos': 'Not: messages of QoS 0',
   secret: 'It has payloads in clear text and hashes of passwords: keep it like the data directory.',

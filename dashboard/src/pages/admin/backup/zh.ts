@@ -42,7 +42,7 @@ const chinese: Catalogue<keyof typeof english> = {
   'in.people': '管理员、API 密钥、用户、角色、组、封禁',
   'in.config': '在此管理页面上的设置及其版本',
   'in.audit': '审计日志和被统计的过滤器',
-  'out.files': '不包含：thrum.toml、conf.d、环境变量和启动参数',
+  'out.files': '不包含：配置文件、环境变量和启动参数',
   'out.keys': '不包含：证书、私钥、规则文件和密钥文件',
   'out.qos': '不包含：QoS 0 的消息',
   secret: '其中有明文消息和密码哈希：请像数据目录一样保管。',

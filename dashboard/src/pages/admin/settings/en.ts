@@ -8,7 +8,7 @@ export default {
     '**{n} of your changes {n|is|are} not applied yet;** {restart} {restart|needs|need} a restart. {set} of {all} settings differ from their defaults.',
   'say.waits': '**{n} {n|setting waits|settings wait} for a restart.** Until then the values before hold.',
   'say.failure': '**The last reload was refused;** the configuration before it is in force.',
-  more: 'Order of precedence: default, this page, file ({files}), environment, flag. What a file or the environment sets is pinned and can only be changed there.',
+  more: 'The last of these that sets a key wins: default, this page, file ({files}), environment, flag. What a file or the environment sets is pinned and can only be changed there.',
   'more.memory':
     'This broker has no data directory, so that nothing can be set here. Set `node.data_dir` and restart it, or change the file.',
   'more.denied': 'Your role may look at settings and not change them: that needs the scope `config:write`.',
@@ -33,7 +33,7 @@ export default {
   'group.telemetry': 'Telemetry',
   find: 'Find a setting',
   'show.all': 'all',
-  'show.set': 'set by someone',
+  'show.set': 'not the default',
   'show.pinned': 'pinned',
   'show.waits': 'waits for a restart',
   'show.changed': 'your changes',
