@@ -42,9 +42,8 @@ describe('series', () => {
 
 test('two values of the same second count once in a sum', () => {
   const series = new Series();
-  for (const at of [1000, 2000, 2600, 3000, 4000]) series.push(at, { drops: 450 });
-  // 3.4 s since the first value, which stands for a second itself; 3000 is a repetition.
-  expect(series.sum('drops')).toBeCloseTo(450 * (1 + 1 + 0.6 + 1.4));
+  for (const at of [1000, 2000, 2600, 3200, 4000]) series.push(at, { drops: 450 });
+  expect(series.sum('drops')).toBeCloseTo(450 * 4);
   const gap = new Series();
   gap.push(1000, { drops: 10 });
   gap.push(60_000, { drops: 10 });

@@ -9,7 +9,7 @@ const event = (name: string, second: number) => ({
 afterEach(() => vi.unstubAllGlobals());
 
 test('a client that is gone is told by the end of its connection', () => {
-  const events = [event('connected', 1), event('disconnected', 2), event('will_published', 3)];
+  const events = [event('connected', 1), event('disconnected', 2), event('refused', 3)];
   expect(goneOf({ client_id: 'device-17', events })).toEqual({
     clientId: 'device-17',
     how: 'disconnected',
