@@ -94,7 +94,7 @@ impl ControlSocket {
             .enable_all()
             .build()
             .map_err(failed)?;
-        let (router, changes) = api::router(managed, security, Entrance::Local);
+        let (router, changes) = api::router_and_changes(managed, security, Entrance::Local);
         let interface = Interface { router, changes };
         let thread = std::thread::Builder::new()
             .name("control".to_owned())

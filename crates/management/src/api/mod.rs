@@ -146,9 +146,13 @@ const ANSWER_TIME: Duration = Duration::from_secs(10);
 /// Rows of a page without `limit`.
 const ROWS: usize = 100;
 
-/// All routes, answered by a broker, and by the program around it if there is one; and the permits
-/// of changes, which are all free when no change is under way.
-pub(crate) fn router(
+/// All routes, answered by a broker, and by the program around it if there is one.
+pub fn router(managed: impl Into<Managed>, security: Security, entrance: Entrance) -> Router {
+    router_and_changes(managed, security, entrance).0
+}
+
+/// The same, and the permits of changes, which are all free when no change is under way.
+pub(crate) fn router_and_changes(
     managed: impl Into<Managed>,
     security: Security,
     entrance: Entrance,

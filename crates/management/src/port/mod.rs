@@ -119,7 +119,7 @@ impl HttpServer {
 
 fn router(managed: Managed, security: Security) -> (Router, Shares) {
     let queries = managed.queries.clone();
-    let (router, changes) = api::router(managed, security, Entrance::Port);
+    let (router, changes) = api::router_and_changes(managed, security, Entrance::Port);
     let router = router
         // Pages and probes are small, or not in memory of their own.
         .layer(middleware::from_fn(held::hold))

@@ -118,7 +118,7 @@ impl TestApi {
         config.listeners.clear();
         let broker = Broker::start(config, Access::default()).unwrap();
         let managed = managed(broker.queries());
-        let (router, _) = router(managed, security.clone(), Entrance::Port);
+        let router = router(managed, security.clone(), Entrance::Port);
         Self {
             broker: Some(broker),
             security,

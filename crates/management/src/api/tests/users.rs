@@ -121,7 +121,7 @@ async fn clients_that_another_backend_admitted_stay_and_are_counted_as_left() {
     let addresses = broker.addresses();
     let address = addresses.iter().find_map(Listening::socket_address);
     let managed = Managed::from(broker.queries());
-    (api.router, _) = router(managed, api.security.clone(), Entrance::Port);
+    api.router = router(managed, api.security.clone(), Entrance::Port);
     api.broker.replace(broker).unwrap().stop();
     let admin = api.admin().await;
     let body = json!({ "name": "alice" });
