@@ -156,6 +156,7 @@ export default {
   'del.verb': 'Delete {n} retained {n|message|messages}',
   'del.done': '{n} retained {n|message was|messages were} deleted.',
   'drop.queue_full': 'queue of the client full',
+  'drop.queue_full_away': 'queue of a client that is away full',
   'drop.queue_oldest': 'oldest made room for another',
   'drop.queue_age': 'waited too long in a queue',
   'drop.offline': 'QoS 0, for a client that is away',

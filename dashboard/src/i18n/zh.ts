@@ -157,6 +157,7 @@ const chinese: Catalogue<keyof typeof english> = {
   'del.verb': '删除 {n} 条保留消息',
   'del.done': '已删除 {n} 条保留消息。',
   'drop.queue_full': '客户端队列已满',
+  'drop.queue_full_away': '离线客户端的队列已满',
   'drop.queue_oldest': '最旧的为其他消息让位',
   'drop.queue_age': '在队列中等待过久',
   'drop.offline': 'QoS 0，客户端离线',

@@ -31,17 +31,13 @@ pub(super) struct AffectedClient {
     pub(super) queue_percent: u64,
 }
 
-/// Looks at all sessions; none if the workers do not answer in time.
-pub(super) fn affected(queries: &Queries, problem: ClientProblem) -> Option<Affected> {
+/// Looks at all sessions for queues that are nearly full; none if the workers do not answer in time.
+pub(super) fn affected(queries: &Queries) -> Option<Affected> {
     let queries = queries.clone().with_timeout(LOOK_TIME);
-    let figure = match problem {
-        ClientProblem::Dropping => Figure::Dropped,
-        _ => Figure::QueuePercent,
-    };
     let found = queries
         .sessions(&SessionQuery {
-            filter: SessionFilter::default().and(Condition::Problem(problem)),
-            sort: SortKey::Figure(figure),
+            filter: SessionFilter::default().and(Condition::Problem(ClientProblem::Queue)),
+            sort: SortKey::Figure(Figure::QueuePercent),
             is_descending: true,
             limit: 1,
             cursor: None,
@@ -76,16 +72,7 @@ impl Affected {
         self.worst.as_ref().filter(|_| self.clients == 1)
     }
 
-    /// `the client archive, which is away`, or how many there are.
-    pub(super) fn who(&self) -> String {
-        match (self.only(), self.clients) {
-            (Some(client), _) => format!("the client {}{}", client.client_id, client.presence()),
-            (None, 1) => "1 client".to_owned(),
-            (None, many) => format!("{} clients", count(many)),
-        }
-    }
-
-    /// For the data of an alarm.
+    /// For the data of an alarm: its text has no names, as whoever may not see clients reads it, too.
     pub(super) fn arguments(&self) -> Vec<(&'static str, Value)> {
         let mut arguments = vec![("clients", json!(self.clients))];
         if let Some(worst) = &self.worst {
@@ -102,11 +89,6 @@ impl Affected {
 }
 
 impl AffectedClient {
-    /// That it is away; empty if it is connected.
-    fn presence(&self) -> &'static str {
-        self.away_secs.map_or("", |_| ", which is away")
-    }
-
     /// How full its queue is.
     pub(super) fn fullness(&self) -> String {
         let (queued, most) = (count(self.queued), count(self.queue_max));
@@ -118,18 +100,14 @@ impl AffectedClient {
 }
 
 /// Whether an alarm is about one client that is away, or about one that is connected.
-pub(super) fn remedy(affected: Option<&Affected>) -> String {
-    let Some(client) = affected.and_then(Affected::only) else {
+pub(super) fn remedy(affected: &Affected) -> &'static str {
+    let Some(client) = affected.only() else {
         return "bring clients back that are away, or end their sessions; let connected ones read faster, or \
-                raise limits.client.queue"
-            .to_owned();
+                raise limits.client.queue";
     };
-    let name = &client.client_id;
     if client.away_secs.is_some() {
-        return format!(
-            "bring {name} back, or end its session if nobody needs the messages; a shorter session expiry, or an \
-             expiry of the messages, bounds what is kept for it"
-        );
+        return "bring the client back, or end its session if nobody needs the messages; a shorter session expiry, \
+                or an expiry of the messages, bounds what is kept for it";
     }
-    format!("let {name} read faster or acknowledge sooner, or raise limits.client.queue")
+    "let the client read faster or acknowledge sooner, or raise limits.client.queue"
 }

@@ -16,8 +16,8 @@ mod traffic;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use thrum_broker::Queries;
 use thrum_broker::config::AlarmsConfig;
-use thrum_broker::{ClientProblem, Queries};
 
 use crate::clock::Clock;
 use affected::affected;
@@ -69,19 +69,12 @@ impl Alarms {
     pub fn look(&self, queries: &Queries, outside: &Outside<'_>) {
         let now = self.clock.now();
         let counts_queues = self.state().observer.counts_queues(now, outside.thresholds);
-        let figures = queries.figures();
-        let asks_losers = {
-            let drops = seen::drops_of(&figures);
-            self.state().observer.asks_losers(now, &drops)
-        };
         // Asks the workers, and so is outside of the lock.
-        let full_queues = counts_queues.then(|| affected(queries, ClientProblem::Queue));
-        let losers = asks_losers.then(|| affected(queries, ClientProblem::Dropping));
+        let full_queues = counts_queues.then(|| affected(queries));
         let read = Read {
-            figures,
+            figures: queries.figures(),
             listeners: queries.listeners(),
             full_queues: full_queues.flatten(),
-            losers: losers.flatten(),
         };
         let mut state = self.state();
         let seen: Seen = state.observer.see(now, &read, outside);

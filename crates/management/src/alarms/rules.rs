@@ -66,25 +66,17 @@ impl Reading {
         self
     }
 
-    pub(super) fn and(mut self, command: &str) -> Self {
-        self.commands.push(command.to_owned());
-        self
-    }
-
     /// About clients, and how to find them.
-    pub(super) fn about(mut self, affected: Option<&Affected>, problem: &str) -> Self {
+    pub(super) fn about(mut self, affected: &Affected, problem: &str) -> Self {
         let ls = format!("thrum clients ls --filter problem={problem}");
         self.commands = vec![ls];
-        let Some(affected) = affected else {
-            return self;
-        };
         self.arguments.extend(affected.arguments());
         if let Some(only) = affected.only() {
             let id = quoted(&only.client_id);
             self.commands = vec![format!("thrum clients get {id}")];
             if only.away_secs.is_some() {
                 self.commands
-                    .push(format!("thrum clients kick {id} --session"));
+                    .push(format!("thrum clients kick --session {id}"));
             }
         }
         self
@@ -519,11 +511,7 @@ mod tests {
 
     #[test]
     fn lines_for_a_shell_and_requests_are_apart_from_the_words() {
-        let mut seen = calm();
-        seen.losers = Some(Affected {
-            clients: 2,
-            worst: None,
-        });
+        let seen = calm();
         for one in readings(&seen, &AlarmsConfig::default()) {
             for text in [&one.what, &one.fix] {
                 assert!(

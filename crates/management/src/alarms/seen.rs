@@ -78,8 +78,6 @@ pub(super) struct Read {
     pub(super) listeners: Vec<ListenerState>,
     /// None if they were not counted this time.
     pub(super) full_queues: Option<Affected>,
-    /// Clients that lost messages within the last minute; none if the workers were not asked.
-    pub(super) losers: Option<Affected>,
 }
 
 /// What is seen in one look.
@@ -103,8 +101,6 @@ pub(super) struct Seen {
     pub(super) health: Option<&'static str>,
     pub(super) overloaded: Vec<usize>,
     pub(super) drops: Vec<DropsSeen>,
-    /// Those that lost messages within a minute; none if it is not known.
-    pub(super) losers: Option<Affected>,
     /// None if they were not counted this time.
     pub(super) full_queues: Option<Affected>,
     pub(super) sinks: Vec<SinkSeen>,
@@ -118,16 +114,7 @@ pub(super) struct Seen {
 pub(super) struct Observer {
     before: Option<Before>,
     queues_counted: Option<Duration>,
-    losers: Losers,
     sinks: BTreeMap<String, SinkBefore>,
-}
-
-/// Clients that lose messages, while they do.
-#[derive(Debug, Default)]
-struct Losers {
-    /// When the workers were asked.
-    asked: Option<Duration>,
-    found: Option<Affected>,
 }
 
 #[derive(Debug)]
@@ -158,23 +145,6 @@ impl Observer {
         counts
     }
 
-    /// Whether it is time to ask which clients lose messages; then it is done for now.
-    pub(super) fn asks_losers(&mut self, now: Now, drops: &BTreeMap<String, u64>) -> bool {
-        let before = self.before.as_ref().map(|before| &before.drops);
-        let more = before.map(|before| more_drops(before, drops));
-        if more.is_none_or(|more| more.is_empty()) {
-            // Others may be next.
-            self.losers = Losers::default();
-            return false;
-        }
-        let asked = self.losers.asked;
-        let asks = asked.is_none_or(|at| now.uptime.saturating_sub(at) >= QUEUE_INTERVAL);
-        if asks {
-            self.losers.asked = Some(now.uptime);
-        }
-        asks
-    }
-
     pub(super) fn see(&mut self, now: Now, read: &Read, outside: &Outside<'_>) -> Seen {
         let figures = &read.figures;
         let cpu_millis = figures.process.cpu_millis.unwrap_or(0);
@@ -182,10 +152,6 @@ impl Observer {
         let mut seen = at_one_moment(figures, &read.listeners, outside);
         seen.wall_secs = now.wall_millis / 1000;
         seen.full_queues.clone_from(&read.full_queues);
-        if let Some(losers) = &read.losers {
-            self.losers.found = Some(losers.clone());
-        }
-        seen.losers.clone_from(&self.losers.found);
         seen.sinks = figures
             .sinks
             .iter()
@@ -390,25 +356,6 @@ mod tests {
         assert_eq!(look(20, 6, 3), 0);
         assert_eq!(look(50, 6, 0), 0);
         assert_eq!(look(60, 6, 1), 10);
-    }
-
-    #[test]
-    fn who_loses_messages_is_asked_when_it_begins_and_once_a_minute() {
-        let mut observer = Observer::default();
-        let mut asks = |secs, dropped| {
-            let drops = BTreeMap::from([("queue_full".to_owned(), dropped)]);
-            let asks = observer.asks_losers(at(0, secs), &drops);
-            observer.before = Some(Before {
-                now: at(0, secs),
-                cpu_millis: 0,
-                drops,
-            });
-            asks
-        };
-        assert!(!asks(0, 5), "nothing to compare with");
-        assert!(!asks(10, 5) && asks(20, 6));
-        assert!(!asks(30, 7) && !asks(79, 8) && asks(80, 9));
-        assert!(!asks(90, 9) && asks(100, 10), "it begins again");
     }
 
     #[test]

@@ -141,7 +141,7 @@ pub(super) async fn add(
         let added = login.add_administrator(body.name, role, body.password.0);
         Ok(added.await?)
     };
-    api.audited(&sender.caller, change, make).await?;
+    api.audited(&sender, change, make).await?;
     Ok(StatusCode::CREATED)
 }
 
@@ -174,7 +174,7 @@ pub(super) async fn change(
         .before(shown(before))
         .after(shown(before.changed(asked)));
     let make = async move { Ok(login.change_administrator(name, asked).await?) };
-    api.audited(&sender.caller, change, make).await?;
+    api.audited(&sender, change, make).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -196,7 +196,7 @@ pub(super) async fn remove(
     let before = login.current().administrator(&name)?.state();
     let change = Change::new("administrator.remove", &name).before(shown(before));
     let make = async move { Ok(login.remove_administrator(name).await?) };
-    api.audited(&sender.caller, change, make).await?;
+    api.audited(&sender, change, make).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -232,7 +232,7 @@ pub(super) async fn reset_password(
         removes_totp: body.remove_totp,
     };
     let make = async move { Ok(login.set_password(name, body.password.0, new).await?) };
-    api.audited(&sender.caller, change, make).await?;
+    api.audited(&sender, change, make).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -251,7 +251,7 @@ pub(super) async fn renew_setup(
     let change = Change::new("setup-link.add", "");
     let login = Arc::clone(&api.security.login);
     let make = async move { Ok(login.renew_setup()?) };
-    let token = api.audited(&sender.caller, change, make).await?;
+    let token = api.audited(&sender, change, make).await?;
     let path = format!("setup?t={}", *token);
     Ok((NO_STORE, Json(SetupLink { path })))
 }

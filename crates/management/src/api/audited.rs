@@ -8,6 +8,8 @@ use axum::http::StatusCode;
 use futures_util::FutureExt as _;
 use serde_json::Value;
 
+use super::entrance::Sender;
+use super::shares::Shares;
 use super::{ApiState, Problem};
 use crate::audit::{Audit, AuditError, Change, Ended, Look, Watch};
 use crate::in_thread::{Unfinished, in_thread};
@@ -23,6 +25,8 @@ pub(super) const CHANGES_MAX: u32 = 64;
 const WAIT_TIME: Duration = Duration::from_secs(10);
 /// Seconds after which to ask again.
 const RETRY_SECS: u64 = 5;
+/// Imports at a time, likewise: each waits for its client, so that they have permits of their own.
+pub(super) const IMPORTS_MAX: u32 = 8;
 
 /// A change that was made.
 pub(super) struct Made<T> {
@@ -42,12 +46,27 @@ impl ApiState {
     /// of `make`.
     pub(super) async fn audited<T: Send + 'static>(
         &self,
-        caller: &Caller,
+        sender: &Sender,
+        change: Change,
+        make: impl Future<Output = Result<T, Problem>> + Send + 'static,
+    ) -> Result<T, Problem> {
+        self.audited_among(&self.changes, sender, change, make)
+            .await
+    }
+
+    /// The same with a permit of another kind.
+    ///
+    /// # Errors
+    /// As [`ApiState::audited`].
+    pub(super) async fn audited_among<T: Send + 'static>(
+        &self,
+        permits: &Shares,
+        sender: &Sender,
         change: Change,
         make: impl Future<Output = Result<T, Problem>> + Send + 'static,
     ) -> Result<T, Problem> {
         let make = async { Ok((make.await?, Ended::done())) };
-        self.audited_until(caller, change, make).await
+        self.audited_until(permits, sender, change, make).await
     }
 
     /// The same of a change of which only its end tells what was there before it and is afterwards:
@@ -57,7 +76,7 @@ impl ApiState {
     /// As [`ApiState::audited`].
     pub(super) async fn audited_as_made<T: Send + 'static>(
         &self,
-        caller: &Caller,
+        sender: &Sender,
         change: Change,
         make: impl Future<Output = Result<Made<T>, Problem>> + Send + 'static,
     ) -> Result<T, Problem> {
@@ -69,20 +88,30 @@ impl ApiState {
             } = make.await?;
             Ok((answer, Ended::done().states(before, after)))
         };
-        self.audited_until(caller, change, make).await
+        self.audited_until(&self.changes, sender, change, make)
+            .await
     }
 
     /// In a task of its own. The end of the broker waits for it as for a request: what is not made
     /// then is `unknown` in the log.
     async fn audited_until<T: Send + 'static>(
         &self,
-        caller: &Caller,
+        permits: &Shares,
+        sender: &Sender,
         change: Change,
         make: impl Future<Output = Result<(T, Ended), Problem>> + Send + 'static,
     ) -> Result<T, Problem> {
-        let share = self.changes.take(caller, WAIT_TIME).await;
-        let share = share.ok_or_else(too_many_changes)?;
-        let (api, who) = (self.clone(), caller.clone());
+        let scopes = || {
+            let login = &self.security.login;
+            login.scopes_now(&sender.caller, sender.session.as_ref())
+        };
+        let allowed = scopes();
+        let share = permits.take(&sender.caller, WAIT_TIME).await;
+        let share = share.ok_or_else(|| too_many_changes(permits))?;
+        if scopes() != allowed {
+            return Err(no_longer_allowed());
+        }
+        let (api, who) = (self.clone(), sender.caller.clone());
         let task = tokio::spawn(async move {
             let made = api.make(who, change, make).await;
             drop(share);
@@ -175,14 +204,24 @@ impl ApiState {
     }
 }
 
-fn too_many_changes() -> Problem {
+fn no_longer_allowed() -> Problem {
+    Problem::new(
+        StatusCode::UNAUTHORIZED,
+        "login ended",
+        "the session or the key of this request has ended, or has other scopes, since it waits for \
+         other changes; nothing was done",
+        "log in again, or show another key, and repeat the request",
+    )
+}
+
+fn too_many_changes(permits: &Shares) -> Problem {
+    let (all, each) = (permits.most(), permits.most_each());
     let mut problem = Problem::new(
         StatusCode::TOO_MANY_REQUESTS,
         "too many changes",
         format!(
-            "{} changes of this caller, or {CHANGES_MAX} in all, are under way, and this one has \
-             waited {} s; it was not made",
-            CHANGES_MAX / 2,
+            "{each} changes like this one of this caller, or {all} of all callers, are under way, and \
+             it has waited {} s; it was not made",
             WAIT_TIME.as_secs()
         ),
         "ask again when others are made",
@@ -205,13 +244,14 @@ fn too_many_looks() -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::future::pending;
+    use futures_util::future::{pending, ready};
     use tokio::sync::oneshot;
     use tokio::time::timeout;
 
     use super::super::stream::tests::broker_and_api;
     use super::*;
     use crate::audit::AuditQuery;
+    use crate::login::{NewKey, ScopeSet};
 
     /// Much longer than a change of these tests takes.
     const LONG: Duration = Duration::from_secs(20);
@@ -238,7 +278,7 @@ mod tests {
     #[tokio::test]
     async fn a_change_that_panics_has_failed_and_is_answered() {
         let (broker, api) = broker_and_api();
-        let caller = Caller::local();
+        let caller = Sender::from(Caller::local());
         let here = api.audited(&caller, change(), async { panic!("of a test") });
         let here: Result<(), Problem> = here.await;
         let in_thread = api.clone().query(|_| panic!("of a test"));
@@ -259,7 +299,9 @@ mod tests {
         let asked = api.clone();
         let make = begin_and_wait(begins, ends).map(Ok);
         let request =
-            tokio::spawn(async move { asked.audited(&Caller::local(), change(), make).await });
+            tokio::spawn(
+                async move { asked.audited(&Caller::local().into(), change(), make).await },
+            );
         begun.await.unwrap();
         request.abort();
         assert!(request.await.unwrap_err().is_cancelled());
@@ -275,7 +317,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_caller_with_too_many_changes_is_told_so_and_others_make_theirs() {
         let (broker, api) = broker_and_api();
-        let busy = Caller::anonymous(None);
+        let busy = Sender::from(Caller::anonymous(None));
         for _ in 0..CHANGES_MAX / 2 {
             let make = api.audited(&busy, change(), pending::<Result<(), Problem>>());
             assert!(timeout(Duration::from_secs(1), make).await.is_err());
@@ -286,9 +328,42 @@ mod tests {
             (refused.status, refused.retry_after_secs),
             (429, Some(RETRY_SECS))
         );
-        let other = Caller::local();
+        let other = Sender::from(Caller::local());
         let other = api.audited(&other, change(), async { Ok(()) }).await;
         assert!(other.is_ok());
+        broker.stop();
+    }
+
+    #[tokio::test]
+    async fn a_change_that_waited_is_not_made_for_a_key_that_is_gone_meanwhile() {
+        let (broker, api) = broker_and_api();
+        let login = &api.security.login;
+        let scopes = ScopeSet::ALL;
+        let new = NewKey {
+            label: "it".to_owned(),
+            scopes,
+            expires_at: None,
+            created_by: "a test".to_owned(),
+        };
+        let key = login.add_key(new).await.unwrap();
+        let sender = Sender::from(Caller::key(&key.id, scopes, None));
+        let mut held = Vec::new();
+        for _ in 0..CHANGES_MAX / 2 {
+            held.extend(api.changes.take(&sender.caller, WAIT_TIME).await);
+        }
+        let (asked, by) = (api.clone(), sender.clone());
+        let waits = tokio::spawn(async move {
+            let make = ready(Ok(()));
+            asked.audited(&by, change(), make).await
+        });
+        tokio::task::yield_now().await;
+        login.remove_key(key.id).await.unwrap();
+        // An import has permits of its own.
+        let local = Sender::from(Caller::local());
+        let import = api.audited_among(&api.imports, &local, change(), ready(Ok(())));
+        assert!(import.await.is_ok());
+        drop(held);
+        assert_eq!(waits.await.unwrap().unwrap_err().status, 401);
         broker.stop();
     }
 }

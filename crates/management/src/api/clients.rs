@@ -296,7 +296,7 @@ async fn disconnect(
     let change = change.after(json!({ "session": session }));
     let name = client_id.clone();
     let asked = api.clone();
-    let kicked = api.audited(&sender.caller, change, async move {
+    let kicked = api.audited(&sender, change, async move {
         let kicked = asked
             .query(move |queries| queries.kick(&name, session))
             .await?;

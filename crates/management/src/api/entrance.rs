@@ -71,6 +71,18 @@ impl Sender {
     }
 }
 
+#[cfg(test)]
+impl From<Caller> for Sender {
+    fn from(caller: Caller) -> Self {
+        Self {
+            caller,
+            session: None,
+            is_tls: false,
+            port: None,
+        }
+    }
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for Sender {
     type Rejection = Problem;
 

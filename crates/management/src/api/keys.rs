@@ -139,7 +139,7 @@ pub(super) async fn add(
     };
     let asked = Arc::clone(login);
     let make = async move { Ok(asked.add_key(new).await?) };
-    let added = api.audited(&sender.caller, change, make).await?;
+    let added = api.audited(&sender, change, make).await?;
     let accounts = login.current();
     let key = accounts.key(&added.id)?;
     let created = CreatedKey {
@@ -174,7 +174,7 @@ pub(super) async fn remove(
     }));
     let login = Arc::clone(login);
     let make = async move { Ok(login.remove_key(id).await?) };
-    api.audited(&sender.caller, change, make).await?;
+    api.audited(&sender, change, make).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

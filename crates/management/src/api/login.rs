@@ -225,7 +225,7 @@ pub(super) async fn set_up(
     let change = change.after(json!({ "role": "administrator", "setup": "link" }));
     let login = Arc::clone(login);
     let make = async move { Ok(login.set_up(first, from).await?) };
-    let logged_in = api.audited(&sender.caller, change, make).await?;
+    let logged_in = api.audited(&sender, change, make).await?;
     api.security.counts.logged_in();
     let caller = Caller::session(&name, logged_in.role, from);
     Ok(welcome(&api, &caller, &logged_in, sender.is_tls))
@@ -274,7 +274,7 @@ pub(super) async fn change_password(
     };
     let (login, name) = (Arc::clone(&api.security.login), name.to_owned());
     let make = async move { Ok(login.set_password(name, new, with).await?) };
-    api.audited(&sender.caller, change, make).await?;
+    api.audited(&sender, change, make).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -321,7 +321,7 @@ pub(super) async fn confirm_totp(
     let change = Change::new("totp.add", name);
     let (login, name) = (Arc::clone(&api.security.login), name.to_owned());
     let make = async move { Ok(login.confirm_totp(name, &body.code).await?) };
-    let recovery_codes = api.audited(&sender.caller, change, make).await?;
+    let recovery_codes = api.audited(&sender, change, make).await?;
     Ok((NO_STORE, Json(RecoveryCodes { recovery_codes })))
 }
 
@@ -348,7 +348,7 @@ pub(super) async fn remove_totp(
     };
     let (login, name) = (Arc::clone(&api.security.login), name.to_owned());
     let make = async move { Ok(login.change_administrator(name, removed).await?) };
-    api.audited(&sender.caller, change, make).await?;
+    api.audited(&sender, change, make).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -430,7 +430,7 @@ async fn end(
     let change = Change::new("session.end", id);
     let (id, of) = (id.to_owned(), of.map(str::to_owned));
     let make = async move { Ok(login.end_session(&id, of.as_deref())?) };
-    api.audited(&sender.caller, change, make).await?;
+    api.audited(sender, change, make).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

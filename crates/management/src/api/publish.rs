@@ -82,7 +82,7 @@ pub(super) async fn publish(
         "payload_bytes": message.payload.len(),
     }));
     let make = send(api.clone(), message);
-    Ok(Json(api.audited(&sender.caller, change, make).await?))
+    Ok(Json(api.audited(&sender, change, make).await?))
 }
 
 async fn send(api: ApiState, message: OperatorMessage) -> Result<Published, Problem> {
@@ -172,7 +172,7 @@ pub(super) async fn batch(
         let published = asked.query(move |queries| queries.publish_all(&messages));
         published.await
     };
-    let published = api.audited(&sender.caller, change, make).await?;
+    let published = api.audited(&sender, change, make).await?;
     let outcomes = published
         .into_iter()
         .map(|published| match outcome(published) {

@@ -186,20 +186,39 @@ pub(super) async fn import(
     limit.lift();
     let change = Change::new("retained.import", "");
     let make = import_all(api.clone(), sender.clone(), request);
-    Ok(Json(api.audited(&sender.caller, change, make).await?))
+    let made = Box::pin(api.audited_among(&api.imports, &sender, change, make));
+    Ok(Json(made.await?))
 }
+
+/// How often it is looked whether who imports may still do it, however little it sends.
+const LOOK_TIME: Duration = Duration::from_secs(5);
 
 async fn import_all(api: ApiState, sender: Sender, request: Request) -> Result<Imported, Problem> {
     let mut imported = 0;
     // Without its client it ends early, and the import with it.
     let lines = Lines::new(request.into_body());
-    match import_lines(api, &sender, lines, &mut imported).await {
+    let ends = no_longer_allowed(&api, &sender);
+    let done = tokio::select! {
+        done = import_lines(api.clone(), &sender, lines, &mut imported) => done,
+        problem = ends => Err(problem),
+    };
+    match done {
         Ok(()) => Ok(Imported { imported }),
         Err(problem) if imported > 0 => {
             let detail = format!("{}; {imported} messages are imported", problem.detail);
             Err(Problem { detail, ..problem })
         }
         Err(problem) => Err(problem),
+    }
+}
+
+/// Waits until the caller may no longer import.
+async fn no_longer_allowed(api: &ApiState, sender: &Sender) -> Problem {
+    loop {
+        sleep(LOOK_TIME).await;
+        if let Err(problem) = sender.check_still(api, Scope::MessagesWrite) {
+            return problem;
+        }
     }
 }
 
@@ -446,7 +465,7 @@ pub(super) async fn remove(
     }
     let change = Change::new("retained.remove", &parameters.filter);
     let make = remove_all(api.clone(), parameters);
-    Ok(Json(api.audited(&sender.caller, change, make).await?))
+    Ok(Json(api.audited(&sender, change, make).await?))
 }
 
 async fn remove_all(

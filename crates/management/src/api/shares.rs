@@ -47,6 +47,16 @@ impl Shares {
         }))
     }
 
+    /// How many there are.
+    pub(super) fn most(&self) -> u32 {
+        self.0.most
+    }
+
+    /// How many of them one caller has at most.
+    pub(super) fn most_each(&self) -> usize {
+        self.0.most_each
+    }
+
     /// A permit for a caller; none if others have them all for longer than `wait`, or the caller
     /// itself has its part.
     pub(crate) async fn take(&self, caller: &Caller, wait: Duration) -> Option<Share> {

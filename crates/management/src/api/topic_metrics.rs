@@ -121,7 +121,7 @@ pub(super) async fn add(
     let change = Change::new("topic_metric.add", &filter);
     let wanted = filter.clone();
     let asked = api.clone();
-    let added = api.audited(&sender.caller, change, async move {
+    let added = api.audited(&sender, change, async move {
         let name = filter.clone();
         let query = move |queries: &thrum_broker::Queries| queries.add_topic_metric(&name);
         if asked.query(query).await? {
@@ -156,7 +156,7 @@ pub(super) async fn remove(
     let before = one(&api, &filter);
     let change = Change::new("topic_metric.remove", &filter).before(json!(before));
     let asked = api.clone();
-    let removed = api.audited(&sender.caller, change, async move {
+    let removed = api.audited(&sender, change, async move {
         let name = filter.clone();
         let query = move |queries: &thrum_broker::Queries| queries.remove_topic_metric(&name);
         if asked.query(query).await? {

@@ -9,6 +9,9 @@ const alarm = (name: string, severity: string) => ({
   fix: 'f',
   of: null,
   raised_at: '',
+  arguments: {},
+  commands: [],
+  requests: [],
 });
 
 describe('what needs attention', () => {

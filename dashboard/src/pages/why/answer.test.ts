@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { judged, stateOf } from './answer';
+import { judged, othersOf } from './answer';
 
 const latency = (measured: number, causes: unknown[] = []) => ({
   messages: 900,
@@ -22,6 +22,10 @@ describe('the verdict', () => {
     expect(judged({ latency: latency(0), drops: none }, 'slow')).toEqual({ is: 'off', say: 'unmeasured' });
     expect(judged({ latency: null, drops: none }, 'slow')).toEqual({ is: 'off', say: 'idle' });
   });
+  test('does not say that nothing was dropped where that was not counted', () => {
+    const drops = { ...none, state: 'not_measured' };
+    expect(judged({ latency: latency(50), drops }, 'drops')).toEqual({ is: 'off', say: 'drops.unmeasured' });
+  });
   test('is green for what was measured and is well', () => {
     expect(judged({ latency: latency(50), drops: none }, 'slow')).toEqual({ is: 'ok', say: 'fast' });
     expect(judged({ latency: latency(0), drops: none }, 'drops')).toEqual({ is: 'ok', say: 'no.drops' });
@@ -30,9 +34,19 @@ describe('the verdict', () => {
 });
 
 test('what was not measured, and a busy machine, have no green tick', () => {
-  expect(stateOf('the decision takes a time that was not measured')).toBe('off');
-  expect(stateOf('no message was measured')).toBe('off');
-  expect(stateOf("the busiest worker ran 1.8 %, the machine's CPUs were busy 99 %")).toBe('warn');
-  expect(stateOf("the busiest worker ran 1.8 %, the machine's CPUs were busy 9 %")).toBe('ok');
-  expect(stateOf('no client has used up a rate')).toBe('ok');
+  const of = (name: string, sentence: string) => ({ name, sentence });
+  const others = othersOf({
+    not_causes: [
+      of('cpu', "the busiest worker ran 1.8 %, the machine's CPUs were busy 99 %"),
+      of('disk', "the busiest worker ran 1.8 %, the machine's CPUs were busy 9 %"),
+      of('rate_limits', 'no client has used up a rate'),
+    ],
+    not_measured: [of('authorization', 'nothing was authorized')],
+  });
+  expect(others.map((one) => `${one.name} ${one.is}`)).toEqual([
+    'cpu warn',
+    'disk ok',
+    'rate_limits ok',
+    'authorization off',
+  ]);
 });

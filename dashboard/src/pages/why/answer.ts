@@ -3,18 +3,29 @@ import type { State } from '../../ui/state';
 
 interface Answer {
   latency?: { messages: number; measured_deliveries: number; causes: readonly unknown[] } | null;
-  drops?: { dropped: number; causes: readonly unknown[] } | null;
+  drops?: { state?: string; dropped: number; causes: readonly unknown[] } | null;
+}
+
+/** What is not the cause, or was not measured. */
+interface Other {
+  name: string;
+  sentence: string;
 }
 
 export interface Judged {
   is: State;
-  say: 'slow' | 'fast' | 'fast.drops' | 'unmeasured' | 'unmeasured.drops' | 'idle' | 'drops' | 'no.drops';
+  say: 'slow' | 'fast' | 'fast.drops' | 'unmeasured' | 'unmeasured.drops' | 'idle' | 'drops' | 'no.drops' | 'drops.unmeasured';
 }
 
 /** The verdict about the times of messages, or about drops. */
 export function judged(why: Answer, view: 'slow' | 'drops'): Judged {
   const dropped = why.drops?.dropped ?? 0;
-  if (view === 'drops') return dropped > 0 ? { is: 'bad', say: 'drops' } : { is: 'ok', say: 'no.drops' };
+  if (view === 'drops') {
+    if (dropped > 0) return { is: 'bad', say: 'drops' };
+    return why.drops?.state === 'not_measured'
+      ? { is: 'off', say: 'drops.unmeasured' }
+      : { is: 'ok', say: 'no.drops' };
+  }
   const { latency } = why;
   if (latency && latency.causes.length > 0) return { is: 'warn', say: 'slow' };
   if (latency && latency.measured_deliveries > 0)
@@ -23,9 +34,19 @@ export function judged(why: Answer, view: 'slow' | 'drops'): Judged {
   return { is: 'off', say: latency && latency.messages > 0 ? 'unmeasured' : 'idle' };
 }
 
-/** The state of what is said not to be the cause: only what was measured, and is well, is. */
-export function stateOf(sentence: string): State {
-  if (/not measured|no message was measured|not known/i.test(sentence)) return 'off';
+/** What is not the cause, and then what was not measured: only the former may be well. */
+export function othersOf(part: {
+  not_causes: readonly Other[];
+  not_measured: readonly Other[];
+}): (Other & { is: State })[] {
+  return [
+    ...part.not_causes.map((one) => ({ ...one, is: stateOf(one.sentence) })),
+    ...part.not_measured.map((one) => ({ ...one, is: 'off' as const })),
+  ];
+}
+
+/** What was measured and is not the cause is well, unless the machine is busy with something else. */
+function stateOf(sentence: string): State {
   const busy = /CPUs were busy (\d+(?:\.\d+)?) %/.exec(sentence)?.[1];
   return busy !== undefined && Number(busy) >= 90 ? 'warn' : 'ok';
 }

@@ -16,6 +16,7 @@ export default {
   'show.drops': 'Why were they dropped?',
   'say.drops': '**{n} {n|message was|messages were} dropped;** {share}: {cause}.',
   'say.no.drops': '**No message was dropped** while the broker measured.',
+  'say.drops.unmeasured': '**Drops were not counted** for this, so nothing can be said about them.',
   more: 'Measured for {span} at {time}, {n} {n|message|messages}.',
   again: 'Measure again',
   stop: 'Stop',

@@ -17,6 +17,7 @@ const chinese: Catalogue<keyof typeof english> = {
   'show.drops': '为什么被丢弃？',
   'say.drops': '**丢弃了 {n} 条消息；**{share}：{cause}。',
   'say.no.drops': '测量期间**没有丢弃消息**。',
+  'say.drops.unmeasured': '**没有统计这方面的丢弃，**因此无法作出判断。',
   more: '{time} 测量了 {span}，{n} 条消息。',
   again: '重新测量',
   stop: '停止',

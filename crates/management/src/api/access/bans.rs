@@ -386,7 +386,7 @@ pub(super) async fn lift(
             "list the bans with GET /api/v1/bans, and name one exactly: a network with its length",
         ))
     };
-    api.audited(&sender.caller, change, lift).await?;
+    api.audited(&sender, change, lift).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -423,7 +423,7 @@ async fn added(
     };
     let asked = api.clone();
     let ban = async move { asked.query(move |queries| queries.ban(new)).await };
-    let added = api.audited(&sender.caller, change, ban).await?;
+    let added = api.audited(sender, change, ban).await?;
     let answer = BanAdded {
         ban: shown(added.ban, false),
         replaced: added.replaced.map(|ban| shown(ban, false)),

@@ -161,7 +161,7 @@ pub(super) async fn import(
             .change_store(move |store| Ok(users.put_into(store)))
             .await
     };
-    Ok(Json(api.audited(&sender.caller, change, make).await?))
+    Ok(Json(api.audited(&sender, change, make).await?))
 }
 
 /// Users to import.

@@ -138,7 +138,7 @@ pub(super) async fn test(
         }
     };
     let make = async move { Ok(clients.test_login(login).await) };
-    let tested = api.audited(caller, change, make).await?;
+    let tested = api.audited(&sender, change, make).await?;
     let is_guess = matches!(&tested.answer, Answer::Deny(denial)
         if denial.reason == thrum_codec::ReasonCode::BadUserNameOrPassword);
     if !is_guess {

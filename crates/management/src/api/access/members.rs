@@ -247,7 +247,7 @@ pub(super) async fn set_role(
             answer: role,
         })
     });
-    let set = api.audited_as_made(&sender.caller, change, set);
+    let set = api.audited_as_made(&sender, change, set);
     Ok(Json(set.await?))
 }
 
@@ -291,7 +291,7 @@ pub(super) async fn set_group(
             answer: group,
         })
     });
-    let set = api.audited_as_made(&sender.caller, change, set);
+    let set = api.audited_as_made(&sender, change, set);
     Ok(Json(set.await?))
 }
 
@@ -326,7 +326,7 @@ pub(super) async fn remove_role(
             after: Value::Null,
         })
     });
-    api.audited_as_made(&sender.caller, change, remove).await?;
+    api.audited_as_made(&sender, change, remove).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -361,6 +361,6 @@ pub(super) async fn remove_group(
             after: Value::Null,
         })
     });
-    api.audited_as_made(&sender.caller, change, remove).await?;
+    api.audited_as_made(&sender, change, remove).await?;
     Ok(StatusCode::NO_CONTENT)
 }

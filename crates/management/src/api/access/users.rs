@@ -280,7 +280,7 @@ pub(super) async fn add(
         };
         asked.change_store(add).await
     };
-    let added = api.audited(&sender.caller, change, make).await?;
+    let added = api.audited(&sender, change, make).await?;
     Ok((StatusCode::CREATED, Json(added)))
 }
 
@@ -328,7 +328,7 @@ pub(super) async fn change(
         precondition.check(Thing::User, &changing, found.as_deref())?;
         asked.make(&changing, store)
     });
-    let changed = api.audited_as_made(&sender.caller, entry, make).await?;
+    let changed = api.audited_as_made(&sender, entry, make).await?;
     Ok(Json(UserChanged {
         user: Some(changed),
         disconnected,
@@ -373,7 +373,7 @@ pub(super) async fn remove(
             after: Value::Null,
         })
     });
-    api.audited_as_made(&sender.caller, entry, make).await?;
+    api.audited_as_made(&sender, entry, make).await?;
     Ok(Json(UserChanged {
         user: None,
         disconnected,
@@ -437,7 +437,7 @@ pub(super) async fn set_password(
         };
         Ok((changed, clients))
     };
-    let (changed, clients) = api.audited(&sender.caller, entry, make).await?;
+    let (changed, clients) = api.audited(&sender, entry, make).await?;
     let (disconnected, left) = clients?;
     Ok(Json(UserChanged {
         user: Some(changed),

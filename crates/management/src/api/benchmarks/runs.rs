@@ -95,7 +95,7 @@ pub(super) async fn start(
             after,
         })
     };
-    let id = api.audited_as_made(&sender.caller, change, start).await?;
+    let id = api.audited_as_made(&sender, change, start).await?;
     Ok((StatusCode::CREATED, Json(BenchmarkStarted { id })))
 }
 
@@ -132,7 +132,7 @@ pub(super) async fn remove(
 ) -> Result<StatusCode, Problem> {
     let change = Change::new("benchmark.remove", &id);
     let remove = ask(&api, Kind::Change, move |benchmarks| benchmarks.remove(&id));
-    api.audited(&sender.caller, change, remove).await?;
+    api.audited(&sender, change, remove).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -188,7 +188,7 @@ pub(super) async fn stop(
 ) -> Result<StatusCode, Problem> {
     let change = Change::new("benchmark.stop", &id);
     let stop = ask(&api, Kind::Change, move |benchmarks| benchmarks.stop(&id));
-    api.audited(&sender.caller, change, stop).await?;
+    api.audited(&sender, change, stop).await?;
     Ok(StatusCode::ACCEPTED)
 }
 
@@ -220,7 +220,7 @@ pub(super) async fn set_baseline(
     let set = ask(&api, Kind::Change, move |benchmarks| {
         benchmarks.set_baseline(&id, baseline)
     });
-    api.audited(&sender.caller, change, set).await?;
+    api.audited(&sender, change, set).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

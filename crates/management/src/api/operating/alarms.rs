@@ -8,10 +8,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::alarms::{Past, Standing};
+use crate::alarms::Standing;
+use crate::api::entrance::Sender;
 use crate::api::request::{PageParameters, Parameters, parsed, rows};
 use crate::api::{ApiState, Problem};
+use crate::login::Scope;
 use crate::timestamp::timestamp;
+
+/// The argument that names a client.
+const CLIENT: &str = "client_id";
 
 /// An alarm.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -78,10 +83,11 @@ pub struct AlarmHistory {
     tag = "alarms",
     responses((status = 200, body = AlarmList)),
 )]
-pub(super) async fn list(State(api): State<ApiState>) -> Json<AlarmList> {
-    let standing = api.managed.alarms.standing();
+pub(super) async fn list(State(api): State<ApiState>, sender: Sender) -> Json<AlarmList> {
+    let standing = api.managed.alarms.standing().into_iter();
+    let shown = standing.map(|alarm| Alarm::from(alarm).shown_to(&sender, &api));
     Json(AlarmList {
-        alarms: standing.into_iter().map(Alarm::from).collect(),
+        alarms: shown.collect(),
     })
 }
 
@@ -96,6 +102,7 @@ pub(super) async fn list(State(api): State<ApiState>) -> Json<AlarmList> {
 )]
 pub(super) async fn history(
     State(api): State<ApiState>,
+    sender: Sender,
     Parameters(parameters): Parameters<PageParameters>,
 ) -> Result<Json<AlarmHistory>, Problem> {
     let limit = rows(parameters.limit)?;
@@ -106,9 +113,28 @@ pub(super) async fn history(
     past.truncate(limit);
     let last = past.last().map(|past| past.number.to_string());
     Ok(Json(AlarmHistory {
-        alarms: past.into_iter().map(PastAlarm::from).collect(),
+        alarms: past
+            .into_iter()
+            .map(|past| PastAlarm {
+                number: past.number,
+                cleared_at: timestamp(past.until),
+                alarm: Alarm::from(past.alarm).shown_to(&sender, &api),
+            })
+            .collect(),
         next: last.filter(|_| is_more),
     }))
+}
+
+impl Alarm {
+    /// Without the names of clients if the caller may not see clients.
+    fn shown_to(mut self, sender: &Sender, api: &ApiState) -> Self {
+        let names = self.arguments.contains_key(CLIENT);
+        if names && sender.check_still(api, Scope::ClientsRead).is_err() {
+            self.arguments.remove(CLIENT);
+            self.commands.clear();
+        }
+        self
+    }
 }
 
 impl From<Standing> for Alarm {
@@ -129,12 +155,41 @@ impl From<Standing> for Alarm {
     }
 }
 
-impl From<Past> for PastAlarm {
-    fn from(past: Past) -> Self {
-        Self {
-            number: past.number,
-            cleared_at: timestamp(past.until),
-            alarm: past.alarm.into(),
-        }
+#[cfg(test)]
+mod tests {
+    use super::super::super::stream::tests::broker_and_api;
+    use super::*;
+    use crate::login::{Caller, NewKey, ScopeSet};
+
+    #[tokio::test]
+    async fn who_may_not_see_clients_reads_alarms_without_their_names() {
+        let (broker, api) = broker_and_api();
+        let alarm = Alarm {
+            name: "queues_nearly_full".to_owned(),
+            severity: "warning".to_owned(),
+            of: None,
+            what: "the queue of a client is full".to_owned(),
+            fix: "bring it back".to_owned(),
+            arguments: [(CLIENT.to_owned(), "archive".into())].into(),
+            commands: vec!["thrum clients get archive".to_owned()],
+            requests: Vec::new(),
+            raised_at: String::new(),
+        };
+        let all = Sender::from(Caller::local());
+        let shown = alarm.clone().shown_to(&all, &api);
+        assert_eq!(shown.arguments[CLIENT], "archive");
+        let scopes = ScopeSet::of(&[Scope::MetricsRead]);
+        let new = NewKey {
+            label: "scraper".to_owned(),
+            scopes,
+            expires_at: None,
+            created_by: "a test".to_owned(),
+        };
+        let key = api.security.login.add_key(new).await.unwrap();
+        let scraper = Sender::from(Caller::key(&key.id, scopes, None));
+        let shown = alarm.shown_to(&scraper, &api);
+        assert_eq!(shown.what, "the queue of a client is full");
+        assert!(!format!("{shown:?}").contains("archive"), "{shown:?}");
+        broker.stop();
     }
 }

@@ -127,7 +127,7 @@ pub(super) async fn make(
     let (begun, begins) = oneshot::channel();
     let change = Change::new("backup.make", "");
     let make = make_one(api.clone(), begun);
-    let mut made = pin!(api.audited(&sender.caller, change, make));
+    let mut made = pin!(api.audited(&sender, change, make));
     // Once it has begun it goes on, whether somebody waits for its end or not.
     let refused = tokio::select! {
         Ok(backup) = begins => return Ok((StatusCode::ACCEPTED, Json(backup))),
@@ -216,7 +216,7 @@ pub(super) async fn fetch(
             .program(move |program| program.open_backup(&wanted))
             .await
     };
-    let OpenBackup { file, bytes } = api.audited(&sender.caller, change, open).await?;
+    let OpenBackup { file, bytes } = api.audited(&sender, change, open).await?;
     let headers = [
         (CONTENT_TYPE, TAR.to_owned()),
         (CONTENT_LENGTH, bytes.to_string()),
@@ -273,6 +273,6 @@ pub(super) async fn remove(
             .program(move |program| program.remove_backup(&name))
             .await
     };
-    api.audited(&sender.caller, change, remove).await?;
+    api.audited(&sender, change, remove).await?;
     Ok(StatusCode::NO_CONTENT)
 }

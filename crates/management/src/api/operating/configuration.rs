@@ -355,7 +355,7 @@ pub(super) async fn apply(
         by: sender.caller.name.to_string(),
     };
     let make = api.program(move |program| program.apply(order));
-    Ok(Json(api.audited(&sender.caller, change, make).await?))
+    Ok(Json(api.audited(&sender, change, make).await?))
 }
 
 /// Lists the versions of the keys that were set here, the newest first.
@@ -405,7 +405,7 @@ pub(super) async fn roll_back(
         by: sender.caller.name.to_string(),
     };
     let make = api.program(move |program| program.roll_back(order));
-    Ok(Json(api.audited(&sender.caller, change, make).await?))
+    Ok(Json(api.audited(&sender, change, make).await?))
 }
 
 /// What a return to a version would do, if the caller may do it.
@@ -433,7 +433,7 @@ pub(super) async fn reload(
 ) -> Result<Json<Reloaded>, Problem> {
     let make = api.program(|program| program.reload());
     let change = Change::new("config.reload", "");
-    Ok(Json(api.audited(&sender.caller, change, make).await?))
+    Ok(Json(api.audited(&sender, change, make).await?))
 }
 
 /// The first key of a change that only `admin` may change.

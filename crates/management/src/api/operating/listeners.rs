@@ -217,7 +217,7 @@ async fn set(
         .before(json!({ "state": before.state, "connections": before.connections }))
         .after(json!({ "disconnect": order.disconnects }));
     let make = api.program(move |program| program.set_listener(order));
-    api.audited(&sender.caller, change, make).await?;
+    api.audited(&sender, change, make).await?;
     Ok(Json(StoppedListener {
         listener: detail(&api, &name)?,
         until: (!opens).then(|| "the next start of the broker".to_owned()),
@@ -238,7 +238,7 @@ pub(super) async fn reload_certificates(
 ) -> Result<Json<CertificateRenewal>, Problem> {
     let make = api.program(|program| program.renew_certificates());
     let change = Change::new("certificates.reload", "");
-    let failures = api.audited(&sender.caller, change, make).await?;
+    let failures = api.audited(&sender, change, make).await?;
     let mut listeners = details(&api);
     listeners.retain(|listener| listener.tls.is_some());
     Ok(Json(CertificateRenewal {

@@ -293,7 +293,7 @@ pub(super) async fn set_level(
         }
         Ok(())
     };
-    api.audited(&sender.caller, change, make).await?;
+    api.audited(&sender, change, make).await?;
     level_list(&api).await.map(Json)
 }
 

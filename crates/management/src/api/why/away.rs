@@ -127,7 +127,7 @@ impl Receivers {
     /// Lines for a shell that end their sessions.
     pub(super) fn commands(&self) -> Vec<String> {
         let some = self.away.iter().take(NAMED_MAX);
-        some.map(|away| format!("thrum clients kick {} --session", quoted(&away.client_id)))
+        some.map(|away| format!("thrum clients kick --session {}", quoted(&away.client_id)))
             .collect()
     }
 
@@ -258,7 +258,7 @@ mod tests {
         let receivers = Receivers::of(&[], vec![away]);
         assert_eq!(
             receivers.commands(),
-            ["thrum clients kick 'a b/c' --session"]
+            ["thrum clients kick --session 'a b/c'"]
         );
         assert_eq!(
             receivers.requests(),

@@ -413,7 +413,7 @@ mod tests {
             assert!(away.sentence.contains("archive has been away for 8 min"));
             assert!(away.remedy.contains("bring archive back"), "{away:?}");
             assert!(!away.remedy.contains("read faster"), "{away:?}");
-            assert_eq!(away.commands, ["thrum clients kick archive --session"]);
+            assert_eq!(away.commands, ["thrum clients kick --session archive"]);
             assert_eq!(away.evidence["of"].as_array().unwrap().len(), 1);
             assert_eq!(away.evidence["away"][0]["session_expiry_secs"], 86_400);
             let connected = &found.causes[1];

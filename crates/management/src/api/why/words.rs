@@ -601,8 +601,15 @@ pub(super) fn remedy(cause: LatencyCause, measured: &Measured) -> String {
     text.to_owned()
 }
 
-/// A client identifier as an argument in a shell.
+/// A client identifier as the last argument in a shell.
 pub(crate) fn quoted(client_id: &str) -> String {
+    if client_id.starts_with('-') {
+        return format!("-- {}", quoted_word(client_id));
+    }
+    quoted_word(client_id)
+}
+
+fn quoted_word(client_id: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:/@".contains(&byte);
     if !client_id.is_empty() && client_id.bytes().all(is_plain) {
         return client_id.to_owned();
@@ -620,6 +627,7 @@ mod tests {
         assert_eq!(quoted("a b"), "'a b'");
         assert_eq!(quoted("a'; rm"), "'a'\\''; rm'");
         assert_eq!(quoted(""), "''");
+        assert_eq!(quoted("-x"), "-- -x", "no option");
     }
 
     #[test]
