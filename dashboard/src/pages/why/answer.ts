@@ -14,7 +14,16 @@ interface Other {
 
 export interface Judged {
   is: State;
-  say: 'slow' | 'fast' | 'fast.drops' | 'unmeasured' | 'unmeasured.drops' | 'idle' | 'drops' | 'no.drops' | 'drops.unmeasured';
+  say:
+    | 'slow'
+    | 'fast'
+    | 'fast.drops'
+    | 'unmeasured'
+    | 'unmeasured.drops'
+    | 'idle'
+    | 'drops'
+    | 'no.drops'
+    | 'drops.unmeasured';
 }
 
 /** The verdict about the times of messages, or about drops. */
