@@ -8,8 +8,10 @@ use thrum_broker::{
 };
 use thrum_figures::count;
 
-/// Time of the broker for a look at all sessions.
+/// Time of the broker for a look at all sessions. Whoever looks waits for it.
 const LOOK_TIME: Duration = Duration::from_secs(2);
+/// Time for a look at one.
+const SESSION_TIME: Duration = Duration::from_millis(500);
 
 /// Clients with a problem.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,6 +46,7 @@ pub(super) fn affected(queries: &Queries) -> Option<Affected> {
         })
         .ok()?;
     let first = found.page.rows.first();
+    let queries = queries.with_timeout(SESSION_TIME);
     let worst = first.and_then(|row| look_up(&queries, &row.client_id));
     Some(Affected {
         clients: found.matching.unwrap_or(0),

@@ -1,6 +1,9 @@
 //! The least pace of a transfer. Whoever sends or takes less is cut off: it holds something that
 //! others wait for.
 
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -19,9 +22,15 @@ fn time_of(bytes: u64) -> Duration {
     PACE_TIME.saturating_mul(u32::try_from(portions).unwrap_or(u32::MAX))
 }
 
-/// A permit of a reader that goes on, until this is dropped.
+/// The file that a reader reads, until it is too slow.
+type Slot = Arc<Mutex<Option<File>>>;
+
+/// A permit of a reader that goes on, until this is dropped, and its file.
 #[derive(Debug)]
-pub(super) struct Paced(mpsc::Sender<Duration>);
+pub(super) struct Paced {
+    taken: mpsc::Sender<Duration>,
+    file: Slot,
+}
 
 /// The reader took too little for too long, and has its permit no longer.
 #[derive(Debug)]
@@ -29,17 +38,46 @@ pub(super) struct TooSlow;
 
 impl Paced {
     /// Holds a permit. It is given back also if nobody asks for the rest, as when a connection
-    /// takes some bytes now and then.
+    /// takes some bytes now and then; its file is closed before, so that no more files are open than
+    /// there are permits.
     pub(super) fn new(share: Share) -> Self {
         let (taken, mut takes) = mpsc::channel(1);
+        let file = Slot::default();
+        let read = Arc::clone(&file);
         tokio::spawn(async move {
             let mut time = PACE_TIME;
             while let Ok(Some(next)) = timeout(time, takes.recv()).await {
                 time = next;
             }
+            // A portion that is read at this moment is the last one.
+            if let Ok(mut file) = read.try_lock() {
+                drop(file.take());
+            }
             drop(share);
         });
-        Self(taken)
+        Self { taken, file }
+    }
+
+    /// Keeps the file that is read.
+    pub(super) fn keep(&self, file: File) {
+        *lock(&self.file) = Some(file);
+    }
+
+    /// Reads the next bytes of the file; waits for the disk.
+    ///
+    /// # Errors
+    /// The file system refuses, the file is shorter, or the reader was too slow.
+    pub(super) fn read(&self, bytes: u64) -> io::Result<Vec<u8>> {
+        let file = lock(&self.file);
+        let file = file
+            .as_ref()
+            .ok_or_else(|| io::Error::other(TooSlow.to_string()))?;
+        let mut portion = Vec::new();
+        file.take(bytes).read_to_end(&mut portion)?;
+        if portion.len() as u64 != bytes {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
+        }
+        Ok(portion)
     }
 
     /// The reader has taken what it was given, and gets so many bytes more.
@@ -47,9 +85,13 @@ impl Paced {
     /// # Errors
     /// It was too slow.
     pub(super) async fn gives(&self, bytes: u64) -> Result<(), TooSlow> {
-        let told = self.0.send(time_of(bytes)).await;
+        let told = self.taken.send(time_of(bytes)).await;
         told.map_err(|_| TooSlow)
     }
+}
+
+fn lock(file: &Slot) -> MutexGuard<'_, Option<File>> {
+    file.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl std::fmt::Display for TooSlow {
@@ -102,5 +144,22 @@ mod tests {
         assert!(all_free.await.is_ok());
         assert_eq!(since.elapsed(), 2 * PACE_TIME);
         assert!(reader.gives(1).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_file_of_a_reader_that_is_too_slow_is_closed_with_its_permit() {
+        let shares = Shares::new(1);
+        let reader = paced(&shares).await;
+        let path = std::env::temp_dir().join(format!("thrum-paced-{}", std::process::id()));
+        std::fs::write(&path, [7; 8]).unwrap();
+        reader.keep(File::open(&path).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(reader.read(4).unwrap(), [7; 4]);
+        sleep(PACE_TIME + Duration::from_secs(1)).await;
+        let all_free = timeout(Duration::from_millis(1), shares.all_free());
+        assert!(all_free.await.is_ok());
+        assert!(lock(&reader.file).is_none(), "it is closed");
+        let error = reader.read(4).unwrap_err();
+        assert!(error.to_string().contains("less than 64 KiB"), "{error}");
     }
 }

@@ -275,7 +275,7 @@ fn drops_for_a_client_that_is_away_are_told_with_a_cure_for_that() {
         let cause = &found["drops"]["causes"][0];
         assert_eq!(cause["name"], "queue_full_away", "{found}");
         assert_eq!(cause["evidence"]["away"][0]["client_id"], "w", "{cause}");
-        assert_eq!(cause["commands"][0], "thrum clients kick w --session");
+        assert_eq!(cause["commands"][0], "thrum clients kick --session w");
         let request = "DELETE /api/v1/clients/w?session=true";
         assert_eq!(cause["requests"][0], request);
         let latency = &found["latency"];

@@ -272,8 +272,8 @@ pub(super) async fn file(
         (CONTENT_SECURITY_POLICY, REPORT_POLICY),
         (CACHE_CONTROL, "no-store"),
     ];
+    held.keep(file);
     let download = Download {
-        file,
         bytes,
         portion_bytes: PORTION_BYTES,
         scope: Scope::BenchmarksRead,

@@ -225,8 +225,8 @@ pub(super) async fn fetch(
             format!("attachment; filename=\"thrum-{name}.tar\""),
         ),
     ];
+    held.keep(file);
     let download = Download {
-        file,
         bytes,
         portion_bytes: PORTION_BYTES,
         scope: Scope::Admin,

@@ -1,5 +1,7 @@
 //! Receivers of dropped messages that are away: their queues stay full until they return.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use thrum_broker::{Presence, Queries, QueryError, SessionDetail};
 use thrum_figures::count;
@@ -7,9 +9,12 @@ use thrum_figures::count;
 use super::super::timeline::span;
 use super::measured::DroppedMessages;
 use super::words::{counted, quoted, shortened};
+use crate::clock::Clock;
 
 /// Receivers whose sessions are looked up: those that most messages were dropped for.
 const LOOKED_UP_MAX: usize = 20;
+/// Time for all of them, and of the broker for each: a broker that is late is not asked on.
+const LOOK_UP_TIME: Duration = Duration::from_secs(2);
 /// Reasons that a client which is away causes by its full queue.
 const FULL_REASONS: [&str; 2] = ["queue_full", "queue_oldest"];
 /// Clients that a sentence and the commands name.
@@ -42,7 +47,12 @@ impl Receivers {
         drops: &[DroppedMessages],
     ) -> Result<Self, QueryError> {
         let mut found = Self::default();
+        let queries = queries.clone().with_timeout(LOOK_UP_TIME);
+        let clock = Clock::start();
         for client_id in names(drops) {
+            if clock.now().uptime > LOOK_UP_TIME {
+                break;
+            }
             if let Some(session) = queries.session(client_id)? {
                 found.enter(client_id, &session);
             }

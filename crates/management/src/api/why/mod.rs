@@ -291,8 +291,8 @@ async fn receivers(api: ApiState, measured: &Measured) -> Result<Receivers, Prob
         .query(move |queries| Receivers::look_up(queries, &drops))
         .await;
     match found {
-        // Without them all drops are those of connected clients.
-        Err(problem) if problem.status == StatusCode::GATEWAY_TIMEOUT.as_u16() => {
+        // Without them all drops are those of connected clients. What was measured counts more.
+        Err(problem) if problem.status != StatusCode::SERVICE_UNAVAILABLE.as_u16() => {
             Ok(Receivers::default())
         }
         other => other,
