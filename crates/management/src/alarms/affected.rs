@@ -33,7 +33,8 @@ pub(super) struct AffectedClient {
     pub(super) queue_percent: u64,
 }
 
-/// Looks at all sessions for queues that are nearly full; none if the workers do not answer in time.
+/// Looks at all sessions for queues that are nearly full; none if the workers do not answer in
+/// time.
 pub(super) fn affected(queries: &Queries) -> Option<Affected> {
     let queries = queries.clone().with_timeout(LOOK_TIME);
     let found = queries
@@ -75,7 +76,8 @@ impl Affected {
         self.worst.as_ref().filter(|_| self.clients == 1)
     }
 
-    /// For the data of an alarm: its text has no names, as whoever may not see clients reads it, too.
+    /// For the data of an alarm: its text has no names, as whoever may not see clients reads it,
+    /// too.
     pub(super) fn arguments(&self) -> Vec<(&'static str, Value)> {
         let mut arguments = vec![("clients", json!(self.clients))];
         if let Some(worst) = &self.worst {

@@ -38,8 +38,8 @@ pub(super) struct TooSlow;
 
 impl Paced {
     /// Holds a permit. It is given back also if nobody asks for the rest, as when a connection
-    /// takes some bytes now and then; its file is closed before, so that no more files are open than
-    /// there are permits.
+    /// takes some bytes now and then; its file is closed before, so that no more files are open
+    /// than there are permits.
     pub(super) fn new(share: Share) -> Self {
         let (taken, mut takes) = mpsc::channel(1);
         let file = Slot::default();
