@@ -2,7 +2,7 @@
 // that the dashboard works below any path.
 
 export interface Place {
-  /** Decoded segments of the path: ["clients", "meter-17"]. */
+  /** Decoded segments of the path: ["clients", "meter-17"]. Those of a topic may be empty: "/a" is ["topics", "", "a"]. */
   path: string[];
   query: URLSearchParams;
 }
@@ -13,14 +13,8 @@ export function parsePlace(hash: string): Place {
   const mark = text.indexOf('?');
   const path = mark < 0 ? text : text.slice(0, mark);
   const query = new URLSearchParams(mark < 0 ? '' : text.slice(mark + 1));
-  return {
-    path: path
-      .split('/')
-      .slice(1)
-      .filter((part) => part !== '')
-      .map(decoded),
-    query,
-  };
+  const parts = path.split('/').slice(1).map(decoded);
+  return { path: parts[0] === 'topics' ? parts : parts.filter((part) => part !== ''), query };
 }
 
 /** The address of a place: `href(['clients', id], { sort: 'queue' })`. Empty values are left out. */

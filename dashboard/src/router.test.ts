@@ -7,6 +7,13 @@ describe('addresses', () => {
     const id = 'a/b?c#d e%2F';
     expect(parsePlace(href(['clients', id])).path).toEqual(['clients', id]);
   });
+  test('a topic with empty levels comes back', () => {
+    for (const topic of ['/a', 'a//b', 'a/', '/', '//']) {
+      const path = ['topics', ...topic.split('/')];
+      expect(parsePlace(href(path)).path).toEqual(path);
+    }
+    expect(parsePlace('#/clients/').path).toEqual(['clients']);
+  });
   test('parameters come back', () =>
     expect(parsePlace(href(['clients'], { filter: 'queue>1 user="a b"' })).query.get('filter')).toBe(
       'queue>1 user="a b"',

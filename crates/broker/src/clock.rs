@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use rustix::time::{ClockId, clock_gettime};
 use thrum_engine::node::WallClock;
 use thrum_protocol::Time;
 use thrum_storage::Recovered;
@@ -155,6 +156,13 @@ impl Clock {
             clock.wall_ahead.store(millis, Ordering::Relaxed);
         }
     }
+}
+
+/// The time that the calling thread has spent on a core.
+pub(crate) fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// The time of the wall clock; a time before 1970 counts as 1970.

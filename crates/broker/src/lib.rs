@@ -58,7 +58,7 @@ pub use control::{
     SessionQuery, SessionRow, SessionState, Settling, SinkFigures, SortKey, SpanTaker, Status,
     StorageFigures, SubscribeQuestion, SubscriptionQuery, SubscriptionRow, Timeline, TimelineEvent,
     UserCount, WaitPlace, Waiting, WaitingClient, WaitingSubject, WildcardText, WillDetail,
-    WorkerFigures,
+    WorkerFigures, WorkerTime,
 };
 pub use control::{
     HISTORY_SECONDS, LIVE_FIGURES, Live, LiveFigure, LiveSecond, LiveUnit, Pulse, StreamNote,

@@ -23,12 +23,21 @@ const REASONS: [&str; 14] = [
     "other",
 ];
 
+/// Answers by status, as labels: a status that is not here counts for its class, which is `4xx` for
+/// one from 400 to 499.
+const ANSWERS: [&str; 15] = [
+    "2xx", "3xx", "400", "401", "403", "404", "409", "412", "429", "4xx", "500", "503", "504",
+    "507", "5xx",
+];
+
 /// Counts since the start.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     logins: AtomicU64,
     /// In the order of [`REASONS`].
     refusals: [AtomicU64; REASONS.len()],
+    /// In the order of [`ANSWERS`].
+    answers: [AtomicU64; ANSWERS.len()],
 }
 
 /// The figures of the interface.
@@ -38,6 +47,8 @@ pub struct InterfaceFigures {
     pub logins: u64,
     /// Refused logins and requests by reason.
     pub refusals: Vec<Figure>,
+    /// Answers of the interface by status, or by class of status.
+    pub answers: Vec<Figure>,
     /// Sessions of administrators.
     pub sessions: u64,
     /// Entries that made room in a full table, by table.
@@ -76,6 +87,21 @@ impl Counts {
         }
     }
 
+    /// A request was answered.
+    pub(crate) fn answered(&self, status: u16) {
+        let class = |status: u16| match status / 100 {
+            2 => "2xx",
+            3 => "3xx",
+            4 => "4xx",
+            _ => "5xx",
+        };
+        let place = |label: &str| ANSWERS.iter().position(|answer| *answer == label);
+        let place = place(&status.to_string()).or_else(|| place(class(status)));
+        if let Some(count) = place.and_then(|place| self.answers.get(place)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Logins that succeeded.
     pub(crate) fn logins(&self) -> u64 {
         self.logins.load(Ordering::Relaxed)
@@ -83,13 +109,21 @@ impl Counts {
 
     /// Refusals by reason.
     pub(crate) fn refusals(&self) -> Vec<Figure> {
-        let counted = REASONS.iter().zip(&self.refusals);
-        let figures = counted.map(|(label, count)| Figure {
-            label,
-            value: count.load(Ordering::Relaxed),
-        });
-        figures.collect()
+        figures(&REASONS, &self.refusals)
     }
+
+    /// Answers by status.
+    pub(crate) fn answers(&self) -> Vec<Figure> {
+        figures(&ANSWERS, &self.answers)
+    }
+}
+
+fn figures(labels: &[&'static str], counts: &[AtomicU64]) -> Vec<Figure> {
+    let figures = labels.iter().zip(counts).map(|(label, count)| Figure {
+        label,
+        value: count.load(Ordering::Relaxed),
+    });
+    figures.collect()
 }
 
 const fn reason(refusal: &Refusal) -> &'static str {
@@ -142,5 +176,24 @@ mod tests {
         let of = |label: &str| counted.iter().find(|one| one.label == label).unwrap().value;
         assert_eq!((of("wrong_login"), of("slowed"), of("other")), (2, 1, 1));
         assert_eq!(counted.iter().map(|one| one.value).sum::<u64>(), 4);
+    }
+    #[test]
+    fn an_answer_counts_for_its_status_or_its_class() {
+        let counts = Counts::default();
+        for status in [200, 204, 304, 418, 429, 429, 500, 502] {
+            counts.answered(status);
+        }
+        let counted = counts.answers();
+        let counted = counted.iter().filter(|one| one.value > 0);
+        let counted: Vec<_> = counted.map(|one| (one.label, one.value)).collect();
+        let expected = [
+            ("2xx", 2),
+            ("3xx", 1),
+            ("429", 2),
+            ("4xx", 1),
+            ("500", 1),
+            ("5xx", 1),
+        ];
+        assert_eq!(counted, expected);
     }
 }

@@ -155,6 +155,7 @@ impl Security {
         InterfaceFigures {
             logins: self.counts.logins(),
             refusals: self.counts.refusals(),
+            answers: self.counts.answers(),
             sessions,
             forgotten: vec![
                 figure("sessions", forgotten_sessions),

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
+use axum::{Router, middleware};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -94,7 +94,9 @@ impl ControlSocket {
             .enable_all()
             .build()
             .map_err(failed)?;
+        let counts = Arc::clone(&security.counts);
         let (router, changes) = api::router_and_changes(managed, security, Entrance::Local);
+        let router = router.layer(middleware::from_fn_with_state(counts, api::count_answer));
         let interface = Interface { router, changes };
         let thread = std::thread::Builder::new()
             .name("control".to_owned())

@@ -28,6 +28,7 @@ pub use query::{
     SessionRow, SessionState, SinkFigures, SortKey, SpanTaker, Status, StorageFigures,
     SubscribeQuestion, SubscriptionQuery, SubscriptionRow, Timeline, TimelineEvent, UserCount,
     WaitPlace, Waiting, WaitingClient, WaitingSubject, WildcardText, WillDetail, WorkerFigures,
+    WorkerTime,
 };
 pub(crate) use query::{QueuedTask, TaskQueue, end_trace, restore_topic_metrics};
 pub use query::{

@@ -12,13 +12,14 @@ use thrum_protocol::server::Handshake;
 
 use super::Worker;
 use super::tests::{bytes, connect, connect_v5, publish, settle, subscriber, two_workers};
+use crate::clock::thread_time;
 use crate::control::test_queries::{
     PAGE_BYTES_MAX, PendingPage, QUERIES_MAX, QUERY_UNITS, ROW_UNITS, connections,
     count_topics_in_vain, facets, kick, queries, receivers, refuse, session, unsorted, waiting,
 };
 use crate::control::{
     Cancellation, ConnectionCounts, Figure, Kicked, NewBan, Presence, QueryError, SessionQuery,
-    SortKey, WaitingSubject,
+    SortKey, WaitingSubject, WorkerTime,
 };
 use thrum_engine::node::metrics::Counter;
 use thrum_engine::timeline::SessionEnd;
@@ -92,6 +93,27 @@ fn a_listing_keeps_half_of_the_workers_busy_at_once() {
     };
     assert_eq!(found.matching, Some(2 * MANY as u64));
     assert!(turns >= 2 * MANY as u64 / QUERY_UNITS, "{turns} turns");
+}
+
+#[test]
+fn the_time_of_a_query_is_what_the_workers_worked_for_it() {
+    let mut workers = two_workers();
+    begin_session(&mut workers[0], "one");
+    let worked = WorkerTime::default();
+    let queries = queries(&workers[0].node).with_worker_time(worked.clone());
+    let began = thread_time();
+    let mut pending = PendingPage::send(&queries, &page(10)).unwrap();
+    assert_eq!(worked.take(), Duration::ZERO, "it waits");
+    while pending.page().is_none() {
+        settle(&mut workers);
+    }
+    let most = thread_time().saturating_sub(began);
+    let found = worked.take();
+    assert!(
+        found > Duration::ZERO && found < most,
+        "{found:?} of {most:?}"
+    );
+    assert_eq!(worked.take(), Duration::ZERO, "it is taken once");
 }
 
 #[test]

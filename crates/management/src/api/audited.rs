@@ -1,11 +1,9 @@
 //! Changes that are in the audit log.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use futures_util::FutureExt as _;
 use serde_json::Value;
 
 use super::entrance::Sender;
@@ -128,10 +126,7 @@ impl ApiState {
     ) -> Result<T, Problem> {
         let begun = self.in_log(move |audit| audit.begin(&caller, change));
         let pending = begun.await?;
-        // What it leaves half done it would leave in its own task, too.
-        let made = AssertUnwindSafe(make).catch_unwind().await;
-        let made = made.unwrap_or_else(|_| Err(Unfinished::Panicked.into()));
-        let (made, ended) = match made {
+        let (made, ended) = match make.await {
             Ok((made, ended)) => (Ok(made), ended),
             Err(problem) => {
                 let ended = Ended::failed(&problem.detail);
@@ -244,6 +239,7 @@ fn too_many_looks() -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
     use futures_util::future::{pending, ready};
     use tokio::sync::oneshot;
     use tokio::time::timeout;
@@ -273,22 +269,6 @@ mod tests {
         };
         let entry = api.security.audit.page(&query).unwrap().entries.remove(0);
         format!("{:?} {}", entry.outcome, entry.detail.unwrap_or_default())
-    }
-
-    #[tokio::test]
-    async fn a_change_that_panics_has_failed_and_is_answered() {
-        let (broker, api) = broker_and_api();
-        let caller = Sender::from(Caller::local());
-        let here = api.audited(&caller, change(), async { panic!("of a test") });
-        let here: Result<(), Problem> = here.await;
-        let in_thread = api.clone().query(|_| panic!("of a test"));
-        let there: Result<(), Problem> = api.audited(&caller, change(), in_thread).await;
-        for made in [here, there] {
-            let problem = made.unwrap_err();
-            assert_eq!(problem.status, 500, "{problem:?}");
-            assert!(last(&api).starts_with("Failed this request met a defect"));
-        }
-        broker.stop();
     }
 
     #[tokio::test]

@@ -50,14 +50,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::Request;
-use axum::middleware;
+use axum::extract::{Request, State};
+use axum::middleware::{self, Next};
+use axum::response::Response;
 use axum::routing::get;
-use thrum_broker::{Cancellation, Queries, QueryError};
+use thrum_broker::{Cancellation, Queries, QueryError, WorkerTime};
 use tokio::sync::Semaphore;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::counts::Counts;
 use crate::in_thread::in_thread;
 use crate::login::{HASHES_MAX, Scope};
 use crate::program::{Program, ProgramError};
@@ -174,6 +176,17 @@ pub(crate) fn router_and_changes(
         .layer(middleware::from_fn(time_limit::in_time))
         .layer(BodyLimit(BODY_BYTES_MAX).layer());
     (router, changes)
+}
+
+/// Counts each answer by its status.
+pub(crate) async fn count_answer(
+    State(counts): State<Arc<Counts>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let response = next.run(request).await;
+    counts.answered(response.status().as_u16());
+    response
 }
 
 /// The route has no such method.
@@ -322,6 +335,12 @@ impl ApiState {
             why_permits: Arc::new(Semaphore::new(why::WHY_MAX)),
             entrance,
         }
+    }
+
+    /// The same, whose queries add the time that the workers spend on them.
+    fn with_worker_time(self, worked: WorkerTime) -> Self {
+        let queries = self.queries.with_worker_time(worked);
+        Self { queries, ..self }
     }
 
     /// Runs a query in another thread, so that the thread of the socket does not wait. If a request

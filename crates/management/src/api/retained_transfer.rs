@@ -515,7 +515,11 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use tokio::time::timeout;
+
+    use super::super::stream::tests::broker_and_api;
     use super::*;
+    use crate::login::{Caller, NewKey, ScopeSet};
 
     fn lines(chunks: &[&str]) -> Result<Vec<(usize, String)>, Problem> {
         let chunks: Vec<Result<String, Infallible>> =
@@ -619,5 +623,28 @@ mod tests {
             refused.detail.starts_with("line 1 has more than"),
             "{refused:?}"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_import_that_gets_nothing_ends_soon_after_the_key_of_its_caller_is_gone() {
+        let (broker, api) = broker_and_api();
+        let login = &api.security.login;
+        let new = NewKey {
+            label: "it".to_owned(),
+            scopes: ScopeSet::ALL,
+            expires_at: None,
+            created_by: "a test".to_owned(),
+        };
+        let key = login.add_key(new).await.unwrap();
+        let sender = Sender::from(Caller::key(&key.id, ScopeSet::ALL, None));
+        let silent = stream::pending::<Result<String, Infallible>>();
+        let import = import_all(api.clone(), sender, Request::new(Body::from_stream(silent)));
+        let mut import = Box::pin(import);
+        let waits = timeout(LOOK_TIME + Duration::from_secs(1), import.as_mut()).await;
+        assert!(waits.is_err(), "its key is there");
+        login.remove_key(key.id).await.unwrap();
+        let ended = timeout(LOOK_TIME, import).await.unwrap();
+        assert_eq!(ended.unwrap_err().status, 401);
+        broker.stop();
     }
 }

@@ -19,6 +19,11 @@ pub(super) fn families(figures: &InterfaceFigures) -> Vec<Family> {
             "Refused logins of administrators and refused requests, by reason; slowed and busy ones were answered with 429.",
         )
         .with_each("reason", &figures.refusals, one),
+        counter(
+            "thrum_management_answers",
+            "Answers of the management interface by status, or by class of status (4xx) for one without a series of its own; 429 means a limit, which the answer names.",
+        )
+        .with_each("status", &figures.answers, one),
         Family::new(
             "thrum_management_sessions",
             Kind::Gauge,

@@ -119,10 +119,12 @@ impl HttpServer {
 
 fn router(managed: Managed, security: Security) -> (Router, Shares) {
     let queries = managed.queries.clone();
+    let counts = Arc::clone(&security.counts);
     let (router, changes) = api::router_and_changes(managed, security, Entrance::Port);
     let router = router
         // Pages and probes are small, or not in memory of their own.
         .layer(middleware::from_fn(held::hold))
+        .layer(middleware::from_fn_with_state(counts, api::count_answer))
         .merge(assets::router().unwrap_or_else(pages::router))
         .merge(probes::router(queries))
         .method_not_allowed_fallback(api::no_method)

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { told } from './alarmsZh';
 import { capital, cureOf, isOpen, ranked } from './attention';
 import { addressOf, isLocal, listenCommand, program, sendCommand, simulateCommand } from './snippets';
+import chinese from './zh';
 
 const alarm = (name: string, severity: string) => ({
   name,
@@ -12,6 +14,32 @@ const alarm = (name: string, severity: string) => ({
   arguments: {},
   commands: [],
   requests: [],
+});
+
+describe('alarms in Chinese', () => {
+  const known = Object.keys(chinese).filter((key) => /^alarm\.[a-z_]+$/.test(key));
+  test('each has a sentence of its own, with its figures', () => {
+    expect(known).toHaveLength(16);
+    const said = known.map((key) => told(alarm(key.slice('alarm.'.length), 'warning')));
+    expect(said).not.toContain(null);
+    expect(new Set(said.map((one) => one?.what)).size).toBe(16);
+  });
+  test('a full queue of one client that is away is told apart from others', () => {
+    const one = { clients: 1, client_id: 'a', queued_messages: 1000, queue_limit: 1000, queue_percent: 100 };
+    const of = (values: object) =>
+      told({ name: 'queues_nearly_full', of: null, arguments: { ...values } })?.what;
+    expect(of({ ...one, away_secs: 5 })).toContain('该客户端离线');
+    expect(of({ ...one, away_secs: null })).toContain('一个客户端的队列已满');
+    expect(of({ ...one, clients: 3, queue_percent: 90 })).toContain('3 个客户端');
+  });
+  test('the disk and a listener are told apart from the storage and the node', () => {
+    const of = (name: string, of: string | null) => told({ name, of, arguments: {} })?.what;
+    expect(of('disk_nearly_full', 'free')).toContain('node.data_dir');
+    expect(of('disk_nearly_full', 'max_disk')).toContain('storage.max_disk');
+    expect(of('connections_near_limit', null)).toContain('limits.connections');
+    expect(of('connections_near_limit', 'mqtts')).toContain('mqtts');
+    expect(of('of_a_later_version', null)).toBeUndefined();
+  });
 });
 
 describe('what needs attention', () => {

@@ -75,7 +75,7 @@ pub use row::{Backlog, Presence, SessionRow};
 use sender::QUERY_TIMEOUT;
 pub(crate) use sender::QueryLimit;
 pub(super) use sender::QuerySender;
-pub use sender::{Cancellation, QueryError};
+pub use sender::{Cancellation, QueryError, WorkerTime};
 pub use sessions::{SessionPage, SessionQuery};
 pub use status::Status;
 pub use subscriptions::{SubscriptionQuery, SubscriptionRow};
@@ -142,6 +142,7 @@ impl Queries {
             control,
             timeout: QUERY_TIMEOUT,
             cancel: Cancellation::default(),
+            worked: None,
         })
     }
 
@@ -155,6 +156,13 @@ impl Queries {
     #[must_use]
     pub fn with_cancellation(self, cancel: Cancellation) -> Self {
         Self(QuerySender { cancel, ..self.0 })
+    }
+
+    /// Adds the time that the workers spend on its queries.
+    #[must_use]
+    pub fn with_worker_time(self, worked: WorkerTime) -> Self {
+        let worked = Some(worked);
+        Self(QuerySender { worked, ..self.0 })
     }
 
     /// Lists sessions. A session that exists from the first page to the last, and whose sort value

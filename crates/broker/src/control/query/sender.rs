@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::CursorError;
 use super::tasks::{QueuedTask, TaskProgress, TaskStatus, WorkerTask};
-use crate::clock::Clock;
+use crate::clock::{Clock, thread_time};
 use crate::control::Control;
 use crate::mailbox::Mail;
 use crate::node::Node;
@@ -125,6 +125,24 @@ impl Cancellation {
     }
 }
 
+/// The time that the workers have worked on the queries of one caller: their time on a core, not
+/// what they or the caller waited for.
+#[derive(Clone, Debug, Default)]
+pub struct WorkerTime(Arc<AtomicU64>);
+
+impl WorkerTime {
+    /// The time since it was taken last.
+    #[must_use]
+    pub fn take(&self) -> Duration {
+        Duration::from_nanos(self.0.swap(0, Ordering::Relaxed))
+    }
+
+    fn add(&self, time: Duration) {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.0.fetch_add(nanos, Ordering::Relaxed);
+    }
+}
+
 /// A query that was sent, and its answers so far.
 #[derive(Debug)]
 pub(crate) struct PendingQuery<A> {
@@ -224,6 +242,8 @@ struct ReplySender<A> {
 struct TaskWithReply<W: WorkerTask> {
     task: W,
     reply: ReplySender<W::Answer>,
+    /// Where its time is added, if somebody wants to know it.
+    worked: Option<WorkerTime>,
 }
 
 impl<W: WorkerTask> fmt::Debug for TaskWithReply<W> {
@@ -238,7 +258,13 @@ impl<W: WorkerTask> QueuedTask for TaskWithReply<W> {
     }
 
     fn advance(&mut self, traffic: &mut Traffic) -> TaskStatus {
-        match self.task.advance(traffic) {
+        let began = self.worked.as_ref().map(|_| thread_time());
+        let progress = self.task.advance(traffic);
+        if let (Some(worked), Some(began)) = (&self.worked, began) {
+            // Before the answer, whose receiver asks for it.
+            worked.add(thread_time().saturating_sub(began));
+        }
+        match progress {
             TaskProgress::More => TaskStatus::More,
             TaskProgress::Blocked => TaskStatus::Blocked,
             TaskProgress::Done(answer) => {
@@ -257,6 +283,8 @@ pub(in crate::control) struct QuerySender {
     /// A query without an answer fails after this time.
     pub(super) timeout: Duration,
     pub(super) cancel: Cancellation,
+    /// Where the time of the workers is added.
+    pub(super) worked: Option<WorkerTime>,
 }
 
 impl QuerySender {
@@ -327,6 +355,7 @@ impl QuerySender {
             let task: Box<dyn QueuedTask> = Box::new(TaskWithReply {
                 task: task(),
                 reply,
+                worked: self.worked.clone(),
             });
             (*worker, task)
         };

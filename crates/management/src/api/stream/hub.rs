@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use thrum_broker::StreamNote;
+use thrum_broker::{StreamNote, WorkerTime};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -24,8 +24,9 @@ const PARTS_MAX: usize = 256;
 /// Of these, those that one administrator or key was the first to want: two streams with all that
 /// one may declare.
 pub(super) const PARTS_OF_ONE_MAX: usize = 64;
-/// After a query that took some time, the next one waits for so many times as long: one part asks
-/// at most for a hundredth of the time of the workers.
+/// After a query, the next one waits for so many times as long as the workers worked for it: one
+/// part takes at most a hundredth of a core. What they waited for a core is not counted, else a
+/// page would stand still for a quarter of a minute because a compiler ran beside.
 const PAUSE_FACTOR: u32 = 100;
 /// Longest such pause. With the query itself it stays below the minute for which the broker counts
 /// topics after the last look at them.
@@ -195,6 +196,8 @@ impl Drop for ViewerPlace {
 /// Makes the states of a part while somebody wants them.
 async fn make(api: ApiState, id: PartId, sender: watch::Sender<Latest>) {
     let mut work = Work::new(&id.0);
+    let worked = WorkerTime::default();
+    let api = api.with_worker_time(worked.clone());
     loop {
         let began = api.security.login.now().uptime;
         let made = tokio::select! {
@@ -205,7 +208,7 @@ async fn make(api: ApiState, id: PartId, sender: watch::Sender<Latest>) {
             show(&sender, state);
         }
         let took = api.security.login.now().uptime.saturating_sub(began);
-        let wait = pause(id.1.time(), took, work.is_free());
+        let wait = pause(id.1.time(), took, worked.take());
         tokio::select! {
             () = sleep(wait) => {}
             () = sender.closed() => {
@@ -217,13 +220,11 @@ async fn make(api: ApiState, id: PartId, sender: watch::Sender<Latest>) {
     }
 }
 
-/// The time until the next state.
-fn pause(every: Duration, took: Duration, is_free: bool) -> Duration {
+/// The time until the next state, after a query that took some time until its answer, in part of
+/// which the workers worked for it. Workers that answer late have other work: it waits as long.
+fn pause(every: Duration, took: Duration, worked: Duration) -> Duration {
     let least = every.saturating_sub(took);
-    if is_free {
-        return least;
-    }
-    least.max((took * PAUSE_FACTOR).min(PAUSE_MAX))
+    least.max((worked * PAUSE_FACTOR).max(took).min(PAUSE_MAX))
 }
 
 /// Replaces the state, if there is something to tell.
@@ -242,14 +243,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_query_is_asked_rarely() {
+    fn an_expensive_query_is_asked_rarely() {
         let every = Duration::from_millis(250);
         let millis = Duration::from_millis;
-        assert_eq!(pause(every, millis(1), false), millis(249));
-        assert_eq!(pause(every, millis(30), false), millis(3000));
-        assert_eq!(pause(every, millis(30), true), millis(220));
-        assert_eq!(pause(every, millis(5000), false), PAUSE_MAX);
+        assert_eq!(pause(every, millis(1), millis(1)), millis(249));
+        assert_eq!(pause(every, millis(30), millis(30)), millis(3000));
+        assert_eq!(pause(every, millis(5000), millis(5000)), PAUSE_MAX);
         let counted_for = Duration::from_mins(1);
         assert!(PAUSE_MAX + PAUSE_MAX / 2 < counted_for);
+    }
+
+    #[test]
+    fn a_query_that_waited_for_a_core_is_asked_again_soon() {
+        let every = Duration::from_millis(250);
+        let millis = Duration::from_millis;
+        assert_eq!(pause(every, millis(30), Duration::ZERO), millis(220));
+        assert_eq!(pause(every, millis(200), millis(1)), millis(200));
+        assert_eq!(pause(every, millis(5000), millis(1)), millis(5000));
     }
 }

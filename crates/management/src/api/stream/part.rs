@@ -37,11 +37,6 @@ impl Work {
         }
     }
 
-    /// Whether no worker is asked.
-    pub(super) const fn is_free(&self) -> bool {
-        matches!(self.part, Part::Figures)
-    }
-
     /// The state at this moment.
     pub(super) async fn make(&mut self, api: &ApiState) -> State {
         let now = api.security.login.now().wall_millis;

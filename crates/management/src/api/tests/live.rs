@@ -65,12 +65,7 @@ fn read(event: &str) -> Option<(String, Value)> {
 
 impl TestApi {
     /// The answer to a request for a stream.
-    async fn stream(
-        &self,
-        client: &Client,
-        path: &str,
-        more: &[(&str, &str)],
-    ) -> axum::response::Response {
+    async fn stream(&self, client: &Client, path: &str, more: &[(&str, &str)]) -> Response {
         let mut request = Request::builder().uri(format!("{PREFIX}{path}"));
         request = request.header(HOST, "broker.example");
         for (name, value) in &client.fields {

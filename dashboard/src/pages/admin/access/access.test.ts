@@ -77,7 +77,7 @@ describe('the command that does the same', () => {
     expect(changeUser('a', { rules: [], superuser: false })).toBe(
       'thrum users change a --no-rules --superuser false',
     );
-    expect(changeUser('a', { roles: [] })).toBeNull();
+    expect(changeUser('a', { roles: [], groups: [] })).toBe('thrum users change a --no-roles --no-groups');
     expect(changeUser('a', { rules: ['allow pub a', 'deny sub #'] })).toBeNull();
   });
   test('roles and groups', () => {

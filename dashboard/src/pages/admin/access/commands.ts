@@ -58,16 +58,16 @@ export function changedRights(was: Rights, is: Rights): Partial<Rights> {
   };
 }
 
-/** Null if the command cannot say the change: it takes no role and no group away from all that there are. */
+/** Null if the command cannot say the change: rules that it would put in another order. */
 export function changeUser(name: string, change: Partial<Rights>): string | null {
   const { roles, groups, rules, superuser, disabled } = change;
-  if (roles?.length === 0 || groups?.length === 0 || (rules && !sayable(rules))) return null;
+  if (rules && !sayable(rules)) return null;
   return commandOf([
     'users',
     'change',
     name,
-    ...each('--role', roles ?? []),
-    ...each('--group', groups ?? []),
+    ...(roles?.length === 0 ? ['--no-roles'] : each('--role', roles ?? [])),
+    ...(groups?.length === 0 ? ['--no-groups'] : each('--group', groups ?? [])),
     ...(rules ? ['--no-rules', ...ruleOptions(rules)] : []),
     ...(superuser === undefined ? [] : ['--superuser', String(superuser)]),
     ...(disabled === undefined ? [] : ['--disabled', String(disabled)]),

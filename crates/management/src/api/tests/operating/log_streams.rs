@@ -5,7 +5,7 @@ use http_body_util::BodyExt as _;
 use super::*;
 
 /// A stream of events.
-async fn follow(operated: &Operated, path: &str, last: Option<&str>) -> axum::response::Response {
+async fn follow(operated: &Operated, path: &str, last: Option<&str>) -> Response {
     follow_as(operated, &operated.admin, path, last).await
 }
 
@@ -14,7 +14,7 @@ async fn follow_as(
     client: &Client,
     path: &str,
     last: Option<&str>,
-) -> axum::response::Response {
+) -> Response {
     let request = client.request(Method::GET, path);
     let mut request = request.header("accept", "text/event-stream");
     if let Some(last) = last {
@@ -25,7 +25,7 @@ async fn follow_as(
     service.call(request).await.unwrap()
 }
 
-async fn piece(answer: &mut axum::response::Response) -> Option<String> {
+async fn piece(answer: &mut Response) -> Option<String> {
     let frame = answer.body_mut().frame().await?.unwrap();
     let data = frame.into_data().unwrap();
     Some(String::from_utf8(data.to_vec()).unwrap())
