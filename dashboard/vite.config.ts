@@ -7,19 +7,21 @@ const broker = process.env['THRUM_URL'] ?? 'http://127.0.0.1:8080';
 const forwarded = { target: broker, changeOrigin: false };
 
 /**
- * Moves the style sheet of the pages from the head behind the mark in the body: the browser paints the mark without it.
- * Scripts wait for style sheets in front of them, so that no page is without styles.
+ * Lets the browser paint the mark without the style sheet of the pages: it loads beside, and `styled.ts` puts it in
+ * force. It stays in the head, in front of the style sheets of single pages, which count after it.
  */
-function stylesBehindTheMark(): Plugin {
+function stylesBesideTheMark(): Plugin {
   return {
-    name: 'styles-behind-the-mark',
+    name: 'styles-beside-the-mark',
     transformIndexHtml: {
       order: 'post',
       handler: (html) => {
         const [link] = /<link rel="stylesheet"[^>]*\/assets\/[^>]*>/.exec(html) ?? [];
-        return link === undefined
-          ? html
-          : html.replace(link, '').replace('<noscript', () => `${link}\n    <noscript`);
+        if (link === undefined) return html;
+        const beside = link.replace('<link', '<link data-pages media="not all"');
+        // What is not in force has the least priority.
+        const soon = link.replace('rel="stylesheet"', 'rel="preload" as="style"');
+        return html.replace(link, () => `${soon}\n    ${beside}`);
       },
     },
   };
@@ -28,7 +30,7 @@ function stylesBehindTheMark(): Plugin {
 export default defineConfig({
   // Relative addresses: the dashboard works below any path.
   base: './',
-  plugins: [svelte(), stylesBehindTheMark()],
+  plugins: [svelte(), stylesBesideTheMark()],
   build: {
     // The folder above it is watched by the build of the program, which contains the pages.
     outDir: 'dist/site',

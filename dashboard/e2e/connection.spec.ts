@@ -26,6 +26,20 @@ test('a page stays honest while the broker is away, and comes back by itself', a
   }
 });
 
+test('a broker without clients is not called ready while it does not answer', async ({ page }) => {
+  const broker = await Broker.start();
+  try {
+    await signIn(page, broker);
+    const headline = page.getByRole('heading', { level: 1 });
+    await expect(headline).toContainText('Ready.');
+    await broker.down();
+    await expect(headline).toContainText('The health is not known. The broker does not answer.');
+    await expect(page.getByText('Waiting for your message…')).toHaveCount(0);
+  } finally {
+    await broker.stop();
+  }
+});
+
 test('the dashboard works below a path', async ({ page }) => {
   const errors = watched(page);
   const broker = await Broker.start({ below: '/iot/broker' });

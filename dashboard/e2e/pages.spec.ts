@@ -26,6 +26,7 @@ test.beforeAll(async () => {
       retain: true,
     });
     publisher.publish('site/a/line3/raw', Buffer.from('a2617401617502', 'hex'));
+    publisher.publish('/devices//7', '{"t": 7}');
     publisher.publish('site/<img src=x onerror=alert(1)>', '<script>alert(1)</script>');
   }, 200);
 });
@@ -169,6 +170,17 @@ test('the tree shows a value, who sends it and what it was before', async ({ pag
   await expect(page.locator('pre')).toContainText('"u": 2');
   await expect(page.getByRole('button', { name: 'CBOR' })).toHaveAttribute('aria-pressed', 'true');
   expect(errors).toEqual([]);
+});
+
+test('a topic with empty levels opens from the tree', async ({ page }) => {
+  await signIn(page, broker, '#/topics');
+  const row = page.getByRole('row', { name: /^(?:\/|devices|7)(?:\s|$)/ });
+  for (const [level, name] of ['/', 'devices', '/', '7'].entries()) {
+    const one = row.and(page.locator(`[aria-level="${level + 1}"]`)).filter({ hasText: name });
+    await one.first().focus();
+    await page.keyboard.press(level < 3 ? 'ArrowRight' : 'Enter');
+  }
+  await expect(page.getByRole('region', { name: '/devices//7' })).toContainText('"t": 7');
 });
 
 test('the tree works with keys alone, and can be paused', async ({ page }) => {

@@ -105,3 +105,17 @@ test('a page survives that the broker starts again, and tells what it is', async
     await own.stop();
   }
 });
+
+test('the styles of a page count after those of all pages', async ({ page }) => {
+  await signIn(page, broker);
+  for (const place of PLACES) {
+    await page.evaluate((hash) => (location.hash = hash), `#/${place}`);
+    await expect(page.locator('h1').first()).toBeVisible();
+  }
+  const sheets = await page.evaluate(() =>
+    [...document.styleSheets].map(({ href, media }) => `${href?.split('/').at(-1) ?? ''} ${media.mediaText}`),
+  );
+  const assets = sheets.filter((sheet) => !sheet.startsWith('start.css'));
+  expect(assets[0]).toMatch(/^index-.* all$/);
+  expect(assets.length).toBeGreaterThan(3);
+});

@@ -3,5 +3,7 @@ import './styles/components.css';
 import './styles/app.css';
 import { mount } from 'svelte';
 import App from './App.svelte';
+import { styled } from './styled';
 
+await styled();
 mount(App, { target: document.body });

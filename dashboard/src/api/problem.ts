@@ -1,4 +1,5 @@
 // Failures of the interface: what, why, and what helps.
+import { capital } from '../format/sentence';
 import type { components } from './schema';
 
 export type ProblemBody = components['schemas']['Problem'];
@@ -20,6 +21,16 @@ export class Problem extends Error {
     this.detail = body.detail;
     this.remedy = body.remedy;
     this.retryAfterSeconds = body.retry_after_secs ?? null;
+  }
+
+  /** The title as the head of a card. */
+  get heading(): string {
+    return capital(this.title);
+  }
+
+  /** The detail as the begin of a sentence. */
+  get sentence(): string {
+    return capital(this.detail);
   }
 }
 

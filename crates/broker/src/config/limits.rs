@@ -183,8 +183,8 @@ pub struct RetainedMessageLimits {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClientLimits {
-    /// Messages queued for a client that is away or slow. Default `10_000`: hours of a sensor's
-    /// data.
+    /// Messages queued for a client that is away or slow. Default `10_000`: at
+    /// a message a second nearly three hours.
     #[schemars(range(min = 1))]
     pub queue: u32,
     /// Memory of the messages queued for a client that is away or slow: topic, properties, payload

@@ -550,7 +550,7 @@ fn a_disconnected_client_gets_the_reason_and_its_session_ends_on_demand() {
     assert_eq!(disconnect.reason, ReasonCode::AdministrativeAction);
     assert_eq!(
         disconnect.properties.reason_string,
-        Some("disconnected by the administrator of the broker")
+        Some("disconnected by an operator of the broker")
     );
     assert_eq!(kicked(&mut workers, false), expected(false, false));
     assert_eq!(kicked(&mut workers, true), expected(false, true));

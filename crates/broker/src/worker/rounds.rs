@@ -143,7 +143,7 @@ impl Worker {
                 .add(Counter::BannedDisconnected, 1);
             let notice = DisconnectNotice {
                 reason: ReasonCode::AdministrativeAction,
-                what: "banned by the administrator of the broker",
+                what: "banned by an operator of the broker",
             };
             let traffic = &mut self.traffic;
             traffic

@@ -1,5 +1,6 @@
 // What is said of a comparison.
 import type { ComparedRow, Comparison } from '../../api/bench';
+import { sentence } from '../../format/sentence';
 import { measureOfUnit, measured } from '../../format/measures';
 import { joined, percent } from '../../format/numbers';
 import type { Piece } from '../../i18n/texts';
@@ -18,7 +19,6 @@ export interface CompareSentence {
 
 const plain = (text: string): Piece => ({ text, look: 'plain' });
 const bare = (text: string) => text.replace(/[.。]\s*$/, '');
-const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 export function compareSentence(found: Comparison | null, chosen: number, failed: boolean): CompareSentence {
   const nothing = { more: null, winner: null };
@@ -34,7 +34,7 @@ export function compareSentence(found: Comparison | null, chosen: number, failed
   const more =
     found.conclusions.length === 0
       ? null
-      : [plain(found.conclusions.map((text) => `${bare(capital(text))}.`).join(' '))];
+      : [plain(found.conclusions.map((text) => sentence(bare(text))).join(' '))];
   const run = letterOf(at + 1);
   if (!finding || finding.kind === 'same')
     return {

@@ -69,4 +69,11 @@ describe('packets', () => {
     ));
   test('binary payloads are hexadecimal', () =>
     expect(summary({ ...packet, payload_base64: 'AP8=' })).toBe('00 ff'));
+  test('a reason code is told in words', () => {
+    const acknowledged = { ...packet, packet: 'PUBACK', packet_id: 7 };
+    expect(summary({ ...acknowledged, reason_code: 0 })).toBe('id 7');
+    expect(summary({ ...acknowledged, reason_code: 0x97 })).toBe('id 7 · 0x97 Quota exceeded');
+    expect(summary({ ...acknowledged, reason_code: 0xf1 })).toBe('id 7 · 0xf1');
+    expect(summary({ ...acknowledged, reason_codes: [1, 0x87] })).toBe('id 7 · QoS 1, 0x87 Not authorized');
+  });
 });

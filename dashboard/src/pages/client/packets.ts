@@ -12,6 +12,7 @@ export interface Packet {
   packet_id?: number | null;
   reason?: string | null;
   reason_code?: number | null;
+  reason_codes?: readonly number[] | null;
   payload?: string | null;
   payload_base64?: string | null;
   payload_bytes?: number | null;
@@ -28,11 +29,51 @@ export function summary(packet: Packet): string {
   if (packet.retain) parts.push('retained');
   if (packet.packet_id !== undefined && packet.packet_id !== null) parts.push(`id ${packet.packet_id}`);
   if (packet.reason) parts.push(packet.reason);
+  const codes = packet.reason_codes ?? (packet.reason_code ? [packet.reason_code] : []);
+  if (codes.length > 0) parts.push(codes.map(reasonOf).join(', '));
   if (packet.payload) parts.push(packet.payload);
   else if (packet.payload_base64) parts.push(hexOf(packet.payload_base64));
   const filters = packet.subscriptions ?? packet.filters;
   if (filters !== undefined && filters !== null) parts.push(JSON.stringify(filters));
   return parts.join(' · ');
+}
+
+/** Reason codes that brokers and clients send [MQTT 5.0, 2.4]; the words are those of the specification. */
+const REASONS: Readonly<Record<number, string>> = {
+  0x04: 'Disconnect with Will Message',
+  0x10: 'No matching subscribers',
+  0x11: 'No subscription existed',
+  0x80: 'Unspecified error',
+  0x81: 'Malformed Packet',
+  0x82: 'Protocol Error',
+  0x83: 'Implementation specific error',
+  0x84: 'Unsupported Protocol Version',
+  0x85: 'Client Identifier not valid',
+  0x86: 'Bad User Name or Password',
+  0x87: 'Not authorized',
+  0x88: 'Server unavailable',
+  0x89: 'Server busy',
+  0x8a: 'Banned',
+  0x8b: 'Server shutting down',
+  0x8d: 'Keep Alive timeout',
+  0x8e: 'Session taken over',
+  0x8f: 'Topic Filter invalid',
+  0x90: 'Topic Name invalid',
+  0x91: 'Packet Identifier in use',
+  0x92: 'Packet Identifier not found',
+  0x93: 'Receive Maximum exceeded',
+  0x95: 'Packet too large',
+  0x96: 'Message rate too high',
+  0x97: 'Quota exceeded',
+  0x98: 'Administrative action',
+  0x99: 'Payload format invalid',
+};
+
+function reasonOf(code: number): string {
+  const hex = `0x${code.toString(16).padStart(2, '0')}`;
+  // Small ones of a SUBACK are the quality of service that is granted.
+  if (code <= 2) return code === 0 ? '0' : `QoS ${code}`;
+  return REASONS[code] === undefined ? hex : `${hex} ${REASONS[code]}`;
 }
 
 function hexOf(base64: string): string {

@@ -110,8 +110,3 @@ export function cureOf(alarm: string): Cure {
       return 'none';
   }
 }
-
-/** A sentence of the broker, which begins in lower case, as a sentence of the page. */
-export function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}

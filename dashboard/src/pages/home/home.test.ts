@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { told } from './alarmsZh';
-import { capital, cureOf, isOpen, ranked } from './attention';
+import { cureOf, isOpen, ranked } from './attention';
 import { addressOf, isLocal, listenCommand, program, sendCommand, simulateCommand } from './snippets';
 import chinese from './zh';
 
@@ -89,7 +89,6 @@ describe('what needs attention', () => {
     expect(cureOf('certificate_expired')).toBe('certificates');
     expect(cureOf('something_new')).toBe('none');
   });
-  test('begins with a capital letter', () => expect(capital('the disk')).toBe('The disk'));
 });
 
 describe('the first message', () => {

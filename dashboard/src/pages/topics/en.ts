@@ -3,8 +3,8 @@ export default {
   'say.quiet': '**No message has passed** since this page began to count at {time}.',
   'say.asking': 'The broker begins to count topics…',
   others: '{n} messages are in topics that had no room in the tree.',
-  'filter.label': 'Filter the topics shown, or open one by its full name with Enter',
-  'filter.hint': 'filter, or topic',
+  'filter.label': 'Search the topics, or open one by its full name with Enter',
+  'filter.hint': 'search, or topic',
   pause: 'Pause',
   go: 'Go on',
   order: 'Order',
@@ -26,6 +26,12 @@ export default {
     'Topics appear here as soon as somebody publishes. The broker counts while somebody looks, so what passed before is not here.',
   choose: 'Choose a topic to see its values.',
   silent: 'No message since the counting began',
+  branch:
+    'No message has this topic itself: its figures are those of {n|the topic|the {n} topics} right below it, with all below {n|it|them}.',
+  'search.empty': 'No topic contains “{text}”.',
+  'search.all': 'Topics are known since the counting began. Enter opens the topic with this name.',
+  'search.some':
+    'A search looks at {n} levels, the nearest to the top first. Open another one, or open a topic by its full name with Enter.',
   hidden: 'Your role may not read payloads. It needs messages:read.',
   cut: 'The first {n} of {all} are shown.',
   whole: 'Read the whole retained message',

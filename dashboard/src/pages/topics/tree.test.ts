@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { emptyRows, merged } from '../../api/rows';
 import { sparkLine } from '../../charts/spark';
 import { Rates } from './rates';
-import { type Level, type Topic, above, below, focusAfter, limitFor, rowsOf } from './tree';
+import { type Level, type Topic, above, below, focusAfter, limitFor, nextToOpen, rowsOf } from './tree';
 
 const topic = (path: string, children = 0): Topic => ({
   name: path.split('/').at(-1) ?? '',
@@ -39,6 +39,16 @@ describe('the tree', () => {
     expect(new Set(keys).size).toBe(5);
   });
   test('a text leaves out other names', () => expect(shown([''], 'HELL')).toEqual(['hello']));
+  test('a text leaves out branches in which nothing is found', () => {
+    expect(shown(['', 'site/'], 'site/b')).toEqual(['site', 'site/b', '\0more site/']);
+    expect(shown(['', 'site/'], 'hello')).toEqual(['hello']);
+    expect(shown(['', 'site/'], 'nowhere')).toEqual([]);
+  });
+  test('a search opens what is nearest to the top first', () => {
+    expect(nextToOpen(levels, new Set(['']))).toBe('site/');
+    expect(nextToOpen(levels, new Set(['', 'site/']))).toBe('site/a/');
+    expect(nextToOpen(levels, new Set(['', 'site/', 'site/a/']))).toBeNull();
+  });
   test('knows the levels above a topic', () => {
     expect(above('a/b/c')).toEqual(['a/', 'a/b/']);
     expect(above('a')).toEqual([]);

@@ -1,6 +1,6 @@
 // The open part of the tree as rows.
 import type { Schemas } from '../../api/client';
-import { type LiveRows, ordered } from '../../api/rows';
+import { type LiveRows, emptyRows, ordered } from '../../api/rows';
 
 export type Topic = Schemas['Topic'];
 
@@ -32,23 +32,24 @@ export function above(topic: string): string[] {
 /** Begins the keys of rows that are no topic: no topic has this character [MQTT-1.5.4-2]. */
 const NOTE = '\0';
 
-/** The rows of the open levels, in the order of the tree. `text` leaves out leaves whose name does not contain it. */
+/**
+ * The rows of the open levels, in the order of the tree. With a text only those whose topic contains it, and what they
+ * are below of.
+ */
 export function rowsOf(levels: ReadonlyMap<string, Level>, open: ReadonlySet<string>, text: string): Row[] {
-  const rows: Row[] = [];
   const wanted = text.toLowerCase();
-  const walk = (under: string, depth: number, children: number | null) => {
+  const walk = (under: string, depth: number, children: number | null): Row[] => {
     const level = levels.get(under);
-    if (!level) {
-      rows.push({ kind: 'wait', key: `${NOTE}wait ${under}`, depth });
-      return;
-    }
+    if (!level) return [{ kind: 'wait', key: `${NOTE}wait ${under}`, depth }];
+    const rows: Row[] = [];
     const list = ordered(level.list);
     for (const topic of list) {
       const prefix = below(topic.topic);
       const isOpen = topic.children > 0 && open.has(prefix);
-      if (wanted !== '' && !isOpen && !topic.topic.toLowerCase().includes(wanted)) continue;
-      rows.push({ kind: 'topic', key: topic.topic, depth, topic, open: isOpen });
-      if (isOpen && depth < 32) walk(prefix, depth + 1, topic.children);
+      const inside = isOpen && depth < 32 ? walk(prefix, depth + 1, topic.children) : [];
+      const found = inside.some((row) => row.kind !== 'more');
+      if (!found && !topic.topic.toLowerCase().includes(wanted)) continue;
+      rows.push({ kind: 'topic', key: topic.topic, depth, topic, open: isOpen }, ...inside);
     }
     if (level.more)
       rows.push({
@@ -57,9 +58,21 @@ export function rowsOf(levels: ReadonlyMap<string, Level>, open: ReadonlySet<str
         depth,
         missing: Math.max(0, (children ?? 0) - list.length),
       });
+    return rows;
   };
-  walk('', 0, null);
-  return rows;
+  return walk('', 0, null);
+}
+
+/** The first level that is not open and may have what is searched: the one that is nearest to the top. */
+export function nextToOpen(levels: ReadonlyMap<string, Level>, open: ReadonlySet<string>): string | null {
+  let found: string | null = null;
+  for (const prefix of open)
+    for (const topic of ordered(levels.get(prefix)?.list ?? emptyRows<Topic>())) {
+      const next = below(topic.topic);
+      if (topic.children === 0 || open.has(next)) continue;
+      if (found === null || next.split('/').length < found.split('/').length) found = next;
+    }
+  return found;
 }
 
 /** Where a key leads from a row: the index of another row of a topic, null if it leads nowhere. */

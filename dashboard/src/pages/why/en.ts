@@ -41,7 +41,7 @@ export default {
   unmeasured: 'Not measured',
   away: 'away',
   'fix.away':
-    '{clients} {n|is|are} away: bring {n|it|them} back, or end {n|its session|their sessions} on {n|its page|their pages}. A shorter session expiry or message expiry keeps less.',
+    '{clients} {n|is|are} away: bring {n|it|them} back, or end {n|its session|their sessions} on {n|its page|their pages}. A longer queue only delays it; a session or message expiry keeps less for clients that stay away.',
   notes: 'What limits this answer',
   'ev.client': 'Client',
   'ev.waiting': 'Waiting',

@@ -42,7 +42,7 @@ const chinese: Catalogue<keyof typeof english> = {
   unmeasured: '没有测量',
   away: '离线',
   'fix.away':
-    '{clients} 处于离线状态：让它恢复连接，或在其页面结束会话。更短的会话过期或消息过期时间可以少保留消息。',
+    '{clients} 处于离线状态：让它恢复连接，或在其页面结束会话。加长队列只会推迟；会话或消息的过期时间可以为长期离线的客户端少保留消息。',
   notes: '此回答的限制',
   'ev.client': '客户端',
   'ev.waiting': '等待',

@@ -14,7 +14,7 @@ use thrum_engine::timeline::SessionEnd;
 /// The reason that a client of 5.0 receives (0x98) and the log contains.
 const KICK_NOTICE: DisconnectNotice = DisconnectNotice {
     reason: ReasonCode::AdministrativeAction,
-    what: "disconnected by the administrator of the broker",
+    what: "disconnected by an operator of the broker",
 };
 
 /// The effect of a kick.
@@ -77,7 +77,7 @@ fn disconnect(traffic: &mut Traffic, slot: Slot, ends_session: bool) -> Kicked {
     if ends_session && traffic.engine.core.sessions.is(slot, id) {
         tracing::info!(
             client_id = traffic.engine.core.sessions[slot].session.client_id(),
-            "session ended by the administrator of the broker"
+            "session ended by an operator of the broker"
         );
         traffic.engine.remove_session(slot, SessionEnd::ByOperator);
     }

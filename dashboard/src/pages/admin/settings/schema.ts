@@ -116,7 +116,7 @@ export function purpose(description: string): string {
   return (at > 0 ? text.slice(0, at) : text).trim();
 }
 
-/** The default and its reason, as the description has them: "`10_000`: hours of a sensor's data." */
+/** The default and its reason, as the description has them: "`10_000`: at a message a second nearly three hours." */
 export function reasonOfDefault(description: string): string {
   return /Default (`.*)$/s.exec(description.replace(/\s+/g, ' '))?.[1] ?? '';
 }
