@@ -47,7 +47,7 @@ test('a list that cannot be read says so, and is read again', async ({ page }) =
   await signIn(page, broker, '#/admin/audit');
   await page.route('**/api/v1/users?*', (route) => route.abort());
   await page.getByRole('link', { name: 'Access', exact: true }).click();
-  await expect(page.getByRole('alert')).toContainText('the broker does not answer');
+  await expect(page.getByRole('alert')).toContainText('The broker does not answer');
   await accessible(page);
   await page.unroute('**/api/v1/users?*');
   await page.getByRole('button', { name: 'Try again' }).click();
@@ -66,7 +66,7 @@ test('a role and a user are added, changed and removed', async ({ page }) => {
 
   await go(page, broker, 'admin/access');
   await page.getByRole('button', { name: 'Add a user' }).click();
-  await dialog(page).getByLabel('Name').fill('meter-1');
+  await dialog(page).getByLabel('Name', { exact: true }).fill('meter-1');
   await dialog(page).getByLabel('Password', { exact: true }).fill(SECRET);
   await dialog(page).getByRole('button', { name: 'meter', exact: true }).click();
   await dialog(page).getByLabel('Own rules').fill('permit everything');
@@ -239,7 +239,7 @@ test('a key is shown once, and revoked', async ({ page }) => {
 
 async function addPerson(page: Page, name: string, role: string, password: string) {
   await page.getByRole('button', { name: 'Add an administrator' }).click();
-  await dialog(page).getByLabel('Name').fill(name);
+  await dialog(page).getByLabel('Name', { exact: true }).fill(name);
   await dialog(page).getByLabel('Password', { exact: true }).fill(password);
   await dialog(page).getByLabel('Role').selectOption(role);
   await dialog(page).getByRole('button', { name: 'Add the administrator' }).click();
@@ -248,7 +248,7 @@ async function addPerson(page: Page, name: string, role: string, password: strin
 
 async function signInAs(page: Page, name: string, password: string, place: string) {
   await page.goto(`${broker.url}${place}`);
-  await page.getByLabel('Name').fill(name);
+  await page.getByLabel('Name', { exact: true }).fill(name);
   await page.getByLabel('Password').fill(password);
   await page.getByRole('button', { name: 'Sign in' }).click();
 }

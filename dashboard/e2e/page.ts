@@ -21,7 +21,7 @@ const sessions = new WeakMap<Broker, { run: number; cookies: Cookie[] }>();
 
 /** Fills in the login that the page shows. */
 export async function logIn(page: Page, name = NAME, password = PASSWORD): Promise<void> {
-  await page.getByLabel('Name').fill(name);
+  await page.getByLabel('Name', { exact: true }).fill(name);
   await page.getByLabel('Password').fill(password);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await expect(page.getByRole('button', { name: `Session of ${name}`, exact: true })).toBeVisible();

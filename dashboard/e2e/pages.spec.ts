@@ -40,7 +40,7 @@ test.afterAll(async () => {
 test('a wrong password is told, and the right one opens the page', async ({ page }) => {
   await page.goto(broker.url);
   await accessible(page);
-  await page.getByLabel('Name').fill(NAME);
+  await page.getByLabel('Name', { exact: true }).fill(NAME);
   await page.getByLabel('Password').fill('wrong-wrong-wrong');
   await page.getByRole('button', { name: 'Sign in' }).click();
   await expect(page.getByRole('alert')).toContainText('wrong');

@@ -93,7 +93,7 @@ test('a page survives that the broker starts again, and tells what it is', async
     const after = await Client.connect(own.mqttPort, 'after');
     // The sessions of administrators are gone with the broker: the page asks again, and returns to its place.
     await expect(page.getByText('Your session has ended.').first()).toBeVisible({ timeout: 30_000 });
-    await page.getByLabel('Name').fill(NAME);
+    await page.getByLabel('Name', { exact: true }).fill(NAME);
     await page.getByLabel('Password').fill(PASSWORD);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await expect(page.getByRole('link', { name: 'after', exact: true })).toBeVisible();

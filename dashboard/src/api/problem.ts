@@ -1,5 +1,5 @@
 // Failures of the interface: what, why, and what helps.
-import { capital } from '../format/sentence';
+import { capital, opened } from '../format/sentence';
 import type { components } from './schema';
 
 export type ProblemBody = components['schemas']['Problem'];
@@ -30,7 +30,7 @@ export class Problem extends Error {
 
   /** The detail as the begin of a sentence. */
   get sentence(): string {
-    return capital(this.detail);
+    return opened(this.detail);
   }
 }
 
