@@ -137,7 +137,8 @@ export default {
   'top.queue': 'Queue',
   'top.oldest': 'Oldest',
   'top.below': '{n} right below',
-  'top.none.topics': 'No message has passed since this page was opened.',
+  'top.none.topics':
+    'No message has passed since the counting of topics began, just now or when somebody looked first.',
   'top.none.clients': 'No client is connected.',
   'top.none.queues': 'No message waits for a client.',
   'first.say': '**Ready.** The broker listens, and no client has connected yet.',

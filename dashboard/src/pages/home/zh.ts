@@ -133,7 +133,7 @@ const chinese: Catalogue<keyof typeof english> = {
   'top.queue': '队列',
   'top.oldest': '最早',
   'top.below': '直接下级 {n} 个',
-  'top.none.topics': '打开此页面以来没有消息经过。',
+  'top.none.topics': '自开始统计主题（刚刚，或有人首次查看时）以来没有消息经过。',
   'top.none.clients': '没有客户端连接。',
   'top.none.queues': '没有等待客户端的消息。',
   'first.say': '**已就绪。**服务器正在监听，还没有客户端连接。',
