@@ -183,6 +183,26 @@ test('a topic with empty levels opens from the tree', async ({ page }) => {
   await expect(page.getByRole('region', { name: '/devices//7' })).toContainText('"t": 7');
 });
 
+test('a search says when it finds nothing, opens what it found, and takes no filter for a topic', async ({
+  page,
+}) => {
+  await signIn(page, broker, '#/topics/site/a/line3/temp');
+  await expect(page.getByRole('region', { name: 'site/a/line3/temp' })).toContainText('Who publishes');
+  const field = page.locator('[data-filter]');
+  await field.fill('nowhere');
+  await expect(page.getByText('No open topic contains “nowhere”.')).toBeVisible();
+  await field.fill('RAW ');
+  await field.press('Enter');
+  await expect(page.getByRole('region', { name: 'site/a/line3/raw' })).toBeVisible();
+  await field.fill('+/temp');
+  await field.press('Enter');
+  await expect(page.getByText('+/temp is a filter, and no topic')).toBeVisible();
+  await field.fill('');
+  await expect(page.locator('header').getByText('· live')).toBeVisible();
+  await page.getByRole('row', { name: /^site/ }).first().click();
+  await expect(page.getByText('No message had exactly this topic')).toBeVisible();
+});
+
 test('the tree works with keys alone, and can be paused', async ({ page }) => {
   await signIn(page, broker, '#/topics');
   const site = page.getByRole('row', { name: /^site/ });

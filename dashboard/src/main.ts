@@ -5,5 +5,4 @@ import { mount } from 'svelte';
 import App from './App.svelte';
 import { styled } from './styled';
 
-await styled();
-mount(App, { target: document.body });
+void styled().then(() => mount(App, { target: document.body }));

@@ -25,9 +25,9 @@ const REASONS: [&str; 14] = [
 
 /// Answers by status, as labels: a status that is not here counts for its class, which is `4xx` for
 /// one from 400 to 499.
-const ANSWERS: [&str; 15] = [
-    "2xx", "3xx", "400", "401", "403", "404", "409", "412", "429", "4xx", "500", "503", "504",
-    "507", "5xx",
+const ANSWERS: [&str; 17] = [
+    "2xx", "3xx", "400", "401", "403", "404", "408", "409", "412", "413", "429", "4xx", "500",
+    "503", "504", "507", "5xx",
 ];
 
 /// Counts since the start.

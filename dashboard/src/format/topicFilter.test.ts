@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isFilter, matches } from './topicFilter';
+import { isFilter, isTopic, matches } from './topicFilter';
 
 test.each([
   ['a/b', 'a/b', true],
@@ -21,3 +21,8 @@ test.each([
   ['a/#/b', false],
   ['a+', false],
 ])('%s is a filter: %s', (text, wanted) => expect(isFilter(text)).toBe(wanted));
+
+test('a topic has no wildcard and is not empty', () => {
+  for (const topic of ['a', '/', 'site//a']) expect(isTopic(topic)).toBe(true);
+  for (const text of ['', '+/temp', 'site/#', 'a\0']) expect(isTopic(text)).toBe(false);
+});

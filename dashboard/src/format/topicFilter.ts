@@ -24,3 +24,8 @@ export function isFilter(text: string): boolean {
     )
   );
 }
+
+/** Whether a text can be a topic: it has no wildcard [MQTT-3.3.2-2], and no character that no topic has. */
+export function isTopic(text: string): boolean {
+  return text !== '' && !text.includes('+') && !text.includes('#') && !text.includes('\0');
+}

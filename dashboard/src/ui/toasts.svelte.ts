@@ -19,7 +19,7 @@ class Toasts {
 
   failed(error: unknown): void {
     const problem = asProblem(error);
-    this.#add({ state: 'bad', title: problem.detail, text: problem.remedy });
+    this.#add({ state: 'bad', title: problem.sentence, text: problem.remedy });
   }
 
   close(id: number): void {

@@ -19,7 +19,7 @@ use crate::control::test_queries::{
 };
 use crate::control::{
     Cancellation, ConnectionCounts, Figure, Kicked, NewBan, Presence, QueryError, SessionQuery,
-    SortKey, WaitingSubject, WorkerTime,
+    SortKey, WaitingSubject,
 };
 use thrum_engine::node::metrics::Counter;
 use thrum_engine::timeline::SessionEnd;
@@ -99,8 +99,7 @@ fn a_listing_keeps_half_of_the_workers_busy_at_once() {
 fn the_time_of_a_query_is_what_the_workers_worked_for_it() {
     let mut workers = two_workers();
     begin_session(&mut workers[0], "one");
-    let worked = WorkerTime::default();
-    let queries = queries(&workers[0].node).with_worker_time(worked.clone());
+    let (queries, worked) = queries(&workers[0].node).with_worker_time();
     let began = thread_time();
     let mut pending = PendingPage::send(&queries, &page(10)).unwrap();
     assert_eq!(worked.take(), Duration::ZERO, "it waits");

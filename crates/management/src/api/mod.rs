@@ -337,10 +337,10 @@ impl ApiState {
         }
     }
 
-    /// The same, whose queries add the time that the workers spend on them.
-    fn with_worker_time(self, worked: WorkerTime) -> Self {
-        let queries = self.queries.with_worker_time(worked);
-        Self { queries, ..self }
+    /// The same, with the time that the workers spend on its queries.
+    fn with_worker_time(self) -> (Self, WorkerTime) {
+        let (queries, worked) = self.queries.with_worker_time();
+        (Self { queries, ..self }, worked)
     }
 
     /// Runs a query in another thread, so that the thread of the socket does not wait. If a request

@@ -74,6 +74,10 @@ describe('packets', () => {
     expect(summary({ ...acknowledged, reason_code: 0 })).toBe('id 7');
     expect(summary({ ...acknowledged, reason_code: 0x97 })).toBe('id 7 · 0x97 Quota exceeded');
     expect(summary({ ...acknowledged, reason_code: 0xf1 })).toBe('id 7 · 0xf1');
-    expect(summary({ ...acknowledged, reason_codes: [1, 0x87] })).toBe('id 7 · QoS 1, 0x87 Not authorized');
+    const several = { ...acknowledged, reason_codes: [0, 1, 0x87] };
+    expect(summary({ ...several, packet: 'SUBACK' })).toBe('id 7 · QoS 0, QoS 1, 0x87 Not authorized');
+    expect(summary({ ...acknowledged, packet: 'UNSUBACK', reason_codes: [0, 0x11] })).toBe(
+      'id 7 · 0x11 No subscription existed',
+    );
   });
 });

@@ -29,7 +29,9 @@ export function summary(packet: Packet): string {
   if (packet.retain) parts.push('retained');
   if (packet.packet_id !== undefined && packet.packet_id !== null) parts.push(`id ${packet.packet_id}`);
   if (packet.reason) parts.push(packet.reason);
-  const codes = packet.reason_codes ?? (packet.reason_code ? [packet.reason_code] : []);
+  const codes =
+    packet.reason_codes?.filter((code) => code > 0 || packet.packet === 'SUBACK') ??
+    (packet.reason_code ? [packet.reason_code] : []);
   if (codes.length > 0) parts.push(codes.map(reasonOf).join(', '));
   if (packet.payload) parts.push(packet.payload);
   else if (packet.payload_base64) parts.push(hexOf(packet.payload_base64));
@@ -43,6 +45,8 @@ const REASONS: Readonly<Record<number, string>> = {
   0x04: 'Disconnect with Will Message',
   0x10: 'No matching subscribers',
   0x11: 'No subscription existed',
+  0x18: 'Continue authentication',
+  0x19: 'Re-authenticate',
   0x80: 'Unspecified error',
   0x81: 'Malformed Packet',
   0x82: 'Protocol Error',
@@ -55,6 +59,7 @@ const REASONS: Readonly<Record<number, string>> = {
   0x89: 'Server busy',
   0x8a: 'Banned',
   0x8b: 'Server shutting down',
+  0x8c: 'Bad authentication method',
   0x8d: 'Keep Alive timeout',
   0x8e: 'Session taken over',
   0x8f: 'Topic Filter invalid',
@@ -62,17 +67,27 @@ const REASONS: Readonly<Record<number, string>> = {
   0x91: 'Packet Identifier in use',
   0x92: 'Packet Identifier not found',
   0x93: 'Receive Maximum exceeded',
+  0x94: 'Topic Alias invalid',
   0x95: 'Packet too large',
   0x96: 'Message rate too high',
   0x97: 'Quota exceeded',
   0x98: 'Administrative action',
   0x99: 'Payload format invalid',
+  0x9a: 'Retain not supported',
+  0x9b: 'QoS not supported',
+  0x9c: 'Use another server',
+  0x9d: 'Server moved',
+  0x9e: 'Shared Subscriptions not supported',
+  0x9f: 'Connection rate exceeded',
+  0xa0: 'Maximum connect time',
+  0xa1: 'Subscription Identifiers not supported',
+  0xa2: 'Wildcard Subscriptions not supported',
 };
 
 function reasonOf(code: number): string {
   const hex = `0x${code.toString(16).padStart(2, '0')}`;
   // Small ones of a SUBACK are the quality of service that is granted.
-  if (code <= 2) return code === 0 ? '0' : `QoS ${code}`;
+  if (code <= 2) return `QoS ${code}`;
   return REASONS[code] === undefined ? hex : `${hex} ${REASONS[code]}`;
 }
 

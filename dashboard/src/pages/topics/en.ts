@@ -3,7 +3,7 @@ export default {
   'say.quiet': '**No message has passed** since this page began to count at {time}.',
   'say.asking': 'The broker begins to count topics…',
   others: '{n} messages are in topics that had no room in the tree.',
-  'filter.label': 'Search the topics, or open one by its full name with Enter',
+  'filter.label': 'Search the topics that are open, or open one by its full name with Enter',
   'filter.hint': 'search, or topic',
   pause: 'Pause',
   go: 'Go on',
@@ -27,11 +27,11 @@ export default {
   choose: 'Choose a topic to see its values.',
   silent: 'No message since the counting began',
   branch:
-    'No message has this topic itself: its figures are those of {n|the topic|the {n} topics} right below it, with all below {n|it|them}.',
-  'search.empty': 'No topic contains “{text}”.',
-  'search.all': 'Topics are known since the counting began. Enter opens the topic with this name.',
-  'search.some':
-    'A search looks at {n} levels, the nearest to the top first. Open another one, or open a topic by its full name with Enter.',
+    'No message had exactly this topic since the counting began: the figures are those of what is below it.',
+  'search.empty': 'No open topic contains “{text}”.',
+  'search.more':
+    'The levels that are open are searched. Open more of them, or open a topic by its full name with Enter.',
+  wildcard: '{text} is a filter, and no topic: a topic has neither + nor #.',
   hidden: 'Your role may not read payloads. It needs messages:read.',
   cut: 'The first {n} of {all} are shown.',
   whole: 'Read the whole retained message',

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { emptyRows, merged } from '../../api/rows';
 import { sparkLine } from '../../charts/spark';
 import { Rates } from './rates';
-import { type Level, type Topic, above, below, focusAfter, limitFor, nextToOpen, rowsOf } from './tree';
+import { type Level, type Topic, above, below, focusAfter, limitFor, meant, rowsOf } from './tree';
 
 const topic = (path: string, children = 0): Topic => ({
   name: path.split('/').at(-1) ?? '',
@@ -41,13 +41,18 @@ describe('the tree', () => {
   test('a text leaves out other names', () => expect(shown([''], 'HELL')).toEqual(['hello']));
   test('a text leaves out branches in which nothing is found', () => {
     expect(shown(['', 'site/'], 'site/b')).toEqual(['site', 'site/b', '\0more site/']);
-    expect(shown(['', 'site/'], 'hello')).toEqual(['hello']);
-    expect(shown(['', 'site/'], 'nowhere')).toEqual([]);
+    // More of it may be there than the stream tells.
+    expect(shown(['', 'site/'], 'nowhere')).toEqual(['site', '\0more site/']);
+    expect(shown([''], 'hello')).toEqual(['hello']);
+    expect(shown([''], 'nowhere')).toEqual([]);
   });
-  test('a search opens what is nearest to the top first', () => {
-    expect(nextToOpen(levels, new Set(['']))).toBe('site/');
-    expect(nextToOpen(levels, new Set(['', 'site/']))).toBe('site/a/');
-    expect(nextToOpen(levels, new Set(['', 'site/', 'site/a/']))).toBeNull();
+  test('Enter opens the topic of that name, else the first that contains it, else what is typed', () => {
+    const rows = rowsOf(levels, new Set(['', 'site/']), '');
+    expect(meant(rows, 'site/b ')).toBe('site/b');
+    expect(meant(rows, 'hello')).toBe('hello');
+    expect(meant(rows, 'HELL')).toBe('hello');
+    expect(meant(rows, 'a/b/c')).toBe('a/b/c');
+    expect(meant(rows, 'nowhere')).toBe('nowhere');
   });
   test('knows the levels above a topic', () => {
     expect(above('a/b/c')).toEqual(['a/', 'a/b/']);

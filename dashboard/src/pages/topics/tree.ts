@@ -1,6 +1,6 @@
 // The open part of the tree as rows.
 import type { Schemas } from '../../api/client';
-import { type LiveRows, emptyRows, ordered } from '../../api/rows';
+import { type LiveRows, ordered } from '../../api/rows';
 
 export type Topic = Schemas['Topic'];
 
@@ -18,6 +18,14 @@ export type Row =
   | { kind: 'more'; key: string; depth: number; missing: number }
   | { kind: 'wait'; key: string; depth: number };
 
+/** What Enter opens: the topic of this name, else the first row that contains it, else what is typed. */
+export function meant(rows: readonly Row[], text: string): string {
+  const wanted = text.trim();
+  const topics = rows.flatMap((row) => (row.kind === 'topic' ? [row.topic.topic] : []));
+  if (topics.includes(wanted) || wanted.includes('/')) return wanted;
+  return topics.find((topic) => topic.toLowerCase().includes(wanted.toLowerCase())) ?? wanted;
+}
+
 /** The prefix of what is below a topic. */
 export function below(topic: string): string {
   return `${topic}/`;
@@ -33,8 +41,8 @@ export function above(topic: string): string[] {
 const NOTE = '\0';
 
 /**
- * The rows of the open levels, in the order of the tree. With a text only those whose topic contains it, and what they
- * are below of.
+ * The rows of the open levels, in the order of the tree. With a text only those whose topic contains it and what they
+ * are below of, and levels of which the stream tells a part.
  */
 export function rowsOf(levels: ReadonlyMap<string, Level>, open: ReadonlySet<string>, text: string): Row[] {
   const wanted = text.toLowerCase();
@@ -47,8 +55,7 @@ export function rowsOf(levels: ReadonlyMap<string, Level>, open: ReadonlySet<str
       const prefix = below(topic.topic);
       const isOpen = topic.children > 0 && open.has(prefix);
       const inside = isOpen && depth < 32 ? walk(prefix, depth + 1, topic.children) : [];
-      const found = inside.some((row) => row.kind !== 'more');
-      if (!found && !topic.topic.toLowerCase().includes(wanted)) continue;
+      if (inside.length === 0 && !topic.topic.toLowerCase().includes(wanted)) continue;
       rows.push({ kind: 'topic', key: topic.topic, depth, topic, open: isOpen }, ...inside);
     }
     if (level.more)
@@ -61,18 +68,6 @@ export function rowsOf(levels: ReadonlyMap<string, Level>, open: ReadonlySet<str
     return rows;
   };
   return walk('', 0, null);
-}
-
-/** The first level that is not open and may have what is searched: the one that is nearest to the top. */
-export function nextToOpen(levels: ReadonlyMap<string, Level>, open: ReadonlySet<string>): string | null {
-  let found: string | null = null;
-  for (const prefix of open)
-    for (const topic of ordered(levels.get(prefix)?.list ?? emptyRows<Topic>())) {
-      const next = below(topic.topic);
-      if (topic.children === 0 || open.has(next)) continue;
-      if (found === null || next.split('/').length < found.split('/').length) found = next;
-    }
-  return found;
 }
 
 /** Where a key leads from a row: the index of another row of a topic, null if it leads nowhere. */

@@ -158,11 +158,16 @@ impl Queries {
         Self(QuerySender { cancel, ..self.0 })
     }
 
-    /// Adds the time that the workers spend on its queries.
+    /// Counts the time that the workers spend on its queries.
     #[must_use]
-    pub fn with_worker_time(self, worked: WorkerTime) -> Self {
-        let worked = Some(worked);
-        Self(QuerySender { worked, ..self.0 })
+    pub fn with_worker_time(self) -> (Self, WorkerTime) {
+        let worked = WorkerTime::of(self.0.node().workers());
+        let counted = Some(worked.clone());
+        let sender = QuerySender {
+            worked: counted,
+            ..self.0
+        };
+        (Self(sender), worked)
     }
 
     /// Lists sessions. A session that exists from the first page to the last, and whose sort value

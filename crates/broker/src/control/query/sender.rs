@@ -127,19 +127,29 @@ impl Cancellation {
 
 /// The time that the workers have worked on the queries of one caller: their time on a core, not
 /// what they or the caller waited for.
-#[derive(Clone, Debug, Default)]
-pub struct WorkerTime(Arc<AtomicU64>);
+#[derive(Clone, Debug)]
+pub struct WorkerTime {
+    nanos: Arc<AtomicU64>,
+    workers: u32,
+}
 
 impl WorkerTime {
-    /// The time since it was taken last.
+    pub(super) fn of(workers: usize) -> Self {
+        Self {
+            nanos: Arc::default(),
+            workers: u32::try_from(workers).unwrap_or(u32::MAX).max(1),
+        }
+    }
+
+    /// The time of each worker, on average, since it was taken last.
     #[must_use]
     pub fn take(&self) -> Duration {
-        Duration::from_nanos(self.0.swap(0, Ordering::Relaxed))
+        Duration::from_nanos(self.nanos.swap(0, Ordering::Relaxed)) / self.workers
     }
 
     fn add(&self, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.0.fetch_add(nanos, Ordering::Relaxed);
+        self.nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use thrum_broker::{StreamNote, WorkerTime};
+use thrum_broker::StreamNote;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -24,9 +24,9 @@ const PARTS_MAX: usize = 256;
 /// Of these, those that one administrator or key was the first to want: two streams with all that
 /// one may declare.
 pub(super) const PARTS_OF_ONE_MAX: usize = 64;
-/// After a query, the next one waits for so many times as long as the workers worked for it: one
-/// part takes at most a hundredth of a core. What they waited for a core is not counted, else a
-/// page would stand still for a quarter of a minute because a compiler ran beside.
+/// After a query, the next one waits for so many times as long as each worker worked for it: one
+/// part takes at most a hundredth of the time of the workers. What they waited for a core is not
+/// counted, else a page would stand still for a quarter of a minute because a compiler ran beside.
 const PAUSE_FACTOR: u32 = 100;
 /// Longest such pause. With the query itself it stays below the minute for which the broker counts
 /// topics after the last look at them.
@@ -196,8 +196,7 @@ impl Drop for ViewerPlace {
 /// Makes the states of a part while somebody wants them.
 async fn make(api: ApiState, id: PartId, sender: watch::Sender<Latest>) {
     let mut work = Work::new(&id.0);
-    let worked = WorkerTime::default();
-    let api = api.with_worker_time(worked.clone());
+    let (api, worked) = api.with_worker_time();
     loop {
         let began = api.security.login.now().uptime;
         let made = tokio::select! {
@@ -221,7 +220,8 @@ async fn make(api: ApiState, id: PartId, sender: watch::Sender<Latest>) {
 }
 
 /// The time until the next state, after a query that took some time until its answer, in part of
-/// which the workers worked for it. Workers that answer late have other work: it waits as long.
+/// which each worker worked for it. Workers that answer late have other work, and what is made of
+/// their answers takes time, too: it waits at least as long.
 fn pause(every: Duration, took: Duration, worked: Duration) -> Duration {
     let least = every.saturating_sub(took);
     least.max((worked * PAUSE_FACTOR).max(took).min(PAUSE_MAX))
