@@ -188,6 +188,9 @@ fn nobody_sees_anything_before_a_login_and_the_setup_link_makes_the_first_admini
         );
         assert!(answer.json()["remedy"].is_string());
     }
+    let answers = broker.security.figures().answers;
+    let refused = answers.iter().find(|one| one.label == "401");
+    assert_eq!(refused.map(|one| one.value), Some(4), "each is counted");
     let cookie = broker.set_up();
     assert!(
         broker.security.setup_link().unwrap().is_none(),

@@ -20,6 +20,11 @@ class Locale {
     }
   }
 
+  /** Chooses the other one. */
+  turn(): void {
+    this.choose(this.language === 'en' ? 'zh' : 'en');
+  }
+
   /** Takes the language that was chosen before, else that of the browser. */
   restore(): void {
     let chosen: string | null = null;
