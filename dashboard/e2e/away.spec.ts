@@ -121,6 +121,11 @@ test('another language holds for what was said to readers of the screen, and its
   page,
 }) => {
   await signIn(page, broker, '#/');
+  // Texts that come late are waited for.
+  await page.route('**/assets/zh*', async (route) => {
+    await page.waitForTimeout(1500);
+    await route.continue();
+  });
   await page.getByRole('button', { name: /^Session of/ }).click();
   await page.getByRole('button', { name: 'Change the language to Chinese' }).click();
   await expect(page.locator('.user .pop')).toHaveCount(0);

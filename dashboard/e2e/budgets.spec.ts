@@ -12,6 +12,7 @@ import { go, signIn } from './page';
 const SOAK_S = Number(process.env['THRUM_SOAK'] ?? 0);
 const MOST_JS = 120 * 1024;
 const MOST_PAINT_MS = 300;
+const MOST_FIRST_MESSAGE_MS = 2000;
 const MOST_UPDATE_MS = 16;
 /** What the work of `slowness` takes on the machine of these times; a slower one has more time, in proportion. */
 const REFERENCE_MS = 4;
@@ -87,6 +88,24 @@ test('something is painted within 300 ms', async ({ browser }) => {
   );
   // What else the machine does makes it later, never earlier.
   expect(Math.min(...times)).toBeLessThanOrEqual(MOST_PAINT_MS);
+});
+
+test('a newcomer sees the first message within two seconds', async ({ page }) => {
+  const fresh = await Broker.start();
+  try {
+    await signIn(page, fresh);
+    await expect(page.getByRole('heading', { name: 'no client has connected yet' })).toBeVisible();
+    const client = await Client.connect(fresh.mqttPort, 'first');
+    const began = performance.now();
+    client.publish('hello/me', 'Hello');
+    await page.getByText('Your first message has arrived.').waitFor();
+    const took = performance.now() - began;
+    client.close();
+    told('the first message', `${took.toFixed(0)} of ${MOST_FIRST_MESSAGE_MS} ms`);
+    expect(took).toBeLessThanOrEqual(MOST_FIRST_MESSAGE_MS * (await slowness(page)));
+  } finally {
+    await fresh.stop();
+  }
 });
 
 /** Counts what a page gets from the stream and what its main thread does. */

@@ -7,8 +7,18 @@ export type Catalogue<Keys extends string> = Readonly<Record<Keys, string>>;
 
 const KEY = 'thrum-language';
 
+/** How many catalogues were asked for and have not come yet. */
+let awaited = 0;
+
 class Locale {
   language = $state<Language>('en');
+  /** How many catalogues have come: what says a text only once looks again after each. */
+  came = $state(0);
+
+  /** Whether the texts that the page has are those of its language. */
+  isComplete(): boolean {
+    return awaited === 0;
+  }
 
   choose(language: Language): void {
     this.language = language;
@@ -63,7 +73,14 @@ export function texts<Keys extends string>(
     if (locale.language === 'en') return english;
     if (!asked) {
       asked = true;
-      void chinese().then((found) => (loaded = found));
+      awaited += 1;
+      const came = () => {
+        awaited -= 1;
+        locale.came += 1;
+      };
+      void chinese()
+        .then((found) => (loaded = found))
+        .finally(came);
     }
     return loaded ?? english;
   };

@@ -68,7 +68,7 @@ const DURABLE: [&str; 3] = [
 /// Suites that may run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Company {
-    /// All suites: it runs in the background.
+    /// All suites but those that run alone: it runs in the background.
     Beside,
     /// Other suites.
     Others,

@@ -13,22 +13,9 @@ use super::plan::{Company, Suite};
 /// Runs all suites, at most `most` at the same time, and returns the names of those that failed.
 pub(super) fn run(suites: Vec<Suite>, most: usize) -> Result<Vec<String>> {
     let total = suites.len();
-    let (mut beside, mut together, mut alone) = (Vec::new(), Vec::new(), Vec::new());
-    for suite in suites {
-        match suite.company {
-            Company::Beside => beside.push(suite),
-            Company::Others => together.push(suite),
-            Company::Alone => alone.push(suite),
-        }
-    }
     let (sender, ended) = mpsc::sync_channel(total.max(1));
     std::thread::scope(|scope| {
-        let sender_beside = sender.clone();
-        scope.spawn(move || side_by_side(beside, 1, &sender_beside));
-        scope.spawn(move || {
-            side_by_side(together, most, &sender);
-            side_by_side(alone, 1, &sender);
-        });
+        scope.spawn(move || in_turn(suites, most, &sender));
         let mut failed = Vec::new();
         for (number, ended) in ended.iter().enumerate() {
             let ended = ended?;
@@ -39,6 +26,23 @@ pub(super) fn run(suites: Vec<Suite>, most: usize) -> Result<Vec<String>> {
         }
         Ok(failed)
     })
+}
+
+/// Runs those that bear company, then those that do not.
+fn in_turn(suites: Vec<Suite>, most: usize, ended: &SyncSender<Result<Ended>>) {
+    let (mut beside, mut together, mut alone) = (Vec::new(), Vec::new(), Vec::new());
+    for suite in suites {
+        match suite.company {
+            Company::Beside => beside.push(suite),
+            Company::Others => together.push(suite),
+            Company::Alone => alone.push(suite),
+        }
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| side_by_side(beside, 1, ended));
+        side_by_side(together, most, ended);
+    });
+    side_by_side(alone, 1, ended);
 }
 
 fn side_by_side(suites: Vec<Suite>, most: usize, ended: &SyncSender<Result<Ended>>) {
@@ -77,6 +81,8 @@ fn print(ended: &Ended, number: usize, count: usize) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn suite(name: &str, program: &str) -> Suite {
@@ -99,6 +105,19 @@ mod tests {
             failed.sort();
             assert_eq!(failed, ["b", "d"]);
         }
+    }
+
+    #[test]
+    fn what_runs_in_the_background_has_ended_before_a_suite_runs_alone() {
+        let mut slow = Suite::of_shell("sleep 0.3", Duration::from_secs(60));
+        slow.company = Company::Beside;
+        let mut quick = suite("quick", "true");
+        quick.company = Company::Alone;
+        let (sender, ended) = mpsc::sync_channel(2);
+        in_turn(vec![quick, slow], 2, &sender);
+        drop(sender);
+        let names: Vec<String> = ended.iter().map(|ended| ended.unwrap().name).collect();
+        assert_eq!(names, ["sleep 0.3", "quick"]);
     }
 
     #[test]
