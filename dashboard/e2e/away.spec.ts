@@ -127,10 +127,21 @@ test('another language holds for what was said to readers of the screen, and its
     await route.continue();
   });
   await page.getByRole('button', { name: /^Session of/ }).click();
+  await page.locator('.verdict [aria-live]').evaluate((speaks) => {
+    const heard: string[] = [];
+    const hears = () => {
+      const text = speaks.textContent;
+      if (text !== '' && document.documentElement.lang === 'zh-CN') heard.push(text);
+    };
+    new MutationObserver(hears).observe(speaks, { characterData: true, childList: true, subtree: true });
+    Object.assign(window, { heard });
+  });
   await page.getByRole('button', { name: 'Change the language to Chinese' }).click();
   await expect(page.locator('.user .pop')).toHaveCount(0);
   const spoken = page.locator('.verdict [aria-live]');
   await expect(spoken).toContainText(/[\u4e00-\u9fff]/);
+  const heard = await page.evaluate<string[]>('heard');
+  expect(heard.filter((text) => !/[\u4e00-\u9fff]/.test(text))).toEqual([]);
   await expect(page.getByRole('region', { name: '需要处理' })).toContainText('archive 离线');
   await expect(spoken).toHaveText('', { timeout: 15_000 });
 });

@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn what_runs_in_the_background_has_ended_before_a_suite_runs_alone() {
-        let mut slow = Suite::of_shell("sleep 0.3", Duration::from_secs(60));
+        let mut slow = Suite::of_shell("sleep 0.3", Duration::from_mins(1));
         slow.company = Company::Beside;
         let mut quick = suite("quick", "true");
         quick.company = Company::Alone;
