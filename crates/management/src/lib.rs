@@ -39,9 +39,9 @@ pub use counts::{Figure, InterfaceFigures};
 pub use logs::{LogEvent, LogLevel, Logs};
 pub use port::HttpServer;
 pub use program::{
-    BackupEnded, BenchmarkActivity, BenchmarkOrder, BenchmarkRefusal, Benchmarks, ChangeOrder,
-    ConfigurationChanges, ListenerOrder, Managed, OpenBackup, OpenRunFile, PinnedKey, Program,
-    ProgramError, RollbackOrder,
+    BackupEnded, BenchmarkActivity, BenchmarkChange, BenchmarkOrder, BenchmarkRefusal, Benchmarks,
+    ChangeOrder, ConfigurationChanges, ListenerOrder, Managed, OpenBackup, OpenRunFile, PinnedKey,
+    Program, ProgramError, RollbackOrder,
 };
 pub use security::{PreparedSettings, Security, SecurityError};
 pub use service::{ControlSocket, SOCKET, StartError};

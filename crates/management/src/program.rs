@@ -123,10 +123,27 @@ pub enum BenchmarkRefusal {
     Ended,
     /// The order has errors.
     Invalid,
+    /// The run does not take this change.
+    NotChanged,
     /// The process did not do it.
     NotAnswered,
     /// The runs have no results, or other ones.
     NotComparable,
+}
+
+/// A change of a run under way; its result keeps each of them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BenchmarkChange {
+    /// Multiplies the rate of all publishers.
+    Rate(f64),
+    /// Sends nothing until it is resumed.
+    Pause,
+    /// Goes on with the rate from before the pause.
+    Resume,
+    /// Extends the measured part by so many seconds.
+    Extend(f64),
+    /// Keeps a note.
+    Note(String),
 }
 
 /// What benchmarks do now, and how they ended since the start of the broker.
@@ -169,6 +186,8 @@ pub trait Benchmarks: fmt::Debug + Send + Sync {
     fn run(&self, id: &str) -> Result<BenchmarkRunInFull, ProgramError>;
     /// The samples of a run with a number above `after`, at most so many.
     fn samples(&self, id: &str, after: u64, most: usize) -> Result<BenchmarkSamples, ProgramError>;
+    /// Changes a run under way.
+    fn change(&self, id: &str, change: BenchmarkChange) -> Result<(), ProgramError>;
     /// Ends a run early.
     fn stop(&self, id: &str) -> Result<(), ProgramError>;
     /// Removes a run that has ended.

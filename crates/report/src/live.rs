@@ -18,6 +18,8 @@ pub const LIVE_SCHEMA: &str = "thrum-bench-progress/1";
 
 /// Reasons of errors in a line; the rest are one more, `other`.
 const REASONS_MAX: usize = 20;
+/// Marks in a line: faults, changes of the load, notes.
+const MARKS_MAX: usize = 20;
 /// Thresholds in a line.
 const THRESHOLDS_MAX: usize = 50;
 /// Buckets of a decade; with [`DECADES`] of them and the two ends a line has at most 37 buckets.
@@ -155,7 +157,18 @@ pub struct LiveSample {
     pub broker_rss_bytes: Option<u64>,
     pub generator_cores: Option<f64>,
     pub thresholds: Vec<LiveThreshold>,
+    /// What happened since the sample before.
+    pub marks: Vec<LiveMark>,
     pub histogram: Vec<Bucket>,
+}
+
+/// A fault, a change of the load or a note.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LiveMark {
+    /// From the first connection.
+    pub at_secs: f64,
+    /// What happened.
+    pub text: String,
 }
 
 /// A limit and the figure of the run so far.
@@ -234,6 +247,8 @@ pub struct LiveStage {
 pub struct Sampler {
     samples: u64,
     errors: BTreeMap<String, u64>,
+    /// How many marks were told.
+    marks: usize,
 }
 
 impl Sampler {
@@ -250,6 +265,13 @@ impl Sampler {
         if let Some(last) = samples.last_mut() {
             last.errors = self.new_errors(so_far);
             last.thresholds = thresholds_so_far(so_far);
+            let new = so_far.marks.iter().skip(self.marks).take(MARKS_MAX);
+            let new = new.map(|mark| LiveMark {
+                at_secs: mark.at,
+                text: mark.text.clone(),
+            });
+            last.marks = new.collect();
+            self.marks = so_far.marks.len();
         }
         samples
     }
@@ -492,6 +514,26 @@ mod tests {
         );
         let next = sampler.samples(&run, &two[..1]);
         assert_eq!((next[0].n, next[0].errors.len()), (3, 0));
+    }
+
+    #[test]
+    fn every_mark_is_told_once_in_the_sample_after_it() {
+        let mut run = sample::run();
+        let mark = |at, text: &str| crate::result::Mark {
+            at,
+            text: text.to_owned(),
+        };
+        run.marks = vec![mark(0.5, "one")];
+        let mut sampler = Sampler::default();
+        let mut told = |run: &RunResult| {
+            let samples = sampler.samples(run, &[SecondLatencies::default()]);
+            let marks = samples[0].marks.iter();
+            marks.map(|mark| mark.text.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&run), ["one"]);
+        assert!(told(&run).is_empty());
+        run.marks.push(mark(1.5, "two"));
+        assert_eq!(told(&run), ["two"]);
     }
 
     #[test]

@@ -285,6 +285,60 @@ fn a_run_is_started_watched_kept_and_compared() {
 }
 
 #[test]
+fn a_run_under_way_takes_changes_which_its_samples_and_its_report_have() {
+    let broker = Broker::start("changed", "");
+    let id = broker.begin(&devices(600));
+    let change = |body: Value| broker.ask("POST", &format!("/runs/{id}/change"), &body).0;
+    let marks = || {
+        let samples = broker.get(&format!("/runs/{id}/samples?after=0"));
+        let samples = samples["items"].as_array().unwrap().clone();
+        let marks = samples.iter().flat_map(|sample| {
+            let marks = sample["marks"].as_array().unwrap();
+            marks.iter().map(|mark| mark["text"].as_str().unwrap())
+        });
+        marks.collect::<Vec<_>>().join("; ")
+    };
+    broker.wait(&id, |run| run["stage"] == "hold");
+    assert_eq!(change(json!({ "extend_secs": 4_000 })), 409, "an hour");
+    for body in [
+        json!({ "rate": 1.5 }),
+        json!({ "paused": true }),
+        json!({ "extend_secs": 60 }),
+        json!({ "note": "the fan is off" }),
+    ] {
+        assert_eq!(change(body.clone()), 202, "{body}");
+    }
+    let expected =
+        "a note; rate 150 % of the planned one; paused; hold extended by 1m; the fan is off";
+    broker.wait(&id, |_| marks() == expected);
+    let run = broker.get(&format!("/runs/{id}"));
+    assert_eq!(run["duration_secs"], 660.0, "{run}");
+    // It is paused: after what was on its way nothing is sent.
+    broker.wait(&id, |_| {
+        let samples = broker.get(&format!("/runs/{id}/samples?after=0"));
+        let last = samples["items"].as_array().unwrap().last().unwrap().clone();
+        last["sent_per_sec"] == 0.0 && last["clients"] == 30
+    });
+    assert_eq!(change(json!({ "paused": false })), 202);
+    broker.wait(&id, |_| marks().ends_with("; resumed"));
+    assert_eq!(
+        broker
+            .ask("POST", &format!("/runs/{id}/stop"), &Value::Null)
+            .0,
+        202
+    );
+    broker.ended(&id);
+    let (status, report) = broker.ask(
+        "GET",
+        &format!("/runs/{id}/files/result.json"),
+        &Value::Null,
+    );
+    assert_eq!(status, 200);
+    assert!(report.contains("rate 150 % of the planned one"), "{report}");
+    assert_eq!(change(json!({ "rate": 1.1 })), 409, "it is over");
+}
+
+#[test]
 fn a_run_that_is_stopped_ends_with_its_report_and_one_that_is_cut_off_leaves_nothing_running() {
     let mut broker = Broker::start("stopped", "");
     let id = broker.begin(&devices(600));

@@ -12,6 +12,10 @@ export type RunDetail = Schemas['BenchmarkRunInFull'];
 export type Threshold = Schemas['BenchmarkThreshold'];
 export type Stage = Schemas['BenchmarkStage'];
 export type Sample = Schemas['BenchmarkSample'];
+/** A change of a run under way: exactly one of its fields. */
+export type Change = Schemas['BenchmarkToChange'];
+/** A fault, a change or a note. */
+export type RunMark = Schemas['BenchmarkMark'];
 export type Comparison = Schemas['BenchmarkComparison'];
 export type ComparedRow = Schemas['BenchmarkComparisonRow'];
 
@@ -26,6 +30,7 @@ export const bench = {
   run: (id: string) => api.get(ONE, { path: { id } }),
   /** Samples with a higher number than `after`, not all of them at once. */
   samples: (id: string, after: number) => api.get(`${ONE}/samples`, { path: { id }, query: { after } }),
+  change: (id: string, body: Change) => api.post(`${ONE}/change`, { path: { id }, body }),
   stop: (id: string) => api.post(`${ONE}/stop`, { path: { id } }),
   remove: (id: string) => api.delete(ONE, { path: { id } }),
   pin: (id: string, baseline: boolean) => api.post(`${ONE}/baseline`, { path: { id }, body: { baseline } }),

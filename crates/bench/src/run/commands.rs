@@ -1,6 +1,7 @@
 //! Changes during a run.
 
 use thrum_figures::{nanos, percent, span};
+use thrum_load::pacing::WarpError;
 use thrum_report::result::Mark;
 
 use super::coordinator::Coordinator;
@@ -41,14 +42,27 @@ impl Coordinator<'_> {
             // Not a number, or negative: not a rate.
             Command::Rate(factor) if factor.is_nan() || factor <= 0.0 => return,
             Command::Rate(factor) => {
+                let before = self.factor;
                 self.factor = (self.factor * factor).clamp(FACTOR_MIN, FACTOR_MAX);
-                self.change(now_ns);
-                format!("rate {} of the planned one", percent(self.factor))
+                match self.change(now_ns) {
+                    Ok(()) => format!("rate {} of the planned one", percent(self.factor)),
+                    Err(error) => {
+                        self.factor = before;
+                        format!("the rate is not changed: {error}")
+                    }
+                }
             }
             Command::Pause | Command::Resume => {
+                let before = self.is_paused;
                 self.is_paused = command == Command::Pause;
-                self.change(now_ns);
-                if self.is_paused { "paused" } else { "resumed" }.to_owned()
+                match self.change(now_ns) {
+                    Ok(()) if self.is_paused => "paused".to_owned(),
+                    Ok(()) => "resumed".to_owned(),
+                    Err(error) => {
+                        self.is_paused = before;
+                        format!("not paused or resumed: {error}")
+                    }
+                }
             }
         };
         let at = self.collector.seconds_at(now_ns);
@@ -56,15 +70,16 @@ impl Coordinator<'_> {
     }
 
     /// Changes the rate of the load a moment from now.
-    fn change(&mut self, now_ns: u64) {
+    ///
+    /// # Errors
+    /// There were too many changes: the load stays as it is.
+    fn change(&mut self, now_ns: u64) -> Result<(), WarpError> {
         let Some(timeline) = self.timeline else {
-            return;
+            return Ok(());
         };
         let at_ns = (now_ns + self.order_delay_ns).saturating_sub(timeline.start_ns);
-        let factor = self.factor_now();
-        // Too many changes: the load stays unchanged.
-        if self.warp.change(at_ns, factor).is_ok() {
-            self.order(timeline);
-        }
+        self.warp.change(at_ns, self.factor_now())?;
+        self.order(timeline);
+        Ok(())
     }
 }

@@ -79,10 +79,10 @@ pub use audit::{AuditEntry, AuditPage};
 pub(crate) use benchmarks::Permits as BenchmarkPermits;
 pub use benchmarks::{
     BenchmarkBucket, BenchmarkCheck, BenchmarkComparison, BenchmarkComparisonRow, BenchmarkConfig,
-    BenchmarkFigures, BenchmarkFinding, BenchmarkLimits, BenchmarkPlan, BenchmarkRun,
-    BenchmarkRunInFull, BenchmarkRunList, BenchmarkSample, BenchmarkSamples, BenchmarkScenario,
-    BenchmarkScenarioList, BenchmarkStage, BenchmarkStarted, BenchmarkThreshold, BenchmarkVerdict,
-    KeptSamples,
+    BenchmarkFigures, BenchmarkFinding, BenchmarkLimits, BenchmarkMark, BenchmarkPlan,
+    BenchmarkRun, BenchmarkRunInFull, BenchmarkRunList, BenchmarkSample, BenchmarkSamples,
+    BenchmarkScenario, BenchmarkScenarioList, BenchmarkStage, BenchmarkStarted, BenchmarkThreshold,
+    BenchmarkVerdict, KeptSamples,
 };
 pub use client_detail::{
     ClientCertificate, ClientDetail, Connection, Dropped, Limits, Queue, Rates, Tcp, Will,

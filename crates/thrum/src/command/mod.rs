@@ -86,7 +86,7 @@ use thrum_client::{probe, publish, request, subscribe};
 #[cfg(feature = "management")]
 pub(crate) use backup::KeptBackups;
 #[cfg(all(feature = "bench", feature = "management"))]
-use bench::PARENT as BENCH_PARENT;
+use bench::{ChangeLine, PARENT as BENCH_PARENT};
 pub(crate) use failure::Failure;
 #[cfg(not(feature = "management"))]
 use management::{

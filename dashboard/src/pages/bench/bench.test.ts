@@ -297,6 +297,7 @@ describe('samples', () => {
     broker_rss_bytes: null,
     generator_cores: null,
     thresholds: [],
+    marks: [],
     histogram: [],
     ...more,
   });
@@ -376,6 +377,7 @@ describe('the stages of a run', () => {
   test('of a run that goes on are those of its scenario, from where they began', () => {
     const run = {
       planned_secs: 76,
+      duration_secs: 60,
       toml: 'stages = ["warmup 5s", "hold 1m", "drain 10s"]',
       stages: [
         { name: 'ramp', from_secs: 0, to_secs: 1 },
@@ -390,6 +392,10 @@ describe('the stages of a run', () => {
       { name: 'drain', from_secs: 65.8, to_secs: 75.8 },
     ]);
     expect(plannedStages({ ...run, toml: 'stages = [' })).toEqual(run.stages);
+    // Somebody has extended it by a minute.
+    const longer = plannedStages({ ...run, planned_secs: 136, duration_secs: 120 });
+    expect(longer.at(-1)).toEqual({ name: 'drain', from_secs: 125.8, to_secs: 135.8 });
+    expect(longer[0]?.to_secs).toBe(0.8);
   });
   test.each([
     ['90s', 90],

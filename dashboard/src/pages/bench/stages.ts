@@ -47,17 +47,21 @@ function lengthsOf(toml: string): typeof DEFAULT_SECS | null {
 }
 
 /** All stages of a run that goes on: those that began where they began, the others as they are planned. */
-export function plannedStages(run: Pick<RunDetail, 'planned_secs' | 'stages' | 'toml'>): Stage[] {
+export function plannedStages(
+  run: Pick<RunDetail, 'planned_secs' | 'duration_secs' | 'stages' | 'toml'>,
+): Stage[] {
   const lengths = lengthsOf(run.toml);
   if (!lengths || run.planned_secs === 0) return run.stages;
-  const ramp = Math.max(0, run.planned_secs - lengths.warmup - lengths.hold - lengths.drain);
+  // Somebody may have extended it.
+  const hold = Math.max(lengths.hold, run.duration_secs);
+  const ramp = Math.max(0, run.planned_secs - lengths.warmup - hold - lengths.drain);
   const begun = new Map(run.stages.map((stage) => [stage.name, stage.from_secs]));
   const found: Stage[] = [];
   let end = 0;
   for (const [name, secs] of [
     ['ramp', ramp],
     ['warm-up', lengths.warmup],
-    ['hold', lengths.hold],
+    ['hold', hold],
     ['drain', lengths.drain],
   ] as const) {
     const from = begun.get(name) ?? end;

@@ -4,6 +4,8 @@ use super::model::{BenchmarkBucket, BenchmarkSample};
 
 /// Samples of a run: an hour of seconds, and half of that of whatever is longer.
 pub(crate) const SAMPLES_MAX: usize = 3_600;
+/// Marks of a sample that was made of others.
+const MARKS_MAX: usize = 40;
 /// Reasons of errors of a sample that was made of others.
 const REASONS_MAX: usize = 40;
 
@@ -111,6 +113,8 @@ fn merge(into: &mut BenchmarkSample, next: BenchmarkSample, seconds: u64) {
         (Some(one), Some(other)) => Some(mean(one, other)),
         (one, other) => one.or(other),
     };
+    let room = MARKS_MAX.saturating_sub(into.marks.len());
+    into.marks.extend(next.marks.into_iter().take(room));
     into.offered_per_sec = mean(into.offered_per_sec, next.offered_per_sec);
     into.sent_per_sec = mean(into.sent_per_sec, next.sent_per_sec);
     into.received_per_sec = mean(into.received_per_sec, next.received_per_sec);

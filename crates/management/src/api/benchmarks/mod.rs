@@ -20,9 +20,9 @@ pub use config::BenchmarkConfig;
 pub use kept_samples::KeptSamples;
 pub use model::{
     BenchmarkBucket, BenchmarkCheck, BenchmarkComparison, BenchmarkComparisonRow, BenchmarkFigures,
-    BenchmarkFinding, BenchmarkLimits, BenchmarkPlan, BenchmarkRun, BenchmarkRunInFull,
-    BenchmarkRunList, BenchmarkSample, BenchmarkSamples, BenchmarkScenario, BenchmarkScenarioList,
-    BenchmarkStage, BenchmarkStarted, BenchmarkThreshold, BenchmarkVerdict,
+    BenchmarkFinding, BenchmarkLimits, BenchmarkMark, BenchmarkPlan, BenchmarkRun,
+    BenchmarkRunInFull, BenchmarkRunList, BenchmarkSample, BenchmarkSamples, BenchmarkScenario,
+    BenchmarkScenarioList, BenchmarkStage, BenchmarkStarted, BenchmarkThreshold, BenchmarkVerdict,
 };
 
 pub(super) use permits::BENCHMARK_TASKS_MAX;
@@ -42,6 +42,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .scoped(read, routes!(runs::show))
         .scoped(write, routes!(runs::remove))
         .scoped(read, routes!(runs::samples))
+        .scoped(write, routes!(runs::change))
         .scoped(write, routes!(runs::stop))
         .scoped(write, routes!(runs::set_baseline))
         .scoped(read, routes!(runs::file))
@@ -80,6 +81,11 @@ impl BenchmarkRefusal {
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "the run cannot be started so",
                 "POST /api/v1/benchmarks/check lists every finding with its remedy",
+            ),
+            Self::NotChanged => (
+                StatusCode::CONFLICT,
+                "the run is not changed",
+                "extend it by less, or wait for its end and start another one",
             ),
             Self::NotAnswered => (
                 StatusCode::INTERNAL_SERVER_ERROR,

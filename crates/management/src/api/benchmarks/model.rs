@@ -290,9 +290,21 @@ pub struct BenchmarkSample {
     pub generator_cores: Option<f64>,
     /// The limits with the figures of the run so far; empty where they were not judged.
     pub thresholds: Vec<BenchmarkThreshold>,
+    /// Faults, changes of the load and notes since the sample before.
+    #[serde(default)]
+    pub marks: Vec<BenchmarkMark>,
     /// Latencies by buckets of a fifth of a decade: low and high end in milliseconds, count.
     #[schema(value_type = Vec<Vec<f64>>)]
     pub histogram: Vec<BenchmarkBucket>,
+}
+
+/// A fault, a change of the load or a note.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BenchmarkMark {
+    /// From the first connection.
+    pub at_secs: f64,
+    /// What happened.
+    pub text: String,
 }
 
 /// Samples of a run.

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::api::Problem;
 use crate::api::request::SecretText;
-use crate::program::BenchmarkOrder;
+use crate::program::{BenchmarkChange, BenchmarkOrder};
 
 /// Bytes of a scenario: that of the catalogue that is longest has 2 KiB.
 pub(super) const TOML_BYTES_MAX: usize = 256 * 1024;
@@ -16,6 +16,8 @@ const NAME_CHARS_MAX: usize = 120;
 const NOTE_CHARS_MAX: usize = 1_000;
 /// Bytes of a URL, a user name and a password.
 const TEXT_BYTES_MAX: usize = 1_024;
+/// A change makes a rate at most so many times as high or as low.
+const RATE_FACTOR_MAX: f64 = 10.0;
 /// End of the name of a file, which `thrum bench` would read.
 const FILE_ENDING: &str = ".toml";
 
@@ -137,6 +139,87 @@ impl BenchmarkToRun {
     }
 }
 
+/// A change of a run under way: exactly one of these.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BenchmarkToChange {
+    /// A factor for the rate of all publishers from now on: 1.1 is 10 % more.
+    #[schema(minimum = 0.1, maximum = 10.0)]
+    rate: Option<f64>,
+    /// Whether nothing is sent for now.
+    paused: Option<bool>,
+    /// So many seconds more of the measured part.
+    #[schema(exclusive_minimum = 0.0)]
+    extend_secs: Option<f64>,
+    /// A note, which is kept with the result.
+    #[schema(min_length = 1, max_length = 1000)]
+    note: Option<String>,
+}
+
+impl BenchmarkToChange {
+    /// What the audit log has of it.
+    pub(super) fn shown(&self) -> Value {
+        match self {
+            Self {
+                rate: Some(rate), ..
+            } => json!({ "rate": rate }),
+            Self {
+                paused: Some(paused),
+                ..
+            } => json!({ "paused": paused }),
+            Self {
+                extend_secs: Some(secs),
+                ..
+            } => json!({ "extend_secs": secs }),
+            Self { note, .. } => json!({ "note": note }),
+        }
+    }
+
+    /// Checks the form; whether the run takes it is for the run.
+    pub(super) fn change(self) -> Result<BenchmarkChange, Problem> {
+        let Self {
+            rate,
+            paused,
+            extend_secs,
+            note,
+        } = self;
+        match (rate, paused, extend_secs, note) {
+            (Some(rate), None, None, None) => {
+                if !(1.0 / RATE_FACTOR_MAX..=RATE_FACTOR_MAX).contains(&rate) {
+                    return Err(Problem::bad_request(
+                        "rate is a factor from 0.1 to 10: 1.1 is 10 % more",
+                    ));
+                }
+                Ok(BenchmarkChange::Rate(rate))
+            }
+            (None, Some(paused), None, None) => Ok(if paused {
+                BenchmarkChange::Pause
+            } else {
+                BenchmarkChange::Resume
+            }),
+            (None, None, Some(secs), None) => {
+                if !(secs.is_finite() && secs > 0.0) {
+                    return Err(Problem::bad_request("extend_secs is a number above 0"));
+                }
+                Ok(BenchmarkChange::Extend(secs))
+            }
+            (None, None, None, Some(note)) => {
+                let length = note.chars().count();
+                if note.trim().is_empty() || length > NOTE_CHARS_MAX {
+                    return Err(Problem::bad_request(format!(
+                        "note has 1 to {NOTE_CHARS_MAX} characters"
+                    )));
+                }
+                check_line("note", &note)?;
+                Ok(BenchmarkChange::Note(note))
+            }
+            _ => Err(Problem::bad_request(
+                "give one of rate, paused, extend_secs and note",
+            )),
+        }
+    }
+}
+
 /// A URL as far as it may be shown: what is in front of its host may be a password. The text may be
 /// anything.
 fn without_credentials(url: &str) -> String {
@@ -192,6 +275,38 @@ mod tests {
         let body: BenchmarkToRun =
             serde_json::from_value(body.clone()).map_err(|error| error.to_string())?;
         body.order("root").map_err(|problem| problem.detail)
+    }
+
+    #[test]
+    fn a_change_is_one_and_within_its_limits() {
+        let change = |body: Value| {
+            let body: BenchmarkToChange = serde_json::from_value(body).unwrap();
+            body.change().map_err(|problem| problem.detail)
+        };
+        for (body, expected) in [
+            (json!({ "rate": 1.1 }), BenchmarkChange::Rate(1.1)),
+            (json!({ "paused": true }), BenchmarkChange::Pause),
+            (json!({ "paused": false }), BenchmarkChange::Resume),
+            (json!({ "extend_secs": 30 }), BenchmarkChange::Extend(30.0)),
+            (
+                json!({ "note": "a fan" }),
+                BenchmarkChange::Note("a fan".to_owned()),
+            ),
+        ] {
+            assert_eq!(change(body), Ok(expected));
+        }
+        for wrong in [
+            json!({}),
+            json!({ "rate": 1.1, "paused": true }),
+            json!({ "rate": 0 }),
+            json!({ "rate": 11 }),
+            json!({ "extend_secs": -1 }),
+            json!({ "note": " " }),
+            json!({ "note": "a\nb" }),
+            json!({ "note": "x".repeat(1_001) }),
+        ] {
+            assert!(change(wrong.clone()).is_err(), "{wrong}");
+        }
     }
 
     #[test]

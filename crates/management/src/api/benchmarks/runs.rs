@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 use super::model::{
     BenchmarkComparison, BenchmarkRunInFull, BenchmarkRunList, BenchmarkSamples, BenchmarkStarted,
 };
-use super::order::BenchmarkToRun;
+use super::order::{BenchmarkToChange, BenchmarkToRun};
 use super::{Kind, ask};
 use crate::api::audited::Made;
 use crate::api::download::Download;
@@ -163,6 +163,39 @@ pub(super) async fn samples(
         benchmarks.samples(&id, after, SAMPLES_OF_ANSWER)
     });
     Ok(Json(samples.await?))
+}
+
+/// Changes a run under way: its rate, its length, or what is noted. The samples and the report have
+/// every change as a mark.
+#[utoipa::path(
+    post,
+    path = "/benchmarks/runs/{id}/change",
+    operation_id = "change_benchmark",
+    tag = "benchmarks",
+    params(("id" = String, Path, description = "Its identifier.")),
+    request_body = BenchmarkToChange,
+    responses(
+        (status = 202, description = "It changes within a second."),
+        NotFound,
+        Conflict,
+        LeftOut,
+        Programmed,
+        Audited,
+    ),
+)]
+pub(super) async fn change(
+    State(api): State<ApiState>,
+    sender: Sender,
+    Named(id): Named,
+    Body(body): Body<BenchmarkToChange>,
+) -> Result<StatusCode, Problem> {
+    let audited = Change::new("benchmark.change", &id).after(body.shown());
+    let change = body.change()?;
+    let change = ask(&api, Kind::Change, move |benchmarks| {
+        benchmarks.change(&id, change)
+    });
+    api.audited(&sender, audited, change).await?;
+    Ok(StatusCode::ACCEPTED)
 }
 
 /// Ends a run early. Its report is still written, which `GET` shows when it is done.

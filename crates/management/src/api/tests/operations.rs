@@ -189,6 +189,12 @@ static CASES: &[Case] = &[
     case("show_benchmark_run", "/benchmarks/runs/a", 503),
     case("remove_benchmark_run", "/benchmarks/runs/a", 503),
     case("list_benchmark_samples", "/benchmarks/runs/a/samples", 503),
+    with_body(
+        "change_benchmark",
+        "/benchmarks/runs/a/change",
+        r#"{"rate":1.1}"#,
+        503,
+    ),
     case("stop_benchmark", "/benchmarks/runs/a/stop", 503),
     with_body(
         "set_benchmark_baseline",

@@ -172,6 +172,10 @@ pub(super) struct ReportArgs {
     /// other progress.
     #[arg(long, value_enum, value_name = "FORM", conflicts_with = "json")]
     pub(super) progress: Option<ProgressForm>,
+    /// Change the run while it goes on by lines of JSON on standard input: `{"rate":1.1}`, a factor
+    /// for all publishers, `"pause"`, `"resume"`, `{"extend_secs":60}`, `{"note":"TEXT"}`.
+    #[arg(long, requires = "progress")]
+    pub(super) changes: bool,
     /// Show after the summary what another tool would have shown of this run.
     #[arg(long, value_enum, value_name = "TOOL")]
     pub(super) compat: Option<CompatTool>,

@@ -1,6 +1,7 @@
 //! The engine: the measured processes, and one run.
 
 use std::fs;
+use std::io::{BufRead as _, Read as _};
 use std::mem;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +23,9 @@ use super::live_view::View;
 use super::overall::Overall;
 use super::progress::{Lines, Quiet};
 use crate::tui;
+
+/// Bytes of a password on standard input: MQTT allows as many.
+const PASSWORD_BYTES_MAX: u64 = 64 * 1024;
 
 /// Runs scenarios against the targets of the command line.
 #[derive(Clone)]
@@ -244,8 +248,18 @@ fn password(target: &TargetArgs) -> anyhow::Result<Option<String>> {
     let Some(file) = &target.password_file else {
         return Ok(None);
     };
-    let text =
-        fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let failed = || format!("cannot read {}", file.display());
+    if file == Path::new("/dev/stdin") {
+        // Its other lines may be changes of the run, which come later.
+        let mut line = String::new();
+        let input = std::io::stdin().lock();
+        input
+            .take(PASSWORD_BYTES_MAX)
+            .read_line(&mut line)
+            .with_context(failed)?;
+        return Ok(Some(line.trim_end_matches(['\r', '\n']).to_owned()));
+    }
+    let text = fs::read_to_string(file).with_context(failed)?;
     Ok(Some(text.lines().next().unwrap_or_default().to_owned()))
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::mpsc::Receiver;
 
 use thrum_bench::observe::{Command, Observer};
 use thrum_load::scenario::Scenario;
@@ -10,22 +11,25 @@ use thrum_report::live::{LIVE_SCHEMA, LiveBegin, LiveEnd, LiveLine, Sampler, Sec
 
 /// Prints a line for each second.
 #[derive(Debug, Default)]
-pub(super) struct LiveLines {
+pub(super) struct LiveLines<'a> {
     note: Option<String>,
+    /// Of another program, which changes the run.
+    changes: Option<&'a Receiver<Command>>,
     sampler: Sampler,
 }
 
-impl LiveLines {
+impl<'a> LiveLines<'a> {
     /// `note` goes into the result.
-    pub(super) fn new(note: Option<String>) -> Self {
+    pub(super) fn new(note: Option<String>, changes: Option<&'a Receiver<Command>>) -> Self {
         Self {
             note,
+            changes,
             sampler: Sampler::default(),
         }
     }
 }
 
-impl Observer for LiveLines {
+impl Observer for LiveLines<'_> {
     fn note(&mut self, text: &str) {
         // Standard error may be closed; the run continues.
         writeln!(std::io::stderr(), "note: {text}").ok();
@@ -42,7 +46,8 @@ impl Observer for LiveLines {
     }
 
     fn next_command(&mut self) -> Option<Command> {
-        self.note.take().map(Command::Note)
+        let note = self.note.take().map(Command::Note);
+        note.or_else(|| self.changes?.try_recv().ok())
     }
 }
 

@@ -4,6 +4,7 @@ mod agent;
 mod arguments;
 mod bundle;
 mod bundle_verdict;
+mod changes;
 mod check;
 mod compare;
 mod complaint;
@@ -44,6 +45,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+#[cfg(feature = "management")]
+pub(crate) use changes::ChangeLine;
 use complaint::Complaint;
 pub(crate) use parent::PARENT;
 

@@ -2,15 +2,17 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::Receiver;
 
 use anyhow::Context as _;
-use thrum_bench::observe::Observer;
+use thrum_bench::observe::{Command, Observer};
 use thrum_load::scenario::Scenario;
 use thrum_report::RunResult;
 use thrum_report::compat::{Compat, WithCompat};
 
 use super::arguments::{CompatTool, MeasureArgs, OutputArgs, ReportArgs, TargetArgs};
 use super::bundle;
+use super::changes;
 use super::complaint::{Complaint, INTERRUPTED, NOT_INTACT};
 use super::engine::{Engine, Finished};
 use super::folders::{self, Kept};
@@ -68,6 +70,12 @@ impl Session<'_> {
     /// Runs scenarios until the last one or ^C, which ends all of them.
     pub(super) fn run(&self, engine: &Engine, scenarios: Vec<Scenario>) -> anyhow::Result<Ended> {
         let (mut results, mut series) = (Vec::new(), Series::begin());
+        // After the password, which may be the first line of the same input.
+        let changes = if self.reports.changes {
+            Some(changes::read_standard_input()?)
+        } else {
+            None
+        };
         let mut lacking = None;
         let total = scenarios.len();
         let mut rest = scenarios.into_iter();
@@ -77,7 +85,7 @@ impl Session<'_> {
                 let after = [After::of(rest.as_slice()); 2];
                 series.next_run(format!("run {number}/{total}"), &scenario, after)
             });
-            match self.run_one(engine, scenario, overall) {
+            match self.run_one(engine, scenario, overall, changes.as_ref()) {
                 Ok((result, not_stored)) => {
                     results.push(result);
                     lacking = not_stored.as_ref().map(Complaint::code).max(lacking);
@@ -116,6 +124,7 @@ impl Session<'_> {
         engine: &Engine,
         scenario: Scenario,
         overall: Option<Overall>,
+        changes: Option<&Receiver<Command>>,
     ) -> anyhow::Result<(RunResult, Option<Complaint>)> {
         let is_quiet = (self.output.json && self.output.no_tui) || self.reports.progress.is_some();
         if let Some(overall) = overall.as_ref().filter(|_| !is_quiet) {
@@ -123,9 +132,9 @@ impl Session<'_> {
             writeln!(std::io::stderr(), "{name}: {}", overall.text(None))?;
         }
         let title = format!("{} → {}", scenario.alias, engine.target());
-        let mut observer: Box<dyn Observer> = if self.reports.progress.is_some() {
+        let mut observer: Box<dyn Observer + '_> = if self.reports.progress.is_some() {
             live_lines::begin(&scenario, &engine.target());
-            Box::new(LiveLines::new(self.output.note.clone()))
+            Box::new(LiveLines::new(self.output.note.clone(), changes))
         } else {
             engine.observer(self.output, "", &title, overall)
         };

@@ -8,7 +8,8 @@ use thrum_management::api::{
     BenchmarkSamples, BenchmarkScenario,
 };
 use thrum_management::{
-    BenchmarkActivity, BenchmarkOrder, BenchmarkRefusal, Benchmarks, OpenRunFile, ProgramError,
+    BenchmarkActivity, BenchmarkChange, BenchmarkOrder, BenchmarkRefusal, Benchmarks, OpenRunFile,
+    ProgramError,
 };
 
 use super::tasks::Around;
@@ -75,6 +76,10 @@ impl Benchmarks for HostedBenchmarks {
     }
 
     fn stop(&self, _id: &str) -> Result<(), ProgramError> {
+        left_out()
+    }
+
+    fn change(&self, _id: &str, _change: BenchmarkChange) -> Result<(), ProgramError> {
         left_out()
     }
 

@@ -6,7 +6,9 @@ use http_body_util::BodyExt as _;
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::program::{BenchmarkActivity, BenchmarkOrder, BenchmarkRefusal, OpenRunFile};
+use crate::program::{
+    BenchmarkActivity, BenchmarkChange, BenchmarkOrder, BenchmarkRefusal, OpenRunFile,
+};
 
 /// Benchmarks that remember what they were asked, and refuse as told.
 #[derive(Debug, Default)]
@@ -102,6 +104,10 @@ impl Benchmarks for FakeBenchmarks {
         self.ask(format!("stop {id}"))
     }
 
+    fn change(&self, id: &str, change: BenchmarkChange) -> Result<(), ProgramError> {
+        self.ask(format!("change {id} {change:?}"))
+    }
+
     fn remove(&self, id: &str) -> Result<(), ProgramError> {
         self.ask(format!("remove {id}"))
     }
@@ -151,6 +157,8 @@ async fn requests_about_benchmarks_reach_the_program() {
         ["check devices hidden admin", "start devices hidden admin"]
     );
     for (path, body, status) in [
+        ("/benchmarks/runs/a/change", json!({ "rate": 1.1 }), 202),
+        ("/benchmarks/runs/a/change", json!({ "rate": 0 }), 400),
         ("/benchmarks/runs/a/stop", Value::Null, 202),
         (
             "/benchmarks/runs/a/baseline",
@@ -179,6 +187,7 @@ async fn requests_about_benchmarks_reach_the_program() {
     assert_eq!(
         asked(),
         [
+            "change a Rate(1.1)",
             "stop a",
             "baseline a true",
             "remove a",
@@ -224,6 +233,7 @@ async fn every_refusal_has_its_status_its_cause_and_its_remedy() {
         (BenchmarkRefusal::AllBaselines, 409),
         (BenchmarkRefusal::Ended, 409),
         (BenchmarkRefusal::Invalid, 422),
+        (BenchmarkRefusal::NotChanged, 409),
         (BenchmarkRefusal::NotAnswered, 500),
         (BenchmarkRefusal::NotComparable, 409),
     ] {

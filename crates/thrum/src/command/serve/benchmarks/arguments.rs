@@ -71,7 +71,8 @@ pub(super) fn check(order: &BenchmarkOrder, clients_max: u32) -> Vec<String> {
     words
 }
 
-/// `thrum bench run`, in the folder of the run. A password is the first line of standard input.
+/// `thrum bench run`, in the folder of the run. A password is the first line of standard input, and
+/// changes of the run are the lines after it.
 pub(super) fn run(order: &BenchmarkOrder, aim: &Aim, threads: u32) -> Vec<String> {
     let mut words = vec!["run".to_owned()];
     words.extend(scenario(order, SCENARIO_FILE));
@@ -87,7 +88,7 @@ pub(super) fn run(order: &BenchmarkOrder, aim: &Aim, threads: u32) -> Vec<String
     words.extend(order.note.as_ref().map(|note| format!("--note={note}")));
     words.push(format!("--threads={threads}"));
     words.push(format!("--out={RESULTS_FOLDER}"));
-    words.extend(["--confined", "--progress=jsonl"].map(str::to_owned));
+    words.extend(["--confined", "--progress=jsonl", "--changes"].map(str::to_owned));
     words
 }
 
@@ -159,7 +160,8 @@ pub(super) mod tests {
         assert_eq!(
             run(&order, &aim, 2).join(" "),
             "run devices --duration=2.5s --clients=50 --rate=0.5/s --target=mqtt://127.0.0.1:1883 \
-             --note=it's new --threads=2 --out=results --confined --progress=jsonl"
+             --note=it's new --threads=2 --out=results --confined --progress=jsonl \
+             --changes"
         );
         assert_eq!(
             shown(&order, &aim),

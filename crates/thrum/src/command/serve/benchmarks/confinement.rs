@@ -54,6 +54,8 @@ pub(super) struct Question {
     pub(super) arguments: Vec<String>,
     /// Its standard input.
     pub(super) input: Option<Vec<u8>>,
+    /// What its standard input has later, until nobody sends any longer.
+    pub(super) later: Option<Receiver<Vec<u8>>>,
 }
 
 /// What a process has answered.
@@ -152,7 +154,9 @@ pub(super) fn start(confinement: Confinement, question: Question) -> io::Result<
         folder,
         arguments,
         input,
+        later,
     } = question;
+    let has_input = input.is_some() || later.is_some();
     stand_aside(confinement);
     let mut command = Command::new(OWN_PROGRAM);
     command
@@ -163,7 +167,7 @@ pub(super) fn start(confinement: Confinement, question: Question) -> io::Result<
         // Secrets of the broker may be in its environment.
         .env_clear()
         .env(BENCH_PARENT, std::process::id().to_string())
-        .stdin(if input.is_some() {
+        .stdin(if has_input {
             Stdio::piped()
         } else {
             Stdio::null()
@@ -176,12 +180,19 @@ pub(super) fn start(confinement: Confinement, question: Question) -> io::Result<
     let mut child = command.spawn()?;
     // Without this the kernel chooses by the memory that a process has.
     std::fs::write(format!("/proc/{}/oom_score_adj", child.id()), OOM_SCORE).ok();
-    if let (Some(mut pipe), Some(mut input)) = (child.stdin.take(), input) {
+    if let Some(mut pipe) = child.stdin.take() {
         // A scenario may be longer than the pipe, and the process may not read it.
         let write = move || {
-            pipe.write_all(&input).ok();
+            let mut input = input.unwrap_or_default();
+            let mut written = pipe.write_all(&input);
             // It may be a password.
             input.fill(0);
+            for line in later.into_iter().flatten() {
+                written = written.and_then(|()| pipe.write_all(&line));
+            }
+            if let Err(error) = written {
+                tracing::debug!(%error, "a benchmark has not read all of its input");
+            }
         };
         let thread = std::thread::Builder::new().name("benchmark-write".to_owned());
         thread.spawn(write)?;

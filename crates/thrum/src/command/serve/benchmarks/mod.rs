@@ -3,6 +3,7 @@
 
 mod activity;
 mod arguments;
+mod changes;
 mod compared;
 mod confinement;
 mod ending;
@@ -27,7 +28,8 @@ use thrum_management::api::{
     BenchmarkRunInFull, BenchmarkSamples, BenchmarkScenario,
 };
 use thrum_management::{
-    BenchmarkActivity, BenchmarkOrder, BenchmarkRefusal, Benchmarks, OpenRunFile, ProgramError,
+    BenchmarkActivity, BenchmarkChange, BenchmarkOrder, BenchmarkRefusal, Benchmarks, OpenRunFile,
+    ProgramError,
 };
 
 use super::tasks::Around;
@@ -141,6 +143,7 @@ impl HostedBenchmarks {
             folder,
             arguments,
             input: None,
+            later: None,
         };
         let answered = confinement::ask(confinement_of(&settings.config), question);
         let answered = answered.map_err(|error| not_answered(&error.to_string()))?;
@@ -182,6 +185,13 @@ impl HostedBenchmarks {
     /// The run under way, if it has this identifier.
     fn running(&self, id: &str) -> Option<Arc<Current>> {
         self.watched(id).filter(|run| !run.is_over())
+    }
+
+    /// The refusal of what only a run under way can do.
+    fn not_under_way(&self, id: &str) -> Result<ProgramError, ProgramError> {
+        let state = self.run(id)?.run.state;
+        let why = format!("the run {id} is not under way: it is {state}");
+        Ok(refused(BenchmarkRefusal::Ended, why))
     }
 
     /// What is known of a run that is or was watched, with its files once there are all of them.
@@ -347,9 +357,15 @@ impl Benchmarks for HostedBenchmarks {
         if self.running(id).is_some_and(|run| run.stop()) {
             return Ok(());
         }
-        let run = self.run(id)?;
-        let why = format!("the run {id} is not under way: it is {}", run.run.state);
-        Err(refused(BenchmarkRefusal::Ended, why))
+        Err(self.not_under_way(id)?)
+    }
+
+    fn change(&self, id: &str, change: BenchmarkChange) -> Result<(), ProgramError> {
+        let longest = self.settings()?.config.duration.as_secs_f64();
+        match self.running(id) {
+            Some(run) => run.pass_on(&change, longest),
+            None => Err(self.not_under_way(id)?),
+        }
     }
 
     fn remove(&self, id: &str) -> Result<(), ProgramError> {
@@ -401,6 +417,7 @@ fn plans(
         folder: NO_FOLDER.into(),
         arguments: arguments::check(order, settings.config.clients),
         input: order.toml.clone().map(String::into_bytes),
+        later: None,
     };
     let answered = match confinement::ask(confinement_of(&settings.config), question) {
         Ok(answered) => answered,

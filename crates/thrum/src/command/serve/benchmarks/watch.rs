@@ -11,10 +11,11 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use thrum_access::Secret;
 use thrum_bench::clock::monotonic_ns;
-use thrum_management::ProgramError;
 use thrum_management::api::{BenchmarkRunInFull, BenchmarkSample, BenchmarkStage, KeptSamples};
+use thrum_management::{BenchmarkChange, ProgramError};
 
 use super::activity::Activity;
+use super::changes::Changes;
 use super::confinement::{self, COMPLAINT_BYTES_MAX, Confinement, Question, resident_bytes};
 use super::ending::{Ended, Killed, conclude};
 use super::lines::{EndLine, ProgressLine};
@@ -51,6 +52,8 @@ pub(super) struct Current {
     /// Held while what is known of it is written down, one after the other.
     writing: Mutex<()>,
     stops: AtomicBool,
+    /// Locked before the state.
+    changes: Mutex<Changes>,
     /// The broker stops, and the run with it.
     is_abandoned: AtomicBool,
 }
@@ -93,6 +96,7 @@ impl Current {
     /// A run that has a folder and no process yet.
     pub(super) fn new(run: BenchmarkRunInFull) -> Self {
         Self {
+            changes: Mutex::new(Changes::new()),
             state: Mutex::new(State {
                 run,
                 samples: KeptSamples::default(),
@@ -139,10 +143,29 @@ impl Current {
         (samples, state.run.run.state.clone())
     }
 
+    /// The length of all stages.
+    fn planned_secs(&self) -> f64 {
+        self.state().run.run.planned_secs
+    }
+
     /// Asks it to end; whether it was under way.
     pub(super) fn stop(&self) -> bool {
         self.stops.store(true, Ordering::Relaxed);
         !self.is_over()
+    }
+
+    /// Passes a change on to its process. All stages together stay within so many seconds.
+    ///
+    /// # Errors
+    /// The run is over or drains, would be too long, or has had too many changes.
+    pub(super) fn pass_on(
+        &self,
+        change: &BenchmarkChange,
+        longest_secs: f64,
+    ) -> Result<(), ProgramError> {
+        let mut changes = lock(&self.changes);
+        let mut state = self.state();
+        changes.pass_on(change, &mut state.run.run, longest_secs)
     }
 
     /// Ends it at once, without a report, and waits for a moment until that is written down.
@@ -218,15 +241,17 @@ impl Current {
             activity,
         } = start;
         activity.begin();
+        let later = lock(&self.changes).take_receiver();
+        let line = |secret: Secret| [secret.expose(), b"\n"].concat();
         let question = Question {
             folder: folder.clone(),
             arguments,
-            input: password.map(|secret| secret.expose().to_vec()),
+            input: password.map(line),
+            later,
         };
         let ended = match confinement::start(confinement, question) {
             Ok(child) => {
-                let planned_secs = self.state().run.run.planned_secs;
-                let bounds = Bounds::new(confinement.memory_bytes, planned_secs, drain);
+                let bounds = Bounds::new(confinement.memory_bytes, drain);
                 self.watch(child, &folder, bounds, &activity)
             }
             Err(error) => Ended {
@@ -243,6 +268,8 @@ impl Current {
 
     /// Notes its end.
     fn conclude(&self, ended: Ended, activity: &Activity) {
+        // The thread that passes changes on ends with their sender.
+        lock(&self.changes).end();
         let mut state = self.state();
         conclude(&mut state.run, ended);
         state.run.run.ended_at = Some(time(now()));
@@ -349,27 +376,25 @@ struct Bounds {
     memory_bytes: u64,
     /// From the request to end to the end.
     stop_time: Duration,
-    /// From its beginning to its end.
-    run_time: Duration,
 }
 
 /// What a run has taken.
 #[derive(Clone, Copy, Debug, Default)]
 struct Taken {
     memory_bytes: u64,
+    /// All stages, which changes of the run extend.
+    planned_secs: f64,
     since_begun: Duration,
     since_said: Duration,
     since_stopped: Option<Duration>,
 }
 
 impl Bounds {
-    /// Those of a run with stages of so many seconds, of which the drain takes a part.
-    fn new(memory_bytes: u64, planned_secs: f64, drain: Duration) -> Self {
-        let planned = Duration::from_secs_f64(planned_secs.clamp(0.0, PLANNED_SECS_MAX));
+    /// Those of a run with such a drain.
+    fn new(memory_bytes: u64, drain: Duration) -> Self {
         Self {
             memory_bytes,
             stop_time: STOP_TIME + drain,
-            run_time: planned + EXTRA_TIME,
         }
     }
 
@@ -390,7 +415,8 @@ impl Bounds {
                 seconds: SILENCE_MAX.as_secs(),
             });
         }
-        (taken.since_begun > self.run_time).then_some(Killed::TooLong)
+        let planned = Duration::from_secs_f64(taken.planned_secs.clamp(0.0, PLANNED_SECS_MAX));
+        (taken.since_begun > planned + EXTRA_TIME).then_some(Killed::TooLong)
     }
 }
 
@@ -480,6 +506,7 @@ impl Watched<'_> {
         self.activity.take_memory(memory_bytes);
         self.bounds.excess(Taken {
             memory_bytes,
+            planned_secs: self.current.planned_secs(),
             since_begun: since(self.began_ns),
             since_said: since(self.said_ns),
             since_stopped: self.stopped_ns.map(since),
@@ -548,7 +575,7 @@ mod tests {
     #[test]
     fn a_run_that_is_to_end_has_the_time_of_its_drain_and_of_its_report() {
         let drain = Duration::from_secs(90);
-        let bounds = Bounds::new(1_000, 200.0, drain);
+        let bounds = Bounds::new(1_000, drain);
         let stopped = |seconds| {
             bounds.excess(Taken {
                 since_stopped: Some(Duration::from_secs(seconds)),
@@ -570,6 +597,7 @@ mod tests {
         };
         assert_eq!(excess(silent), Some(Killed::Silent { seconds: 60 }));
         let long = |seconds| Taken {
+            planned_secs: 200.0,
             since_begun: Duration::from_secs(seconds),
             ..Taken::default()
         };
