@@ -152,6 +152,7 @@ export default {
   'run.running':
     '**Running:** {rate} of {offered} msg/s are sent, and 99 of 100 messages arrive within {p99}.',
   'run.running.idle': '**Running:** {clients} {clients|client is|clients are} connected.',
+  'run.paused': '**Paused:** {clients} {clients|client stays|clients stay} connected and send nothing.',
   'run.keeps': '{n} {n|limit holds|limits hold}.',
   'run.open': 'The limits have no figures yet.',
   'run.failing': '**Running, and it misses a limit:** {what} is **{value}**, the limit is {limit}.',
@@ -194,6 +195,7 @@ export default {
   'marks.what': 'Fault, change or note',
   'marks.last': 'the last {n} of {all}',
   'mark.rate': 'rate {share} of the planned one',
+  'mark.rate.short': 'rate {share}',
   'mark.paused': 'paused',
   'mark.resumed': 'resumed',
   'mark.extended': 'hold extended by {span}',

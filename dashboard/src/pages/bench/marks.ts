@@ -9,6 +9,8 @@ const WORD_MOST = 24;
 export interface Happened {
   atSecs: number;
   text: string;
+  /** As short as a chart has room for. */
+  word: string;
 }
 
 /** The words of the program for what it does by itself; what people wrote stays. */
@@ -31,7 +33,7 @@ export function markText({ text }: Pick<RunMark, 'text'>): string {
 /** All marks, the first one first. */
 export function marksOf(samples: readonly Sample[]): Happened[] {
   return samples.flatMap((sample) =>
-    sample.marks.map((mark) => ({ atSecs: mark.at_secs, text: markText(mark) })),
+    sample.marks.map((mark) => ({ atSecs: mark.at_secs, text: markText(mark), word: word(mark) })),
   );
 }
 
@@ -41,8 +43,9 @@ export function isPaused(samples: readonly Sample[]): boolean {
   return words.findLast((word) => word === 'paused' || word === 'resumed') === 'paused';
 }
 
-/** A text as short as a chart has room for. */
-export function word(text: string): string {
+function word(mark: RunMark): string {
+  const share = /^rate (?<share>\S+ ?%)/.exec(mark.text)?.groups?.['share'];
+  const text = share === undefined ? markText(mark) : t('mark.rate.short', { share });
   const letters = Array.from(text);
   return letters.length <= WORD_MOST ? text : `${letters.slice(0, WORD_MOST - 1).join('')}…`;
 }

@@ -13,6 +13,7 @@ import { type Language, clock, day, minute, span } from '../../format/time';
 import type { Piece } from '../../i18n/texts';
 import type { State } from '../../ui/state';
 import { LOOK, judgementOf, standingOf } from './standing';
+import { isPaused } from './marks';
 import { t } from './texts';
 import { newest } from './trail';
 import { figureName, stageName } from './words';
@@ -171,6 +172,8 @@ function runningSentence(
   const p99 = newest(samples, (sample) => sample.p99_ms);
   const offered = newest(samples, (sample) => sample.offered_per_sec);
   if (stage !== 'hold' && stage !== 'drain') return t.rich('run.begins', { stage: stageName(stage) });
+  if (stage === 'hold' && isPaused(samples))
+    return t.rich('run.paused', { clients: count(newest(samples, (sample) => sample.clients)) });
   const say =
     p99 === null || offered === null || offered === 0
       ? t.rich('run.running.idle', { clients: count(newest(samples, (sample) => sample.clients)) })
