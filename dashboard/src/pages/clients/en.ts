@@ -8,7 +8,9 @@ export default {
     '**All is well:** {connected} {connected|client is|clients are} connected, and none has a problem.',
   'say.filtered': '**{n} {n|client|clients}** of {all} {n|matches|match} the filter.',
   'say.asking': 'Asking the broker…',
-  more: '{all} {all|session|sessions} in all: {connected} connected and {away} away. {queued} messages wait.',
+  more: '{all} {all|session|sessions} in all: {connected} connected and {away} away. {queued} {queued|message waits|messages wait}.',
+  'more.filtered':
+    '{connected} connected and {away} away. {queued} {queued|message waits|messages wait} for them.',
   figures: 'Figures',
   'fact.connected': 'Connected',
   'fact.away': 'Away',
