@@ -23,7 +23,7 @@ test('the list of clients stays where it is when it is filtered', async ({ page 
     const before = await row.evaluate((one) => one.getBoundingClientRect().top);
     await page.evaluate(() => (location.hash = '#/clients?filter=state%3Dconnected%20client%3Dplant-a'));
     await expect(list.getByRole('link')).toHaveCount(1);
-    await expect(page.getByText('matches the filter')).toBeVisible();
+    await expect(page.getByRole('heading', { name: 'matches the filter' })).toBeVisible();
     const after = await row.evaluate((one) => one.getBoundingClientRect().top);
     expect(Math.abs(after - before), `${width} px: from ${before} to ${after}`).toBeLessThan(1);
   }

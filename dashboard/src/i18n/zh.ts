@@ -68,7 +68,6 @@ const chinese: Catalogue<keyof typeof english> = {
   'banner.cut.first': '**与服务器的连接已断开：**{detail}。{wait}后重试。',
   'banner.refused': '**没有实时数据：**{detail}。解决办法：{remedy}。',
   'banner.paused': '已暂停。有 {n} 个变化在等待。',
-  'banner.back': '已重新连接。页面缺少 {age} 的数据。',
   'banner.ended.login_ended': '您的会话已结束。',
   'banner.ended.scope_lost': '您的角色失去了此页面需要的权限。',
   'try.now': '立即重试',

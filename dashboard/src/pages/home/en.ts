@@ -8,17 +8,18 @@ export default {
     '**Healthy.** No client is connected; {sessions} {sessions|session waits|sessions wait} for its return.',
   'say.drops':
     '**Messages are being dropped:** {drops} a second. {clients} {clients|client is|clients are} connected.',
-  'say.drops.of': '**{n} of {clients} clients {n|loses|lose} messages:** {drops} are dropped each second.',
+  'say.drops.of':
+    '**{n} of {clients} {clients|client|clients} {n|loses|lose} messages:** {drops} {drops|is|are} dropped each second.',
   'say.drops.one':
-    '**{id} loses messages:** {drops} are dropped each second. {clients} {clients|client is|clients are} connected.',
+    '**{id} loses messages:** {drops} {drops|is|are} dropped each second. {clients} {clients|client is|clients are} connected.',
   'say.drops.one.away':
-    '**{id} is away and loses messages:** {drops} are dropped each second. {clients} {clients|client is|clients are} connected.',
+    '**{id} is away and loses messages:** {drops} {drops|is|are} dropped each second. {clients} {clients|client is|clients are} connected.',
   'say.drops.away':
-    '**{n} clients lose messages,** {away} of them away: {drops} are dropped each second. {clients} {clients|client is|clients are} connected.',
+    '**{n} {n|client loses|clients lose} messages,** {away} of them away: {drops} {drops|is|are} dropped each second. {clients} {clients|client is|clients are} connected.',
   'say.dropped':
     '**{n} {n|message was|messages were} dropped** within the last minute. {clients} {clients|client is|clients are} connected.',
   'say.stalled':
-    '**Nothing is delivered,** though {in} messages a second come in: {n} of {clients} clients {n|does|do} not take what waits for {n|it|them}.',
+    '**Nothing is delivered,** though {in} {in|message|messages} a second {in|comes|come} in: {n} of {clients} {clients|client|clients} {n|does|do} not take what waits for {n|it|them}.',
   'say.alarms': '**{what}** {more}',
   'say.alarms.more': '{n} {n|further item needs|further items need} attention.',
   'say.unknown': '**The health is not known.** {detail}.',

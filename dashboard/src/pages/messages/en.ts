@@ -31,7 +31,7 @@ export default {
   'matrix.client': 'Client',
   'matrix.sum': 'Sum',
   'matrix.others': 'others',
-  'matrix.left': '{n} combinations had no room and are not in this table.',
+  'matrix.left': '{n} {n|combination|combinations} had no room and {n|is|are} not in this table.',
   'matrix.offline': 'Messages with QoS 0 for clients that are away are counted in the chart only.',
   'drops.empty': 'No drop is known by client and topic.',
   cure: 'What to change',

@@ -2,7 +2,7 @@ export default {
   say: '**{rate} {rate|message|messages} a second** pass, counted since {time}.',
   'say.quiet': '**No message has passed** since this page began to count at {time}.',
   'say.asking': 'The broker begins to count topics…',
-  others: '{n} messages are in topics that had no room in the tree.',
+  others: '{n} {n|message is|messages are} in topics that had no room in the tree.',
   'filter.label': 'Search the topics that are open, or open one by its full name with Enter',
   'filter.hint': 'search, or topic',
   pause: 'Pause',
