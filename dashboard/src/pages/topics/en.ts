@@ -88,7 +88,7 @@ export default {
   'fact.rate': 'Messages',
   'fact.bytes': 'Bytes',
   'fact.messages': 'Since the counting began',
-  'fact.messages.unit': 'messages, {bytes}',
+  'fact.messages.unit': '{n|message|messages}, {bytes}',
   'fact.top': 'At the top',
   'fact.others': 'Without room',
   'topic.rate': 'Rate',
