@@ -1,4 +1,5 @@
 // The health of the broker for the shell and for Home: its alarms, and what the figures say.
+import { untrack } from 'svelte';
 import { type Schemas, api } from '../api/client';
 import { figures } from '../api/figures.svelte';
 import { live } from '../api/live.svelte';
@@ -48,7 +49,8 @@ class Health {
   }
 
   start(): () => void {
-    void this.load();
+    // What it looks at is no reason to begin anew.
+    untrack(() => void this.load());
     // The stream has no alarms: this is the one thing that the page asks for again and again.
     const timer = setInterval(() => {
       if (!document.hidden) void this.load();

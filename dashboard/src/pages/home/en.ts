@@ -14,6 +14,8 @@ export default {
     '**{id} loses messages:** {drops} {drops|is|are} dropped each second. {clients} {clients|client is|clients are} connected.',
   'say.drops.one.away':
     '**{id} is away and loses messages:** {drops} {drops|is|are} dropped each second. {clients} {clients|client is|clients are} connected.',
+  'say.drops.away.all':
+    '**{n} {n|client that is away loses|clients that are away lose} messages:** {drops} {drops|is|are} dropped each second. {clients} {clients|client is|clients are} connected.',
   'say.drops.away':
     '**{n} {n|client loses|clients lose} messages,** {away} of them away: {drops} {drops|is|are} dropped each second. {clients} {clients|client is|clients are} connected.',
   'say.dropped':

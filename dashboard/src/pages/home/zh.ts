@@ -10,6 +10,7 @@ const chinese: Catalogue<keyof typeof english> = {
   'say.drops.of': '**{clients} 个客户端中有 {n} 个正在丢失消息：**每秒丢弃 {drops} 条。',
   'say.drops.one': '**{id} 正在丢失消息：**每秒丢弃 {drops} 条。{clients} 个客户端已连接。',
   'say.drops.one.away': '**{id} 离线并正在丢失消息：**每秒丢弃 {drops} 条。{clients} 个客户端已连接。',
+  'say.drops.away.all': '**{n} 个离线的客户端正在丢失消息：**每秒丢弃 {drops} 条。{clients} 个客户端已连接。',
   'say.drops.away':
     '**{n} 个客户端正在丢失消息，**其中 {away} 个离线：每秒丢弃 {drops} 条。{clients} 个客户端已连接。',
   'say.dropped': '**丢弃了 {n} 条消息，**均在最近一分钟内。{clients} 个客户端已连接。',
