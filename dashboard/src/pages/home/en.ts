@@ -26,6 +26,7 @@ export default {
   'say.alarms.more': '{n} {n|further item needs|further items need} attention.',
   'say.unknown': '**The health is not known.** {detail}.',
   'more.ok': 'The broker takes {cpu} of one core and {memory}. It has run for {uptime}.',
+  'more.old': 'What this page shows is from {time}.',
   'more.checking': 'Asking the broker…',
   why: 'Why is it slow?',
   'why.drops': 'Why?',

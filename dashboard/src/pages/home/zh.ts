@@ -20,6 +20,7 @@ const chinese: Catalogue<keyof typeof english> = {
   'say.alarms.more': '另有 {n} 项需要处理。',
   'say.unknown': '**健康状况未知。**{detail}。',
   'more.ok': '服务器占用一个核心的 {cpu} 和 {memory} 内存，已运行 {uptime}。',
+  'more.old': '此页面显示的是 {time} 的数据。',
   'more.checking': '正在询问服务器…',
   why: '为什么慢？',
   'why.drops': '为什么？',
