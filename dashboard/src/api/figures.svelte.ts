@@ -57,9 +57,9 @@ class Figures {
   }
 
   /** A rate as a person reads it, of the last five seconds. */
-  rate(name: string): number | null {
+  rate(name: string, seconds = 5): number | null {
     void this.version;
-    return this.series.recent(name, 5);
+    return this.series.recent(name, seconds);
   }
 
   column(name: string): (number | null)[] {

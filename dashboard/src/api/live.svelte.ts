@@ -91,6 +91,11 @@ export class Live {
     };
   }
 
+  /** Whether the broker does not answer: what is shown is from before, and nothing is known of now. */
+  get isLost(): boolean {
+    return this.state.kind === 'cut';
+  }
+
   /** Declares what a part of the page shows; answers what takes it back. */
   show(name: string, shown: Shown, listener: Listener): () => void {
     const part = { shown, listener };

@@ -6,6 +6,11 @@ export interface Line {
   colour: string;
   fill?: boolean;
   dashed?: boolean;
+  /**
+   * What the legend has without a cursor, as the figure beside the chart has it: a rate is a mean of seconds. By
+   * itself, the last value.
+   */
+  now?: number | null;
 }
 /** How the vertical axis behaves. */
 export type Axis = 'zero' | 'log' | 'around';

@@ -1,5 +1,17 @@
 import { describe, expect, test } from 'vitest';
-import { asSent, count, figure, joined, memory, millis, percent, rate, short, traffic } from './numbers';
+import {
+  asSent,
+  count,
+  figure,
+  joined,
+  memory,
+  millis,
+  percent,
+  rate,
+  short,
+  traffic,
+  trafficRate,
+} from './numbers';
 
 const plain = (text: string) => text.replaceAll('\u202f', ' ');
 
@@ -58,6 +70,8 @@ describe('numbers', () => {
     expect(plain(joined(memory(1024 * 1024 * 108)))).toBe('108 MiB');
     expect(plain(joined(traffic(1940)))).toBe('1.94 kB');
     expect(plain(joined(traffic(9_400_000)))).toBe('9.4 MB');
+    expect(plain(joined(trafficRate(9_400_000)))).toBe('9.4 MB/s');
+    expect(joined(trafficRate(null))).toBe('–');
   });
 });
 

@@ -74,6 +74,9 @@ export function millis(ms: Maybe): WithUnit {
   return { value: trim((ms * 1000).toFixed(0)), unit: 'µs' };
 }
 
+// One rule for bytes: what is held in memory, and a single payload or packet, counts in KiB; what has passed or lies on
+// a disk, and what passes each second, counts in kB.
+
 /** Memory and payloads, in steps of 1,024. */
 export function memory(bytes: Maybe): WithUnit {
   return scaled(bytes, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB']);
@@ -82,6 +85,12 @@ export function memory(bytes: Maybe): WithUnit {
 /** Traffic and disks, in steps of 1,000. */
 export function traffic(bytes: Maybe): WithUnit {
   return scaled(bytes, 1000, ['B', 'kB', 'MB', 'GB', 'TB']);
+}
+
+/** Traffic of a second. */
+export function trafficRate(bytesPerSecond: Maybe): WithUnit {
+  const { value, unit } = traffic(bytesPerSecond);
+  return { value, unit: `${unit}/s` };
 }
 
 /** Value and unit as one text. */

@@ -1,4 +1,5 @@
 // The state of a client in one word, for lists and for its page.
+import { STATE_OF_PROBLEM } from './loss';
 import type { State } from './state';
 
 /** The problem that matters most, else connected or away. */
@@ -18,11 +19,7 @@ export function alsoAway(client: { connected: boolean; problems: readonly string
 }
 
 export const CLIENT_LOOK: Readonly<Record<ClientState, State>> = {
-  dropping: 'bad',
-  slow: 'bad',
-  queue: 'warn',
-  limited: 'warn',
-  near_limit: 'warn',
+  ...STATE_OF_PROBLEM,
   connected: 'ok',
   away: 'off',
 };

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { CLIENT_LOOK, alsoAway, clientState } from './clientState';
 import { csv, tableOf } from './download';
 import { countOf, verdictOf } from './health.svelte';
+import { stateOfDrops, stateOfProblems } from './loss';
 import { freshPassword } from './password';
 
 describe('CSV', () => {
@@ -45,21 +46,50 @@ describe('the state of a client', () => {
 
 describe('health', () => {
   test.each([
-    [[], 0, 'ok'],
-    [[{ severity: 'warning' }], 0, 'warn'],
-    [[], 3, 'warn'],
-    [[{ severity: 'warning' }, { severity: 'critical' }], 0, 'bad'],
-  ] as const)('%j with %s drops is %s', (alarms, drops, state) =>
+    [[], 'ok', 'ok'],
+    [[{ severity: 'warning' }], 'ok', 'warn'],
+    [[], 'warn', 'warn'],
+    [[{ severity: 'warning' }], 'bad', 'bad'],
+    [[{ severity: 'warning' }, { severity: 'critical' }], 'ok', 'bad'],
+  ] as const)('%j with drops that are %s is %s', (alarms, drops, state) =>
     expect(verdictOf(alarms, drops)).toBe(state),
   );
+  test('deliveries that are held up are a warning, and a thing to look at', () => {
+    expect(verdictOf([], 'ok', true)).toBe('warn');
+    expect(countOf([], 'ok', true)).toBe(1);
+  });
+  test('a queue that overflows is red, and what somebody wants dropped is amber', () => {
+    const drops = (rates: Record<string, number>) => stateOfDrops((figure) => rates[figure] ?? null);
+    expect(drops({ drops: 3, drops_expired: 2, drops_queue_full: 1 })).toBe('bad');
+    expect(drops({ drops: 1, drops_slow_consumer: 1 })).toBe('bad');
+    expect(drops({ drops: 3, drops_expired: 2, drops_offline: 1, drops_queue_full: 0 })).toBe('warn');
+    expect(drops({ drops: 0 })).toBe('ok');
+    expect(drops({})).toBe('ok');
+  });
+});
+
+test('clients are as bad as the worst problem among them', () => {
+  expect(
+    stateOfProblems([
+      { value: 'near_limit', clients: 4 },
+      { value: 'slow', clients: 1 },
+    ]),
+  ).toBe('warn');
+  expect(
+    stateOfProblems([
+      { value: 'dropping', clients: 1 },
+      { value: 'slow', clients: 1 },
+    ]),
+  ).toBe('bad');
+  expect(stateOfProblems([{ value: 'dropping', clients: 0 }])).toBe('ok');
 });
 
 test('drops and the full queue that is their cause are one thing', () => {
   const alarms = (...names: string[]) => names.map((name) => ({ name }));
-  expect(countOf(alarms('drops_going_on', 'queues_nearly_full'), 9)).toBe(1);
-  expect(countOf(alarms('cpu_busy', 'queues_nearly_full'), 0)).toBe(2);
-  expect(countOf([], 9)).toBe(1);
-  expect(countOf([], 0)).toBe(0);
+  expect(countOf(alarms('drops_going_on', 'queues_nearly_full'), 'bad')).toBe(1);
+  expect(countOf(alarms('cpu_busy', 'queues_nearly_full'), 'ok')).toBe(2);
+  expect(countOf([], 'warn')).toBe(1);
+  expect(countOf([], 'ok')).toBe(0);
 });
 
 describe('a password that is made', () => {

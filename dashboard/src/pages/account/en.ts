@@ -16,7 +16,7 @@ export default {
   codes: 'One-time codes',
   'codes.text':
     'With them a stolen password alone is not enough: each sign-in also asks for six digits of an app on your phone.',
-  'codes.on': 'On. {n} recovery codes are left.',
+  'codes.on': 'On. {n} recovery {n|code is|codes are} left.',
   'codes.off': 'Off: the password alone is enough.',
   'codes.unknown': 'Whether they are on is shown to administrators; your next sign-in shows it, too.',
   'codes.password': 'Your password',
@@ -37,7 +37,7 @@ export default {
   'codes.removed': 'One-time codes are off.',
   recovery: 'Recovery codes',
   'recovery.text':
-    'These {n} codes are for the loss of the app. Each works once, in place of the six digits. They are not shown again.',
+    'Here {n|is|are} {n} {n|code|codes} for the loss of the app. Each works once, in place of the six digits. They are not shown again.',
   'recovery.save': 'Save as a file',
   'recovery.kept': 'I have kept them',
   sessions: 'Where you are signed in',

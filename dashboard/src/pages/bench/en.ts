@@ -10,7 +10,7 @@ export default {
   'st.stopped': 'stopped',
   new: 'New run',
   show: 'Show the run',
-  'compare.n': 'Compare {n} runs',
+  'compare.n': 'Compare {n} {n|run|runs}',
   'list.none':
     '**Nothing was measured yet.** A run shows what this broker can do, and how long its messages take.',
   'list.none.text': 'Try it with 100 simulated devices, or choose a scenario.',
@@ -25,7 +25,7 @@ export default {
   'list.broken': '**The newest run broke off:** {name}: {reason}.',
   'list.stopped': '**The newest run was stopped:** {name}.',
   'list.more':
-    '{n} {n|run is|runs are} here; the newest {kept} are kept. A run is a process of its own beside the broker.',
+    '{n} {n|run is|runs are} here; the newest {kept} {kept|is|are} kept. A run is a process of its own beside the broker.',
   off: '**No benchmark can run here:** {why}.',
   runs: 'Runs',
   all: 'All',
@@ -105,9 +105,9 @@ export default {
   'lim.nice': 'Its priority is lower than that of the broker (nice {nice}).',
   'lim.cores': 'It may use {cores} of {all} {all|core|cores}.',
   'lim.memory': 'It may use {memory} of memory.',
-  'lim.clients': 'It may have {clients} clients.',
+  'lim.clients': 'It may have {clients} {clients|client|clients}.',
   'lim.span': 'It may last {span}, all stages together.',
-  'lim.kept': 'The newest {runs} runs are kept.',
+  'lim.kept': 'The newest {runs} {runs|run is|runs are} kept.',
   'lim.one': 'One run at a time.',
 
   'form.left': 'The form has no field for {keys}. Change it as TOML.',
@@ -324,7 +324,7 @@ export default {
   'cmp.change.of': 'Change of {run}',
   'cmp.verdict': 'Verdict',
   'cmp.band': 'grey: what equal runs differ by. A dot inside it is not a difference.',
-  'cmp.all': 'Show the {n} figures that are equal or not known',
+  'cmp.all': 'Show the {n} {n|figure that is|figures that are} equal or not known',
   'cmp.few': 'Show only what differs',
   'cmp.run': 'Run {letter}',
   'cmp.add': 'Add a run',

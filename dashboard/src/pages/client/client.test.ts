@@ -65,19 +65,19 @@ describe('packets', () => {
   const packet = { at: '', direction: 'from_client', packet: 'PUBLISH', packet_bytes: 9 };
   test('are told in one line', () =>
     expect(summary({ ...packet, topic: 'a/b', qos: 1, retain: true, packet_id: 7, payload: '<b>' })).toBe(
-      'a/b · QoS 1 · retained · id 7 · <b>',
+      'a/b · QoS 1 · retained · <b>',
     ));
   test('binary payloads are hexadecimal', () =>
     expect(summary({ ...packet, payload_base64: 'AP8=' })).toBe('00 ff'));
   test('a reason code is told in words', () => {
     const acknowledged = { ...packet, packet: 'PUBACK', packet_id: 7 };
-    expect(summary({ ...acknowledged, reason_code: 0 })).toBe('id 7');
-    expect(summary({ ...acknowledged, reason_code: 0x97 })).toBe('id 7 · 0x97 Quota exceeded');
-    expect(summary({ ...acknowledged, reason_code: 0xf1 })).toBe('id 7 · 0xf1');
+    expect(summary({ ...acknowledged, reason_code: 0 })).toBe('');
+    expect(summary({ ...acknowledged, reason_code: 0x97 })).toBe('0x97 Quota exceeded');
+    expect(summary({ ...acknowledged, reason_code: 0xf1 })).toBe('0xf1');
     const several = { ...acknowledged, reason_codes: [0, 1, 0x87] };
-    expect(summary({ ...several, packet: 'SUBACK' })).toBe('id 7 · QoS 0, QoS 1, 0x87 Not authorized');
+    expect(summary({ ...several, packet: 'SUBACK' })).toBe('QoS 0, QoS 1, 0x87 Not authorized');
     expect(summary({ ...acknowledged, packet: 'UNSUBACK', reason_codes: [0, 0x11] })).toBe(
-      'id 7 · 0x11 No subscription existed',
+      '0x11 No subscription existed',
     );
   });
 });

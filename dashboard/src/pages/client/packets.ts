@@ -20,14 +20,13 @@ export interface Packet {
   filters?: unknown;
 }
 
-/** What a packet says, in one line. */
+/** What a packet says, in one line; its identifier has a column of its own, where nothing cuts it. */
 export function summary(packet: Packet): string {
   const parts: string[] = [];
   if (packet.topic) parts.push(packet.topic);
   if (packet.qos !== undefined && packet.qos !== null && packet.packet === 'PUBLISH')
     parts.push(`QoS ${packet.qos}`);
   if (packet.retain) parts.push('retained');
-  if (packet.packet_id !== undefined && packet.packet_id !== null) parts.push(`id ${packet.packet_id}`);
   if (packet.reason) parts.push(packet.reason);
   const codes =
     packet.reason_codes?.filter((code) => code > 0 || packet.packet === 'SUBACK') ??

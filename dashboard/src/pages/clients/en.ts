@@ -3,12 +3,14 @@ export default {
   'say.problems.away':
     '**{n} {n|client that is away needs|clients that are away need} attention.** The {connected} that {connected|is|are} connected {connected|has|have} no problem.',
   'say.problems.both':
-    '**{n} clients need attention:** {here} of {connected} connected, and {gone} that {gone|is|are} away.',
+    '**{n} {n|client needs|clients need} attention:** {here} of {connected} connected, and {gone} that {gone|is|are} away.',
   'say.ok':
     '**All is well:** {connected} {connected|client is|clients are} connected, and none has a problem.',
   'say.filtered': '**{n} {n|client|clients}** of {all} {n|matches|match} the filter.',
   'say.asking': 'Asking the broker…',
-  more: '{all} {all|session|sessions} in all: {connected} connected and {away} away. {queued} messages wait.',
+  more: '{all} {all|session|sessions} in all: {connected} connected and {away} away. {queued} {queued|message waits|messages wait}.',
+  'more.filtered':
+    '{connected} connected and {away} away. {queued} {queued|message waits|messages wait} for them.',
   figures: 'Figures',
   'fact.connected': 'Connected',
   'fact.away': 'Away',
@@ -30,7 +32,7 @@ export default {
   'facet.state.connected': 'connected',
   'facet.state.disconnected': 'away',
   'facet.state.persistent': 'session outlives connection',
-  'users.more': '{n} more users have clients',
+  'users.more': '{n} more {n|user has|users have} clients',
   client: 'Client',
   state: 'State',
   'col.user': 'User',
@@ -57,5 +59,5 @@ export default {
   'nothing.clear': 'Remove the filter',
   foot: '{from}–{to} of {n}',
   'foot.live': 'live',
-  'foot.left': '{n} more rows did not fit into the stream',
+  'foot.left': '{n} more {n|row|rows} did not fit into the stream',
 } as const;

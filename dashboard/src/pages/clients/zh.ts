@@ -10,6 +10,7 @@ const chinese: Catalogue<keyof typeof english> = {
   'say.filtered': '{all} 个客户端中有 **{n} 个**符合筛选条件。',
   'say.asking': '正在询问服务器…',
   more: '共 {all} 个会话：{connected} 个已连接，{away} 个离线。{queued} 条消息在等待。',
+  'more.filtered': '{connected} 个已连接，{away} 个离线。{queued} 条消息在等待它们。',
   figures: '数字',
   'fact.connected': '已连接',
   'fact.away': '离线',

@@ -1,13 +1,15 @@
 /** Texts of the page about data that leaves the broker. */
 export default {
   sinks: 'Sinks',
-  'say.ok': '**{n} {n|sink writes|sinks write} what {n|it gets|they get};** {waiting} messages wait.',
+  'say.ok':
+    '**{n} {n|sink writes|sinks write} what {n|it gets|they get};** {waiting} {waiting|message waits|messages wait}.',
   'say.unknown': '**{n} {n|sink is|sinks are} configured.** Your role may not see what they have written.',
-  'say.stuck': '**{name} does not deliver;** {waiting} messages wait. Clients are served as before.',
+  'say.stuck':
+    '**{name} does not deliver;** {waiting} {waiting|message waits|messages wait}. Clients are served as before.',
   'say.failing':
-    '**{name} cannot write at the moment;** {waiting} messages wait, and it tries again every second.',
+    '**{name} cannot write at the moment;** {waiting} {waiting|message waits|messages wait}, and it tries again every second.',
   'say.losing': '**{name} loses messages:** its queue is full.',
-  'say.filling': '**The queue of {name} is nearly full,** with {waiting} messages.',
+  'say.filling': '**The queue of {name} is nearly full,** with {waiting} {waiting|message|messages}.',
   'say.delivers': '**{name} delivers.**',
   'say.idle': '**{name} has got nothing yet.**',
   more: 'A sink stores the messages of a topic filter outside the broker. Counts are since the start of the broker.',

@@ -1,6 +1,6 @@
 // What an alarm says and what to do, in Chinese. In English the page shows the words of the broker.
 import type { Schemas } from '../../api/client';
-import { count, joined, memory } from '../../format/numbers';
+import { count, joined, memory, traffic } from '../../format/numbers';
 
 /** What is the case, and what to do. */
 export interface Told {
@@ -29,6 +29,10 @@ class Values {
 
   memory(name: string): string {
     return joined(memory(this.number(name)));
+  }
+
+  traffic(name: string): string {
+    return joined(traffic(this.number(name)));
   }
 
   text(name: string): string {
@@ -72,7 +76,7 @@ function queues(values: Values): Told {
 function disk(alarm: Alarm, values: Values): Told {
   return alarm.of === 'free'
     ? {
-        what: `node.data_dir 所在磁盘只剩 ${values.memory('free_bytes')}`,
+        what: `node.data_dir 所在磁盘只剩 ${values.traffic('free_bytes')}`,
         fix: '删除那里的其他文件，或把 node.data_dir 移到更大的磁盘',
       }
     : {

@@ -1,5 +1,7 @@
 // What needs attention, ranked: alarms first, then clients with problems.
 import type { Schemas } from '../../api/client';
+import { STATE_OF_PROBLEM, worseFirst } from '../../ui/loss';
+import type { Silence } from '../../ui/silence';
 
 /** A kind of client that needs attention. */
 export type ProblemName = 'dropping' | 'slow' | 'queue' | 'limited' | 'near_limit';
@@ -23,26 +25,39 @@ export type Item =
       /** Since when an alarm tells of it. */
       since: string | null;
     }
+  /** Messages are dropped, and neither an alarm nor a client tells of it. */
+  | { kind: 'drops'; state: 'bad' | 'warn' }
+  /** Messages come in, and none goes out. */
+  | { kind: 'silence'; state: 'warn' | 'info'; silence: Silence }
   /** Anybody may connect, and do everything. */
   | { kind: 'open'; state: 'info' };
+
+/** What the page knows. */
+export interface Known {
+  alarms: readonly Schemas['Alarm'][];
+  /** The state of drops now. */
+  drops: 'ok' | 'warn' | 'bad';
+  /** How many clients have which problem. */
+  problems?: readonly Schemas['Facet'][];
+  /** Clients with problems, as many as the page has asked for. */
+  troubled?: readonly Troubled[];
+  silence?: Silence | null;
+  open?: boolean;
+}
 
 /** Where the cure of an alarm is, one click away. */
 export type Cure = 'certificates' | 'reload' | 'drops' | 'queues' | 'clients' | 'why' | 'none';
 
-const RANK = { bad: 0, warn: 1, info: 2 } as const;
-const STATES = { dropping: 'bad', slow: 'warn', queue: 'warn', limited: 'info', near_limit: 'info' } as const;
 const NAMES: readonly ProblemName[] = ['dropping', 'slow', 'queue', 'limited', 'near_limit'];
 
 /**
  * What needs attention, a cause once: drops and queues have an alarm and clients, and a queue that is full is the
- * cause of drops. `troubled` are clients with problems, as many as the page has asked for.
+ * cause of drops.
  */
-export function ranked(
-  alarms: readonly Schemas['Alarm'][],
-  problems: readonly Schemas['Facet'][],
-  troubled: readonly Troubled[] = [],
-  open = false,
-): Item[] {
+export function ranked(known: Known): Item[] {
+  const { alarms, problems = [], troubled = [], silence = null, open = false } = known;
+  // A client "lost a message within the last minute": red while messages are lost, amber when the broker wants it so.
+  const dropping = known.drops === 'bad' ? 'bad' : 'warn';
   const number = (problem: ProblemName) => problems.find((facet) => facet.value === problem)?.clients ?? 0;
   const who = (problem: ProblemName) => troubled.filter((one) => one.problems.includes(problem));
   const full = who('queue');
@@ -55,15 +70,21 @@ export function ranked(
   if (number('queue') > 0) told.set('queues_nearly_full', 'queue');
   const items: Item[] = [];
   for (const alarm of alarms)
-    if (!told.has(alarm.name))
+    if (alarm.name === 'drops_going_on' && !told.has(alarm.name))
+      items.push({ kind: 'alarm', state: dropping, alarm });
+    else if (!told.has(alarm.name))
       items.push({ kind: 'alarm', state: alarm.severity === 'critical' ? 'bad' : 'warn', alarm });
+  const tellsDrops = told.has('drops_going_on') || alarms.some((alarm) => alarm.name === 'drops_going_on');
+  if (known.drops !== 'ok' && !tellsDrops) items.push({ kind: 'drops', state: known.drops });
+  const isStalled = silence?.why === 'stalled';
+  if (silence) items.push({ kind: 'silence', state: isStalled ? 'warn' : 'info', silence });
   for (const problem of NAMES) {
     const clients = number(problem);
-    if (clients === 0 || (problem === 'queue' && toldByDrops)) continue;
+    if (clients === 0 || (problem === 'queue' && toldByDrops) || (problem === 'slow' && isStalled)) continue;
     const found = who(problem);
     items.push({
       kind: 'clients',
-      state: STATES[problem],
+      state: problem === 'dropping' ? dropping : STATE_OF_PROBLEM[problem],
       problem,
       clients,
       one: clients === 1 && found.length === 1 ? (found[0] ?? null) : null,
@@ -71,7 +92,26 @@ export function ranked(
     });
   }
   if (open) items.push({ kind: 'open', state: 'info' });
-  return items.sort((one, other) => RANK[one.state] - RANK[other.state]);
+  return items.sort((one, other) => worseFirst(one.state, other.state));
+}
+
+/** What the sentence of the page is about. */
+export type Headline = 'unknown' | 'alarm' | 'drops' | 'dropped' | 'stalled' | 'nobody' | 'ok';
+
+/** The worst first. `dropping` are drops of these seconds, `drops` the state of the last minute. */
+export function headlineOf(known: {
+  alarms: readonly { severity: string }[] | null;
+  drops: 'ok' | 'warn' | 'bad';
+  dropping: number;
+  isStalled: boolean;
+  clients: number;
+}): Headline {
+  if (known.alarms === null) return 'unknown';
+  if (known.alarms.some((alarm) => alarm.severity === 'critical')) return 'alarm';
+  if (known.drops !== 'ok') return known.dropping > 0 ? 'drops' : 'dropped';
+  if (known.isStalled) return 'stalled';
+  if (known.alarms.length > 0) return 'alarm';
+  return known.clients === 0 ? 'nobody' : 'ok';
 }
 
 /** Whether anybody who reaches the broker may connect and do everything, and others than this machine reach it. */

@@ -8,17 +8,25 @@ export default {
     '**Healthy.** No client is connected; {sessions} {sessions|session waits|sessions wait} for its return.',
   'say.drops':
     '**Messages are being dropped:** {drops} a second. {clients} {clients|client is|clients are} connected.',
-  'say.drops.of': '**{n} of {clients} clients {n|loses|lose} messages:** {drops} are dropped each second.',
+  'say.drops.of':
+    '**{n} of {clients} {clients|client|clients} {n|loses|lose} messages:** {drops} {drops|is|are} dropped each second.',
   'say.drops.one':
-    '**{id} loses messages:** {drops} are dropped each second. {clients} {clients|client is|clients are} connected.',
+    '**{id} loses messages:** {drops} {drops|is|are} dropped each second. {clients} {clients|client is|clients are} connected.',
   'say.drops.one.away':
-    '**{id} is away and loses messages:** {drops} are dropped each second. {clients} {clients|client is|clients are} connected.',
+    '**{id} is away and loses messages:** {drops} {drops|is|are} dropped each second. {clients} {clients|client is|clients are} connected.',
+  'say.drops.away.all':
+    '**{n} {n|client that is away loses|clients that are away lose} messages:** {drops} {drops|is|are} dropped each second. {clients} {clients|client is|clients are} connected.',
   'say.drops.away':
-    '**{n} clients lose messages,** {away} of them away: {drops} are dropped each second. {clients} {clients|client is|clients are} connected.',
+    '**{n} {n|client loses|clients lose} messages,** {away} of them away: {drops} {drops|is|are} dropped each second. {clients} {clients|client is|clients are} connected.',
+  'say.dropped':
+    '**{n} {n|message was|messages were} dropped** within the last minute. {clients} {clients|client is|clients are} connected.',
+  'say.stalled':
+    '**Nothing is delivered,** though {in} {in|message|messages} a second {in|comes|come} in: {n} of {clients} {clients|client|clients} {n|does|do} not take what waits for {n|it|them}.',
   'say.alarms': '**{what}** {more}',
   'say.alarms.more': '{n} {n|further item needs|further items need} attention.',
   'say.unknown': '**The health is not known.** {detail}.',
   'more.ok': 'The broker takes {cpu} of one core and {memory}. It has run for {uptime}.',
+  'more.old': 'What this page shows is from {time}.',
   'more.checking': 'Asking the broker…',
   why: 'Why is it slow?',
   'why.drops': 'Why?',
@@ -27,8 +35,8 @@ export default {
   'tile.clients.note': '{low} – {high} in {span}',
   'tile.in': 'In',
   'tile.out': 'Out',
-  'tile.out.note': '{bytes}/s · fan-out {fan}',
-  'tile.out.bytes': '{bytes}/s',
+  'tile.out.note': '{bytes} · fan-out {fan}',
+  'tile.out.bytes': '{bytes}',
   'tile.latency': 'Delivery p50 / p99',
   'tile.latency.note': 'highest p99 {worst} in {span}',
   'tile.latency.none': 'no delivery was measured',
@@ -61,6 +69,20 @@ export default {
   'alarm.storage_failing': 'The storage fails',
   'alarm.storage_full': 'The storage is full',
   'alarm.drops.text': '{n} a second now. For clients that are away, messages of QoS 0 are not kept.',
+  'silence.stalled':
+    '**Nothing is delivered:** {n} connected {n|client does|clients do} not take {n|its|their} messages.',
+  'silence.stalled.text':
+    'What waits is dropped when a queue is full. A measurement of ten seconds says what holds it up.',
+  'silence.away': '**Messages come in, and wait for clients that are away.**',
+  'silence.away.text': 'They are delivered when the clients return, and dropped when a queue is full.',
+  'silence.nobody': '**Messages come in, and nobody subscribes.**',
+  'silence.nobody.text': 'Topics shows what comes in: subscribe a client to it.',
+  'silence.unmatched': '**Messages come in, and no subscription matches them.**',
+  'silence.unmatched.text':
+    'Topics shows what comes in. Compare its names with what the receivers subscribe to.',
+  'silence.since': 'The last delivery was at {time}; {n} {n|message has|messages have} come in since.',
+  'silence.for': '{n} {n|message has|messages have} come in within {span}, and none went out.',
+  'cure.topics': 'Show topics',
   'cure.show': 'Show',
   'cure.show.n': 'Show {n}',
   'cure.open': 'Open {id}',

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { told } from './alarmsZh';
-import { cureOf, isOpen, ranked } from './attention';
+import type { Silence } from '../../ui/silence';
+import { verdictOf } from '../../ui/health.svelte';
+import { type Known, cureOf, headlineOf, isOpen, ranked as rankedOf } from './attention';
 import { addressOf, isLocal, listenCommand, program, sendCommand, simulateCommand } from './snippets';
 import chinese from './zh';
 
@@ -43,6 +45,19 @@ describe('alarms in Chinese', () => {
 });
 
 describe('what needs attention', () => {
+  const ranked = (
+    alarms: Known['alarms'],
+    problems: NonNullable<Known['problems']> = [],
+    troubled: NonNullable<Known['troubled']> = [],
+    open = false,
+  ) =>
+    rankedOf({
+      alarms,
+      drops: problems.some((one) => one.value === 'dropping') ? 'bad' : 'ok',
+      problems,
+      troubled,
+      open,
+    });
   test('has the worst first', () =>
     expect(
       ranked(
@@ -82,6 +97,51 @@ describe('what needs attention', () => {
     expect(isOpen('loopback', 'allowed', [at('0.0.0.0:1883')])).toBe(false);
     expect(isOpen(true, 'denied', [at('0.0.0.0:1883')])).toBe(false);
     expect(ranked([], [], [], true)).toEqual([{ kind: 'open', state: 'info' }]);
+  });
+  test.each(['bad', 'warn'] as const)(
+    'drops that are %s are so in the bar, the sentence and the list',
+    (drops) => {
+      const alarms = [alarm('drops_going_on', 'warning')];
+      const problems = [{ value: 'dropping', clients: 2 }];
+      for (const known of [{ alarms, problems }, { alarms }, { alarms: [], problems }, { alarms: [] }]) {
+        expect(rankedOf({ ...known, drops }).map((item) => item.state)).toEqual([drops]);
+        expect(verdictOf(known.alarms, drops)).toBe(drops);
+        const headline = { alarms: known.alarms, drops, isStalled: false, clients: 5 };
+        expect(headlineOf({ ...headline, dropping: 3 })).toBe('drops');
+        expect(headlineOf({ ...headline, dropping: 0 })).toBe('dropped');
+      }
+    },
+  );
+  test('a client that lost a message is amber when nothing is lost any more', () =>
+    expect(
+      rankedOf({ alarms: [], drops: 'ok', problems: [{ value: 'dropping', clients: 1 }] })[0]?.state,
+    ).toBe('warn'));
+  const silence = (why: Silence['why'], clients = 0): Silence => ({
+    why,
+    clients,
+    quiet: { seconds: 60, messages: 600, sinceMs: null },
+  });
+  test('deliveries that are held up tell of the slow clients, too', () => {
+    const known = { alarms: [], drops: 'ok' as const, problems: [{ value: 'slow', clients: 2 }] };
+    expect(rankedOf({ ...known, silence: silence('stalled', 2) }).map((item) => item.kind)).toEqual([
+      'silence',
+    ]);
+    expect(rankedOf(known).map((item) => item.kind)).toEqual(['clients']);
+    expect(rankedOf({ ...known, silence: silence('nobody') }).map((item) => item.state)).toEqual([
+      'warn',
+      'info',
+    ]);
+  });
+  test('the sentence is about the worst', () => {
+    const known = { alarms: [], drops: 'ok', dropping: 0, isStalled: false, clients: 5 } as const;
+    const [warning, critical] = [{ severity: 'warning' }, { severity: 'critical' }];
+    expect(headlineOf({ ...known, alarms: null })).toBe('unknown');
+    expect(headlineOf(known)).toBe('ok');
+    expect(headlineOf({ ...known, clients: 0 })).toBe('nobody');
+    expect(headlineOf({ ...known, alarms: [warning] })).toBe('alarm');
+    expect(headlineOf({ ...known, alarms: [warning], isStalled: true })).toBe('stalled');
+    expect(headlineOf({ ...known, isStalled: true, drops: 'bad', dropping: 1 })).toBe('drops');
+    expect(headlineOf({ ...known, alarms: [critical], drops: 'bad', dropping: 1 })).toBe('alarm');
   });
   test('a kind of problem without clients is none', () =>
     expect(ranked([], [{ value: 'slow', clients: 0 }])).toEqual([]));

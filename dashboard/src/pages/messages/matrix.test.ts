@@ -33,6 +33,13 @@ describe('drops', () => {
     expect(matrix.sums).toEqual([8, 4]);
     expect(matrix.total).toBe(12);
   });
+  test('of clients without a row are one row, so that the sums are those of all', () => {
+    const matrix = matrixOf(drops, 1, 1);
+    expect(matrix.rows.map((row) => row.client)).toEqual(['a']);
+    expect(matrix.others).toEqual({ clients: 1, cells: [3, 3], sum: 6 });
+    expect(matrix.sums).toEqual([8, 4]);
+    expect(matrixOf(drops, 1, 2).others).toBeNull();
+  });
   test('have a heat in seven steps', () =>
     expect([0, 1, 50, 100].map((value) => heat(value, 100))).toEqual([0, 1, 4, 7]));
   test('nothing has no heat', () => expect(heat(0, 0)).toBe(0));

@@ -21,6 +21,8 @@ export function sumsBy(drops: readonly Drop[], key: (drop: Drop) => string): Par
 export interface Matrix {
   topics: string[];
   rows: { client: string; cells: number[]; sum: number }[];
+  /** Clients that have no row of their own, together; null if all have one. */
+  others: { clients: number; cells: number[]; sum: number } | null;
   /** The largest cell. */
   most: number;
   sums: number[];
@@ -33,21 +35,28 @@ export function matrixOf(drops: readonly Drop[], mostTopics: number, mostClients
   const ranked = sumsBy(drops, topicKey).map((part) => part.key);
   const named = ranked.filter((topic) => topic !== '').slice(0, mostTopics);
   const topics = ranked.length > named.length ? [...named, ''] : named;
-  const rows = sumsBy(drops, (drop) => drop.client_id)
-    .slice(0, mostClients)
-    .map(({ key: client, messages: sum }) => {
-      const own = drops.filter((drop) => drop.client_id === client);
-      const cells = topics.map((topic) =>
-        own
-          .filter((drop) => (topic === '' ? !named.includes(topicKey(drop)) : drop.topic === topic))
-          .reduce((all, drop) => all + drop.messages, 0),
-      );
-      return { client, cells, sum };
-    });
-  const sums = topics.map((_, column) => rows.reduce((all, row) => all + (row.cells[column] ?? 0), 0));
+  const cellsOf = (own: readonly Drop[]) =>
+    topics.map((topic) =>
+      own
+        .filter((drop) => (topic === '' ? !named.includes(topicKey(drop)) : drop.topic === topic))
+        .reduce((all, drop) => all + drop.messages, 0),
+    );
+  const clients = sumsBy(drops, (drop) => drop.client_id);
+  const rows = clients.slice(0, mostClients).map(({ key: client, messages: sum }) => {
+    return { client, cells: cellsOf(drops.filter((drop) => drop.client_id === client)), sum };
+  });
+  const rest = clients.slice(mostClients);
+  const left = new Set(rest.map((part) => part.key));
+  const others = {
+    clients: rest.length,
+    cells: cellsOf(drops.filter((drop) => left.has(drop.client_id))),
+    sum: rest.reduce((all, part) => all + part.messages, 0),
+  };
+  const sums = cellsOf(drops);
   return {
     topics,
     rows,
+    others: rest.length > 0 ? others : null,
     sums,
     most: Math.max(0, ...rows.flatMap((row) => row.cells)),
     total: sums.reduce((all, sum) => all + sum, 0),

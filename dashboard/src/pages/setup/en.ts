@@ -4,7 +4,7 @@ export default {
   name: 'Name',
   password: 'Password',
   'password.short': '{n} of at least 12 characters; a sentence is fine.',
-  'password.good': 'Good: {n} characters.',
+  'password.good': 'Good: {n} {n|character|characters}.',
   submit: 'Finish and open the dashboard',
   busy: 'One moment…',
   'no.link': 'The address has no setup link in it.',

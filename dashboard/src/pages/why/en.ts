@@ -29,7 +29,7 @@ export default {
   'for.topic.name': 'Topic or filter',
   ask: 'Measure',
   account: 'Where the {mean} go',
-  'account.drops': 'Why {n} were dropped',
+  'account.drops': 'Why {n} {n|was|were} dropped',
   'account.rest': 'everything else',
   'account.label': '{share} {cause}',
   latency: 'Latency',

@@ -1,6 +1,6 @@
 /** Texts of the explorer of the interface. */
 export default {
-  say: '**{n} operations** of the management interface of this broker, version {version}.',
+  say: '**{n} {n|operation|operations}** of the management interface of this broker, version {version}.',
   more: 'The list is the document that the broker serves at `api/v1/openapi.json`. Requests are sent with your own rights; what changes something asks first.',
   operations: 'Operations',
   find: 'Find an operation',

@@ -5,7 +5,7 @@ export default {
   'say.old': '**The newest backup is {age} old.** What was stored since then is in none.',
   'say.running': '**A backup is being made:** {share} of what it has at most.',
   'say.failed': '**The backup failed:** {why}.',
-  more: 'A backup is the state of one moment, made while the broker runs. It holds up no client. At most {n} are kept.',
+  more: 'A backup is the state of one moment, made while the broker runs. It holds up no client. At most {n} {n|is|are} kept.',
   'more.full':
     'The broker keeps {n} and makes no more: none is removed without being asked for. Remove one first.',
   full: 'Ten are kept: remove one first',

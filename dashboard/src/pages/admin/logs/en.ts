@@ -3,10 +3,11 @@ export default {
   log: 'Log',
   'say.asking': 'Reading the log…',
   'say.none': '**No line matches.** New ones appear here as they come.',
-  'say.quiet': '**No warnings and no errors** in the {n} lines since {since}.',
-  'say.warnings': '**{warnings} {warnings|warning|warnings}** and no errors in the {n} lines since {since}.',
+  'say.quiet': '**No warnings and no errors** in the {n} {n|line|lines} since {since}.',
+  'say.warnings':
+    '**{warnings} {warnings|warning|warnings}** and no errors in the {n} {n|line|lines} since {since}.',
   'say.errors':
-    '**{errors} {errors|error|errors}** and {warnings} {warnings|warning|warnings} in the {n} lines since {since}.',
+    '**{errors} {errors|error|errors}** and {warnings} {warnings|warning|warnings} in the {n} {n|line|lines} since {since}.',
   level: 'Level',
   'level.error': 'Errors',
   'level.warn': 'Warnings',

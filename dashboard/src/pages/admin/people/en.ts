@@ -24,7 +24,7 @@ export default {
   'state.enabled': 'may sign in',
   'state.disabled': 'disabled',
   totp: 'One-time codes',
-  'totp.on': 'on, {n} recovery codes left',
+  'totp.on': 'on, {n} recovery {n|code|codes} left',
   'totp.off': 'off',
   'totp.remove': 'Remove its one-time codes',
   'totp.remove.hint':
