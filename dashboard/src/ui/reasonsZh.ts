@@ -147,6 +147,22 @@ const REASONS: Readonly<Record<string, string>> = {
   'no rule allows any of it': '没有规则允许其中任何主题',
   'no rule allows it, and acl.default does not': '没有规则允许，acl.default 也不允许',
   'a backend denies it': '认证后端拒绝',
+  // Why a client is not read, or gets nothing.
+  'its window is full: messages wait until it acknowledges some': '窗口已满：消息等待它确认',
+  'it does not take its output: messages wait in the queue, and QoS 0 is dropped':
+    '它没有接收输出：消息在队列中等待，QoS 0 被丢弃',
+  'it publishes to a worker that has too much to do': '它向过于繁忙的工作线程发布',
+  'it publishes while memory is short or the broker is overloaded': '内存不足或服务器过载时它在发布',
+  'it publishes while the storage has no room': '存储空间不足时它在发布',
+  'it does not take the answers to what it sends': '它没有接收应答',
+  'a backend decides about its next packet': '后端正在决定它的下一个报文',
+  'it has used up a rate of messages or bytes': '它用完了消息或字节的速率',
+  'what it publishes is for a queue that is full, and is waited for': '它发布的消息等待已满的队列',
+  'its next packet waits for other workers': '它的下一个报文等待其他工作线程',
+  'it publishes while more is to be written than a turn writes': '待写出的内容超过一轮时它在发布',
+  'a message that it published waits for room in a queue': '它发布的一条消息等待队列空间',
+  'it is the publisher, and has set No Local': '它是发布者，并设置了 No Local',
+  'the rules do not allow it to receive this topic': '规则不允许它接收此主题',
 };
 
 /** The name of a reason code; null for one that MQTT does not define. */
