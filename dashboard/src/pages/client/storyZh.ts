@@ -28,7 +28,7 @@ function connected(event: Connected): Told {
   const keep = event.keep_alive_secs === 0 ? '不保活' : `保活 ${event.keep_alive_secs} 秒`;
   const session = event.session_present ? '会话继续' : '新会话';
   const expiry =
-    event.session_expiry_secs === null || event.session_expiry_secs === undefined
+    event.session_expiry_secs === null
       ? '不过期'
       : event.session_expiry_secs === 0
         ? '随连接结束'

@@ -3,7 +3,7 @@ import { noteOf, notCauseOf, remedyOf, sentenceOf, unmeasuredOf } from './whyZh'
 
 const english = /[a-z]+ [a-z]+ [a-z]+/;
 /** Commands stay as they are typed. */
-const withoutCommands = (text: string | null) => text?.replace(/thrum [\w -]+/g, '') ?? '';
+const withoutCommands = (text: string | null) => text?.replace(/`[^`]*`/g, '') ?? '';
 const client = {
   client_id: 'hist-1',
   messages: 4000,

@@ -245,16 +245,22 @@ export function sentenceOf(cause: Named): string | null {
   return FACTS[cause.name]?.(found) ?? null;
 }
 
+/** The first client that a cause names, for a command. */
+function nameOf(found: Evidence): string {
+  const name = found.list('clients')[0]?.text('client_id') ?? 'ID';
+  return /^[\w.:/@-]+$/.test(name) ? name : 'ID';
+}
+
 const REMEDIES: Readonly<Record<string, (found: Evidence) => string>> = {
   slow_readers: (found) =>
-    `thrum clients get ${found.list('clients')[0]?.text('client_id') ?? 'ID'} 可查看该客户端；让它更快地读取，或把工作分给共享组（$share/GROUP/FILTER）的多个成员；limits.client.queue 和 limits.client.queue_policy 限制为它等待的内容`,
+    `\`thrum clients get ${nameOf(found)}\` 可查看该客户端；让它更快地读取，或把工作分给共享组（$share/GROUP/FILTER）的多个成员；limits.client.queue 和 limits.client.queue_policy 限制为它等待的内容`,
   full_windows: () =>
     '让客户端要求更大的接收最大值（上限为 limits.client.inflight），或更早地确认；共享组（$share/GROUP/FILTER）的多个成员各有一个窗口',
   network_loss: () => '检查服务器与客户端之间的链路；QoS 0 和更大的窗口受影响较小',
   disk: () =>
-    '使用更快的磁盘（thrum status 显示其状态）；storage.durability = "os" 不等待磁盘，断电时会丢失最后几秒',
+    '使用更快的磁盘（`thrum status` 显示其状态）；storage.durability = "os" 不等待磁盘，断电时会丢失最后几秒',
   routing: () =>
-    '减少匹配该主题的订阅：thrum clients ls --sort subscriptions；共享组（$share/GROUP/FILTER）只发给一个成员',
+    '减少匹配该主题的订阅：`thrum clients ls --sort subscriptions`；共享组（$share/GROUP/FILTER）只发给一个成员',
   mailboxes: () =>
     'node.workers 与服务器可用的核心数相同，不要更多；limits.mailbox_messages 限制等待一个工作线程的内容',
   authorization: () =>
@@ -262,7 +268,7 @@ const REMEDIES: Readonly<Record<string, (found: Evidence) => string>> = {
   rate_limits: () =>
     '提高达到的速率（limits.client、limits.user、limits.address 或监听器的速率），或减少发布',
   full_queues: () =>
-    '原因是落后的接收者：thrum clients ls --sort queued-messages；加大 limits.client.queue，或使用 "hold" 以外的 limits.client.queue_policy',
+    '原因是落后的接收者：`thrum clients ls --sort queued-messages`；加大 limits.client.queue，或使用 "hold" 以外的 limits.client.queue_policy',
   overload: () => '更多内存（limits.memory）或核心（node.workers），或减少消息',
   handshakes: (found) =>
     (found.number('workers_without_place') ?? 0) > 0
@@ -271,31 +277,31 @@ const REMEDIES: Readonly<Record<string, (found: Evidence) => string>> = {
   cpu: (found) =>
     (found.number('worker_ready_share') ?? 0) > 0.1
       ? '其他程序或虚拟化平台占用了服务器的 CPU：为它分配专用的 CPU'
-      : '使用更多核心（node.workers），或减少消息；thrum clients ls --sort messages-received 显示谁发布最多',
+      : '使用更多核心（node.workers），或减少消息；`thrum clients ls --sort messages-received` 显示谁发布最多',
   queue_full_away: (found) => {
     const away = found.list('away');
     const only = away.length === 1 ? (away[0]?.text('client_id') ?? null) : null;
     return `让${only === null ? '这些客户端' : ` ${only} `}恢复连接；如果没有人需要这些消息，则结束会话；更短的会话过期时间（客户端的，或 limits.session_expiry）和消息过期时间（发布者的，或 limits.client.queue_age）会限制为离线客户端保留的内容`;
   },
   queue_full: () =>
-    '让客户端更快地读取或更早地确认（thrum why slow）；调高 limits.client.queue；共享组的多个成员各有一个队列',
-  queue_oldest: () => '让客户端更快地读取或更早地确认（thrum why slow）；调高 limits.client.queue',
+    '让客户端更快地读取或更早地确认（`thrum why slow`）；调高 limits.client.queue；共享组的多个成员各有一个队列',
+  queue_oldest: () => '让客户端更快地读取或更早地确认（`thrum why slow`）；调高 limits.client.queue',
   queue_age: () => '调高 limits.client.queue_age，或让客户端更早地恢复连接',
   offline: () => '以 QoS 1 发布和订阅，或设置 limits.client.queue_qos0',
   slow_consumer: () =>
-    '让客户端更快地读取（thrum why slow）；以 QoS 1 发布和订阅；为突发调高 limits.output_bytes',
+    '让客户端更快地读取（`thrum why slow`）；以 QoS 1 发布和订阅；为突发调高 limits.output_bytes',
   too_large: () => '调高客户端要求的最大报文长度，或发布更小的消息',
   expired: () => '调高发布者的消息过期间隔，或让客户端更早地读取',
   outside_mount: () => '比较主题与监听器的 mount_point',
-  not_allowed: () => 'thrum acl test CLIENT sub TOPIC 显示对应的规则',
+  not_allowed: () => '`thrum acl test CLIENT sub TOPIC` 显示对应的规则',
   memory_short: () =>
     '调高 limits.memory，或限制等待的内容：limits.client.queue 和 limits.client.queue_bytes',
-  no_shared_member: () => '让一个成员连接，或加大它的队列：GET /api/v1/groups 显示每个成员的积压',
+  no_shared_member: () => '让一个成员连接，或加大它的队列：`GET /api/v1/groups` 显示每个成员的积压',
   retained_refused: () => '调高 limits.retained_messages 或 limits.retained_bytes，或删除旧的保留消息',
-  publish_denied: () => 'thrum acl test CLIENT pub TOPIC 显示对应的规则；日志有客户端的名称',
+  publish_denied: () => '`thrum acl test CLIENT pub TOPIC` 显示对应的规则；日志有客户端的名称',
 };
 
-/** What to do about a cause; null for one that this page does not know. */
+/** What to do about a cause, with `commands`; null for one that this page does not know. */
 export function remedyOf(cause: Named): string | null {
   return REMEDIES[cause.name]?.(new Evidence(cause.evidence)) ?? null;
 }
