@@ -17,7 +17,7 @@ subscribe = { filter = "test/{run}/#", qos = 1 }
 
 [thresholds]
 "delivered" = "== 100%"
-"p99" = "< 1us"
+"e2e.p99" = "< 1us"
 `;
 const PLACES = [
   '',
@@ -147,7 +147,6 @@ test('no page has an English sentence', async ({ page }) => {
   const left: string[] = [];
   for (const place of [...PLACES, ...[...groups].map((group) => `admin/settings?group=${group}`)])
     left.push(...(await leftAt(page, place)));
-  await (await import('node:fs/promises')).writeFile('/tmp/w/h37/uz/left.txt', left.join('\n'));
   expect(left).toEqual([]);
 });
 
@@ -170,7 +169,6 @@ test('a benchmark has no English sentence, from its plan to its comparison', asy
   await expect(page.locator('main .sk')).toHaveCount(0);
   await page.waitForTimeout(1000);
   left.push(...(await english(page)));
-  await (await import('node:fs/promises')).writeFile('/tmp/w/h37/uz/left2.txt', left.join('\n'));
   expect(left).toEqual([]);
 });
 
