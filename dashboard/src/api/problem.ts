@@ -1,16 +1,22 @@
 // Failures of the interface: what, why, and what helps.
 import { capital, opened } from '../format/sentence';
+import { inChinese } from '../i18n/index.svelte';
 import type { components } from './schema';
 
 export type ProblemBody = components['schemas']['Problem'];
+
+const chinese = inChinese(() => import('../i18n/zh').then((found) => found.problems));
+/** A sentence in the language of the page. */
+const said = (text: string) => chinese()?.(text) ?? text;
 
 /** An answer that is no success, or none at all. */
 export class Problem extends Error {
   readonly title: string;
   /** 0 if there was no answer. */
   readonly status: number;
+  /** As the broker wrote it. */
   readonly detail: string;
-  readonly remedy: string;
+  readonly #remedy: string;
   readonly retryAfterSeconds: number | null;
 
   constructor(body: ProblemBody) {
@@ -19,18 +25,34 @@ export class Problem extends Error {
     this.title = body.title;
     this.status = body.status;
     this.detail = body.detail;
-    this.remedy = body.remedy;
+    this.#remedy = body.remedy;
     this.retryAfterSeconds = body.retry_after_secs ?? null;
   }
 
   /** The title as the head of a card. */
   get heading(): string {
-    return capital(this.title);
+    return capital(said(this.title));
   }
 
   /** The detail as the begin of a sentence. */
   get sentence(): string {
-    return opened(this.detail);
+    return opened(said(this.detail));
+  }
+
+  /** The detail within a sentence. */
+  get told(): string {
+    return said(this.detail);
+  }
+
+  /** The sentence with its full stop. */
+  get whole(): string {
+    const text = this.sentence;
+    return `${text}${/[\u4e00-\u9fff）]$/.test(text) ? '。' : '.'}`;
+  }
+
+  /** What helps. */
+  get remedy(): string {
+    return said(this.#remedy);
   }
 }
 

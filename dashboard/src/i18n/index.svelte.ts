@@ -62,15 +62,12 @@ export interface Texts<Keys extends string> {
   maybe(key: string, otherwise: string): string;
 }
 
-/** Texts in English at once, and in Chinese as soon as they are loaded. */
-export function texts<Keys extends string>(
-  english: Catalogue<Keys>,
-  chinese: () => Promise<Catalogue<Keys>>,
-): Texts<Keys> {
-  let loaded = $state.raw<Catalogue<Keys> | null>(null);
+/** What is loaded when a page is first shown in Chinese; null until then, and in English. */
+export function inChinese<T>(load: () => Promise<T>): () => T | null {
+  let loaded = $state.raw<T | null>(null);
   let asked = false;
-  const catalogue = () => {
-    if (locale.language === 'en') return english;
+  return () => {
+    if (locale.language === 'en') return null;
     if (!asked) {
       asked = true;
       awaited += 1;
@@ -78,12 +75,21 @@ export function texts<Keys extends string>(
         awaited -= 1;
         locale.came += 1;
       };
-      void chinese()
+      void load()
         .then((found) => (loaded = found))
         .finally(came);
     }
-    return loaded ?? english;
+    return loaded;
   };
+}
+
+/** Texts in English at once, and in Chinese as soon as they are loaded. */
+export function texts<Keys extends string>(
+  english: Catalogue<Keys>,
+  chinese: () => Promise<Catalogue<Keys>>,
+): Texts<Keys> {
+  const loaded = inChinese(chinese);
+  const catalogue = () => loaded() ?? english;
   const known = (key: string): key is Keys => Object.hasOwn(english, key);
   const text = (key: Keys, values?: Values) => fill(catalogue()[key], values);
   return Object.assign(text, {

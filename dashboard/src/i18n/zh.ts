@@ -1,6 +1,9 @@
 import type english from './en';
 import type { Catalogue } from './index.svelte';
 
+// Loaded with the texts of the shell: what went wrong has to be told also when nothing can be loaded any more.
+export { problems } from './problemsZh';
+
 const chinese: Catalogue<keyof typeof english> = {
   'place.home': '首页',
   'place.topics': '主题',

@@ -123,7 +123,7 @@ pub use topics::{Topic, TopicInFull, TopicMessage, TopicPage, TopicPublisher};
 pub(crate) use why::quoted;
 pub use why::{
     DropCauses, DropsState, LatencyCauses, LatencyState, NotCause, Why, WhyCause, WhyQuestion,
-    WhyWhat,
+    WhyLimitation, WhyWhat,
 };
 
 /// The beginning of the path of every route.

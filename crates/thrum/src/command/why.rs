@@ -249,11 +249,13 @@ mod tests {
                     name: "disk".to_owned(),
                     share: 0.0,
                     sentence: "nothing was written".to_owned(),
+                    evidence: BTreeMap::new(),
                 }],
                 not_measured: vec![NotCause {
                     name: "routing".to_owned(),
                     share: 0.0,
                     sentence: "not measured: no delivery was timed".to_owned(),
+                    evidence: BTreeMap::new(),
                 }],
             }),
             drops: Some(DropCauses {
@@ -266,6 +268,7 @@ mod tests {
                 not_measured: Vec::new(),
             }),
             notes: vec!["rough".to_owned()],
+            limitations: Vec::new(),
         };
         assert_eq!(
             text(&why),

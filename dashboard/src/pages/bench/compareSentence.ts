@@ -1,12 +1,12 @@
 // What is said of a comparison.
 import type { ComparedRow, Comparison } from '../../api/bench';
-import { sentence } from '../../format/sentence';
 import { measureOfUnit, measured } from '../../format/measures';
 import { joined, percent } from '../../format/numbers';
 import type { Piece } from '../../i18n/texts';
 import type { State } from '../../ui/state';
 import { findingOf, verdictOf } from './standing';
 import { t } from './texts';
+import { bare, whole } from './verdicts.svelte';
 import { figureName, letterOf } from './words';
 
 export interface CompareSentence {
@@ -18,7 +18,6 @@ export interface CompareSentence {
 }
 
 const plain = (text: string): Piece => ({ text, look: 'plain' });
-const bare = (text: string) => text.replace(/[.。]\s*$/, '');
 
 export function compareSentence(found: Comparison | null, chosen: number, failed: boolean): CompareSentence {
   const nothing = { more: null, winner: null };
@@ -32,9 +31,7 @@ export function compareSentence(found: Comparison | null, chosen: number, failed
   );
   const finding = findings[at];
   const more =
-    found.conclusions.length === 0
-      ? null
-      : [plain(found.conclusions.map((text) => sentence(bare(text))).join(' '))];
+    found.conclusions.length === 0 ? null : [plain(found.conclusions.map((text) => whole(text)).join(' '))];
   const run = letterOf(at + 1);
   if (!finding || finding.kind === 'same')
     return {

@@ -145,7 +145,7 @@ export default {
   'form.condition': 'Condition',
   'form.add.limit': 'Add a limit',
   'toml.label': 'The scenario as TOML',
-  'toml.hint': 'The same file runs with {command}.',
+  'toml.hint': 'The same file runs with `{command}`.',
 
   'run.preparing': '**Preparing:** the clients of {name} connect soon.',
   'run.begins': '**Running:** {stage}. The measurement begins with the hold.',

@@ -16,6 +16,7 @@ import { LOOK, judgementOf, standingOf } from './standing';
 import { isPaused } from './marks';
 import { t } from './texts';
 import { newest } from './trail';
+import { bare } from './verdicts.svelte';
 import { figureName, stageName } from './words';
 
 export interface Sentence {
@@ -26,8 +27,6 @@ export interface Sentence {
   show?: string;
 }
 
-/** A reason of the interface ends without a full stop. */
-const bare = (text: string | null | undefined) => (text ?? '').replace(/[.。]\s*$/, '');
 const plain = (text: string): Piece => ({ text, look: 'plain' });
 
 /** When a run began: the second of one of today, the minute of an older one. */
@@ -158,7 +157,7 @@ function missedWords(missed: ReturnType<typeof judgementOf>): Record<string, str
   const measure = measureOf(missed.what);
   return {
     what: figureName(missed.what),
-    value: missed.value === null ? (missed.text ?? '–') : joined(measured(missed.value, measure)),
+    value: missed.value === null ? bare(missed.text ?? '–') : joined(measured(missed.value, measure)),
     limit: missed.limit,
   };
 }

@@ -142,7 +142,7 @@ const chinese: Catalogue<keyof typeof english> = {
   'form.condition': '条件',
   'form.add.limit': '添加限值',
   'toml.label': 'TOML 形式的场景',
-  'toml.hint': '同一文件可用 {command} 运行。',
+  'toml.hint': '同一文件可用 `{command}` 运行。',
 
   'run.preparing': '**准备中：** {name} 的客户端即将连接。',
   'run.begins': '**运行中：** {stage}。测量从保持阶段开始。',

@@ -20,8 +20,11 @@ export interface Packet {
   filters?: unknown;
 }
 
-/** What a packet says, in one line; its identifier has a column of its own, where nothing cuts it. */
-export function summary(packet: Packet): string {
+/**
+ * What a packet says, in one line, with the names of reason codes in the language of the page; its identifier has a
+ * column of its own, where nothing cuts it.
+ */
+export function summary(packet: Packet, codeName: (code: number) => string | null = () => null): string {
   const parts: string[] = [];
   if (packet.topic) parts.push(packet.topic);
   if (packet.qos !== undefined && packet.qos !== null && packet.packet === 'PUBLISH')
@@ -31,7 +34,7 @@ export function summary(packet: Packet): string {
   const codes =
     packet.reason_codes?.filter((code) => code > 0 || packet.packet === 'SUBACK') ??
     (packet.reason_code ? [packet.reason_code] : []);
-  if (codes.length > 0) parts.push(codes.map(reasonOf).join(', '));
+  if (codes.length > 0) parts.push(codes.map((code) => reasonOf(code, codeName)).join(', '));
   if (packet.payload) parts.push(packet.payload);
   else if (packet.payload_base64) parts.push(hexOf(packet.payload_base64));
   const filters = packet.subscriptions ?? packet.filters;
@@ -83,11 +86,12 @@ const REASONS: Readonly<Record<number, string>> = {
   0xa2: 'Wildcard Subscriptions not supported',
 };
 
-function reasonOf(code: number): string {
+function reasonOf(code: number, codeName: (code: number) => string | null): string {
   const hex = `0x${code.toString(16).padStart(2, '0')}`;
   // Small ones of a SUBACK are the quality of service that is granted.
   if (code <= 2) return `QoS ${code}`;
-  return REASONS[code] === undefined ? hex : `${hex} ${REASONS[code]}`;
+  const name = codeName(code) ?? REASONS[code];
+  return name === undefined ? hex : `${hex} ${name}`;
 }
 
 function hexOf(base64: string): string {

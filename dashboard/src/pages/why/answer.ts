@@ -10,6 +10,7 @@ interface Answer {
 interface Other {
   name: string;
   sentence: string;
+  evidence?: object;
 }
 
 export interface Judged {
@@ -47,10 +48,10 @@ export function judged(why: Answer, view: 'slow' | 'drops'): Judged {
 export function othersOf(part: {
   not_causes: readonly Other[];
   not_measured: readonly Other[];
-}): (Other & { is: State })[] {
+}): (Other & { is: State; evidence: object })[] {
   return [
-    ...part.not_causes.map((one) => ({ ...one, is: stateOf(one.sentence) })),
-    ...part.not_measured.map((one) => ({ ...one, is: 'off' as const })),
+    ...part.not_causes.map((one) => ({ ...one, evidence: one.evidence ?? {}, is: stateOf(one.sentence) })),
+    ...part.not_measured.map((one) => ({ ...one, evidence: one.evidence ?? {}, is: 'off' as const })),
   ];
 }
 

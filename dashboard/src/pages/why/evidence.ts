@@ -67,3 +67,30 @@ export function withoutShare(sentence: string): string {
   const rest = /^[\d.<]+ %/.test(sentence) && colon > 0 ? sentence.slice(colon + 2) : sentence;
   return rest.charAt(0).toUpperCase() + rest.slice(1);
 }
+
+/** Figures of the broker by their names. */
+export class Evidence {
+  readonly #all: Map<string, unknown>;
+
+  constructor(value: unknown) {
+    this.#all = fields(value);
+  }
+
+  number(name: string): number | null {
+    return number(this.#all.get(name));
+  }
+
+  text(name: string): string | null {
+    const value = this.#all.get(name);
+    return typeof value === 'string' ? value : null;
+  }
+
+  is(name: string): boolean | null {
+    const value = this.#all.get(name);
+    return typeof value === 'boolean' ? value : null;
+  }
+
+  list(name: string): Evidence[] {
+    return list(this.#all.get(name)).map((one) => new Evidence(one));
+  }
+}

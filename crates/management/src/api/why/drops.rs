@@ -172,6 +172,7 @@ impl Reason {
             name: self.name.to_owned(),
             share: 0.0,
             sentence,
+            evidence: BTreeMap::new(),
         }
     }
 

@@ -10,7 +10,7 @@ use thrum_figures::{fraction, latency, percent, ratio, whole};
 
 use super::measured::{Delay, Measured, MessageTimes};
 use super::{LatencyCauses, LatencyState, NotCause, WhyCause};
-use super::{unmeasured, words};
+use super::{evidence, unmeasured, words};
 
 /// A cause has at least this part of the time.
 const SHARE_MIN: f64 = 0.05;
@@ -225,7 +225,7 @@ pub(super) fn causes(measured: &Measured) -> LatencyCauses {
                 name: cause.name().to_owned(),
                 share,
                 sentence: words::because(cause, share, measured),
-                evidence: words::evidence(cause, weight / messages, measured),
+                evidence: evidence::evidence(cause, weight / messages, measured),
                 remedy: words::remedy(cause, measured),
                 commands: Vec::new(),
                 requests: Vec::new(),
@@ -243,6 +243,7 @@ pub(super) fn causes(measured: &Measured) -> LatencyCauses {
             name: cause.name().to_owned(),
             share,
             sentence: sentence.unwrap_or_else(|| words::fact(cause, measured)),
+            evidence: evidence::evidence(cause, weight / messages, measured),
         });
     }
     let state = if causes.is_empty() {

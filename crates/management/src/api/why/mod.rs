@@ -2,7 +2,9 @@
 
 mod away;
 mod drops;
+mod evidence;
 mod latency;
+mod limitations;
 mod measured;
 mod unmeasured;
 mod words;
@@ -22,6 +24,7 @@ use utoipa::ToSchema;
 pub(crate) use self::words::quoted;
 
 use self::away::Receivers;
+use self::limitations::{Limitation, limitations};
 use self::measured::{Measured, Reading};
 use super::openapi::{Asked, NotFound};
 use super::request::Body;
@@ -38,8 +41,6 @@ const SECONDS_MAX: u64 = 10;
 const READINGS: u32 = 3;
 /// Bytes of a client identifier that drops are selected by: a pattern has a limit.
 const NAME_BYTES_MAX: usize = 500;
-/// Fewer deliveries than these give rough shares.
-const DELIVERIES_FEW: u64 = 30;
 
 /// What to look into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -79,6 +80,9 @@ pub struct Why {
     pub drops: Option<DropCauses>,
     /// What limits the answer, in words.
     pub notes: Vec<String>,
+    /// The same as data, in the same order.
+    #[serde(default)]
+    pub limitations: Vec<WhyLimitation>,
 }
 
 /// What a measurement of latency has found.
@@ -185,6 +189,18 @@ pub struct NotCause {
     pub share: f64,
     /// The figure that tells, or why there is none.
     pub sentence: String,
+    /// The figures.
+    #[serde(default)]
+    pub evidence: BTreeMap<String, Value>,
+}
+
+/// Something that limits the answer, as data.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct WhyLimitation {
+    /// Its name, which does not change between versions.
+    pub name: String,
+    /// The figures.
+    pub evidence: BTreeMap<String, Value>,
 }
 
 impl WhyQuestion {
@@ -363,71 +379,15 @@ fn answer(question: &WhyQuestion, mut measured: Measured) -> Why {
     measured.dropped = drops.dropped;
     let latency = latency::causes(&measured);
     let wants = |what| question.what.is_none_or(|wanted| wanted == what);
+    let limitations = limitations(question, &measured, &latency.causes);
     Why {
         about: question.about(),
         seconds: measured.millis / 1000.0,
-        notes: notes(question, &measured, &latency.causes),
+        notes: limitations.iter().map(Limitation::words).collect(),
+        limitations: limitations.into_iter().map(WhyLimitation::from).collect(),
         latency: wants(WhyWhat::Slow).then_some(latency),
         drops: wants(WhyWhat::Drops).then_some(drops),
     }
-}
-
-/// What limits the answer, of which these are the causes of latency.
-fn notes(question: &WhyQuestion, measured: &Measured, causes: &[WhyCause]) -> Vec<String> {
-    let mut notes = Vec::new();
-    if measured.unanswered {
-        notes.push(
-            "some workers did not answer in time: they are overloaded, and what waits in them, \
-             and was dropped meanwhile, is not known"
-                .to_owned(),
-        );
-    }
-    let is_slow_wanted = question.what != Some(WhyWhat::Drops);
-    match &measured.times {
-        None if is_slow_wanted => notes.push(
-            "no message is stamped (node.stamp_messages = 0): the time of messages that do not \
-             wait is not known"
-                .to_owned(),
-        ),
-        // Without causes nobody looks at shares.
-        Some(times)
-            if is_slow_wanted && times.deliveries < DELIVERIES_FEW && !causes.is_empty() =>
-        {
-            let measured = match times.deliveries {
-                0 => "no delivery was measured".to_owned(),
-                1 => "1 delivery was measured".to_owned(),
-                more => format!("{more} deliveries were measured"),
-            };
-            notes.push(format!(
-                "{measured}, as one of {} messages is stamped: the shares are rough; a smaller \
-                 node.stamp_messages measures more",
-                times.every
-            ));
-        }
-        _ => {}
-    }
-    if measured.away > 0 && is_slow_wanted {
-        notes.push(format!(
-            "{} messages wait for clients that are away, which is not counted as latency",
-            thrum_figures::count(measured.away)
-        ));
-    }
-    let is_part = question.client.is_some() || question.topic.is_some();
-    if is_part && question.what != Some(WhyWhat::Slow) {
-        notes.push(
-            "messages with QoS 0 that are dropped while a client is disconnected are counted for \
-             all of the broker only: a question without a client and a topic has them (offline)"
-                .to_owned(),
-        );
-    }
-    if question.topic.is_some() {
-        notes.push(
-            "drops that name no topic are not counted, and the times are those of all messages \
-             of the broker, in proportion"
-                .to_owned(),
-        );
-    }
-    notes
 }
 
 #[cfg(test)]
@@ -449,54 +409,5 @@ mod tests {
             };
             assert_eq!(question.time().is_ok(), is_valid, "{seconds}");
         }
-    }
-
-    #[test]
-    fn what_limits_the_answer_is_said() {
-        let question = WhyQuestion::default();
-        let said = notes(&question, &Measured::default(), &[]);
-        assert_eq!(said.len(), 1);
-        assert!(said[0].contains("node.stamp_messages = 0"), "{said:?}");
-        let measured = Measured {
-            times: Some(measured::MessageTimes {
-                every: 1000.0,
-                deliveries: 3,
-                ..measured::MessageTimes::default()
-            }),
-            away: 5000,
-            unanswered: true,
-            ..Measured::default()
-        };
-        let without = notes(&question, &measured, &[]).join("; ");
-        assert!(!without.contains("rough"), "nothing has a share: {without}");
-        let causes = [WhyCause {
-            name: "disk".to_owned(),
-            share: 1.0,
-            sentence: String::new(),
-            evidence: BTreeMap::new(),
-            remedy: String::new(),
-            commands: Vec::new(),
-            requests: Vec::new(),
-        }];
-        let said = notes(&question, &measured, &causes).join("; ");
-        for expected in [
-            "did not answer",
-            "3 deliveries",
-            "one of 1000",
-            "clients that are away",
-        ] {
-            assert!(said.contains(expected), "{said}");
-        }
-        let question = WhyQuestion {
-            client: Some("a".to_owned()),
-            what: Some(WhyWhat::Drops),
-            ..WhyQuestion::default()
-        };
-        let said = notes(&question, &Measured::default(), &[]);
-        assert_eq!(said.len(), 1);
-        assert!(
-            said[0].contains("while a client is disconnected"),
-            "{said:?}"
-        );
     }
 }

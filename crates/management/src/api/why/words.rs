@@ -1,8 +1,5 @@
 //! Causes of latency in words, with their figures.
 
-use std::collections::BTreeMap;
-
-use serde_json::{Value, json};
 use thrum_broker::WaitPlace;
 use thrum_figures::{bytes, count, figure, fraction, latency, percent, ratio, whole};
 
@@ -283,12 +280,7 @@ fn authorization(measured: &Measured) -> String {
         let asked = counted(asked, "time", "times");
         text.extend([format!("; backends were asked {asked}")]);
     }
-    let timeouts: u64 = measured
-        .backends
-        .iter()
-        .filter(|(name, _)| name.ends_with("/timeouts"))
-        .map(|(_, grown)| grown)
-        .sum();
+    let timeouts = timeouts(measured);
     if timeouts > 0 {
         let timeouts = counted(timeouts, "time", "times");
         text.extend([format!(", {timeouts} without an answer in time")]);
@@ -301,8 +293,15 @@ fn authorization(measured: &Measured) -> String {
     text
 }
 
+/// How often a backend did not answer in time.
+pub(super) fn timeouts(measured: &Measured) -> u64 {
+    let backends = measured.backends.iter();
+    let late = backends.filter(|(name, _)| name.ends_with("/timeouts"));
+    late.map(|(_, grown)| grown).sum()
+}
+
 /// Pauses because of rates, by the counters of all of them.
-fn pauses(measured: &Measured) -> Vec<(String, u64)> {
+pub(super) fn pauses(measured: &Measured) -> Vec<(String, u64)> {
     let mut found = Vec::new();
     for of in ["client", "user", "address", "listener"] {
         for what in ["messages", "bytes"] {
@@ -441,95 +440,6 @@ fn cpu(measured: &Measured) -> String {
         return "the system does not tell the time of its CPUs".to_owned();
     }
     parts.join(", ")
-}
-
-/// The figures of a cause as data.
-pub(super) fn evidence(
-    cause: LatencyCause,
-    mean_ms: f64,
-    measured: &Measured,
-) -> BTreeMap<String, Value> {
-    let mut found = BTreeMap::new();
-    let mut put = |name: &str, value: Value| {
-        found.insert(name.to_owned(), value);
-    };
-    put("mean_ms", json!(mean_ms));
-    let places: &[WaitPlace] = match cause {
-        LatencyCause::SlowReaders => &[WaitPlace::Socket, WaitPlace::Answers],
-        LatencyCause::FullWindows => &[WaitPlace::Window],
-        LatencyCause::NetworkLoss => &[WaitPlace::Window, WaitPlace::Socket],
-        LatencyCause::Disk => &[WaitPlace::Disk],
-        LatencyCause::Mailboxes => &[WaitPlace::Mailbox],
-        LatencyCause::Authorization => &[WaitPlace::Backend],
-        LatencyCause::RateLimits => &[WaitPlace::Rate],
-        LatencyCause::FullQueues => &[WaitPlace::Room],
-        LatencyCause::Overload => &[WaitPlace::Overload],
-        LatencyCause::Routing | LatencyCause::Handshakes | LatencyCause::Cpu => &[],
-    };
-    if !places.is_empty() {
-        let waits = places.iter().map(|place| measured.at(*place));
-        let (clients, messages) = waits.fold((0.0, 0.0), |(clients, messages), wait| {
-            (clients + wait.clients, messages + wait.messages)
-        });
-        put("waiting_clients", json!(clients));
-        put("waiting_messages", json!(messages));
-        let worst = measured.worst.iter();
-        let worst = worst.filter(|client| places.contains(&client.place));
-        put("clients", worst.map(client_evidence).collect());
-    }
-    match cause {
-        LatencyCause::NetworkLoss => put("machine_resent_share", json!(measured.work.resent)),
-        LatencyCause::Disk => {
-            if let Some(disk) = measured.work.disk {
-                let longest = json!(disk.longest_micros_below);
-                put("commits", json!(disk.commits));
-                put("commit_micros", json!(disk.commit_micros));
-                put("longest_commit_micros_below", longest);
-            }
-        }
-        LatencyCause::Routing => {
-            put("messages_received", json!(measured.received));
-            put("messages_sent", json!(measured.sent));
-        }
-        LatencyCause::Mailboxes => put("mail", json!(measured.work.mail)),
-        LatencyCause::Authorization => {
-            put("asked", json!(measured.count("authorization/asked")));
-        }
-        LatencyCause::RateLimits => {
-            let pauses = pauses(measured).into_iter();
-            let pauses = pauses.map(|(key, grown)| json!({ "limit": key, "pauses": grown }));
-            put("pauses", pauses.collect());
-        }
-        LatencyCause::Overload => put("memory_level", json!(measured.work.memory_level)),
-        LatencyCause::Handshakes | LatencyCause::Cpu => {
-            let (work, now) = (&measured.work, &measured.handshakes);
-            put("handshakes_unfinished", json!(now.open));
-            put("workers_without_place", json!(now.full_workers));
-            put("without_place_secs", json!(now.full_for.as_secs()));
-            let opened = json!(measured.count("connections/opened"));
-            put("connections_opened", opened);
-            put("worker_running_share", json!(work.worker_running));
-            put("worker_ready_share", json!(work.worker_ready));
-            put("machine_busy_share", json!(work.cpu_busy));
-            put("machine_stolen_share", json!(work.cpu_stolen));
-        }
-        LatencyCause::SlowReaders | LatencyCause::FullWindows | LatencyCause::FullQueues => {}
-    }
-    found
-}
-
-fn client_evidence(client: &SlowClient) -> Value {
-    json!({
-        "client_id": client.client_id,
-        "messages": client.messages,
-        "oldest_secs": client.oldest_secs,
-        "inflight": client.inflight,
-        "output_bytes": client.output_bytes,
-        "unsent_bytes": client.unsent_bytes,
-        "round_trip_micros": client.round_trip_micros,
-        "resent_share": client.resent,
-        "delay_ms": client.delay.millis(),
-    })
 }
 
 /// What to do about a cause.

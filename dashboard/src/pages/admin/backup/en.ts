@@ -17,7 +17,7 @@ export default {
   kept: 'Backups on this broker',
   'kept.of': '{n} of {most}',
   none: 'There is none yet.',
-  'none.text': 'Make one here, or with thrum backup create on another machine.',
+  'none.text': 'Make one here, or with `thrum backup create` on another machine.',
   began: 'State of',
   name: 'Name',
   size: 'Size',

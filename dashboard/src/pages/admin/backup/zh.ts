@@ -18,7 +18,7 @@ const chinese: Catalogue<keyof typeof english> = {
   kept: '服务器上的备份',
   'kept.of': '{n} / {most}',
   none: '还没有备份。',
-  'none.text': '在此备份，或在另一台机器上使用 thrum backup create。',
+  'none.text': '在此备份，或在另一台机器上使用 `thrum backup create`。',
   began: '时刻',
   name: '名称',
   size: '大小',

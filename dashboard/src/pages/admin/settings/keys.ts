@@ -6,8 +6,8 @@ export type Key = Schemas['ConfigurationKey'];
 export const SHOWS = ['all', 'set', 'pinned', 'waits', 'changed'] as const;
 export type Show = (typeof SHOWS)[number];
 
-/** Keys that have all words in their name, their description or their value. */
-export function found(keys: readonly Key[], text: string): Key[] {
+/** Keys that have all words in their name, their description (also as the page tells it) or their value. */
+export function found(keys: readonly Key[], text: string, told: (key: Key) => string = () => ''): Key[] {
   const words = text
     .toLowerCase()
     .split(/\s+/)
@@ -16,7 +16,8 @@ export function found(keys: readonly Key[], text: string): Key[] {
   return keys
     .map((key) => ({ key, name: key.key.toLowerCase(), rank: 0 }))
     .filter((one) => {
-      const all = `${one.name} ${one.key.description} ${JSON.stringify(one.key.value)}`.toLowerCase();
+      const all =
+        `${one.name} ${told(one.key)} ${one.key.description} ${JSON.stringify(one.key.value)}`.toLowerCase();
       one.rank = words.every((word) => one.name.includes(word)) ? 0 : 1;
       return words.every((word) => all.includes(word));
     })
