@@ -28,6 +28,7 @@ mod precondition;
 mod problem;
 mod publish;
 mod refusals;
+mod refused_publishes;
 mod request;
 mod retained;
 mod retained_line;
@@ -111,6 +112,7 @@ pub use operating::{
 };
 pub use problem::Problem;
 pub use publish::{Batch, BatchItem, Message, Outcome, Published, PublishedBatch};
+pub use refused_publishes::{RefusedForReason, RefusedPublishPage, RefusedPublishes};
 pub use retained::{Publisher, Retained, RetainedDetail, RetainedPage};
 pub use retained_line::{LineProperties, RetainedLine};
 pub use retained_transfer::{Imported, RetainedRemoval};
@@ -237,6 +239,7 @@ fn client_routes(routes: Routes) -> Routes {
         .scoped(read, routes!(subscriptions::list))
         .scoped(read, routes!(groups::list))
         .scoped(read, routes!(drops::list))
+        .scoped(read, routes!(refused_publishes::list))
         .scoped(read, routes!(slow::list))
         .scoped(read, routes!(why::show))
 }

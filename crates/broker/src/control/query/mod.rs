@@ -12,7 +12,6 @@ mod committing;
 mod connections;
 mod cursor;
 mod detail;
-mod drops;
 mod explain;
 mod export;
 mod facets;
@@ -39,6 +38,7 @@ mod timeline;
 mod topic_metrics;
 mod topics;
 mod trace;
+mod undelivered;
 mod unsorted;
 mod waiting;
 mod wildcard;
@@ -51,7 +51,6 @@ pub use columns::SortKey;
 pub use connections::ConnectionCounts;
 pub use cursor::{Cursor, CursorError};
 pub use detail::{ConnectionDetail, Limited, SessionDetail, SessionLimits, WillDetail};
-pub use drops::{DropPage, DropQuery, DropRow};
 pub use explain::{DropsAnswer, GroupAnswer, PublishAnswer, PublishQuestion, SubscribeQuestion};
 pub use export::{Export, SpanTaker};
 pub use facets::{Facets, UserCount};
@@ -89,6 +88,7 @@ pub use topics::{
     TopicQuery, TopicRow,
 };
 pub(crate) use trace::end_trace;
+pub use undelivered::{DropQuery, DropRow, RefusalRow, UndeliveredPage, UndeliveredRow};
 pub use waiting::{
     ClientConnection, ClientTraffic, HandshakesNow, PlaceWait, WaitPlace, Waiting, WaitingClient,
     WaitingSubject,
@@ -99,6 +99,7 @@ use super::Control;
 use super::live::Live;
 use crate::trace::{LiveTrace, TraceRequest};
 use thrum_engine::explain::SubscribeExplained;
+use thrum_engine::refusals::Refusal;
 use thrum_protection::Subject;
 
 /// Rows of a page at most.
@@ -197,8 +198,14 @@ impl Queries {
     }
 
     /// Lists dropped messages by reason, client and topic, the most frequent first.
-    pub fn drops(&self, query: &DropQuery) -> Result<DropPage, QueryError> {
-        drops::drops(&self.0, query)
+    pub fn drops(&self, query: &DropQuery) -> Result<UndeliveredPage<&'static str>, QueryError> {
+        undelivered::list(&self.0, query)
+    }
+
+    /// Lists messages that were refused to their publishers by reason, client and topic, the most
+    /// frequent first.
+    pub fn refusals(&self, query: &DropQuery) -> Result<UndeliveredPage<Refusal>, QueryError> {
+        undelivered::list(&self.0, query)
     }
 
     /// One session in full; none if no session has that client identifier.

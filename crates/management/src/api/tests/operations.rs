@@ -79,6 +79,7 @@ static CASES: &[Case] = &[
     case("list_subscriptions", "/subscriptions", 200),
     case("list_groups", "/groups", 200),
     case("list_drops", "/drops", 200),
+    case("list_refused_publishes", "/refused-publishes", 200),
     case("list_slow_clients", "/slow", 200),
     with_body("ask_why", "/why", r#"{"seconds":1}"#, 200),
     case("list_retained", "/retained", 200),
