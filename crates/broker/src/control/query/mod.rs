@@ -36,6 +36,7 @@ mod tasks;
 pub(crate) mod test_queries;
 mod timeline;
 mod topic_metrics;
+mod topic_search;
 mod topics;
 mod trace;
 mod undelivered;
@@ -83,6 +84,7 @@ pub use timeline::{Timeline, TimelineEvent};
 pub(super) use topic_metrics::SettingLater;
 pub use topic_metrics::TopicMetric;
 pub(crate) use topic_metrics::restore_topic_metrics;
+pub use topic_search::{TOPIC_HITS_MAX, TopicHits};
 pub use topics::{
     TOPIC_ROWS_OF_WORKER_MAX, TopicDetail, TopicFigures, TopicLast, TopicOrder, TopicPage,
     TopicQuery, TopicRow,
@@ -184,6 +186,12 @@ impl Queries {
     /// one pass.
     pub fn facets(&self, filter: &SessionFilter) -> Result<Facets, QueryError> {
         facets::facets(&self.0, filter)
+    }
+
+    /// Searches the observed topics for a text or a filter with wildcards, up to `limit` of them and
+    /// [`TOPIC_HITS_MAX`].
+    pub fn search_topics(&self, text: &str, limit: usize) -> Result<TopicHits, QueryError> {
+        topic_search::search(&self.0, text, limit)
     }
 
     /// Lists the messages that a session holds for its client: those in flight, then its queue.
