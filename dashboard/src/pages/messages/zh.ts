@@ -51,7 +51,8 @@ const chinese: Catalogue<keyof typeof english> = {
   'refused.what':
     '被拒绝的消息不会到达任何人。它没有被丢弃：得知拒绝的发布者仍保有它，可以再次发送。如果是接收者的队列已满，上方也会计入。',
   'refused.told': '**拒绝了 {n} 条，发布者都知道。**',
-  'refused.some': '**拒绝了 {n} 条。**其中 {untold} 条发布者不知道：QoS 0 没有应答，MQTT 3.1.1 没有相应的原因码。',
+  'refused.some':
+    '**拒绝了 {n} 条。**其中 {untold} 条发布者不知道：QoS 0 没有应答，MQTT 3.1.1 没有相应的原因码。',
   'refused.now': '目前每秒拒绝 {n} 条。',
   'refused.reason': '拒绝，按原因',
   'refused.publisher': '拒绝，按发布者',
@@ -63,7 +64,8 @@ const chinese: Catalogue<keyof typeof english> = {
   'refused.cure.payload_too_large': '**载荷过大。**每条消息少发一些，或提高 `limits.max_payload`。',
   'refused.cure.queues_full':
     '**没有接收者有空间。**让接收者更快地接收（它们在上方丢失消息的客户端中），或让发布者等待：`limits.client.queue_policy` 设为 `hold`。',
-  'refused.cure.memory_short': '**内存不足。**结束队列很长的会话；如果机器有更多内存，则提高 `limits.memory`。',
+  'refused.cure.memory_short':
+    '**内存不足。**结束队列很长的会话；如果机器有更多内存，则提高 `limits.memory`。',
   'refused.cure.retained_limit':
     '**不能再保留。**删除没有人需要的保留消息，或提高 `limits.retained_messages`、`limits.retained_bytes` 或 `limits.retained_payload`。',
   'refused.cure.disk_full':

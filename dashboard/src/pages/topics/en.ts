@@ -34,8 +34,7 @@ export default {
   'search.list': 'Topics that were found',
   'search.found': '{n} {n|topic or level was|topics or levels were} found',
   'search.cut': 'The first {n} by name are shown, there are more',
-  'search.untold':
-    'Not searched: {n} {n|message was|messages were} in topics that had no room in the tree.',
+  'search.untold': 'Not searched: {n} {n|message was|messages were} in topics that had no room in the tree.',
   wildcard: '{text} is a filter, and no topic: a topic has neither + nor #.',
   hidden: 'Your role may not read payloads. It needs messages:read.',
   cut: 'The first {n} of {all} are shown.',

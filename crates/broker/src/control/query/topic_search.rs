@@ -175,21 +175,12 @@ impl WorkerTask for SearchTopics {
 
 #[cfg(test)]
 mod tests {
-    use thrum_engine::observation::TopicFlow;
-
     use super::*;
-
-    fn row(messages: u64) -> Found {
-        Found::of_flow(TopicFlow {
-            messages,
-            ..TopicFlow::default()
-        })
-    }
 
     fn found(most: usize, topics: &[&str]) -> FoundTopics {
         let mut found = FoundTopics::new(most);
         for topic in topics {
-            found.offer((*topic).to_owned(), || row(1));
+            found.offer((*topic).to_owned(), || Found::of_messages(1));
         }
         found
     }

@@ -355,7 +355,9 @@ pub(super) struct Found {
 
 impl Found {
     #[cfg(test)]
-    pub(super) fn of_flow(flow: TopicFlow) -> Self {
+    pub(super) fn of_messages(messages: u64) -> Self {
+        let mut flow = TopicFlow::default();
+        flow.messages = messages;
         Self {
             flow,
             value: None,
