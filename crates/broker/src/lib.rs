@@ -48,22 +48,23 @@ pub use config::Config;
 pub use control::{
     AccessHandle, AddedBan, BATCH_MESSAGES_MAX, Backlog, BansInForce, Cancellation, ClassOfTime,
     CleaningFigures, ClientConnection, ClientLogin, ClientProblem, ClientTraffic, Comparison,
-    Condition, ConnectionCounts, ConnectionDetail, Cursor, CursorError, DeliveryStage, DropPage,
-    DropQuery, DropRow, DropsAnswer, Export, Facets, Figure, Figures, FilterError, GroupAnswer,
-    GroupQuery, GroupRow, HandshakesNow, HeldContent, HeldQuery, HeldRow, Kicked, Limited,
-    ListenerFigures, ListenerState, MemberRow, NewBan, NodeFigures, OperatorMessage, Page,
-    PlaceWait, Presence, ProblemSet, PublishAnswer, PublishOutcome, PublishQuestion, Published,
-    Publisher, Queries, QueryError, RETAINED_BATCH_MAX, ROWS_MAX, RetainedMessage, RetainedQuery,
-    RetainedRemoved, RetainedRow, SessionDetail, SessionFilter, SessionLimits, SessionPage,
-    SessionQuery, SessionRow, SessionState, Settling, SinkFigures, SortKey, SpanTaker, Status,
-    StorageFigures, SubscribeQuestion, SubscriptionQuery, SubscriptionRow, Timeline, TimelineEvent,
-    UserCount, WaitPlace, Waiting, WaitingClient, WaitingSubject, WildcardText, WillDetail,
-    WorkerFigures, WorkerTime,
+    Condition, ConnectionCounts, ConnectionDetail, Cursor, CursorError, DeliveryStage, DropQuery,
+    DropRow, DropsAnswer, Export, Facets, Figure, Figures, FilterError, GroupAnswer, GroupQuery,
+    GroupRow, HandshakesNow, HeldContent, HeldQuery, HeldRow, Kicked, Limited, ListenerFigures,
+    ListenerState, MemberRow, NewBan, NodeFigures, OperatorMessage, Page, PlaceWait, Presence,
+    ProblemSet, PublishAnswer, PublishOutcome, PublishQuestion, Published, Publisher, Queries,
+    QueryError, RETAINED_BATCH_MAX, ROWS_MAX, RetainedMessage, RetainedQuery, RetainedRemoved,
+    RetainedRow, SessionDetail, SessionFilter, SessionLimits, SessionPage, SessionQuery,
+    SessionRow, SessionState, Settling, SinkFigures, SortKey, SpanTaker, Status, StorageFigures,
+    SubscribeQuestion, SubscriptionQuery, SubscriptionRow, Timeline, TimelineEvent, UserCount,
+    WaitPlace, Waiting, WaitingClient, WaitingSubject, WildcardText, WillDetail, WorkerFigures,
+    WorkerTime,
 };
 pub use control::{
-    HISTORY_SECONDS, LIVE_FIGURES, Live, LiveFigure, LiveSecond, LiveUnit, Pulse, StreamNote,
-    TOPIC_ROWS_OF_WORKER_MAX, TopicDetail, TopicFigures, TopicLast, TopicMetric, TopicOrder,
-    TopicPage, TopicQuery, TopicRow,
+    HISTORY_SECONDS, LIVE_FIGURES, Live, LiveFigure, LiveSecond, LiveUnit, Pulse, RefusalRow,
+    StreamNote, TOPIC_HITS_MAX, TOPIC_ROWS_OF_WORKER_MAX, TopicDetail, TopicFigures, TopicHits,
+    TopicLast, TopicMetric, TopicOrder, TopicPage, TopicQuery, TopicRow, UndeliveredPage,
+    UndeliveredRow,
 };
 pub use listener::{HttpPort, Listening, StartError, WebSocketClient};
 pub use machine::{CpuTimes, MachineFigures, Segments, ThreadTimes, machine_figures};
@@ -81,6 +82,7 @@ pub use thrum_engine::explain::{
 };
 pub use thrum_engine::observation::{TOPIC_METRICS_MAX, TopicMetricFigures, WatchedValue};
 pub use thrum_engine::peer::Peer;
+pub use thrum_engine::refusals::PublishRefusal;
 pub use thrum_engine::sinks::SinkCounts;
 pub use thrum_engine::spans::{Span, SpanKind, SpanOutcome, TraceContext};
 pub use thrum_engine::stages::{MessageStage, STAGE_PARTS, StageFigures, StageSeries};

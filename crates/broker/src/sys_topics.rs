@@ -9,6 +9,7 @@ use thrum_access::Gatekeeper;
 use thrum_codec::QoS;
 use thrum_engine::Engine;
 use thrum_engine::node::metrics::{Counter, Metrics};
+use thrum_engine::refusals::PublishRefusal;
 use thrum_engine::sinks::{SinkCounts, Sinks};
 use thrum_protocol::{Message, Publication, Time};
 use thrum_storage::{Health, MetricsSnapshot};
@@ -19,7 +20,7 @@ use crate::protection;
 const VERSION: &str = concat!("thrum version ", env!("CARGO_PKG_VERSION"));
 
 /// Counters and their topics.
-const COUNTS: [(&str, Counter); 61] = [
+const COUNTS: [(&str, Counter); 62] = [
     ("bytes/received", Counter::BytesReceived),
     ("bytes/sent", Counter::BytesSent),
     ("clients/connected", Counter::ClientsConnected),
@@ -32,6 +33,7 @@ const COUNTS: [(&str, Counter); 61] = [
     ("publish/messages/held", Counter::PublishesHeld),
     ("publish/held/clients", Counter::PublishersHeld),
     ("publish/held/bytes", Counter::BytesHeld),
+    ("publish/messages/refused_untold", Counter::RefusedUntold),
     ("publish/bytes/received", Counter::PublishBytesReceived),
     ("publish/bytes/sent", Counter::PublishBytesSent),
     ("subscriptions/count", Counter::Subscriptions),
@@ -270,6 +272,13 @@ impl SysTopics {
                 metrics.total(counter).to_string(),
             );
         }
+        put("publish/messages/refused", refused(metrics).to_string());
+        for reason in PublishRefusal::ALL {
+            put(
+                &format!("publish/messages/refused/{}", reason.name()),
+                metrics.total(reason.counter()).to_string(),
+            );
+        }
         if let Some((health, storage)) = &figures.storage {
             storage_values(*health, storage, &mut put);
         }
@@ -302,7 +311,11 @@ pub(crate) fn counters(metrics: &Metrics) -> impl Iterator<Item = (String, u64)>
         let name = format!("publish/messages/dropped/{reason}");
         (name, counter)
     });
-    let all = plain.chain(limits).chain(drops);
+    let refusals = PublishRefusal::ALL.map(|reason| {
+        let name = format!("publish/messages/refused/{}", reason.name());
+        (name, reason.counter())
+    });
+    let all = plain.chain(limits).chain(drops).chain(refusals);
     all.map(|(name, counter)| (name, metrics.total(counter)))
 }
 
@@ -371,6 +384,14 @@ pub(crate) fn dropped(metrics: &Metrics) -> u64 {
     DROPS
         .iter()
         .map(|(_, counter)| metrics.total(*counter))
+        .sum()
+}
+
+/// Messages that were refused to their publishers.
+pub(crate) fn refused(metrics: &Metrics) -> u64 {
+    PublishRefusal::ALL
+        .iter()
+        .map(|reason| metrics.total(reason.counter()))
         .sum()
 }
 

@@ -9,6 +9,7 @@ use thrum_protocol::{MountPoint, Time};
 use thrum_routing::FilterId;
 use thrum_storage::Owner;
 
+use super::refusals::PublishRefusal;
 use super::rooms::OwnRoom;
 use crate::access::ClientAccess;
 use crate::ids::ConnectionKey;
@@ -57,6 +58,8 @@ pub struct Rare {
     pub holder: Holder,
     /// The messages that the session did not receive, by reason.
     dropped: ThinVec<ReasonDrops>,
+    /// The messages of the client that were refused, by reason.
+    refused: ThinVec<(PublishRefusal, u64)>,
     /// The owner of a session that was restored and has had no connection since; none otherwise.
     /// The rights of its client are not known until the client connects.
     pub restored_owner: Option<Owner<Box<str>>>,
@@ -186,6 +189,21 @@ impl Client {
             .map(|drops| (drops.episode.reason, drops.total))
     }
 
+    /// Counts a message of the client that was refused.
+    pub(super) fn count_refused(&mut self, reason: PublishRefusal) {
+        let refused = &mut self.rare_mut().refused;
+        match refused.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, count)) => *count += 1,
+            None => refused.push((reason, 1)),
+        }
+    }
+
+    /// Number of messages of the client that were refused, by reason.
+    pub fn refused(&self) -> impl Iterator<Item = (PublishRefusal, u64)> {
+        let refused = self.rare.as_deref().map_or(&[][..], |rare| &rare.refused);
+        refused.iter().copied()
+    }
+
     /// The last drops for each reason.
     pub(crate) fn drop_episodes(&self) -> impl Iterator<Item = DropEpisode> {
         let dropped = self.rare.as_deref().map_or(&[][..], |rare| &rare.dropped);
@@ -278,8 +296,8 @@ impl Client {
             return;
         };
         let is_counted = rare.holder != Holder::default();
-        let has_dropped = !rare.dropped.is_empty();
-        let is_marked = rare.drops_logged || rare.is_kept_for_will || has_dropped;
+        let has_counts = !rare.dropped.is_empty() || !rare.refused.is_empty();
+        let is_marked = rare.drops_logged || rare.is_kept_for_will || has_counts;
         let is_used = is_counted || is_marked || rare.restored_owner.is_some();
         let is_member = rare.room.is_some() || !rare.groups.is_empty();
         if rare.replays.is_empty() && !is_member && !is_used {

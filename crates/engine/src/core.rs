@@ -11,7 +11,6 @@ use thrum_protocol::server::Session;
 use thrum_protocol::{Message, Output, Time};
 use thrum_storage::Change;
 
-use super::drops::Drops;
 use super::durability::Durable;
 use super::ending::TIMER_MAX;
 use super::events::Events;
@@ -23,6 +22,7 @@ use super::sessions::Sessions;
 use super::stages::{self, Stages, stamp_every};
 use super::timers::{Target, TimedSession};
 use super::turn::Turn;
+use super::undelivered::Undelivered;
 use crate::host::{Host, Surroundings};
 use crate::ids::{ConnectionId, Slot};
 use crate::node::NodeState;
@@ -62,8 +62,8 @@ pub struct Core {
     pub outboxes: Outboxes,
     /// Events that are not published yet.
     pub events: Events,
-    /// The dropped messages, by reason, client and topic.
-    pub drops: Drops,
+    /// The dropped and refused messages, by reason, client and topic.
+    pub undelivered: Undelivered,
     /// The timers of the worker.
     pub timers: TimerWheel<Target>,
     /// The last events of the clients.
@@ -102,7 +102,7 @@ impl Core {
             memory,
             outboxes: Outboxes::new(Arc::clone(node)),
             events: Events::default(),
-            drops: Drops::default(),
+            undelivered: Undelivered::default(),
             timers: TimerWheel::new(now),
             timelines: Timelines::default(),
             frames: FrameCache::default(),

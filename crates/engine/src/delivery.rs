@@ -9,12 +9,12 @@ use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason};
 use thrum_protocol::{Outgoing, Publication, Time};
 
 use super::core::Core;
-use super::drops::DroppedMessage;
 use super::events::{drop_reason_name, report_deliveries, watch_deliveries};
 use super::memory::lacks_memory;
 use super::reach::{Match, Reach, Source};
 use super::subscriber::Subscriber;
 use super::turn::OUT_UNIT_BYTES;
+use super::undelivered::CountedMessage;
 use crate::durable::PassedTo;
 use crate::ids::{ConnectionKey, Slot};
 use crate::interest::{EventKind, SessionRef};
@@ -151,13 +151,13 @@ impl Core {
         let client = &mut self.sessions[slot];
         let episode = client.count_dropped(reason, count, now);
         if reason != DropReason::Offline {
-            let dropped = DroppedMessage {
+            let dropped = CountedMessage {
                 reason: drop_reason_name(reason),
-                receiver: client.session.client_id(),
+                client: client.session.client_id(),
                 topic,
                 count,
             };
-            self.drops.record(dropped, now);
+            self.undelivered.dropped.record(dropped, now);
         }
         if let Some(topic) = topic.filter(|_| self.observation.is_on()) {
             self.observation.dropped(self.id, topic, count);

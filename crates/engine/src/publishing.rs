@@ -10,6 +10,7 @@ use thrum_protocol::{Message, Outgoing, Publication};
 
 use super::core::Core;
 use super::reach::{Clearance, Cleared, Publisher, Source};
+use super::refusals::{PublishRefusal, Refusal, count_refused};
 use super::rights::publish_denied;
 use super::router::Router;
 use super::shared::publisher_hash;
@@ -23,8 +24,10 @@ use crate::spans::{self, Hop};
 use crate::stages::{self, Stamped, Unwatched};
 use crate::timeline::{ClientEvent, RefusalCause, cut, tell};
 
-/// Why a PUBLISH to a topic such as `$SYS/…` is refused.
+/// Why a PUBLISH is refused, in the timeline of its client.
 const RESERVED_TOPIC: &str = "the topic is reserved for the broker";
+const DISK_FULL: &str = "the broker's disk is full";
+const SINK_FULL: &str = "a sink of the broker is full";
 
 /// Result of a PUBLISH of a client. If it was not answered, it is not acknowledged and the
 /// connection must end.
@@ -42,13 +45,19 @@ pub enum Published {
 }
 
 impl Published {
-    /// The reason why a PUBLISH was not accepted, in words.
-    const fn what(self) -> &'static str {
-        match self {
-            Self::Answered => "the message was refused",
-            Self::DiskFull => "the broker's disk is full",
-            Self::SinkFull => "a sink of the broker is full",
-            Self::Denied => "the client may not publish to this topic",
+    /// The end of a connection whose client cannot be told in another way that room is short; none
+    /// for other reasons.
+    const fn of_shortage(reason: PublishRefusal) -> Option<Self> {
+        match reason {
+            PublishRefusal::DiskFull => Some(Self::DiskFull),
+            PublishRefusal::SinkFull => Some(Self::SinkFull),
+            PublishRefusal::NotAllowed
+            | PublishRefusal::ReservedTopic
+            | PublishRefusal::TopicTooLong
+            | PublishRefusal::PayloadTooLarge
+            | PublishRefusal::QueuesFull
+            | PublishRefusal::MemoryShort
+            | PublishRefusal::RetainedLimit => None,
         }
     }
 }
@@ -82,11 +91,13 @@ impl Publishing<'_> {
             None => seen,
             Some(mount) => match mount.mounted_topic(seen, &mut text) {
                 Some(topic) => topic,
-                None => return self.refuse_publish(slot, publish, seen),
+                None => {
+                    let reason = PublishRefusal::TopicTooLong;
+                    return self.refuse_publish(slot, publish, seen, reason);
+                }
             },
         };
         let client = &self.core.sessions[slot];
-        let is_v3 = client.session.link().version() != Version::V5;
         let arrived_at = cleared.arrived_at.unwrap_or(self.core.turn.now);
         let publication = Publication {
             topic,
@@ -108,58 +119,89 @@ impl Publishing<'_> {
         let row = self.core.row();
         row.add(Counter::PublishReceived, 1);
         row.add(Counter::PublishBytesReceived, publish.payload.len() as u64);
-        let outcome = if is_reserved(seen) {
-            self.tell_refused(slot, seen, RefusalCause::Other(RESERVED_TOPIC));
-            ReasonCode::NotAuthorized
-        } else {
-            match self.told_shortage(slot, seen, &publication) {
-                Some(lack) if is_v3 && publish.qos != QoS::AtMostOnce => {
+        let publisher = self.publisher(slot, publish);
+        let routed = match self.obstacle(slot, seen, &publication) {
+            None => self.publish(&publication, cleared.clearance, publisher),
+            Some(reason) => Err(reason),
+        };
+        let outcome = match routed {
+            Ok(code) if !code.is_error() => {
+                self.report_refusal(slot, &publication, code);
+                code
+            }
+            Ok(_) => {
+                let reason = PublishRefusal::of_receivers(self.core);
+                let refusal = Refusal::to(publisher, reason);
+                self.refuse(slot, seen, &publication, refusal)
+            }
+            Err(reason) => {
+                let end = Published::of_shortage(reason);
+                if let Some(end) =
+                    end.filter(|_| publish.qos != QoS::AtMostOnce && !publisher.has_reason_code)
+                {
                     let session = &mut self.core.sessions[slot].session;
                     session.publish_withdrawn(publish.qos, publish.packet_id);
-                    self.report_refusal(slot, &publication, ReasonCode::QuotaExceeded);
-                    return lack;
+                    self.refuse(slot, seen, &publication, Refusal::told(reason));
+                    return end;
                 }
-                Some(_) => ReasonCode::QuotaExceeded,
-                None => {
-                    let publisher = Publisher {
-                        slot,
-                        has_reason_code: publish.qos != QoS::AtMostOnce && !is_v3,
-                    };
-                    self.publish(&publication, cleared.clearance, publisher)
-                }
+                let refusal = Refusal::to(publisher, reason);
+                self.refuse(slot, seen, &publication, refusal)
             }
         };
-        self.report_refusal(slot, &publication, outcome);
         self.answer_publish(slot, publish, outcome);
         Published::Answered
     }
 
-    /// The same as [`Publishing::shortage`], which the timeline of the client then contains.
-    fn told_shortage(
+    /// The reason why a message is not routed, which the timeline of the client then contains; none
+    /// if it is.
+    fn obstacle(
         &mut self,
         slot: Slot,
         topic: &str,
         publication: &Publication<'_>,
-    ) -> Option<Published> {
-        let lack = self.shortage(publication)?;
-        self.tell_refused(slot, topic, RefusalCause::Other(lack.what()));
-        Some(lack)
+    ) -> Option<PublishRefusal> {
+        if is_reserved(topic) {
+            self.tell_refused(slot, topic, RefusalCause::Other(RESERVED_TOPIC));
+            return Some(PublishRefusal::ReservedTopic);
+        }
+        let (reason, what) = self.shortage(publication)?;
+        self.tell_refused(slot, topic, RefusalCause::Other(what));
+        Some(reason)
     }
 
-    /// The reason why a message cannot be stored or passed to a sink; none if it can.
-    fn shortage(&mut self, publication: &Publication<'_>) -> Option<Published> {
+    /// The reason why a message cannot be stored or passed to a sink, and its words; none if it
+    /// can.
+    fn shortage(
+        &mut self,
+        publication: &Publication<'_>,
+    ) -> Option<(PublishRefusal, &'static str)> {
         let Self { core, router } = self;
         if core.durable.is_disk_full() && router.topics.needs_disk(core, publication) {
             core.row().add(Counter::StorageRefused, 1);
-            return Some(Published::DiskFull);
+            return Some((PublishRefusal::DiskFull, DISK_FULL));
         }
         let is_refused = are_any_refusing(core)
             && publication.qos != QoS::AtMostOnce
             && router.topics.is_refused_by_sink(core, publication.topic);
         is_refused.then(|| {
             core.row().add(Counter::SinkRefused, 1);
-            Published::SinkFull
+            (PublishRefusal::SinkFull, SINK_FULL)
         })
+    }
+
+    /// Counts and reports a message that is refused; returns the reason code of its answer.
+    #[cold]
+    fn refuse(
+        &mut self,
+        slot: Slot,
+        topic: &str,
+        publication: &Publication<'_>,
+        refusal: Refusal,
+    ) -> ReasonCode {
+        let code = refusal.reason.code();
+        count_refused(self.core, slot, topic, refusal);
+        self.report_refusal(slot, publication, code);
+        code
     }
 
     fn report_refusal(&mut self, slot: Slot, publication: &Publication<'_>, outcome: ReasonCode) {
@@ -179,21 +221,33 @@ impl Publishing<'_> {
             retain: publish.retain,
         };
         publish_denied(self.core, slot, wanted);
-        self.refuse_publish(slot, publish, topic)
+        self.refuse_publish(slot, publish, topic, PublishRefusal::NotAllowed)
     }
 
     /// Refuses a PUBLISH that the client may not publish, with reason code 0x87 if the protocol
     /// version has one; the client is disconnected if that is the policy.
-    fn refuse_publish(&mut self, slot: Slot, publish: &Publish<'_>, topic: &str) -> Published {
+    fn refuse_publish(
+        &mut self,
+        slot: Slot,
+        publish: &Publish<'_>,
+        topic: &str,
+        reason: PublishRefusal,
+    ) -> Published {
         self.core.row().add(Counter::PublishReceived, 1);
         let refused = as_sent(publish, topic);
-        self.report_refusal(slot, &refused, ReasonCode::NotAuthorized);
-        if self.core.settings.access.access.policy.disconnects_denied {
+        let disconnects = self.core.settings.access.access.policy.disconnects_denied;
+        let refusal = if disconnects {
+            Refusal::told(reason)
+        } else {
+            Refusal::to(self.publisher(slot, publish), reason)
+        };
+        let code = self.refuse(slot, topic, &refused, refusal);
+        if disconnects {
             let session = &mut self.core.sessions[slot].session;
             session.publish_withdrawn(publish.qos, publish.packet_id);
             return Published::Denied;
         }
-        self.answer_publish(slot, publish, ReasonCode::NotAuthorized);
+        self.answer_publish(slot, publish, code);
         Published::Answered
     }
 
@@ -213,10 +267,21 @@ impl Publishing<'_> {
             );
         }
         let refused = as_sent(publish, topic);
-        self.report_refusal(slot, &refused, ReasonCode::QuotaExceeded);
+        let publisher = self.publisher(slot, publish);
+        let refusal = Refusal::to(publisher, PublishRefusal::PayloadTooLarge);
+        let code = self.refuse(slot, topic, &refused, refusal);
         self.tell_refused(slot, topic, RefusalCause::Limit("limits.max_payload"));
-        self.answer_publish(slot, publish, ReasonCode::QuotaExceeded);
+        self.answer_publish(slot, publish, code);
         Published::Answered
+    }
+
+    /// The client that has sent a PUBLISH.
+    fn publisher(&self, slot: Slot, publish: &Publish<'_>) -> Publisher {
+        let version = self.core.sessions[slot].session.link().version();
+        Publisher {
+            slot,
+            has_reason_code: publish.qos != QoS::AtMostOnce && version == Version::V5,
+        }
     }
 
     /// Records in the client's timeline why a PUBLISH was refused.
@@ -253,7 +318,7 @@ impl Publishing<'_> {
         publication: &Publication<'_>,
         clearance: Clearance,
         publisher: Publisher,
-    ) -> ReasonCode {
+    ) -> Result<ReasonCode, PublishRefusal> {
         if self.core.settings.spans.is_some()
             && let Some(hop) = spans::begin(self.core, publisher.slot, publication)
         {
@@ -271,7 +336,7 @@ impl Publishing<'_> {
         clearance: Clearance,
         publisher: Publisher,
         hop: Box<Hop>,
-    ) -> ReasonCode {
+    ) -> Result<ReasonCode, PublishRefusal> {
         let traceparent = hop.traceparent();
         let properties = hop.properties(publication.properties.user, &traceparent);
         let mut message = Message::new(&Publication {
@@ -299,7 +364,7 @@ impl Publishing<'_> {
         publication: &Publication<'_>,
         clearance: Clearance,
         publisher: Publisher,
-    ) -> ReasonCode {
+    ) -> Result<ReasonCode, PublishRefusal> {
         let mut frames = std::mem::take(&mut self.core.frames);
         let mut outgoing = Outgoing::new(*publication, &mut frames);
         let outcome = self.publish_outgoing(&mut outgoing, clearance, publisher, None);
@@ -316,17 +381,17 @@ impl Publishing<'_> {
         clearance: Clearance,
         publisher: Publisher,
         hop: Option<Box<Hop>>,
-    ) -> ReasonCode {
+    ) -> Result<ReasonCode, PublishRefusal> {
         if outgoing.publication().retain && !self.retain(publisher, outgoing) {
-            return ReasonCode::QuotaExceeded;
+            return Err(PublishRefusal::RetainedLimit);
         }
         let source = Source::Publisher(clearance);
         let is_due = self.core.stages.is_due();
         if is_due || hop.is_some() || self.core.observation.is_on() {
             let stamped = self.stamped(outgoing.publication(), is_due, hop);
-            return self.route_watched(outgoing, source, publisher.slot, stamped);
+            return Ok(self.route_watched(outgoing, source, publisher.slot, stamped));
         }
-        self.router.route(self.core, outgoing, source, Unwatched)
+        Ok(self.router.route(self.core, outgoing, source, Unwatched))
     }
 
     /// Stamps a message whose turn it is, and traces one that is traced; none if it is neither.

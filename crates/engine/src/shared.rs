@@ -14,7 +14,6 @@ use super::core::Core;
 use super::inquiries::RemoteReports;
 use super::reach::Clearance;
 use super::router::Router;
-use crate::drops::DroppedMessage;
 use crate::durable::Origin;
 use crate::interest::Member;
 use crate::interest::groups::SharedGroup;
@@ -22,6 +21,7 @@ use crate::mail::{EngineMail, SharedDelivery};
 use crate::node::metrics::Counter;
 use crate::observation::{MessageOrigin, Observed};
 use crate::stages::{Stamped, Unwatched, Watch};
+use crate::undelivered::CountedMessage;
 use crate::workers::WorkerSet;
 
 /// Greatest number of members whose queues are checked for one message if the chosen member has no
@@ -378,13 +378,13 @@ impl Router {
 fn no_member_took(core: &mut Core, group: GroupId, topic: &str) {
     core.row().add(Counter::DroppedNoSharedMember, 1);
     let group = core.node.interest.group(group);
-    let dropped = DroppedMessage {
+    let dropped = CountedMessage {
         reason: "no_shared_member",
-        receiver: group.as_deref().map_or("", SharedGroup::text),
+        client: group.as_deref().map_or("", SharedGroup::text),
         topic: Some(topic),
         count: 1,
     };
-    core.drops.record(dropped, core.turn.now);
+    core.undelivered.dropped.record(dropped, core.turn.now);
     if core.observation.is_on() {
         core.observation.dropped(core.id, topic, 1);
     }

@@ -47,6 +47,9 @@ pub struct AlarmsConfig {
     /// Messages that are dropped a minute; 0 is no alarm. Default `1`: every lost message has a
     /// reason.
     pub drops: u32,
+    /// Messages that are refused to their publishers a minute, or discarded with QoS 0; 0 is no
+    /// alarm. Default `1`: a refused publisher waits, or loses the message.
+    pub refusals: u32,
 }
 
 impl Default for AlarmsConfig {
@@ -61,6 +64,7 @@ impl Default for AlarmsConfig {
             certificate: Duration::from_hours(14 * 24),
             queues: 1,
             drops: 1,
+            refusals: 1,
         }
     }
 }

@@ -18,9 +18,9 @@ pub(crate) use query::test_queries;
 pub use query::{
     AddedBan, BATCH_MESSAGES_MAX, Backlog, BansInForce, Cancellation, ClassOfTime, CleaningFigures,
     ClientConnection, ClientLogin, ClientProblem, ClientTraffic, Comparison, Condition,
-    ConnectionCounts, ConnectionDetail, Cursor, CursorError, DeliveryStage, DropPage, DropQuery,
-    DropRow, DropsAnswer, Export, Facets, Figure, Figures, FilterError, GroupAnswer, GroupQuery,
-    GroupRow, HandshakesNow, HeldContent, HeldQuery, HeldRow, Kicked, Limited, ListenerFigures,
+    ConnectionCounts, ConnectionDetail, Cursor, CursorError, DeliveryStage, DropQuery, DropRow,
+    DropsAnswer, Export, Facets, Figure, Figures, FilterError, GroupAnswer, GroupQuery, GroupRow,
+    HandshakesNow, HeldContent, HeldQuery, HeldRow, Kicked, Limited, ListenerFigures,
     ListenerState, MemberRow, NewBan, NodeFigures, OperatorMessage, Page, PlaceWait, Presence,
     ProblemSet, PublishAnswer, PublishOutcome, PublishQuestion, Published, Publisher, Queries,
     QueryError, RETAINED_BATCH_MAX, ROWS_MAX, RetainedMessage, RetainedQuery, RetainedRemoved,
@@ -32,6 +32,7 @@ pub use query::{
 };
 pub(crate) use query::{QueuedTask, TaskQueue, end_trace, restore_topic_metrics};
 pub use query::{
-    StreamNote, TOPIC_ROWS_OF_WORKER_MAX, TopicDetail, TopicFigures, TopicLast, TopicMetric,
-    TopicOrder, TopicPage, TopicQuery, TopicRow,
+    RefusalRow, StreamNote, TOPIC_HITS_MAX, TOPIC_ROWS_OF_WORKER_MAX, TopicDetail, TopicFigures,
+    TopicHits, TopicLast, TopicMetric, TopicOrder, TopicPage, TopicQuery, TopicRow,
+    UndeliveredPage, UndeliveredRow,
 };

@@ -237,7 +237,7 @@ fn drops_are_listed_by_reason_client_and_topic() {
                 assert_eq!((row.reason, row.at_most_less), ("queue_full", 0));
                 assert!(row.last_at > 1_577_836_800_000);
                 (
-                    row.receiver.to_string(),
+                    row.client.to_string(),
                     row.topic.as_deref().map(str::to_owned),
                     row.messages,
                 )
@@ -267,7 +267,7 @@ fn drops_are_listed_by_reason_client_and_topic() {
             rows.iter().map(|(_, _, count)| *count).sum::<u64>()
         };
         assert_eq!(messages(&query), 7);
-        query.receiver = Some(WildcardText::new("sl*"));
+        query.client = Some(WildcardText::new("sl*"));
         assert_eq!(messages(&query), 2);
         query.reason = Some("expired".to_owned());
         assert_eq!(messages(&query), 0);

@@ -121,6 +121,43 @@ fn a_cursor_belongs_to_one_order_and_wildcards_are_no_topic() {
 }
 
 #[test]
+fn a_search_finds_topics_of_all_workers_and_says_when_there_are_more() {
+    for workers in WORKERS {
+        let (broker, address) = start(workers, |_| {});
+        let queries = broker.queries();
+        let search = |text: &str, limit| queries.search_topics(text, limit).expect("an answer");
+        let empty = search("line", 100);
+        assert!(empty.rows.is_empty() && !empty.is_cut);
+        for number in 0..12_u8 {
+            let mut peer = Peer::connect(address, &format!("p{number}"));
+            peer.publish_acknowledged(&format!("site/{number:02}/Line3/temp"), b"1");
+            peer.publish_acknowledged("all/line", b"1");
+        }
+        let names = |text: &str, limit| {
+            let found = search(text, limit);
+            let rows = found.rows.iter();
+            let rows = rows.map(|row| (row.name.to_string(), row.figures.messages));
+            (rows.collect::<Vec<_>>(), found.is_cut)
+        };
+        let site = |number: u8| (format!("site/{number:02}/Line3"), 1);
+        let mut expected = vec![("all/line".to_owned(), 12)];
+        expected.extend((0..12).map(site));
+        assert_eq!(names("line", 100), (expected.clone(), false));
+        expected.truncate(5);
+        assert_eq!(names("LINE", 5), (expected, true));
+        assert_eq!(names("07/line", 100), (vec![site(7)], false));
+        let (found, is_cut) = names("site/+/Line3/#", 12);
+        assert_eq!((found.len(), is_cut), (12, false));
+        assert_eq!(found[0].0, "site/00/Line3/temp");
+        for wrong in ["", "a+", "#/a"] {
+            let error = queries.search_topics(wrong, 100);
+            assert!(matches!(error, Err(QueryError::Invalid(_))), "{wrong}");
+        }
+        broker.stop();
+    }
+}
+
+#[test]
 fn a_topic_that_somebody_looks_at_has_its_last_values_and_publishers() {
     for workers in WORKERS {
         let (broker, address) = start(workers, |_| {});

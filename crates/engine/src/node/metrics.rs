@@ -181,6 +181,27 @@ pub enum Counter {
     DroppedMemoryShort,
     /// Messages dropped because no member of a shared group accepted them.
     DroppedNoSharedMember,
+    /// PUBLISH packets refused because the rules or the gatekeeper deny them.
+    RefusedNotAllowed,
+    /// PUBLISH packets refused because their topic is reserved for the broker.
+    RefusedReservedTopic,
+    /// PUBLISH packets refused because their topic is too long behind the mount point.
+    RefusedTopicTooLong,
+    /// PUBLISH packets refused because the payload was too long.
+    RefusedPayloadTooLarge,
+    /// PUBLISH packets refused because no receiver had room.
+    RefusedQueuesFull,
+    /// PUBLISH packets refused because memory was short.
+    RefusedMemoryShort,
+    /// PUBLISH packets refused because of a limit of retained messages.
+    RefusedRetainedLimit,
+    /// PUBLISH packets refused because the disk was full.
+    RefusedDiskFull,
+    /// PUBLISH packets refused because a sink was full.
+    RefusedSinkFull,
+    /// Refused PUBLISH packets whose publisher was not told: QoS 0, and clients of MQTT 3.1.1 that
+    /// keep their connection.
+    RefusedUntold,
     /// Messages that were not retained because of a limit of retained messages.
     RetainedRefused,
     /// Requests refused because the storage is full or cannot be written.

@@ -20,6 +20,7 @@ mod parts;
 mod promises;
 mod queues;
 mod records;
+mod refusals;
 mod rights;
 mod rooms;
 mod sessions;

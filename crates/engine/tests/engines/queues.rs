@@ -98,12 +98,12 @@ fn a_queue_that_drops_its_oldest_messages_keeps_the_newest() {
 
 /// Reason, receiver, topic and number of the drops on a worker, in order.
 fn drops(node: &mut Node, worker: usize) -> Vec<String> {
-    let drops = node.shell.engine(worker).core.drops.iter();
+    let drops = node.shell.engine(worker).core.undelivered.dropped.iter();
     let mut lines: Vec<_> = drops
         .map(|entry| {
             let topic = entry.key.topic.as_deref().unwrap_or("-");
-            let (reason, receiver) = (entry.key.reason, &entry.key.receiver);
-            format!("{reason} {receiver} {topic} {}", entry.count)
+            let (reason, client) = (entry.key.reason, &entry.key.client);
+            format!("{reason} {client} {topic} {}", entry.count)
         })
         .collect();
     lines.sort();

@@ -205,7 +205,10 @@ impl Board {
 const fn calm_time(name: AlarmName) -> Duration {
     match name {
         AlarmName::ClockStepped => STEP_TIME,
-        AlarmName::CpuBusy | AlarmName::DropsGoingOn | AlarmName::Overload => CALM_TIME,
+        AlarmName::CpuBusy
+        | AlarmName::DropsGoingOn
+        | AlarmName::Overload
+        | AlarmName::RefusalsGoingOn => CALM_TIME,
         AlarmName::AuditLogFailing
         | AlarmName::CertificateExpired
         | AlarmName::CertificateExpiresSoon

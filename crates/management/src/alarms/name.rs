@@ -33,6 +33,7 @@ pub(crate) enum AlarmName {
     OpenFilesNearLimit,
     Overload,
     QueuesNearlyFull,
+    RefusalsGoingOn,
     ReloadFailed,
     SinkNotDelivering,
     StorageFailing,
@@ -40,7 +41,7 @@ pub(crate) enum AlarmName {
 }
 
 impl AlarmName {
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::AuditLogFailing,
         Self::CertificateExpired,
         Self::CertificateExpiresSoon,
@@ -53,6 +54,7 @@ impl AlarmName {
         Self::OpenFilesNearLimit,
         Self::Overload,
         Self::QueuesNearlyFull,
+        Self::RefusalsGoingOn,
         Self::ReloadFailed,
         Self::SinkNotDelivering,
         Self::StorageFailing,
@@ -74,6 +76,7 @@ impl AlarmName {
             Self::OpenFilesNearLimit => "open_files_near_limit",
             Self::Overload => "overload",
             Self::QueuesNearlyFull => "queues_nearly_full",
+            Self::RefusalsGoingOn => "refusals_going_on",
             Self::ReloadFailed => "reload_failed",
             Self::SinkNotDelivering => "sink_not_delivering",
             Self::StorageFailing => "storage_failing",
@@ -98,6 +101,7 @@ impl AlarmName {
             | Self::OpenFilesNearLimit
             | Self::Overload
             | Self::QueuesNearlyFull
+            | Self::RefusalsGoingOn
             | Self::ReloadFailed => Severity::Warning,
         }
     }

@@ -349,7 +349,7 @@ fn certificate(one: &CertificateSeen, seen: &Seen, thresholds: &AlarmsConfig) ->
 mod tests {
     use std::time::Duration;
 
-    use super::super::seen::{DropsSeen, ListenerSeen, SINK_TIME, SinkSeen};
+    use super::super::seen::{ListenerSeen, ReasonSeen, SINK_TIME, SinkSeen};
     use super::*;
 
     /// A broker where nothing is wrong.
@@ -464,12 +464,19 @@ mod tests {
         let sinks = |seen: &mut Seen| seen.sinks[0].stuck = SINK_TIME;
         check(sinks, "sink_not_delivering", "log");
         let drops = |seen: &mut Seen| {
-            seen.drops.push(DropsSeen {
+            seen.drops.push(ReasonSeen {
                 reason: "queue_full".to_owned(),
                 count: 1,
             });
         };
         check(drops, "drops_going_on", "");
+        let refusals = |seen: &mut Seen| {
+            seen.refusals.push(ReasonSeen {
+                reason: "not_allowed".to_owned(),
+                count: 1,
+            });
+        };
+        check(refusals, "refusals_going_on", "");
     }
 
     #[test]

@@ -18,6 +18,8 @@ const STEP_MIN: Duration = Duration::from_secs(2);
 pub(super) const SINK_TIME: Duration = Duration::from_secs(30);
 /// The beginning of the names of counters of dropped messages.
 const DROPPED: &str = "publish/messages/dropped/";
+/// The beginning of the names of counters of messages that were refused to their publishers.
+const REFUSED: &str = "publish/messages/refused/";
 
 /// A part of a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,9 +38,9 @@ impl Share {
     }
 }
 
-/// Dropped messages of one reason.
+/// Dropped or refused messages of one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct DropsSeen {
+pub(super) struct ReasonSeen {
     pub(super) reason: String,
     pub(super) count: u64,
 }
@@ -100,7 +102,9 @@ pub(super) struct Seen {
     /// `healthy`, `full` or `failing`; none without storage.
     pub(super) health: Option<&'static str>,
     pub(super) overloaded: Vec<usize>,
-    pub(super) drops: Vec<DropsSeen>,
+    pub(super) drops: Vec<ReasonSeen>,
+    /// Messages that were refused to their publishers.
+    pub(super) refusals: Vec<ReasonSeen>,
     /// None if they were not counted this time.
     pub(super) full_queues: Option<Affected>,
     pub(super) sinks: Vec<SinkSeen>,
@@ -122,6 +126,7 @@ struct Before {
     now: Now,
     cpu_millis: u64,
     drops: BTreeMap<String, u64>,
+    refusals: BTreeMap<String, u64>,
 }
 
 #[derive(Debug)]
@@ -148,7 +153,8 @@ impl Observer {
     pub(super) fn see(&mut self, now: Now, read: &Read, outside: &Outside<'_>) -> Seen {
         let figures = &read.figures;
         let cpu_millis = figures.process.cpu_millis.unwrap_or(0);
-        let drops = drops_of(figures);
+        let drops = counts_below(figures, DROPPED);
+        let refusals = counts_below(figures, REFUSED);
         let mut seen = at_one_moment(figures, &read.listeners, outside);
         seen.wall_secs = now.wall_millis / 1000;
         seen.full_queues.clone_from(&read.full_queues);
@@ -169,12 +175,14 @@ impl Observer {
                 used: cpu_millis.saturating_sub(before.cpu_millis),
                 limit: span.saturating_mul(cores as u64),
             };
-            seen.drops = more_drops(&before.drops, &drops);
+            seen.drops = more_of(&before.drops, &drops);
+            seen.refusals = more_of(&before.refusals, &refusals);
         }
         self.before = Some(Before {
             now,
             cpu_millis,
             drops,
+            refusals,
         });
         seen
     }
@@ -264,24 +272,24 @@ fn certificates(listener: &ListenerState) -> impl Iterator<Item = CertificateSee
     })
 }
 
-/// Messages that were dropped since the start, by reason.
-pub(super) fn drops_of(figures: &Figures) -> BTreeMap<String, u64> {
+/// The counters below a name, by the rest of their names.
+pub(super) fn counts_below(figures: &Figures, prefix: &str) -> BTreeMap<String, u64> {
     let counters = figures.counters.iter();
     counters
-        .filter_map(|(name, count)| Some((name.strip_prefix(DROPPED)?.to_owned(), *count)))
+        .filter_map(|(name, count)| Some((name.strip_prefix(prefix)?.to_owned(), *count)))
         .collect()
 }
 
 /// The most frequent reasons first.
-fn more_drops(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> Vec<DropsSeen> {
+fn more_of(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> Vec<ReasonSeen> {
     let more = now.iter().filter_map(|(reason, count)| {
         let count = count.saturating_sub(before.get(reason).copied().unwrap_or(0));
-        (count > 0).then(|| DropsSeen {
+        (count > 0).then(|| ReasonSeen {
             reason: reason.clone(),
             count,
         })
     });
-    let mut more: Vec<DropsSeen> = more.collect();
+    let mut more: Vec<ReasonSeen> = more.collect();
     more.sort_by_key(|drops| std::cmp::Reverse(drops.count));
     more
 }
@@ -332,7 +340,7 @@ mod tests {
         };
         let before = counts(&[("queue_full", 5), ("expired", 7)]);
         let now = counts(&[("queue_full", 6), ("expired", 7), ("too_large", 9)]);
-        let more = more_drops(&before, &now);
+        let more = more_of(&before, &now);
         let more: Vec<_> = more.iter().map(|one| (&*one.reason, one.count)).collect();
         assert_eq!(more, [("too_large", 9), ("queue_full", 1)]);
     }

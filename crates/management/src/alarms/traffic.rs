@@ -1,29 +1,29 @@
 //! The rules of messages: drops, full queues, sinks and overload.
 
-use serde_json::json;
+use std::time::Duration;
+
+use serde_json::{Value, json};
 use thrum_broker::config::AlarmsConfig;
 use thrum_figures::count;
 
 use super::affected::{Affected, remedy};
 use super::name::AlarmName;
 use super::rules::{Level, Reading, counted, holds, reading};
-use super::seen::{SINK_TIME, Seen};
+use super::seen::{ReasonSeen, SINK_TIME, Seen};
 
 /// Reasons of drops that the text names.
 const REASONS_MAX: usize = 3;
 
 /// What the rules of messages say.
 pub(super) fn readings(seen: &Seen, thresholds: &AlarmsConfig) -> Vec<Reading> {
-    let dropped: u64 = seen.drops.iter().map(|drops| drops.count).sum();
-    let millis = u64::try_from(seen.span.as_millis()).unwrap_or(u64::MAX);
-    // Counts of ten seconds are too few to be compared with a number a minute exactly.
-    let per_minute = dropped.saturating_mul(60_000).checked_div(millis.max(1));
-    let threshold = u64::from(thresholds.drops);
-    let has_drops = threshold > 0 && dropped > 0 && per_minute >= Some(threshold);
     let mut readings = vec![
         Reading {
-            level: holds(has_drops),
-            ..drops_going_on(seen, dropped)
+            level: holds(are_many(&seen.drops, seen.span, thresholds.drops)),
+            ..drops_going_on(seen)
+        },
+        Reading {
+            level: holds(are_many(&seen.refusals, seen.span, thresholds.refusals)),
+            ..refusals_going_on(seen)
         },
         overload(seen),
     ];
@@ -60,38 +60,92 @@ pub(super) fn readings(seen: &Seen, thresholds: &AlarmsConfig) -> Vec<Reading> {
     readings
 }
 
+/// Whether so many messages came to that end within a time that it is an alarm.
+fn are_many(messages: &[ReasonSeen], span: Duration, threshold: u32) -> bool {
+    let messages = sum(messages);
+    let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    // Counts of ten seconds are too few to be compared with a number a minute exactly.
+    let per_minute = messages.saturating_mul(60_000).checked_div(millis.max(1));
+    threshold > 0 && messages > 0 && per_minute >= Some(u64::from(threshold))
+}
+
+fn sum(messages: &[ReasonSeen]) -> u64 {
+    messages.iter().map(|one| one.count).sum()
+}
+
+/// The most frequent reasons: in words, with their numbers if there are several.
+fn reasons(messages: &[ReasonSeen], words: fn(&str) -> &str) -> String {
+    let first = messages.iter().take(REASONS_MAX);
+    let said = first.map(|one| match messages.len() {
+        1 => words(&one.reason).to_owned(),
+        _ => format!("{} {}", count(one.count), words(&one.reason)),
+    });
+    said.collect::<Vec<_>>().join(", ")
+}
+
+/// The arguments of an alarm about messages.
+fn arguments(messages: &[ReasonSeen], span: Duration) -> [(&'static str, Value); 3] {
+    let first = messages.iter().take(REASONS_MAX);
+    let list = first.map(|one| json!({ "reason": one.reason, "messages": one.count }));
+    [
+        ("messages", json!(sum(messages))),
+        ("seconds", json!(span.as_secs())),
+        ("reasons", list.collect()),
+    ]
+}
+
 /// Messages that are dropped, for whom and why.
-fn drops_going_on(seen: &Seen, dropped: u64) -> Reading {
-    let reasons = seen.drops.iter().take(REASONS_MAX);
-    let words: Vec<String> = reasons
-        .clone()
-        .map(|drops| match seen.drops.len() {
-            1 => reason_words(&drops.reason).to_owned(),
-            _ => format!("{} {}", count(drops.count), reason_words(&drops.reason)),
-        })
-        .collect();
-    let list = reasons.map(|drops| json!({ "reason": drops.reason, "messages": drops.count }));
+fn drops_going_on(seen: &Seen) -> Reading {
     reading(
         AlarmName::DropsGoingOn,
         Level::Over,
         format!(
             "{} dropped within {} s: {}",
-            counted(dropped, "message was", "messages were"),
+            counted(sum(&seen.drops), "message was", "messages were"),
             seen.span.as_secs(),
-            words.join(", ")
+            reasons(&seen.drops, reason_words)
         ),
         "find the clients that miss them, and the cause: a measurement of ten seconds names both",
     )
-    .with([
-        ("messages", json!(dropped)),
-        ("seconds", json!(seen.span.as_secs())),
-        ("reasons", list.collect()),
-    ])
+    .with(arguments(&seen.drops, seen.span))
     .by([
         "thrum why drops",
         "thrum clients ls --filter problem=dropping",
     ])
     .asking(["POST /api/v1/why", "GET /api/v1/drops"])
+}
+
+/// Messages that are refused to their publishers, and why.
+fn refusals_going_on(seen: &Seen) -> Reading {
+    reading(
+        AlarmName::RefusalsGoingOn,
+        Level::Over,
+        format!(
+            "{} refused to publishers within {} s: {}",
+            counted(sum(&seen.refusals), "message was", "messages were"),
+            seen.span.as_secs(),
+            reasons(&seen.refusals, refusal_words)
+        ),
+        "find the publishers and the cause: what was refused is listed by client and topic",
+    )
+    .with(arguments(&seen.refusals, seen.span))
+    .asking(["GET /api/v1/refused-publishes"])
+}
+
+/// A reason of a refusal in words.
+fn refusal_words(reason: &str) -> &str {
+    match reason {
+        "not_allowed" => "the rules deny them",
+        "reserved_topic" => "the topic is reserved for the broker",
+        "topic_too_long" => "the topic is too long behind the mount point",
+        "payload_too_large" => "larger than limits.max_payload",
+        "queues_full" => "the queues of all receivers are full",
+        "memory_short" => "memory is short",
+        "retained_limit" => "a limit of retained messages is reached",
+        "disk_full" => "the disk is full",
+        "sink_full" => "a sink is full",
+        other => other,
+    }
 }
 
 /// A reason of a drop in words.
@@ -177,10 +231,7 @@ fn queues_nearly_full(full: &Affected) -> Reading {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::super::affected::AffectedClient;
-    use super::super::seen::DropsSeen;
     use super::*;
 
     fn calm() -> Seen {
@@ -257,7 +308,7 @@ mod tests {
     fn drops_are_told_in_words_and_blamed_on_no_client() {
         let mut seen = calm();
         seen.full_queues = Some(affected(1, Some(480), 100));
-        seen.drops = vec![DropsSeen {
+        seen.drops = vec![ReasonSeen {
             reason: "queue_full".to_owned(),
             count: 4550,
         }];
@@ -269,5 +320,30 @@ mod tests {
         assert_eq!(one.arguments["reasons"][0]["reason"], "queue_full");
         assert_eq!(one.arguments["messages"], 4550);
         assert!(!format!("{one:?}").contains("archive"), "{one:?}");
+    }
+
+    #[test]
+    fn refused_messages_are_told_apart_from_dropped_ones() {
+        let mut seen = calm();
+        let refused = |reason: &str, count| ReasonSeen {
+            reason: reason.to_owned(),
+            count,
+        };
+        assert_eq!(
+            said(&seen, AlarmName::RefusalsGoingOn).level,
+            Level::Over,
+            "nothing was refused"
+        );
+        seen.refusals = vec![refused("queues_full", 4550), refused("not_allowed", 2)];
+        let one = said(&seen, AlarmName::RefusalsGoingOn);
+        assert_eq!(one.level, Level::Holds);
+        assert_eq!(
+            one.what,
+            "4 552 messages were refused to publishers within 10 s: \
+             4 550 the queues of all receivers are full, 2 the rules deny them"
+        );
+        assert_eq!(one.arguments["messages"], 4552);
+        assert_eq!(one.arguments["reasons"][1]["reason"], "not_allowed");
+        assert_eq!(said(&seen, AlarmName::DropsGoingOn).level, Level::Over);
     }
 }

@@ -51,6 +51,10 @@ pub struct ClientDetail {
     /// Messages that were not sent to it, by reason, without those of QoS 0 that were published
     /// while it was disconnected.
     pub dropped: Vec<Dropped>,
+    /// Messages from it that were refused, by reason, as in
+    /// `$SYS/broker/publish/messages/refused`; since its session or the broker began.
+    #[serde(default)]
+    pub refused: Vec<Dropped>,
 }
 
 /// Limits of a client, beside that of its queue.
@@ -95,10 +99,10 @@ pub struct Queue {
     pub bytes: u64,
 }
 
-/// Messages that were dropped for one reason.
+/// Messages that were dropped, or refused, for one reason.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Dropped {
-    /// The reason, as in `$SYS/broker/publish/messages/dropped`.
+    /// The reason, as in `$SYS/broker/publish/messages/dropped` or `…/refused`.
     pub reason: String,
     /// Number of messages.
     pub messages: u64,
@@ -264,7 +268,6 @@ fn per_second(count: u64, millis: u64) -> f64 {
 
 impl From<SessionDetail> for ClientDetail {
     fn from(detail: SessionDetail) -> Self {
-        let dropped = detail.dropped.into_iter();
         let subscriptions = detail.subscriptions.into_iter();
         Self {
             client: detail.row.into(),
@@ -281,14 +284,20 @@ impl From<SessionDetail> for ClientDetail {
             rates: None,
             will: detail.will.map(Will::from),
             subscription_list: subscriptions.map(Subscription::from).collect(),
-            dropped: dropped
-                .map(|(reason, messages)| Dropped {
-                    reason: reason.to_owned(),
-                    messages,
-                })
-                .collect(),
+            dropped: by_reason(detail.dropped),
+            refused: by_reason(detail.refused),
         }
     }
+}
+
+fn by_reason(counts: Vec<(&'static str, u64)>) -> Vec<Dropped> {
+    let counts = counts.into_iter();
+    counts
+        .map(|(reason, messages)| Dropped {
+            reason: reason.to_owned(),
+            messages,
+        })
+        .collect()
 }
 
 impl From<ConnectionDetail> for Connection {

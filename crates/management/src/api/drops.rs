@@ -92,7 +92,7 @@ pub(super) async fn list(
     let (limit, cursor) = page(parameters.limit, parameters.cursor.as_deref())?;
     let query = DropQuery {
         reason: parameters.reason,
-        receiver: parameters.client.as_deref().map(WildcardText::new),
+        client: parameters.client.as_deref().map(WildcardText::new),
         topic: parameters.topic,
         limit,
         cursor,
@@ -132,7 +132,7 @@ impl From<DropRow> for Drops {
     fn from(row: DropRow) -> Self {
         Self {
             reason: row.reason.to_owned(),
-            client_id: row.receiver.into(),
+            client_id: row.client.into(),
             topic: row.topic.map(Into::into),
             messages: row.messages,
             at_most_less: row.at_most_less,

@@ -28,6 +28,7 @@ mod precondition;
 mod problem;
 mod publish;
 mod refusals;
+mod refused_publishes;
 mod request;
 mod retained;
 mod retained_line;
@@ -111,6 +112,7 @@ pub use operating::{
 };
 pub use problem::Problem;
 pub use publish::{Batch, BatchItem, Message, Outcome, Published, PublishedBatch};
+pub use refused_publishes::{RefusedForReason, RefusedPublishPage, RefusedPublishes};
 pub use retained::{Publisher, Retained, RetainedDetail, RetainedPage};
 pub use retained_line::{LineProperties, RetainedLine};
 pub use retained_transfer::{Imported, RetainedRemoval};
@@ -119,7 +121,7 @@ pub use status::{Connections, Listener, Memory, Status};
 pub use subscriptions::{Subscription, SubscriptionPage};
 pub use timeline::{Cause, Event, NewConnection, Refusal, SessionEnding, Timeline, TimelineEvent};
 pub use topic_metrics::{NewTopicMetric, TopicMetric, TopicMetricList};
-pub use topics::{Topic, TopicInFull, TopicMessage, TopicPage, TopicPublisher};
+pub use topics::{Topic, TopicHits, TopicInFull, TopicMessage, TopicPage, TopicPublisher};
 pub(crate) use why::quoted;
 pub use why::{
     DropCauses, DropsState, LatencyCauses, LatencyState, NotCause, Why, WhyCause, WhyQuestion,
@@ -237,6 +239,7 @@ fn client_routes(routes: Routes) -> Routes {
         .scoped(read, routes!(subscriptions::list))
         .scoped(read, routes!(groups::list))
         .scoped(read, routes!(drops::list))
+        .scoped(read, routes!(refused_publishes::list))
         .scoped(read, routes!(slow::list))
         .scoped(read, routes!(why::show))
 }
@@ -248,6 +251,7 @@ fn live_routes(routes: Routes) -> Routes {
         .logged_in(routes!(stream::show))
         .scoped(metrics, routes!(history::show))
         .scoped(clients, routes!(topics::list))
+        .scoped(clients, routes!(topics::search))
         .scoped(clients, routes!(topics::show))
         .scoped(metrics, routes!(topic_metrics::list))
         .scoped(

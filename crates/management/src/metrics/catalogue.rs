@@ -159,7 +159,7 @@ const CLIENTS: [Entry; 16] = [
     ),
 ];
 
-const MESSAGES: [Entry; 14] = [
+const MESSAGES: [Entry; 16] = [
     counter(
         "thrum_messages_received",
         "PUBLISH packets received from clients.",
@@ -174,6 +174,16 @@ const MESSAGES: [Entry; 14] = [
         "thrum_messages_dropped",
         "Messages not delivered to one receiver, by reason.",
         Source::Below("reason", "publish/messages/dropped/"),
+    ),
+    counter(
+        "thrum_publishes_refused",
+        "PUBLISH packets that were refused or discarded instead of routed, by reason.",
+        Source::Below("reason", "publish/messages/refused/"),
+    ),
+    counter(
+        "thrum_publishes_refused_untold",
+        "Of these, those whose publisher does not know it: QoS 0, and MQTT 3.1.1.",
+        Source::One("publish/messages/refused_untold"),
     ),
     counter(
         "thrum_messages_held",

@@ -46,7 +46,7 @@ export interface Known {
 }
 
 /** Where the cure of an alarm is, one click away. */
-export type Cure = 'certificates' | 'reload' | 'drops' | 'queues' | 'clients' | 'why' | 'none';
+export type Cure = 'certificates' | 'reload' | 'drops' | 'refused' | 'queues' | 'clients' | 'why' | 'none';
 
 const NAMES: readonly ProblemName[] = ['dropping', 'slow', 'queue', 'limited', 'near_limit'];
 
@@ -139,6 +139,8 @@ export function cureOf(alarm: string): Cure {
       return 'reload';
     case 'drops_going_on':
       return 'drops';
+    case 'refusals_going_on':
+      return 'refused';
     case 'queues_nearly_full':
       return 'queues';
     case 'connections_near_limit':

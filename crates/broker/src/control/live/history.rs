@@ -55,7 +55,7 @@ const fn figure(name: &'static str, unit: LiveUnit) -> LiveFigure {
 }
 
 /// The figures, by their places in [`LiveSecond::values`].
-pub const LIVE_FIGURES: [LiveFigure; 40] = [
+pub const LIVE_FIGURES: [LiveFigure; 41] = [
     figure("clients", LiveUnit::Count),
     figure("sessions", LiveUnit::Count),
     figure("subscriptions", LiveUnit::Count),
@@ -80,6 +80,7 @@ pub const LIVE_FIGURES: [LiveFigure; 40] = [
     figure("drops_memory_short", LiveUnit::PerSecond),
     figure("drops_no_shared_member", LiveUnit::PerSecond),
     figure("drops_retained_refused", LiveUnit::PerSecond),
+    figure("publishes_refused", LiveUnit::PerSecond),
     figure("delivery_p50_ms", LiveUnit::Millis),
     figure("delivery_p99_ms", LiveUnit::Millis),
     figure("cpu_percent", LiveUnit::Percent),
@@ -117,7 +118,7 @@ const DELIVERY_RANGES_NS: [u64; 11] = [
 const FIGURES: usize = LIVE_FIGURES.len();
 
 const _: () = assert!(
-    FIGURES == 4 + RATES.len() + 1 + DROPS.len() + 4 + DELIVERY_RANGES_NS.len() + 1,
+    FIGURES == 4 + RATES.len() + 1 + DROPS.len() + 1 + 4 + DELIVERY_RANGES_NS.len() + 1,
     "a figure for each of them"
 );
 
@@ -165,6 +166,7 @@ impl Pulse {
             .chain(rates.map(|(now, before)| rate(*now, *before)))
             .chain([rate(self.dropped, earlier.dropped)])
             .chain(drops.map(|(now, before)| rate(*now, *before)))
+            .chain([rate(self.publishes_refused, earlier.publishes_refused)])
             .chain([p50, p99, cpu, self.memory_bytes.map_or(f64::NAN, as_real)])
             .chain(ranges.into_iter().flatten().map(|count| rate(count, 0)));
         let mut values = [f32::NAN; FIGURES];
@@ -269,6 +271,7 @@ mod tests {
             rates: [secs * 10; RATES.len()],
             drops: [secs * 2; DROPS.len()],
             dropped: secs * 5,
+            publishes_refused: secs * 3,
             cpu_millis: Some(secs * 250),
             memory_bytes: Some(1 << 20),
             deliveries: None,
@@ -294,6 +297,7 @@ mod tests {
         is(value(&second, "drops"), 5.0);
         is(value(&second, "drops_queue_full"), 2.0);
         is(value(&second, "drops_retained_refused"), 2.0);
+        is(value(&second, "publishes_refused"), 3.0);
         is(value(&second, "cpu_percent"), 25.0);
         is(value(&second, "memory_bytes"), 1_048_576.0);
         assert!(

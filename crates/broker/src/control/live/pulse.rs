@@ -7,7 +7,7 @@ use thrum_engine::stages::{MessageStage, StageSeries};
 
 use crate::control::query::QuerySender;
 use crate::process::process_figures;
-use crate::sys_topics::{DROPS, dropped};
+use crate::sys_topics::{DROPS, dropped, refused};
 
 /// Counters since the start and gauges, at one moment.
 #[derive(Clone, Debug)]
@@ -27,6 +27,7 @@ pub struct Pulse {
     pub(super) rates: [u64; RATES.len()],
     pub(super) drops: [u64; DROPS.len()],
     pub(super) dropped: u64,
+    pub(super) publishes_refused: u64,
     pub(super) cpu_millis: Option<u64>,
     /// Resident memory in bytes.
     pub memory_bytes: Option<u64>,
@@ -59,6 +60,7 @@ pub(super) fn pulse(sender: &QuerySender) -> Pulse {
         rates: RATES.map(|counter| metrics.total(counter)),
         drops: DROPS.map(|(_, counter)| metrics.total(counter)),
         dropped: dropped(metrics),
+        publishes_refused: refused(metrics),
         cpu_millis: process.cpu_millis,
         memory_bytes: process.resident_bytes,
         deliveries: node.state.stages.merged_series(MessageStage::Broker),

@@ -26,6 +26,7 @@ pub(super) enum Listing {
     Drops = 7,
     /// The number of the order and the direction follow.
     Topics = 8,
+    Refusals = 9,
 }
 
 /// The position in a listing where the next page begins. It is valid until the node ends.

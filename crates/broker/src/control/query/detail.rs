@@ -52,6 +52,8 @@ pub struct SessionDetail {
     /// Messages that the session did not get since it began, or since the start of the broker, by
     /// reason; without those with QoS 0 that arrived while the client was disconnected.
     pub dropped: Vec<(&'static str, u64)>,
+    /// Messages of the client that were refused in the same time, by reason.
+    pub refused: Vec<(&'static str, u64)>,
 }
 
 /// Limits of a session and its connection, beside that of its queue.
@@ -209,6 +211,10 @@ fn detail(traffic: &mut Traffic, slot: Slot) -> SessionDetail {
         dropped: client
             .dropped()
             .map(|(reason, count)| (drop_reason_name(reason), count))
+            .collect(),
+        refused: client
+            .refused()
+            .map(|(reason, count)| (reason.name(), count))
             .collect(),
     }
 }

@@ -12,7 +12,6 @@ mod committing;
 mod connections;
 mod cursor;
 mod detail;
-mod drops;
 mod explain;
 mod export;
 mod facets;
@@ -37,8 +36,10 @@ mod tasks;
 pub(crate) mod test_queries;
 mod timeline;
 mod topic_metrics;
+mod topic_search;
 mod topics;
 mod trace;
+mod undelivered;
 mod unsorted;
 mod waiting;
 mod wildcard;
@@ -51,7 +52,6 @@ pub use columns::SortKey;
 pub use connections::ConnectionCounts;
 pub use cursor::{Cursor, CursorError};
 pub use detail::{ConnectionDetail, Limited, SessionDetail, SessionLimits, WillDetail};
-pub use drops::{DropPage, DropQuery, DropRow};
 pub use explain::{DropsAnswer, GroupAnswer, PublishAnswer, PublishQuestion, SubscribeQuestion};
 pub use export::{Export, SpanTaker};
 pub use facets::{Facets, UserCount};
@@ -84,11 +84,13 @@ pub use timeline::{Timeline, TimelineEvent};
 pub(super) use topic_metrics::SettingLater;
 pub use topic_metrics::TopicMetric;
 pub(crate) use topic_metrics::restore_topic_metrics;
+pub use topic_search::{TOPIC_HITS_MAX, TopicHits};
 pub use topics::{
     TOPIC_ROWS_OF_WORKER_MAX, TopicDetail, TopicFigures, TopicLast, TopicOrder, TopicPage,
     TopicQuery, TopicRow,
 };
 pub(crate) use trace::end_trace;
+pub use undelivered::{DropQuery, DropRow, RefusalRow, UndeliveredPage, UndeliveredRow};
 pub use waiting::{
     ClientConnection, ClientTraffic, HandshakesNow, PlaceWait, WaitPlace, Waiting, WaitingClient,
     WaitingSubject,
@@ -99,6 +101,7 @@ use super::Control;
 use super::live::Live;
 use crate::trace::{LiveTrace, TraceRequest};
 use thrum_engine::explain::SubscribeExplained;
+use thrum_engine::refusals::Refusal;
 use thrum_protection::Subject;
 
 /// Rows of a page at most.
@@ -185,6 +188,12 @@ impl Queries {
         facets::facets(&self.0, filter)
     }
 
+    /// Searches the observed topics for a text or a filter with wildcards, up to `limit` of them and
+    /// [`TOPIC_HITS_MAX`].
+    pub fn search_topics(&self, text: &str, limit: usize) -> Result<TopicHits, QueryError> {
+        topic_search::search(&self.0, text, limit)
+    }
+
     /// Lists the messages that a session holds for its client: those in flight, then its queue.
     /// None if no session has that client identifier.
     pub fn held(&self, query: &HeldQuery) -> Result<Option<Page<HeldRow>>, QueryError> {
@@ -197,8 +206,14 @@ impl Queries {
     }
 
     /// Lists dropped messages by reason, client and topic, the most frequent first.
-    pub fn drops(&self, query: &DropQuery) -> Result<DropPage, QueryError> {
-        drops::drops(&self.0, query)
+    pub fn drops(&self, query: &DropQuery) -> Result<UndeliveredPage<&'static str>, QueryError> {
+        undelivered::list(&self.0, query)
+    }
+
+    /// Lists messages that were refused to their publishers by reason, client and topic, the most
+    /// frequent first.
+    pub fn refusals(&self, query: &DropQuery) -> Result<UndeliveredPage<Refusal>, QueryError> {
+        undelivered::list(&self.0, query)
     }
 
     /// One session in full; none if no session has that client identifier.

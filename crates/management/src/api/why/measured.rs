@@ -512,7 +512,7 @@ fn disk(before: &Figures, after: &Figures) -> Option<DiskWork> {
 /// What was dropped meanwhile, at least: a combination that took the place of another one has
 /// inherited its number, which is not counted.
 fn drops(before: &[DropRow], after: &[DropRow]) -> Vec<DroppedMessages> {
-    let key = |row: &DropRow| (row.reason, row.receiver.clone(), row.topic.clone());
+    let key = |row: &DropRow| (row.reason, row.client.clone(), row.topic.clone());
     let own = |row: &DropRow| row.messages.saturating_sub(row.at_most_less);
     let earlier: BTreeMap<_, u64> = before.iter().map(|row| (key(row), own(row))).collect();
     // Combinations behind the last row may have had as many.
@@ -522,7 +522,7 @@ fn drops(before: &[DropRow], after: &[DropRow]) -> Vec<DroppedMessages> {
         .iter()
         .map(|row| DroppedMessages {
             reason: row.reason,
-            client_id: row.receiver.clone().into(),
+            client_id: row.client.clone().into(),
             topic: row.topic.clone().map(Into::into),
             messages: own(row).saturating_sub(earlier.get(&key(row)).copied().unwrap_or(unlisted)),
         })
@@ -601,7 +601,7 @@ mod tests {
     fn dropped(client: &str, messages: u64, at_most_less: u64) -> DropRow {
         DropRow {
             reason: "queue_full",
-            receiver: client.into(),
+            client: client.into(),
             topic: Some("t".into()),
             messages,
             at_most_less,

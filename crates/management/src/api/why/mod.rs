@@ -234,7 +234,7 @@ impl WhyQuestion {
     }
 
     fn drops(&self) -> DropQuery {
-        let receiver = self.client.as_deref().map(|client| {
+        let client = self.client.as_deref().map(|client| {
             let name = known_name(client);
             if name.len() == client.len() {
                 WildcardText::new(name)
@@ -243,7 +243,7 @@ impl WhyQuestion {
             }
         });
         DropQuery {
-            receiver,
+            client,
             topic: self.topic.clone(),
             limit: ROWS_MAX,
             ..DropQuery::default()
@@ -353,7 +353,7 @@ async fn read(
         Ok((waiting, mut drops)) => {
             if let Some(client) = &question.client {
                 // A star in the identifier stands for itself here.
-                drops.retain(|row| known_name(&row.receiver) == known_name(client));
+                drops.retain(|row| known_name(&row.client) == known_name(client));
             }
             (Some(waiting), drops)
         }
