@@ -51,6 +51,7 @@ export const OPERATIONS: Readonly<Record<string, string>> = {
   fetch_benchmark_file:
     '读取测试的文件：`report.html`、`report.md`、`result.json`、`series.csv`、`run.toml`、`latency.hgrm`、`junit.xml` 或 `env.json`。',
   list_benchmark_samples: '查看测试的样本，每秒一个，一次最多 600 个；用 `next` 继续读取。',
+  change_benchmark: '更改正在进行的测试：速率、长度或备注。每次更改都会成为样本和报告中的标记。',
   stop_benchmark: '提前结束测试。报告仍会写出，完成后由 `GET` 显示。',
   list_benchmark_scenarios: '列出目录中适用于单个服务器的场景。',
   list_clients: '列出客户端，可以过滤和排序。',
@@ -106,6 +107,7 @@ export const OPERATIONS: Readonly<Record<string, string>> = {
   publish_message: '发布一条消息。',
   publish_batch: '按顺序发布多条消息；有一条无效时全部不发布。',
   remove_retained: '删除匹配过滤器的保留消息，不通知订阅者。',
+  list_refused_publishes: '列出被拒绝的发布，按原因、客户端和主题。',
   list_retained: '列出保留消息，不含内容，按存储的顺序。',
   export_retained: '导出匹配过滤器的保留消息，每行一个 JSON。',
   import_retained: '导入请求体中的保留消息，每行一个 JSON，不通知订阅者。',
@@ -125,6 +127,7 @@ export const OPERATIONS: Readonly<Record<string, string>> = {
   remove_topic_metric: '不再统计过滤器的消息。',
   list_topic_metrics: '列出统计消息的过滤器及其数值。',
   add_topic_metric: '统计匹配过滤器的消息，从现在起，重启后也继续。',
+  search_topics: '在所有层级中搜索主题，按主题的一部分或过滤器。',
   list_topics: '列出某一层级下的主题及其数值，从第一次请求开始统计。',
   show_topic: '查看主题及其最近的值、发布者和订阅者。',
   trace_packets: '跟踪客户端、地址或主题的报文若干秒。',
