@@ -28,8 +28,8 @@ const FORMS: readonly (readonly [RegExp, (...parts: string[]) => string])[] = [
   ],
   [
     /^(all|up to \S+) of (\S+) (\S+) may be the generator's: (.+)$/,
-    (part, name, seen, cause = '') =>
-      `${name} ${seen} 中${part === 'all' ? '的全部' : `最多 ${(part ?? '').slice(6)} `}可能来自负载发生器：${causeOf(cause)}`,
+    (part = '', name, seen, cause = '') =>
+      `${name} ${seen} 中${part === 'all' ? '的全部' : `最多 ${part.slice(6)} `}可能来自负载发生器：${causeOf(cause)}`,
   ],
   [/^how much of (\S+) may be the generator's is not known$/, (name) => `${name} 中有多少来自负载发生器未知`],
   [

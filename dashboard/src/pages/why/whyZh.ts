@@ -109,20 +109,20 @@ function routing(found: Evidence): string {
   if (route === null) return '没有测量到消息';
   const receivers = found.number('receivers_per_message');
   const each = receivers === null ? '' : `；每条消息 ${figure(receivers)} 个接收者`;
-  return `查找接收者${mean(route)}，写给之前的接收者${mean(found.number('fan_out_ms'))}${each}`;
+  return `查找接收者：${mean(route)}，写给之前的接收者：${mean(found.number('fan_out_ms'))}${each}`;
 }
 
 function mailboxes(found: Evidence): string {
   if (found.number('workers') === 1) return '只有 1 个工作线程，消息不需要转交';
   const way = mean(found.number('mail_ms'));
-  return `转交到另一个工作线程${way}，目前有 ${count(found.number('mail'))} 条消息在转交${alsoWaiting(found, '等待繁忙的工作线程')}`;
+  return `转交到另一个工作线程：${way}，目前有 ${count(found.number('mail'))} 条消息在转交${alsoWaiting(found, '等待繁忙的工作线程')}`;
 }
 
 function authorization(found: Evidence): string {
   const asked = found.number('asked') ?? 0;
   const late = found.number('timeouts') ?? 0;
   return [
-    `作出决定${mean(found.number('decision_ms'))}`,
+    `作出决定：${mean(found.number('decision_ms'))}`,
     asked > 0 ? `；询问后端 ${count(asked)} 次` : '',
     late > 0 ? `，其中 ${count(late)} 次没有及时应答` : '',
     alsoWaiting(found, '等待后端'),
