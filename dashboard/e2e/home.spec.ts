@@ -32,7 +32,7 @@ test('a broker that is gone is not called well on any page', async ({ page }) =>
   await signIn(page, broker);
   await expect(page.getByRole('heading', { name: 'Healthy.' })).toBeVisible();
   // Each page is open while the broker ends.
-  const places = ['topics', 'clients', 'clients/plant-a', 'messages', 'messages/groups', 'admin/listeners'];
+  const places = ['topics', 'clients', 'clients/plant-a', 'messages', 'admin/listeners'];
   const pages = [page];
   for (const place of places) {
     const other = await page.context().newPage();
