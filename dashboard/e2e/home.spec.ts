@@ -32,7 +32,7 @@ test('a broker that is gone is not called well on any page', async ({ page }) =>
   await signIn(page, broker);
   await expect(page.getByRole('heading', { name: 'Healthy.' })).toBeVisible();
   // Each page is open while the broker ends.
-  const places = ['topics', 'clients', 'clients/plant-a', 'messages', 'messages/groups', 'admin/listeners'];
+  const places = ['topics', 'clients', 'clients/plant-a', 'messages', 'admin/listeners'];
   const pages = [page];
   for (const place of places) {
     const other = await page.context().newPage();
@@ -111,5 +111,23 @@ test('the chart of the flow and the tiles show the same rates', async ({ page })
     expect(shown.legend).toEqual(shown.tiles);
   }
   clearInterval(sending);
+  client.close();
+});
+
+test('a large screen has a third list, and taller charts', async ({ page }) => {
+  await page.setViewportSize({ width: 3840, height: 2160 });
+  const client = await Client.connect(broker.mqttPort, 'plant-a');
+  await signIn(page, broker);
+  const events = page.getByRole('region', { name: 'Last events' });
+  await expect(events.getByText('The broker started')).toBeVisible();
+  const tops = (name: string) =>
+    page.getByRole('region', { name }).evaluate((one) => one.getBoundingClientRect().top);
+  expect(await tops('Last events')).toBe(await tops('Broker'));
+  expect(await tops('Last events')).toBe(await tops('Most active'));
+  const flow = page.getByRole('region', { name: 'Flow' });
+  expect(await flow.evaluate((one) => one.clientHeight)).toBeGreaterThan(380);
+  await accessible(page);
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await expect(events).toHaveCount(0);
   client.close();
 });
