@@ -170,6 +170,15 @@ const chinese: Catalogue<keyof typeof english> = {
   'drop.no_shared_member': '共享组成员都未接收',
   'drop.retained_refused': '达到保留消息上限',
   'drop.publish_denied': '发布被拒绝',
+  'refusal.not_allowed': '规则禁止',
+  'refusal.reserved_topic': '服务器的主题',
+  'refusal.topic_too_long': '主题过长',
+  'refusal.payload_too_large': '载荷过大',
+  'refusal.queues_full': '没有接收者有空间',
+  'refusal.memory_short': '内存不足',
+  'refusal.retained_limit': '达到保留消息上限',
+  'refusal.disk_full': '存储已满',
+  'refusal.sink_full': '数据出口已满',
   'keys.title': '快捷键',
 };
 

@@ -60,6 +60,7 @@ export default {
   's.messages': 'Messages',
   's.messages.text': '{received} from it, {sent} to it',
   's.dropped': 'Dropped',
+  's.refused': 'Refused to it',
   's.will': 'Will',
   's.will.text': 'on {topic}, QoS {qos}',
   's.tcp': 'Line',

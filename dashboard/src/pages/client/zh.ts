@@ -62,6 +62,7 @@ const chinese: Catalogue<keyof typeof english> = {
   's.messages': '消息',
   's.messages.text': '来自它 {received}，发给它 {sent}',
   's.dropped': '丢弃',
+  's.refused': '拒绝它的发布',
   's.will': '遗嘱',
   's.will.text': '主题 {topic}，QoS {qos}',
   's.tcp': '线路',

@@ -131,6 +131,10 @@ const TOLD: Readonly<Record<string, (values: Values, alarm: Alarm) => Told>> = {
     fix: '找出原因；限制发布者的速率，或使用更多核心',
   }),
   queues_nearly_full: (values) => queues(values),
+  refusals_going_on: (values) => ({
+    what: `${values.count('seconds')} 秒内拒绝了 ${values.count('messages')} 条发布`,
+    fix: '找出这些发布者和原因：被拒绝的发布按客户端和主题列出',
+  }),
   reload_failed: (values) => ({
     what: `配置未能重新加载，之前的配置仍然有效：${values.text('reason')}`,
     fix: '更正后重新加载',

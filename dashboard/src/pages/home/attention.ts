@@ -27,7 +27,7 @@ export type Item =
   | { kind: 'open'; state: 'info' };
 
 /** Where the cure of an alarm is, one click away. */
-export type Cure = 'certificates' | 'reload' | 'drops' | 'queues' | 'clients' | 'why' | 'none';
+export type Cure = 'certificates' | 'reload' | 'drops' | 'refused' | 'queues' | 'clients' | 'why' | 'none';
 
 const RANK = { bad: 0, warn: 1, info: 2 } as const;
 const STATES = { dropping: 'bad', slow: 'warn', queue: 'warn', limited: 'info', near_limit: 'info' } as const;
@@ -99,6 +99,8 @@ export function cureOf(alarm: string): Cure {
       return 'reload';
     case 'drops_going_on':
       return 'drops';
+    case 'refusals_going_on':
+      return 'refused';
     case 'queues_nearly_full':
       return 'queues';
     case 'connections_near_limit':

@@ -19,10 +19,10 @@ const alarm = (name: string, severity: string) => ({
 describe('alarms in Chinese', () => {
   const known = Object.keys(chinese).filter((key) => /^alarm\.[a-z_]+$/.test(key));
   test('each has a sentence of its own, with its figures', () => {
-    expect(known).toHaveLength(16);
+    expect(known).toHaveLength(17);
     const said = known.map((key) => told(alarm(key.slice('alarm.'.length), 'warning')));
     expect(said).not.toContain(null);
-    expect(new Set(said.map((one) => one?.what)).size).toBe(16);
+    expect(new Set(said.map((one) => one?.what)).size).toBe(17);
   });
   test('a full queue of one client that is away is told apart from others', () => {
     const one = { clients: 1, client_id: 'a', queued_messages: 1000, queue_limit: 1000, queue_percent: 100 };
@@ -87,6 +87,7 @@ describe('what needs attention', () => {
     expect(ranked([], [{ value: 'slow', clients: 0 }])).toEqual([]));
   test('knows the cure, and nothing for alarms of later versions', () => {
     expect(cureOf('certificate_expired')).toBe('certificates');
+    expect(cureOf('refusals_going_on')).toBe('refused');
     expect(cureOf('something_new')).toBe('none');
   });
 });

@@ -47,6 +47,35 @@ export default {
     '**Or share the work.** Several members of a group `$share/GROUP/FILTER` have a queue each.',
   'cure.queue_full.3': '**Or hold more.** Raise `limits.client.queue`, if the client catches up later.',
   'cure.other': '**Measure for ten seconds.** The page “Why is it slow?” names the cause and its cure.',
+  refused: 'Refused to publishers',
+  'refused.none': 'No message was refused to its publisher since the broker started.',
+  'refused.what':
+    'A refused message reaches nobody. It is not dropped: a publisher that is told still has it, and may send it again. If the queues of its receivers were full, it is counted above as well.',
+  'refused.told': '**Refused: {n}, and the publishers know it.**',
+  'refused.some':
+    '**Refused: {n}.** The publishers do not know it of {untold}: QoS 0 has no answer, and MQTT 3.1.1 has no code for it.',
+  'refused.now': '{n} {n|is|are} refused each second now.',
+  'refused.reason': 'Refused by reason',
+  'refused.publisher': 'Refused by publisher',
+  'refused.open': 'Open {id}',
+  'refused.cure.not_allowed':
+    '**The rules deny it.** “May it publish to…?” on the page of the client names the rule that decides.',
+  'refused.cure.reserved_topic':
+    '**The topic belongs to the broker.** Let the client publish elsewhere than below `$SYS`, `$share`, `$queue` and `$events`.',
+  'refused.cure.topic_too_long':
+    '**The topic is too long.** With the mount point of the listener it has more than 65,535 bytes.',
+  'refused.cure.payload_too_large':
+    '**The payload is too large.** Send less in one message, or raise `limits.max_payload`.',
+  'refused.cure.queues_full':
+    '**No receiver has room.** Let the receivers take more (they are above, among those that miss messages), or let publishers wait: `limits.client.queue_policy` is `hold`.',
+  'refused.cure.memory_short':
+    '**Memory is short.** End sessions with long queues, or raise `limits.memory` if the machine has more.',
+  'refused.cure.retained_limit':
+    '**No more is retained.** Delete retained messages that nobody needs, or raise `limits.retained_messages`, `limits.retained_bytes` or `limits.retained_payload`.',
+  'refused.cure.disk_full':
+    '**The storage is full.** Make room on the disk of `node.data_dir`, end old sessions, or raise `storage.max_disk` and restart.',
+  'refused.cure.sink_full':
+    '**A sink is full and refuses.** Its target does not take what it sends: the page Data says more. With `when_full = "drop"` publishers go on, and the sink misses messages.',
   'ret.filter': 'MQTT filter of topics',
   'ret.hint': 'MQTT filter, such as site/+/line3/#',
   'ret.topic': 'Topic',

@@ -46,6 +46,32 @@ const chinese: Catalogue<keyof typeof english> = {
   'cure.queue_full.2': '**或者分担。**共享组 `$share/GROUP/FILTER` 的每个成员各有一个队列。',
   'cure.queue_full.3': '**或者保留更多。**如果客户端以后能赶上，提高 `limits.client.queue`。',
   'cure.other': '**测量十秒。**“为什么慢？”页面说明原因和解决办法。',
+  refused: '拒绝的发布',
+  'refused.none': '服务器启动以来没有拒绝任何发布。',
+  'refused.what':
+    '被拒绝的消息不会到达任何人。它没有被丢弃：得知拒绝的发布者仍保有它，可以再次发送。如果是接收者的队列已满，上方也会计入。',
+  'refused.told': '**拒绝了 {n} 条，发布者都知道。**',
+  'refused.some':
+    '**拒绝了 {n} 条。**其中 {untold} 条发布者不知道：QoS 0 没有应答，MQTT 3.1.1 没有相应的原因码。',
+  'refused.now': '目前每秒拒绝 {n} 条。',
+  'refused.reason': '拒绝，按原因',
+  'refused.publisher': '拒绝，按发布者',
+  'refused.open': '打开 {id}',
+  'refused.cure.not_allowed': '**规则禁止。**客户端页面上的“可以发布到…？”会指出起决定作用的规则。',
+  'refused.cure.reserved_topic':
+    '**主题属于服务器。**让客户端发布到 `$SYS`、`$share`、`$queue` 和 `$events` 以外的主题。',
+  'refused.cure.topic_too_long': '**主题过长。**加上监听器的挂载点后超过 65,535 字节。',
+  'refused.cure.payload_too_large': '**载荷过大。**每条消息少发一些，或提高 `limits.max_payload`。',
+  'refused.cure.queues_full':
+    '**没有接收者有空间。**让接收者更快地接收（它们在上方丢失消息的客户端中），或让发布者等待：`limits.client.queue_policy` 设为 `hold`。',
+  'refused.cure.memory_short':
+    '**内存不足。**结束队列很长的会话；如果机器有更多内存，则提高 `limits.memory`。',
+  'refused.cure.retained_limit':
+    '**不能再保留。**删除没有人需要的保留消息，或提高 `limits.retained_messages`、`limits.retained_bytes` 或 `limits.retained_payload`。',
+  'refused.cure.disk_full':
+    '**存储已满。**在 `node.data_dir` 所在磁盘上腾出空间，结束旧的会话，或提高 `storage.max_disk` 并重启。',
+  'refused.cure.sink_full':
+    '**数据出口已满并拒绝发布。**它的目标没有接收数据：“数据”页面有详情。设置 `when_full = "drop"` 后发布者可以继续，但数据出口会缺少消息。',
   'ret.filter': '主题过滤器',
   'ret.hint': 'MQTT 过滤器，例如 site/+/line3/#',
   'ret.topic': '主题',

@@ -17,6 +17,8 @@ export default {
     'Messages that did not reach a subscriber in the time that the charts show, at most 15 minutes.',
   drops_known:
     'Dropped messages since the broker started that are known by reason, client and topic. Messages with QoS 0 for clients that are away are not among them.',
+  publishes_refused:
+    'Messages that were refused to their publishers, or discarded with QoS 0, since the broker started.',
   cpu: 'CPU time that the broker takes, of one core: 200 % are two cores.',
   memory:
     'Resident memory of the process. At the limit of `limits.memory` the broker refuses work, step by step.',
@@ -65,6 +67,8 @@ export default {
   client_queue:
     'Messages that wait in its queue, of the limit of the queue. At the limit, messages for it are dropped.',
   client_dropped: 'Messages that it did not get, by reason, since its session began or the broker started.',
+  client_refused:
+    'Messages from it that were refused, by reason, since its session began or the broker started.',
   client_rtt:
     'Time to the client and back, as the TCP stack of the broker measures it. A high one is the network, not the broker.',
   client_line: 'TCP segments that had to be sent again. Many of them mean a bad line.',

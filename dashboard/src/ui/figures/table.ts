@@ -92,6 +92,11 @@ export const FIGURES = {
     path: '/drops',
     command: 'drops ls',
   },
+  publishes_refused: {
+    promql: 'sum by (reason) (rate(thrum_publishes_refused_total[1m]))',
+    path: '/refused-publishes',
+    command: 'alarms ls',
+  },
   cpu: {
     promql: 'rate(process_cpu_seconds_total[1m])',
     path: '/history',
@@ -254,6 +259,11 @@ export const FIGURES = {
     path: '/drops',
     query: { client: '{id}' },
     command: 'drops ls --client {id}',
+  },
+  client_refused: {
+    path: '/refused-publishes',
+    query: { client: '{id}' },
+    command: 'clients get {id}',
   },
   client_rtt: {
     path: '/clients/{id}',
