@@ -1,15 +1,5 @@
 import { expect, test } from 'vitest';
-import { firstOf, levelOf, namesTopic, rowAfter, settingsLike, topicsLike } from './find';
-
-test('words name a level and the beginning of a topic below it', () => {
-  expect(levelOf('site/a/te')).toBe('site/a/');
-  expect(levelOf('site')).toBe('');
-  const topics = ['temp', 'vib', 'Temp2'].map((name) => ({ name, topic: `site/a/${name}` }));
-  expect(topicsLike(topics, 'site/a/te', 6).map((one) => one.name)).toEqual(['temp', 'Temp2']);
-  expect(topicsLike(topics, 'site/a/', 2)).toHaveLength(2);
-  // An answer about another level came late.
-  expect(topicsLike(topics, 'site/b/te', 6)).toEqual([]);
-});
+import { firstOf, namesTopic, rowAfter, settingsLike } from './find';
 
 test('settings are found by their names first, then by what they do', () => {
   const settings = [

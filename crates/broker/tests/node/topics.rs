@@ -21,7 +21,7 @@ fn query(under: Option<&str>, limit: usize) -> TopicQuery {
 }
 
 fn page(queries: &Queries, query: &TopicQuery) -> TopicPage {
-    queries.topics(query).expect("an answer")
+    queries.topics().list(query).expect("an answer")
 }
 
 /// Names and messages of all children of a level, page by page.
@@ -111,13 +111,53 @@ fn a_cursor_belongs_to_one_order_and_wildcards_are_no_topic() {
         is_descending: true,
         ..query(None, 2)
     };
-    assert!(matches!(queries.topics(&other), Err(QueryError::Cursor(_))));
+    assert!(matches!(
+        queries.topics().list(&other),
+        Err(QueryError::Cursor(_))
+    ));
     for topic in ["a/+", "#"] {
-        let error = queries.topics(&query(Some(topic), 2)).unwrap_err();
+        let error = queries.topics().list(&query(Some(topic), 2)).unwrap_err();
         assert!(matches!(error, QueryError::Invalid(_)), "{error}");
-        assert!(queries.topic(topic).is_err());
+        assert!(queries.topics().show(topic).is_err());
     }
     broker.stop();
+}
+
+#[test]
+fn a_search_finds_topics_of_all_workers_and_says_when_there_are_more() {
+    for workers in WORKERS {
+        let (broker, address) = start(workers, |_| {});
+        let queries = broker.queries();
+        let search = |text: &str, limit| queries.topics().search(text, limit).expect("an answer");
+        let empty = search("line", 100);
+        assert!(empty.rows.is_empty() && !empty.is_cut);
+        for number in 0..12_u8 {
+            let mut peer = Peer::connect(address, &format!("p{number}"));
+            peer.publish_acknowledged(&format!("site/{number:02}/Line3/temp"), b"1");
+            peer.publish_acknowledged("all/line", b"1");
+        }
+        let names = |text: &str, limit| {
+            let found = search(text, limit);
+            let rows = found.rows.iter();
+            let rows = rows.map(|row| (row.name.to_string(), row.figures.messages));
+            (rows.collect::<Vec<_>>(), found.is_cut)
+        };
+        let site = |number: u8| (format!("site/{number:02}/Line3"), 1);
+        let mut expected = vec![("all/line".to_owned(), 12)];
+        expected.extend((0..12).map(site));
+        assert_eq!(names("line", 100), (expected.clone(), false));
+        expected.truncate(5);
+        assert_eq!(names("LINE", 5), (expected, true));
+        assert_eq!(names("07/line", 100), (vec![site(7)], false));
+        let (found, is_cut) = names("site/+/Line3/#", 12);
+        assert_eq!((found.len(), is_cut), (12, false));
+        assert_eq!(found[0].0, "site/00/Line3/temp");
+        for wrong in ["", "a+", "#/a"] {
+            let error = queries.topics().search(wrong, 100);
+            assert!(matches!(error, Err(QueryError::Invalid(_))), "{wrong}");
+        }
+        broker.stop();
+    }
 }
 
 #[test]
@@ -125,7 +165,7 @@ fn a_topic_that_somebody_looks_at_has_its_last_values_and_publishers() {
     for workers in WORKERS {
         let (broker, address) = start(workers, |_| {});
         let queries = broker.queries();
-        let before = queries.topic("t/1").expect("an answer");
+        let before = queries.topics().show("t/1").expect("an answer");
         assert!(before.row.is_none() && before.values.is_empty() && !before.is_retained);
         let mut subscriber = Peer::connect(address, "s");
         subscriber.subscribe("t/+", QoS::AtMostOnce);
@@ -139,7 +179,7 @@ fn a_topic_that_somebody_looks_at_has_its_last_values_and_publishers() {
         let mut peer = Peer::connect(address, "keeps");
         peer.publish("t/1", b"kept", QoS::AtMostOnce, true);
         peer.publish_acknowledged("u", b"");
-        let found = queries.topic("t/1").expect("an answer");
+        let found = queries.topics().show("t/1").expect("an answer");
         assert_eq!(found.row.expect("figures").figures.messages, 34);
         let publishers: Vec<_> = found
             .publishers

@@ -11,6 +11,7 @@
 //! that of stamped messages.
 
 mod metric;
+mod search;
 mod tree;
 mod watched;
 mod window;
@@ -24,6 +25,7 @@ use thrum_protocol::server::Delivered;
 pub use self::metric::{
     TOPIC_METRICS_MAX, TopicMetric, TopicMetricFigures, TopicMetricList, TopicMetrics,
 };
+pub use self::search::{TOPIC_PATTERN_BYTES_MAX, TopicPattern, TopicPatternError};
 use self::tree::{Blocks, Seen};
 pub use self::tree::{
     PREVIEW_BYTES_MAX, TOPIC_BYTES_MAX, TOPIC_LEVELS_MAX, TOPIC_NODES_MAX, TopicFlow, TopicNode,

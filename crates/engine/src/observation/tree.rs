@@ -173,6 +173,8 @@ pub struct TopicTree {
     hand: u32,
     /// When the observation began.
     began: Time,
+    /// Messages whose topics found no room.
+    untold: u64,
 }
 
 impl TopicTree {
@@ -195,6 +197,7 @@ impl TopicTree {
             free: Vec::new(),
             hand: 0,
             began,
+            untold: 0,
         };
         tree.append("", 0, NONE);
         tree
@@ -203,6 +206,11 @@ impl TopicTree {
     /// When the observation began.
     pub const fn began(&self) -> Time {
         self.began
+    }
+
+    /// Messages since then whose topics found no room.
+    pub const fn untold(&self) -> u64 {
+        self.untold
     }
 
     /// Nodes, without the root.
@@ -229,6 +237,7 @@ impl TopicTree {
                 None => None,
             };
             let Some(child) = child else {
+                self.untold += 1;
                 return false;
             };
             self.node_mut(child).flow.add(bytes, seen.now);
@@ -308,6 +317,18 @@ impl TopicTree {
         known(node.next).filter(|_| node.parent == parent)
     }
 
+    /// The parent of a node; none if it is at the top.
+    pub(super) fn parent(&self, id: TopicNodeId) -> Option<TopicNodeId> {
+        known(self.node(id).parent).filter(|parent| *parent != ROOT)
+    }
+
+    /// The node in a place, which are counted from 1 to [`Self::places`]; none if it is free.
+    pub fn at_place(&self, place: u32) -> Option<TopicNodeId> {
+        let id = TopicNodeId(place);
+        let node = self.node_at(id)?;
+        (node.parent != NONE).then_some(id)
+    }
+
     /// Whether a child that was found before is still there: it may have been forgotten meanwhile,
     /// and its place taken by another one.
     pub fn is_still_child(&self, parent: TopicNodeId, child: TopicNodeId, name: &str) -> bool {
@@ -353,7 +374,7 @@ impl TopicTree {
     }
 
     /// Places of nodes, the root's among them.
-    fn places(&self) -> usize {
+    pub fn places(&self) -> usize {
         let last = self.blocks.last().map_or(0, Vec::len);
         self.blocks.len().saturating_sub(1) * BLOCK_NODES + last
     }

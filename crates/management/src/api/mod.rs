@@ -121,7 +121,7 @@ pub use status::{Connections, Listener, Memory, Status};
 pub use subscriptions::{Subscription, SubscriptionPage};
 pub use timeline::{Cause, Event, NewConnection, Refusal, SessionEnding, Timeline, TimelineEvent};
 pub use topic_metrics::{NewTopicMetric, TopicMetric, TopicMetricList};
-pub use topics::{Topic, TopicInFull, TopicMessage, TopicPage, TopicPublisher};
+pub use topics::{Topic, TopicHits, TopicInFull, TopicMessage, TopicPage, TopicPublisher};
 pub(crate) use why::quoted;
 pub use why::{
     DropCauses, DropsState, LatencyCauses, LatencyState, NotCause, Why, WhyCause, WhyQuestion,
@@ -251,6 +251,7 @@ fn live_routes(routes: Routes) -> Routes {
         .logged_in(routes!(stream::show))
         .scoped(metrics, routes!(history::show))
         .scoped(clients, routes!(topics::list))
+        .scoped(clients, routes!(topics::search))
         .scoped(clients, routes!(topics::show))
         .scoped(metrics, routes!(topic_metrics::list))
         .scoped(

@@ -5,7 +5,7 @@ use axum::extract::State;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
-use thrum_broker::{TopicDetail, TopicLast, TopicOrder, TopicQuery, TopicRow};
+use thrum_broker::{TOPIC_HITS_MAX, TopicDetail, TopicLast, TopicOrder, TopicQuery, TopicRow};
 use utoipa::ToSchema;
 
 use super::entrance::Sender;
@@ -79,6 +79,20 @@ pub struct TopicPage {
     pub next: Option<String>,
 }
 
+/// Topics that were found.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct TopicHits {
+    /// The first ones by name.
+    pub topics: Vec<Topic>,
+    /// There are more.
+    pub cut: bool,
+    /// Messages whose topics found no room in the tree, so that they are not found.
+    pub untold: u64,
+    /// When the observation began: what had no message since is not found.
+    #[schema(format = DateTime)]
+    pub observed_since: String,
+}
+
 /// A topic in full.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TopicInFull {
@@ -125,6 +139,19 @@ pub(super) struct TopicsParameters {
     limit: Option<usize>,
     /// `next` of the page before.
     cursor: Option<String>,
+}
+
+/// What is searched for.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SearchParameters {
+    /// A part of a topic, in upper or lower case, whose end is in the last level; or a topic filter
+    /// with `+` or `#`, which finds topics that had a message. At most 256 bytes.
+    text: String,
+    /// Topics of the answer; 100 if absent.
+    #[param(minimum = 1, maximum = 100)]
+    limit: Option<usize>,
 }
 
 /// One topic.
@@ -185,7 +212,9 @@ pub(super) async fn list(
         cursor,
     };
     let under = query.under.clone();
-    let found = api.query(move |queries| queries.topics(&query)).await?;
+    let found = api
+        .query(move |queries| queries.topics().list(&query))
+        .await?;
     let payloads = sender.caller.may(Scope::MessagesRead);
     let rows = found.rows.into_iter();
     Ok(Json(TopicPage {
@@ -196,6 +225,40 @@ pub(super) async fn list(
         others: found.others,
         observed_since: timestamp(found.observed_since),
         next: found.next.map(|next| next.to_string()),
+    }))
+}
+
+/// Searches the tree of topics, all of its levels, the first topics by name first.
+///
+/// Topics are known since the observation began, which a search begins as a listing does. Payloads
+/// need the scope `messages:read` as well.
+#[utoipa::path(
+    get,
+    path = "/topics/search",
+    operation_id = "search_topics",
+    tag = "live",
+    params(SearchParameters),
+    responses((status = 200, body = TopicHits), Asked),
+)]
+pub(super) async fn search(
+    State(api): State<ApiState>,
+    sender: Sender,
+    Parameters(SearchParameters { text, limit }): Parameters<SearchParameters>,
+) -> Result<Json<TopicHits>, Problem> {
+    let limit = limit.unwrap_or(TOPIC_HITS_MAX);
+    if !(1..=TOPIC_HITS_MAX).contains(&limit) {
+        let what = format!("limit is a number from 1 to {TOPIC_HITS_MAX}, not {limit}");
+        return Err(Problem::bad_request(what));
+    }
+    let asked = api.query(move |queries| queries.topics().search(&text, limit));
+    let found = asked.await?;
+    let payloads = sender.caller.may(Scope::MessagesRead);
+    let rows = found.rows.into_iter();
+    Ok(Json(TopicHits {
+        topics: rows.map(|row| Topic::whole(row, payloads)).collect(),
+        cut: found.is_cut,
+        untold: found.untold,
+        observed_since: timestamp(found.observed_since),
     }))
 }
 
@@ -218,7 +281,9 @@ pub(super) async fn show(
 ) -> Result<Json<TopicInFull>, Problem> {
     let payloads = sender.caller.may(Scope::MessagesRead);
     let name = topic.clone();
-    let found = api.query(move |queries| queries.topic(&name)).await?;
+    let found = api
+        .query(move |queries| queries.topics().show(&name))
+        .await?;
     Ok(Json(TopicInFull::new(topic, found, payloads)))
 }
 

@@ -286,6 +286,49 @@ fn drops_are_listed_by_reason_client_and_topic_page_by_page() {
 }
 
 #[test]
+fn refused_publishes_are_listed_by_reason_publisher_and_topic_apart_from_drops() {
+    let broker = TestBroker::with("refused", 1, narrow);
+    let _streams = three_clients(&broker);
+    publish(&broker, "w", 4);
+    let page = broker.get_ok("/api/v1/refused-publishes");
+    assert_eq!(
+        (&page["total"], &page["refused"]),
+        (&json!(0), &json!([])),
+        "the operator is told by the answer"
+    );
+    let mut publisher = broker.client(b'p', 0x02);
+    for id in 1..=2 {
+        let message = [0x32, 6, 0, 1, b'w', 0, id, b'x'];
+        publisher.write_all(&message).unwrap();
+        publisher.read_exact(&mut [0; 4]).unwrap();
+    }
+    let page = broker.get_ok("/api/v1/refused-publishes?client=p&topic=%23");
+    let row = &page["refused"][0];
+    assert_eq!(
+        (&row["reason"], &row["client_id"], &row["topic"]),
+        (&json!("queues_full"), &json!("p"), &json!("w"))
+    );
+    assert_eq!((&row["messages"], &row["told"]), (&json!(2), &json!(false)));
+    assert_eq!((&page["total"], &page["untold"]), (&json!(2), &json!(2)));
+    assert_eq!(
+        page["by_reason"],
+        json!([{ "reason": "queues_full", "code": 0x97, "messages": 2 }])
+    );
+    let none = broker.get_ok("/api/v1/refused-publishes?reason=not_allowed");
+    assert_eq!(
+        (&none["matching"], &none["total"]),
+        (&json!(0), &json!(2)),
+        "the sums are of all"
+    );
+    let client = broker.get_ok("/api/v1/clients/p");
+    let refused = json!([{ "reason": "queues_full", "messages": 2 }]);
+    assert_eq!(
+        (&client["refused"], &client["dropped"]),
+        (&refused, &json!([]))
+    );
+}
+
+#[test]
 fn slow_clients_are_ranked() {
     let broker = TestBroker::with("slow", 1, narrow);
     let _streams = three_clients(&broker);

@@ -3,8 +3,8 @@ export default {
   'say.quiet': '**No message has passed** since this page began to count at {time}.',
   'say.asking': 'The broker begins to count topics…',
   others: '{n} messages are in topics that had no room in the tree.',
-  'filter.label': 'Search the topics that are open, or open one by its full name with Enter',
-  'filter.hint': 'search, or topic',
+  'filter.label': 'Search all topics by a part or an MQTT filter, or open one by its full name with Enter',
+  'filter.hint': 'search, filter, or topic',
   pause: 'Pause',
   go: 'Go on',
   order: 'Order',
@@ -28,9 +28,13 @@ export default {
   silent: 'No message since the counting began',
   branch:
     'No message had exactly this topic since the counting began: the figures are those of what is below it.',
-  'search.empty': 'No open topic contains “{text}”.',
-  'search.more':
-    'The levels that are open are searched. Open more of them, or open a topic by its full name with Enter.',
+  'search.empty': 'No topic contains “{text}”.',
+  'search.none':
+    'Topics are known that had a message since the counting began. With + or # the text is an MQTT filter; a topic opens by its full name with Enter.',
+  'search.list': 'Topics that were found',
+  'search.found': '{n} {n|topic or level was|topics or levels were} found',
+  'search.cut': 'The first {n} by name are shown, there are more',
+  'search.untold': 'Not searched: {n} {n|message was|messages were} in topics that had no room in the tree.',
   wildcard: '{text} is a filter, and no topic: a topic has neither + nor #.',
   hidden: 'Your role may not read payloads. It needs messages:read.',
   cut: 'The first {n} of {all} are shown.',

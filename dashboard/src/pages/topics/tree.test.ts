@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { emptyRows, merged } from '../../api/rows';
 import { sparkLine } from '../../charts/spark';
 import { Rates } from './rates';
-import { type Level, type Topic, above, below, focusAfter, limitFor, meant, rowsOf } from './tree';
+import { type Level, type Topic, above, below, focusAfter, limitFor, linkAfter, meant, rowsOf } from './tree';
 
 const topic = (path: string, children = 0): Topic => ({
   name: path.split('/').at(-1) ?? '',
@@ -26,7 +26,7 @@ describe('the tree', () => {
     ['', level([topic('site', 2), topic('hello')])],
     ['site/', level([topic('site/a', 1), topic('site/b')], true)],
   ]);
-  const shown = (open: string[], text = '') => rowsOf(levels, new Set(open), text).map((row) => row.key);
+  const shown = (open: string[]) => rowsOf(levels, new Set(open)).map((row) => row.key);
 
   test('shows the top', () => expect(shown([''])).toEqual(['site', 'hello']));
   test('shows what is open below its level', () =>
@@ -35,24 +35,25 @@ describe('the tree', () => {
     expect(shown(['', 'site/', 'site/a/'])).toContain('\0wait site/a/'));
   test('has a key for each row, whatever topics are called', () => {
     const odd = new Map([['', level([topic('more ', 0), topic('wait a/', 0), topic('a', 1)], true)]]);
-    const keys = rowsOf(odd, new Set(['', 'a/']), '').map((row) => row.key);
+    const keys = rowsOf(odd, new Set(['', 'a/'])).map((row) => row.key);
     expect(new Set(keys).size).toBe(5);
   });
-  test('a text leaves out other names', () => expect(shown([''], 'HELL')).toEqual(['hello']));
-  test('a text leaves out branches in which nothing is found', () => {
-    expect(shown(['', 'site/'], 'site/b')).toEqual(['site', 'site/b', '\0more site/']);
-    // More of it may be there than the stream tells.
-    expect(shown(['', 'site/'], 'nowhere')).toEqual(['site', '\0more site/']);
-    expect(shown([''], 'hello')).toEqual(['hello']);
-    expect(shown([''], 'nowhere')).toEqual([]);
+  test('Enter opens the topic of that name, else the first that was found, else what is typed', () => {
+    const found = [topic('site/b'), topic('site/b/c'), topic('site/hello')];
+    expect(meant(found, 'site/b/c')).toBe('site/b/c');
+    expect(meant(found, 'HELL')).toBe('site/b');
+    expect(meant(found, 'a/b/c')).toBe('a/b/c');
+    expect(meant(found, 'site/+/c')).toBe('site/b');
+    expect(meant([], '+/c')).toBe('+/c');
+    expect(meant([], 'nowhere')).toBe('nowhere');
   });
-  test('Enter opens the topic of that name, else the first that contains it, else what is typed', () => {
-    const rows = rowsOf(levels, new Set(['', 'site/']), '');
-    expect(meant(rows, 'site/b ')).toBe('site/b');
-    expect(meant(rows, 'hello')).toBe('hello');
-    expect(meant(rows, 'HELL')).toBe('hello');
-    expect(meant(rows, 'a/b/c')).toBe('a/b/c');
-    expect(meant(rows, 'nowhere')).toBe('nowhere');
+  test('arrows lead from the field into what was found, and back', () => {
+    expect(linkAfter(-1, 'ArrowDown', 3)).toBe(0);
+    expect(linkAfter(2, 'ArrowDown', 3)).toBe(2);
+    expect(linkAfter(0, 'ArrowUp', 3)).toBe(-1);
+    expect(linkAfter(0, 'End', 3)).toBe(2);
+    expect(linkAfter(2, 'Home', 3)).toBe(0);
+    expect(linkAfter(0, 'Enter', 3)).toBeNull();
   });
   test('knows the levels above a topic', () => {
     expect(above('a/b/c')).toEqual(['a/', 'a/b/']);
@@ -66,7 +67,7 @@ describe('the tree', () => {
     expect(limitFor(16)).toBe(25);
   });
   test('is walked with keys: over what is no topic, to the parent, into what is open, to both ends', () => {
-    const rows = rowsOf(levels, new Set(['', 'site/']), '');
+    const rows = rowsOf(levels, new Set(['', 'site/']));
     const key = (from: string, pressed: string) => {
       const to = focusAfter(
         rows,

@@ -1,6 +1,7 @@
 // The open part of the tree as rows.
 import type { Schemas } from '../../api/client';
 import { type LiveRows, ordered } from '../../api/rows';
+import { isTopic } from '../../format/topicFilter';
 
 export type Topic = Schemas['Topic'];
 
@@ -18,12 +19,27 @@ export type Row =
   | { kind: 'more'; key: string; depth: number; missing: number }
   | { kind: 'wait'; key: string; depth: number };
 
-/** What Enter opens: the topic of this name, else the first row that contains it, else what is typed. */
-export function meant(rows: readonly Row[], text: string): string {
-  const wanted = text.trim();
-  const topics = rows.flatMap((row) => (row.kind === 'topic' ? [row.topic.topic] : []));
-  if (topics.includes(wanted) || wanted.includes('/')) return wanted;
-  return topics.find((topic) => topic.toLowerCase().includes(wanted.toLowerCase())) ?? wanted;
+/** What Enter opens: a topic by its full name, the first one that was found, else what is typed. */
+export function meant(found: readonly Topic[], text: string): string {
+  const topics = found.map((one) => one.topic);
+  if (topics.includes(text) || (isTopic(text) && text.includes('/'))) return text;
+  return topics[0] ?? text;
+}
+
+/** Where an arrow leads from a link of a list, or from none (-1): its number, -1 for what is above, null for no arrow. */
+export function linkAfter(from: number, key: string, count: number): number | null {
+  switch (key) {
+    case 'ArrowDown':
+      return Math.min(from + 1, count - 1);
+    case 'ArrowUp':
+      return Math.max(from - 1, -1);
+    case 'Home':
+      return 0;
+    case 'End':
+      return count - 1;
+    default:
+      return null;
+  }
 }
 
 /** The prefix of what is below a topic. */
@@ -40,12 +56,8 @@ export function above(topic: string): string[] {
 /** Begins the keys of rows that are no topic: no topic has this character [MQTT-1.5.4-2]. */
 const NOTE = '\0';
 
-/**
- * The rows of the open levels, in the order of the tree. With a text only those whose topic contains it and what they
- * are below of, and levels of which the stream tells a part.
- */
-export function rowsOf(levels: ReadonlyMap<string, Level>, open: ReadonlySet<string>, text: string): Row[] {
-  const wanted = text.toLowerCase();
+/** The rows of the open levels, in the order of the tree. */
+export function rowsOf(levels: ReadonlyMap<string, Level>, open: ReadonlySet<string>): Row[] {
   const walk = (under: string, depth: number, children: number | null): Row[] => {
     const level = levels.get(under);
     if (!level) return [{ kind: 'wait', key: `${NOTE}wait ${under}`, depth }];
@@ -55,7 +67,6 @@ export function rowsOf(levels: ReadonlyMap<string, Level>, open: ReadonlySet<str
       const prefix = below(topic.topic);
       const isOpen = topic.children > 0 && open.has(prefix);
       const inside = isOpen && depth < 32 ? walk(prefix, depth + 1, topic.children) : [];
-      if (inside.length === 0 && !topic.topic.toLowerCase().includes(wanted)) continue;
       rows.push({ kind: 'topic', key: topic.topic, depth, topic, open: isOpen }, ...inside);
     }
     if (level.more)

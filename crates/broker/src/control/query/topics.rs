@@ -148,7 +148,7 @@ pub struct TopicDetail {
     pub observed_since: u64,
 }
 
-/// See [`Queries::topics`](super::Queries::topics).
+/// See [`ObservedTopics::list`](super::ObservedTopics::list).
 pub(super) fn topics(sender: &QuerySender, query: &TopicQuery) -> Result<TopicPage, QueryError> {
     check(query.under.as_deref())?;
     let after = query.cursor.as_ref().map(|cursor| read(cursor, query));
@@ -210,7 +210,7 @@ pub(super) fn topics(sender: &QuerySender, query: &TopicQuery) -> Result<TopicPa
     })
 }
 
-/// See [`Queries::topic`](super::Queries::topic).
+/// See [`ObservedTopics::show`](super::ObservedTopics::show).
 pub(super) fn topic(sender: &QuerySender, topic: &str) -> Result<TopicDetail, QueryError> {
     check(Some(topic))?;
     let node = sender.node();
@@ -264,9 +264,9 @@ fn check(topic: Option<&str>) -> Result<(), QueryError> {
 
 /// When rates are told.
 #[derive(Clone, Copy, Debug)]
-struct Moment {
-    now: Time,
-    began: Time,
+pub(super) struct Moment {
+    pub(super) now: Time,
+    pub(super) began: Time,
 }
 
 /// The place of a row in an order.
@@ -347,14 +347,30 @@ fn read(cursor: &Cursor, query: &TopicQuery) -> Result<Place, CursorError> {
 
 /// A node of one worker, or of several.
 #[derive(Clone, Debug)]
-struct Found {
+pub(super) struct Found {
     flow: TopicFlow,
     value: Option<TopicValue>,
     children: u32,
 }
 
 impl Found {
-    fn of(node: TopicNode<'_>) -> Self {
+    #[cfg(test)]
+    pub(super) fn of_messages(messages: u64) -> Self {
+        let mut flow = TopicFlow::default();
+        flow.messages = messages;
+        Self {
+            flow,
+            value: None,
+            children: 0,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) const fn messages(&self) -> u64 {
+        self.flow.messages
+    }
+
+    pub(super) fn of(node: TopicNode<'_>) -> Self {
         Self {
             flow: *node.flow,
             value: node.value.cloned(),
@@ -362,7 +378,7 @@ impl Found {
         }
     }
 
-    fn join(&mut self, other: Self) {
+    pub(super) fn join(&mut self, other: Self) {
         self.flow = self.flow.plus(other.flow);
         self.children = self.children.max(other.children);
         self.value = match (self.value.take(), other.value) {
@@ -375,7 +391,12 @@ impl Found {
         };
     }
 
-    fn show(self, name: Box<str>, moment: Moment, wall: &impl Fn(Time) -> u64) -> TopicRow {
+    pub(super) fn show(
+        self,
+        name: Box<str>,
+        moment: Moment,
+        wall: &impl Fn(Time) -> u64,
+    ) -> TopicRow {
         let (messages_per_second, bytes_per_second) = self.flow.rates(moment.now, moment.began);
         TopicRow {
             name,
@@ -420,7 +441,7 @@ impl TopicsFound {
     }
 }
 
-fn earliest(one: Option<Time>, other: Option<Time>) -> Option<Time> {
+pub(super) fn earliest(one: Option<Time>, other: Option<Time>) -> Option<Time> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),

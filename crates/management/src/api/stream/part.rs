@@ -106,7 +106,9 @@ async fn topics(
 ) -> Result<State, Problem> {
     let under = query.under.clone();
     let query = query.clone();
-    let found = api.clone().query(move |queries| queries.topics(&query));
+    let found = api
+        .clone()
+        .query(move |queries| queries.topics().list(&query));
     let found = found.await?;
     let shows = payloads.are_shown();
     let node = found.node.map(|row| listed(Topic::whole(row, shows)));
@@ -159,7 +161,9 @@ async fn one_topic(
     at_ms: u64,
 ) -> Result<State, Problem> {
     let name = topic.to_owned();
-    let found = api.clone().query(move |queries| queries.topic(&name));
+    let found = api
+        .clone()
+        .query(move |queries| queries.topics().show(&name));
     let found = TopicInFull::new(topic.to_owned(), found.await?, payloads.are_shown());
     // Its name is in each event.
     let detail = json!({ "detail": found, "payloads_left_out": payloads.left_out() });

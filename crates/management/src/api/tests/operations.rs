@@ -67,6 +67,7 @@ static CASES: &[Case] = &[
     case("show_stream", "/stream?figures=all&seconds=1", 200),
     case("show_history", "/history", 404),
     case("list_topics", "/topics", 200),
+    case("search_topics", "/topics/search?text=a", 200),
     case("show_topic", "/topics/topic?topic=a", 200),
     case("list_topic_metrics", "/topic-metrics", 200),
     with_body(
