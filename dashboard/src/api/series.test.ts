@@ -9,6 +9,14 @@ describe('series', () => {
     expect(series.at).toEqual([1000, 2000, 3000]);
     expect(series.column('a')).toEqual([1, 2, 3]);
   });
+  test('takes a second once that the history has as well', () => {
+    const series = new Series();
+    series.push(2300, { a: 2 });
+    series.push(3300, { a: 3 });
+    series.load([1000, 2000], { a: [1, 2] });
+    expect(series.at).toEqual([1000, 2000, 3300]);
+    expect(series.column('a')).toEqual([1, 2, 3]);
+  });
   test('takes a second once', () => {
     const series = new Series();
     series.push(1000, { a: 1 });

@@ -1,6 +1,8 @@
 // The figures of the last 15 minutes, as columns for the charts.
 
 export const SECONDS_KEPT = 900;
+/** The stream and the history stamp the same second less than this apart. */
+const SAME_MS = 500;
 
 /** Times in milliseconds, and the values of each figure at these times; null where one is not known. */
 export class Series {
@@ -11,7 +13,9 @@ export class Series {
   load(at: readonly number[], figures: Readonly<Record<string, readonly (number | null)[]>>): void {
     // What came by the stream meanwhile stays, behind it.
     const last = at.at(-1) ?? 0;
-    const newer = this.at.map((time, index) => ({ time, index })).filter(({ time }) => time > last);
+    const newer = this.at
+      .map((time, index) => ({ time, index }))
+      .filter(({ time }) => time >= last + SAME_MS);
     const before = this.columns;
     const names = new Set([...Object.keys(figures), ...before.keys()]);
     this.columns = new Map();
@@ -27,8 +31,7 @@ export class Series {
   /** Takes the figures of one second. An older one than the newest is a repetition, and left out. */
   push(at: number, figures: Readonly<Record<string, number | null>>): boolean {
     const last = this.at.at(-1);
-    // The stream and the history stamp the same second some milliseconds apart.
-    if (last !== undefined && at < last + 500) return false;
+    if (last !== undefined && at < last + SAME_MS) return false;
     const length = this.at.length;
     this.at.push(at);
     for (const [name, value] of Object.entries(figures)) {

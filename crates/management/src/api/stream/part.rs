@@ -16,6 +16,10 @@ use crate::timestamp::timestamp;
 
 /// Rates are of this time, however often they are told: at 250 ms they would jump.
 const RATE_TIME: Duration = Duration::from_secs(1);
+/// A pulse may be younger than that by this much: one that was read late is less than a second
+/// older than the next one, and with the pulse before it the rate would be that of two seconds, of
+/// which the first was told already.
+const RATE_SLACK: Duration = Duration::from_millis(100);
 /// Pulses of that time.
 const PULSES_MAX: usize = 8;
 /// Bytes of a payload in a list of topics.
@@ -55,11 +59,8 @@ impl Work {
 
     fn figures(&mut self, api: &ApiState) -> State {
         let pulse = api.queries.live().pulse();
-        let is_old = |one: &Pulse| pulse.uptime.saturating_sub(one.uptime) >= RATE_TIME;
-        // The last one that is old enough stays.
-        while self.pulses.len() >= PULSES_MAX || self.pulses.get(1).is_some_and(is_old) {
-            self.pulses.pop_front();
-        }
+        let age = |one: &Pulse| pulse.uptime.saturating_sub(one.uptime);
+        keep_one_old(&mut self.pulses, age);
         let second = if let Some(before) = self.pulses.front() {
             pulse.since(before)
         } else {
@@ -74,6 +75,14 @@ impl Work {
             at_ms: second.at,
             content: Content::Figures(Box::new(second)),
         }
+    }
+}
+
+/// Drops the first pulses until the first one is the last that is old enough.
+fn keep_one_old<P>(pulses: &mut VecDeque<P>, age: impl Fn(&P) -> Duration) {
+    let is_old = |one: &P| age(one) + RATE_SLACK >= RATE_TIME;
+    while pulses.len() >= PULSES_MAX || pulses.get(1).is_some_and(is_old) {
+        pulses.pop_front();
     }
 }
 
@@ -173,6 +182,29 @@ async fn one_topic(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The times between the pulses that give the rates, of pulses at these times in milliseconds.
+    fn spans(times: &[u64]) -> Vec<u64> {
+        let mut pulses = VecDeque::new();
+        let mut spans = Vec::new();
+        for at in times {
+            keep_one_old(&mut pulses, |one| Duration::from_millis(at - one));
+            spans.extend(pulses.front().map(|one| at - one));
+            pulses.push_back(*at);
+        }
+        spans
+    }
+
+    #[test]
+    fn no_second_is_told_twice_if_a_pulse_was_read_late() {
+        assert_eq!(spans(&[0, 1004, 2001, 3003]), [1004, 997, 1002]);
+    }
+
+    #[test]
+    fn a_rate_is_that_of_a_second_also_where_it_is_told_more_often() {
+        let quarters = [0, 251, 499, 752, 1001, 1249, 1503, 1750];
+        assert_eq!(spans(&quarters), [251, 499, 752, 1001, 998, 1004, 998]);
+    }
 
     fn value(payload: Option<&str>, base64: Option<&str>) -> TopicMessage {
         let mut value = TopicMessage {
