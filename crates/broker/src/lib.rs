@@ -61,10 +61,10 @@ pub use control::{
     WorkerTime,
 };
 pub use control::{
-    HISTORY_SECONDS, LIVE_FIGURES, Live, LiveFigure, LiveSecond, LiveUnit, Pulse, RefusalRow,
-    StreamNote, TOPIC_HITS_MAX, TOPIC_ROWS_OF_WORKER_MAX, TopicDetail, TopicFigures, TopicHits,
-    TopicLast, TopicMetric, TopicOrder, TopicPage, TopicQuery, TopicRow, UndeliveredPage,
-    UndeliveredRow,
+    HISTORY_SECONDS, LIVE_FIGURES, Live, LiveFigure, LiveSecond, LiveUnit, ObservedTopics, Pulse,
+    RefusalRow, StreamNote, TOPIC_HITS_MAX, TOPIC_ROWS_OF_WORKER_MAX, TopicDetail, TopicFigures,
+    TopicHits, TopicLast, TopicMetric, TopicOrder, TopicPage, TopicQuery, TopicRow,
+    UndeliveredPage, UndeliveredRow,
 };
 pub use listener::{HttpPort, Listening, StartError, WebSocketClient};
 pub use machine::{CpuTimes, MachineFigures, Segments, ThreadTimes, machine_figures};

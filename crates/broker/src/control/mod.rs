@@ -30,9 +30,9 @@ pub use query::{
     WaitPlace, Waiting, WaitingClient, WaitingSubject, WildcardText, WillDetail, WorkerFigures,
     WorkerTime,
 };
-pub(crate) use query::{QueuedTask, TaskQueue, end_trace, restore_topic_metrics};
 pub use query::{
-    RefusalRow, StreamNote, TOPIC_HITS_MAX, TOPIC_ROWS_OF_WORKER_MAX, TopicDetail, TopicFigures,
-    TopicHits, TopicLast, TopicMetric, TopicOrder, TopicPage, TopicQuery, TopicRow,
+    ObservedTopics, RefusalRow, StreamNote, TOPIC_HITS_MAX, TOPIC_ROWS_OF_WORKER_MAX, TopicDetail,
+    TopicFigures, TopicHits, TopicLast, TopicMetric, TopicOrder, TopicPage, TopicQuery, TopicRow,
     UndeliveredPage, UndeliveredRow,
 };
+pub(crate) use query::{QueuedTask, TaskQueue, end_trace, restore_topic_metrics};

@@ -21,7 +21,7 @@ fn query(under: Option<&str>, limit: usize) -> TopicQuery {
 }
 
 fn page(queries: &Queries, query: &TopicQuery) -> TopicPage {
-    queries.topics(query).expect("an answer")
+    queries.topics().list(query).expect("an answer")
 }
 
 /// Names and messages of all children of a level, page by page.
@@ -111,11 +111,14 @@ fn a_cursor_belongs_to_one_order_and_wildcards_are_no_topic() {
         is_descending: true,
         ..query(None, 2)
     };
-    assert!(matches!(queries.topics(&other), Err(QueryError::Cursor(_))));
+    assert!(matches!(
+        queries.topics().list(&other),
+        Err(QueryError::Cursor(_))
+    ));
     for topic in ["a/+", "#"] {
-        let error = queries.topics(&query(Some(topic), 2)).unwrap_err();
+        let error = queries.topics().list(&query(Some(topic), 2)).unwrap_err();
         assert!(matches!(error, QueryError::Invalid(_)), "{error}");
-        assert!(queries.topic(topic).is_err());
+        assert!(queries.topics().show(topic).is_err());
     }
     broker.stop();
 }
@@ -125,7 +128,7 @@ fn a_search_finds_topics_of_all_workers_and_says_when_there_are_more() {
     for workers in WORKERS {
         let (broker, address) = start(workers, |_| {});
         let queries = broker.queries();
-        let search = |text: &str, limit| queries.search_topics(text, limit).expect("an answer");
+        let search = |text: &str, limit| queries.topics().search(text, limit).expect("an answer");
         let empty = search("line", 100);
         assert!(empty.rows.is_empty() && !empty.is_cut);
         for number in 0..12_u8 {
@@ -150,7 +153,7 @@ fn a_search_finds_topics_of_all_workers_and_says_when_there_are_more() {
         assert_eq!((found.len(), is_cut), (12, false));
         assert_eq!(found[0].0, "site/00/Line3/temp");
         for wrong in ["", "a+", "#/a"] {
-            let error = queries.search_topics(wrong, 100);
+            let error = queries.topics().search(wrong, 100);
             assert!(matches!(error, Err(QueryError::Invalid(_))), "{wrong}");
         }
         broker.stop();
@@ -162,7 +165,7 @@ fn a_topic_that_somebody_looks_at_has_its_last_values_and_publishers() {
     for workers in WORKERS {
         let (broker, address) = start(workers, |_| {});
         let queries = broker.queries();
-        let before = queries.topic("t/1").expect("an answer");
+        let before = queries.topics().show("t/1").expect("an answer");
         assert!(before.row.is_none() && before.values.is_empty() && !before.is_retained);
         let mut subscriber = Peer::connect(address, "s");
         subscriber.subscribe("t/+", QoS::AtMostOnce);
@@ -176,7 +179,7 @@ fn a_topic_that_somebody_looks_at_has_its_last_values_and_publishers() {
         let mut peer = Peer::connect(address, "keeps");
         peer.publish("t/1", b"kept", QoS::AtMostOnce, true);
         peer.publish_acknowledged("u", b"");
-        let found = queries.topic("t/1").expect("an answer");
+        let found = queries.topics().show("t/1").expect("an answer");
         assert_eq!(found.row.expect("figures").figures.messages, 34);
         let publishers: Vec<_> = found
             .publishers

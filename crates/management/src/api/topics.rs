@@ -212,7 +212,9 @@ pub(super) async fn list(
         cursor,
     };
     let under = query.under.clone();
-    let found = api.query(move |queries| queries.topics(&query)).await?;
+    let found = api
+        .query(move |queries| queries.topics().list(&query))
+        .await?;
     let payloads = sender.caller.may(Scope::MessagesRead);
     let rows = found.rows.into_iter();
     Ok(Json(TopicPage {
@@ -248,7 +250,7 @@ pub(super) async fn search(
         let what = format!("limit is a number from 1 to {TOPIC_HITS_MAX}, not {limit}");
         return Err(Problem::bad_request(what));
     }
-    let asked = api.query(move |queries| queries.search_topics(&text, limit));
+    let asked = api.query(move |queries| queries.topics().search(&text, limit));
     let found = asked.await?;
     let payloads = sender.caller.may(Scope::MessagesRead);
     let rows = found.rows.into_iter();
@@ -279,7 +281,9 @@ pub(super) async fn show(
 ) -> Result<Json<TopicInFull>, Problem> {
     let payloads = sender.caller.may(Scope::MessagesRead);
     let name = topic.clone();
-    let found = api.query(move |queries| queries.topic(&name)).await?;
+    let found = api
+        .query(move |queries| queries.topics().show(&name))
+        .await?;
     Ok(Json(TopicInFull::new(topic, found, payloads)))
 }
 

@@ -67,7 +67,7 @@ describe('the tree', () => {
     expect(limitFor(16)).toBe(25);
   });
   test('is walked with keys: over what is no topic, to the parent, into what is open, to both ends', () => {
-    const rows = rowsOf(levels, new Set(['', 'site/']), '');
+    const rows = rowsOf(levels, new Set(['', 'site/']));
     const key = (from: string, pressed: string) => {
       const to = focusAfter(
         rows,

@@ -84,7 +84,7 @@ pub use timeline::{Timeline, TimelineEvent};
 pub(super) use topic_metrics::SettingLater;
 pub use topic_metrics::TopicMetric;
 pub(crate) use topic_metrics::restore_topic_metrics;
-pub use topic_search::{TOPIC_HITS_MAX, TopicHits};
+pub use topic_search::{ObservedTopics, TOPIC_HITS_MAX, TopicHits};
 pub use topics::{
     TOPIC_ROWS_OF_WORKER_MAX, TopicDetail, TopicFigures, TopicLast, TopicOrder, TopicPage,
     TopicQuery, TopicRow,
@@ -188,12 +188,6 @@ impl Queries {
         facets::facets(&self.0, filter)
     }
 
-    /// Searches the observed topics for a text or a filter with wildcards, up to `limit` of them and
-    /// [`TOPIC_HITS_MAX`].
-    pub fn search_topics(&self, text: &str, limit: usize) -> Result<TopicHits, QueryError> {
-        topic_search::search(&self.0, text, limit)
-    }
-
     /// Lists the messages that a session holds for its client: those in flight, then its queue.
     /// None if no session has that client identifier.
     pub fn held(&self, query: &HeldQuery) -> Result<Option<Page<HeldRow>>, QueryError> {
@@ -256,17 +250,9 @@ impl Queries {
         explain::drops(&self.0, client_id)
     }
 
-    /// Lists the children of a node of the tree of topics, and begins the tree: it ends by itself a
-    /// minute after the last call. In the order of names a whole listing is exact; in another one
-    /// each worker tells its first [`TOPIC_ROWS_OF_WORKER_MAX`] children.
-    pub fn topics(&self, query: &TopicQuery) -> Result<TopicPage, QueryError> {
-        topics::topics(&self.0, query)
-    }
-
-    /// A topic in full. Its values and publishers are kept from the first call on, for a minute
-    /// after the last one.
-    pub fn topic(&self, topic: &str) -> Result<TopicDetail, QueryError> {
-        topics::topic(&self.0, topic)
+    /// The topics that messages have.
+    pub const fn topics(&self) -> ObservedTopics<'_> {
+        ObservedTopics(&self.0)
     }
 
     /// The filters whose messages are counted, in the order of their texts. No worker is asked.

@@ -1,4 +1,5 @@
-//! Topics of the trees of all workers that contain a text or match a filter, the first ones by name.
+//! Topics of the trees of all workers that contain a text or match a filter, the first ones by
+//! name.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use thrum_protocol::Time;
 use super::QueryError;
 use super::sender::QuerySender;
 use super::tasks::{TaskProgress, WorkerTask};
-use super::topics::{Found, Moment, TopicRow, earliest};
+use super::topics::{self, Found, Moment, TopicDetail, TopicPage, TopicQuery, TopicRow, earliest};
 use crate::traffic::Traffic;
 
 /// Topics that a search finds at most: what a page shows.
@@ -19,6 +20,32 @@ const NODE_UNITS: u64 = 2;
 const UNIT_BYTES: usize = 64;
 /// Work of a topic that is found.
 const HIT_UNITS: u64 = 8;
+
+/// The topics that messages have, as a tree. It begins with the first call, and ends by itself a
+/// minute after the last one.
+#[derive(Clone, Copy, Debug)]
+pub struct ObservedTopics<'a>(pub(super) &'a QuerySender);
+
+impl ObservedTopics<'_> {
+    /// Lists the children of a node of the tree. In the order of names a whole listing is exact; in
+    /// another one each worker tells its first
+    /// [`TOPIC_ROWS_OF_WORKER_MAX`](super::TOPIC_ROWS_OF_WORKER_MAX) children.
+    pub fn list(&self, query: &TopicQuery) -> Result<TopicPage, QueryError> {
+        topics::topics(self.0, query)
+    }
+
+    /// A topic in full. Its values and publishers are kept from the first call on, for a minute
+    /// after the last one.
+    pub fn show(&self, topic: &str) -> Result<TopicDetail, QueryError> {
+        topics::topic(self.0, topic)
+    }
+
+    /// Searches all levels for a text or a filter with wildcards, up to `limit` topics and
+    /// [`TOPIC_HITS_MAX`].
+    pub fn search(&self, text: &str, limit: usize) -> Result<TopicHits, QueryError> {
+        search(self.0, text, limit)
+    }
+}
 
 /// Topics that were found.
 #[derive(Clone, Debug)]
@@ -33,12 +60,7 @@ pub struct TopicHits {
     pub observed_since: u64,
 }
 
-/// See [`Queries::search_topics`](super::Queries::search_topics).
-pub(super) fn search(
-    sender: &QuerySender,
-    text: &str,
-    limit: usize,
-) -> Result<TopicHits, QueryError> {
+fn search(sender: &QuerySender, text: &str, limit: usize) -> Result<TopicHits, QueryError> {
     let pattern = TopicPattern::parse(text);
     let pattern = pattern.map_err(|error| QueryError::Invalid(error.what().to_owned()))?;
     let limit = limit.clamp(1, TOPIC_HITS_MAX);

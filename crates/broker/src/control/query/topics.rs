@@ -148,7 +148,7 @@ pub struct TopicDetail {
     pub observed_since: u64,
 }
 
-/// See [`Queries::topics`](super::Queries::topics).
+/// See [`ObservedTopics::list`](super::ObservedTopics::list).
 pub(super) fn topics(sender: &QuerySender, query: &TopicQuery) -> Result<TopicPage, QueryError> {
     check(query.under.as_deref())?;
     let after = query.cursor.as_ref().map(|cursor| read(cursor, query));
@@ -210,7 +210,7 @@ pub(super) fn topics(sender: &QuerySender, query: &TopicQuery) -> Result<TopicPa
     })
 }
 
-/// See [`Queries::topic`](super::Queries::topic).
+/// See [`ObservedTopics::show`](super::ObservedTopics::show).
 pub(super) fn topic(sender: &QuerySender, topic: &str) -> Result<TopicDetail, QueryError> {
     check(Some(topic))?;
     let node = sender.node();

@@ -1,5 +1,5 @@
-//! Messages that were dropped, or refused to their publishers, by reason, client and topic, the most
-//! frequent first.
+//! Messages that were dropped, or refused to their publishers, by reason, client and topic, the
+//! most frequent first.
 
 use std::fmt;
 use std::hash::Hash;
@@ -29,8 +29,8 @@ const TABLE_UNITS: u64 = MESSAGE_KEYS_MAX as u64;
 pub struct DropQuery {
     /// Name of the reason.
     pub reason: Option<String>,
-    /// Client identifier of who did not get them, or of their publisher; also the shared filter of a
-    /// group that could not take a message.
+    /// Client identifier of who did not get them, or of their publisher; also the shared filter of
+    /// a group that could not take a message.
     pub client: Option<WildcardText>,
     /// Filter that the topics match.
     pub topic: Option<String>,

@@ -16,9 +16,9 @@ use crate::timestamp::timestamp;
 
 /// Rates are of this time, however often they are told: at 250 ms they would jump.
 const RATE_TIME: Duration = Duration::from_secs(1);
-/// A pulse may be younger than that by this much: one that was read late is less than a second older
-/// than the next one, and with the pulse before it the rate would be that of two seconds, of which
-/// the first was told already.
+/// A pulse may be younger than that by this much: one that was read late is less than a second
+/// older than the next one, and with the pulse before it the rate would be that of two seconds, of
+/// which the first was told already.
 const RATE_SLACK: Duration = Duration::from_millis(100);
 /// Pulses of that time.
 const PULSES_MAX: usize = 8;
@@ -115,7 +115,9 @@ async fn topics(
 ) -> Result<State, Problem> {
     let under = query.under.clone();
     let query = query.clone();
-    let found = api.clone().query(move |queries| queries.topics(&query));
+    let found = api
+        .clone()
+        .query(move |queries| queries.topics().list(&query));
     let found = found.await?;
     let shows = payloads.are_shown();
     let node = found.node.map(|row| listed(Topic::whole(row, shows)));
@@ -168,7 +170,9 @@ async fn one_topic(
     at_ms: u64,
 ) -> Result<State, Problem> {
     let name = topic.to_owned();
-    let found = api.clone().query(move |queries| queries.topic(&name));
+    let found = api
+        .clone()
+        .query(move |queries| queries.topics().show(&name));
     let found = TopicInFull::new(topic.to_owned(), found.await?, payloads.are_shown());
     // Its name is in each event.
     let detail = json!({ "detail": found, "payloads_left_out": payloads.left_out() });
