@@ -42,7 +42,7 @@ test('refused messages are told apart from dropped ones, with their publisher an
   await expect(page).toHaveURL(/publisher=plc-17/);
   await page.getByRole('link', { name: 'Open plc-17' }).click();
   await expect(page.getByText('Refused to it')).toBeVisible();
-  await expect(page.getByText('the rules deny it')).toBeVisible();
+  await expect(page.getByText('the rules deny it', { exact: true })).toBeVisible();
   expect(errors).toEqual([]);
 });
 
