@@ -31,7 +31,7 @@ test('refused messages are told apart from dropped ones, with their publisher an
   await signIn(page, broker, '#/messages');
   const refused = page.getByRole('region', { name: 'Refused to publishers' });
   await expect(refused).toContainText('Refused: 4.');
-  await expect(refused).toContainText('do not know it of 1');
+  await expect(refused).toContainText('do not know of 1');
   await expect(page.getByRole('heading', { level: 1 })).toContainText('Nothing was dropped');
   await expect(page.getByText('The rules deny it.')).toBeVisible();
   await accessible(page);
