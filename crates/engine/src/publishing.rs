@@ -88,14 +88,11 @@ impl Publishing<'_> {
         let mount = self.core.sessions[slot].mount_point();
         let mut text = String::new();
         let topic = match &mount {
-            None => seen,
-            Some(mount) => match mount.mounted_topic(seen, &mut text) {
-                Some(topic) => topic,
-                None => {
-                    let reason = PublishRefusal::TopicTooLong;
-                    return self.refuse_publish(slot, publish, seen, reason);
-                }
-            },
+            None => Some(seen),
+            Some(mount) => mount.mounted_topic(seen, &mut text),
+        };
+        let Some(topic) = topic else {
+            return self.refuse_publish(slot, publish, seen, PublishRefusal::TopicTooLong);
         };
         let client = &self.core.sessions[slot];
         let arrived_at = cleared.arrived_at.unwrap_or(self.core.turn.now);

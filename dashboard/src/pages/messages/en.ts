@@ -59,7 +59,7 @@ export default {
     'A refused message reaches nobody. It is not dropped: a publisher that is told still has it, and may send it again. If the queues of its receivers were full, it is counted above as well.',
   'refused.told': '**Refused: {n}, and the publishers know it.**',
   'refused.some':
-    '**Refused: {n}.** The publishers do not know it of {untold}: QoS 0 has no answer, and MQTT 3.1.1 has no code for it.',
+    '**Refused: {n}.** The publishers do not know of {untold}: QoS 0 has no answer, and MQTT 3.1.1 has no code for it.',
   'refused.now': '{n} {n|is|are} refused each second now.',
   'refused.reason': 'Refused by reason',
   'refused.publisher': 'Refused by publisher',

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use thrum_engine::observation::{TopicPattern, observe_topics};
+use thrum_engine::observation::{TopicNodeId, TopicPattern, TopicTree, observe_topics};
 use thrum_protocol::Time;
 
 use super::QueryError;
@@ -30,18 +30,27 @@ impl ObservedTopics<'_> {
     /// Lists the children of a node of the tree. In the order of names a whole listing is exact; in
     /// another one each worker tells its first
     /// [`TOPIC_ROWS_OF_WORKER_MAX`](super::TOPIC_ROWS_OF_WORKER_MAX) children.
+    ///
+    /// # Errors
+    /// The query is not valid, or a worker does not answer.
     pub fn list(&self, query: &TopicQuery) -> Result<TopicPage, QueryError> {
         topics::topics(self.0, query)
     }
 
     /// A topic in full. Its values and publishers are kept from the first call on, for a minute
     /// after the last one.
+    ///
+    /// # Errors
+    /// The topic is not valid, or a worker does not answer.
     pub fn show(&self, topic: &str) -> Result<TopicDetail, QueryError> {
         topics::topic(self.0, topic)
     }
 
     /// Searches all levels for a text or a filter with wildcards, up to `limit` topics and
     /// [`TOPIC_HITS_MAX`].
+    ///
+    /// # Errors
+    /// The text cannot be searched for, or a worker does not answer.
     pub fn search(&self, text: &str, limit: usize) -> Result<TopicHits, QueryError> {
         search(self.0, text, limit)
     }
@@ -154,6 +163,19 @@ struct SearchTopics {
     found: FoundTopics,
 }
 
+impl SearchTopics {
+    /// Takes a node that is searched for; returns the work of it.
+    fn look(&mut self, tree: &TopicTree, id: TopicNodeId) -> u64 {
+        let node = tree.show(id);
+        let work = (node.name.len() / UNIT_BYTES) as u64;
+        if !tree.is_match(id, &self.pattern) {
+            return work;
+        }
+        self.found.offer(tree.topic(id), || Found::of(node));
+        work + HIT_UNITS
+    }
+}
+
 impl WorkerTask for SearchTopics {
     type Answer = FoundTopics;
 
@@ -180,12 +202,7 @@ impl WorkerTask for SearchTopics {
             self.place += 1;
             core.turn.work += NODE_UNITS;
             if let Some(id) = tree.at_place(self.place) {
-                let node = tree.show(id);
-                core.turn.work += (node.name.len() / UNIT_BYTES) as u64;
-                if tree.is_match(id, &self.pattern) {
-                    core.turn.work += HIT_UNITS;
-                    self.found.offer(tree.topic(id), || Found::of(node));
-                }
+                core.turn.work += self.look(tree, id);
             }
             if core.turn.is_portion_over() {
                 return TaskProgress::More;
