@@ -113,12 +113,12 @@ test('a run is stopped, compared with another one, and deleted', async ({ page }
   // It is changed while it goes on; each change is a mark.
   await page.getByRole('button', { name: '+10 %' }).click();
   const happened = page.getByRole('region', { name: 'What happened' });
-  await expect(happened).toContainText('rate 110 % of the planned one');
+  await expect(happened).toContainText(/rate 110.% of the planned one/);
   await page.getByRole('button', { name: 'Pause' }).click();
   await expect(happened).toContainText('paused');
   await page.getByRole('button', { name: 'Resume' }).click();
   await page.getByRole('button', { name: '+1 min' }).click();
-  await expect(happened).toContainText('hold extended by 1m');
+  await expect(happened).toContainText('hold extended by 1:00');
   await page.getByRole('button', { name: 'Note…' }).click();
   const note = page.getByRole('dialog', { name: 'Note what you did or saw' });
   await note.getByLabel('Note').fill('the fan is off');

@@ -10,7 +10,7 @@ use serde::Serialize;
 use thrum_figures::fraction;
 
 use crate::progress::stage_name;
-use crate::result::{Quantiles, Resources, RunResult, Second, Validity, Withheld};
+use crate::result::{Mark, MarkKind, Quantiles, Resources, RunResult, Second, Validity, Withheld};
 use crate::threshold::ThresholdResult;
 
 /// Version of the lines.
@@ -20,6 +20,8 @@ pub const LIVE_SCHEMA: &str = "thrum-bench-progress/1";
 const REASONS_MAX: usize = 20;
 /// Marks in a line: faults, changes of the load, notes.
 const MARKS_MAX: usize = 20;
+/// Characters of a mark in a line; the result has all of them.
+const MARK_CHARS_MAX: usize = 200;
 /// Thresholds in a line.
 const THRESHOLDS_MAX: usize = 50;
 /// Buckets of a decade; with [`DECADES`] of them and the two ends a line has at most 37 buckets.
@@ -167,8 +169,27 @@ pub struct LiveSample {
 pub struct LiveMark {
     /// From the first connection.
     pub at_secs: f64,
-    /// What happened.
+    /// What it is.
+    pub kind: MarkKind,
+    /// The factor of a rate, the seconds of an extension.
+    pub value: Option<f64>,
+    /// What happened, cut if it is long.
     pub text: String,
+}
+
+impl From<&Mark> for LiveMark {
+    fn from(mark: &Mark) -> Self {
+        let mut text: String = mark.text.chars().take(MARK_CHARS_MAX).collect();
+        if text.len() < mark.text.len() {
+            text.push('…');
+        }
+        Self {
+            at_secs: mark.at,
+            kind: mark.kind,
+            value: mark.value,
+            text,
+        }
+    }
 }
 
 /// A limit and the figure of the run so far.
@@ -266,12 +287,9 @@ impl Sampler {
             last.errors = self.new_errors(so_far);
             last.thresholds = thresholds_so_far(so_far);
             let new = so_far.marks.iter().skip(self.marks).take(MARKS_MAX);
-            let new = new.map(|mark| LiveMark {
-                at_secs: mark.at,
-                text: mark.text.clone(),
-            });
-            last.marks = new.collect();
-            self.marks = so_far.marks.len();
+            last.marks = new.map(LiveMark::from).collect();
+            // Those that have no room are told in the next line.
+            self.marks += last.marks.len();
         }
         samples
     }
@@ -519,9 +537,10 @@ mod tests {
     #[test]
     fn every_mark_is_told_once_in_the_sample_after_it() {
         let mut run = sample::run();
-        let mark = |at, text: &str| crate::result::Mark {
+        let mark = |at, text: &str| Mark {
             at,
             text: text.to_owned(),
+            ..Mark::default()
         };
         run.marks = vec![mark(0.5, "one")];
         let mut sampler = Sampler::default();
@@ -534,6 +553,12 @@ mod tests {
         assert!(told(&run).is_empty());
         run.marks.push(mark(1.5, "two"));
         assert_eq!(told(&run), ["two"]);
+        // More than a line has room for, and longer ones.
+        let many = (0..30).map(|_| mark(2.5, &"长".repeat(1_000)));
+        run.marks.extend(many);
+        let lines = [told(&run), told(&run), told(&run)];
+        assert_eq!(lines.each_ref().map(Vec::len), [20, 10, 0]);
+        assert_eq!(lines[0][0].chars().count(), MARK_CHARS_MAX + 1);
     }
 
     #[test]

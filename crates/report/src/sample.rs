@@ -69,6 +69,7 @@ pub(crate) fn run() -> RunResult {
         marks: vec![Mark {
             at: 5.0,
             text: "cut 10 connections".to_owned(),
+            ..Mark::default()
         }],
         series: (0..12).map(second).collect(),
         ..RunResult::default()

@@ -84,6 +84,7 @@ fn run_named(text: &str, copies: usize) -> RunResult {
         .map(|at| Mark {
             at: f64::from(at),
             text: text(),
+            ..Mark::default()
         })
         .collect();
     let mut threshold = result.thresholds[0].clone();

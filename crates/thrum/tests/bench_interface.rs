@@ -312,7 +312,11 @@ fn a_run_under_way_takes_changes_which_its_samples_and_its_report_have() {
         "a note; rate 150 % of the planned one; paused; hold extended by 1m; the fan is off";
     broker.wait(&id, |_| marks() == expected);
     let run = broker.get(&format!("/runs/{id}"));
-    assert_eq!(run["duration_secs"], 660.0, "{run}");
+    assert_eq!(
+        (&run["duration_secs"], &run["changed"]),
+        (&json!(660.0), &json!(true)),
+        "{run}"
+    );
     // It is paused: after what was on its way nothing is sent.
     broker.wait(&id, |_| {
         let samples = broker.get(&format!("/runs/{id}/samples?after=0"));
@@ -336,6 +340,37 @@ fn a_run_under_way_takes_changes_which_its_samples_and_its_report_have() {
     assert_eq!(status, 200);
     assert!(report.contains("rate 150 % of the planned one"), "{report}");
     assert_eq!(change(json!({ "rate": 1.1 })), 409, "it is over");
+}
+
+#[test]
+fn a_run_is_extended_before_its_hold_has_begun_and_not_while_it_is_stopped() {
+    let broker = Broker::start("extended", "");
+    let toml = format!(
+        "name = \"slow\"\nconnect_rate = 5\nstages = [\"hold 3s\", \"drain 1s\"]\n{}",
+        "[groups.idle]\nclients = 15\n"
+    );
+    let id = broker.begin(&json!({ "toml": toml }));
+    broker.wait(&id, |run| run["stage"] == "ramp");
+    let change = |body: Value| broker.ask("POST", &format!("/runs/{id}/change"), &body).0;
+    assert_eq!(change(json!({ "extend_secs": 600 })), 202);
+    let run = broker.wait(&id, |run| run["stage"] == "hold");
+    assert_eq!(run["duration_secs"], 603.0, "{run}");
+    // It would be over without the extension.
+    let held = |run: &Value| {
+        let stages = run["stages"].as_array().unwrap().clone();
+        let hold = stages.iter().find(|stage| stage["name"] == "hold").cloned();
+        hold.map_or(0.0, |hold| {
+            hold["to_secs"].as_f64().unwrap() - hold["from_secs"].as_f64().unwrap()
+        })
+    };
+    broker.wait(&id, |run| held(run) > 4.5);
+    broker.ask("POST", &format!("/runs/{id}/stop"), &Value::Null);
+    assert_eq!(
+        change(json!({ "extend_secs": 60 })),
+        409,
+        "it is being stopped"
+    );
+    broker.ended(&id);
 }
 
 #[test]

@@ -240,6 +240,7 @@ mod tests {
             .map(|number| Mark {
                 at: f64::from(number),
                 text: String::new(),
+                ..Mark::default()
             })
             .collect();
         let marks = Figures::new(&result).marks;

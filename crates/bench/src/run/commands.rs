@@ -1,8 +1,10 @@
 //! Changes during a run.
 
+use std::time::Duration;
+
 use thrum_figures::{nanos, percent, span};
 use thrum_load::pacing::WarpError;
-use thrum_report::result::Mark;
+use thrum_report::result::{Mark, MarkKind};
 
 use super::coordinator::Coordinator;
 use crate::observe::Command;
@@ -18,26 +20,25 @@ impl Coordinator<'_> {
         if self.is_paused { 0.0 } else { self.factor }
     }
 
-    /// Carries out a command and keeps it in the result.
+    /// Carries out a command and keeps it in the result, also if nothing is changed by it.
     pub(super) fn obey(&mut self, command: Command, now_ns: u64) {
-        let text = match command {
+        let at = self.collector.seconds_at(now_ns);
+        let (kind, value, text) = match command {
             Command::Stop => {
                 self.was_stopped = true;
-                "stopped by hand".to_owned()
+                (MarkKind::Stopped, None, "stopped by hand".to_owned())
             }
-            Command::Note(text) => text,
+            Command::Note(text) => (MarkKind::Note, None, text),
             Command::Extend(by) => {
-                let Some(timeline) = self
-                    .timeline
-                    .filter(|timeline| now_ns < timeline.hold_end_ns)
-                else {
-                    return;
-                };
-                self.order(Timeline {
-                    hold_end_ns: timeline.hold_end_ns + nanos(by),
-                    ..timeline
-                });
-                format!("hold extended by {}", span(by))
+                let secs = Some(by.as_secs_f64());
+                match self.extend(by, now_ns) {
+                    Ok(()) => (
+                        MarkKind::Extended,
+                        secs,
+                        format!("hold extended by {}", span(by)),
+                    ),
+                    Err(why) => (MarkKind::NotChanged, secs, format!("not extended: {why}")),
+                }
             }
             // Not a number, or negative: not a rate.
             Command::Rate(factor) if factor.is_nan() || factor <= 0.0 => return,
@@ -45,10 +46,15 @@ impl Coordinator<'_> {
                 let before = self.factor;
                 self.factor = (self.factor * factor).clamp(FACTOR_MIN, FACTOR_MAX);
                 match self.change(now_ns) {
-                    Ok(()) => format!("rate {} of the planned one", percent(self.factor)),
+                    Ok(()) => (
+                        MarkKind::Rate,
+                        Some(self.factor),
+                        format!("rate {} of the planned one", percent(self.factor)),
+                    ),
                     Err(error) => {
                         self.factor = before;
-                        format!("the rate is not changed: {error}")
+                        let text = format!("the rate is not changed: {error}");
+                        (MarkKind::NotChanged, None, text)
                     }
                 }
             }
@@ -56,17 +62,44 @@ impl Coordinator<'_> {
                 let before = self.is_paused;
                 self.is_paused = command == Command::Pause;
                 match self.change(now_ns) {
-                    Ok(()) if self.is_paused => "paused".to_owned(),
-                    Ok(()) => "resumed".to_owned(),
+                    Ok(()) if self.is_paused => (MarkKind::Paused, None, "paused".to_owned()),
+                    Ok(()) => (MarkKind::Resumed, None, "resumed".to_owned()),
                     Err(error) => {
                         self.is_paused = before;
-                        format!("not paused or resumed: {error}")
+                        let text = format!("not paused or resumed: {error}");
+                        (MarkKind::NotChanged, None, text)
                     }
                 }
             }
         };
-        let at = self.collector.seconds_at(now_ns);
-        self.marks.push(Mark { at, text });
+        self.marks.push(Mark {
+            at,
+            kind,
+            value,
+            text,
+        });
+    }
+
+    /// Moves the end of the hold, also of one that has not begun.
+    ///
+    /// # Errors
+    /// The hold is over, or about to end.
+    fn extend(&mut self, by: Duration, now_ns: u64) -> Result<(), &'static str> {
+        if self.is_interrupted() {
+            return Err("the run is being stopped");
+        }
+        let Some(timeline) = self.timeline else {
+            self.extended_ns = self.extended_ns.saturating_add(nanos(by));
+            return Ok(());
+        };
+        if now_ns >= timeline.hold_end_ns {
+            return Err("the hold is over");
+        }
+        self.order(Timeline {
+            hold_end_ns: timeline.hold_end_ns.saturating_add(nanos(by)),
+            ..timeline
+        });
+        Ok(())
     }
 
     /// Changes the rate of the load a moment from now.

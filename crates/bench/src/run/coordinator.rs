@@ -61,6 +61,8 @@ pub(super) struct Coordinator<'a> {
     pub(super) timeline: Option<Timeline>,
     pub(super) warp: Warp,
     pub(super) factor: f64,
+    /// By how much the hold was extended before it had a time.
+    pub(super) extended_ns: u64,
     pub(super) is_paused: bool,
     pub(super) was_stopped: bool,
     looks: Looks,
@@ -153,6 +155,7 @@ impl<'a> Coordinator<'a> {
             timeline: None,
             warp: Warp::identity(),
             factor: 1.0,
+            extended_ns: 0,
             is_paused: false,
             was_stopped: false,
             looks: Looks {
@@ -283,7 +286,7 @@ impl<'a> Coordinator<'a> {
         let timeline = Timeline {
             start_ns,
             hold_start_ns,
-            hold_end_ns: hold_start_ns + nanos(stages.hold),
+            hold_end_ns: (hold_start_ns + nanos(stages.hold)).saturating_add(self.extended_ns),
         };
         // Rate changes requested during the ramp take effect at the start.
         let factor = self.factor_now();
@@ -461,7 +464,7 @@ impl<'a> Coordinator<'a> {
             })
     }
 
-    fn is_interrupted(&self) -> bool {
+    pub(super) fn is_interrupted(&self) -> bool {
         self.was_stopped || self.interrupt.load(Ordering::Relaxed)
     }
 

@@ -38,6 +38,7 @@ impl Hooks {
         marks.extend(texts.into_iter().map(|text| Mark {
             at: at_seconds,
             text,
+            ..Mark::default()
         }));
     }
 
@@ -52,6 +53,7 @@ impl Hooks {
             marks.push(Mark {
                 at: at_seconds,
                 text,
+                ..Mark::default()
             });
             false
         });

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 pub use latency::{Distribution, Latencies, Quantiles};
 pub use resources::{MachineUse, Memory, Resources, ThreadLoad, Usage};
 pub use scenario::{GroupDescription, LoadModel, ScenarioDescription, StageSeconds};
-pub use series::{Delays, Mark, Second, Stage};
+pub use series::{Delays, Mark, MarkKind, Second, Stage};
 pub use stages::{LatencySplit, MessageStages, StageFigures, Unsplit};
 pub use withheld::{
     BOUND_NS_MIN, BOUND_SHARE_IN_USE_MAX, BOUND_SHARE_MAX, FIGURES_IN_USE, VALUES_BEYOND_MIN,

@@ -92,6 +92,47 @@ pub struct Delays {
 pub struct Mark {
     /// Seconds from the first connection.
     pub at: f64,
+    /// What it is.
+    #[serde(skip_serializing_if = "MarkKind::is_other")]
+    pub kind: MarkKind,
+    /// The factor of a rate, the seconds of an extension.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<f64>,
     /// As text.
     pub text: String,
+}
+
+/// What a mark is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MarkKind {
+    /// A note of a person.
+    Note,
+    /// The rate is another one: `value` times the planned one.
+    Rate,
+    /// Nothing is sent.
+    Paused,
+    /// The rate from before the pause.
+    Resumed,
+    /// The hold is longer by `value` seconds.
+    Extended,
+    /// A change that was asked for and not made.
+    NotChanged,
+    /// The hold ends early.
+    Stopped,
+    /// A fault, its end, or something that a newer program knows.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+impl MarkKind {
+    /// Nothing else is known of it.
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes a reference"
+    )]
+    const fn is_other(&self) -> bool {
+        matches!(self, Self::Other)
+    }
 }

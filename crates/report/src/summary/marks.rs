@@ -91,6 +91,7 @@ mod tests {
         run.marks.push(Mark {
             at: 8.0,
             text: "cut 1 000 connections".to_owned(),
+            ..Mark::default()
         });
         assert_eq!(recovery(&run, 0), None);
         assert_eq!(recovery(&run, 1).as_deref(), Some("all back within 2s"));

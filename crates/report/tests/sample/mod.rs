@@ -66,14 +66,17 @@ pub(crate) fn run(hold_seconds: u32) -> RunResult {
             Mark {
                 at: f64::from(20 + hold_seconds / 3),
                 text: "500 subscribers cut off".to_owned(),
+                ..Mark::default()
             },
             Mark {
                 at: f64::from(25 + hold_seconds / 3),
                 text: "subscribers may return".to_owned(),
+                ..Mark::default()
             },
             Mark {
                 at: f64::from(20 + hold_seconds * 3 / 4),
                 text: "note: compaction of the store began".to_owned(),
+                ..Mark::default()
             },
         ],
         series: (0..total).map(|at| second(at, hold_seconds)).collect(),

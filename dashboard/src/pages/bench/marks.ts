@@ -1,5 +1,7 @@
 // What happened in a run besides its load: faults, changes by hand, notes.
 import type { RunMark, Sample } from '../../api/bench';
+import { percent } from '../../format/numbers';
+import { stopwatch } from '../../format/time';
 import { t } from './texts';
 
 /** Characters of a word in a chart. */
@@ -13,21 +15,23 @@ export interface Happened {
   word: string;
 }
 
-/** The words of the program for what it does by itself; what people wrote stays. */
-const KNOWN: readonly (readonly [RegExp, Parameters<typeof t>[0]])[] = [
-  [/^rate (?<share>.+) of the planned one$/, 'mark.rate'],
-  [/^paused$/, 'mark.paused'],
-  [/^resumed$/, 'mark.resumed'],
-  [/^hold extended by (?<span>.+)$/, 'mark.extended'],
-  [/^stopped by hand$/, 'mark.stopped'],
-];
-
-export function markText({ text }: Pick<RunMark, 'text'>): string {
-  for (const [words, key] of KNOWN) {
-    const found = words.exec(text);
-    if (found) return t(key, { ...found.groups });
+/** What the program says of a change is in the reader's language; what people wrote, and a fault, stays. */
+export function markText({ kind, value, text }: Omit<RunMark, 'at_secs'>): string {
+  const number = value ?? null;
+  switch (kind) {
+    case 'rate':
+      return number === null ? text : t('mark.rate', { share: percent(number) });
+    case 'extended':
+      return number === null ? text : t('mark.extended', { span: stopwatch(number) });
+    case 'paused':
+    case 'resumed':
+    case 'stopped':
+      return t(`mark.${kind}`);
+    case 'not_changed':
+      return number === null ? t('mark.not_changed') : t('mark.not_extended', { span: stopwatch(number) });
+    default:
+      return text;
   }
-  return text;
 }
 
 /** All marks, the first one first. */
@@ -39,13 +43,13 @@ export function marksOf(samples: readonly Sample[]): Happened[] {
 
 /** Whether the load rests: who came last has paused it. */
 export function isPaused(samples: readonly Sample[]): boolean {
-  const words = samples.flatMap((sample) => sample.marks.map((mark) => mark.text));
-  return words.findLast((word) => word === 'paused' || word === 'resumed') === 'paused';
+  const kinds = samples.flatMap((sample) => sample.marks.map((mark) => mark.kind));
+  return kinds.findLast((kind) => kind === 'paused' || kind === 'resumed') === 'paused';
 }
 
 function word(mark: RunMark): string {
-  const share = /^rate (?<share>\S+ ?%)/.exec(mark.text)?.groups?.['share'];
-  const text = share === undefined ? markText(mark) : t('mark.rate.short', { share });
+  const factor = mark.kind === 'rate' ? (mark.value ?? null) : null;
+  const text = factor === null ? markText(mark) : t('mark.rate.short', { share: percent(factor) });
   const letters = Array.from(text);
   return letters.length <= WORD_MOST ? text : `${letters.slice(0, WORD_MOST - 1).join('')}…`;
 }

@@ -190,6 +190,9 @@ pub struct BenchmarkRun {
     pub figures: Option<BenchmarkFigures>,
     /// Others are compared with it; it never makes room.
     pub baseline: bool,
+    /// Somebody has changed its rate or its length, or paused it.
+    #[serde(default)]
+    pub changed: bool,
     /// Names of its files.
     pub files: Vec<String>,
     /// The command that makes the same run elsewhere.
@@ -303,6 +306,11 @@ pub struct BenchmarkSample {
 pub struct BenchmarkMark {
     /// From the first connection.
     pub at_secs: f64,
+    /// `note`, `rate`, `paused`, `resumed`, `extended`, `not_changed`, `stopped`, or `other`: a
+    /// fault or its end.
+    pub kind: String,
+    /// The factor of a rate, the seconds of an extension.
+    pub value: Option<f64>,
     /// What happened.
     pub text: String,
 }

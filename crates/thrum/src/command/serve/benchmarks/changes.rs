@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use thrum_management::api::BenchmarkRun;
+use thrum_management::api::{BenchmarkMark, BenchmarkRun};
 use thrum_management::{BenchmarkChange, BenchmarkRefusal, ProgramError};
 
 use super::refused;
@@ -20,6 +20,8 @@ pub(super) struct Changes {
     /// Until the process begins.
     receiver: Option<Receiver<Vec<u8>>>,
     count: usize,
+    /// Seconds of extensions that the process has not answered yet.
+    pending_secs: f64,
 }
 
 impl Changes {
@@ -29,6 +31,7 @@ impl Changes {
             sender: Some(sender),
             receiver: Some(receiver),
             count: 0,
+            pending_secs: 0.0,
         }
     }
 
@@ -43,7 +46,7 @@ impl Changes {
         self.receiver = None;
     }
 
-    /// Passes a change on, and notes in the run what it changes of its plan.
+    /// Passes a change on. What it changes of the plan is known when the process has made it.
     ///
     /// # Errors
     /// The measured part is over, the run would be longer than `longest_secs`, there were too many
@@ -51,7 +54,7 @@ impl Changes {
     pub(super) fn pass_on(
         &mut self,
         change: &BenchmarkChange,
-        run: &mut BenchmarkRun,
+        run: &BenchmarkRun,
         longest_secs: f64,
     ) -> Result<(), ProgramError> {
         let ended = |why: &str| refused(BenchmarkRefusal::Ended, why.to_owned());
@@ -65,7 +68,7 @@ impl Changes {
             BenchmarkChange::Extend(secs) => *secs,
             _ => 0.0,
         };
-        let planned_secs = run.planned_secs + extend_secs;
+        let planned_secs = run.planned_secs + self.pending_secs + extend_secs;
         if extend_secs > 0.0 && planned_secs > longest_secs {
             let why = format!(
                 "all stages would last {planned_secs:.0} s; management.benchmarks.duration allows \
@@ -85,9 +88,24 @@ impl Changes {
             refused(BenchmarkRefusal::NotChanged, why)
         })?;
         self.count += 1;
-        run.planned_secs = planned_secs;
-        run.duration_secs += extend_secs;
+        self.pending_secs += extend_secs;
         Ok(())
+    }
+
+    /// Takes over what the process says of a change.
+    pub(super) fn hear(&mut self, mark: &BenchmarkMark, run: &mut BenchmarkRun) {
+        let secs = mark.value.unwrap_or(0.0);
+        match mark.kind.as_str() {
+            "extended" => {
+                run.planned_secs += secs;
+                run.duration_secs += secs;
+                self.pending_secs = (self.pending_secs - secs).max(0.0);
+                run.changed = true;
+            }
+            "not_changed" => self.pending_secs = (self.pending_secs - secs).max(0.0),
+            "rate" | "paused" => run.changed = true,
+            _ => {}
+        }
     }
 }
 
@@ -121,53 +139,64 @@ mod tests {
         }
     }
 
+    fn mark(kind: &str, secs: f64) -> BenchmarkMark {
+        BenchmarkMark {
+            kind: kind.to_owned(),
+            value: Some(secs),
+            ..BenchmarkMark::default()
+        }
+    }
+
     #[test]
-    fn an_extension_counts_and_stays_within_the_longest_run() {
+    fn an_extension_counts_when_the_process_has_made_it_and_stays_within_the_longest_run() {
         let (mut changes, mut run) = (Changes::new(), run());
         let lines = changes.take_receiver().unwrap();
         let extend = BenchmarkChange::Extend(30.0);
-        changes.pass_on(&extend, &mut run, 100.0).unwrap();
-        assert_eq!((run.planned_secs, run.duration_secs), (90.0, 80.0));
-        let again = changes.pass_on(&extend, &mut run, 100.0);
+        changes.pass_on(&extend, &run, 100.0).unwrap();
+        // Two that are on their way are both counted.
+        let again = changes.pass_on(&extend, &run, 100.0);
         assert_eq!(refusal(again), Some(BenchmarkRefusal::NotChanged));
-        assert_eq!(run.planned_secs, 90.0);
+        assert!((run.planned_secs - 60.0).abs() < 0.1 && !run.changed);
+        changes.hear(&mark("extended", 30.0), &mut run);
+        assert!((run.planned_secs - 90.0).abs() < 0.1 && run.changed);
+        assert!((run.duration_secs - 80.0).abs() < 0.1);
+        // One that the process refuses gives its time back.
+        let short = BenchmarkChange::Extend(10.0);
+        changes.pass_on(&short, &run, 100.0).unwrap();
+        assert!(changes.pass_on(&short, &run, 100.0).is_err());
+        changes.hear(&mark("not_changed", 10.0), &mut run);
+        changes.pass_on(&short, &run, 100.0).unwrap();
         // Another change does not need the time.
-        changes
-            .pass_on(&BenchmarkChange::Pause, &mut run, 1.0)
-            .unwrap();
+        changes.pass_on(&BenchmarkChange::Pause, &run, 1.0).unwrap();
         drop(changes);
         let lines: Vec<_> = lines.iter().collect();
-        assert_eq!(
-            lines,
-            [
-                b"{\"extend_secs\":30.0}\n".to_vec(),
-                b"\"pause\"\n".to_vec()
-            ]
-        );
+        assert_eq!(lines.len(), 4);
+        assert_eq!(lines[0], b"{\"extend_secs\":30.0}\n");
+        assert_eq!(lines[3], b"\"pause\"\n");
     }
 
     #[test]
     fn a_run_that_drains_or_is_over_takes_no_change() {
         let (mut changes, mut run) = (Changes::new(), run());
         run.stage = Some("drain".to_owned());
-        let late = changes.pass_on(&BenchmarkChange::Pause, &mut run, 100.0);
+        let late = changes.pass_on(&BenchmarkChange::Pause, &run, 100.0);
         assert_eq!(refusal(late), Some(BenchmarkRefusal::Ended));
         run.stage = Some("hold".to_owned());
         changes.end();
-        let late = changes.pass_on(&BenchmarkChange::Pause, &mut run, 100.0);
+        let late = changes.pass_on(&BenchmarkChange::Pause, &run, 100.0);
         assert_eq!(refusal(late), Some(BenchmarkRefusal::Ended));
     }
 
     #[test]
     fn a_process_that_does_not_read_gets_no_more_changes_than_can_wait() {
-        let (mut changes, mut run) = (Changes::new(), run());
+        let (mut changes, run) = (Changes::new(), run());
         for _ in 0..WAITING_MAX {
             changes
-                .pass_on(&BenchmarkChange::Rate(1.1), &mut run, 100.0)
+                .pass_on(&BenchmarkChange::Rate(1.1), &run, 100.0)
                 .unwrap();
         }
-        let extend = changes.pass_on(&BenchmarkChange::Extend(1.0), &mut run, 100.0);
+        let extend = changes.pass_on(&BenchmarkChange::Extend(1.0), &run, 100.0);
         assert_eq!(refusal(extend), Some(BenchmarkRefusal::NotChanged));
-        assert_eq!(run.planned_secs, 60.0);
+        assert!(changes.pending_secs.abs() < 0.1);
     }
 }

@@ -12,13 +12,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use thrum_access::Secret;
 use thrum_bench::clock::monotonic_ns;
 use thrum_management::api::{BenchmarkRunInFull, BenchmarkSample, BenchmarkStage, KeptSamples};
-use thrum_management::{BenchmarkChange, ProgramError};
+use thrum_management::{BenchmarkChange, BenchmarkRefusal, ProgramError};
 
 use super::activity::Activity;
 use super::changes::Changes;
 use super::confinement::{self, COMPLAINT_BYTES_MAX, Confinement, Question, resident_bytes};
 use super::ending::{Ended, Killed, conclude};
 use super::lines::{EndLine, ProgressLine};
+use super::refused;
 use super::store::{LINE_BYTES_MAX, SampleFile, Store};
 use crate::command::shown::{now, time};
 
@@ -164,8 +165,13 @@ impl Current {
         longest_secs: f64,
     ) -> Result<(), ProgramError> {
         let mut changes = lock(&self.changes);
-        let mut state = self.state();
-        changes.pass_on(change, &mut state.run.run, longest_secs)
+        let state = self.state();
+        let run = &state.run.run;
+        if self.stops.load(Ordering::Relaxed) {
+            let why = format!("the run {} is being stopped", run.id);
+            return Err(refused(BenchmarkRefusal::Ended, why));
+        }
+        changes.pass_on(change, run, longest_secs)
     }
 
     /// Ends it at once, without a report, and waits for a moment until that is written down.
@@ -341,7 +347,12 @@ impl Current {
     }
 
     fn add(&self, sample: BenchmarkSample) {
+        let mut changes = lock(&self.changes);
         let mut state = self.state();
+        for mark in &sample.marks {
+            changes.hear(mark, &mut state.run.run);
+        }
+        drop(changes);
         let to_secs = sample.at_secs + 1.0;
         "running".clone_into(&mut state.run.run.state);
         state.run.run.stage = Some(sample.stage.clone());
