@@ -42,6 +42,26 @@ describe('alarms in Chinese', () => {
     expect(of('connections_near_limit', 'mqtts')).toContain('mqtts');
     expect(of('of_a_later_version', null)).toBeUndefined();
   });
+  test('drops and refusals have their reasons, with numbers if there are several', () => {
+    const of = (name: string, ...reasons: [string, number][]) =>
+      told({
+        name,
+        of: null,
+        arguments: {
+          messages: 1500,
+          seconds: 60,
+          reasons: reasons.map(([reason, messages]) => ({ reason, messages })),
+        },
+      })?.what;
+    expect(of('refusals_going_on', ['not_allowed', 1500])).toMatch(/条发布：规则禁止$/);
+    expect(of('refusals_going_on', ['queues_full', 1000], ['of_a_later_version', 500])).toMatch(
+      /条发布：没有接收者有空间 1\u202f000 条；of_a_later_version 500 条$/,
+    );
+    expect(of('drops_going_on', ['queue_full', 900], ['offline', 600])).toMatch(
+      /条消息：客户端队列已满 900 条；QoS 0，客户端离线 600 条$/,
+    );
+    expect(of('drops_going_on')).toMatch(/条消息$/);
+  });
 });
 
 describe('what needs attention', () => {
