@@ -22,6 +22,18 @@ test.afterAll(async () => {
   await broker.stop();
 });
 
+test('find has topics that nobody has looked at before', async ({ page }) => {
+  await signIn(page, broker, '#/clients');
+  const flow = setInterval(() => clients[0]?.publish('site/b/level', '3'), 100);
+  try {
+    await page.keyboard.press('Control+k');
+    await page.getByRole('dialog').getByRole('combobox').fill('b/lev');
+    await expect(page.getByRole('option', { name: 'site/b/level', exact: true })).toBeVisible();
+  } finally {
+    clearInterval(flow);
+  }
+});
+
 test('find leads to topics, settings and tabs, and does things', async ({ page }) => {
   const errors = watched(page);
   await signIn(page, broker, '#/topics/site/a/temp');

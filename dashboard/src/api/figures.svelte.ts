@@ -72,9 +72,10 @@ class Figures {
     return this.series.at;
   }
 
-  sum(name: string): number {
+  /** About how many there were, of all that is kept or of the last seconds. */
+  sum(name: string, seconds?: number): number {
     void this.version;
-    return this.series.sum(name);
+    return this.series.sum(name, seconds);
   }
 }
 

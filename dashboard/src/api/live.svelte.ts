@@ -91,9 +91,12 @@ export class Live {
     };
   }
 
-  /** Whether the broker does not answer: what is shown is from before, and nothing is known of now. */
+  /**
+   * Whether the broker does not answer: what is shown is from before, and nothing is known of now. One that refuses
+   * the stream answers, and so it does to what the page asks for besides.
+   */
   get isLost(): boolean {
-    return this.state.kind === 'cut';
+    return this.state.kind === 'cut' && this.state.problem.unanswered;
   }
 
   /** Declares what a part of the page shows; answers what takes it back. */

@@ -156,6 +156,30 @@ describe('a tab that shares its stream with another one', () => {
   });
 });
 
+describe('a stream that is refused', () => {
+  const body = JSON.stringify({ title: 't', status: 1, detail: 'd', remedy: 'r' });
+  test.each([
+    [429, body, false],
+    [503, body, false],
+    [403, body, false],
+    [404, '', false],
+    [502, 'Bad Gateway', true],
+    [503, '', true],
+  ])('with %i and %j: the broker is lost is %j', async (status, text, isLost) => {
+    vi.stubGlobal('fetch', () => Promise.resolve(new Response(text, { status })));
+    const live = started();
+    await pass(500);
+    expect(live.state.kind).toBe('cut');
+    expect(live.isLost).toBe(isLost);
+  });
+  test('by nobody: the broker is lost', async () => {
+    vi.stubGlobal('fetch', () => Promise.reject(new TypeError('no connection')));
+    const live = started();
+    await pass(500);
+    expect(live.isLost).toBe(true);
+  });
+});
+
 describe('a tab with a stream of its own', () => {
   test('gives up a silent stream, and each silent one after it', async () => {
     const live = started();

@@ -29,4 +29,20 @@ describe('a problem', () => {
     });
     expect(gone.sentence).toBe('主题 "a" 没有保留消息');
   });
+  test.each([
+    [
+      'all stages would last 700 s; management.benchmarks.duration allows 600 s',
+      '所有阶段将持续 700 秒；management.benchmarks.duration 允许 600 秒',
+    ],
+    ['the run has been changed 1000 times', '此测试已更改 1000 次'],
+    ['16 changes before it are not taken yet', '之前的 16 个更改还没有被接收'],
+  ])('of a run that is not changed is told in Chinese: %s', async (detail, words) => {
+    locale.language = 'zh';
+    await vi.waitFor(() => expect(noAnswer().heading).toBe('没有应答'));
+    const remedy = 'extend it by less, or wait for its end and start another one';
+    const problem = new Problem({ title: 'the run is not changed', status: 409, detail, remedy });
+    expect(problem.heading).toBe('测试没有更改');
+    expect(problem.sentence).toBe(words);
+    expect(problem.remedy).toBe('延长得少一些，或等它结束后再开始一个测试');
+  });
 });

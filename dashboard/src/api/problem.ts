@@ -18,8 +18,10 @@ export class Problem extends Error {
   readonly detail: string;
   readonly #remedy: string;
   readonly retryAfterSeconds: number | null;
+  /** An answer without an explanation is that of a proxy. */
+  readonly #explained: boolean;
 
-  constructor(body: ProblemBody) {
+  constructor(body: ProblemBody, explained = true) {
     super(`${body.title}: ${body.detail}`);
     this.name = 'Problem';
     this.title = body.title;
@@ -27,6 +29,12 @@ export class Problem extends Error {
     this.detail = body.detail;
     this.#remedy = body.remedy;
     this.retryAfterSeconds = body.retry_after_secs ?? null;
+    this.#explained = explained;
+  }
+
+  /** Whether the broker did not answer: nothing came, or a proxy says that nothing did. */
+  get unanswered(): boolean {
+    return this.status === 0 || (this.status >= 500 && !this.#explained);
   }
 
   /** The title as the head of a card. */
@@ -61,12 +69,15 @@ export async function problemOf(response: Response): Promise<Problem> {
   const text = await response.text().catch(() => '');
   const body = readProblem(text);
   if (body) return new Problem({ ...body, status: response.status });
-  return new Problem({
-    title: 'unexpected answer',
-    status: response.status,
-    detail: `the answer has the status ${response.status} and no explanation`,
-    remedy: 'look at the log of the broker, and at a proxy in front of it',
-  });
+  return new Problem(
+    {
+      title: 'unexpected answer',
+      status: response.status,
+      detail: `the answer has the status ${response.status} and no explanation`,
+      remedy: 'look at the log of the broker, and at a proxy in front of it',
+    },
+    false,
+  );
 }
 
 /** The problem for a request that was not answered. */

@@ -41,6 +41,12 @@ describe('series', () => {
     series.load([1000, 2000, 3000], { a: [1, null, 3] });
     expect(series.sum('a')).toBe(4);
   });
+  test('sums the last seconds of a rate, of which only some may be known', () => {
+    const series = new Series();
+    series.load([1000, 30_000, 90_000, 91_000, 92_000], { drops: [500, 500, 10, null, 20] });
+    expect(series.sum('drops', 60)).toBe(30);
+    expect(series.sum('drops')).toBe(1030);
+  });
   test('no line crosses a gap', () =>
     expect(withGaps([1000, 2000, 9000], [[1, 2, 3]], 2500)).toEqual({
       at: [1000, 2000, 3000, 9000],

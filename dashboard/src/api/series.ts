@@ -65,11 +65,14 @@ export class Series {
   }
 
   /**
-   * The sum of a rate over the kept time: about the number of events. A value stands for the time since the one
-   * before it, so that two of the same second count once; it says nothing about a longer gap.
+   * The sum of a rate over the kept time, or over the last seconds of it: about the number of events. A value stands
+   * for the time since the one before it, so that two of the same second count once; it says nothing about a longer
+   * gap.
    */
-  sum(name: string): number {
+  sum(name: string, seconds = Infinity): number {
+    const from = (this.at.at(-1) ?? 0) - seconds * 1000;
     return this.column(name).reduce<number>((total, value, index) => {
+      if ((this.at[index] ?? 0) <= from) return total;
       const before = this.at[index - 1];
       const seconds = before === undefined ? 1 : ((this.at[index] ?? 0) - before) / 1000;
       return total + (value ?? 0) * (seconds > 1.5 ? 1 : seconds);

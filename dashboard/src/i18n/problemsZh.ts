@@ -68,6 +68,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   'the broker is stopping': '服务器正在停止',
   'the run cannot be started so': '测试不能这样开始',
   'the run has ended': '测试已结束',
+  'the run is not changed': '测试没有更改',
   'the runs cannot be compared': '这些测试不能对比',
   'too many live lists': '实时列表过多',
   'too many live streams': '实时数据流过多',
@@ -142,6 +143,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   'set node.data_dir or auth.users in the configuration, and start the broker again':
     '在配置中设置 node.data_dir 或 auth.users，并重启服务器',
   'start it again': '重新启动它',
+  'extend it by less, or wait for its end and start another one': '延长得少一些，或等它结束后再开始一个测试',
   'wait, and try again': '请稍后重试',
   'wait; addresses from which you have logged in before are not slowed by others':
     '请等待；您曾登录过的地址不受其他地址影响',
@@ -174,6 +176,12 @@ const FORMS: readonly (readonly [RegExp, string])[] = [
   [/^the answer has the status (\d+) and no explanation$/, '应答的状态为 $1，没有说明'],
   [/^no session has the client identifier (".*")$/, '没有客户端标识为 $1 的会话'],
   [/^the topic (".*") has no retained message$/, '主题 $1 没有保留消息'],
+  [
+    /^all stages would last (\d+) s; management\.benchmarks\.duration allows (\d+) s$/,
+    '所有阶段将持续 $1 秒；management.benchmarks.duration 允许 $2 秒',
+  ],
+  [/^the run has been changed (\d+) times$/, '此测试已更改 $1 次'],
+  [/^(\d+) changes before it are not taken yet$/, '之前的 $1 个更改还没有被接收'],
   [/^the configuration has no listener (".*")$/, '配置中没有监听器 $1'],
   [/^the request needs the scope (\S+)$/, '请求需要权限 $1'],
   [/^too many wrong logins: the next one is possible in (\d+) s$/, '登录错误过多：$1 秒后可以重试'],

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { firstOf, namesTopic, rowAfter, settingsLike } from './find';
+import { againAfterMs, firstOf, namesTopic, rowAfter, settingsLike } from './find';
 
 test('settings are found by their names first, then by what they do', () => {
   const settings = [
@@ -29,4 +29,14 @@ test('arrows choose the first row when none is chosen, and stay within the rows'
   expect(rowAfter(0, 'ArrowUp', 2)).toBe(0);
   expect(rowAfter(-1, 'ArrowUp', 2)).toBe(0);
   expect(rowAfter(-1, 'ArrowDown', 0)).toBe(-1);
+});
+
+test('topics are asked for again if their observation had only begun', () => {
+  const since = '2026-11-27T12:00:00.250Z';
+  const at = Date.parse(since);
+  expect(againAfterMs(since, at + 20)).toBe(1000);
+  // The page knows the time of the broker to a second: it may be before.
+  expect(againAfterMs(since, at - 900)).toBe(1000);
+  expect(againAfterMs(since, at + 2000)).toBeNull();
+  expect(againAfterMs('', at)).toBeNull();
 });

@@ -32,3 +32,14 @@ export function rowAfter(at: number, key: 'ArrowDown' | 'ArrowUp', count: number
 export function namesTopic(words: string): boolean {
   return words.includes('/');
 }
+
+/** The broker begins to observe topics when somebody asks for them, so that the first answer has next to none. */
+const YOUNG_MS = 2000;
+
+/**
+ * Milliseconds until topics are asked for again, because their observation had only begun; null if it is older.
+ * `nowMs` is the time of the broker, as far as the page knows it.
+ */
+export function againAfterMs(observedSince: string, nowMs: number): number | null {
+  return nowMs - Date.parse(observedSince) < YOUNG_MS ? 1000 : null;
+}

@@ -6,7 +6,7 @@ import { live } from '../api/live.svelte';
 import { type Problem, asProblem } from '../api/problem';
 import { session } from '../api/session.svelte';
 import { LOSS_SECONDS, stateOfDrops } from './loss';
-import { type Receivers, type Silence, quietOf, silenceOf } from './silence';
+import { type Receivers, type Silence, UNHEARD_SECONDS, offeredIn, quietOf, silenceOf } from './silence';
 import type { State } from './state';
 
 export type Alarm = Schemas['Alarm'];
@@ -50,16 +50,20 @@ class Health {
 
   start(): () => void {
     // What it looks at is no reason to begin anew.
-    untrack(() => void this.load());
+    const ask = () => {
+      void this.load();
+      void this.#askReceivers();
+    };
+    untrack(ask);
     // The stream has no alarms: this is the one thing that the page asks for again and again.
     const timer = setInterval(() => {
-      if (!document.hidden) void this.load();
+      if (!document.hidden) ask();
     }, ASK_MS);
     return () => clearInterval(timer);
   }
 
+  /** Asks for the alarms. What has grown at receivers is asked in steps of the same length, and not with this. */
   async load(): Promise<void> {
-    void this.#askReceivers();
     try {
       this.#alarms = (await api.get('/alarms')).alarms;
       this.#problem = null;
@@ -94,17 +98,20 @@ class Health {
   }
 
   #quiet() {
+    const refused = figures.column('publishes_refused');
     return quietOf({
       at: figures.times(),
       incoming: figures.column('messages_in'),
       outgoing: figures.column('messages_out'),
+      lost: figures.column('drops').map((drops, index) => (drops ?? 0) + (refused[index] ?? 0)),
     });
   }
 
   /** Asks about clients only while nothing goes out. */
   async #askReceivers(): Promise<void> {
-    const before = this.#receivers?.waitingAway ?? null;
-    if (this.#quiet() === null || !session.can('clients:read')) {
+    const before = this.#receivers;
+    const quiet = this.#quiet();
+    if (quiet === null || !session.can('clients:read')) {
       this.#receivers = null;
       return;
     }
@@ -112,16 +119,26 @@ class Health {
       const [here, away] = await Promise.all(
         ['connected', 'disconnected'].map((state) => api.get('/clients/facets', { query: { state } })),
       );
+      // Only a note asks for the sinks, and it takes longer.
+      const offered = quiet.seconds < UNHEARD_SECONDS ? null : await askOffered();
       this.#receivers = {
         slow: here?.problems.find((facet) => facet.value === 'slow')?.clients ?? 0,
         subscriptions: (here?.subscriptions ?? 0) + (away?.subscriptions ?? 0),
         waitingAway: away?.queued.messages ?? 0,
-        waitingAwayBefore: before,
+        waitingAwayBefore: before?.waitingAway ?? null,
+        offered,
+        offeredBefore: before?.offered ?? null,
       };
     } catch {
       this.#receivers = null;
     }
   }
+}
+
+/** What the sinks were offered; null if the broker does not tell. */
+async function askOffered(): Promise<number | null> {
+  const response = await fetch('metrics', { credentials: 'same-origin' });
+  return response.ok ? offeredIn(await response.text()) : null;
 }
 
 export const health = new Health();

@@ -4,8 +4,8 @@ import { asProblem } from '../api/problem';
 export interface Toast {
   id: number;
   state: 'ok' | 'bad';
-  title: string;
-  text: string;
+  /** Read when they are drawn: those of a problem are in the language of the page only when its texts have come. */
+  words: { readonly title: string; readonly text: string };
 }
 
 class Toasts {
@@ -13,13 +13,21 @@ class Toasts {
   #next = 1;
 
   done(title: string, text = ''): void {
-    const id = this.#add({ state: 'ok', title, text });
+    const id = this.#add({ state: 'ok', words: { title, text } });
     setTimeout(() => this.close(id), 6000);
   }
 
   failed(error: unknown): void {
     const problem = asProblem(error);
-    this.#add({ state: 'bad', title: problem.sentence, text: problem.remedy });
+    const words = {
+      get title() {
+        return problem.sentence;
+      },
+      get text() {
+        return problem.remedy;
+      },
+    };
+    this.#add({ state: 'bad', words });
   }
 
   close(id: number): void {

@@ -1,6 +1,8 @@
 // What the program says about a run, in Chinese. Its sentences have no code, so they are recognised by their form; one
 // that is not known stays as the program wrote it.
 
+import chinese from './zh';
+
 const DOES: Readonly<Record<string, string>> = {
   'sent messages': '发送消息',
   'read its sockets': '读取套接字',
@@ -17,6 +19,17 @@ function causeOf(text: string): string {
     return '各机器的时钟相差未知的部分';
   if (text === 'it takes that long to write and to read') return '写入和读取就需要这么久';
   return text;
+}
+
+const WORDS: Readonly<Record<string, string>> = chinese;
+
+/** A figure as a comparison calls it: `lost`, `p99` of the latency, `publish ack p99`, `CPU per message`. */
+function figureOf(text: string): string {
+  if (text === 'CPU per message') return '每条消息的 CPU';
+  const [, distribution = '', statistic] = /^(?:(\w[\w ]*) )?(p[\d.]+|mean)$/.exec(text) ?? [];
+  if (statistic === undefined) return WORDS[`d.${text}`] ?? text;
+  const name = WORDS[`d.${distribution === '' ? 'e2e' : distribution.replaceAll(' ', '_')}`];
+  return `${name ?? distribution} ${statistic}`;
 }
 
 const FORMS: readonly (readonly [RegExp, (...parts: string[]) => string])[] = [
@@ -58,6 +71,29 @@ const FORMS: readonly (readonly [RegExp, (...parts: string[]) => string])[] = [
     () => '没有结论：无效测试的数值反映的是负载发生器',
   ],
   [/^No conclusion: the runs have no figure in common$/, () => '没有结论：这些测试没有共同的数值'],
+  [
+    /^(\S+) broke promises that (\S+) kept \((.+)\)$/,
+    (who, other, broken = '') =>
+      `${who} 违反了 ${other} 遵守的保证（${broken.split(', ').map(figureOf).join('、')}）`,
+  ],
+  [
+    /^(\S+) needs (\S+ ± \S+) times the CPU of (\S+) per message$/,
+    (who, times, other) => `每条消息 ${who} 的 CPU 是 ${other} 的 ${times} 倍`,
+  ],
+  [
+    /^(\S+) needs (\S+ ± \S+) times the memory of (\S+)$/,
+    (who, times, other) => `${who} 的内存是 ${other} 的 ${times} 倍`,
+  ],
+  [
+    /^(\S+) delivers (\S+ ± \S+) times the messages of (\S+)$/,
+    (who, times, other) => `${who} 送达的消息是 ${other} 的 ${times} 倍`,
+  ],
+  [
+    /^(.+) of (\S+) is (\S+ ± \S+) times that of (\S+)$/,
+    (figure = '', who, times, other) => `${who} 的${figureOf(figure)} 是 ${other} 的 ${times} 倍`,
+  ],
+  [/^([\w. ]+): no difference shown$/, (figure = '') => `${figureOf(figure)}：没有显示出差异`],
+  [/^([\w. ]+): not comparable$/, (figure = '') => `${figureOf(figure)}：不可比较`],
 ];
 
 /** A sentence of the program, without its full stop; null for one that is not known. */
@@ -66,5 +102,8 @@ export function verdictOf(text: string): string | null {
     const found = form.exec(text);
     if (found) return words(...found.slice(1));
   }
-  return null;
+  // The conclusion of a comparison has several parts.
+  const parts = text.split('; ');
+  const told = parts.length > 1 ? parts.map((part) => verdictOf(part)) : [null];
+  return told.includes(null) ? null : told.join('；');
 }

@@ -1,6 +1,7 @@
 // What an alarm says and what to do, in Chinese. In English the page shows the words of the broker.
 import type { Schemas } from '../../api/client';
 import { count, joined, memory, traffic } from '../../format/numbers';
+import shared from '../../i18n/zh';
 
 /** What is the case, and what to do. */
 export interface Told {
@@ -9,6 +10,17 @@ export interface Told {
 }
 
 type Alarm = Pick<Schemas['Alarm'], 'name' | 'of' | 'arguments'>;
+
+function isReason(value: unknown): value is { reason: string; messages: number } {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'reason' in value &&
+    typeof value.reason === 'string' &&
+    'messages' in value &&
+    typeof value.messages === 'number'
+  );
+}
 
 /** The arguments of an alarm, in the form of the page. */
 class Values {
@@ -43,6 +55,19 @@ class Values {
   list(name: string): string {
     const value = this.#all[name];
     return Array.isArray(value) ? value.map(String).join('、') : '—';
+  }
+
+  /** The most frequent reasons, with their numbers if there are several; "drop" or "refusal" is what has them. */
+  reasons(of: 'drop' | 'refusal'): string {
+    const value = this.#all['reasons'];
+    const found = Array.isArray(value) ? value.filter(isReason) : [];
+    if (found.length === 0) return '';
+    const words: Readonly<Record<string, string>> = shared;
+    const told = found.map(({ reason, messages }) => {
+      const name = words[`${of}.${reason}`] ?? reason;
+      return found.length === 1 ? name : `${name} ${count(messages)} 条`;
+    });
+    return `：${told.join('；')}`;
   }
 
   has(name: string): boolean {
@@ -119,7 +144,7 @@ const TOLD: Readonly<Record<string, (values: Values, alarm: Alarm) => Told>> = {
   }),
   disk_nearly_full: (values, alarm) => disk(alarm, values),
   drops_going_on: (values) => ({
-    what: `${values.count('seconds')} 秒内丢弃了 ${values.count('messages')} 条消息`,
+    what: `${values.count('seconds')} 秒内丢弃了 ${values.count('messages')} 条消息${values.reasons('drop')}`,
     fix: '找出没有收到消息的客户端和原因：十秒的测量会同时给出两者',
   }),
   memory_near_limit: (values) => ({
@@ -136,7 +161,7 @@ const TOLD: Readonly<Record<string, (values: Values, alarm: Alarm) => Told>> = {
   }),
   queues_nearly_full: (values) => queues(values),
   refusals_going_on: (values) => ({
-    what: `${values.count('seconds')} 秒内拒绝了 ${values.count('messages')} 条发布`,
+    what: `${values.count('seconds')} 秒内拒绝了 ${values.count('messages')} 条发布${values.reasons('refusal')}`,
     fix: '找出这些发布者和原因：被拒绝的发布按客户端和主题列出',
   }),
   reload_failed: (values) => ({

@@ -67,7 +67,12 @@ export function ranked(known: Known): Item[] {
     full.every((one) => one.problems.includes('dropping'));
   const told = new Map<string, ProblemName>();
   if (number('dropping') > 0) told.set('drops_going_on', 'dropping');
-  if (number('queue') > 0) told.set('queues_nearly_full', 'queue');
+  if (number('queue') > 0) told.set('queues_nearly_full', toldByDrops ? 'dropping' : 'queue');
+  /** The alarm that such clients stand for: of drops and of queues, that of drops. */
+  const alarmOf = (problem: ProblemName) => {
+    const own = alarms.filter((alarm) => told.get(alarm.name) === problem);
+    return own.find((alarm) => alarm.name === 'drops_going_on') ?? own[0];
+  };
   const items: Item[] = [];
   for (const alarm of alarms)
     if (alarm.name === 'drops_going_on' && !told.has(alarm.name))
@@ -88,30 +93,53 @@ export function ranked(known: Known): Item[] {
       problem,
       clients,
       one: clients === 1 && found.length === 1 ? (found[0] ?? null) : null,
-      since: alarms.find((alarm) => told.get(alarm.name) === problem)?.raised_at ?? null,
+      since: alarmOf(problem)?.raised_at ?? null,
     });
   }
   if (open) items.push({ kind: 'open', state: 'info' });
   return items.sort((one, other) => worseFirst(one.state, other.state));
 }
 
-/** What the sentence of the page is about. */
-export type Headline = 'unknown' | 'alarm' | 'drops' | 'dropped' | 'stalled' | 'nobody' | 'ok';
+export type Alarmed = Extract<Item, { kind: 'alarm' | 'clients' }>;
 
-/** The worst first. `dropping` are drops of these seconds, `drops` the state of the last minute. */
+/** What the sentence of the page is about; an alarm by its item, and how many others need attention beside it. */
+export type Headline =
+  | { about: 'unknown' | 'drops' | 'dropped' | 'stalled' | 'nobody' | 'ok' }
+  | { about: 'alarm'; item: Alarmed; others: number };
+
+/** An item that an alarm stands behind: the alarm itself, or the clients that it is about. */
+function isAlarmed(item: Item): item is Alarmed {
+  return item.kind === 'alarm' || (item.kind === 'clients' && item.since !== null);
+}
+
+/**
+ * The worst first, of the items that the list below shows; null while they are not known. `dropping` are drops of
+ * these seconds, `drops` the state of the last minute.
+ */
 export function headlineOf(known: {
-  alarms: readonly { severity: string }[] | null;
+  items: readonly Item[] | null;
   drops: 'ok' | 'warn' | 'bad';
   dropping: number;
-  isStalled: boolean;
   clients: number;
 }): Headline {
-  if (known.alarms === null) return 'unknown';
-  if (known.alarms.some((alarm) => alarm.severity === 'critical')) return 'alarm';
-  if (known.drops !== 'ok') return known.dropping > 0 ? 'drops' : 'dropped';
-  if (known.isStalled) return 'stalled';
-  if (known.alarms.length > 0) return 'alarm';
-  return known.clients === 0 ? 'nobody' : 'ok';
+  const { items } = known;
+  if (items === null) return { about: 'unknown' };
+  const alarm = (item: Alarmed | undefined): Headline | null =>
+    item === undefined
+      ? null
+      : {
+          about: 'alarm',
+          item,
+          others: items.filter((other) => other !== item && other.state !== 'info').length,
+        };
+  const alarmed = items.filter(isAlarmed);
+  const isCritical = (item: Alarmed) => item.kind === 'alarm' && item.alarm.severity === 'critical';
+  const critical = alarm(alarmed.find(isCritical));
+  if (critical) return critical;
+  if (known.drops !== 'ok') return { about: known.dropping > 0 ? 'drops' : 'dropped' };
+  if (items.some((item) => item.kind === 'silence' && item.silence.why === 'stalled'))
+    return { about: 'stalled' };
+  return alarm(alarmed[0]) ?? { about: known.clients === 0 ? 'nobody' : 'ok' };
 }
 
 /** Whether anybody who reaches the broker may connect and do everything, and others than this machine reach it. */

@@ -42,6 +42,26 @@ describe('alarms in Chinese', () => {
     expect(of('connections_near_limit', 'mqtts')).toContain('mqtts');
     expect(of('of_a_later_version', null)).toBeUndefined();
   });
+  test('drops and refusals have their reasons, with numbers if there are several', () => {
+    const of = (name: string, ...reasons: [string, number][]) =>
+      told({
+        name,
+        of: null,
+        arguments: {
+          messages: 1500,
+          seconds: 60,
+          reasons: reasons.map(([reason, messages]) => ({ reason, messages })),
+        },
+      })?.what;
+    expect(of('refusals_going_on', ['not_allowed', 1500])).toMatch(/条发布：规则禁止$/);
+    expect(of('refusals_going_on', ['queues_full', 1000], ['of_a_later_version', 500])).toMatch(
+      /条发布：没有接收者有空间 1\u202f000 条；of_a_later_version 500 条$/,
+    );
+    expect(of('drops_going_on', ['queue_full', 900], ['offline', 600])).toMatch(
+      /条消息：客户端队列已满 900 条；QoS 0，客户端离线 600 条$/,
+    );
+    expect(of('drops_going_on')).toMatch(/条消息$/);
+  });
 });
 
 describe('what needs attention', () => {
@@ -106,9 +126,9 @@ describe('what needs attention', () => {
       for (const known of [{ alarms, problems }, { alarms }, { alarms: [], problems }, { alarms: [] }]) {
         expect(rankedOf({ ...known, drops }).map((item) => item.state)).toEqual([drops]);
         expect(verdictOf(known.alarms, drops)).toBe(drops);
-        const headline = { alarms: known.alarms, drops, isStalled: false, clients: 5 };
-        expect(headlineOf({ ...headline, dropping: 3 })).toBe('drops');
-        expect(headlineOf({ ...headline, dropping: 0 })).toBe('dropped');
+        const headline = { items: rankedOf({ ...known, drops }), drops, clients: 5 };
+        expect(headlineOf({ ...headline, dropping: 3 }).about).toBe('drops');
+        expect(headlineOf({ ...headline, dropping: 0 }).about).toBe('dropped');
       }
     },
   );
@@ -132,16 +152,53 @@ describe('what needs attention', () => {
       'info',
     ]);
   });
+  const said = (known: Known, { dropping = 0, clients = 5 } = {}) => {
+    const items = rankedOf(known);
+    return headlineOf({ items, drops: known.drops, dropping, clients });
+  };
   test('the sentence is about the worst', () => {
-    const known = { alarms: [], drops: 'ok', dropping: 0, isStalled: false, clients: 5 } as const;
-    const [warning, critical] = [{ severity: 'warning' }, { severity: 'critical' }];
-    expect(headlineOf({ ...known, alarms: null })).toBe('unknown');
-    expect(headlineOf(known)).toBe('ok');
-    expect(headlineOf({ ...known, clients: 0 })).toBe('nobody');
-    expect(headlineOf({ ...known, alarms: [warning] })).toBe('alarm');
-    expect(headlineOf({ ...known, alarms: [warning], isStalled: true })).toBe('stalled');
-    expect(headlineOf({ ...known, isStalled: true, drops: 'bad', dropping: 1 })).toBe('drops');
-    expect(headlineOf({ ...known, alarms: [critical], drops: 'bad', dropping: 1 })).toBe('alarm');
+    const known = { alarms: [], drops: 'ok' } as const;
+    const [warning, critical] = [alarm('cpu_busy', 'warning'), alarm('storage_full', 'critical')];
+    const stalled = silence('stalled', 2);
+    expect(headlineOf({ items: null, drops: 'ok', dropping: 0, clients: 5 }).about).toBe('unknown');
+    expect(said(known).about).toBe('ok');
+    expect(said(known, { clients: 0 }).about).toBe('nobody');
+    expect(said({ ...known, alarms: [warning] }).about).toBe('alarm');
+    expect(said({ ...known, alarms: [warning], silence: stalled }).about).toBe('stalled');
+    expect(said({ ...known, silence: stalled, drops: 'bad' }, { dropping: 1 }).about).toBe('drops');
+    expect(said({ ...known, alarms: [warning, critical], drops: 'bad' }, { dropping: 1 })).toMatchObject({
+      about: 'alarm',
+      item: { alarm: critical },
+      others: 2,
+    });
+  });
+  test.each([
+    ['queues_nearly_full', 'queue'],
+    ['drops_going_on', 'dropping'],
+  ])('an alarm of %s that clients stand for is the sentence and the list', (name, problem) => {
+    for (const clients of [0, 5]) {
+      const alarms = [alarm(name, 'warning')];
+      const known: Known = { alarms, drops: 'ok', problems: [{ value: problem, clients: 2 }] };
+      const [item] = rankedOf(known);
+      expect(said(known, { clients })).toEqual({ about: 'alarm', item, others: 0 });
+      expect(item).toMatchObject({ kind: 'clients', state: 'warn', problem });
+      expect(verdictOf(alarms, 'ok')).toBe('warn');
+    }
+  });
+  test('no alarm is left out of the sentence, whatever clients are known', () => {
+    const sets = [[], ['queue'], ['dropping'], ['queue', 'dropping']];
+    for (const raised of [
+      ['queues_nearly_full'],
+      ['drops_going_on'],
+      ['queues_nearly_full', 'drops_going_on'],
+    ])
+      for (const has of sets) {
+        const alarms = raised.map((name) => alarm(name, 'warning'));
+        const problems = has.map((value) => ({ value, clients: 1 }));
+        const troubled = [{ client_id: 'a', connected: false, problems: has }];
+        for (const clients of [0, 5])
+          expect(said({ alarms, drops: 'ok', problems, troubled }, { clients }).about).toBe('alarm');
+      }
   });
   test('a kind of problem without clients is none', () =>
     expect(ranked([], [{ value: 'slow', clients: 0 }])).toEqual([]));

@@ -63,6 +63,9 @@ export default {
   'refused.now': '{n} {n|is|are} refused each second now.',
   'refused.reason': 'Refused by reason',
   'refused.publisher': 'Refused by publisher',
+  'refused.first':
+    'The sums by publisher are those of the {n} most frequent of {all} combinations. The file has all of them.',
+  'refused.first.of': 'The sums of {id} are those of the {n} most frequent of {all} combinations.',
   'refused.open': 'Open {id}',
   'refused.cure.not_allowed':
     '**The rules deny it.** “May it publish to…?” on the page of the client names the rule that decides.',

@@ -23,6 +23,22 @@ export function knownReason(reason: string): RefusalReason | null {
   return REASONS.find((one) => one === reason) ?? null;
 }
 
+/**
+ * The first page of all, with the rows of a publisher that is chosen as the broker lists them for it alone: those that
+ * are not frequent enough for the first page have to count, too.
+ */
+export function withOwn(page: Page, publisher: string, own: Page | null): Page {
+  if (publisher === '' || own === null) return page;
+  const others = page.refused.filter((row) => row.client_id !== publisher);
+  return { ...page, refused: [...others, ...own.refused] };
+}
+
+/** How many combinations the rows have, and how many there are; null if these are all. */
+export function firstOf(page: Page | null): { n: number; all: number } | null {
+  if (page === null || page.matching <= page.refused.length) return null;
+  return { n: page.refused.length, all: page.matching };
+}
+
 /** The sums by reason: of all messages, or of the rows of one publisher. */
 export function byReason(page: Page, publisher: string): { key: string; messages: number }[] {
   if (publisher === '') return page.by_reason.map((one) => ({ key: one.reason, messages: one.messages }));

@@ -62,6 +62,8 @@ const chinese: Catalogue<keyof typeof english> = {
   'refused.now': '目前每秒拒绝 {n} 条。',
   'refused.reason': '拒绝，按原因',
   'refused.publisher': '拒绝，按发布者',
+  'refused.first': '按发布者的合计只包含 {all} 种组合中最常见的 {n} 种。文件包含全部。',
+  'refused.first.of': '{id} 的合计只包含 {all} 种组合中最常见的 {n} 种。',
   'refused.open': '打开 {id}',
   'refused.cure.not_allowed': '**规则禁止。**客户端页面上的“可以发布到…？”会指出起决定作用的规则。',
   'refused.cure.reserved_topic':

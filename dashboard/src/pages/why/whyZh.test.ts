@@ -74,7 +74,7 @@ describe('why it is slow, in Chinese', () => {
     );
   });
   test('what was not measured has its reason', () => {
-    expect(unmeasuredOf('routing', false)).toBe('没有测量：没有送达的消息打了时间戳');
+    expect(unmeasuredOf('routing', false)).toBe('没有测量：没有任何一次送达被计时');
     expect(unmeasuredOf('offline', true)).toBe('没有测量：工作线程没有应答');
   });
   test('what this page does not know is left to the broker', () => {

@@ -306,7 +306,7 @@ export function remedyOf(cause: Named): string | null {
   return REMEDIES[cause.name]?.(new Evidence(cause.evidence)) ?? null;
 }
 
-const UNTIMED = '没有送达的消息打了时间戳';
+const UNTIMED = '没有任何一次送达被计时';
 const UNCONNECTED = '没有客户端在线';
 const UNMEASURED: Readonly<Record<string, string>> = {
   slow_readers: UNCONNECTED,
