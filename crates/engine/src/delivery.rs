@@ -494,6 +494,7 @@ impl Core {
         self.row().add(Counter::RetainedRefused, 1);
         let topic = outgoing.publication().topic;
         if !has_reason_code {
+            self.row().add(Counter::RetainedLost, 1);
             self.durable.forget_retained(&self.node.retained, topic);
         }
         if self.may_log() {
