@@ -301,8 +301,12 @@ impl Publishing<'_> {
         }
     }
 
-    /// Stores a message as the retained message of its topic; true if it may be delivered.
-    fn retain(&mut self, publisher: Publisher, outgoing: &mut Outgoing<'_>) -> bool {
+    /// Stores a message as the retained message of its topic, unless it is refused as a whole.
+    fn retain(
+        &mut self,
+        publisher: Publisher,
+        outgoing: &mut Outgoing<'_>,
+    ) -> Result<(), PublishRefusal> {
         let client = &self.core.sessions[publisher.slot];
         let source = client.source(&self.core.settings.access.access.policy);
         self.core
@@ -379,8 +383,8 @@ impl Publishing<'_> {
         publisher: Publisher,
         hop: Option<Box<Hop>>,
     ) -> Result<ReasonCode, PublishRefusal> {
-        if outgoing.publication().retain && !self.retain(publisher, outgoing) {
-            return Err(PublishRefusal::RetainedLimit);
+        if outgoing.publication().retain {
+            self.retain(publisher, outgoing)?;
         }
         let source = Source::Publisher(clearance);
         let is_due = self.core.stages.is_due();

@@ -25,7 +25,8 @@ pub enum PublishRefusal {
     PayloadTooLarge,
     /// No receiver has room: the queues of all of them are full.
     QueuesFull,
-    /// Memory is short, and no receiver takes the message.
+    /// Memory is short, and no receiver takes the message; or it is full, and the message was to be
+    /// retained.
     MemoryShort,
     /// A limit of retained messages is reached.
     RetainedLimit,

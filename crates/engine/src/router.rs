@@ -97,8 +97,10 @@ impl Router {
         let mut outgoing = Outgoing::from_message(message, &mut frames);
         // [MQTT3-3.3.1-12]: a message without the RETAIN flag does not change the retained message.
         let has_reason_code = matches!(source, Source::Publisher(_));
-        let is_delivered =
-            !message.retain() || core.retain(&mut outgoing, retained_source, has_reason_code);
+        let is_delivered = !message.retain()
+            || core
+                .retain(&mut outgoing, retained_source, has_reason_code)
+                .is_ok();
         let outcome = is_delivered.then(|| {
             if core.observation.is_on() {
                 let watch = Observed::new(MessageOrigin::Node, None);

@@ -209,3 +209,15 @@ fn a_message_that_nobody_has_memory_for_is_refused_for_that_reason() {
     node.publish(publisher, "t", "1", Q1);
     assert_eq!(counters(&node), [("memory_short", 1)]);
 }
+
+#[test]
+fn a_message_that_memory_is_too_short_to_retain_is_refused_for_that_reason() {
+    let mut node = Node::planned(1, |plan| plan.settings.memory_bytes = 1 << 30);
+    let (new, old) = (node.join(0, "new"), node.join_old(0, "old"));
+    assert_eq!(use_memory(&mut node, 101), MemoryLevel::Full);
+    node.retain(new, "t", "1");
+    node.retain(old, "t", "2");
+    assert_eq!(refused(&mut node, 0), ["memory_short new t 1 told"]);
+    assert_eq!(counters(&node), [("memory_short", 1)]);
+    assert_eq!(node.count(Counter::RetainedLost), 1, "it is delivered");
+}
