@@ -4,7 +4,6 @@
 //! called for a message that is accepted.
 
 use thrum_codec::ReasonCode;
-use thrum_protection::MemoryLevel;
 
 use crate::core::Core;
 use crate::ids::Slot;
@@ -32,7 +31,7 @@ pub enum PublishRefusal {
     RetainedLimit,
     /// The disk of the broker is full.
     DiskFull,
-    /// A sink is full that refuses publishers.
+    /// A sink is full that refuses publishers, or sinks that are full are the only receivers.
     SinkFull,
 }
 
@@ -119,15 +118,6 @@ impl PublishRefusal {
             | Self::RetainedLimit
             | Self::DiskFull
             | Self::SinkFull => ReasonCode::QuotaExceeded,
-        }
-    }
-
-    /// Why no receiver has taken a message.
-    pub(super) fn of_receivers(core: &Core) -> Self {
-        if core.memory.level >= MemoryLevel::Short {
-            Self::MemoryShort
-        } else {
-            Self::QueuesFull
         }
     }
 }
