@@ -124,8 +124,8 @@ pub use topic_metrics::{NewTopicMetric, TopicMetric, TopicMetricList};
 pub use topics::{Topic, TopicHits, TopicInFull, TopicMessage, TopicPage, TopicPublisher};
 pub(crate) use why::quoted;
 pub use why::{
-    DropCauses, DropsState, LatencyCauses, LatencyState, NotCause, Why, WhyCause, WhyQuestion,
-    WhyLimitation, WhyWhat,
+    DropCauses, DropsState, LatencyCauses, LatencyState, NotCause, Why, WhyCause, WhyLimitation,
+    WhyQuestion, WhyWhat,
 };
 
 /// The beginning of the path of every route.
