@@ -106,6 +106,21 @@ impl PublishRefusal {
         }
     }
 
+    /// Whether the message itself is the cause, so that only its publisher can cure it; or else the
+    /// broker or its receivers lack room.
+    pub const fn is_of_publisher(self) -> bool {
+        match self {
+            Self::NotAllowed | Self::ReservedTopic | Self::TopicTooLong | Self::PayloadTooLarge => {
+                true
+            }
+            Self::QueuesFull
+            | Self::MemoryShort
+            | Self::RetainedLimit
+            | Self::DiskFull
+            | Self::SinkFull => false,
+        }
+    }
+
     /// The reason code of the answer, if there is one.
     pub const fn code(self) -> ReasonCode {
         match self {
