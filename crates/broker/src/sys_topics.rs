@@ -153,7 +153,7 @@ pub(crate) const DROPS: [(&str, Counter); 12] = [
     ("not_allowed", Counter::DroppedNotAllowed),
     ("memory_short", Counter::DroppedMemoryShort),
     ("no_shared_member", Counter::DroppedNoSharedMember),
-    ("retained_refused", Counter::RetainedRefused),
+    ("retained_refused", Counter::RetainedLost),
 ];
 
 /// Counters that `$SYS` shows only as a part of a sum or as a load.
@@ -466,6 +466,19 @@ mod tests {
         shown.sort_unstable();
         shown.dedup();
         assert_eq!(shown, (1..=count).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_refusal_to_retain_that_its_publisher_knows_of_is_no_drop() {
+        let metrics = Metrics::new(1);
+        for counter in [Counter::RetainedRefused, Counter::RefusedRetainedLimit] {
+            metrics.row(0).add(counter, 1);
+        }
+        assert_eq!((dropped(&metrics), refused(&metrics)), (0, 1));
+        for counter in [Counter::RetainedRefused, Counter::RetainedLost] {
+            metrics.row(0).add(counter, 1);
+        }
+        assert_eq!((dropped(&metrics), refused(&metrics)), (1, 1));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::core::Core;
 use super::events::{drop_reason_name, report_deliveries, watch_deliveries};
 use super::memory::lacks_memory;
 use super::reach::{Match, Reach, Source};
+use super::refusals::PublishRefusal;
 use super::subscriber::Subscriber;
 use super::turn::OUT_UNIT_BYTES;
 use super::undelivered::CountedMessage;
@@ -471,16 +472,18 @@ impl Core {
         self.rooms.groups_changed(slot, client, self.memory.level);
     }
 
-    /// Stores a message as the retained message of its topic if the limits allow it; true if the
-    /// message may be delivered. If the publisher cannot be told of a refusal, the retained message
-    /// of the topic is removed: a retained message must not be older than a delivered one.
-    /// [MQTT-3.3.1-5] [MQTT3-3.3.1-5]
+    /// Stores a message as the retained message of its topic if the limits allow it. If the
+    /// publisher cannot be told of a refusal, the retained message of the topic is removed: a
+    /// retained message must not be older than a delivered one. [MQTT-3.3.1-5] [MQTT3-3.3.1-5]
+    ///
+    /// # Errors
+    /// The message is refused as a whole for that reason, and must not be delivered.
     pub fn retain(
         &mut self,
         outgoing: &mut Outgoing<'_>,
         source: Option<&Arc<RetainedSource>>,
         has_reason_code: bool,
-    ) -> bool {
+    ) -> Result<(), PublishRefusal> {
         let publication = outgoing.publication();
         let is_more = !publication.payload.is_empty() && !publication.topic.starts_with("$SYS/");
         let is_full = is_more
@@ -489,11 +492,18 @@ impl Core {
         let (store, now) = (&self.node.retained, self.turn.now);
         let durable = &mut self.durable;
         if !is_full && durable.retain_message(store, outgoing.message(), source, now) {
-            return true;
+            return Ok(());
         }
+        let (reason, why) = if is_full {
+            (PublishRefusal::MemoryShort, "memory is full")
+        } else {
+            let why = "a limit of retained messages is reached";
+            (PublishRefusal::RetainedLimit, why)
+        };
         self.row().add(Counter::RetainedRefused, 1);
         let topic = outgoing.publication().topic;
         if !has_reason_code {
+            self.row().add(Counter::RetainedLost, 1);
             self.durable.forget_retained(&self.node.retained, topic);
         }
         if self.may_log() {
@@ -502,12 +512,9 @@ impl Core {
             } else {
                 "delivered, and nothing is retained there any more"
             };
-            tracing::warn!(
-                topic,
-                "a message to be retained is {done}: a limit of retained messages is reached"
-            );
+            tracing::warn!(topic, "a message to be retained is {done}: {why}");
         }
-        !has_reason_code
+        if has_reason_code { Err(reason) } else { Ok(()) }
     }
 }
 

@@ -117,30 +117,27 @@ impl Publishing<'_> {
         row.add(Counter::PublishReceived, 1);
         row.add(Counter::PublishBytesReceived, publish.payload.len() as u64);
         let publisher = self.publisher(slot, publish);
-        let routed = match self.obstacle(slot, seen, &publication) {
+        let obstacle = self.obstacle(slot, seen, &publication);
+        let end = obstacle.and_then(Published::of_shortage);
+        if let (Some(reason), Some(end)) = (obstacle, end)
+            && publish.qos != QoS::AtMostOnce
+            && !publisher.has_reason_code
+        {
+            let session = &mut self.core.sessions[slot].session;
+            session.publish_withdrawn(publish.qos, publish.packet_id);
+            self.refuse(slot, seen, &publication, Refusal::told(reason));
+            return end;
+        }
+        let routed = match obstacle {
             None => self.publish(&publication, cleared.clearance, publisher),
             Some(reason) => Err(reason),
         };
         let outcome = match routed {
-            Ok(code) if !code.is_error() => {
+            Ok(code) => {
                 self.report_refusal(slot, &publication, code);
                 code
             }
-            Ok(_) => {
-                let reason = PublishRefusal::of_receivers(self.core);
-                let refusal = Refusal::to(publisher, reason);
-                self.refuse(slot, seen, &publication, refusal)
-            }
             Err(reason) => {
-                let end = Published::of_shortage(reason);
-                if let Some(end) =
-                    end.filter(|_| publish.qos != QoS::AtMostOnce && !publisher.has_reason_code)
-                {
-                    let session = &mut self.core.sessions[slot].session;
-                    session.publish_withdrawn(publish.qos, publish.packet_id);
-                    self.refuse(slot, seen, &publication, Refusal::told(reason));
-                    return end;
-                }
                 let refusal = Refusal::to(publisher, reason);
                 self.refuse(slot, seen, &publication, refusal)
             }
@@ -301,8 +298,12 @@ impl Publishing<'_> {
         }
     }
 
-    /// Stores a message as the retained message of its topic; true if it may be delivered.
-    fn retain(&mut self, publisher: Publisher, outgoing: &mut Outgoing<'_>) -> bool {
+    /// Stores a message as the retained message of its topic, unless it is refused as a whole.
+    fn retain(
+        &mut self,
+        publisher: Publisher,
+        outgoing: &mut Outgoing<'_>,
+    ) -> Result<(), PublishRefusal> {
         let client = &self.core.sessions[publisher.slot];
         let source = client.source(&self.core.settings.access.access.policy);
         self.core
@@ -379,16 +380,16 @@ impl Publishing<'_> {
         publisher: Publisher,
         hop: Option<Box<Hop>>,
     ) -> Result<ReasonCode, PublishRefusal> {
-        if outgoing.publication().retain && !self.retain(publisher, outgoing) {
-            return Err(PublishRefusal::RetainedLimit);
+        if outgoing.publication().retain {
+            self.retain(publisher, outgoing)?;
         }
         let source = Source::Publisher(clearance);
         let is_due = self.core.stages.is_due();
         if is_due || hop.is_some() || self.core.observation.is_on() {
             let stamped = self.stamped(outgoing.publication(), is_due, hop);
-            return Ok(self.route_watched(outgoing, source, publisher.slot, stamped));
+            return self.route_watched(outgoing, source, publisher.slot, stamped);
         }
-        Ok(self.router.route(self.core, outgoing, source, Unwatched))
+        self.router.route(self.core, outgoing, source, Unwatched)
     }
 
     /// Stamps a message whose turn it is, and traces one that is traced; none if it is neither.
@@ -421,7 +422,7 @@ impl Publishing<'_> {
         source: Source<'_>,
         publisher: Slot,
         stamped: Option<Stamped>,
-    ) -> ReasonCode {
+    ) -> Result<ReasonCode, PublishRefusal> {
         match stamped {
             Some(stamped) if !self.core.observation.is_on() => {
                 self.router.route(self.core, outgoing, source, stamped)

@@ -1,12 +1,14 @@
 //! The source of a message, its matches, and the outcome of its routing.
 
 use thrum_codec::{QoS, ReasonCode};
+use thrum_protection::MemoryLevel;
 use thrum_protocol::Time;
 use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason};
 
 use crate::access::Verdict;
 use crate::ids::Slot;
 use crate::mail::PublishDelivery;
+use crate::refusals::PublishRefusal;
 
 /// Which receivers may refuse a message because their queues are full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +93,8 @@ pub(super) struct Reach<'a> {
     pub(super) matched: u32,
     /// Number of those that refused it because their queue is full or memory is short.
     pub(super) refused: u32,
+    /// Of these, the sinks.
+    refused_by_sinks: u32,
 }
 
 impl<'a> Reach<'a> {
@@ -99,6 +103,7 @@ impl<'a> Reach<'a> {
             source,
             matched: 0,
             refused: 0,
+            refused_by_sinks: 0,
         }
     }
 
@@ -115,10 +120,16 @@ impl<'a> Reach<'a> {
         self.matched += 1;
     }
 
-    /// Counts receivers that refused the message.
+    /// Counts receivers that refused the message, no sinks among them.
     pub(super) const fn refuse(&mut self, count: u32) {
         self.matched += count;
         self.refused += count;
+    }
+
+    /// Counts a sink that refused the message.
+    pub(super) const fn refuse_by_sink(&mut self) {
+        self.refuse(1);
+        self.refused_by_sinks += 1;
     }
 
     /// Whether at least one receiver accepted the message.
@@ -127,13 +138,28 @@ impl<'a> Reach<'a> {
     }
 
     /// The reason code for the publisher.
-    pub(super) const fn outcome(self) -> ReasonCode {
+    ///
+    /// # Errors
+    /// No receiver has accepted the message, for that reason.
+    pub(super) fn outcome(self, level: MemoryLevel) -> Result<ReasonCode, PublishRefusal> {
         if self.matched == 0 {
-            ReasonCode::NoMatchingSubscribers
-        } else if self.refused == self.matched {
-            ReasonCode::QuotaExceeded
+            Ok(ReasonCode::NoMatchingSubscribers)
+        } else if self.refused < self.matched {
+            Ok(ReasonCode::Success)
         } else {
-            ReasonCode::Success
+            Err(self.refusal(level))
+        }
+    }
+
+    /// Why no receiver has accepted the message.
+    #[cold]
+    fn refusal(self, level: MemoryLevel) -> PublishRefusal {
+        if self.refused_by_sinks == self.refused {
+            PublishRefusal::SinkFull
+        } else if level >= MemoryLevel::Short {
+            PublishRefusal::MemoryShort
+        } else {
+            PublishRefusal::QueuesFull
         }
     }
 }

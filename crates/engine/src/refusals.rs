@@ -4,7 +4,6 @@
 //! called for a message that is accepted.
 
 use thrum_codec::ReasonCode;
-use thrum_protection::MemoryLevel;
 
 use crate::core::Core;
 use crate::ids::Slot;
@@ -25,13 +24,14 @@ pub enum PublishRefusal {
     PayloadTooLarge,
     /// No receiver has room: the queues of all of them are full.
     QueuesFull,
-    /// Memory is short, and no receiver takes the message.
+    /// Memory is short, and no receiver takes the message; or it is full, and the message was to be
+    /// retained.
     MemoryShort,
     /// A limit of retained messages is reached.
     RetainedLimit,
     /// The disk of the broker is full.
     DiskFull,
-    /// A sink is full that refuses publishers.
+    /// A sink is full that refuses publishers, or sinks that are full are the only receivers.
     SinkFull,
 }
 
@@ -106,6 +106,21 @@ impl PublishRefusal {
         }
     }
 
+    /// Whether the message itself is the cause, so that only its publisher can cure it; or else the
+    /// broker or its receivers lack room.
+    pub const fn is_of_publisher(self) -> bool {
+        match self {
+            Self::NotAllowed | Self::ReservedTopic | Self::TopicTooLong | Self::PayloadTooLarge => {
+                true
+            }
+            Self::QueuesFull
+            | Self::MemoryShort
+            | Self::RetainedLimit
+            | Self::DiskFull
+            | Self::SinkFull => false,
+        }
+    }
+
     /// The reason code of the answer, if there is one.
     pub const fn code(self) -> ReasonCode {
         match self {
@@ -118,15 +133,6 @@ impl PublishRefusal {
             | Self::RetainedLimit
             | Self::DiskFull
             | Self::SinkFull => ReasonCode::QuotaExceeded,
-        }
-    }
-
-    /// Why no receiver has taken a message.
-    pub(super) fn of_receivers(core: &Core) -> Self {
-        if core.memory.level >= MemoryLevel::Short {
-            Self::MemoryShort
-        } else {
-            Self::QueuesFull
         }
     }
 }

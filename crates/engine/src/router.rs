@@ -11,6 +11,7 @@ use thrum_routing::FilterId;
 use super::core::Core;
 use super::inquiries::{InquirySubject, Publishers, RemoteReports};
 use super::reach::{Clearance, Match, Reach, Source};
+use super::refusals::PublishRefusal;
 use super::shared::{GroupMembers, GroupMessage, Groups};
 use super::sink_outbox::offer_to_sinks;
 use super::topics::Topics;
@@ -97,9 +98,11 @@ impl Router {
         let mut outgoing = Outgoing::from_message(message, &mut frames);
         // [MQTT3-3.3.1-12]: a message without the RETAIN flag does not change the retained message.
         let has_reason_code = matches!(source, Source::Publisher(_));
-        let is_delivered =
-            !message.retain() || core.retain(&mut outgoing, retained_source, has_reason_code);
-        let outcome = is_delivered.then(|| {
+        let is_delivered = !message.retain()
+            || core
+                .retain(&mut outgoing, retained_source, has_reason_code)
+                .is_ok();
+        let routed = is_delivered.then(|| {
             if core.observation.is_on() {
                 let watch = Observed::new(MessageOrigin::Node, None);
                 self.route(core, &mut outgoing, source, watch)
@@ -108,17 +111,20 @@ impl Router {
             }
         });
         core.frames = frames;
-        outcome
+        routed.map(|routed| routed.unwrap_or_else(PublishRefusal::code))
     }
 
     /// Routes a message of a publisher of this worker to all destinations.
+    ///
+    /// # Errors
+    /// No receiver has taken it, for that reason.
     pub(super) fn route<W: Watch>(
         &mut self,
         core: &mut Core,
         outgoing: &mut Outgoing<'_>,
         source: Source<'_>,
         mut watch: W,
-    ) -> ReasonCode {
+    ) -> Result<ReasonCode, PublishRefusal> {
         let topic = outgoing.publication().topic;
         let hash = self.topics.routes.hash(topic);
         let entry = self.topics.recall(core, topic, hash);
@@ -151,7 +157,7 @@ impl Router {
         self.topics.routes.put(hash, entry);
         let Told { reach, watch } = told;
         watch.finish(core, outgoing);
-        reach.outcome()
+        reach.outcome(core.memory.level)
     }
 
     /// Delivers a message of another worker to this worker's own subscriptions.

@@ -154,7 +154,7 @@ pub(super) fn offer_to_sinks(
         let is_taken = is_admitted && delays_publishers(sink);
         if !is_taken && outboxes.sinks.is_full(sink) {
             sink.queue.count_dropped();
-            reach.refuse(1);
+            reach.refuse_by_sink();
             continue;
         }
         let message = outgoing.message();
@@ -185,6 +185,7 @@ mod tests {
     use crate::host::{Host, Surroundings};
     use crate::node::session_counts::SessionLimits;
     use crate::reach::Clearance;
+    use crate::refusals::PublishRefusal;
     use crate::retained::RetainedLimits;
     use crate::settings::{EngineSettings, SubscriptionLimits};
     use crate::sinks::{QueueLimits, WhenFull};
@@ -270,7 +271,7 @@ mod tests {
         sink: &Sink,
         source: Source<'_>,
         publication: Publication<'_>,
-    ) -> ReasonCode {
+    ) -> Result<ReasonCode, PublishRefusal> {
         let mut frames = FrameCache::default();
         let mut outgoing = Outgoing::new(publication, &mut frames);
         let mut reach = Reach::of(source);
@@ -281,15 +282,16 @@ mod tests {
             &mut reach,
         );
         core.outboxes.empty_into_sinks();
-        reach.outcome()
+        reach.outcome(core.memory.level)
     }
 
     #[test]
     fn a_message_that_was_not_refused_is_taken_though_another_worker_fills_the_queue() {
+        let (taken, missed) = (Ok(ReasonCode::Success), Err(PublishRefusal::SinkFull));
         let cases = [
-            (WhenFull::Refuse, 1, ReasonCode::Success),
-            (WhenFull::Hold, 2, ReasonCode::Success),
-            (WhenFull::Drop, 1, ReasonCode::QuotaExceeded),
+            (WhenFull::Refuse, 1, taken),
+            (WhenFull::Hold, 2, taken),
+            (WhenFull::Drop, 1, missed),
         ];
         for (when_full, others, outcome) in cases {
             let mut core = core();
@@ -311,7 +313,6 @@ mod tests {
                 "{when_full:?}"
             );
             // Nobody can be refused for these.
-            let missed = ReasonCode::QuotaExceeded;
             let unsure = publication(QoS::AtMostOnce, b"x");
             assert_eq!(
                 offer(&mut core, &sink, CLIENT, unsure),
@@ -323,7 +324,7 @@ mod tests {
                 missed,
                 "{when_full:?}"
             );
-            let is_taken = outcome == ReasonCode::Success;
+            let is_taken = outcome == taken;
             let counts = sink.queue.counts();
             assert_eq!(
                 counts.waiting,

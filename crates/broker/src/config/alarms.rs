@@ -47,8 +47,10 @@ pub struct AlarmsConfig {
     /// Messages that are dropped a minute; 0 is no alarm. Default `1`: every lost message has a
     /// reason.
     pub drops: u32,
-    /// Messages that are refused to their publishers a minute, or discarded with QoS 0; 0 is no
-    /// alarm. Default `1`: a refused publisher waits, or loses the message.
+    /// Messages that are refused to their publishers a minute, or discarded with QoS 0, because a
+    /// queue, memory, the disk, a sink or a limit of retained messages is full; 0 is no alarm.
+    /// Messages that their publishers may not publish, or that are too large, do not count. Default
+    /// `1`: a refused publisher waits, or loses the message.
     pub refusals: u32,
 }
 

@@ -202,8 +202,11 @@ pub enum Counter {
     /// Refused PUBLISH packets whose publisher was not told: QoS 0, and clients of MQTT 3.1.1 that
     /// keep their connection.
     RefusedUntold,
-    /// Messages that were not retained because of a limit of retained messages.
+    /// Messages that were not retained because of a limit of retained messages, or because memory
+    /// was full.
     RetainedRefused,
+    /// Of these, those that were delivered all the same: their publishers could not be told.
+    RetainedLost,
     /// Requests refused because the storage is full or cannot be written.
     StorageRefused,
     /// Connections whose TLS or WebSocket failed before the end of the handshake.

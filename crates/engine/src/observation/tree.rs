@@ -175,6 +175,8 @@ pub struct TopicTree {
     began: Time,
     /// Messages whose topics found no room.
     untold: u64,
+    /// Nodes that were forgotten for others.
+    forgotten: u64,
 }
 
 impl TopicTree {
@@ -198,6 +200,7 @@ impl TopicTree {
             hand: 0,
             began,
             untold: 0,
+            forgotten: 0,
         };
         tree.append("", 0, NONE);
         tree
@@ -211,6 +214,11 @@ impl TopicTree {
     /// Messages since then whose topics found no room.
     pub const fn untold(&self) -> u64 {
         self.untold
+    }
+
+    /// Nodes since then that were forgotten for others, each time that one was.
+    pub const fn forgotten(&self) -> u64 {
+        self.forgotten
     }
 
     /// Nodes, without the root.
@@ -439,6 +447,7 @@ impl TopicTree {
             let is_silent = now.since(node.flow.last) >= SILENT_TIME;
             if is_silent && node.children == 0 && node.parent != NONE && id != parent {
                 self.remove(id);
+                self.forgotten += 1;
                 return Some(id);
             }
         }
@@ -594,12 +603,14 @@ mod tests {
             assert!(publish(&mut tree, &format!("t/{name}"), b"", 1));
         }
         assert!(!publish(&mut tree, "t/d", b"", 30), "nobody is silent yet");
+        assert_eq!((tree.untold(), tree.forgotten()), (1, 0));
         assert_eq!(messages(&tree, Some("t")), Some(4));
         assert_eq!(children(&tree, Some("t")), ["a", "b", "c"]);
         publish(&mut tree, "t/a", b"", 70);
         publish(&mut tree, "t/c", b"", 70);
         assert!(publish(&mut tree, "t/d", b"", 70), "b was silent for 69 s");
         assert_eq!(children(&tree, Some("t")), ["a", "c", "d"]);
+        assert_eq!((tree.untold(), tree.forgotten()), (1, 1));
         assert_eq!(messages(&tree, Some("t")), Some(7));
         assert_eq!(messages(&tree, Some("t/d")), Some(1));
         assert_eq!(tree.node_count(), 4);

@@ -200,6 +200,43 @@ fn a_full_sink_and_a_full_disk_are_reasons_and_end_the_connection_of_an_old_clie
 }
 
 #[test]
+fn a_message_that_only_full_sinks_would_get_is_refused_for_them_and_ends_no_connection() {
+    for when_full in [WhenFull::Drop, WhenFull::Refuse] {
+        let mut node = Node::planned(1, |plan| {
+            one_place(plan);
+            full_sink(plan);
+            plan.sinks[0].limits.when_full = when_full;
+        });
+        let (new, old) = (node.join(0, "new"), node.join_old(0, "old"));
+        node.publish(new, "t/x", "1", Q1);
+        node.publish(old, "t/x", "2", Q0);
+        assert_eq!(refused(&mut node, 0), ["sink_full old t/x 1 untold"]);
+        if when_full == WhenFull::Refuse {
+            continue;
+        }
+        node.publish(new, "t/x", "3", Q1);
+        node.publish(old, "t/x", "4", Q1);
+        let refusals = refused(&mut node, 0);
+        assert_eq!(
+            refusals,
+            ["sink_full new t/x 1 told", "sink_full old t/x 2 untold"]
+        );
+        node.subscriber(0, "receiver", "t/#");
+        for payload in ["5", "6"] {
+            node.publish(old, "t/x", payload, Q1);
+        }
+        assert_eq!(counters(&node), [("sink_full", 3)], "the receiver had room");
+        node.publish(old, "t/x", "7", Q1);
+        let expected = [("queues_full", 1), ("sink_full", 3)];
+        assert_eq!(
+            counters(&node),
+            expected,
+            "a receiver and the sink are full"
+        );
+    }
+}
+
+#[test]
 fn a_message_that_nobody_has_memory_for_is_refused_for_that_reason() {
     let mut node = Node::planned(1, |plan| plan.settings.memory_bytes = 1 << 30);
     let away = node.subscriber(0, "away", "t");
@@ -208,4 +245,16 @@ fn a_message_that_nobody_has_memory_for_is_refused_for_that_reason() {
     assert_eq!(use_memory(&mut node, 101), MemoryLevel::Full);
     node.publish(publisher, "t", "1", Q1);
     assert_eq!(counters(&node), [("memory_short", 1)]);
+}
+
+#[test]
+fn a_message_that_memory_is_too_short_to_retain_is_refused_for_that_reason() {
+    let mut node = Node::planned(1, |plan| plan.settings.memory_bytes = 1 << 30);
+    let (new, old) = (node.join(0, "new"), node.join_old(0, "old"));
+    assert_eq!(use_memory(&mut node, 101), MemoryLevel::Full);
+    node.retain(new, "t", "1");
+    node.retain(old, "t", "2");
+    assert_eq!(refused(&mut node, 0), ["memory_short new t 1 told"]);
+    assert_eq!(counters(&node), [("memory_short", 1)]);
+    assert_eq!(node.count(Counter::RetainedLost), 1, "it is delivered");
 }

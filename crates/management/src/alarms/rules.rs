@@ -472,7 +472,7 @@ mod tests {
         check(drops, "drops_going_on", "");
         let refusals = |seen: &mut Seen| {
             seen.refusals.push(ReasonSeen {
-                reason: "not_allowed".to_owned(),
+                reason: "queues_full".to_owned(),
                 count: 1,
             });
         };

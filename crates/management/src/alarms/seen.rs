@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use thrum_broker::config::AlarmsConfig;
-use thrum_broker::{Figures, ListenerState, SinkFigures};
+use thrum_broker::{Figures, ListenerState, PublishRefusal, SinkFigures};
 
 use super::Outside;
 use super::affected::Affected;
@@ -103,7 +103,7 @@ pub(super) struct Seen {
     pub(super) health: Option<&'static str>,
     pub(super) overloaded: Vec<usize>,
     pub(super) drops: Vec<ReasonSeen>,
-    /// Messages that were refused to their publishers.
+    /// Messages that were refused to their publishers for want of room.
     pub(super) refusals: Vec<ReasonSeen>,
     /// None if they were not counted this time.
     pub(super) full_queues: Option<Affected>,
@@ -154,7 +154,7 @@ impl Observer {
         let figures = &read.figures;
         let cpu_millis = figures.process.cpu_millis.unwrap_or(0);
         let drops = counts_below(figures, DROPPED);
-        let refusals = counts_below(figures, REFUSED);
+        let refusals = for_want_of_room(counts_below(figures, REFUSED));
         let mut seen = at_one_moment(figures, &read.listeners, outside);
         seen.wall_secs = now.wall_millis / 1000;
         seen.full_queues.clone_from(&read.full_queues);
@@ -280,6 +280,17 @@ pub(super) fn counts_below(figures: &Figures, prefix: &str) -> BTreeMap<String, 
         .collect()
 }
 
+/// Refused messages without those whose cause is their publisher: a device that may not publish and
+/// tries again for ever is no trouble of the broker.
+fn for_want_of_room(mut refusals: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    for reason in PublishRefusal::ALL {
+        if reason.is_of_publisher() {
+            refusals.remove(reason.name());
+        }
+    }
+    refusals
+}
+
 /// The most frequent reasons first.
 fn more_of(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> Vec<ReasonSeen> {
     let more = now.iter().filter_map(|(reason, count)| {
@@ -343,6 +354,21 @@ mod tests {
         let more = more_of(&before, &now);
         let more: Vec<_> = more.iter().map(|one| (&*one.reason, one.count)).collect();
         assert_eq!(more, [("too_large", 9), ("queue_full", 1)]);
+    }
+
+    #[test]
+    fn messages_that_are_refused_by_the_fault_of_their_publishers_are_not_seen() {
+        let all = PublishRefusal::ALL.map(|reason| (reason.name().to_owned(), 1));
+        let seen = for_want_of_room(BTreeMap::from(all));
+        let reasons: Vec<&str> = seen.keys().map(String::as_str).collect();
+        let expected = [
+            "disk_full",
+            "memory_short",
+            "queues_full",
+            "retained_limit",
+            "sink_full",
+        ];
+        assert_eq!(reasons, expected);
     }
 
     #[test]

@@ -115,7 +115,7 @@ fn drops_going_on(seen: &Seen) -> Reading {
     .asking(["POST /api/v1/why", "GET /api/v1/drops"])
 }
 
-/// Messages that are refused to their publishers, and why.
+/// Messages that are refused to their publishers for want of room, and what is full.
 fn refusals_going_on(seen: &Seen) -> Reading {
     reading(
         AlarmName::RefusalsGoingOn,
@@ -135,10 +135,6 @@ fn refusals_going_on(seen: &Seen) -> Reading {
 /// A reason of a refusal in words.
 fn refusal_words(reason: &str) -> &str {
     match reason {
-        "not_allowed" => "the rules deny them",
-        "reserved_topic" => "the topic is reserved for the broker",
-        "topic_too_long" => "the topic is too long behind the mount point",
-        "payload_too_large" => "larger than limits.max_payload",
         "queues_full" => "the queues of all receivers are full",
         "memory_short" => "memory is short",
         "retained_limit" => "a limit of retained messages is reached",
@@ -334,16 +330,16 @@ mod tests {
             Level::Over,
             "nothing was refused"
         );
-        seen.refusals = vec![refused("queues_full", 4550), refused("not_allowed", 2)];
+        seen.refusals = vec![refused("queues_full", 4550), refused("sink_full", 2)];
         let one = said(&seen, AlarmName::RefusalsGoingOn);
         assert_eq!(one.level, Level::Holds);
         assert_eq!(
             one.what,
             "4 552 messages were refused to publishers within 10 s: \
-             4 550 the queues of all receivers are full, 2 the rules deny them"
+             4 550 the queues of all receivers are full, 2 a sink is full"
         );
         assert_eq!(one.arguments["messages"], 4552);
-        assert_eq!(one.arguments["reasons"][1]["reason"], "not_allowed");
+        assert_eq!(one.arguments["reasons"][1]["reason"], "sink_full");
         assert_eq!(said(&seen, AlarmName::DropsGoingOn).level, Level::Over);
     }
 }

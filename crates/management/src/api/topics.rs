@@ -88,6 +88,9 @@ pub struct TopicHits {
     pub cut: bool,
     /// Messages whose topics found no room in the tree, so that they are not found.
     pub untold: u64,
+    /// How many times a topic or level was silent for a minute and forgotten for another one: such
+    /// topics are not found until their next message. Above 0 only if the tree was full.
+    pub forgotten: u64,
     /// When the observation began: what had no message since is not found.
     #[schema(format = DateTime)]
     pub observed_since: String,
@@ -230,8 +233,9 @@ pub(super) async fn list(
 
 /// Searches the tree of topics, all of its levels, the first topics by name first.
 ///
-/// Topics are known since the observation began, which a search begins as a listing does. Payloads
-/// need the scope `messages:read` as well.
+/// Topics are known that had a message since the observation began, which a search begins as a
+/// listing does. A tree that is full forgets silent topics for others (`forgotten`), or has no room
+/// for new ones (`untold`). Payloads need the scope `messages:read` as well.
 #[utoipa::path(
     get,
     path = "/topics/search",
@@ -258,6 +262,7 @@ pub(super) async fn search(
         topics: rows.map(|row| Topic::whole(row, payloads)).collect(),
         cut: found.is_cut,
         untold: found.untold,
+        forgotten: found.forgotten,
         observed_since: timestamp(found.observed_since),
     }))
 }

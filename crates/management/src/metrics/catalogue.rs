@@ -238,7 +238,7 @@ const MESSAGES: [Entry; 16] = [
     ),
     counter(
         "thrum_sink_messages_refused",
-        "PUBLISH packets refused because a sink was full.",
+        "PUBLISH packets refused because a sink was full that refuses publishers.",
         Source::One("sinks/refused"),
     ),
     counter(

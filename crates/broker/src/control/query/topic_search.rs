@@ -65,6 +65,9 @@ pub struct TopicHits {
     pub is_cut: bool,
     /// Messages whose topics found no room in the tree: a search does not find these.
     pub untold: u64,
+    /// Topics and levels that were silent for a minute and forgotten for others: a search finds
+    /// these again with their next message.
+    pub forgotten: u64,
     /// When the observation began, in milliseconds of the Unix epoch.
     pub observed_since: u64,
 }
@@ -96,6 +99,7 @@ fn search(sender: &QuerySender, text: &str, limit: usize) -> Result<TopicHits, Q
             .collect(),
         is_cut: all.is_cut,
         untold: all.untold,
+        forgotten: all.forgotten,
         observed_since: wall(now.began),
     })
 }
@@ -108,6 +112,7 @@ struct FoundTopics {
     topics: BTreeMap<String, Found>,
     is_cut: bool,
     untold: u64,
+    forgotten: u64,
     began: Option<Time>,
 }
 
@@ -118,6 +123,7 @@ impl FoundTopics {
             topics: BTreeMap::new(),
             is_cut: false,
             untold: 0,
+            forgotten: 0,
             began: None,
         }
     }
@@ -146,6 +152,7 @@ impl FoundTopics {
     fn join(&mut self, other: Self) {
         self.is_cut |= other.is_cut;
         self.untold += other.untold;
+        self.forgotten += other.forgotten;
         self.began = earliest(self.began, other.began);
         for (topic, row) in other.topics {
             self.offer(topic, || row);
@@ -198,6 +205,7 @@ impl WorkerTask for SearchTopics {
             self.found.began = Some(tree.began());
         }
         self.found.untold = tree.untold();
+        self.found.forgotten = tree.forgotten();
         while (self.place as usize) + 1 < tree.places() {
             self.place += 1;
             core.turn.work += NODE_UNITS;
@@ -235,9 +243,9 @@ mod tests {
     #[test]
     fn a_topic_of_several_workers_is_one_with_the_messages_of_all() {
         let mut all = found(3, &["a", "c"]);
-        all.untold = 4;
+        (all.untold, all.forgotten) = (4, 20);
         let mut other = found(3, &["b", "c"]);
-        other.untold = 1;
+        (other.untold, other.forgotten) = (1, 3);
         all.join(other);
         let counted = all.topics.iter();
         let counted: Vec<(&str, u64)> = counted
@@ -245,7 +253,7 @@ mod tests {
             .collect();
         assert_eq!(counted, [("a", 1), ("b", 1), ("c", 2)]);
         assert!(!all.is_cut);
-        assert_eq!(all.untold, 5);
+        assert_eq!((all.untold, all.forgotten), (5, 23));
         all.join(found(3, &["bb"]));
         assert!(all.is_cut);
     }
