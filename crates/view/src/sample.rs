@@ -200,6 +200,7 @@ fn mark(at: f64, text: &str) -> Mark {
     Mark {
         at,
         text: text.to_owned(),
+        ..Mark::default()
     }
 }
 

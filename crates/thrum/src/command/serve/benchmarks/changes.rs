@@ -132,9 +132,9 @@ mod tests {
         }
     }
 
-    fn refusal(passed: Result<(), ProgramError>) -> Option<BenchmarkRefusal> {
+    fn refusal(passed: &Result<(), ProgramError>) -> Option<BenchmarkRefusal> {
         match passed {
-            Err(ProgramError::Benchmark { refusal, .. }) => Some(refusal),
+            Err(ProgramError::Benchmark { refusal, .. }) => Some(*refusal),
             _ => None,
         }
     }
@@ -155,7 +155,7 @@ mod tests {
         changes.pass_on(&extend, &run, 100.0).unwrap();
         // Two that are on their way are both counted.
         let again = changes.pass_on(&extend, &run, 100.0);
-        assert_eq!(refusal(again), Some(BenchmarkRefusal::NotChanged));
+        assert_eq!(refusal(&again), Some(BenchmarkRefusal::NotChanged));
         assert!((run.planned_secs - 60.0).abs() < 0.1 && !run.changed);
         changes.hear(&mark("extended", 30.0), &mut run);
         assert!((run.planned_secs - 90.0).abs() < 0.1 && run.changed);
@@ -180,11 +180,11 @@ mod tests {
         let (mut changes, mut run) = (Changes::new(), run());
         run.stage = Some("drain".to_owned());
         let late = changes.pass_on(&BenchmarkChange::Pause, &run, 100.0);
-        assert_eq!(refusal(late), Some(BenchmarkRefusal::Ended));
+        assert_eq!(refusal(&late), Some(BenchmarkRefusal::Ended));
         run.stage = Some("hold".to_owned());
         changes.end();
         let late = changes.pass_on(&BenchmarkChange::Pause, &run, 100.0);
-        assert_eq!(refusal(late), Some(BenchmarkRefusal::Ended));
+        assert_eq!(refusal(&late), Some(BenchmarkRefusal::Ended));
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
                 .unwrap();
         }
         let extend = changes.pass_on(&BenchmarkChange::Extend(1.0), &run, 100.0);
-        assert_eq!(refusal(extend), Some(BenchmarkRefusal::NotChanged));
+        assert_eq!(refusal(&extend), Some(BenchmarkRefusal::NotChanged));
         assert!(changes.pending_secs.abs() < 0.1);
     }
 }
