@@ -139,7 +139,7 @@ describe('what needs attention', () => {
   const silence = (why: Silence['why'], clients = 0): Silence => ({
     why,
     clients,
-    quiet: { seconds: 60, messages: 600, sinceMs: null },
+    quiet: { seconds: 60, messages: 600, lost: false, sinceMs: null },
   });
   test('deliveries that are held up tell of the slow clients, too', () => {
     const known = { alarms: [], drops: 'ok' as const, problems: [{ value: 'slow', clients: 2 }] };
