@@ -10,6 +10,7 @@
 //! While nobody looks and no filter is counted, a message pays for one branch that it shares with
 //! that of stamped messages.
 
+mod flow;
 mod metric;
 mod search;
 mod tree;
@@ -22,14 +23,15 @@ use thrum_codec::QoS;
 use thrum_protocol::Outgoing;
 use thrum_protocol::server::Delivered;
 
+pub use self::flow::TopicFlow;
 pub use self::metric::{
     TOPIC_METRICS_MAX, TopicMetric, TopicMetricFigures, TopicMetricList, TopicMetrics,
 };
 pub use self::search::{TOPIC_PATTERN_BYTES_MAX, TopicPattern, TopicPatternError};
 use self::tree::{Blocks, Seen};
 pub use self::tree::{
-    PREVIEW_BYTES_MAX, TOPIC_BYTES_MAX, TOPIC_LEVELS_MAX, TOPIC_NODES_MAX, TopicFlow, TopicNode,
-    TopicNodeId, TopicTree, TopicValue,
+    PREVIEW_BYTES_MAX, TOPIC_BYTES_MAX, TOPIC_LEVELS_MAX, TOPIC_NODES_MAX, TopicNode, TopicNodeId,
+    TopicTree, TopicValue,
 };
 use self::watched::WatchedTopics;
 pub use self::watched::{
