@@ -35,6 +35,8 @@ export default {
   'search.found': '{n} {n|topic or level was|topics or levels were} found',
   'search.cut': 'The first {n} by name are shown, there are more',
   'search.untold': 'Not searched: {n} {n|message was|messages were} in topics that had no room in the tree.',
+  'search.forgotten':
+    'Not searched: {n} {n|topic that was|topics that were} silent and made room for others.',
   wildcard: '{text} is a filter, and no topic: a topic has neither + nor #.',
   hidden: 'Your role may not read payloads. It needs messages:read.',
   cut: 'The first {n} of {all} are shown.',

@@ -36,6 +36,7 @@ const chinese: Catalogue<keyof typeof english> = {
   'search.found': '找到 {n} 个主题或层级',
   'search.cut': '按名称显示前 {n} 个，还有更多',
   'search.untold': '未搜索：{n} 条消息的主题在树中没有空间。',
+  'search.forgotten': '未搜索：{n} 个久无消息的主题已为其他主题让出空间。',
   wildcard: '{text} 是过滤器，不是主题：主题不含 + 和 #。',
   hidden: '您的角色不能读取内容，需要 messages:read。',
   cut: '显示 {all} 中的前 {n}。',

@@ -378,7 +378,8 @@ export const KEYS: Readonly<Record<string, string>> = {
 
   'alarms.queues': '队列占用五分之四的客户端数；0 表示没有告警。每分钟计算一次。｜下一步就是丢弃消息',
   'alarms.drops': '每分钟丢弃的消息数；0 表示没有告警。｜每条丢失的消息都有原因',
-  'alarms.refusals': '每分钟被拒绝的发布数；0 表示没有告警。｜发布者知道被拒绝，但可能没有人看到',
+  'alarms.refusals':
+    '每分钟因队列、内存、磁盘、数据出口或保留消息已满而被拒绝（QoS 0 时被丢弃）的消息数；0 表示没有告警。发布者无权发布或过大的消息不计。｜被拒绝的发布者会等待，或丢失消息',
   'alarms.memory': '`limits.memory` 的使用百分比；0 表示没有告警。｜从此减少读取发布者',
   'alarms.disk': '`storage.max_disk` 的使用百分比；0 表示没有告警。｜达到四分之三后拒绝新的消息和会话',
   'alarms.disk_free':
