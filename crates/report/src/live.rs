@@ -229,6 +229,8 @@ pub struct LiveVerdict {
     pub valid: bool,
     /// Whether the broker kept the promises of the protocol and all limits.
     pub pass: bool,
+    /// Whether somebody changed its rate or its length while it went on, or paused it.
+    pub changed: bool,
     /// Why not.
     pub reasons: Vec<String>,
 }
@@ -376,6 +378,7 @@ impl LiveEnd {
             verdict: LiveVerdict {
                 valid: *valid,
                 pass,
+                changed: run.marks.iter().any(|mark| mark.kind.changes_the_load()),
                 reasons: reasons.chain(missed).collect(),
             },
             figures: figures(run, kind),

@@ -14,10 +14,34 @@ use crate::swarm::Timeline;
 const FACTOR_MIN: f64 = 0.01;
 const FACTOR_MAX: f64 = 100.0;
 
+/// What commands want of the load, also before it has begun.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wishes {
+    /// Rate as a fraction of the planned one.
+    factor: f64,
+    is_paused: bool,
+    /// By how much the hold was extended before it had a time.
+    pub(super) extended_ns: u64,
+}
+
+impl Default for Wishes {
+    fn default() -> Self {
+        Self {
+            factor: 1.0,
+            is_paused: false,
+            extended_ns: 0,
+        }
+    }
+}
+
 impl Coordinator<'_> {
     /// Rate of the load as a fraction of the planned rate.
     pub(super) const fn factor_now(&self) -> f64 {
-        if self.is_paused { 0.0 } else { self.factor }
+        if self.wishes.is_paused {
+            0.0
+        } else {
+            self.wishes.factor
+        }
     }
 
     /// Carries out a command and keeps it in the result, also if nothing is changed by it.
@@ -43,29 +67,31 @@ impl Coordinator<'_> {
             // Not a number, or negative: not a rate.
             Command::Rate(factor) if factor.is_nan() || factor <= 0.0 => return,
             Command::Rate(factor) => {
-                let before = self.factor;
-                self.factor = (self.factor * factor).clamp(FACTOR_MIN, FACTOR_MAX);
+                let before = self.wishes.factor;
+                self.wishes.factor = (self.wishes.factor * factor).clamp(FACTOR_MIN, FACTOR_MAX);
                 match self.change(now_ns) {
                     Ok(()) => (
                         MarkKind::Rate,
-                        Some(self.factor),
-                        format!("rate {} of the planned one", percent(self.factor)),
+                        Some(self.wishes.factor),
+                        format!("rate {} of the planned one", percent(self.wishes.factor)),
                     ),
                     Err(error) => {
-                        self.factor = before;
+                        self.wishes.factor = before;
                         let text = format!("the rate is not changed: {error}");
                         (MarkKind::NotChanged, None, text)
                     }
                 }
             }
             Command::Pause | Command::Resume => {
-                let before = self.is_paused;
-                self.is_paused = command == Command::Pause;
+                let before = self.wishes.is_paused;
+                self.wishes.is_paused = command == Command::Pause;
                 match self.change(now_ns) {
-                    Ok(()) if self.is_paused => (MarkKind::Paused, None, "paused".to_owned()),
+                    Ok(()) if self.wishes.is_paused => {
+                        (MarkKind::Paused, None, "paused".to_owned())
+                    }
                     Ok(()) => (MarkKind::Resumed, None, "resumed".to_owned()),
                     Err(error) => {
-                        self.is_paused = before;
+                        self.wishes.is_paused = before;
                         let text = format!("not paused or resumed: {error}");
                         (MarkKind::NotChanged, None, text)
                     }
@@ -89,7 +115,7 @@ impl Coordinator<'_> {
             return Err("the run is being stopped");
         }
         let Some(timeline) = self.timeline else {
-            self.extended_ns = self.extended_ns.saturating_add(nanos(by));
+            self.wishes.extended_ns = self.wishes.extended_ns.saturating_add(nanos(by));
             return Ok(());
         };
         if now_ns >= timeline.hold_end_ns {

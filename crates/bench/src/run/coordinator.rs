@@ -11,6 +11,7 @@ use thrum_load::plan::{Machines, Plan};
 use thrum_load::validity::CoordinatorDelay;
 use thrum_report::result::{Mark, Stage};
 
+use super::commands::Wishes;
 use super::hooks::Hooks;
 use super::prepare::{Prepared, Wired};
 use super::{RunError, RunOptions, Status, Target};
@@ -60,10 +61,7 @@ pub(super) struct Coordinator<'a> {
     observer: &'a mut dyn Observer,
     pub(super) timeline: Option<Timeline>,
     pub(super) warp: Warp,
-    pub(super) factor: f64,
-    /// By how much the hold was extended before it had a time.
-    pub(super) extended_ns: u64,
-    pub(super) is_paused: bool,
+    pub(super) wishes: Wishes,
     pub(super) was_stopped: bool,
     looks: Looks,
 }
@@ -154,9 +152,7 @@ impl<'a> Coordinator<'a> {
             observer,
             timeline: None,
             warp: Warp::identity(),
-            factor: 1.0,
-            extended_ns: 0,
-            is_paused: false,
+            wishes: Wishes::default(),
             was_stopped: false,
             looks: Looks {
                 second_ns: ramp_start_ns + SECOND_NS,
@@ -286,7 +282,8 @@ impl<'a> Coordinator<'a> {
         let timeline = Timeline {
             start_ns,
             hold_start_ns,
-            hold_end_ns: (hold_start_ns + nanos(stages.hold)).saturating_add(self.extended_ns),
+            hold_end_ns: (hold_start_ns + nanos(stages.hold))
+                .saturating_add(self.wishes.extended_ns),
         };
         // Rate changes requested during the ramp take effect at the start.
         let factor = self.factor_now();

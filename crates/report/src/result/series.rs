@@ -127,6 +127,11 @@ pub enum MarkKind {
 }
 
 impl MarkKind {
+    /// The load is another one than planned.
+    pub(crate) const fn changes_the_load(self) -> bool {
+        matches!(self, Self::Rate | Self::Paused | Self::Extended)
+    }
+
     /// Nothing else is known of it.
     #[expect(
         clippy::trivially_copy_pass_by_ref,

@@ -151,7 +151,7 @@ const th = (one: Partial<Threshold> & { what: string }): Threshold => ({
 });
 
 describe('how a run stands', () => {
-  const verdict = (valid: boolean, pass: boolean) => ({ valid, pass, reasons: [] });
+  const verdict = (valid: boolean, pass: boolean) => ({ valid, pass, changed: false, reasons: [] });
   test.each([
     ['preparing', null, 'preparing'],
     ['running', null, 'running'],
@@ -263,7 +263,7 @@ describe('a comparison', () => {
   test('has no winner within noise', () =>
     expect(findingOf(of([row('e2e.p99', 'same'), row('lost', 'unknown')]), 1).kind).toBe('same'));
   test('of a run that is not valid has no winner', () => {
-    const bad = { verdict: { valid: false, pass: true, reasons: [] } };
+    const bad = { verdict: { valid: false, pass: true, changed: false, reasons: [] } };
     const comparison = { ...of([row('e2e.p99', 'better')]), runs: [bad, bad] };
     expect(findingOf(comparison, 1)).toEqual({ kind: 'not valid', runs: [0, 1] });
   });

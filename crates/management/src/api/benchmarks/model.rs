@@ -115,6 +115,9 @@ pub struct BenchmarkVerdict {
     pub valid: bool,
     /// Whether the broker kept the promises of the protocol and all limits.
     pub pass: bool,
+    /// Whether somebody changed its rate or its length while it went on, or paused it.
+    #[serde(default)]
+    pub changed: bool,
     /// Why not.
     pub reasons: Vec<String>,
 }
@@ -190,9 +193,6 @@ pub struct BenchmarkRun {
     pub figures: Option<BenchmarkFigures>,
     /// Others are compared with it; it never makes room.
     pub baseline: bool,
-    /// Somebody has changed its rate or its length, or paused it.
-    #[serde(default)]
-    pub changed: bool,
     /// Names of its files.
     pub files: Vec<String>,
     /// The command that makes the same run elsewhere.

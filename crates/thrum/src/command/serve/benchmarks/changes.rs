@@ -100,10 +100,8 @@ impl Changes {
                 run.planned_secs += secs;
                 run.duration_secs += secs;
                 self.pending_secs = (self.pending_secs - secs).max(0.0);
-                run.changed = true;
             }
             "not_changed" => self.pending_secs = (self.pending_secs - secs).max(0.0),
-            "rate" | "paused" => run.changed = true,
             _ => {}
         }
     }
@@ -156,9 +154,9 @@ mod tests {
         // Two that are on their way are both counted.
         let again = changes.pass_on(&extend, &run, 100.0);
         assert_eq!(refusal(&again), Some(BenchmarkRefusal::NotChanged));
-        assert!((run.planned_secs - 60.0).abs() < 0.1 && !run.changed);
+        assert!((run.planned_secs - 60.0).abs() < 0.1);
         changes.hear(&mark("extended", 30.0), &mut run);
-        assert!((run.planned_secs - 90.0).abs() < 0.1 && run.changed);
+        assert!((run.planned_secs - 90.0).abs() < 0.1);
         assert!((run.duration_secs - 80.0).abs() < 0.1);
         // One that the process refuses gives its time back.
         let short = BenchmarkChange::Extend(10.0);

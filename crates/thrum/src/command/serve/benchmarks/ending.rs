@@ -168,6 +168,7 @@ mod tests {
                 verdict: BenchmarkVerdict {
                     valid: code != 7,
                     pass: code == 0,
+                    changed: false,
                     reasons: Vec::new(),
                 },
                 figures: Some(BenchmarkFigures::default()),

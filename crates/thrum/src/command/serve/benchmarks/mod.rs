@@ -3,6 +3,7 @@
 
 mod activity;
 mod arguments;
+mod bounds;
 mod changes;
 mod compared;
 mod confinement;
