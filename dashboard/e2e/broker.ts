@@ -54,7 +54,7 @@ export class Broker {
 
   /** Starts a broker, with an administrator and rules in its file unless the options say otherwise. */
   static async start(
-    options: { administrator?: boolean; below?: string; rules?: boolean } = {},
+    options: { administrator?: boolean; below?: string; rules?: boolean; limits?: string } = {},
   ): Promise<Broker> {
     const folder = await mkdtemp(join(tmpdir(), 'thrum-e2e-'));
     const below = options.below ?? '';
@@ -72,6 +72,7 @@ http = { bind = "127.0.0.1:${broker.httpPort}" }
 [auth]
 anonymous = true
 [limits]
+${options.limits ?? ''}
 client = { queue = 20 }
 ${options.rules === false ? '' : RULES}`,
     );

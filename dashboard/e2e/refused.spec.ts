@@ -47,13 +47,23 @@ test('refused messages are told apart from dropped ones, with their publisher an
 });
 
 test('home says that publishers are refused while it happens', async ({ page }) => {
-  await signIn(page, broker);
-  const again = setInterval(() => publisher.publish('locked/own', 'x', { qos: 1 }), 200);
-  const attention = page.getByRole('region', { name: 'Needs attention' });
-  await expect(attention).toContainText('Publishers are refused', { timeout: 40_000 });
-  clearInterval(again);
-  await attention.getByRole('link', { name: 'Show what is refused' }).click();
-  await expect(page.getByRole('region', { name: 'Refused to publishers' })).toBeInViewport();
+  const strict = await Broker.start({ limits: 'retained_messages = 1' });
+  try {
+    const client = await Client.connect(strict.mqttPort, 'plc-18');
+    client.publish('state/1', 'x', { qos: 1, retain: true });
+    const again = setInterval(() => client.publish('state/2', 'x', { qos: 1, retain: true }), 200);
+    await signIn(page, strict);
+    const attention = page.getByRole('region', { name: 'Needs attention' });
+    await expect(attention).toContainText('Publishers are refused', { timeout: 40_000 });
+    // A publisher that is told still has its message: nothing is lost.
+    await expect(attention.locator('.att')).toHaveCount(1);
+    await attention.getByRole('link', { name: 'Show what is refused' }).click();
+    await expect(page.getByRole('region', { name: 'Refused to publishers' })).toBeInViewport();
+    clearInterval(again);
+    client.close();
+  } finally {
+    await strict.stop();
+  }
 });
 
 test('a search finds topics of closed branches, by a part or a filter, with keys alone', async ({ page }) => {

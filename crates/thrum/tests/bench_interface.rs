@@ -309,7 +309,7 @@ fn a_run_under_way_takes_changes_which_its_samples_and_its_report_have() {
         assert_eq!(change(body.clone()), 202, "{body}");
     }
     let expected =
-        "a note; rate 150 % of the planned one; paused; hold extended by 1m; the fan is off";
+        "a note; rate 150 % of the planned one; paused; hold extended by 1m00s; the fan is off";
     broker.wait(&id, |_| marks() == expected);
     let run = broker.get(&format!("/runs/{id}"));
     assert_eq!(run["duration_secs"], 660.0, "{run}");

@@ -70,6 +70,12 @@ const LISTS: &[List] = &[
         identity: &["/reason", "/client_id", "/topic"],
     },
     List {
+        operation: "list_refused_publishes",
+        path: "/refused-publishes?",
+        rows: "refused",
+        identity: &["/reason", "/client_id", "/topic"],
+    },
+    List {
         operation: "list_retained",
         path: "/retained?",
         rows: "messages",
@@ -195,6 +201,17 @@ fn fill(broker: &TestBroker) -> Vec<TcpStream> {
         publish(broker, &char::from(id).to_string(), 7);
         streams.push(slow);
     }
+    // A topic of the broker is refused with 0x87.
+    let mut refused = broker.client(b'x', 0);
+    for topic in [b'a', b'b', b'c'] {
+        let mut packet = *b"\x32\x0B\0\x06$SYS/t\0\x01\0";
+        packet[9] = topic;
+        refused.write_all(&packet).unwrap();
+        let mut answer = [0; 5];
+        refused.read_exact(&mut answer).unwrap();
+        assert_eq!(answer, *b"\x40\x03\0\x01\x87");
+    }
+    streams.push(refused);
     for topic in ["r/1", "r/2", "r/3"] {
         let message = json!({ "topic": topic, "payload": "x", "retain": true });
         let answer = broker.post("/api/v1/publish", &message.to_string());

@@ -50,15 +50,25 @@ export type Cure = 'certificates' | 'reload' | 'drops' | 'refused' | 'queues' | 
 
 const NAMES: readonly ProblemName[] = ['dropping', 'slow', 'queue', 'limited', 'near_limit'];
 
+/** Publishers are refused, and for nothing but full queues of receivers. */
+function isRefusedByQueues({ name, arguments: values }: Schemas['Alarm']): boolean {
+  const reasons = (values as Record<string, unknown>)['reasons'];
+  if (name !== 'refusals_going_on' || !Array.isArray(reasons) || reasons.length === 0) return false;
+  return reasons.every((one: { reason?: unknown }) => one.reason === 'queues_full');
+}
+
 /**
  * What needs attention, a cause once: drops and queues have an alarm and clients, and a queue that is full is the
  * cause of drops.
  */
 export function ranked(known: Known): Item[] {
-  const { alarms, problems = [], troubled = [], silence = null, open = false } = known;
+  const { problems = [], troubled = [], silence = null, open = false } = known;
   // A client "lost a message within the last minute": red while messages are lost, amber when the broker wants it so.
   const dropping = known.drops === 'bad' ? 'bad' : 'warn';
   const number = (problem: ProblemName) => problems.find((facet) => facet.value === problem)?.clients ?? 0;
+  // The receivers whose queues are full are the cause of both.
+  const isOfFullQueues = (alarm: Schemas['Alarm']) => number('dropping') > 0 && isRefusedByQueues(alarm);
+  const alarms = known.alarms.filter((alarm) => !isOfFullQueues(alarm));
   const who = (problem: ProblemName) => troubled.filter((one) => one.problems.includes(problem));
   const full = who('queue');
   const toldByDrops =

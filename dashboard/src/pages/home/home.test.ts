@@ -200,6 +200,20 @@ describe('what needs attention', () => {
           expect(said({ alarms, drops: 'ok', problems, troubled }, { clients }).about).toBe('alarm');
       }
   });
+  test('publishers that are refused for full queues are told by the clients whose queues are full', () => {
+    const refused = (...reasons: string[]) => ({
+      ...alarm('refusals_going_on', 'warning'),
+      arguments: { reasons: reasons.map((reason) => ({ reason, messages: 3 })) },
+    });
+    const kinds = (raised: ReturnType<typeof refused>, clients: number) =>
+      rankedOf({ alarms: [raised], drops: 'bad', problems: [{ value: 'dropping', clients }] }).map(
+        (item) => item.kind,
+      );
+    expect(kinds(refused('queues_full'), 1)).not.toContain('alarm');
+    expect(kinds(refused('queues_full'), 0)).toContain('alarm');
+    expect(kinds(refused('queues_full', 'disk_full'), 1)).toContain('alarm');
+    expect(kinds(refused(), 1)).toContain('alarm');
+  });
   test('a kind of problem without clients is none', () =>
     expect(ranked([], [{ value: 'slow', clients: 0 }])).toEqual([]));
   test('knows the cure, and nothing for alarms of later versions', () => {
